@@ -1,0 +1,25 @@
+/** Time as a port. `now` is wall time for records; `monotonic` never jumps and is what leases and deadlines use. */
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Milliseconds from an arbitrary start, never going back. */
+  monotonic(): number;
+  /** Resolves after `ms`, or at once when `signal` aborts. Never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      const timer = setTimeout(wake, ms);
+      function wake() {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', wake);
+        resolve();
+      }
+      signal?.addEventListener('abort', wake, { once: true });
+    }),
+};

@@ -1,0 +1,72 @@
+/**
+ * The one error class. `code` is closed and states the policy, so callers decide by code and never by message.
+ * The message says what happened, why, and what to do; `data` carries the same facts for programs.
+ */
+const POLICY = {
+  agent_unknown: 'fix_input',
+  config_invalid: 'fix_input',
+  conversation_unknown: 'fix_input',
+  event_conflict: 'fix_input',
+  event_invalid: 'fix_input',
+  event_too_large: 'fix_input',
+  import_invalid: 'fix_input',
+  command_refused: 'fix_input',
+  turn_unknown: 'fix_input',
+  artifact_unknown: 'fix_input',
+  data_busy: 'operator',
+  data_unwritable: 'operator',
+  store_corrupt: 'operator',
+  store_newer: 'operator',
+  store_unavailable: 'retry',
+  actor_corrupt: 'stop',
+  lease_lost: 'stop',
+  poison: 'stop',
+  step_limit: 'stop',
+  hop_limit: 'stop',
+  aborted: 'stop',
+  context_overflow: 'stop',
+  provider_auth: 'stop',
+  provider_quota: 'stop',
+  provider_model_unknown: 'stop',
+  provider_refused: 'stop',
+  provider_invalid_request: 'stop',
+  provider_rate_limited: 'retry',
+  provider_overloaded: 'retry',
+  provider_unreachable: 'retry',
+  provider_truncated: 'retry',
+  provider_failed: 'retry',
+  tool_failed: 'stop',
+  internal: 'stop',
+} as const;
+
+/** `retry`: transient, try again later. `stop`: this attempt is over. `fix_input`: the caller must change something. `operator`: someone must act on the machine. */
+export type ErrorPolicy = 'retry' | 'stop' | 'fix_input' | 'operator';
+export type ErrorCode = keyof typeof POLICY;
+export const ERROR_CODES = Object.keys(POLICY) as ErrorCode[];
+
+export class TroupeError extends Error {
+  override readonly name = 'TroupeError';
+  readonly code: ErrorCode;
+  readonly data: Record<string, unknown>;
+
+  constructor(code: ErrorCode, message: string, data: Record<string, unknown> = {}, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+    this.data = data;
+  }
+
+  get policy(): ErrorPolicy {
+    return POLICY[this.code];
+  }
+}
+
+export function policyOf(code: ErrorCode): ErrorPolicy {
+  return POLICY[code];
+}
+
+/** Anything thrown, as a TroupeError; what we do not know is `internal` and keeps its cause. */
+export function toTroupeError(thrown: unknown): TroupeError {
+  if (thrown instanceof TroupeError) return thrown;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return new TroupeError('internal', message, {}, { cause: thrown });
+}

@@ -1,0 +1,81 @@
+import * as z from 'zod';
+import { ActorAddress, TurnId } from './ids.ts';
+import { EventDraft } from './event.ts';
+import { LiveItems } from './turn.ts';
+
+/** The inputs of one activation, fixed before any work, so that a retry after a crash sees the same. */
+export const PinnedTurn = z.strictObject({
+  id: TurnId,
+  /** The head of the log when pinned: nothing newer is in the prompt. */
+  upTo: z.int().nonnegative(),
+  /** Seqs of the addressed events this turn will cover. */
+  inputs: z.array(z.int().positive()),
+  /** How often the turn was started; raised by compare-and-set before work, so that kill -9 is counted. */
+  attempt: z.int().nonnegative(),
+  live: LiveItems,
+  join: z.enum(['full', 'summary', 'fresh']),
+  baseline: z.string(),
+  hop: z.int().nonnegative(),
+});
+export type PinnedTurn = z.infer<typeof PinnedTurn>;
+
+/** What a session-stateful provider remembers for us: a disposable cache, valid only if every part matches. */
+export const Session = z.strictObject({
+  provider: z.string(),
+  id: z.string(),
+  cwd: z.string(),
+  model: z.string(),
+  baseline: z.string(),
+  state: z.enum(['ok', 'unknown']),
+});
+export type Session = z.infer<typeof Session>;
+
+/** Why an actor takes no turns; null when it does. */
+export const Parked = z.enum(['paused', 'failed', 'retired']);
+export type Parked = z.infer<typeof Parked>;
+
+/** The persisted state of one agent in one conversation. Changed only under its fence, `cancel` and `parked` excepted. */
+export const ActorRecord = ActorAddress.extend({
+  /** Rises with every lease; a write that names an older fence changes nothing. */
+  fence: z.int().nonnegative(),
+  /** Nonce of the present holder; empty when free. */
+  owner: z.string(),
+  /** Lease end, ms since the epoch; 0 when free. Liveness only: the fence decides. */
+  until: z.int().nonnegative(),
+  /** lastProcessedIndex: the seq up to which this agent has settled the log. */
+  processed: z.int().nonnegative(),
+  turnNo: z.int().nonnegative(),
+  lastTurn: TurnId.nullable(),
+  /** XState snapshot as JSON text: ids and numbers only. */
+  snapshot: z.string().nullable(),
+  machineVersion: z.int().nonnegative(),
+  session: Session.nullable(),
+  cursor: z.int().nonnegative().nullable(),
+  turn: PinnedTurn.nullable(),
+  /** The turn that someone asked to stop; a commit of that turn is refused. */
+  cancel: TurnId.nullable(),
+  parked: Parked.nullable(),
+  /** Events committed with the state and not yet seen in the log. */
+  outbox: z.array(EventDraft),
+});
+export type ActorRecord = z.infer<typeof ActorRecord>;
+
+export function newActorRecord(address: ActorAddress): ActorRecord {
+  return {
+    ...address,
+    fence: 0,
+    owner: '',
+    until: 0,
+    processed: 0,
+    turnNo: 0,
+    lastTurn: null,
+    snapshot: null,
+    machineVersion: 0,
+    session: null,
+    cursor: null,
+    turn: null,
+    cancel: null,
+    parked: null,
+    outbox: [],
+  };
+}

@@ -1,0 +1,29 @@
+import * as z from 'zod';
+import { AgentId } from './ids.ts';
+
+/** Delegations, questions and approvals. A decision is an event of its own, with an id that only one writer can take. */
+export const DelegationOpenedBody = z.strictObject({
+  delegation: z.string(),
+  assignee: AgentId,
+  task: z.string(),
+});
+export const DelegationEndedBody = z.strictObject({ delegation: z.string(), result: z.string() });
+export const QuestionBody = z.strictObject({ question: z.string(), text: z.string() });
+export const ApprovalRequestedBody = z.strictObject({
+  request: z.string(),
+  tool: z.string(),
+  argsHash: z.string(),
+  text: z.string(),
+});
+export const ApprovalDecidedBody = z.strictObject({ request: z.string(), approved: z.boolean() });
+export const ModeChangedBody = z.strictObject({ mode: z.enum(['chat', 'agent', 'run']) });
+export const PhaseChangedBody = z.strictObject({ phase: z.string(), instructions: z.string().default('') });
+export const RunDirectiveBody = z.strictObject({ run: z.string(), directive: z.string() });
+export const CompactionBody = z.strictObject({
+  from: z.int().positive(),
+  upTo: z.int().positive(),
+  summary: z.string(),
+  strategy: z.string(),
+  reason: z.string(),
+});
+export const PruneBody = z.strictObject({ seqs: z.array(z.int().positive()), reason: z.string() });

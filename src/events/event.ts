@@ -1,0 +1,89 @@
+import * as z from 'zod';
+import { Author } from './author.ts';
+import { BaselineBody } from './baseline.ts';
+import { CommandBody } from './command.ts';
+import * as coordination from './coordination.ts';
+import { AgentId, ConversationId, EventId, TenantId, TurnId } from './ids.ts';
+import { HandoffBody, InjectionBody, JoinedBody, LeftBody, MessageBody } from './message.ts';
+import { StepBody, ToolResultBody } from './step.ts';
+import { ErrorBody, TurnAbortedBody, TurnDoneBody, TurnFailedBody, TurnStartedBody } from './turn.ts';
+
+/**
+ * The event: one immutable record of a conversation. One schema set for the store, the API, the CLI and the page.
+ * `id` is minted by the writer before the write and is the idempotency key; `seq` is given by the log, dense from 1.
+ */
+const BODIES = {
+  message: MessageBody,
+  step: StepBody,
+  'tool.result': ToolResultBody,
+  handoff: HandoffBody,
+  'delegation.opened': coordination.DelegationOpenedBody,
+  'delegation.completed': coordination.DelegationEndedBody,
+  'delegation.aborted': coordination.DelegationEndedBody,
+  question: coordination.QuestionBody,
+  'approval.requested': coordination.ApprovalRequestedBody,
+  'approval.decided': coordination.ApprovalDecidedBody,
+  joined: JoinedBody,
+  left: LeftBody,
+  'mode.changed': coordination.ModeChangedBody,
+  'phase.changed': coordination.PhaseChangedBody,
+  'run.directive': coordination.RunDirectiveBody,
+  injection: InjectionBody,
+  error: ErrorBody,
+  compaction: coordination.CompactionBody,
+  prune: coordination.PruneBody,
+  baseline: BaselineBody,
+  'turn.started': TurnStartedBody,
+  'turn.done': TurnDoneBody,
+  'turn.failed': TurnFailedBody,
+  'turn.aborted': TurnAbortedBody,
+  command: CommandBody,
+} as const;
+
+type Bodies = { [K in keyof typeof BODIES]: z.infer<(typeof BODIES)[K]> };
+export type EventKind = keyof Bodies;
+export const EVENT_KINDS = Object.keys(BODIES) as EventKind[];
+
+/** At most this many addressees; more is refused before anything is stored. */
+export const MAX_RECIPIENTS = 256;
+
+/** What a writer supplies. `hop` counts agent-to-agent hand-overs since a human last spoke. */
+const DraftEnvelope = z.strictObject({
+  id: EventId,
+  author: Author,
+  to: z.array(AgentId).max(MAX_RECIPIENTS),
+  turn: TurnId.optional(),
+  replyTo: EventId.optional(),
+  hop: z.int().nonnegative().optional(),
+});
+type DraftEnvelope = z.infer<typeof DraftEnvelope>;
+
+/** What the log adds. `tokens` is counted once, here, and summed ever after. */
+const LogEnvelope = DraftEnvelope.extend({
+  tenant: TenantId,
+  conversation: ConversationId,
+  seq: z.int().positive(),
+  /** Milliseconds since the epoch; for reading only, order is `seq`. */
+  at: z.int().nonnegative(),
+  tokens: z.int().nonnegative(),
+});
+type LogEnvelope = z.infer<typeof LogEnvelope>;
+
+export type EventDraftOf<K extends EventKind> = { [P in K]: DraftEnvelope & { kind: P; body: Bodies[P] } }[K];
+export type EventOf<K extends EventKind> = { [P in K]: LogEnvelope & { kind: P; body: Bodies[P] } }[K];
+export type EventDraft = EventDraftOf<EventKind>;
+export type Event = EventOf<EventKind>;
+
+function unionOf(envelope: typeof DraftEnvelope | typeof LogEnvelope) {
+  const members = EVENT_KINDS.map((kind) => envelope.extend({ kind: z.literal(kind), body: BODIES[kind] }));
+  return z.discriminatedUnion('kind', members as unknown as [(typeof members)[number]]);
+}
+
+// The unions are built from the table above; TypeScript cannot follow a mapped discriminated union, hence the two casts.
+export const EventDraft = unionOf(DraftEnvelope) as unknown as z.ZodType<EventDraft>;
+export const Event = unionOf(LogEnvelope) as unknown as z.ZodType<Event>;
+
+/** The event, typed by its kind, or null. */
+export function eventOf<K extends EventKind>(event: Event, kind: K): EventOf<K> | null {
+  return event.kind === kind ? (event as EventOf<K>) : null;
+}

@@ -1,0 +1,12 @@
+/** The language: everything the rest of Troupe says about conversations, in zod. Imports nothing of ours but errors. */
+export * from './actor-record.ts';
+export * from './author.ts';
+export * from './baseline.ts';
+export * from './command.ts';
+export * from './event.ts';
+export * from './ids.ts';
+export * from './message.ts';
+export * from './prompt.ts';
+export * from './step.ts';
+export * from './turn.ts';
+export * from './usage.ts';

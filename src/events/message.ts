@@ -1,0 +1,24 @@
+import * as z from 'zod';
+import { AgentId } from './ids.ts';
+
+/** What was said, to everyone or to the agents in `to`. */
+export const MessageBody = z.strictObject({ content: z.string() });
+export type MessageBody = z.infer<typeof MessageBody>;
+
+/** A structured handing over of the conversation; it opens the receiver's next prompt. */
+export const HandoffSummary = z.strictObject({
+  goal: z.string().min(1),
+  done: z.string().default(''),
+  state: z.string().default(''),
+  next: z.string().default(''),
+  openQuestions: z.array(z.string()).default([]),
+  artifacts: z.array(z.string()).default([]),
+  why: z.string().default(''),
+});
+export type HandoffSummary = z.infer<typeof HandoffSummary>;
+
+export const HandoffBody = z.strictObject({ summary: HandoffSummary });
+export const JoinedBody = z.strictObject({ agent: AgentId, policy: z.enum(['full', 'summary', 'fresh']) });
+export const LeftBody = z.strictObject({ agent: AgentId, reason: z.string().default('') });
+/** A note of the runtime to an agent (supervision, nudge); `oneStep` notes are seen by the next step alone. */
+export const InjectionBody = z.strictObject({ content: z.string(), oneStep: z.boolean().default(false) });

@@ -1,0 +1,85 @@
+import * as z from 'zod';
+import { LayerName, Stability } from './baseline.ts';
+import { AgentId, ConversationId, TurnId } from './ids.ts';
+import { Reasoning, ToolCall } from './step.ts';
+import { Usage } from './usage.ts';
+
+/** A message of a prompt, free of any vendor's shape. `seqs` are the events it renders; empty only for synthetic results. */
+export const PromptMessage = z.discriminatedUnion('role', [
+  z.object({ role: z.literal('system'), content: z.string(), seqs: z.array(z.int()) }),
+  z.object({ role: z.literal('user'), content: z.string(), seqs: z.array(z.int()) }),
+  z.object({
+    role: z.literal('assistant'),
+    content: z.string(),
+    calls: z.array(ToolCall).optional(),
+    reasoning: Reasoning.optional(),
+    seqs: z.array(z.int()),
+  }),
+  z.object({
+    role: z.literal('tool'),
+    call: z.string(),
+    name: z.string(),
+    content: z.string(),
+    failed: z.boolean(),
+    seqs: z.array(z.int()),
+  }),
+]);
+export type PromptMessage = z.infer<typeof PromptMessage>;
+
+/** A tool as a model is told of it. `parameters` is a JSON schema (draft 2020-12). */
+export const ToolSpec = z.object({
+  name: z.string(),
+  description: z.string(),
+  parameters: z.record(z.string(), z.unknown()),
+});
+export type ToolSpec = z.infer<typeof ToolSpec>;
+
+/** A named slice of a prompt. `source` says where it comes from: a config path, an event id, or a range of seqs. */
+export const PromptLayer = z.object({
+  name: LayerName,
+  stability: Stability,
+  tokens: z.int().nonnegative(),
+  hash: z.string(),
+  source: z.string(),
+});
+export type PromptLayer = z.infer<typeof PromptLayer>;
+
+export const PromptTokens = z.object({
+  total: z.int().nonnegative(),
+  window: z.int().positive(),
+  /** Kept free for the answer. */
+  reserved: z.int().nonnegative(),
+  free: z.int(),
+});
+
+/**
+ * What is stored per model call: ranges and hashes, a few hundred bytes however long the history. The messages are
+ * rendered again from the log on demand and must give `chain` again.
+ */
+export const PromptReceipt = z.object({
+  turn: TurnId.nullable(),
+  step: z.int().nonnegative(),
+  conversation: ConversationId,
+  agent: AgentId,
+  provider: z.string(),
+  model: z.string(),
+  mode: z.enum(['full', 'delta']),
+  upTo: z.int().nonnegative(),
+  layers: z.array(PromptLayer),
+  /** How many messages, and the chained hash over all of them in order. */
+  count: z.int().nonnegative(),
+  chain: z.string(),
+  tokens: PromptTokens,
+  /** Indexes of the messages after which a provider with explicit caching sets a breakpoint. */
+  breakpoints: z.array(z.int().nonnegative()),
+  cursor: z.object({ before: z.int().nullable(), after: z.int().nullable() }),
+  usage: Usage.optional(),
+});
+export type PromptReceipt = z.infer<typeof PromptReceipt>;
+
+/** The whole prompt: the receipt with its messages and tools. */
+export const PromptRecord = PromptReceipt.extend({
+  messages: z.array(PromptMessage),
+  tools: z.array(ToolSpec),
+});
+export type PromptRecord = z.infer<typeof PromptRecord>;

@@ -1,0 +1,70 @@
+import * as z from 'zod';
+
+/**
+ * One step of a scripted model. The first rule whose `when` matches answers; `when` looks only at the request, so a
+ * retry after a crash is answered alike.
+ */
+export const ScriptRule = z.strictObject({
+  when: z
+    .strictObject({
+      agent: z.string().optional(),
+      /** Text of the last user or tool message contains this. */
+      contains: z.string().optional(),
+      /** Regular expression (flags `su`) on the same text. */
+      matches: z.string().optional(),
+      /** Step of the turn, from 1. */
+      step: z.int().positive().optional(),
+      /** Which of this agent's answers it is in the prompt, from 1. */
+      answer: z.int().positive().optional(),
+      /** Number of the call within the step, from 1: lets the first try fail and the second succeed. */
+      call: z.int().positive().optional(),
+    })
+    .default({}),
+  /** The answer; `{{last}}` is the text it answers, `{{n}}` the number of this agent's answer. */
+  reply: z.string().default(''),
+  calls: z.array(z.strictObject({ name: z.string(), args: z.unknown() })).default([]),
+  /** Before the first chunk, and between chunks. */
+  delayMs: z.int().nonnegative().default(0),
+  chunkDelayMs: z.int().nonnegative().default(0),
+  /** Characters per chunk; 0 sends the reply at once. */
+  chunk: z.int().nonnegative().default(0),
+  /** Breaks after this many characters of the reply, with this error. */
+  fail: z
+    .strictObject({
+      after: z.int().nonnegative().default(0),
+      code: z.string(),
+      message: z.string().default('scripted failure'),
+    })
+    .optional(),
+});
+export type ScriptRule = z.infer<typeof ScriptRule>;
+export const Script = z.strictObject({ rules: z.array(ScriptRule).min(1) });
+export type Script = z.infer<typeof Script>;
+
+/** What an agent definition says about its model. Keys stay in the environment; only their names are written. */
+const Common = {
+  model: z.string().min(1).default('default'),
+  contextWindow: z.int().min(1024).optional(),
+  maxOutputTokens: z.int().positive().default(4096),
+};
+export const ProviderSettings = z.discriminatedUnion('provider', [
+  z.object({
+    provider: z.literal('scripted'),
+    ...Common,
+    /** Rules inline, or the path of a JSON file with them, relative to the agents file. */
+    script: z.union([z.string().min(1), Script]),
+  }),
+  z.object({
+    provider: z.literal('openai-compatible'),
+    ...Common,
+    baseUrl: z.url().default('https://api.openai.com/v1'),
+    apiKeyEnv: z.string().min(1).default('OPENAI_API_KEY'),
+  }),
+  z.object({
+    provider: z.literal('anthropic'),
+    ...Common,
+    baseUrl: z.url().optional(),
+    apiKeyEnv: z.string().min(1).default('ANTHROPIC_API_KEY'),
+  }),
+]);
+export type ProviderSettings = z.infer<typeof ProviderSettings>;

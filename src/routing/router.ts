@@ -1,0 +1,31 @@
+import type { ActorAddress } from '../events/index.ts';
+
+/**
+ * The routing port. A wake says only "look at this actor": it carries no content, may come twice, and is a hint; the
+ * store is the truth. Proved by `testing/router-conformance.ts`:
+ *  R1  Wakes of one actor are merged while it waits; after any wake the handler starts at least once more.
+ *  R2  A wake during a run starts one more run after it, never a parallel one in this process.
+ *  R3  `busy` (another process holds the lease) runs again after the given delay; it is not lost.
+ *  R4  At most `concurrency` handlers run at once; actors that wait are served in the order of their wakes.
+ *  R5  A handler that throws does not stop the router; the error goes to `onError` and the wake is considered done.
+ *  R6  `close` takes no new wakes, waits for running handlers, and never hangs on delayed ones.
+ */
+export type WakeOutcome = { kind: 'done' } | { kind: 'busy'; retryInMs: number };
+export type WakeHandler = (address: ActorAddress) => Promise<WakeOutcome>;
+
+export interface QueueDepth {
+  waiting: number;
+  active: number;
+  delayed: number;
+}
+
+export interface Router {
+  wake(address: ActorAddress, options?: { delayMs?: number }): Promise<void>;
+  /** Starts serving wakes; those that came before are served too. */
+  start(
+    handler: WakeHandler,
+    options: { concurrency: number; onError: (error: unknown, address: ActorAddress) => void },
+  ): void;
+  depth(): Promise<QueueDepth>;
+  close(): Promise<void>;
+}

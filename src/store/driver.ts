@@ -1,0 +1,132 @@
+/**
+ * The lower half of the store port: adapters move plain rows, `store.ts` gives them types and validation.
+ * No vendor type crosses this file. Everything here needs only single-record atomicity and unique keys, so that a
+ * document database without transactions can serve it.
+ *
+ * Contract, proved by `testing/store-conformance.ts`:
+ *  S1  `seq` of a conversation is dense from 1 and never reused, under any number of concurrent writers.
+ *  S2  One row per (tenant, conversation, id). A second append of an id changes nothing and returns the first row.
+ *  S3  An actor row changes only by `acquire` (raises the fence), `compareAndSet` (names the fence), and the two
+ *      single-field writes `requestCancel` and `park`, which never touch the rest.
+ *  S4  A register is written once; the first writer wins and every later one is given the winner's data.
+ *  S5  What a resolved promise reported is durable. A rejected promise means "unknown": the caller must look again.
+ *  S6  Text survives to the code unit: NUL, lone surrogates, '$', '.', '__proto__'.
+ * Errors: `store_unavailable` (transient; disk full, connection lost), `store_corrupt`, `store_newer`,
+ * `data_unwritable`.
+ */
+export interface EventRow {
+  tenant: string;
+  conversation: string;
+  seq: number;
+  id: string;
+  at: number;
+  kind: string;
+  to: readonly string[];
+  /** Hash of the payload, to tell a repeated append from a conflicting one. */
+  hash: string;
+  tokens: number;
+  turn: string | null;
+  /** JSON text of the rest of the event. */
+  data: string;
+}
+export type NewEventRow = Omit<EventRow, 'seq'>;
+
+/** `duplicate`: the id was there already; `hash` is that of the stored row. */
+export type AppendOutcome =
+  | { kind: 'appended'; seq: number }
+  | { kind: 'duplicate'; seq: number; hash: string };
+
+export interface ActorKey {
+  tenant: string;
+  conversation: string;
+  agent: string;
+}
+
+export interface ActorRow extends ActorKey {
+  fence: number;
+  owner: string;
+  until: number;
+  processed: number;
+  /** Id of the pinned turn, or null. A copy of what `data` holds, for filters. */
+  turn: string | null;
+  cancel: string | null;
+  parked: string | null;
+  /** Whether committed events wait to be appended. */
+  outbox: boolean;
+  /** JSON text of the rest of the record. */
+  data: string;
+}
+
+export type ActorChange = Partial<
+  Pick<ActorRow, 'owner' | 'until' | 'processed' | 'turn' | 'cancel' | 'parked' | 'outbox' | 'data'>
+>;
+
+/** A write happens only if all of these hold. `notCancelled` = the row's `cancel` is not its `turn`. */
+export interface ActorExpectation {
+  fence: number;
+  turn?: string | null;
+  notCancelled?: true;
+}
+
+export type AcquireOutcome = { kind: 'acquired'; row: ActorRow } | { kind: 'busy'; until: number };
+
+/** Insert-once records beside the log. `effect` rows are the only ones that are ever swapped. */
+export type Shelf = 'journal' | 'effect' | 'artifact' | 'prompt' | 'body' | 'meta';
+export interface RegisterKey {
+  tenant: string;
+  shelf: Shelf;
+  key: string;
+}
+
+export interface ConversationRow {
+  id: string;
+  /** Last seq. */
+  head: number;
+  /** Time of the last event, ms. */
+  at: number;
+}
+
+export interface StoreDriver {
+  /** Appends rows of one conversation in order, each by itself; outcomes are in the same order. */
+  append(rows: readonly NewEventRow[]): Promise<AppendOutcome[]>;
+  /** Rows with after < seq <= upTo, oldest first, at most `limit`. */
+  readEvents(query: {
+    tenant: string;
+    conversation: string;
+    after: number;
+    upTo?: number;
+    limit: number;
+  }): Promise<EventRow[]>;
+  readEvent(query: { tenant: string; conversation: string; id: string }): Promise<EventRow | null>;
+  /** Last seq; 0 for a conversation that does not exist. */
+  head(query: { tenant: string; conversation: string }): Promise<number>;
+  /** Seqs of events with `agent` in `to`, after < seq <= upTo, ascending. */
+  addressed(query: ActorKey & { after: number; upTo: number }): Promise<number[]>;
+  /** Newest first. */
+  conversations(query: { tenant: string; limit: number }): Promise<ConversationRow[]>;
+
+  /** Takes the lease if it is free or over (`until` < now), creating the row if there is none. */
+  acquire(key: ActorKey, lease: { owner: string; now: number; until: number }): Promise<AcquireOutcome>;
+  /** The row after the change, or null if an expectation did not hold. */
+  compareAndSet(key: ActorKey, expect: ActorExpectation, change: ActorChange): Promise<ActorRow | null>;
+  /** Sets `cancel` if `turn` is the pinned turn; says whether it was. */
+  requestCancel(key: ActorKey, turn: string): Promise<boolean>;
+  /** Sets `parked`, creating the row if there is none; null wakes the actor again. */
+  park(key: ActorKey, parked: string | null): Promise<void>;
+  readActor(key: ActorKey): Promise<ActorRow | null>;
+  listActors(query: { tenant: string; conversation: string }): Promise<ActorRow[]>;
+  /**
+   * Actors with something to do and no live lease: addressed since `since` and not processed, or with a pinned turn
+   * or an outbox. Parked ones are left out.
+   */
+  due(query: { now: number; since: number; limit: number }): Promise<ActorKey[]>;
+
+  putOnce(key: RegisterKey, data: string, at: number): Promise<{ inserted: boolean; data: string }>;
+  readRegister(key: RegisterKey): Promise<string | null>;
+  /** Replaces `from` by `to`; false if the register holds something else. */
+  swap(key: RegisterKey, from: string, to: string): Promise<boolean>;
+  /** Removes registers of a shelf written before `before`; returns how many. */
+  expire(shelf: Shelf, before: number): Promise<number>;
+
+  close(): Promise<void>;
+}

@@ -1,0 +1,106 @@
+import type {
+  ActorAddress,
+  ActorRecord,
+  ConversationId,
+  Event,
+  EventDraft,
+  EventId,
+  Parked,
+  PromptReceipt,
+  TenantId,
+  TurnId,
+} from '../events/index.ts';
+
+/**
+ * The upper half of the store port: what the rest of Troupe sees. `createStore` puts types and validation around a
+ * `StoreDriver`; nothing above this file knows rows.
+ */
+export interface Log {
+  tenant: TenantId;
+  conversation: ConversationId;
+}
+
+/** `appended`: the event as it now stands. `exists`: the same id and payload was there already. */
+export type Appended = { kind: 'appended' | 'exists'; event: Event };
+
+/** A draft with what the writer has computed once: time and token count. */
+export interface Entry {
+  draft: EventDraft;
+  at: number;
+  tokens: number;
+}
+
+export type Acquired = { kind: 'acquired'; record: ActorRecord } | { kind: 'busy'; until: number };
+
+export interface ActorPatch {
+  owner?: string;
+  until?: number;
+  processed?: number;
+  cancel?: null;
+  parked?: Parked | null;
+  /** Replaced as a whole, under the fence. */
+  state?: Partial<
+    Pick<
+      ActorRecord,
+      'turnNo' | 'lastTurn' | 'snapshot' | 'machineVersion' | 'session' | 'cursor' | 'turn' | 'outbox'
+    >
+  >;
+}
+
+/** A tool call's ledger entry. `started` without an end is settled by whoever finds it. */
+export type EffectRecord =
+  | { status: 'started'; argsHash: string; by: string }
+  | { status: 'settled'; argsHash: string; by: string; outcome: 'done' | 'failed' | 'lost'; data: string };
+
+export interface Store {
+  /** Appends in order. Throws `event_conflict` for an id that holds another payload; what came before it stays. */
+  append(log: Log, entries: readonly Entry[]): Promise<Appended[]>;
+  /** Oldest first. A record that cannot be read comes as an `error` event with code `store_corrupt` at its seq. */
+  read(log: Log, range: { after: number; upTo?: number; limit?: number }): Promise<Event[]>;
+  readById(log: Log, id: EventId): Promise<Event | null>;
+  head(log: Log): Promise<number>;
+  addressed(address: ActorAddress, range: { after: number; upTo: number }): Promise<number[]>;
+  conversations(tenant: TenantId, limit: number): Promise<{ id: ConversationId; head: number; at: number }[]>;
+
+  acquire(address: ActorAddress, lease: { owner: string; now: number; until: number }): Promise<Acquired>;
+  /**
+   * One fenced compare-and-set: writes `patch` over `base` if the stored fence is `base.fence`, the pinned turn is
+   * still `base.turn` and, with `notCancelled`, nobody asked to stop it. Null if not. Throws `actor_corrupt`.
+   */
+  update(base: ActorRecord, patch: ActorPatch, expect?: { notCancelled?: true }): Promise<ActorRecord | null>;
+  requestCancel(address: ActorAddress, turn: TurnId): Promise<boolean>;
+  park(address: ActorAddress, parked: Parked | null): Promise<void>;
+  /** Throws `actor_corrupt` for a record that cannot be read. */
+  readActor(address: ActorAddress): Promise<ActorRecord | null>;
+  /** Corrupt records come as `{address, corrupt: reason}`. */
+  listActors(log: Log): Promise<(ActorRecord | { address: ActorAddress; corrupt: string })[]>;
+  due(query: { now: number; since: number; limit: number }): Promise<ActorAddress[]>;
+
+  /** Insert-once journal of model steps: what is returned is what counts, whoever wrote it. */
+  journal(tenant: TenantId, key: string, data: string, at: number): Promise<string>;
+  readJournal(tenant: TenantId, key: string): Promise<string | null>;
+  /** `mine` says whether this caller inserted it and may execute. */
+  startEffect(
+    tenant: TenantId,
+    id: string,
+    start: { argsHash: string; by: string; at: number },
+  ): Promise<{ mine: boolean; record: EffectRecord }>;
+  /** Settles a started effect once; returns what is stored afterwards. */
+  settleEffect(
+    tenant: TenantId,
+    id: string,
+    end: { outcome: 'done' | 'failed' | 'lost'; data: string },
+  ): Promise<EffectRecord>;
+
+  putArtifact(log: Log, id: string, content: string, at: number): Promise<void>;
+  readArtifact(log: Log, id: string): Promise<string | null>;
+  putReceipt(tenant: TenantId, receipt: PromptReceipt, at: number): Promise<void>;
+  readReceipt(tenant: TenantId, turn: TurnId, step: number): Promise<PromptReceipt | null>;
+  /** Content-addressed text, stored once. */
+  putBody(tenant: TenantId, hash: string, text: string, at: number): Promise<void>;
+  readBody(tenant: TenantId, hash: string): Promise<string | null>;
+  /** Insert-once facts of this store (its secret, its schema); returns what is stored. */
+  meta(key: string, value: string): Promise<string>;
+
+  close(): Promise<void>;
+}

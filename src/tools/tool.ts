@@ -1,0 +1,66 @@
+import * as z from 'zod';
+import type { HandoffSummary, ActorAddress, AgentId, ToolSpec } from '../events/index.ts';
+
+/**
+ * A tool: a name, a schema, and what to do. `idempotent` tools may be sent again after a crash with the same effect
+ * id; others are marked `lost` and the model is told.
+ */
+export interface ToolContext {
+  address: ActorAddress;
+  /** Idempotency key of this very call: the same after a crash and a retry. */
+  effect: string;
+  signal: AbortSignal;
+  artifacts: { read(id: string): Promise<string | null> };
+}
+
+/** What a tool may ask of the turn beside its text; carried out when the turn commits. */
+export type ToolRequest = { kind: 'handoff'; to: AgentId; summary: HandoffSummary };
+
+export type ToolReturn = string | { text: string; request?: ToolRequest };
+
+export interface Tool {
+  readonly name: string;
+  readonly description: string;
+  readonly schema: z.ZodType;
+  readonly idempotent: boolean;
+  /** Milliseconds. */
+  readonly timeoutMs: number;
+  readonly run: (args: never, context: ToolContext) => Promise<ToolReturn> | ToolReturn;
+}
+
+export interface ToolDefinition<S extends z.ZodType> {
+  name: string;
+  description: string;
+  schema: S;
+  run(args: z.output<S>, context: ToolContext): Promise<ToolReturn> | ToolReturn;
+  /** Safe to send twice with the same effect id. Default false. */
+  idempotent?: boolean;
+  /** Default 60,000 ms. */
+  timeoutMs?: number;
+}
+
+const TOOL_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
+
+/**
+ * Defines a tool for agents.
+ *
+ *     const add = defineTool({
+ *       name: 'add', description: 'Adds two numbers.',
+ *       schema: z.object({ a: z.number(), b: z.number() }),
+ *       run: ({ a, b }) => String(a + b),
+ *     });
+ */
+export function defineTool<S extends z.ZodType>(definition: ToolDefinition<S>): Tool {
+  const { idempotent = false, timeoutMs = 60_000, ...rest } = definition;
+  if (!TOOL_NAME.test(rest.name)) {
+    throw new TypeError(
+      `tool name ${JSON.stringify(rest.name)} must match ${TOOL_NAME}: letters, digits, _ and -`,
+    );
+  }
+  return { ...rest, idempotent, timeoutMs };
+}
+
+export function toolSpec(tool: Tool): ToolSpec {
+  const { $schema: _, ...parameters } = z.toJSONSchema(tool.schema, { io: 'input', unrepresentable: 'any' });
+  return { name: tool.name, description: tool.description, parameters };
+}
