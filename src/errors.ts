@@ -24,6 +24,7 @@ const POLICY = {
   step_limit: 'stop',
   hop_limit: 'stop',
   aborted: 'stop',
+  shutting_down: 'stop',
   context_overflow: 'stop',
   provider_auth: 'stop',
   provider_quota: 'stop',

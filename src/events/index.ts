@@ -6,6 +6,7 @@ export * from './command.ts';
 export * from './event.ts';
 export * from './ids.ts';
 export * from './message.ts';
+export * from './nearest.ts';
 export * from './prompt.ts';
 export * from './step.ts';
 export * from './turn.ts';

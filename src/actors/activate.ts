@@ -1,0 +1,139 @@
+import { TroupeError } from '../errors.ts';
+import { type ActorAddress, type ActorRecord, type EventId, SYSTEM_AUTHOR } from '../events/index.ts';
+import type { WakeOutcome } from '../routing/router.ts';
+import type { EngineDeps } from './engine-deps.ts';
+import { holdLease, type Lease } from './lease.ts';
+import type { Member } from './member.ts';
+import { pinTurn } from './pin-turn.ts';
+import { catchUp } from './read-view.ts';
+import type { LiveActor } from './registry.ts';
+import { runTurn } from './run-turn.ts';
+
+/**
+ * What a wake does: lease -> flush -> pin -> run -> commit, until there is nothing to do, then release and look again.
+ * Any step may be the last one this process takes; whoever comes next goes on from the record.
+ */
+export async function activate(deps: EngineDeps, address: ActorAddress): Promise<WakeOutcome> {
+  const member = deps.company.get(address.agent);
+  if (!member) return { kind: 'done' };
+  const { clock } = deps;
+  const acquired = await acquire(deps, address);
+  if (acquired.kind === 'busy') {
+    const wait = Math.min(Math.max(acquired.until - clock.now(), 0), 1_000);
+    return { kind: 'busy', retryInMs: wait + Math.floor(deps.random() * 50) };
+  }
+  const lease = holdLease(deps, acquired.record);
+  try {
+    if (acquired.record.parked === null) await work(deps, lease, member);
+    else await release(lease);
+  } catch (error) {
+    await settleFailure(deps, lease, address, error);
+  } finally {
+    lease.stop();
+  }
+  // A message between the last look and the release would otherwise wait for the sweeper.
+  if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease.record);
+  return { kind: 'done' };
+}
+
+async function work(deps: EngineDeps, lease: Lease, member: Member): Promise<void> {
+  const live = deps.registry.enter(lease.record, deps.clock.now());
+  live.lease = lease;
+  try {
+    for (;;) {
+      await flushOutbox(deps, lease);
+      if (deps.stopping.aborted) throw deps.stopping.reason;
+      const turn = lease.record.turn
+        ? await resumeTurn(deps, lease, live)
+        : await pinTurn(deps, lease, member, live);
+      if (!turn) return;
+      await runTurn(deps, lease, member, live, turn);
+    }
+  } finally {
+    deps.registry.leave(live, lease.record.lastTurn, deps.clock.now());
+  }
+}
+
+/** Publishes what was committed. Appending twice is harmless; the record forgets the outbox with its next write. */
+async function flushOutbox(deps: EngineDeps, lease: Lease): Promise<void> {
+  const { outbox } = lease.record;
+  if (outbox.length > 0) await deps.log.append(lease.record, outbox);
+}
+
+/** A turn that was pinned before: count the attempt first, so that a crash loop is seen, then take the same inputs. */
+async function resumeTurn(deps: EngineDeps, lease: Lease, live: LiveActor) {
+  const pinned = lease.record.turn;
+  if (!pinned) return null;
+  const turn = { ...pinned, attempt: pinned.attempt + 1 };
+  await lease.write({ state: { turn } });
+  await catchUp(deps.store, live.address, live.view, turn.upTo);
+  return turn;
+}
+
+async function acquire(deps: EngineDeps, address: ActorAddress) {
+  const { store, clock, limits } = deps;
+  const owner = `${deps.process}:${Math.floor(deps.random() * 2 ** 40).toString(36)}`;
+  const now = clock.now();
+  const first = await store.acquire(address, { owner, now, until: now + limits.leaseMs });
+  if (first.kind === 'acquired' || !limits.soleOwner) return first;
+  // The directory is ours alone, so a lease of another process is that of a dead one.
+  const held = await store.readActor(address);
+  if (!held || held.owner.startsWith(`${deps.process}:`)) return first;
+  return store.acquire(address, { owner, now: held.until + 1, until: now + limits.leaseMs });
+}
+
+async function release(lease: Lease): Promise<void> {
+  await lease.write({ owner: '', until: 0 });
+}
+
+async function lookAgain(deps: EngineDeps, address: ActorAddress, { processed }: ActorRecord): Promise<void> {
+  const head = await deps.store.head(address);
+  if (head <= processed) return;
+  const missed = await deps.store.addressed(address, { after: processed, upTo: head });
+  if (missed.length > 0) await deps.router.wake(address);
+}
+
+/**
+ * A lost lease is somebody else's work now. Anything corrupt parks the actor, visibly, and leaves the others alone.
+ * Anything else (a store that is away, a shutdown) gives the lease back with the turn still pinned.
+ */
+async function settleFailure(
+  deps: EngineDeps,
+  lease: Lease,
+  address: ActorAddress,
+  error: unknown,
+): Promise<void> {
+  deps.registry.drop(address);
+  if (error instanceof TroupeError && error.code === 'lease_lost') return;
+  if (error instanceof TroupeError && error.code === 'actor_corrupt') {
+    await park(deps, address, lease.record, error);
+  } else if (error instanceof TroupeError && error.code === 'shutting_down') {
+    await uncountAttempt(lease).catch((again: unknown) => deps.onWarning(again, 'release'));
+  } else {
+    deps.onWarning(error, `activation of @${address.agent}`);
+  }
+  await release(lease).catch((again: unknown) => deps.onWarning(again, 'release'));
+  if (error instanceof TroupeError && error.policy === 'retry') {
+    await deps.router.wake(address, { delayMs: 1_000 });
+  }
+}
+
+/** An orderly stop is not a crash: it must not bring the turn nearer to being given up. */
+async function uncountAttempt(lease: Lease): Promise<void> {
+  const { turn } = lease.record;
+  if (turn) await lease.write({ state: { turn: { ...turn, attempt: Math.max(0, turn.attempt - 1) } } });
+}
+
+export async function park(
+  deps: EngineDeps,
+  address: ActorAddress,
+  record: Pick<ActorRecord, 'fence'> | null,
+  error: TroupeError,
+): Promise<void> {
+  await deps.store.park(address, 'failed');
+  const id = `failed:${address.agent}:${record?.fence ?? 0}` as EventId;
+  const message = `@${address.agent} is set aside: ${error.message}`;
+  await deps.log.append(address, [
+    { id, author: SYSTEM_AUTHOR, to: [], kind: 'error', body: { code: error.code, message } },
+  ]);
+}

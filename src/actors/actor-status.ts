@@ -1,0 +1,70 @@
+import type { ActorAddress, ActorRecord, AgentId, Session, TurnId } from '../events/index.ts';
+import type { EngineDeps } from './engine-deps.ts';
+
+/** One actor as an operator sees it: the live machine where this process runs it, else what the record says. */
+export interface ActorStatus {
+  agent: AgentId;
+  status: 'idle' | 'running' | 'waiting' | 'paused' | 'failed' | 'retired';
+  /** State path of the machine, as `working.streaming`. */
+  state: string;
+  lastProcessedIndex: number;
+  cursor: number | null;
+  session: Session | null;
+  turn: TurnId | null;
+  attempt: number | null;
+  lastTurn: TurnId | null;
+  /** Why it is set aside, for a failed actor. */
+  problem?: string;
+}
+
+export function actorStatus(
+  deps: EngineDeps,
+  record: ActorRecord | { address: ActorAddress; corrupt: string },
+): ActorStatus {
+  if ('corrupt' in record) {
+    return {
+      agent: record.address.agent,
+      status: 'failed',
+      state: 'failed',
+      lastProcessedIndex: 0,
+      cursor: null,
+      session: null,
+      turn: null,
+      attempt: null,
+      lastTurn: null,
+      problem: `actor_corrupt: ${record.corrupt}`,
+    };
+  }
+  const live = deps.registry.find(record);
+  const state = record.parked ?? (live?.lease ? pathOf(live.machine.getSnapshot().value) : stateOf(record));
+  return {
+    agent: record.agent,
+    status: statusOf(state),
+    state,
+    lastProcessedIndex: record.processed,
+    cursor: record.cursor,
+    session: record.session,
+    turn: record.turn?.id ?? null,
+    attempt: record.turn?.attempt ?? null,
+    lastTurn: record.lastTurn,
+  };
+}
+
+function stateOf(record: ActorRecord): string {
+  return record.turn ? 'working' : 'idle';
+}
+
+function statusOf(state: string): ActorStatus['status'] {
+  const [top] = state.split('.');
+  if (top === 'working' || top === 'backoff') return 'running';
+  if (top === 'waiting' || top === 'paused' || top === 'failed' || top === 'retired') return top;
+  return 'idle';
+}
+
+/** `{working: 'streaming'}` as `working.streaming`. */
+function pathOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return Object.entries(value as Record<string, unknown>)
+    .map(([parent, child]) => `${parent}.${pathOf(child)}`)
+    .join(' ');
+}

@@ -1,0 +1,14 @@
+import type { AgentEvent } from '../machines/agent-lifecycle.ts';
+import { backoffMs } from '../providers/backoff.ts';
+import type { TurnRun } from './turn-run.ts';
+
+/** Waits before the next try of the same request, while the lease is renewed. A restart starts the count again. */
+export async function backOff(run: TurnRun): Promise<AgentEvent> {
+  const { deps, failure, lease } = run;
+  if (!failure) return { type: 'RETRY_DUE' };
+  const wait = backoffMs(failure, failure.tries, deps.random) ?? 0;
+  await deps.clock.sleep(wait, lease.signal);
+  if (lease.signal.aborted) return { type: 'ABORTED' };
+  run.ending = { kind: 'done' };
+  return { type: 'RETRY_DUE' };
+}

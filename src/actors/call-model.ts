@@ -1,0 +1,114 @@
+import { addUsage, type Reasoning, type ToolCall } from '../events/index.ts';
+import type { AgentEvent } from '../machines/agent-lifecycle.ts';
+import type { ModelEvent, ModelFailure, ModelRequest } from '../providers/provider.ts';
+import { policyOf } from '../errors.ts';
+import { type ModelAnswer, ownDraft, type TurnRun } from './turn-run.ts';
+
+/**
+ * One model call, journalled once: whatever the journal holds is what was answered, whoever wrote it. A call that
+ * failed leaves an `error` event with what was said; a retry sends the identical request.
+ */
+export async function callModel(run: TurnRun): Promise<AgentEvent> {
+  const { deps, live, turn } = run;
+  const tenant = live.address.tenant;
+  const key = `${turn.id}/${run.step}`;
+  // Only a turn that was started before can have a journal: the first attempt need not look.
+  const before = turn.attempt > 1 ? await deps.store.readJournal(tenant, key) : null;
+  const outcome = before === null ? await stream(run) : null;
+  if (outcome?.kind === 'aborted') return { type: 'ABORTED' };
+  if (outcome?.kind === 'failed') return fail(run, outcome.failure);
+  const answered =
+    before ?? (await deps.store.journal(tenant, key, JSON.stringify(outcome?.answer), deps.clock.now()));
+  const answer = JSON.parse(answered) as ModelAnswer;
+  run.answer = answer;
+  run.failure = null;
+  run.partial = '';
+  run.usage = addUsage(run.usage, answer.usage);
+  return answer.calls.length > 0 ? { type: 'MODEL_CALLED' } : { type: 'MODEL_REPLIED' };
+}
+
+type StreamOutcome =
+  | { kind: 'answered'; answer: ModelAnswer }
+  | { kind: 'failed'; failure: ModelFailure }
+  | { kind: 'aborted' };
+
+async function stream(run: TurnRun): Promise<StreamOutcome> {
+  const { deps, live, turn, lease, member } = run;
+  let text = '';
+  let index = 0;
+  let reasoning: Reasoning | undefined;
+  const calls: ToolCall[] = [];
+  const tell = (delta: string) =>
+    deps.onDelta({
+      address: live.address,
+      turn: turn.id,
+      attempt: turn.attempt,
+      step: run.step,
+      index: index++,
+      text: delta,
+    });
+  for await (const event of member.provider.stream(requestOf(run), { signal: lease.signal })) {
+    switch (event.type) {
+      case 'start':
+        index = 0;
+        break;
+      case 'text':
+        text += event.delta;
+        tell(event.delta);
+        break;
+      case 'reasoning':
+        reasoning = event.reasoning;
+        break;
+      case 'call':
+        calls.push(event.call);
+        break;
+      default:
+        run.partial = text;
+        return finished(event, { text, calls, reasoning });
+    }
+  }
+  run.partial = text;
+  return {
+    kind: 'failed',
+    failure: { code: 'provider_truncated', message: 'the provider ended without a result' },
+  };
+}
+
+function finished(
+  event: Extract<ModelEvent, { type: 'done' | 'failed' | 'aborted' }>,
+  said: Pick<ModelAnswer, 'text' | 'calls' | 'reasoning'>,
+): StreamOutcome {
+  if (event.type === 'aborted') return { kind: 'aborted' };
+  if (event.type === 'failed') return { kind: 'failed', failure: event.error };
+  return { kind: 'answered', answer: { ...said, stop: event.stop, usage: event.usage } };
+}
+
+function requestOf(run: TurnRun): ModelRequest {
+  const { prompt, member, live, turn } = run;
+  if (!prompt) throw new Error('a model is called only with an assembled prompt');
+  const { tenant, conversation, agent } = live.address;
+  return {
+    model: member.profile.model,
+    messages: prompt.messages,
+    tools: prompt.tools,
+    breakpoints: prompt.breakpoints,
+    maxOutputTokens: member.profile.maxOutputTokens,
+    cacheKey: `${tenant}/${conversation}/${agent}`,
+    trace: { conversation, agent, turn: turn.id, step: run.step + 1, call: (run.failure?.tries ?? 0) + 1 },
+  };
+}
+
+async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {
+  const { deps, live, turn } = run;
+  const tries = (run.failure?.tries ?? 0) + 1;
+  run.failure = { ...failure, tries };
+  run.ending = { kind: 'failed', code: failure.code, message: failure.message };
+  await deps.log.append(live.address, [
+    {
+      ...ownDraft(run, `error:${turn.attempt}.${run.step}.${tries}`),
+      kind: 'error',
+      body: { code: failure.code, message: failure.message, step: run.step, partial: run.partial },
+    },
+  ]);
+  return { type: 'MODEL_FAILED', retryable: policyOf(failure.code) === 'retry' };
+}

@@ -1,0 +1,63 @@
+import { getNextSnapshot } from 'xstate';
+import type { EventDraft } from '../events/index.ts';
+import { AGENT_MACHINE_VERSION, type AgentEvent, agentLifecycle } from '../machines/agent-lifecycle.ts';
+import { saveAgent } from '../machines/snapshot.ts';
+import type { ActorPatch } from '../store/store.ts';
+import { ownDraft, type TurnRun } from './turn-run.ts';
+
+/**
+ * Ends a turn in one fenced compare-and-set: index, snapshot and everything the turn says, together. Nothing is
+ * published before it, and nothing at all if the fence is lost. A turn that was asked to stop is refused by the same
+ * write and ends as aborted instead: after an acknowledged stop there is no reply.
+ */
+export async function commitTurn(run: TurnRun): Promise<AgentEvent> {
+  const { lease } = run;
+  await run.started;
+  const cancelled = lease.record.cancel === run.turn.id;
+  if (run.ending.kind !== 'aborted' && !cancelled) {
+    const written = await lease.writeUnlessCancelled(patchOf(run));
+    if (written) return { type: 'COMMITTED' };
+  }
+  run.ending = { kind: 'aborted', by: 'command' };
+  await lease.write(patchOf(run));
+  return { type: 'COMMITTED' };
+}
+
+function patchOf(run: TurnRun): ActorPatch {
+  const { live, turn, lease } = run;
+  const rest = getNextSnapshot(agentLifecycle, live.machine.getSnapshot(), { type: 'COMMITTED' });
+  return {
+    processed: turn.upTo,
+    cancel: null,
+    state: {
+      turnNo: lease.record.turnNo + 1,
+      lastTurn: turn.id,
+      snapshot: saveAgent(rest),
+      machineVersion: AGENT_MACHINE_VERSION,
+      turn: null,
+      outbox: [...run.outputs, ...endingOf(run)],
+    },
+  };
+}
+
+/** All endings share one id, so a turn can have only one. */
+function endingOf(run: TurnRun): EventDraft[] {
+  const { turn, ending, answer, partial, usage, step } = run;
+  const covers = turn.inputs;
+  const end = ownDraft(run, 'end');
+  if (ending.kind === 'aborted') {
+    return [{ ...end, kind: 'turn.aborted', body: { covers, by: ending.by, partial } }];
+  }
+  if (ending.kind === 'failed') {
+    const { code, message } = ending;
+    return [{ ...end, kind: 'turn.failed', body: { covers, code, message, partial } }];
+  }
+  const done: EventDraft = {
+    ...end,
+    kind: 'turn.done',
+    body: { covers, steps: step + (answer ? 1 : 0), usage },
+  };
+  const text = answer?.text ?? '';
+  if (text.trim() === '') return [done];
+  return [{ ...ownDraft(run, 'reply'), kind: 'message', body: { content: text } }, done];
+}

@@ -1,0 +1,73 @@
+import type { Clock } from '../clock.ts';
+import { eventText } from '../context/index.ts';
+import type { ActorAddress, Event, EventDraft, TenantId } from '../events/index.ts';
+import type { Router } from '../routing/router.ts';
+import type { Appended, Log, Store } from '../store/store.ts';
+
+/**
+ * The one way into the log: count tokens, append, tell watchers, wake the addressed agents. In this order: a wake
+ * before its event would be looked at too early and lost.
+ */
+export interface ConversationLog {
+  /** Appends in order and wakes whoever is addressed. Safe to repeat with the same drafts. */
+  append(log: Log, drafts: readonly EventDraft[], options?: AppendOptions): Promise<Appended[]>;
+  onAppended(listener: AppendListener): () => void;
+}
+
+export type AppendListener = (tenant: TenantId, event: Event) => void;
+
+export interface AppendOptions {
+  /** When it happened, ms; now by default. */
+  at?: (index: number) => number;
+  /** Whether addressed agents are woken. Default true; imports do not wake. */
+  wake?: boolean;
+}
+
+export function createConversationLog(deps: {
+  store: Store;
+  router: Router;
+  clock: Clock;
+  countTokens: (text: string) => number;
+  onWarning: (error: unknown, where: string) => void;
+}): ConversationLog {
+  const { store, router, clock, countTokens, onWarning } = deps;
+  const listeners = new Set<AppendListener>();
+
+  function publish(log: Log, event: Event): void {
+    for (const listener of listeners) {
+      try {
+        listener(log.tenant, event);
+      } catch (error) {
+        onWarning(error, 'append listener');
+      }
+    }
+  }
+
+  async function wakeAddressed(log: Log, event: Event): Promise<void> {
+    for (const agent of event.to) {
+      const address: ActorAddress = { tenant: log.tenant, conversation: log.conversation, agent };
+      // A wake that is lost here is found by the sweeper.
+      await router.wake(address).catch((error: unknown) => onWarning(error, 'wake'));
+    }
+  }
+
+  return {
+    async append(log, drafts, { at = () => clock.now(), wake = true } = {}) {
+      const entries = drafts.map((draft, index) => ({
+        draft,
+        at: at(index),
+        tokens: countTokens(eventText(draft)),
+      }));
+      const appended = await store.append(log, entries);
+      for (const { kind, event } of appended) {
+        if (kind === 'appended') publish(log, event);
+        if (wake && event.to.length > 0) await wakeAddressed(log, event);
+      }
+      return appended;
+    },
+    onAppended(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

@@ -1,0 +1,71 @@
+import type { Clock } from '../clock.ts';
+import type { ActorAddress, TurnId } from '../events/index.ts';
+import type { Router } from '../routing/router.ts';
+import type { Store } from '../store/store.ts';
+import type { ConversationLog } from './conversation-log.ts';
+import type { Company } from './member.ts';
+import type { Registry } from './registry.ts';
+
+/** Everything the engine touches, injected, so that a simulation can own every await. */
+export interface EngineDeps {
+  store: Store;
+  router: Router;
+  log: ConversationLog;
+  company: Company;
+  registry: Registry;
+  clock: Clock;
+  /** 0 <= n < 1. */
+  random: () => number;
+  /** Distinguishes this process among lease holders. */
+  process: string;
+  /** Secret of a conversation: fences derive from it. */
+  secretOf: (address: ActorAddress) => string;
+  countTokens: (text: string) => number;
+  limits: EngineLimits;
+  /** Aborts when the process wants to end: steps under way are finished, nothing new is begun. */
+  stopping: AbortSignal;
+  /** Token deltas, for whoever watches; never stored. */
+  onDelta: (delta: StreamDelta) => void;
+  /** What an operator should know and no event says. */
+  onWarning: (error: unknown, where: string) => void;
+}
+
+export interface EngineLimits {
+  /** Lease length, ms. */
+  leaseMs: number;
+  /** Starts of one turn before it is given up as poison. */
+  maxAttempts: number;
+  /** Model calls within one turn. */
+  maxSteps: number;
+  /** Agent-to-agent hand-overs since a human spoke. */
+  maxHops: number;
+  /** Pause between sweeps, ms; jittered by a quarter. */
+  sweepMs: number;
+  /** Age of addressed events a sweep still looks for, ms; the first sweep looks at all. */
+  sweepWindowMs: number;
+  /** Tool output above this is shown as a preview, bytes. */
+  previewBytes: number;
+  /** A data directory with one owner: leases of other processes are dead ones. */
+  soleOwner: boolean;
+}
+
+export const DEFAULT_LIMITS: EngineLimits = {
+  leaseMs: 30_000,
+  maxAttempts: 5,
+  maxSteps: 50,
+  maxHops: 64,
+  sweepMs: 20_000,
+  sweepWindowMs: 3_600_000,
+  previewBytes: 8_192,
+  soleOwner: false,
+};
+
+export interface StreamDelta {
+  address: ActorAddress;
+  turn: TurnId;
+  attempt: number;
+  step: number;
+  /** Rises within (turn, attempt, step); 0 tells watchers to drop what an earlier try said. */
+  index: number;
+  text: string;
+}

@@ -1,0 +1,62 @@
+import { TroupeError } from '../errors.ts';
+import { type ActorAddress, parseTurnId, type TenantId, type TurnId } from '../events/index.ts';
+import { activate, park } from './activate.ts';
+import type { EngineDeps } from './engine-deps.ts';
+import { startSweeper } from './sweeper.ts';
+
+/** The turn engine of one process: serves wakes, sweeps, and carries out what people ask of actors. */
+export interface Engine {
+  start(options: { concurrency: number }): void;
+  /** Asks a running turn to stop; once acknowledged, no reply of that turn follows. False if it is not running. */
+  abort(tenant: TenantId, turn: TurnId): Promise<boolean>;
+  pause(address: ActorAddress): Promise<void>;
+  resume(address: ActorAddress): Promise<void>;
+  /** Finishes the steps under way, gives the leases back, and resolves when all is quiet. */
+  stop(): Promise<void>;
+}
+
+export function createEngine(deps: EngineDeps, stopping: AbortController): Engine {
+  let sweeping: Promise<void> = Promise.resolve();
+
+  async function serve(address: ActorAddress) {
+    try {
+      return await activate(deps, address);
+    } catch (error) {
+      if (!(error instanceof TroupeError) || error.code !== 'actor_corrupt') throw error;
+      await park(deps, address, null, error);
+      return { kind: 'done' } as const;
+    }
+  }
+
+  return {
+    start({ concurrency }) {
+      deps.router.start(serve, {
+        concurrency,
+        onError: (error, address) => deps.onWarning(error, `wake of @${address.agent}`),
+      });
+      sweeping = startSweeper(deps, stopping.signal);
+    },
+    async abort(tenant, turn) {
+      const parts = parseTurnId(turn);
+      if (!parts) return false;
+      const address = { tenant, conversation: parts.conversation, agent: parts.agent };
+      const running = await deps.store.requestCancel(address, turn);
+      if (!running) return false;
+      deps.registry.find(address)?.lease?.abort(new TroupeError('aborted', `turn ${turn} was asked to stop`));
+      // Nobody may be holding it: then the next holder must find it.
+      await deps.router.wake(address);
+      return true;
+    },
+    pause: (address) => deps.store.park(address, 'paused'),
+    async resume(address) {
+      await deps.store.park(address, null);
+      deps.registry.drop(address);
+      await deps.router.wake(address);
+    },
+    async stop() {
+      stopping.abort(new TroupeError('shutting_down', 'the process is ending'));
+      await deps.router.close();
+      await sweeping;
+    },
+  };
+}

@@ -1,0 +1,105 @@
+import { TroupeError } from '../errors.ts';
+import type { ActorRecord } from '../events/index.ts';
+import type { Clock } from '../clock.ts';
+import type { ActorPatch, Store } from '../store/store.ts';
+
+/**
+ * A held lease on one actor, and the only door through which its record is written.
+ *
+ * Owns the latest record and the renewal. Does not own what is written.
+ *  L1  Every write names the fence under which the lease was taken; a lost fence throws `lease_lost` and aborts `signal`.
+ *  L2  Writes are one at a time, so a renewal never races a commit of the same holder.
+ *  L3  If no renewal succeeded by the end of the lease on the monotonic clock, the holder stops by itself.
+ */
+export interface Lease {
+  readonly record: ActorRecord;
+  readonly signal: AbortSignal;
+  /** Throws `lease_lost`. */
+  write(patch: ActorPatch): Promise<ActorRecord>;
+  /** As `write`, but null if the pinned turn was asked to stop meanwhile. */
+  writeUnlessCancelled(patch: ActorPatch): Promise<ActorRecord | null>;
+  /** Stops the work under this lease, for cancel and shutdown. */
+  abort(reason: TroupeError): void;
+  stop(): void;
+}
+
+export interface LeaseDeps {
+  store: Store;
+  clock: Clock;
+  limits: { leaseMs: number };
+  onWarning: (error: unknown, where: string) => void;
+}
+
+export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
+  const { store, clock, limits } = deps;
+  const working = new AbortController();
+  const stopped = new AbortController();
+  let record = acquired;
+  let queue: Promise<unknown> = Promise.resolve();
+  let expires = clock.monotonic() + limits.leaseMs;
+
+  function lost(): TroupeError {
+    const error = new TroupeError('lease_lost', `another process took over @${record.agent}`, {
+      agent: record.agent,
+      conversation: record.conversation,
+    });
+    working.abort(error);
+    return error;
+  }
+
+  async function attempt(patch: ActorPatch, notCancelled: boolean): Promise<ActorRecord | null> {
+    const next = await store.update(record, patch, notCancelled ? { notCancelled: true } : {});
+    if (next) return (record = next);
+    const current = await store.readActor(record);
+    if (!current || current.fence !== record.fence || current.owner !== record.owner) throw lost();
+    if (notCancelled && current.cancel !== null && current.cancel === current.turn?.id) {
+      record = current;
+      return null;
+    }
+    throw lost();
+  }
+
+  function enqueue(patch: ActorPatch, notCancelled: boolean): Promise<ActorRecord | null> {
+    const result = queue.then(() => attempt(patch, notCancelled));
+    queue = result.catch(() => undefined); // the caller sees the error; the queue goes on
+    return result;
+  }
+
+  async function write(patch: ActorPatch): Promise<ActorRecord> {
+    const next = await enqueue(patch, false);
+    if (!next) throw lost();
+    return next;
+  }
+
+  async function renewLoop(): Promise<void> {
+    for (;;) {
+      await clock.sleep(limits.leaseMs / 3, stopped.signal);
+      if (stopped.signal.aborted) return;
+      try {
+        const started = clock.monotonic();
+        if (record.owner === '') return; // given back while this waited
+        await write({ until: clock.now() + limits.leaseMs });
+        expires = started + limits.leaseMs;
+        if (record.cancel !== null && record.cancel === record.turn?.id) {
+          working.abort(new TroupeError('aborted', `turn ${record.turn.id} was asked to stop`));
+        }
+      } catch (error) {
+        deps.onWarning(error, 'lease renewal');
+        if (working.signal.aborted) return;
+        if (clock.monotonic() >= expires) return void lost();
+      }
+    }
+  }
+
+  void renewLoop();
+  return {
+    get record() {
+      return record;
+    },
+    signal: working.signal,
+    write,
+    writeUnlessCancelled: (patch) => enqueue(patch, true),
+    abort: (reason) => working.abort(reason),
+    stop: () => stopped.abort(),
+  };
+}

@@ -1,0 +1,16 @@
+import type { AgentProfile, BaselineText } from '../context/index.ts';
+import type { AgentId } from '../events/index.ts';
+import type { Provider } from '../providers/provider.ts';
+import type { Tool } from '../tools/tool.ts';
+
+/** An agent with everything it needs to work: who it is, its model and its tools. One per definition, shared by conversations. */
+export interface Member {
+  profile: AgentProfile;
+  provider: Provider;
+  tools: ReadonlyMap<string, Tool>;
+  baseline: readonly BaselineText[];
+  /** What pubkey addresses it, if any (64 hex digits). */
+  pubkey: string | null;
+}
+
+export type Company = ReadonlyMap<AgentId, Member>;

@@ -1,0 +1,71 @@
+import { liveDelta, minute, type View, visibleText } from '../context/index.ts';
+import { type ActorAddress, type Event, type LiveItems, type PinnedTurn, turnId } from '../events/index.ts';
+import type { EngineDeps } from './engine-deps.ts';
+import { freezeBaseline } from './freeze-baseline.ts';
+import type { Lease } from './lease.ts';
+import type { Member } from './member.ts';
+import { catchUp } from './read-view.ts';
+import type { LiveActor } from './registry.ts';
+
+/**
+ * Fixes the inputs of the next turn before any work, in one compare-and-set that also counts the first attempt and
+ * drops the outbox, which is in the log by now. With nothing to do, the same write settles the log up to the head and
+ * gives the lease back.
+ */
+export async function pinTurn(
+  deps: EngineDeps,
+  lease: Lease,
+  member: Member,
+  live: LiveActor,
+): Promise<PinnedTurn | null> {
+  const address = live.address;
+  const head = await catchUp(deps.store, address, live.view);
+  const { processed, turnNo } = lease.record;
+  const inputs = await triggersIn(deps, address, live, processed, head);
+  const last = inputs.at(-1);
+  if (!last) {
+    const outbox = lease.record.outbox.length > 0 ? { state: { outbox: [] } } : {};
+    await lease.write({ processed: Math.max(processed, head), owner: '', until: 0, ...outbox });
+    return null;
+  }
+  const baseline = await freezeBaseline(deps, address, member, live);
+  const turn: PinnedTurn = {
+    id: turnId(address, turnNo + 1),
+    upTo: head,
+    inputs: inputs.map((event) => event.seq),
+    attempt: 1,
+    live: liveDelta(liveFacts(last, live.view), live.view.told),
+    join: member.profile.join,
+    baseline: baseline.id,
+    hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
+  };
+  await lease.write({ state: { turn, outbox: [] } });
+  return turn;
+}
+
+/** The addressed events not yet settled, oldest first; those without words (a corrupt record) ask for no answer. */
+async function triggersIn(
+  deps: EngineDeps,
+  address: ActorAddress,
+  live: LiveActor,
+  processed: number,
+  head: number,
+): Promise<Event[]> {
+  const seqs = new Set(await deps.store.addressed(address, { after: processed, upTo: head }));
+  if (seqs.size === 0) return [];
+  const pending = live.view.pending.filter((event) => seqs.has(event.seq) && visibleText(event) !== null);
+  return pending;
+}
+
+/** What the agent should know at the start of this turn; only changes are said. Time is the trigger's, never a clock's. */
+export function liveFacts(trigger: Event, view: View): LiveItems {
+  const task =
+    trigger.kind === 'handoff'
+      ? `@${trigger.author.id} handed over to you: take it from the summary above and answer the conversation`
+      : 'answer the last message';
+  return {
+    time: minute(trigger.at),
+    task,
+    ...(view.mode !== null && { mode: `MODE active: ${view.mode}; the history may include other modes` }),
+  };
+}

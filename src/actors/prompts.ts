@@ -1,0 +1,156 @@
+import {
+  baselineBody,
+  baselineDrift,
+  beginTurn,
+  buildPrompt,
+  createView,
+  foldEvent,
+  forkView,
+  liveDelta,
+  showWaiting,
+  type View,
+  visibleText,
+} from '../context/index.ts';
+import { TroupeError } from '../errors.ts';
+import {
+  type ActorAddress,
+  type Event,
+  eventOf,
+  parseTurnId,
+  type PromptReceipt,
+  type PromptRecord,
+  type TenantId,
+  turnId,
+  type TurnId,
+} from '../events/index.ts';
+import type { EngineDeps } from './engine-deps.ts';
+import { readBaseline } from './freeze-baseline.ts';
+import type { Member } from './member.ts';
+import { liveFacts } from './pin-turn.ts';
+import { catchUp } from './read-view.ts';
+
+const PAGE = 2_000;
+
+/** The prompt an agent would be sent now. Works on a copy of the view: nothing is sent, pinned or changed. */
+export async function nextPrompt(
+  deps: EngineDeps,
+  address: ActorAddress,
+  member: Member,
+): Promise<PromptRecord> {
+  const warm = deps.registry.find(address)?.view;
+  const view = warm ? forkView(warm) : createView(address.agent, deps.secretOf(address));
+  const head = await catchUp(deps.store, address, view);
+  const record = await deps.store.readActor(address);
+  const seqs = await deps.store.addressed(address, { after: record?.processed ?? 0, upTo: head });
+  const inputs = view.pending.filter((event) => seqs.includes(event.seq) && visibleText(event) !== null);
+  const last = inputs.at(-1);
+  if (last && !view.turn) {
+    beginTurn(view, {
+      id: turnId(address, (record?.turnNo ?? 0) + 1),
+      upTo: head,
+      inputs: inputs.map((event) => event.seq),
+      live: liveDelta(liveFacts(last, view), view.told),
+      join: member.profile.join,
+      baseline: '',
+    });
+  } else if (!view.turn) showWaiting(view);
+  const prompt = buildPrompt({
+    view,
+    conversation: address.conversation,
+    agent: member.profile,
+    baseline: { ...baselineNow(deps, member, view), source: view.baseline?.id ?? 'next' },
+    step: 0,
+  });
+  return { ...prompt, turn: null };
+}
+
+function baselineNow(deps: EngineDeps, member: Member, view: View) {
+  const frozen = view.baseline?.body ?? null;
+  const drift = baselineDrift(frozen, member.profile, member.baseline);
+  const body =
+    frozen && drift === null
+      ? frozen
+      : baselineBody(member.profile, member.baseline, {
+          epoch: (frozen?.epoch ?? 0) + 1,
+          reason: drift ?? '',
+          count: deps.countTokens,
+        });
+  return { body, texts: member.baseline };
+}
+
+/**
+ * A past prompt, rendered again from the log and held against the hash of what was sent: receipts hold ranges and
+ * hashes, so a hundred turns do not store a hundred copies.
+ */
+export async function sentPrompt(
+  deps: EngineDeps,
+  tenant: TenantId,
+  turn: string,
+  step?: number,
+): Promise<PromptRecord & { verified: boolean }> {
+  const receipts = await readReceipts(deps, tenant, turn);
+  const receipt = step === undefined ? receipts.at(-1) : receipts[step - 1];
+  if (!receipt?.turn) {
+    throw new TroupeError(
+      'turn_unknown',
+      `no prompt of turn "${turn}"${step ? ` step ${step}` : ''} was sent`,
+      { turn },
+    );
+  }
+  const address: ActorAddress = { tenant, conversation: receipt.conversation, agent: receipt.agent };
+  const view = await viewAsSent(deps, address, receipt);
+  const member = deps.company.get(receipt.agent);
+  if (!member) throw new TroupeError('agent_unknown', `agent "${receipt.agent}" is not defined any more`, {});
+  const source = receipt.layers[0]?.source ?? '';
+  const baseline = await readBaseline(deps.store, address, source);
+  const prompt = buildPrompt({
+    view,
+    conversation: receipt.conversation,
+    agent: member.profile,
+    baseline: { ...baseline, source },
+    step: receipt.step,
+  });
+  return { ...prompt, ...receipt, verified: prompt.chain === receipt.chain };
+}
+
+export async function readReceipts(
+  deps: EngineDeps,
+  tenant: TenantId,
+  turn: string,
+): Promise<PromptReceipt[]> {
+  if (!parseTurnId(turn)) throw new TroupeError('turn_unknown', `"${turn}" is not a turn id`, { turn });
+  const receipts: PromptReceipt[] = [];
+  for (let step = 0; ; step++) {
+    const receipt = await deps.store.readReceipt(tenant, turn as TurnId, step);
+    if (!receipt) return receipts;
+    receipts.push(receipt);
+  }
+}
+
+/** The view as it stood at a step: the log up to the turn, then the turn's own steps before this one. */
+async function viewAsSent(deps: EngineDeps, address: ActorAddress, receipt: PromptReceipt): Promise<View> {
+  const view = createView(address.agent, deps.secretOf(address));
+  await catchUp(deps.store, address, view, receipt.upTo);
+  for (let after = receipt.upTo; ;) {
+    const events = await deps.store.read(address, { after, limit: PAGE });
+    for (const event of events) {
+      after = event.seq;
+      if (event.turn !== receipt.turn) continue;
+      if (isBefore(event, receipt.step)) foldEvent(view, event);
+      if (isEnding(event)) return view;
+    }
+    if (events.length < PAGE) return view;
+  }
+}
+
+function isBefore(event: Event, step: number): boolean {
+  if (eventOf(event, 'turn.started')) return true;
+  const body = eventOf(event, 'step')?.body;
+  if (body) return body.index < step;
+  const result = eventOf(event, 'tool.result');
+  return result !== null && Number(/:result:(\d+)\./.exec(result.id)?.[1] ?? Infinity) < step;
+}
+
+function isEnding({ kind }: Event): boolean {
+  return kind === 'turn.done' || kind === 'turn.failed' || kind === 'turn.aborted';
+}

@@ -1,0 +1,106 @@
+import { createActor, type ActorRefFrom } from 'xstate';
+import { createView, type View } from '../context/index.ts';
+import { type ActorAddress, type ActorRecord, addressKey, type TurnId } from '../events/index.ts';
+import { agentLifecycle } from '../machines/agent-lifecycle.ts';
+import { restoreAgent } from '../machines/snapshot.ts';
+import type { Lease } from './lease.ts';
+
+/**
+ * The live actors of this process: for each active agent its XState actor and its view, kept warm between turns and
+ * dropped when idle. Everything here can be lost at any moment; it is rebuilt from the store.
+ *  G1  An entry is only trusted if its `lastTurn` is the record's: else another process has moved on.
+ *  G2  An idle actor costs nothing: entries past `idleMs` or beyond `capacity` are dropped, the oldest first.
+ */
+export interface LiveActor {
+  readonly address: ActorAddress;
+  readonly machine: ActorRefFrom<typeof agentLifecycle>;
+  view: View;
+  lastTurn: TurnId | null;
+  /** Present while this process holds the lease. */
+  lease: Lease | null;
+  usedAt: number;
+}
+
+export interface Registry {
+  /** The live actor for a record, restored if need be. Throws `actor_corrupt`. */
+  enter(record: ActorRecord, now: number): LiveActor;
+  find(address: ActorAddress): LiveActor | null;
+  leave(actor: LiveActor, lastTurn: TurnId | null, now: number): void;
+  drop(address: ActorAddress): void;
+  /** Drops what has been idle; returns how many are left. */
+  trim(now: number): number;
+  working(): LiveActor[];
+}
+
+export interface RegistryOptions {
+  secretOf: (address: ActorAddress) => string;
+  onError: (error: unknown, address: ActorAddress) => void;
+  idleMs?: number;
+  /** Most events kept in warm views, over all actors. */
+  capacity?: number;
+}
+
+export function createRegistry(options: RegistryOptions): Registry {
+  const { secretOf, onError, idleMs = 60_000, capacity = 200_000 } = options;
+  const actors = new Map<string, LiveActor>();
+
+  function restore(record: ActorRecord, now: number): LiveActor {
+    const { tenant, conversation, agent } = record;
+    const address: ActorAddress = { tenant, conversation, agent };
+    const snapshot = restoreAgent(record.snapshot, record.machineVersion);
+    const machine = createActor(agentLifecycle, { snapshot });
+    // Without an error observer XState throws into the process.
+    machine.subscribe({ error: (error) => onError(error, address) });
+    machine.start();
+    return {
+      address,
+      machine,
+      view: createView(agent, secretOf(address)),
+      lastTurn: record.lastTurn,
+      lease: null,
+      usedAt: now,
+    };
+  }
+
+  function drop(address: ActorAddress): void {
+    actors.get(addressKey(address))?.machine.stop();
+    actors.delete(addressKey(address));
+  }
+
+  return {
+    enter(record, now) {
+      const key = addressKey(record);
+      const known = actors.get(key);
+      if (known && known.lastTurn === record.lastTurn && known.machine.getSnapshot().value === 'idle') {
+        actors.delete(key);
+        actors.set(key, known);
+        known.usedAt = now;
+        return known;
+      }
+      if (known) drop(record);
+      const actor = restore(record, now);
+      actors.set(key, actor);
+      return actor;
+    },
+    find: (address) => actors.get(addressKey(address)) ?? null,
+    leave(actor, lastTurn, now) {
+      actor.lease = null;
+      actor.lastTurn = lastTurn;
+      actor.usedAt = now;
+    },
+    drop,
+    trim(now) {
+      let kept = 0;
+      for (const [key, actor] of [...actors].reverse()) {
+        const weight = actor.view.messages.length + 1;
+        const idle = !actor.lease && (now - actor.usedAt > idleMs || kept + weight > capacity);
+        if (idle) {
+          actor.machine.stop();
+          actors.delete(key);
+        } else kept += weight;
+      }
+      return actors.size;
+    },
+    working: () => [...actors.values()].filter((actor) => actor.lease !== null),
+  };
+}

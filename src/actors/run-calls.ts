@@ -1,0 +1,135 @@
+import { hashText } from '../context/index.ts';
+import { type EventDraft, nearestAgent, type ToolCall, type ToolOutcome } from '../events/index.ts';
+import type { AgentEvent } from '../machines/agent-lifecycle.ts';
+import { preview } from '../tools/preview.ts';
+import { runTool } from '../tools/run-tool.ts';
+import type { ToolContext, ToolRequest } from '../tools/tool.ts';
+import { ownDraft, type TurnRun } from './turn-run.ts';
+
+/**
+ * Runs the calls of one step through the effects ledger: the row is inserted before the tool is called, and only who
+ * inserted it may call. A call found started by somebody else is sent again if the tool is idempotent, else it is
+ * `lost`, and the model is told so. Every call ends in exactly one `tool.result`.
+ */
+export async function runCalls(run: TurnRun): Promise<AgentEvent> {
+  const { answer, deps, lease } = run;
+  if (!answer) throw new Error('calls are run only after an answer');
+  const step: EventDraft = {
+    ...ownDraft(run, `step:${run.step}`),
+    kind: 'step',
+    body: {
+      index: run.step,
+      content: answer.text,
+      calls: answer.calls,
+      ...(answer.reasoning && { reasoning: answer.reasoning }),
+    },
+  };
+  const settled = await Promise.all(answer.calls.map((call, index) => settleCall(run, call, index)));
+  const results = await Promise.all(
+    settled.map((end, index) => resultDraft(run, answer.calls[index] as ToolCall, index, end)),
+  );
+  const handovers = settled.flatMap((end, index) =>
+    end.request ? [handoffDraft(run, index, end.request)] : [],
+  );
+  run.outputs.push(step, ...results, ...handovers);
+  run.step += 1;
+  run.answer = null;
+  if (lease.signal.aborted) return { type: 'ABORTED' };
+  if (handovers.length > 0) return { type: 'CALLS_ENDED_TURN' };
+  if (run.step >= deps.limits.maxSteps) {
+    run.ending = {
+      kind: 'failed',
+      code: 'step_limit',
+      message: `the turn took ${run.step} steps; limits.maxSteps is ${deps.limits.maxSteps}`,
+    };
+    return { type: 'REFUSED' };
+  }
+  return { type: 'CALLS_DONE' };
+}
+
+interface Settled {
+  outcome: ToolOutcome;
+  text: string;
+  request?: ToolRequest | undefined;
+}
+
+async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<Settled> {
+  const { deps, live, turn } = run;
+  const tenant = live.address.tenant;
+  const effect = `${turn.id}/${run.step}.${index}`;
+  const { mine, record } = await deps.store.startEffect(tenant, effect, {
+    argsHash: hashText(call.args),
+    by: deps.process,
+    at: deps.clock.now(),
+  });
+  if (record.status === 'settled')
+    return { ...(JSON.parse(record.data) as Settled), outcome: record.outcome };
+  const tool = run.member.tools.get(call.name);
+  const end: Settled =
+    mine || tool?.idempotent ? await execute(run, call, effect) : { outcome: 'lost', text: LOST };
+  // An abort leaves the row as it is: nobody knows how far the call came.
+  if (run.lease.signal.aborted) return { outcome: 'lost', text: LOST };
+  const stored = await deps.store.settleEffect(tenant, effect, {
+    outcome: end.outcome,
+    data: JSON.stringify({ text: end.text, request: end.request }),
+  });
+  if (stored.status !== 'settled') return end;
+  return { ...(JSON.parse(stored.data) as Settled), outcome: stored.outcome };
+}
+
+const LOST =
+  '[lost: the call was started and the process ended before its result was recorded. It may or may not have had its effect; check before doing it again.]';
+
+async function execute(run: TurnRun, call: ToolCall, effect: string): Promise<Settled> {
+  const { deps, live, lease, member } = run;
+  const tool = member.tools.get(call.name);
+  if (!tool) {
+    const granted = [...member.tools.keys()].join(', ') || 'none';
+    return { outcome: 'failed', text: `there is no tool "${call.name}" here. Your tools: ${granted}.` };
+  }
+  const context: ToolContext = {
+    address: live.address,
+    effect,
+    signal: lease.signal,
+    artifacts: { read: (id) => deps.store.readArtifact(live.address, id) },
+  };
+  const { outcome, text, request } = await runTool(tool, call, context, { clock: deps.clock });
+  if (!request) return { outcome, text };
+  const refusal = refuseHandoff(run, request);
+  return refusal ? { outcome: 'failed', text: refusal } : { outcome, text, request };
+}
+
+function refuseHandoff({ deps, live, turn }: TurnRun, { to }: ToolRequest): string | null {
+  if (to === live.address.agent) return 'you cannot hand over to yourself: answer the conversation instead.';
+  if (!deps.company.has(to)) {
+    const known = [...deps.company.keys()];
+    const nearest = nearestAgent(to, known);
+    return `there is no agent "${to}".${nearest ? ` Did you mean "${nearest}"?` : ''} Known: ${known.slice(0, 50).join(', ')}.`;
+  }
+  if (turn.hop >= deps.limits.maxHops) {
+    return `this conversation has been handed over ${turn.hop} times since a person spoke (limits.maxHops ${deps.limits.maxHops}): answer the people instead.`;
+  }
+  return null;
+}
+
+async function resultDraft(run: TurnRun, call: ToolCall, index: number, end: Settled): Promise<EventDraft> {
+  const { deps, live } = run;
+  const artifact = `${run.turn.id}.${run.step}.${index}`;
+  const { text, cut } = preview(end.text, { maxBytes: deps.limits.previewBytes, artifact });
+  if (cut) await deps.store.putArtifact(live.address, artifact, end.text, deps.clock.now());
+  return {
+    ...ownDraft(run, `result:${run.step}.${index}`),
+    kind: 'tool.result',
+    body: { call: call.id, name: call.name, outcome: end.outcome, content: text, ...(cut && { artifact }) },
+  };
+}
+
+function handoffDraft(run: TurnRun, index: number, request: ToolRequest): EventDraft {
+  return {
+    ...ownDraft(run, `handoff:${run.step}.${index}`),
+    to: [request.to],
+    hop: run.turn.hop + 1,
+    kind: 'handoff',
+    body: { summary: request.summary },
+  };
+}

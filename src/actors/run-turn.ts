@@ -1,0 +1,143 @@
+import { type EventDraft, type EventId, NO_USAGE, type PinnedTurn } from '../events/index.ts';
+import { TroupeError } from '../errors.ts';
+import type { AgentEvent, EffectName } from '../machines/agent-lifecycle.ts';
+import { assemble } from './assemble.ts';
+import { backOff } from './back-off.ts';
+import { callModel } from './call-model.ts';
+import { commitTurn } from './commit-turn.ts';
+import type { EngineDeps } from './engine-deps.ts';
+import { type FrozenBaseline, readBaseline } from './freeze-baseline.ts';
+import type { Lease } from './lease.ts';
+import type { Member } from './member.ts';
+import type { LiveActor } from './registry.ts';
+import { runCalls } from './run-calls.ts';
+import type { TurnRun } from './turn-run.ts';
+
+/** What the machine's tags name. `compact` is refused: a prompt over budget ends the turn with `context_overflow`. */
+const EFFECTS: Record<EffectName, (run: TurnRun) => Promise<AgentEvent>> = {
+  assemble,
+  callModel,
+  runCalls,
+  backOff,
+  compact: () => Promise.resolve({ type: 'REFUSED' }),
+  commit: commitTurn,
+};
+
+/**
+ * Drives one pinned turn to its commit: the machine says which effect comes next, the effect says what happened.
+ * A turn that was started too often, or whose effect throws, ends as `turn.failed` by the same commit.
+ */
+export async function runTurn(
+  deps: EngineDeps,
+  lease: Lease,
+  member: Member,
+  live: LiveActor,
+  turn: PinnedTurn,
+): Promise<void> {
+  const run = await startRun(deps, lease, member, live, turn);
+  const machine = live.machine;
+  machine.send({ type: 'PINNED' });
+  if (turn.attempt > deps.limits.maxAttempts) machine.send(refuse(run, poison(deps, turn)));
+  for (let effect = effectOf(live); effect; effect = effectOf(live)) {
+    machine.send(await perform(run, effect));
+  }
+}
+
+async function perform(run: TurnRun, effect: EffectName): Promise<AgentEvent> {
+  const { lease, deps } = run;
+  if (effect !== 'commit' && lease.signal.aborted) return aborted(run);
+  if (effect !== 'commit' && deps.stopping.aborted) throw deps.stopping.reason;
+  try {
+    const event = await EFFECTS[effect](run);
+    return event.type === 'ABORTED' ? aborted(run) : event;
+  } catch (error) {
+    // A commit that fails, and a lease or store that is gone, leave the turn pinned for whoever takes it next.
+    if (effect === 'commit' || (error instanceof TroupeError && error.code !== 'internal')) throw error;
+    deps.onWarning(error, `${effect} of ${run.turn.id}`);
+    return refuse(run, new TroupeError('internal', error instanceof Error ? error.message : String(error)));
+  }
+}
+
+function effectOf({ machine }: LiveActor): EffectName | undefined {
+  const snapshot = machine.getSnapshot();
+  if (snapshot.status === 'error') throw snapshot.error;
+  for (const tag of snapshot.tags) return tag as EffectName;
+  return undefined;
+}
+
+/** Asked to stop: the turn ends as aborted. Lost lease or shutdown: nothing ends here, the turn stays pinned. */
+function aborted(run: TurnRun): AgentEvent {
+  const reason: unknown = run.lease.signal.reason;
+  if (!(reason instanceof TroupeError) || reason.code !== 'aborted') throw reason;
+  run.ending = { kind: 'aborted', by: 'command' };
+  return { type: 'ABORTED' };
+}
+
+function refuse(run: TurnRun, error: TroupeError): AgentEvent {
+  run.ending = { kind: 'failed', code: error.code, message: error.message };
+  return { type: 'REFUSED' };
+}
+
+function poison(deps: EngineDeps, turn: PinnedTurn): TroupeError {
+  return new TroupeError(
+    'poison',
+    `the turn was started ${turn.attempt - 1} times and never ended (limits.maxAttempts ${deps.limits.maxAttempts}): the process was killed or the work hung each time`,
+  );
+}
+
+async function startRun(
+  deps: EngineDeps,
+  lease: Lease,
+  member: Member,
+  live: LiveActor,
+  turn: PinnedTurn,
+): Promise<TurnRun> {
+  const baseline = await baselineOf(deps, member, live, turn);
+  const started = deps.log.append(live.address, [startedDraft(member, turn)]);
+  started.catch(() => undefined); // awaited by the effects; a shutdown in between must not crash the process
+  return {
+    deps,
+    lease,
+    member,
+    live,
+    turn,
+    baseline,
+    started,
+    step: 0,
+    prompt: null,
+    answer: null,
+    failure: null,
+    partial: '',
+    usage: NO_USAGE,
+    outputs: [],
+    ending: { kind: 'done' },
+  };
+}
+
+/** The baseline as pinned: a retry after a change of configuration still sends what the first attempt sent. */
+async function baselineOf(
+  deps: EngineDeps,
+  member: Member,
+  live: LiveActor,
+  turn: PinnedTurn,
+): Promise<FrozenBaseline> {
+  const frozen = live.view.baseline;
+  const hashes = frozen?.body.layers.map(({ hash }) => hash).join();
+  if (frozen?.id === turn.baseline && hashes === member.baseline.map(({ hash }) => hash).join()) {
+    return { body: frozen.body, texts: member.baseline };
+  }
+  return readBaseline(deps.store, live.address, turn.baseline);
+}
+
+function startedDraft(member: Member, turn: PinnedTurn): EventDraft {
+  const { id, name } = member.profile;
+  const { upTo, inputs, live, join, baseline } = turn;
+  return {
+    id: `${turn.id}:started` as EventId,
+    author: { kind: 'agent', id, name },
+    to: [],
+    turn: turn.id,
+    kind: 'turn.started',
+    body: { upTo, inputs, live, join, baseline },
+  };
+}

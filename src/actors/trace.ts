@@ -1,0 +1,63 @@
+import { TroupeError } from '../errors.ts';
+import {
+  type AgentId,
+  type ConversationId,
+  type Event,
+  type EventId,
+  parseTurnId,
+  type PromptReceipt,
+  type TenantId,
+  type TurnId,
+} from '../events/index.ts';
+import type { EngineDeps } from './engine-deps.ts';
+import { readReceipts } from './prompts.ts';
+
+export interface TurnTrace {
+  turn: TurnId;
+  conversation: ConversationId;
+  agent: AgentId;
+  status: 'running' | 'done' | 'failed' | 'aborted';
+  /** The inputs it answers, then its own events. */
+  events: Event[];
+  /** One per model call, without messages. */
+  prompts: PromptReceipt[];
+}
+
+const PAGE = 500;
+
+/** Everything one turn did, from the log. Throws `turn_unknown`. */
+export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string): Promise<TurnTrace> {
+  const parts = parseTurnId(turn);
+  const log = parts && { tenant, conversation: parts.conversation };
+  const started = log && (await deps.store.readById(log, `${turn}:started` as EventId));
+  if (!parts || !log || started?.kind !== 'turn.started') {
+    throw new TroupeError('turn_unknown', `there is no turn "${turn}"`, { turn });
+  }
+  const inputs = await Promise.all(
+    started.body.inputs.map((seq) => deps.store.read(log, { after: seq - 1, upTo: seq })),
+  );
+  const events = [...inputs.flat()];
+  let status: TurnTrace['status'] = 'running';
+  for (let after = started.seq - 1; status === 'running';) {
+    const page = await deps.store.read(log, { after, limit: PAGE });
+    for (const event of page) {
+      after = event.seq;
+      if (event.turn !== turn) continue;
+      events.push(event);
+      if (event.kind === 'turn.done') status = 'done';
+      if (event.kind === 'turn.failed') status = 'failed';
+      if (event.kind === 'turn.aborted') status = 'aborted';
+      if (status !== 'running') break;
+    }
+    if (page.length < PAGE) break;
+  }
+  const { conversation, agent } = parts;
+  return {
+    turn: turn as TurnId,
+    conversation,
+    agent,
+    status,
+    events,
+    prompts: await readReceipts(deps, tenant, turn),
+  };
+}

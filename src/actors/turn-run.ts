@@ -1,0 +1,66 @@
+import type { AgentProfile } from '../context/index.ts';
+import type {
+  EventDraft,
+  EventId,
+  PinnedTurn,
+  PromptRecord,
+  Reasoning,
+  ToolCall,
+  Usage,
+} from '../events/index.ts';
+import type { ModelFailure } from '../providers/provider.ts';
+import type { EngineDeps } from './engine-deps.ts';
+import type { FrozenBaseline } from './freeze-baseline.ts';
+import type { Lease } from './lease.ts';
+import type { Member } from './member.ts';
+import type { LiveActor } from './registry.ts';
+
+/** One attempt at one pinned turn: what the effects share. Lost with the process; the journal gives it back. */
+export interface TurnRun {
+  readonly deps: EngineDeps;
+  readonly lease: Lease;
+  readonly member: Member;
+  readonly live: LiveActor;
+  readonly turn: PinnedTurn;
+  readonly baseline: FrozenBaseline;
+  /** Settles when `turn.started` is in the log: the view is folded from it ever after, so nothing ends before it. */
+  readonly started: Promise<unknown>;
+  /** Index of the present step, from 0. */
+  step: number;
+  prompt: PromptRecord | null;
+  answer: ModelAnswer | null;
+  failure: (ModelFailure & { tries: number }) | null;
+  /** Text of a model call that broke off. */
+  partial: string;
+  usage: Usage;
+  /** Steps, results and hand-overs of this turn so far, in order. */
+  outputs: EventDraft[];
+  ending: Ending;
+}
+
+export type Ending =
+  | { kind: 'done' }
+  | { kind: 'failed'; code: string; message: string }
+  | { kind: 'aborted'; by: string };
+
+/** A model's finished answer, as journalled. */
+export interface ModelAnswer {
+  text: string;
+  calls: ToolCall[];
+  reasoning?: Reasoning | undefined;
+  stop: 'end' | 'calls' | 'length' | 'refusal';
+  usage: Usage;
+}
+
+export function ownDraft(
+  run: TurnRun,
+  part: string,
+): { id: EventId; author: { kind: 'agent'; id: string; name: string }; to: []; turn: PinnedTurn['id'] } {
+  const { id, name }: AgentProfile = run.member.profile;
+  return {
+    id: `${run.turn.id}:${part}` as EventId,
+    author: { kind: 'agent', id, name },
+    to: [],
+    turn: run.turn.id,
+  };
+}

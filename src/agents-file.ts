@@ -1,0 +1,157 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, extname, isAbsolute, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import * as z from 'zod';
+import { TroupeError } from './errors.ts';
+import { AgentId } from './events/index.ts';
+import { ProviderSettings } from './providers/settings.ts';
+import type { Tool } from './tools/tool.ts';
+
+/** Tools that come with Troupe. */
+export const BUILTIN_TOOLS = ['handoff', 'read_artifact'] as const;
+/** Names kept for coordination: accepted in files, not offered to models yet, and said so in a warning. */
+export const RESERVED_TOOLS = ['delegate', 'ask'] as const;
+
+const AgentFields = z.object({
+  id: AgentId,
+  name: z.string().min(1).max(200).optional(),
+  role: z.enum(['manager', 'worker', 'peer']).default('peer'),
+  /** One line for colleagues, shown in every agent's roster. */
+  description: z.string().max(300).default(''),
+  instructions: z.string().default(''),
+  tools: z.array(z.string()).default([]),
+  /** What a newcomer sees of what came before: all of it, or the trigger only. */
+  join: z.enum(['full', 'fresh']).default('full'),
+  pubkey: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'a pubkey is 64 lower-case hex digits')
+    .optional(),
+});
+
+export const AgentDefinition = z.intersection(AgentFields, ProviderSettings);
+export type AgentDefinition = z.infer<typeof AgentDefinition>;
+/** As written: everything with a default may be left out. */
+export type AgentInput = z.input<typeof AgentDefinition>;
+
+const Limits = z
+  .strictObject({
+    leaseMs: z.int().min(1_000).optional(),
+    maxAttempts: z.int().min(1).optional(),
+    maxSteps: z.int().min(1).optional(),
+    maxHops: z.int().min(1).optional(),
+    previewBytes: z.int().min(256).optional(),
+  })
+  .default({});
+
+export const TroupeDefinition = z
+  .strictObject({
+    agents: z.array(AgentDefinition).min(1, 'a troupe needs at least one agent'),
+    tools: z.array(z.custom<Tool>((value) => isTool(value), 'a tool is made with defineTool')).default([]),
+    defaults: z.strictObject({ respondWhenUnaddressed: AgentId.optional() }).default({}),
+    limits: Limits,
+  })
+  .superRefine((definition, context) => {
+    for (const { path, message } of crossProblems(definition)) {
+      context.addIssue({ code: 'custom', path, message });
+    }
+  });
+export type TroupeDefinition = z.infer<typeof TroupeDefinition>;
+export interface TroupeInput {
+  agents: AgentInput[];
+  tools?: Tool[];
+  defaults?: { respondWhenUnaddressed?: string };
+  limits?: z.input<typeof Limits>;
+}
+
+/** For `agents.ts`: types and completion, nothing else. */
+export function defineTroupe(definition: TroupeInput): TroupeInput {
+  return definition;
+}
+
+interface Problem {
+  path: (string | number)[];
+  message: string;
+}
+
+function* crossProblems(definition: {
+  agents: AgentDefinition[];
+  tools: Tool[];
+  defaults: { respondWhenUnaddressed?: string | undefined };
+}): Generator<Problem> {
+  const { agents, tools, defaults } = definition;
+  const known = new Set<string>([...BUILTIN_TOOLS, ...RESERVED_TOOLS, ...tools.map(({ name }) => name)]);
+  const ids = agents.map(({ id }) => id as string);
+  const keys = agents.map(({ pubkey }) => pubkey);
+  for (const [index, { id, tools: names, pubkey }] of agents.entries()) {
+    if (ids.indexOf(id) !== index) yield { path: ['agents', index, 'id'], message: `"${id}" is used twice` };
+    if (pubkey && keys.indexOf(pubkey) !== index) {
+      yield { path: ['agents', index, 'pubkey'], message: 'another agent has this pubkey' };
+    }
+    for (const [at, name] of names.entries()) {
+      if (known.has(name)) continue;
+      yield {
+        path: ['agents', index, 'tools', at],
+        message: `there is no tool "${name}"; known: ${[...known].join(', ')}`,
+      };
+    }
+  }
+  const fallback = defaults.respondWhenUnaddressed;
+  if (fallback !== undefined && !ids.includes(fallback)) {
+    yield {
+      path: ['defaults', 'respondWhenUnaddressed'],
+      message: `there is no agent "${fallback}"; known: ${ids.join(', ')}`,
+    };
+  }
+}
+
+function isTool(value: unknown): value is Tool {
+  return (
+    typeof value === 'object' && value !== null && 'name' in value && 'run' in value && 'schema' in value
+  );
+}
+
+/** Validates a definition; every problem is named with its path. Throws `config_invalid`. */
+export function parseTroupe(input: unknown, source = 'the definition'): TroupeDefinition {
+  const parsed = TroupeDefinition.safeParse(input);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(({ path, message }) => `${formatPath(path)}: ${message}`);
+  throw new TroupeError(
+    'config_invalid',
+    `${source} has ${problems.length} problem(s):\n  ${problems.join('\n  ')}`,
+    {
+      problems,
+    },
+  );
+}
+
+function formatPath(path: readonly PropertyKey[]): string {
+  if (path.length === 0) return '(top)';
+  return path
+    .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
+    .join('')
+    .replace(/^\./, '');
+}
+
+/** Loads `agents.ts`, `.js`, `.mjs` or `.json`. Script paths in it are relative to the file. Throws `config_invalid`. */
+export async function loadAgentsFile(path: string): Promise<TroupeDefinition> {
+  const full = resolve(path);
+  const definition = parseTroupe(await readDefinition(full), path);
+  const base = dirname(full);
+  for (const agent of definition.agents) {
+    if (agent.provider === 'scripted' && typeof agent.script === 'string' && !isAbsolute(agent.script)) {
+      agent.script = resolve(base, agent.script);
+    }
+  }
+  return definition;
+}
+
+async function readDefinition(path: string): Promise<unknown> {
+  try {
+    if (extname(path) === '.json') return JSON.parse(await readFile(path, 'utf8')) as unknown;
+    const module = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
+    return module['default'] ?? module['troupe'];
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new TroupeError('config_invalid', `cannot load ${path}: ${why}`, { path }, { cause: error });
+  }
+}

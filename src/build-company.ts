@@ -1,0 +1,63 @@
+import type { AgentDefinition, TroupeDefinition } from './agents-file.ts';
+import type { Company, Member } from './actors/member.ts';
+import { baselineTexts, type AgentProfile } from './context/index.ts';
+import type { AgentId } from './events/index.ts';
+import type { Provider } from './providers/provider.ts';
+import { handoff } from './tools/builtin/handoff.ts';
+import { readArtifact } from './tools/builtin/read-artifact.ts';
+import { type Tool, toolSpec } from './tools/tool.ts';
+
+/** Window of a model nobody told us about. */
+export const DEFAULT_CONTEXT_WINDOW = 128_000;
+
+/** Definitions, providers and tools as the engine needs them. */
+export function buildCompany(
+  definition: Pick<TroupeDefinition, 'agents' | 'tools'>,
+  providerOf: (agent: AgentDefinition) => Provider,
+): Company {
+  const offered = new Map<string, Tool>(
+    [...definition.tools, handoff, readArtifact].map((tool) => [tool.name, tool]),
+  );
+  const tools = new Map(definition.agents.map((agent) => [agent.id, toolsOf(agent, offered)]));
+  const profiles = definition.agents.map((agent) => profileOf(agent, tools.get(agent.id) ?? []));
+  return new Map<AgentId, Member>(
+    definition.agents.map((agent, index) => {
+      const profile = profiles[index] as AgentProfile;
+      const granted = tools.get(agent.id) ?? [];
+      return [
+        agent.id,
+        {
+          profile,
+          provider: providerOf(agent),
+          tools: new Map(granted.map((tool) => [tool.name, tool])),
+          baseline: baselineTexts(profile, profiles),
+          pubkey: agent.pubkey ?? null,
+        },
+      ];
+    }),
+  );
+}
+
+/** In a stable order, whatever the file's: the tool layer must not change with it. Whoever has tools may read artifacts. */
+function toolsOf(agent: AgentDefinition, offered: ReadonlyMap<string, Tool>): Tool[] {
+  const names = new Set(agent.tools);
+  if (names.size > 0) names.add(readArtifact.name);
+  return [...names].sort().flatMap((name) => offered.get(name) ?? []);
+}
+
+function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile {
+  const { id, name = id, role, description, instructions, provider, model, maxOutputTokens, join } = agent;
+  return {
+    id,
+    name,
+    role,
+    description,
+    instructions,
+    provider,
+    model,
+    contextWindow: agent.contextWindow ?? DEFAULT_CONTEXT_WINDOW,
+    maxOutputTokens,
+    join,
+    tools: tools.map(toolSpec),
+  };
+}

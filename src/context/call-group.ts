@@ -1,0 +1,78 @@
+import type { EventId, PromptMessage, StepBody, ToolResultBody } from '../events/index.ts';
+import { escapeFences } from './fence.ts';
+import { estimateTokens } from './estimate-tokens.ts';
+import { pushMessage, type View } from './view.ts';
+
+/**
+ * A step and its results stand together in a prompt, whatever the log has between them; every call has exactly one
+ * result, or providers refuse the request.
+ */
+const INTERRUPTED =
+  '[no result was recorded: the call was interrupted. It may or may not have had its effect; check before doing it again.]';
+const FRAME_TOKENS = 4;
+
+export interface Placed {
+  id: EventId;
+  seqs: number[];
+  tokens: number;
+}
+
+export function openGroup(view: View, body: StepBody, at: Placed): PromptMessage {
+  closeGroup(view);
+  const waiting = new Map<string, { id: string; name: string }>();
+  const calls = body.calls.map((call) => {
+    const id = uniqueCallId(view, call.id);
+    waiting.set(waiting.has(call.id) ? id : call.id, { id, name: call.name });
+    return { ...call, id };
+  });
+  const message: PromptMessage = {
+    role: 'assistant',
+    content: body.content,
+    calls,
+    seqs: at.seqs,
+    ...(body.reasoning && { reasoning: body.reasoning }),
+  };
+  pushMessage(view, message, at.tokens + FRAME_TOKENS);
+  view.group = { waiting };
+  return message;
+}
+
+/** Vendors reuse ids like call_0 from step to step; within one request each must be unique. */
+function uniqueCallId(view: View, id: string): string {
+  let unique = id;
+  for (let n = 2; view.calls.has(unique); n++) unique = `${id}-${n}`;
+  view.calls.add(unique);
+  return unique;
+}
+
+/** The rendered result, `late` for a call that was already answered synthetically, or null for one that nobody made. */
+export function addResult(view: View, body: ToolResultBody, at: Placed): PromptMessage | 'late' | null {
+  const call = view.group?.waiting.get(body.call);
+  if (!view.group || !call) return view.lost.has(body.call) ? 'late' : null;
+  view.group.waiting.delete(body.call);
+  const message: PromptMessage = {
+    role: 'tool',
+    call: call.id,
+    name: body.name,
+    content: escapeFences(body.content),
+    failed: body.outcome !== 'done',
+    seqs: at.seqs,
+  };
+  pushMessage(view, message, at.tokens + FRAME_TOKENS);
+  if (view.group.waiting.size === 0) view.group = null;
+  return message;
+}
+
+/** Gives every call that is still open its synthetic result. */
+export function closeGroup(view: View): void {
+  if (!view.group) return;
+  for (const [key, { id, name }] of view.group.waiting) {
+    view.lost.add(key);
+    pushMessage(
+      view,
+      { role: 'tool', call: id, name, content: INTERRUPTED, failed: true, seqs: [] },
+      estimateTokens(INTERRUPTED) + FRAME_TOKENS,
+    );
+  }
+  view.group = null;
+}

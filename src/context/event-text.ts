@@ -1,0 +1,53 @@
+import type { Event, EventDraft, HandoffSummary } from '../events/index.ts';
+
+/** The words of an event as some agent may come to read them; '' for what no prompt ever shows. */
+export function eventText(event: EventDraft | Event): string {
+  switch (event.kind) {
+    case 'message':
+    case 'injection':
+    case 'tool.result':
+      return event.body.content;
+    case 'step':
+      return [event.body.content, ...event.body.calls.map((call) => `${call.name} ${call.args}`)].join('\n');
+    case 'handoff':
+      return handoffText(event.body.summary);
+    case 'turn.failed':
+    case 'turn.aborted':
+      return event.body.partial;
+    default:
+      return '';
+  }
+}
+
+export function handoffText(summary: HandoffSummary): string {
+  const lines = [
+    ['Goal', summary.goal],
+    ['Done', summary.done],
+    ['State', summary.state],
+    ['Next', summary.next],
+    ['Open questions', summary.openQuestions.join('; ')],
+    ['Artifacts', summary.artifacts.join(', ')],
+    ['Why you', summary.why],
+  ];
+  return lines
+    .filter(([, value]) => value)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n');
+}
+
+/** What another agent may see of an event: calls, results and bare failures are the author's own; null hides it. */
+export function visibleText(event: Event): string | null {
+  switch (event.kind) {
+    case 'message':
+    case 'injection':
+    case 'step':
+      return event.body.content.trim() === '' ? null : event.body.content;
+    case 'handoff':
+      return `(handoff)\n${handoffText(event.body.summary)}`;
+    case 'turn.failed':
+    case 'turn.aborted':
+      return event.body.partial.trim() === '' ? null : `(interrupted) ${event.body.partial}`;
+    default:
+      return null;
+  }
+}

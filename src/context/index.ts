@@ -1,0 +1,16 @@
+/** The context module: log in, prompt out. Pure: no I/O, no clock, no randomness. */
+export {
+  type AgentProfile,
+  baselineBody,
+  baselineDrift,
+  type BaselineText,
+  baselineTexts,
+} from './baseline.ts';
+export { beginTurn, minute, showWaiting, type TurnInput } from './begin-turn.ts';
+export { buildPrompt, receiptOf } from './build-prompt.ts';
+export { estimateTokens } from './estimate-tokens.ts';
+export { eventText, visibleText } from './event-text.ts';
+export { foldAhead, foldEvent } from './fold-event.ts';
+export { fenceKey, hashText } from './hash.ts';
+export { liveDelta } from './live.ts';
+export { createView, forkView, type View } from './view.ts';

@@ -1,0 +1,199 @@
+import { ulid } from 'ulid';
+import { addressees, resolveAgent } from './actors/address-message.ts';
+import { actorStatus } from './actors/actor-status.ts';
+import type { Engine } from './actors/engine.ts';
+import type { EngineDeps, StreamDelta } from './actors/engine-deps.ts';
+import type { Member } from './actors/member.ts';
+import { nextPrompt, sentPrompt } from './actors/prompts.ts';
+import { traceTurn } from './actors/trace.ts';
+import { TroupeError } from './errors.ts';
+import {
+  type ActorAddress,
+  type AgentId,
+  type Author,
+  type Command,
+  ConversationId,
+  DEFAULT_TENANT,
+  type Event,
+  EventDraft,
+  type EventId,
+  parseTurnId,
+} from './events/index.ts';
+import { exportConversation } from './import/index.ts';
+import { importInto } from './import-into.ts';
+import type { Log } from './store/store.ts';
+import type { AgentInfo, Troupe } from './troupe.ts';
+
+/** What the facade stands on. */
+export interface FacadeParts {
+  deps: EngineDeps;
+  engine: Engine;
+  deltas: Set<(delta: StreamDelta) => void>;
+  /** Who answers what nobody is addressed by. */
+  fallback: AgentId | null;
+  release: () => Promise<void>;
+}
+
+const EXPORT_PAGE = 1_000;
+/** Between looks at whether all is quiet, ms. */
+const IDLE_POLL_MS = 5;
+
+/** The public door: checks what comes in, finds what is meant, and leaves the work to the engine. */
+export function createTroupeFacade({ deps, engine, deltas, fallback, release }: FacadeParts): Troupe {
+  const { store, log, company, router, clock } = deps;
+  const tenant = DEFAULT_TENANT;
+  let closing: Promise<void> | null = null;
+
+  async function existing(conversation: string): Promise<Log & { head: number }> {
+    const id = conversationId(conversation);
+    const head = await store.head({ tenant, conversation: id });
+    if (head === 0) {
+      throw new TroupeError('conversation_unknown', `there is no conversation "${conversation}"`, {
+        conversation,
+      });
+    }
+    return { tenant, conversation: id, head };
+  }
+
+  function addressOf(conversation: string, agent: string): ActorAddress {
+    return { tenant, conversation: conversationId(conversation), agent: resolveAgent(company, agent) };
+  }
+
+  async function appendCommand(conversation: ConversationId, command: Command, by: Author): Promise<Event> {
+    const { command: name, ...target } = command;
+    const draft = parseDraft({
+      id: ulid(),
+      author: by,
+      to: [],
+      kind: 'command',
+      body: {
+        command: name,
+        ...('agent' in target && { agent: target.agent }),
+        ...('turn' in target && { turn: target.turn }),
+      },
+    });
+    const [appended] = await log.append({ tenant, conversation }, [draft]);
+    return (appended as { event: Event }).event;
+  }
+
+  async function* exported(conversation: string): AsyncGenerator<string> {
+    const source = await existing(conversation);
+    yield* exportConversation(pages(source), conversation);
+  }
+
+  async function* pages(source: Log): AsyncGenerator<Event> {
+    for (let after = 0; ;) {
+      const events = await store.read(source, { after, limit: EXPORT_PAGE });
+      yield* events;
+      after = events.at(-1)?.seq ?? after;
+      if (events.length < EXPORT_PAGE) return;
+    }
+  }
+
+  async function close(): Promise<void> {
+    await engine.stop();
+    await release();
+  }
+
+  const troupe: Troupe = {
+    agents: [...company.values()].map(agentInfo),
+    async send(conversation, message) {
+      const to = addressees(company, message, fallback);
+      const draft = parseDraft({
+        id: message.id ?? (ulid() as EventId),
+        author: message.author,
+        to,
+        kind: 'message',
+        body: { content: message.content },
+        ...(message.replyTo !== undefined && { replyTo: message.replyTo }),
+      });
+      const [appended] = await log.append({ tenant, conversation: conversationId(conversation) }, [draft]);
+      if (!appended) throw new TroupeError('internal', 'the log gave no answer to an append');
+      return appended;
+    },
+    conversations: (limit = 200) => store.conversations(tenant, limit),
+    async events(conversation, { after = 0, limit = 500 } = {}) {
+      const source = await existing(conversation);
+      return { events: await store.read(source, { after, limit }), head: source.head };
+    },
+    async actors(conversation) {
+      const source = await existing(conversation);
+      const records = await store.listActors(source);
+      return records.map((record) => actorStatus(deps, record));
+    },
+    async prompt(conversation, agent) {
+      const address = addressOf(conversation, agent);
+      const member = company.get(address.agent);
+      if (!member) throw new TroupeError('agent_unknown', `there is no agent "${agent}"`);
+      await existing(conversation);
+      return nextPrompt(deps, address, member);
+    },
+    promptOf: (turn, step) => sentPrompt(deps, tenant, turn, step),
+    trace: (turn) => traceTurn(deps, tenant, turn),
+    async command(command, by) {
+      if (command.command === 'abort') {
+        const parts = parseTurnId(command.turn);
+        if (!parts) throw new TroupeError('turn_unknown', `"${command.turn}" is not a turn id`);
+        await existing(parts.conversation);
+        if (!(await engine.abort(tenant, command.turn))) {
+          throw new TroupeError(
+            'command_refused',
+            `turn ${command.turn} is not running: it has ended or never began`,
+            {
+              turn: command.turn,
+            },
+          );
+        }
+        return appendCommand(parts.conversation, command, by);
+      }
+      const address = addressOf(command.conversation, command.agent);
+      await existing(command.conversation);
+      const event = await appendCommand(command.conversation, command, by);
+      await (command.command === 'pause' ? engine.pause(address) : engine.resume(address));
+      return event;
+    },
+    import: (chunks, request) => importInto(deps, tenant, chunks, request),
+    export: exported,
+    watch(watcher) {
+      const onDelta = (delta: StreamDelta) => watcher({ type: 'delta', delta });
+      deltas.add(onDelta);
+      const off = log.onAppended((_, event) => watcher({ type: 'event', event }));
+      return () => {
+        deltas.delete(onDelta);
+        off();
+      };
+    },
+    queues: () => router.depth(),
+    async idle() {
+      for (;;) {
+        const { waiting, active, delayed } = await router.depth();
+        if (waiting + active + delayed === 0) return;
+        await clock.sleep(IDLE_POLL_MS);
+      }
+    },
+    close: () => (closing ??= close()),
+    [Symbol.asyncDispose]: () => (closing ??= close()),
+  };
+  return troupe;
+}
+
+function agentInfo({ profile, tools, pubkey }: Member): AgentInfo {
+  const { id, name, role, description, provider, model } = profile;
+  return { id, name, role, description, provider, model, tools: [...tools.keys()], pubkey };
+}
+
+function conversationId(text: string): ConversationId {
+  const parsed = ConversationId.safeParse(text);
+  if (parsed.success) return parsed.data;
+  throw new TroupeError('event_invalid', `conversation: ${parsed.error.issues[0]?.message}`, {
+    path: 'conversation',
+  });
+}
+
+function parseDraft(input: unknown): EventDraft {
+  const parsed = EventDraft.safeParse(input);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const path = issue?.path.map(String).join('.') ?? '';
+  throw new TroupeError('event_invalid', `${path || 'event'}: ${issue?.message}`, { path });
+}

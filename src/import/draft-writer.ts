@@ -1,0 +1,153 @@
+import { createHash } from 'node:crypto';
+import type { Author, ConversationId, EventDraft, EventId, ToolCall } from '../events/index.ts';
+import { argumentsText } from './arguments.ts';
+import { CallIds } from './call-ids.ts';
+import type { AssistantEntry, ContentEntry, ForeignCall, ResultEntry, SaidEntry } from './entry.ts';
+import { excerpt, noteRepair, noteSkip } from './report.ts';
+import type { ImportReport } from './report.ts';
+
+export type ImportItem = { conversation: ConversationId; draft: EventDraft; at: number | null };
+export type ImportAuthors = { agent: Author; user: Author };
+
+const SYSTEM: Author = { kind: 'system', id: 'system', name: 'System' };
+const MAX_NAME = 256;
+
+/** A draft without what the writer adds, kind and body still tied together. */
+type Content<D extends EventDraft = EventDraft> = D extends EventDraft ? Pick<D, 'kind' | 'body'> : never;
+
+/**
+ * Turns the entries of one conversation into drafts. Owns their ids, the call ids and the step count of the turn.
+ * 1. Ids depend on the conversation and the position alone: the same file twice is one import.
+ * 2. Nobody is addressed, so nothing that is written here wakes an agent.
+ * 3. Nothing is made up: a call without result stays one, and the view says so.
+ */
+export class DraftWriter {
+  readonly #conversation: ConversationId;
+  readonly #authors: ImportAuthors;
+  readonly #report: ImportReport;
+  readonly #prefix: string;
+  readonly #calls = new CallIds();
+  #count = 0;
+  #steps = 0;
+  #unnamed = 0;
+  #lastLine = 0;
+
+  constructor(conversation: ConversationId, authors: ImportAuthors, report: ImportReport) {
+    this.#conversation = conversation;
+    this.#authors = authors;
+    this.#report = report;
+    this.#prefix = `imp-${createHash('sha256').update(conversation).digest('hex').slice(0, 12)}`;
+  }
+
+  *write(entry: ContentEntry): Generator<ImportItem, void> {
+    this.#lastLine = entry.line;
+    switch (entry.kind) {
+      case 'said':
+        yield* this.#said(entry);
+        return;
+      case 'assistant':
+        yield* this.#assistant(entry);
+        return;
+      case 'result':
+        yield* this.#result(entry);
+        return;
+      case 'draft':
+        yield { conversation: this.#conversation, draft: entry.draft, at: entry.at };
+    }
+  }
+
+  /** The conversation has ended: what is still open stays without a result. */
+  finish(): void {
+    for (const call of this.#calls.stillOpen()) this.#missing(call.id, call.name);
+  }
+
+  *#said(entry: SaidEntry): Generator<ImportItem, void> {
+    if (entry.text.trim() === '') {
+      noteSkip(this.#report, 'empty_message', entry.line, 'nothing was said');
+      return;
+    }
+    this.#steps = 0;
+    const { user } = this.#authors;
+    const author = entry.author === 'user' ? user : entry.author === 'system' ? SYSTEM : entry.author;
+    yield this.#item(entry, author, { kind: 'message', body: { content: entry.text } });
+  }
+
+  *#assistant(entry: AssistantEntry): Generator<ImportItem, void> {
+    const { agent } = this.#authors;
+    const { text, ended, line } = entry;
+    if (entry.calls.length > 0) {
+      this.#calls.beginStep();
+      const calls = entry.calls.map((call) => this.#call(call, line));
+      const body = { index: this.#steps, content: text, calls };
+      const reasoning = entry.reasoning ?? undefined;
+      yield this.#item(entry, agent, { kind: 'step', body: reasoning ? { ...body, reasoning } : body });
+      this.#steps += 1;
+    } else if (entry.reasoning) {
+      noteRepair(this.#report, 'reasoning_dropped', line, 'a message without calls has no place for it');
+    }
+    if (ended) {
+      const partial = entry.calls.length > 0 ? '' : text;
+      yield this.#item(entry, agent, endingContent(ended, partial));
+      this.#steps = 0;
+      return;
+    }
+    if (entry.calls.length > 0) return;
+    if (text.trim() === '') {
+      noteSkip(this.#report, 'empty_message', line, 'the assistant said nothing');
+      return;
+    }
+    this.#steps = 0;
+    yield this.#item(entry, agent, { kind: 'message', body: { content: text } });
+  }
+
+  #call(call: ForeignCall, line: number): ToolCall {
+    const args = argumentsText(call.args);
+    if (args.repaired || call.partial) {
+      noteRepair(this.#report, 'call_arguments', line, `${call.name}: ${excerpt(call.args)}`);
+    }
+    const name = call.name?.slice(0, MAX_NAME) ?? 'unknown';
+    if (name !== call.name) noteRepair(this.#report, 'call_name', line, name);
+    if (call.id === null) noteRepair(this.#report, 'call_without_id', line, name);
+    const foreign = call.id ?? `call-${(this.#unnamed += 1)}`;
+    const { id, lost } = this.#calls.open(foreign, name);
+    for (const earlier of lost) this.#missing(earlier.id, earlier.name);
+    if (id !== foreign) {
+      const kind = foreign.length > id.length ? 'call_id_too_long' : 'duplicate_call';
+      noteRepair(this.#report, kind, line, `${excerpt(foreign)} -> ${id}`);
+    }
+    return { id, name, args: args.text };
+  }
+
+  *#result(entry: ResultEntry): Generator<ImportItem, void> {
+    const { call: foreign, line } = entry;
+    const call = foreign === null ? this.#calls.closeByName(entry.name) : this.#calls.close(foreign);
+    if (call === null && foreign === null) {
+      noteSkip(this.#report, 'result_without_id', line, excerpt(entry.text));
+      return;
+    }
+    // An orphan's id is marked as used, so that a later call cannot take an earlier result for its own.
+    const id = call?.id ?? this.#calls.unique(foreign ?? '');
+    if (call === null) noteRepair(this.#report, 'orphan_result', line, excerpt(id));
+    const name = (entry.name ?? call?.name ?? 'unknown').slice(0, MAX_NAME);
+    const outcome = entry.failed ? 'failed' : 'done';
+    const body = { call: id, name, outcome, content: entry.text } as const;
+    yield this.#item(entry, this.#authors.agent, { kind: 'tool.result', body });
+  }
+
+  #missing(id: string, name: string): void {
+    noteRepair(this.#report, 'missing_result', this.#lastLine, `${name} ${id}`);
+  }
+
+  #item(entry: ContentEntry, author: Author, content: Content): ImportItem {
+    this.#count += 1;
+    const id = `${this.#prefix}-${this.#count}` as EventId;
+    const draft: EventDraft = { id, author, to: [], ...content };
+    return { conversation: this.#conversation, draft, at: entry.at };
+  }
+}
+
+function endingContent(ended: NonNullable<AssistantEntry['ended']>, partial: string): Content {
+  if (ended.how === 'aborted') return { kind: 'turn.aborted', body: { covers: [], by: 'user', partial } };
+  const body = { covers: [], code: 'provider_failed', message: ended.message, partial };
+  return { kind: 'turn.failed', body };
+}

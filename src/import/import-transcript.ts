@@ -1,0 +1,138 @@
+import { TroupeError } from '../errors.ts';
+import type { AgentId } from '../events/index.ts';
+import { DraftWriter } from './draft-writer.ts';
+import type { ImportAuthors, ImportItem } from './draft-writer.ts';
+import type { FormatReader, JsonRecord } from './entry.ts';
+import { detectFormat, formatList } from './format.ts';
+import type { Format } from './format.ts';
+import { nameConversations } from './name-conversations.ts';
+import { readClaudeCode } from './read-claude-code.ts';
+import { readDialogue } from './read-dialogue.ts';
+import { readLocomo } from './read-locomo.ts';
+import { readOpenAi } from './read-openai.ts';
+import { readPi } from './read-pi.ts';
+import { readTroupe } from './read-troupe.ts';
+import { readRecords } from './record.ts';
+import { excerpt, newImportReport, noteSkip, skipCount } from './report.ts';
+import type { ImportReport } from './report.ts';
+
+export type ImportOptions = {
+  format?: Format | 'auto' | undefined;
+  /** The agent that speaks for the transcript's assistant. */
+  agent: AgentId;
+  agentName?: string | undefined;
+  user?: { id: string; name: string } | undefined;
+  conversation?: string | undefined;
+  fileName?: string | undefined;
+};
+
+const READERS: Record<Format, FormatReader> = {
+  troupe: readTroupe,
+  pi: readPi,
+  'claude-code': readClaudeCode,
+  openai: readOpenAi,
+  dialogue: readDialogue,
+  locomo: readLocomo,
+};
+
+/** Records looked at before the format is given up as unknown. */
+const DETECTION_RECORDS = 64;
+
+/**
+ * A transcript as drafts, one at a time: at most one record (in formats with several conversations a file, the first
+ * conversation) is in memory. The report fills as the drafts come and is complete when the generator has ended.
+ */
+export async function* importTranscript(
+  chunks: AsyncIterable<string | Uint8Array>,
+  options: ImportOptions,
+  report: ImportReport = newImportReport(),
+): AsyncGenerator<ImportItem, ImportReport> {
+  const records = jsonRecords(chunks, report);
+  try {
+    const { format, head } = await chooseFormat(records, options, report);
+    report.format = format;
+    const entries = READERS[format](chained(head, records), report);
+    const authors = authorsOf(options);
+    let writer: DraftWriter | null = null;
+    for await (const entry of nameConversations(entries, options)) {
+      if (entry.kind === 'begin') {
+        writer?.finish();
+        writer = new DraftWriter(entry.conversation, authors, report);
+        report.conversations.push(entry.conversation);
+        continue;
+      }
+      for (const item of writer?.write(entry) ?? []) {
+        report.events += 1;
+        yield item;
+      }
+    }
+    writer?.finish();
+    refuseNonsense(report, format);
+  } finally {
+    await records.return();
+  }
+  return report;
+}
+
+async function* jsonRecords(
+  chunks: AsyncIterable<string | Uint8Array>,
+  report: ImportReport,
+): AsyncGenerator<JsonRecord, void> {
+  for await (const record of readRecords(chunks)) {
+    report.lines += 1;
+    if (record.json) yield { line: record.line, value: record.value };
+    else noteSkip(report, 'not_json', record.line, excerpt(record.text));
+  }
+}
+
+async function chooseFormat(
+  records: AsyncGenerator<JsonRecord, void>,
+  options: ImportOptions,
+  report: ImportReport,
+): Promise<{ format: Format; head: JsonRecord[] }> {
+  const head: JsonRecord[] = [];
+  if (options.format !== undefined && options.format !== 'auto') return { format: options.format, head };
+  while (head.length < DETECTION_RECORDS) {
+    const next = await records.next();
+    if (next.done) break;
+    head.push(next.value);
+    const format = detectFormat(next.value.value);
+    if (format !== null) return { format, head };
+  }
+  if (report.lines === 0) throw emptyFile();
+  throw new TroupeError('import_invalid', `The format of the file is not known; ${formatList()}.`, {
+    lines: report.lines,
+  });
+}
+
+/** A file of which nothing was understood is the wrong file or the wrong format, not an empty conversation. */
+function refuseNonsense(report: ImportReport, format: Format): void {
+  if (report.lines === 0) throw emptyFile();
+  const unread =
+    skipCount(report, 'not_json') + skipCount(report, 'unknown_line') + skipCount(report, 'invalid_event');
+  if (report.events > 0 || unread < report.lines) return;
+  throw new TroupeError(
+    'import_invalid',
+    `No line of the file is in the format ${format}; ${formatList()}.`,
+    {
+      format,
+      lines: report.lines,
+    },
+  );
+}
+
+function emptyFile(): TroupeError {
+  return new TroupeError('import_invalid', `The file is empty; ${formatList()}.`);
+}
+
+async function* chained<T>(head: T[], rest: AsyncIterable<T>): AsyncGenerator<T, void> {
+  yield* head;
+  yield* rest;
+}
+
+function authorsOf({ agent, agentName, user }: ImportOptions): ImportAuthors {
+  return {
+    agent: { kind: 'agent', id: agent, name: agentName ?? agent },
+    user: { kind: 'user', id: user?.id ?? 'user', name: user?.name ?? 'User' },
+  };
+}

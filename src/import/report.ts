@@ -1,0 +1,75 @@
+import type { ConversationId } from '../events/index.ts';
+import type { Format } from './format.ts';
+import { jsonText } from './shape.ts';
+
+/** What was changed so that it could be kept. */
+export type RepairKind =
+  | 'call_arguments'
+  | 'call_without_id'
+  | 'call_id_too_long'
+  | 'call_name'
+  | 'duplicate_call'
+  | 'inferred_call'
+  | 'missing_result'
+  | 'orphan_result'
+  | 'placeholder'
+  | 'plain_text_part'
+  | 'reasoning_dropped';
+
+/** What is not in the conversation. */
+export type SkipKind =
+  | 'not_json'
+  | 'unknown_line'
+  | 'unknown_role'
+  | 'empty_message'
+  | 'result_without_id'
+  | 'sidechain'
+  | 'duplicate_line'
+  | 'invalid_event'
+  | 'metadata';
+
+export type ImportNote<K extends string = string> = { kind: K; count: number; examples: string[] };
+
+/** Filled while the import runs; complete when its generator has ended. */
+export type ImportReport = {
+  format: Format | null;
+  conversations: ConversationId[];
+  /** Records read: lines of JSONL, or elements of a JSON array; blank lines are none. */
+  lines: number;
+  events: number;
+  repaired: ImportNote<RepairKind>[];
+  skipped: ImportNote<SkipKind>[];
+};
+
+const MAX_EXAMPLES = 5;
+const MAX_EXAMPLE_CHARS = 120;
+
+export function newImportReport(): ImportReport {
+  return { format: null, conversations: [], lines: 0, events: 0, repaired: [], skipped: [] };
+}
+
+export function noteRepair(report: ImportReport, kind: RepairKind, line: number, detail: string): void {
+  addNote(report.repaired, kind, line, detail);
+}
+
+export function noteSkip(report: ImportReport, kind: SkipKind, line: number, detail: string): void {
+  addNote(report.skipped, kind, line, detail);
+}
+
+export function skipCount(report: ImportReport, kind: SkipKind): number {
+  return report.skipped.find((note) => note.kind === kind)?.count ?? 0;
+}
+
+function addNote<K extends string>(notes: ImportNote<K>[], kind: K, line: number, detail: string): void {
+  let note = notes.find((known) => known.kind === kind);
+  if (!note) notes.push((note = { kind, count: 0, examples: [] }));
+  note.count += 1;
+  if (note.examples.length < MAX_EXAMPLES) {
+    note.examples.push(`line ${line}: ${detail}`.slice(0, MAX_EXAMPLE_CHARS));
+  }
+}
+
+/** A foreign value, short enough for an example. */
+export function excerpt(value: unknown): string {
+  return (typeof value === 'string' ? value : jsonText(value)).slice(0, 80);
+}

@@ -1,0 +1,60 @@
+/** What foreign JSON looks like, asked without trusting any of it. */
+export type JsonObject = Record<string, unknown>;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function textOf(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null;
+}
+
+/** A parsed value as JSON text. The parser is iterative and the writer recursive, so deep nesting overflows only here. */
+export function jsonText(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? 'undefined';
+  } catch (thrown) {
+    if (thrown instanceof RangeError) return '"[nested too deeply]"';
+    throw thrown;
+  }
+}
+
+/** The messages of an OpenAI-style conversation: `{traj}`, `{messages}` or a bare list; null if it is none. */
+export function messagesOf(value: unknown): unknown[] | null {
+  if (Array.isArray(value)) return value.some(hasRole) ? value : null;
+  if (!isObject(value)) return null;
+  if (Array.isArray(value['traj'])) return value['traj'];
+  if (Array.isArray(value['messages'])) return value['messages'];
+  return null;
+}
+
+function hasRole(value: unknown): boolean {
+  return isObject(value) && typeof value['role'] === 'string';
+}
+
+/** The `session_N` lists of a LoCoMo sample in order, each with its time as written. */
+export function sessionsOf(value: JsonObject): { time: unknown; turns: unknown[] }[] {
+  const sample = isObject(value['conversation']) ? value['conversation'] : value;
+  const found: { number: number; time: unknown; turns: unknown[] }[] = [];
+  for (const [key, turns] of Object.entries(sample)) {
+    const number = /^session_(\d+)$/.exec(key)?.[1];
+    if (number === undefined || !Array.isArray(turns)) continue;
+    found.push({ number: Number(number), time: sample[`${key}_date_time`], turns });
+  }
+  return found.sort((a, b) => a.number - b.number);
+}
+
+/** Below this a number is seconds, not milliseconds (1973 in milliseconds, 5138 in seconds). */
+const SECONDS_BELOW = 100_000_000_000;
+
+/** Milliseconds since the epoch from a number or an ISO text; null if it is no time an event can carry. */
+export function timeOf(value: unknown): number | null {
+  if (typeof value === 'string') return validTime(Date.parse(value));
+  if (typeof value !== 'number') return null;
+  return validTime(value < SECONDS_BELOW ? value * 1000 : value);
+}
+
+export function validTime(ms: number): number | null {
+  const whole = Math.trunc(ms);
+  return Number.isSafeInteger(whole) && whole >= 0 ? whole : null;
+}

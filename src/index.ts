@@ -1,0 +1,14 @@
+/** Troupe's public API. Fakes and conformance suites for adapters are under `troupe/testing`. */
+export {
+  type AgentInput,
+  defineTroupe,
+  loadAgentsFile,
+  parseTroupe,
+  type TroupeInput,
+} from './agents-file.ts';
+export { type Clock, systemClock } from './clock.ts';
+export { type ErrorCode, type ErrorPolicy, TroupeError } from './errors.ts';
+export type { Author, Command, Event, EventDraft, EventKind, PromptRecord, Usage } from './events/index.ts';
+export { createTroupe, type TroupeOptions } from './runtime.ts';
+export { defineTool, type Tool, type ToolContext } from './tools/tool.ts';
+export type { ActorStatus, ImportRequest, NewMessage, SentPrompt, Troupe, TurnTrace } from './troupe.ts';

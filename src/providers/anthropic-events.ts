@@ -1,0 +1,118 @@
+import type Anthropic from '@anthropic-ai/sdk';
+import { NO_USAGE, type Usage } from '../events/index.ts';
+import { BLOCKS_PREFIX } from './anthropic-messages.ts';
+import { mintCallId, parseArgs } from './call-text.ts';
+import type { ModelEvent, ModelRequest } from './provider.ts';
+
+type Open =
+  | { type: 'thinking'; thinking: string; signature: string }
+  | { type: 'redacted_thinking'; data: string }
+  | { type: 'tool_use'; id: string; name: string; args: string };
+type Thought = Exclude<Open, { type: 'tool_use' }>;
+
+/** Stream events in, model events out. Reasoning and calls are given when the vendor says why it stopped. */
+export async function* readMessageEvents(
+  events: AsyncIterable<Anthropic.RawMessageStreamEvent>,
+  request: ModelRequest,
+  provider: string,
+  touch: () => void,
+): AsyncGenerator<ModelEvent> {
+  const blocks = new Map<number, Open>();
+  let usage = NO_USAGE;
+  let stop: string | null = null;
+  try {
+    for await (const event of events) {
+      touch();
+      if (event.type === 'message_start') usage = mergeUsage(usage, event.message.usage);
+      if (event.type === 'content_block_start') {
+        const block = openBlock(event.content_block);
+        if (block) blocks.set(event.index, block);
+        if (event.content_block.type === 'text' && event.content_block.text)
+          yield { type: 'text', delta: event.content_block.text };
+      }
+      if (event.type === 'content_block_delta') {
+        if (event.delta.type === 'text_delta') {
+          if (event.delta.text) yield { type: 'text', delta: event.delta.text };
+        } else {
+          extendBlock(blocks.get(event.index), event.delta);
+        }
+      }
+      if (event.type === 'message_delta') {
+        stop = event.delta.stop_reason ?? stop;
+        usage = mergeUsage(usage, event.usage);
+      }
+    }
+  } catch (thrown) {
+    // After the stop reason nothing of the answer is missing.
+    if (stop === null) throw thrown;
+  }
+  if (stop === null) return;
+  yield* finish([...blocks.values()], stop, request, provider);
+  yield { type: 'done', stop: stopOf(stop, blocks), usage };
+}
+
+function* finish(
+  blocks: readonly Open[],
+  stop: string,
+  request: ModelRequest,
+  provider: string,
+): Generator<ModelEvent> {
+  const thoughts = blocks.filter((block): block is Thought => block.type !== 'tool_use');
+  const [only] = thoughts;
+  if (only) {
+    const text = thoughts
+      .map((thought) => (thought.type === 'thinking' ? thought.thinking : ''))
+      .join('\n\n');
+    const isSingle = thoughts.length === 1 && only.type === 'thinking';
+    const signature = isSingle ? only.signature : `${BLOCKS_PREFIX}${JSON.stringify(thoughts)}`;
+    yield { type: 'reasoning', reasoning: { text, signature, provider, model: request.model } };
+  }
+  const isCut = stop === 'max_tokens' || stop === 'model_context_window_exceeded';
+  for (const [i, block] of blocks.entries()) {
+    if (block.type !== 'tool_use') continue;
+    if (isCut && parseArgs(block.args) === null) continue;
+    const id = block.id || mintCallId(request.trace, i);
+    yield { type: 'call', call: { id, name: block.name, args: block.args || '{}' } };
+  }
+}
+
+function openBlock(block: Anthropic.ContentBlock): Open | null {
+  switch (block.type) {
+    case 'thinking':
+      return { type: 'thinking', thinking: block.thinking ?? '', signature: block.signature ?? '' };
+    case 'redacted_thinking':
+      return { type: 'redacted_thinking', data: block.data };
+    case 'tool_use':
+      return { type: 'tool_use', id: block.id, name: block.name, args: '' };
+    default:
+      return null;
+  }
+}
+
+function extendBlock(block: Open | undefined, delta: Anthropic.RawContentBlockDelta): void {
+  if (block?.type === 'tool_use' && delta.type === 'input_json_delta') block.args += delta.partial_json;
+  if (block?.type !== 'thinking') return;
+  if (delta.type === 'thinking_delta') block.thinking += delta.thinking;
+  if (delta.type === 'signature_delta') block.signature += delta.signature;
+}
+
+function stopOf(stop: string, blocks: Map<number, Open>): Extract<ModelEvent, { type: 'done' }>['stop'] {
+  if (stop === 'max_tokens' || stop === 'model_context_window_exceeded') return 'length';
+  if (stop === 'refusal') return 'refusal';
+  return [...blocks.values()].some((block) => block.type === 'tool_use') ? 'calls' : 'end';
+}
+
+/** Later figures replace earlier ones; fields left out keep theirs. Anthropic's input excludes what the cache gave. */
+function mergeUsage(known: Usage, said: Partial<Anthropic.MessageDeltaUsage> | null | undefined): Usage {
+  if (!said) return known;
+  const cacheRead = said.cache_read_input_tokens ?? known.cacheRead;
+  const cacheWrite = said.cache_creation_input_tokens ?? known.cacheWrite;
+  const fresh = said.input_tokens ?? known.input - known.cacheRead - known.cacheWrite;
+  return {
+    input: fresh + cacheRead + cacheWrite,
+    output: said.output_tokens ?? known.output,
+    cacheRead,
+    cacheWrite,
+    reasoning: said.output_tokens_details?.thinking_tokens ?? known.reasoning,
+  };
+}

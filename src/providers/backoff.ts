@@ -1,0 +1,18 @@
+import { policyOf } from '../errors.ts';
+import type { ModelFailure } from './provider.ts';
+
+const FIRST_MS = 500;
+const LIMIT_MS = 30_000;
+const RETRY_AFTER_LIMIT_MS = 600_000;
+
+/**
+ * How long to wait before the next try, or null when another try cannot help. `tries` counts the calls made so far,
+ * from 1. Half of the wait is random, also after a vendor's retry-after: agents that were limited together must not
+ * come back together.
+ */
+export function backoffMs(failure: ModelFailure, tries: number, random: () => number): number | null {
+  if (policyOf(failure.code) !== 'retry') return null;
+  const half = Math.min(LIMIT_MS, FIRST_MS * 2 ** Math.max(0, tries - 1)) / 2;
+  const floor = Math.max(half, Math.min(failure.retryAfterMs ?? 0, RETRY_AFTER_LIMIT_MS));
+  return Math.round(floor + random() * half);
+}

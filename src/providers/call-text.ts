@@ -1,0 +1,31 @@
+import { createHash } from 'node:crypto';
+import type { ModelRequest } from './provider.ts';
+
+/** An id for a call that came without one: the same when the same step is asked again. */
+export function mintCallId(trace: ModelRequest['trace'], index: number): string {
+  return `call_${trace.turn}_${trace.step}_${index}`.replace(/[^A-Za-z0-9_-]/g, '_');
+}
+
+/** The id itself where the vendor takes it, else a digest: call and result are renamed alike. */
+export function fitCallId(id: string, accepted: RegExp): string {
+  if (accepted.test(id)) return id;
+  return `call_${createHash('sha256').update(id).digest('hex').slice(0, 32)}`;
+}
+
+/** Models invent names that vendors then refuse to read back, for the rest of the conversation. */
+export function fitToolName(name: string): string {
+  return name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64) || 'unknown';
+}
+
+/** The arguments as an object; null when the text is not one. */
+export function parseArgs(args: string): Record<string, unknown> | null {
+  if (args.trim() === '') return {};
+  try {
+    const value: unknown = JSON.parse(args);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null;
+  } catch {
+    return null; // Not JSON: the caller decides what to make of it.
+  }
+}

@@ -1,0 +1,84 @@
+import type { ModelFailure } from './provider.ts';
+
+/** What a vendor or its SDK told us of a failed call, without any vendor's types. */
+export interface VendorError {
+  status?: number;
+  /** Machine-readable words of the vendor: error codes and types, lower case. */
+  words: readonly string[];
+  message: string;
+  headers?: { get(name: string): string | null };
+  /** No answer from the vendor at all: refused, reset, timed out, cut. */
+  connection: boolean;
+}
+
+const MESSAGE_LIMIT = 2000;
+const OVERFLOW_WORDS = ['context_length_exceeded', 'request_too_large', 'string_above_max_length'];
+const OVERFLOW =
+  /prompt is too long|exceeds? (the )?(model'?s )?(maximum |available )?context|maximum context length|exceed context limit|context (length|window|size).{0,40}(exceed|too)|input is too long|too many (input )?tokens/i;
+const QUOTA_WORDS = ['insufficient_quota', 'billing_error', 'billing_hard_limit_reached'];
+const REFUSED_WORDS = ['content_filter', 'content_policy_violation', 'responsibleaipolicyviolation'];
+const AUTH_WORDS = ['invalid_api_key', 'authentication_error', 'permission_error'];
+
+/** The code decides what the engine does (see errors.ts), so the specific is asked before the general. */
+function codeOf(error: VendorError, opened: boolean): ModelFailure['code'] {
+  const { status, message } = error;
+  const says = (words: readonly string[]) => error.words.some((word) => words.includes(word));
+  if (error.connection) return opened ? 'provider_truncated' : 'provider_unreachable';
+  if (says(OVERFLOW_WORDS) || status === 413) return 'context_overflow';
+  if (status !== 429 && (status ?? 400) < 500 && OVERFLOW.test(message)) return 'context_overflow';
+  if (says(QUOTA_WORDS) || status === 402 || /credit balance is too low/i.test(message))
+    return 'provider_quota';
+  // Before 403: a project without access to a model is answered 403 with this code.
+  if (says(['model_not_found']) || (isNotFound(error) && /model/i.test(message)))
+    return 'provider_model_unknown';
+  if (status === 401 || status === 403 || says(AUTH_WORDS)) return 'provider_auth';
+  if (says(REFUSED_WORDS) || /content filtering policy/i.test(message)) return 'provider_refused';
+  if (status === 429 || says(['rate_limit_error', 'rate_limit_exceeded'])) return 'provider_rate_limited';
+  if (status === 529 || status === 503 || says(['overloaded_error', 'overloaded']))
+    return 'provider_overloaded';
+  if (status === 408 || status === 409 || status === 425) return 'provider_failed';
+  if (status !== undefined && status >= 400 && status < 500) return 'provider_invalid_request';
+  if (says(['invalid_request_error'])) return 'provider_invalid_request';
+  return 'provider_failed';
+}
+
+function isNotFound(error: VendorError): boolean {
+  return error.status === 404 || error.words.includes('not_found_error');
+}
+
+export interface ClassifyOptions {
+  /** The answer had begun: a lost connection then is a truncation. */
+  opened: boolean;
+  /** For dates in retry-after; ms since the epoch. */
+  now: number;
+  /** Texts that must not reach the log: some servers repeat the key they refuse. */
+  secrets?: readonly string[];
+}
+
+export function classifyFailure(
+  error: VendorError,
+  { opened, now, secrets = [] }: ClassifyOptions,
+): ModelFailure {
+  const code = codeOf(error, opened);
+  let message = error.message.slice(0, MESSAGE_LIMIT).toWellFormed();
+  for (const secret of secrets) if (secret.length > 4) message = message.replaceAll(secret, '[key]');
+  if (error.status !== undefined && !message.startsWith(String(error.status)))
+    message = `${error.status} ${message}`;
+  if (code === 'provider_invalid_request' && isNotFound(error)) message += ' (is the base URL right?)';
+  const retryAfterMs = error.headers && parseRetryAfter(error.headers, now);
+  return retryAfterMs === undefined ? { code, message } : { code, message, retryAfterMs };
+}
+
+/** `retry-after-ms`, or `retry-after` in seconds or as a date. */
+export function parseRetryAfter(
+  headers: { get(name: string): string | null },
+  now: number,
+): number | undefined {
+  const ms = headers.get('retry-after-ms')?.trim();
+  if (ms && Number.isFinite(Number(ms))) return Math.max(0, Math.round(Number(ms)));
+  const after = headers.get('retry-after')?.trim();
+  if (!after) return undefined;
+  if (Number.isFinite(Number(after))) return Math.max(0, Math.round(Number(after) * 1000));
+  const date = Date.parse(after);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}

@@ -1,0 +1,115 @@
+import type OpenAI from 'openai';
+import { NO_USAGE, type ToolCall, type Usage } from '../events/index.ts';
+import { mintCallId, parseArgs } from './call-text.ts';
+import type { ModelEvent, ModelRequest } from './provider.ts';
+
+type Chunk = OpenAI.ChatCompletionChunk;
+type Delta = Chunk['choices'][number]['delta'] & { reasoning_content?: unknown; reasoning?: unknown };
+type CallDelta = NonNullable<Delta['tool_calls']>[number];
+
+/** Chunks in, events out. Calls are held back until the vendor says that the answer is finished. */
+export async function* readChunks(
+  chunks: AsyncIterable<Chunk>,
+  request: ModelRequest,
+  provider: string,
+  touch: () => void,
+): AsyncGenerator<ModelEvent> {
+  const calls = new CallAssembly();
+  let reasoning = '';
+  let finish: string | null = null;
+  let usage = NO_USAGE;
+  let refused = false;
+  try {
+    for await (const chunk of chunks) {
+      touch();
+      if (chunk.usage) usage = usageOf(chunk.usage);
+      const choice = chunk.choices?.[0];
+      if (!choice) continue;
+      const delta: Delta = choice.delta ?? {};
+      const thought = delta.reasoning_content ?? delta.reasoning;
+      if (typeof thought === 'string') reasoning += thought;
+      if (delta.content) yield { type: 'text', delta: delta.content };
+      if (delta.refusal) {
+        refused = true;
+        yield { type: 'text', delta: delta.refusal };
+      }
+      for (const call of delta.tool_calls ?? []) calls.add(call);
+      if (choice.finish_reason) finish = choice.finish_reason;
+    }
+  } catch (thrown) {
+    // Once the vendor has said why it stopped, the answer is whole; only the usage chunk was lost.
+    if (finish === null) throw thrown;
+  }
+  if (finish === null) return;
+  if (finish === 'error') {
+    yield { type: 'failed', error: { code: 'provider_failed', message: 'the server ended with an error' } };
+    return;
+  }
+  if (reasoning !== '') {
+    yield { type: 'reasoning', reasoning: { text: reasoning, provider, model: request.model } };
+  }
+  let called = false;
+  for (const call of calls.finished(request, finish === 'length')) {
+    called = true;
+    yield { type: 'call', call };
+  }
+  yield { type: 'done', stop: stopOf(finish, refused, called), usage };
+}
+
+/** Call fragments are keyed by index; servers that number every call 0 are told apart by the id. */
+class CallAssembly {
+  readonly #calls: { index: number; id: string; name: string; args: string }[] = [];
+
+  add(delta: CallDelta): void {
+    const index = delta.index ?? this.#calls.at(-1)?.index ?? 0;
+    let call = this.#calls.findLast((known) => known.index === index);
+    if (!call || (delta.id && call.id && delta.id !== call.id)) {
+      call = { index, id: '', name: '', args: '' };
+      this.#calls.push(call);
+    }
+    call.id ||= delta.id ?? '';
+    call.name ||= delta.function?.name ?? '';
+    call.args += delta.function?.arguments ?? '';
+  }
+
+  *finished(request: ModelRequest, cut: boolean): Generator<ToolCall> {
+    for (const [i, { id, name, args }] of this.#calls.entries()) {
+      // An answer that ran out of tokens may end inside the arguments; half a call is none.
+      if (cut && parseArgs(args) === null) continue;
+      yield {
+        id: (id || mintCallId(request.trace, i)).slice(0, 256),
+        name: name.slice(0, 256) || 'unknown',
+        args,
+      };
+    }
+  }
+}
+
+function stopOf(
+  finish: string,
+  refused: boolean,
+  called: boolean,
+): Extract<ModelEvent, { type: 'done' }>['stop'] {
+  if (finish === 'length') return 'length';
+  if (finish === 'content_filter' || refused) return 'refusal';
+  return called ? 'calls' : 'end'; // Many servers say `stop` also after calls.
+}
+
+type VendorUsage = OpenAI.CompletionUsage & { prompt_cache_hit_tokens?: number };
+
+function usageOf(usage: VendorUsage): Usage {
+  const cached = usage.prompt_tokens_details?.cached_tokens ?? usage.prompt_cache_hit_tokens;
+  const written = (usage.prompt_tokens_details as { cache_write_tokens?: number } | undefined)
+    ?.cache_write_tokens;
+  return {
+    input: count(usage.prompt_tokens),
+    output: count(usage.completion_tokens),
+    cacheRead: count(cached),
+    cacheWrite: count(written),
+    reasoning: count(usage.completion_tokens_details?.reasoning_tokens),
+  };
+}
+
+function count(value: number | null | undefined): number {
+  return Number.isFinite(value) ? Math.max(0, Math.trunc(value as number)) : 0;
+}

@@ -1,0 +1,64 @@
+import type OpenAI from 'openai';
+import { classifyFailure } from './classify-failure.ts';
+import { fetchOptions } from './connect-timeout.ts';
+import { guardStream, type StreamWatch } from './guard-stream.ts';
+import { readChunks } from './openai-chunks.ts';
+import { openAiBody, type OpenAiQuirks } from './openai-messages.ts';
+import type { ModelEvent, ModelRequest, Provider } from './provider.ts';
+import { vendorErrorOf } from './vendor-error.ts';
+
+export interface OpenAiCompatibleOptions {
+  name?: string;
+  baseUrl: string;
+  apiKey: string;
+  /** Longest silence of the server, before and within an answer. Default 300,000 ms. */
+  timeoutMs?: number;
+  quirks?: OpenAiQuirks;
+}
+
+/** Any server that speaks OpenAI's chat completions: OpenAI, vLLM, Ollama, OpenRouter and the like. */
+export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provider {
+  const { name = 'openai-compatible', baseUrl, apiKey, timeoutMs = 300_000, quirks = {} } = options;
+  const isOpenAi = new URL(baseUrl).hostname === 'api.openai.com';
+  let client: Promise<OpenAI> | undefined;
+
+  async function connect(): Promise<OpenAI> {
+    const { OpenAI: Client } = await import('openai');
+    return new Client({
+      apiKey,
+      baseURL: baseUrl,
+      maxRetries: 0,
+      timeout: timeoutMs,
+      logLevel: 'off',
+      fetchOptions: await fetchOptions(),
+      // Else read from the environment, and told to whatever server this is.
+      ...(isOpenAi ? {} : { organization: null, project: null }),
+    });
+  }
+
+  async function* read(request: ModelRequest, { signal, touch }: StreamWatch): AsyncGenerator<ModelEvent> {
+    client ??= connect();
+    const { chat } = await client;
+    const chunks = await chat.completions.create(openAiBody(request, quirks, isOpenAi), { signal });
+    touch();
+    yield* readChunks(chunks, request, name, touch);
+  }
+
+  return {
+    name,
+    capabilities: {
+      sessionResumption: false,
+      interleavedSystem: quirks.interleavedSystem ?? isOpenAi,
+      toolCalling: true,
+      caching: 'automatic',
+    },
+    stream: (request, { signal }) =>
+      guardStream({
+        signal,
+        silenceMs: timeoutMs,
+        read: (watch) => read(request, watch),
+        classify: (thrown, opened) =>
+          classifyFailure(vendorErrorOf(thrown), { opened, now: Date.now(), secrets: [apiKey] }),
+      }),
+  };
+}

@@ -1,0 +1,173 @@
+import type { Clock } from '../clock.ts';
+import { TroupeError } from '../errors.ts';
+import { addressKey } from '../events/index.ts';
+import type { ActorAddress } from '../events/index.ts';
+import type { QueueDepth, Router, WakeHandler, WakeOutcome } from './router.ts';
+
+/**
+ * The router of one process: wakes live in memory and die with it, which is allowed because the store is the truth.
+ *
+ * Owns: which actors wait, run, or are held back. Does not own: leases, time (the clock's), what a handler does.
+ *  I1  An actor is in `actors` exactly while it is not idle, and in the queue exactly while it is `waiting`.
+ *  I2  `running` is the number of actors that are `active` or `active-again`, and never exceeds the concurrency.
+ *  I3  Only `settle` leaves `active`, so that no actor runs twice at once (R2).
+ *  I4  A wake with a delay is no state of an actor: when it is due it is an ordinary wake. Wakes that come earlier
+ *      therefore neither hasten it nor replace it, and the actor is looked at after its due time in any case.
+ */
+type ActorState = 'waiting' | 'active' | 'active-again' | 'held-back';
+
+interface Actor {
+  readonly key: string;
+  readonly address: ActorAddress;
+  state: ActorState;
+}
+
+interface Service {
+  handler: WakeHandler;
+  concurrency: number;
+  onError: (error: unknown, address: ActorAddress) => void;
+}
+
+/** After so many starts the event loop gets a turn, or agents that wake each other would starve timers and sockets. */
+const STARTS_PER_LOOP_TURN = 128;
+const WOKEN = Promise.resolve();
+const DONE: WakeOutcome = { kind: 'done' };
+
+export function createInProcessRouter({ clock }: { clock: Clock }): Router {
+  const actors = new Map<string, Actor>();
+  const queue = createFifo<Actor>();
+  const closing = new AbortController();
+  const drained = Promise.withResolvers<void>();
+  let service: Service | null = null;
+  let running = 0;
+  let delayed = 0;
+  let startsLeft = STARTS_PER_LOOP_TURN;
+  let pumpScheduled = false;
+
+  function wakeNow(address: ActorAddress): void {
+    if (closing.signal.aborted) return;
+    const key = addressKey(address);
+    const actor = actors.get(key);
+    if (!actor) enqueue({ key, address, state: 'waiting' });
+    else if (actor.state === 'active') actor.state = 'active-again';
+    // `waiting`, `active-again` and `held-back` are followed by a start anyway. A held-back actor keeps its delay: the
+    // lease is another's until then, and an earlier look would only find it busy again.
+  }
+
+  function enqueue(actor: Actor): void {
+    actor.state = 'waiting';
+    actors.set(actor.key, actor);
+    queue.push(actor);
+    schedulePump();
+  }
+
+  /** Handlers start from a microtask, never inside the caller of `wake`. */
+  function schedulePump(): void {
+    if (pumpScheduled || !service || closing.signal.aborted) return;
+    pumpScheduled = true;
+    if (startsLeft > 0) return queueMicrotask(pump);
+    setImmediate(() => {
+      startsLeft = STARTS_PER_LOOP_TURN;
+      pump();
+    });
+  }
+
+  function pump(): void {
+    pumpScheduled = false;
+    if (!service || closing.signal.aborted) return;
+    while (running < service.concurrency && startsLeft > 0) {
+      const actor = queue.shift();
+      if (!actor) return;
+      startsLeft -= 1;
+      running += 1;
+      actor.state = 'active';
+      void run(service, actor);
+    }
+    if (running < service.concurrency && queue.size() > 0) schedulePump();
+  }
+
+  async function run({ handler, onError }: Service, actor: Actor): Promise<void> {
+    let outcome = DONE;
+    try {
+      outcome = await handler(actor.address);
+    } catch (error) {
+      onError(error, actor.address);
+    } finally {
+      settle(actor, outcome);
+    }
+  }
+
+  function settle(actor: Actor, outcome: WakeOutcome): void {
+    running -= 1;
+    if (closing.signal.aborted) {
+      if (running === 0) drained.resolve();
+      return;
+    }
+    if (outcome.kind === 'busy') {
+      actor.state = 'held-back';
+      later(outcome.retryInMs, () => enqueue(actor));
+    } else if (actor.state === 'active-again') enqueue(actor);
+    else actors.delete(actor.key);
+    schedulePump();
+  }
+
+  function later(ms: number, act: () => void): void {
+    delayed += 1;
+    void clock.sleep(ms, closing.signal).then(() => {
+      delayed -= 1;
+      if (!closing.signal.aborted) act();
+    });
+  }
+
+  function wake(address: ActorAddress, { delayMs = 0 }: { delayMs?: number } = {}): Promise<void> {
+    if (delayMs <= 0) wakeNow(address);
+    else if (!closing.signal.aborted) later(delayMs, () => wakeNow(address));
+    return WOKEN;
+  }
+
+  function start(handler: WakeHandler, options: Omit<Service, 'handler'>): void {
+    if (service)
+      throw new TroupeError('internal', 'this router was started already; a router serves one handler');
+    if (!Number.isInteger(options.concurrency) || options.concurrency < 1) {
+      throw new TroupeError(
+        'internal',
+        `concurrency must be a whole number from 1, not ${options.concurrency}`,
+      );
+    }
+    service = { handler, ...options };
+    schedulePump();
+  }
+
+  async function depth(): Promise<QueueDepth> {
+    return { waiting: queue.size(), active: running, delayed };
+  }
+
+  function close(): Promise<void> {
+    closing.abort();
+    if (running === 0) drained.resolve();
+    return drained.promise;
+  }
+
+  return { wake, start, depth, close };
+}
+
+/** A queue whose `shift` does not move the rest: `Array.shift` is linear once the array is large. */
+function createFifo<T>(): { push(item: T): void; shift(): T | undefined; size(): number } {
+  const COMPACT_AFTER = 1_024;
+  let items: T[] = [];
+  let head = 0;
+  return {
+    push: (item) => void items.push(item),
+    shift() {
+      if (head === items.length) return undefined;
+      const item = items[head];
+      head += 1;
+      if (head >= COMPACT_AFTER && head * 2 >= items.length) {
+        items = items.slice(head);
+        head = 0;
+      }
+      return item;
+    },
+    size: () => items.length - head,
+  };
+}

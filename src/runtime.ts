@@ -1,0 +1,119 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createConversationLog } from './actors/conversation-log.ts';
+import { createEngine } from './actors/engine.ts';
+import { DEFAULT_LIMITS, type EngineDeps, type StreamDelta } from './actors/engine-deps.ts';
+import { createRegistry } from './actors/registry.ts';
+import { type AgentDefinition, parseTroupe, type TroupeDefinition, type TroupeInput } from './agents-file.ts';
+import { buildCompany } from './build-company.ts';
+import { type Clock, systemClock } from './clock.ts';
+import { fenceKey } from './context/index.ts';
+import { createTroupeFacade } from './facade.ts';
+import type { Provider } from './providers/provider.ts';
+import { createProvider } from './providers/registry.ts';
+import { createInProcessRouter } from './routing/in-process.ts';
+import { createStore } from './store/create-store.ts';
+import { lockDataDir } from './store/sqlite/data-lock.ts';
+import { openSqliteDriver } from './store/sqlite/sqlite-driver.ts';
+import type { Troupe } from './troupe.ts';
+
+export interface TroupeOptions {
+  /** Data directory, or ':memory:' (default): nothing outlives the process. */
+  data?: string;
+  /** Turns at once. Default 64. */
+  concurrency?: number;
+  /** False opens the data without taking turns: for import, export and inspection. Default true. */
+  work?: boolean;
+  /** Accepts a definition without agents, to look at data. Default false. */
+  allowEmpty?: boolean;
+  /** What an operator should know and no event says. Default: console.warn. */
+  onWarning?: (error: unknown, where: string) => void;
+  /** Where API keys are looked up. Default: process.env. */
+  env?: Record<string, string | undefined>;
+  clock?: Clock;
+}
+
+/**
+ * Composition root: the only place that knows every adapter. Checks everything before the first turn.
+ * Throws `config_invalid`, `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`.
+ */
+export async function createTroupe(input: TroupeInput, options: TroupeOptions = {}): Promise<Troupe> {
+  const { data = ':memory:', concurrency = 64, work = true, onWarning = warn, env = process.env } = options;
+  const clock = options.clock ?? systemClock;
+  const definition = options.allowEmpty && input.agents.length === 0 ? NOBODY : parseTroupe(input);
+  const company = buildCompany(definition, (agent) =>
+    work ? createProvider(agent, { env, clock, readScript }) : restingProvider(agent),
+  );
+  const countTokens = (await import('./context/count-tokens.ts')).countTokens;
+  const lock = data === ':memory:' ? null : lockDataDir(data);
+  try {
+    const driver = await openSqliteDriver({ path: lock?.paths.database ?? ':memory:' });
+    const store = createStore(driver);
+    const router = createInProcessRouter({ clock });
+    const secret = await store.meta('secret', randomBytes(24).toString('hex'));
+    const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
+      fenceKey(secret, `${tenant}/${conversation}`);
+    const log = createConversationLog({ store, router, clock, countTokens, onWarning });
+    const stopping = new AbortController();
+    const deltas = new Set<(delta: StreamDelta) => void>();
+    const deps: EngineDeps = {
+      store,
+      router,
+      log,
+      company,
+      registry: createRegistry({
+        secretOf,
+        onError: (error, address) => onWarning(error, `machine of @${address.agent}`),
+      }),
+      clock,
+      random: Math.random,
+      process: randomUUID().slice(0, 8),
+      secretOf,
+      countTokens,
+      limits: { ...DEFAULT_LIMITS, soleOwner: true, ...definedLimits(definition) },
+      stopping: stopping.signal,
+      onDelta: (delta) => deltas.forEach((listener) => listener(delta)),
+      onWarning,
+    };
+    const engine = createEngine(deps, stopping);
+    if (work) engine.start({ concurrency });
+    return createTroupeFacade({
+      deps,
+      engine,
+      deltas,
+      fallback: definition.defaults.respondWhenUnaddressed ?? null,
+      release: async () => {
+        await store.close();
+        lock?.release();
+      },
+    });
+  } catch (error) {
+    lock?.release();
+    throw error;
+  }
+}
+
+const NOBODY: TroupeDefinition = { agents: [], tools: [], defaults: {}, limits: {} };
+
+function definedLimits({ limits }: TroupeDefinition): Partial<EngineDeps['limits']> {
+  return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined));
+}
+
+/** Without work no key is needed and no model is called. */
+function restingProvider({ provider }: AgentDefinition): Provider {
+  return {
+    name: provider,
+    capabilities: { sessionResumption: false, interleavedSystem: false, toolCalling: false, caching: 'none' },
+    stream() {
+      throw new Error('a troupe opened with work: false takes no turns');
+    },
+  };
+}
+
+function readScript(path: string): unknown {
+  return JSON.parse(readFileSync(path, 'utf8'));
+}
+
+function warn(error: unknown, where: string): void {
+  console.warn(`troupe: ${where}: ${error instanceof Error ? error.message : String(error)}`);
+}

@@ -1,0 +1,75 @@
+import { TroupeError } from '../errors.ts';
+import type { ActorAddress, ActorRecord as ActorRecordType, Parked } from '../events/index.ts';
+import { ActorRecord, newActorRecord } from '../events/index.ts';
+import type { ActorChange, ActorRow } from './driver.ts';
+import { reasonOf } from './event-row.ts';
+import type { ActorPatch } from './store.ts';
+
+/** The data of a record that has no state yet. */
+const NO_STATE = '{}';
+
+/** The row of an actor that `acquire` or `park` has just made; the driver then sets what it was asked to. */
+export function newActorRow(address: Pick<ActorRow, 'tenant' | 'conversation' | 'agent'>): ActorRow {
+  const { tenant, conversation, agent } = address;
+  const free = { fence: 0, owner: '', until: 0, processed: 0, turn: null, cancel: null, parked: null };
+  return { tenant, conversation, agent, ...free, outbox: false, data: NO_STATE };
+}
+
+/** The record, or why it cannot be read. */
+export function decodeActor(address: ActorAddress, row: ActorRow): ActorRecordType | string {
+  let state: unknown;
+  try {
+    state = row.data === NO_STATE ? newActorRecord(address) : JSON.parse(row.data);
+  } catch (error) {
+    return `its data is not JSON (${String(error)})`;
+  }
+  if (state === null || typeof state !== 'object') return 'its data is not an object';
+  const { tenant, conversation, agent } = address;
+  const { fence, owner, until, processed, cancel, parked } = row;
+  const columns = { tenant, conversation, agent, fence, owner, until, processed, cancel, parked };
+  const parsed = ActorRecord.safeParse({ ...state, ...columns });
+  if (!parsed.success) return reasonOf(parsed.error);
+  // The columns are what filters see; a record that says otherwise would be run or skipped wrongly.
+  if ((parsed.data.turn?.id ?? null) !== row.turn)
+    return `its turn is not the one it is filed under (${row.turn})`;
+  if (parsed.data.outbox.length > 0 !== row.outbox) return 'its outbox is not as it is filed';
+  return parsed.data;
+}
+
+export function decodeActorOrThrow(address: ActorAddress, row: ActorRow): ActorRecordType {
+  const record = decodeActor(address, row);
+  if (typeof record !== 'string') return record;
+  const name = `${address.agent} in conversation ${address.conversation}`;
+  throw new TroupeError('actor_corrupt', `the state of ${name} cannot be read: ${record}`, {
+    ...address,
+    reason: record,
+  });
+}
+
+/** What `patch` writes over `base`. */
+export function encodePatch(base: ActorRecordType, patch: ActorPatch): ActorChange {
+  const { state, ...columns } = patch;
+  if (!state) return columns;
+  const { turnNo, lastTurn, snapshot, machineVersion, session, cursor, turn, outbox } = { ...base, ...state };
+  return {
+    ...columns,
+    turn: turn?.id ?? null,
+    outbox: outbox.length > 0,
+    data: JSON.stringify({ turnNo, lastTurn, snapshot, machineVersion, session, cursor, turn, outbox }),
+  };
+}
+
+/** The record after `patch`: ours where we wrote it, the row's where others write too. */
+export function patchedRecord(base: ActorRecordType, patch: ActorPatch, row: ActorRow): ActorRecordType {
+  const { fence, owner, until, processed, cancel, parked } = row;
+  return {
+    ...base,
+    ...patch.state,
+    fence,
+    owner,
+    until,
+    processed,
+    cancel: cancel as ActorRecordType['cancel'],
+    parked: parked as Parked | null,
+  };
+}

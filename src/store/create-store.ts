@@ -1,0 +1,175 @@
+import * as z from 'zod';
+import { TroupeError } from '../errors.ts';
+import type { ActorAddress, Event } from '../events/index.ts';
+import { PromptReceipt } from '../events/index.ts';
+import { decodeActor, decodeActorOrThrow, encodePatch, patchedRecord } from './actor-row.ts';
+import type { RegisterKey, StoreDriver } from './driver.ts';
+import { appendedEvent, decodeEvent, encodeEvent, reasonOf } from './event-row.ts';
+import type { Appended, EffectRecord as EffectRecordType, Entry, Log, Store } from './store.ts';
+
+const EffectStart = z.object({ status: z.literal('started'), argsHash: z.string(), by: z.string() });
+const EffectRecord = z.discriminatedUnion('status', [
+  EffectStart,
+  EffectStart.extend({
+    status: z.literal('settled'),
+    outcome: z.enum(['done', 'failed', 'lost']),
+    data: z.string(),
+  }),
+]);
+
+/** Not a legal tenant id, so that facts of the store and of a tenant can never meet. */
+const STORE_ITSELF = '-';
+
+/** Types and validation around a driver. Owns no state; zod runs on what is read, never on what is written. */
+export function createStore(driver: StoreDriver): Store {
+  async function append(log: Log, entries: readonly Entry[]): Promise<Appended[]> {
+    const rows = entries.map((entry) => encodeEvent(log, entry));
+    const outcomes = await driver.append(rows);
+    const appended: Appended[] = [];
+    for (const [index, entry] of entries.entries()) {
+      const outcome = outcomes[index]!;
+      if (outcome.kind === 'appended') {
+        appended.push({ kind: 'appended', event: appendedEvent(log, entry, outcome.seq) });
+        continue;
+      }
+      const { id } = entry.draft;
+      if (outcome.hash !== rows[index]!.hash) throw conflict(log, id, outcome.seq);
+      const event = await readById(log, id);
+      if (!event)
+        throw new TroupeError('store_unavailable', `event ${id} was there and is gone; try again`, { id });
+      appended.push({ kind: 'exists', event });
+    }
+    return appended;
+  }
+
+  async function readById(log: Log, id: string): Promise<Event | null> {
+    const row = await driver.readEvent({ tenant: log.tenant, conversation: log.conversation, id });
+    return row && decodeEvent(log, row);
+  }
+
+  async function readReceipt(tenant: string, turn: string, step: number) {
+    const text = await driver.readRegister({ tenant, shelf: 'prompt', key: `${turn}:${step}` });
+    return text === null ? null : parseRegister(PromptReceipt, text, `the receipt of ${turn} step ${step}`);
+  }
+
+  async function settleEffect(
+    tenant: string,
+    id: string,
+    end: { outcome: 'done' | 'failed' | 'lost'; data: string },
+  ): Promise<EffectRecordType> {
+    const key: RegisterKey = { tenant, shelf: 'effect', key: id };
+    const stored = await driver.readRegister(key);
+    if (stored === null)
+      throw new TroupeError('internal', `effect ${id} was settled before it was started`, { id });
+    const record = parseRegister(EffectRecord, stored, `effect ${id}`);
+    if (record.status === 'settled') return record;
+    const settled: EffectRecordType = { ...record, status: 'settled', ...end };
+    if (await driver.swap(key, stored, JSON.stringify(settled))) return settled;
+    // Someone else settled it between the read and the swap; theirs is what counts.
+    return parseRegister(EffectRecord, (await driver.readRegister(key)) ?? '', `effect ${id}`);
+  }
+
+  async function put(key: RegisterKey, data: string, at: number): Promise<void> {
+    await driver.putOnce(key, data, at);
+  }
+
+  return {
+    append,
+    readById,
+    async read(log, { after, upTo, limit = Number.MAX_SAFE_INTEGER }) {
+      const { tenant, conversation } = log;
+      const query = { tenant, conversation, after, limit };
+      const rows = await driver.readEvents(upTo === undefined ? query : { ...query, upTo });
+      return rows.map((row) => decodeEvent({ tenant, conversation }, row));
+    },
+    head: (log) => driver.head(log),
+    addressed: (address, range) => driver.addressed({ ...address, ...range }),
+    async conversations(tenant, limit) {
+      const rows = await driver.conversations({ tenant, limit });
+      return rows as { id: Log['conversation']; head: number; at: number }[];
+    },
+
+    async acquire(address, lease) {
+      const outcome = await driver.acquire(address, lease);
+      if (outcome.kind === 'busy') return outcome;
+      return { kind: 'acquired', record: decodeActorOrThrow(address, outcome.row) };
+    },
+    async update(base, patch, expect) {
+      const { tenant, conversation, agent, fence } = base;
+      const row = await driver.compareAndSet(
+        { tenant, conversation, agent },
+        { fence, turn: base.turn?.id ?? null, ...expect },
+        encodePatch(base, patch),
+      );
+      return row && patchedRecord(base, patch, row);
+    },
+    requestCancel: (address, turn) => driver.requestCancel(address, turn),
+    park: (address, parked) => driver.park(address, parked),
+    async readActor(address) {
+      const row = await driver.readActor(address);
+      return row && decodeActorOrThrow(address, row);
+    },
+    async listActors({ tenant, conversation }) {
+      const rows = await driver.listActors({ tenant, conversation });
+      return rows.map((row) => {
+        const address = { tenant, conversation, agent: row.agent } as ActorAddress;
+        const record = decodeActor(address, row);
+        return typeof record === 'string' ? { address, corrupt: record } : record;
+      });
+    },
+    async due(query) {
+      return (await driver.due(query)) as ActorAddress[];
+    },
+
+    async journal(tenant, key, data, at) {
+      return (await driver.putOnce({ tenant, shelf: 'journal', key }, data, at)).data;
+    },
+    readJournal: (tenant, key) => driver.readRegister({ tenant, shelf: 'journal', key }),
+    async startEffect(tenant, id, { argsHash, by, at }) {
+      const record: EffectRecordType = { status: 'started', argsHash, by };
+      const stored = await driver.putOnce({ tenant, shelf: 'effect', key: id }, JSON.stringify(record), at);
+      if (stored.inserted) return { mine: true, record };
+      return { mine: false, record: parseRegister(EffectRecord, stored.data, `effect ${id}`) };
+    },
+    settleEffect,
+
+    putArtifact: (log, id, content, at) =>
+      put({ tenant: log.tenant, shelf: 'artifact', key: `${log.conversation}/${id}` }, content, at),
+    readArtifact: (log, id) =>
+      driver.readRegister({ tenant: log.tenant, shelf: 'artifact', key: `${log.conversation}/${id}` }),
+    async putReceipt(tenant, receipt, at) {
+      if (receipt.turn === null)
+        throw new TroupeError('internal', 'a prompt outside of a turn has no receipt', {});
+      await put(
+        { tenant, shelf: 'prompt', key: `${receipt.turn}:${receipt.step}` },
+        JSON.stringify(receipt),
+        at,
+      );
+    },
+    readReceipt,
+    putBody: (tenant, hash, text, at) => put({ tenant, shelf: 'body', key: hash }, text, at),
+    readBody: (tenant, hash) => driver.readRegister({ tenant, shelf: 'body', key: hash }),
+    async meta(key, value) {
+      return (await driver.putOnce({ tenant: STORE_ITSELF, shelf: 'meta', key }, value, 0)).data;
+    },
+    close: () => driver.close(),
+  };
+}
+
+function conflict(log: Log, id: string, seq: number): TroupeError {
+  const { conversation } = log;
+  const message = `event ${id} of conversation ${conversation} is stored with another payload; use a new id`;
+  return new TroupeError('event_conflict', message, { id, conversation, seq });
+}
+
+function parseRegister<T>(schema: z.ZodType<T>, text: string, name: string): T {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new TroupeError('store_corrupt', `${name} cannot be read: not JSON`, { name }, { cause });
+  }
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new TroupeError('store_corrupt', `${name} cannot be read: ${reasonOf(parsed.error)}`, { name });
+}

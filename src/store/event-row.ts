@@ -1,0 +1,69 @@
+import type { Event as EventType, EventDraft } from '../events/index.ts';
+import { Event, EventId, SYSTEM_AUTHOR } from '../events/index.ts';
+import type { EventRow, NewEventRow } from './driver.ts';
+import { payloadHash } from './payload-hash.ts';
+import type { Entry, Log } from './store.ts';
+
+export function encodeEvent(log: Log, { draft, at, tokens }: Entry): NewEventRow {
+  return {
+    tenant: log.tenant,
+    conversation: log.conversation,
+    id: draft.id,
+    at,
+    kind: draft.kind,
+    to: draft.to,
+    hash: payloadHash(draft),
+    tokens,
+    turn: draft.turn ?? null,
+    data: JSON.stringify({ author: draft.author, body: draft.body, replyTo: draft.replyTo, hop: draft.hop }),
+  };
+}
+
+/** The event that a fresh append made, from what was written: this is a hot path, nothing is read or parsed again. */
+export function appendedEvent(log: Log, { draft, at, tokens }: Entry, seq: number): EventType {
+  return { ...draft, tenant: log.tenant, conversation: log.conversation, seq, at, tokens };
+}
+
+/** Never throws: a row that cannot be read becomes an `error` event at its seq, so that the log stays dense. */
+export function decodeEvent(log: Log, row: EventRow): EventType {
+  let rest: unknown;
+  try {
+    rest = JSON.parse(row.data);
+  } catch (error) {
+    return corruptEvent(log, row, `its data is not JSON (${String(error)})`);
+  }
+  if (rest === null || typeof rest !== 'object' || Array.isArray(rest)) {
+    return corruptEvent(log, row, 'its data is not an object');
+  }
+  const { id, kind, to, seq, at, tokens } = row;
+  const candidate: Record<string, unknown> = { ...rest, ...log, id, kind, to, seq, at, tokens };
+  if (row.turn !== null) candidate['turn'] = row.turn;
+  const parsed = Event.safeParse(candidate);
+  if (!parsed.success) return corruptEvent(log, row, reasonOf(parsed.error));
+  return parsed.data;
+}
+
+export function reasonOf(error: {
+  issues: readonly { path: readonly PropertyKey[]; message: string }[];
+}): string {
+  return error.issues.map(({ path, message }) => `${path.map(String).join('.')}: ${message}`).join('; ');
+}
+
+function corruptEvent(log: Log, row: EventRow, reason: string): EventType {
+  const id = EventId.safeParse(row.id);
+  const draft: EventDraft = {
+    id: id.success ? id.data : (`corrupt:${row.seq}` as EventId),
+    author: SYSTEM_AUTHOR,
+    to: [],
+    kind: 'error',
+    body: {
+      code: 'store_corrupt',
+      message: `event ${row.seq} (${row.id}) of conversation ${log.conversation} cannot be read: ${reason}`,
+    },
+  };
+  return appendedEvent(
+    log,
+    { draft, at: Number.isSafeInteger(row.at) && row.at > 0 ? row.at : 0, tokens: 0 },
+    row.seq,
+  );
+}

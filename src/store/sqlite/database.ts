@@ -1,0 +1,47 @@
+import { DatabaseSync } from 'node:sqlite';
+import type { StatementSync } from 'node:sqlite';
+import { sqliteError } from './sqlite-error.ts';
+
+/** The only module that knows `node:sqlite`, whose names a later Node may change. */
+export type Database = DatabaseSync;
+export type Statement = StatementSync;
+
+/** What binds without surprises: a plain object or a Date as first argument would silently bind NULL. */
+export type Binding = string | number | null | Uint8Array;
+
+/** How long SQLite may block this process for another one's lock. */
+const BUSY_TIMEOUT_MS = 250;
+
+export function openDatabase(
+  path: string,
+  { timeout = BUSY_TIMEOUT_MS }: { timeout?: number } = {},
+): Database {
+  try {
+    return new DatabaseSync(path, { timeout });
+  } catch (error) {
+    throw sqliteError(error, path);
+  }
+}
+
+export function getRow<T>(statement: Statement, ...bindings: Binding[]): T | undefined {
+  return statement.get(...bindings) as T | undefined;
+}
+
+export function allRows<T>(statement: Statement, ...bindings: Binding[]): T[] {
+  return statement.all(...bindings) as T[];
+}
+
+/** How many rows the statement changed. */
+export function runStatement(statement: Statement, ...bindings: Binding[]): number {
+  return Number(statement.run(...bindings).changes);
+}
+
+/** Undoes an open transaction, if SQLite has not done so by itself (it does on a full disk). */
+export function rollback(database: Database): void {
+  if (!database.isTransaction) return;
+  try {
+    database.exec('ROLLBACK');
+  } catch {
+    // The disk may be gone. The next BEGIN then fails and is reported to its caller.
+  }
+}

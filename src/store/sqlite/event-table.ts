@@ -1,0 +1,115 @@
+import type { AppendOutcome, ConversationRow, EventRow, NewEventRow, StoreDriver } from '../driver.ts';
+import type { Database } from './database.ts';
+import { allRows, getRow, runStatement } from './database.ts';
+import type { LogNumbers } from './log-numbers.ts';
+import type { StoredText } from './stored-text.ts';
+import { fromStored, toStored } from './stored-text.ts';
+
+type Query<K extends keyof StoreDriver> = Parameters<StoreDriver[K]>[0];
+
+type StoredEvent = Omit<EventRow, 'tenant' | 'conversation' | 'to' | 'data'> & {
+  recipients: string;
+  data: StoredText;
+};
+
+const COLUMNS = 'seq, id, at, kind, recipients, hash, tokens, turn, data';
+
+export function createEventTable(database: Database, logs: LogNumbers) {
+  const insert = database.prepare(
+    `INSERT INTO events (log, ${COLUMNS})
+     VALUES (?, (SELECT coalesce(max(seq), 0) + 1 FROM events WHERE log = ?), ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (log, id) DO NOTHING RETURNING seq`,
+  );
+  const insertAddressed = database.prepare(
+    'INSERT OR IGNORE INTO addressed (log, agent, seq) VALUES (?, ?, ?)',
+  );
+  const insertPending = database.prepare(
+    `INSERT INTO pending (log, agent, seq, at) VALUES (?, ?, ?, ?)
+     ON CONFLICT (log, agent) DO UPDATE SET seq = excluded.seq, at = max(at, excluded.at)`,
+  );
+  const selectDuplicate = database.prepare('SELECT seq, hash FROM events WHERE log = ? AND id = ?');
+  const selectRange = database.prepare(
+    `SELECT ${COLUMNS} FROM events WHERE log = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
+  );
+  const selectById = database.prepare(`SELECT ${COLUMNS} FROM events WHERE log = ? AND id = ?`);
+  const selectHead = database.prepare('SELECT coalesce(max(seq), 0) AS head FROM events WHERE log = ?');
+  const selectAddressed = database.prepare(
+    'SELECT seq FROM addressed WHERE log = ? AND agent = ? AND seq > ? AND seq <= ? ORDER BY seq',
+  );
+  const selectConversations = database.prepare(
+    `SELECT conversation AS id, seq AS head, at FROM logs
+     JOIN events ON log = logs.num AND seq = (SELECT max(seq) FROM events WHERE log = logs.num)
+     WHERE tenant = ? ORDER BY at DESC, logs.num DESC LIMIT ?`,
+  );
+
+  /** Inside a write only. */
+  function append(row: NewEventRow): AppendOutcome {
+    const log = logs.findOrCreate(row.tenant, row.conversation);
+    const { id, at, kind, hash, tokens, turn } = row;
+    const recipients = row.to.join(',');
+    const given = getRow<{ seq: number }>(
+      insert,
+      log,
+      log,
+      id,
+      at,
+      kind,
+      recipients,
+      hash,
+      tokens,
+      turn,
+      toStored(row.data),
+    );
+    if (!given)
+      return { kind: 'duplicate', ...getRow<{ seq: number; hash: string }>(selectDuplicate, log, id)! };
+    for (const agent of row.to) {
+      runStatement(insertAddressed, log, agent, given.seq);
+      runStatement(insertPending, log, agent, given.seq, at);
+    }
+    return { kind: 'appended', seq: given.seq };
+  }
+
+  function readEvents(query: Query<'readEvents'>): EventRow[] {
+    const { tenant, conversation, after, upTo = Number.MAX_SAFE_INTEGER, limit } = query;
+    const log = logs.find(tenant, conversation);
+    if (log === null) return [];
+    return allRows<StoredEvent>(selectRange, log, after, upTo, limit).map((row) => eventRow(query, row));
+  }
+
+  function readEvent(query: Query<'readEvent'>): EventRow | null {
+    const log = logs.find(query.tenant, query.conversation);
+    const row = log === null ? undefined : getRow<StoredEvent>(selectById, log, query.id);
+    return row ? eventRow(query, row) : null;
+  }
+
+  function head({ tenant, conversation }: Query<'head'>): number {
+    const log = logs.find(tenant, conversation);
+    return log === null ? 0 : getRow<{ head: number }>(selectHead, log)!.head;
+  }
+
+  function addressed({ tenant, conversation, agent, after, upTo }: Query<'addressed'>): number[] {
+    const log = logs.find(tenant, conversation);
+    if (log === null) return [];
+    return allRows<{ seq: number }>(selectAddressed, log, agent, after, upTo).map(({ seq }) => seq);
+  }
+
+  function conversations({ tenant, limit }: Query<'conversations'>): ConversationRow[] {
+    return allRows<ConversationRow>(selectConversations, tenant, limit).map(({ id, head: last, at }) => ({
+      id,
+      head: last,
+      at,
+    }));
+  }
+
+  return { append, readEvents, readEvent, head, addressed, conversations };
+}
+
+function eventRow(
+  { tenant, conversation }: { tenant: string; conversation: string },
+  row: StoredEvent,
+): EventRow {
+  const { seq, id, at, kind, recipients, hash, tokens, turn, data } = row;
+  // Agent ids hold no comma.
+  const to = recipients === '' ? [] : recipients.split(',');
+  return { tenant, conversation, seq, id, at, kind, to, hash, tokens, turn, data: fromStored(data) };
+}

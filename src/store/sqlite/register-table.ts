@@ -1,0 +1,43 @@
+import type { RegisterKey, Shelf } from '../driver.ts';
+import type { Database } from './database.ts';
+import { getRow, runStatement } from './database.ts';
+import type { StoredText } from './stored-text.ts';
+import { fromStored, toStored } from './stored-text.ts';
+
+/** Numbers are stored: never change one. */
+const SHELVES: Record<Shelf, number> = { journal: 1, effect: 2, artifact: 3, prompt: 4, body: 5, meta: 6 };
+
+export function createRegisterTable(database: Database) {
+  const insert = database.prepare(
+    'INSERT INTO registers (tenant, shelf, key, at, data) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+  );
+  const select = database.prepare('SELECT data FROM registers WHERE tenant = ? AND shelf = ? AND key = ?');
+  const replace = database.prepare(
+    'UPDATE registers SET data = ? WHERE tenant = ? AND shelf = ? AND key = ? AND data = ?',
+  );
+  const removeSome = database.prepare(
+    'DELETE FROM registers WHERE num IN (SELECT num FROM registers WHERE shelf = ? AND at < ? LIMIT ?)',
+  );
+
+  function readRegister({ tenant, shelf, key }: RegisterKey): string | null {
+    const row = getRow<{ data: StoredText }>(select, tenant, SHELVES[shelf], toStored(key));
+    return row ? fromStored(row.data) : null;
+  }
+
+  function putOnce(register: RegisterKey, data: string, at: number): { inserted: boolean; data: string } {
+    const { tenant, shelf, key } = register;
+    const inserted = runStatement(insert, tenant, SHELVES[shelf], toStored(key), at, toStored(data)) === 1;
+    return { inserted, data: inserted ? data : readRegister(register)! };
+  }
+
+  function swap({ tenant, shelf, key }: RegisterKey, from: string, to: string): boolean {
+    return runStatement(replace, toStored(to), tenant, SHELVES[shelf], toStored(key), toStored(from)) === 1;
+  }
+
+  /** Removes at most `limit`; returns how many it removed. */
+  function expireSome(shelf: Shelf, before: number, limit: number): number {
+    return runStatement(removeSome, SHELVES[shelf], before, limit);
+  }
+
+  return { readRegister, putOnce, swap, expireSome };
+}

@@ -1,0 +1,92 @@
+import { TroupeError } from '../../errors.ts';
+import type { Database } from './database.ts';
+import { rollback } from './database.ts';
+
+/** Marks the file as ours ('TRUP'), so that another program's database is refused instead of filled. */
+const APPLICATION_ID = 0x54525550;
+
+/**
+ * Forward migrations; `user_version` counts those applied. Never edit one that was released, append another.
+ *
+ * Two choices keep rows small and the file dense: a conversation is named once in `logs` and by its number
+ * everywhere else; and events and registers are rowid tables, which fill their pages in order, where a WITHOUT ROWID
+ * table would spend an overflow page of 4 kB on every row above 1 kB.
+ * `pending` holds, per agent, the last event addressed to it that it has not processed: what a sweep looks at is then
+ * as large as the work that is left, not as the log.
+ */
+const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE logs (
+    num INTEGER PRIMARY KEY, tenant TEXT NOT NULL, conversation TEXT NOT NULL,
+    UNIQUE (tenant, conversation)
+  ) STRICT;
+  CREATE TABLE events (
+    num INTEGER PRIMARY KEY, log INTEGER NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL,
+    kind TEXT NOT NULL, recipients TEXT NOT NULL, hash TEXT NOT NULL, tokens INTEGER NOT NULL, turn TEXT,
+    data ANY NOT NULL,
+    UNIQUE (log, seq), UNIQUE (log, id)
+  ) STRICT;
+  CREATE TABLE addressed (
+    log INTEGER NOT NULL, agent TEXT NOT NULL, seq INTEGER NOT NULL,
+    PRIMARY KEY (log, agent, seq)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE pending (
+    log INTEGER NOT NULL, agent TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL,
+    PRIMARY KEY (log, agent)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE actors (
+    num INTEGER PRIMARY KEY, log INTEGER NOT NULL, agent TEXT NOT NULL, fence INTEGER NOT NULL, owner TEXT NOT NULL,
+    until INTEGER NOT NULL, processed INTEGER NOT NULL, turn TEXT, cancel TEXT, parked TEXT,
+    outbox INTEGER NOT NULL, data ANY NOT NULL,
+    UNIQUE (log, agent)
+  ) STRICT;
+  CREATE INDEX actors_unfinished ON actors (num) WHERE turn IS NOT NULL OR outbox = 1;
+  CREATE TABLE registers (
+    num INTEGER PRIMARY KEY, tenant TEXT NOT NULL, shelf INTEGER NOT NULL, key ANY NOT NULL, at INTEGER NOT NULL,
+    data ANY NOT NULL,
+    UNIQUE (tenant, shelf, key)
+  ) STRICT;
+  CREATE INDEX registers_by_age ON registers (shelf, at);
+  `,
+];
+
+export const SCHEMA_VERSION = MIGRATIONS.length;
+
+/** Brings the database to this version. A newer one is refused untouched. */
+export function migrate(database: Database, path: string): void {
+  const found = versionOf(database);
+  if (found > SCHEMA_VERSION) {
+    const message = `${path} has schema version ${found}; this Troupe supports up to ${SCHEMA_VERSION}. Run a newer one.`;
+    throw new TroupeError('store_newer', message, { path, found, supported: SCHEMA_VERSION });
+  }
+  if (found === 0 ? hasTables(database) : pragma(database, 'application_id') !== APPLICATION_ID) {
+    throw new TroupeError(
+      'store_corrupt',
+      `${path} is the database of another program; choose another file`,
+      { path },
+    );
+  }
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    // Read again: another process may have migrated while this one waited.
+    for (const step of MIGRATIONS.slice(versionOf(database))) database.exec(step);
+    database.exec(
+      `PRAGMA user_version = ${SCHEMA_VERSION}; PRAGMA application_id = ${APPLICATION_ID}; COMMIT`,
+    );
+  } catch (error) {
+    rollback(database);
+    throw error;
+  }
+}
+
+function versionOf(database: Database): number {
+  return pragma(database, 'user_version');
+}
+
+function pragma(database: Database, name: 'user_version' | 'application_id'): number {
+  return Number(database.prepare(`PRAGMA ${name}`).get()?.[name]);
+}
+
+function hasTables(database: Database): boolean {
+  return database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined;
+}

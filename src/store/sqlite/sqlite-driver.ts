@@ -1,0 +1,95 @@
+import type { StoreDriver } from '../driver.ts';
+import { createActorTable } from './actor-table.ts';
+import type { Database } from './database.ts';
+import { openDatabase } from './database.ts';
+import { createEventTable } from './event-table.ts';
+import { createLogNumbers } from './log-numbers.ts';
+import { createRegisterTable } from './register-table.ts';
+import { migrate } from './schema.ts';
+import { sqliteError } from './sqlite-error.ts';
+import { closedError, createWriteQueue } from './write-queue.ts';
+
+export interface SqliteDriverOptions {
+  /** A file, or ':memory:'. */
+  path: string;
+  /** The file may not grow beyond this many pages of 4 kB; a test's way to fill the disk. */
+  maxPages?: number;
+}
+
+/** Bounds how long one step of an expiry holds the event loop. */
+const EXPIRE_STEP = 500;
+
+/** Writes are durable when their promise resolves: WAL with a sync per commit, shared by all that waited for it. */
+const SETTINGS = `
+  PRAGMA journal_mode = WAL;
+  PRAGMA synchronous = FULL;
+  PRAGMA wal_autocheckpoint = 4000;
+  PRAGMA cache_size = -16000;
+  PRAGMA temp_store = MEMORY;
+`;
+
+/** The embedded store. One process at a time: see `data-lock.ts`. */
+export async function openSqliteDriver({ path, maxPages }: SqliteDriverOptions): Promise<StoreDriver> {
+  const database = openDatabase(path);
+  try {
+    database.exec(SETTINGS);
+    if (maxPages !== undefined) database.exec(`PRAGMA max_page_count = ${Math.trunc(maxPages)}`);
+    migrate(database, path);
+    return createDriver(database, path);
+  } catch (error) {
+    database.close();
+    throw sqliteError(error, path);
+  }
+}
+
+function createDriver(database: Database, path: string): StoreDriver {
+  const logs = createLogNumbers(database);
+  const events = createEventTable(database, logs);
+  const actors = createActorTable(database, logs);
+  const registers = createRegisterTable(database);
+  const queue = createWriteQueue(database, path, () => logs.forget());
+
+  /** Reads run at once, on committed rows (W4). */
+  async function read<T>(work: () => T): Promise<T> {
+    if (!database.isOpen) throw closedError(path);
+    try {
+      return work();
+    } catch (error) {
+      throw sqliteError(error, path);
+    }
+  }
+
+  return {
+    append: (rows) => queue.write(() => rows.map(events.append)),
+    readEvents: (query) => read(() => events.readEvents(query)),
+    readEvent: (query) => read(() => events.readEvent(query)),
+    head: (query) => read(() => events.head(query)),
+    addressed: (query) => read(() => events.addressed(query)),
+    conversations: (query) => read(() => events.conversations(query)),
+
+    acquire: (key, lease) => queue.write(() => actors.acquire(key, lease)),
+    compareAndSet: (key, expect, change) => queue.write(() => actors.compareAndSet(key, expect, change)),
+    requestCancel: (key, turn) => queue.write(() => actors.requestCancel(key, turn)),
+    park: (key, parked) => queue.write(() => actors.park(key, parked)),
+    readActor: (key) => read(() => actors.readActor(key)),
+    listActors: (query) => read(() => actors.listActors(query)),
+    due: (query) => read(() => actors.due(query)),
+
+    putOnce: (key, data, at) => queue.write(() => registers.putOnce(key, data, at)),
+    readRegister: (key) => read(() => registers.readRegister(key)),
+    swap: (key, from, to) => queue.write(() => registers.swap(key, from, to)),
+    async expire(shelf, before) {
+      let removed = 0;
+      for (;;) {
+        const step = await queue.write(() => registers.expireSome(shelf, before, EXPIRE_STEP));
+        removed += step;
+        if (step < EXPIRE_STEP) return removed;
+      }
+    },
+
+    async close() {
+      queue.close();
+      if (database.isOpen) database.close();
+    },
+  };
+}

@@ -1,0 +1,93 @@
+import { TroupeError } from '../../errors.ts';
+import type { Database } from './database.ts';
+import { rollback } from './database.ts';
+import { sqliteError } from './sqlite-error.ts';
+
+/**
+ * Group commit. Owns the order of writes and the only transaction there is; knows nothing of what is written.
+ *  W1  Writes asked for in one turn of the event loop are committed together, in the order they were asked for.
+ *  W2  A write is settled only after its commit (S5).
+ *  W3  A write that fails alone fails no other: the batch is undone and each write gets a transaction of its own.
+ *  W4  Between two turns of the event loop no transaction is open, so every read sees committed rows only.
+ */
+export interface WriteQueue {
+  /** `work` runs synchronously inside a transaction; it may run again after an undo, so it keeps no state. */
+  write<T>(work: () => T): Promise<T>;
+  /** Commits what is queued; every later write is refused. */
+  close(): void;
+}
+
+interface Write {
+  work: () => unknown;
+  resolve: (result: unknown) => void;
+  reject: (error: unknown) => void;
+}
+
+/** Bounds how long one commit may hold the event loop. */
+const MAX_BATCH = 256;
+
+export function createWriteQueue(database: Database, path: string, onUndo: () => void): WriteQueue {
+  const begin = database.prepare('BEGIN IMMEDIATE');
+  const commit = database.prepare('COMMIT');
+  let queue: Write[] = [];
+  let isClosed = false;
+
+  function undo(): void {
+    rollback(database);
+    onUndo();
+  }
+
+  function rejectAll(batch: readonly Write[], thrown: unknown): void {
+    const error = sqliteError(thrown, path);
+    for (const write of batch) write.reject(error);
+  }
+
+  function runBatch(batch: readonly Write[]): void {
+    try {
+      begin.run();
+    } catch (error) {
+      return rejectAll(batch, error);
+    }
+    const results: unknown[] = [];
+    try {
+      for (const write of batch) results.push(write.work());
+    } catch (error) {
+      undo();
+      if (batch.length === 1) return rejectAll(batch, error);
+      for (const write of batch) runBatch([write]);
+      return;
+    }
+    try {
+      commit.run();
+    } catch (error) {
+      undo();
+      return rejectAll(batch, error);
+    }
+    for (const [index, write] of batch.entries()) write.resolve(results[index]);
+  }
+
+  function flush(): void {
+    const batch = queue.length <= MAX_BATCH ? queue : queue.slice(0, MAX_BATCH);
+    queue = queue.slice(batch.length);
+    if (queue.length > 0) setImmediate(flush);
+    if (batch.length > 0) runBatch(batch);
+  }
+
+  return {
+    write<T>(work: () => T): Promise<T> {
+      if (isClosed) return Promise.reject(closedError(path));
+      return new Promise<T>((resolve, reject) => {
+        if (queue.length === 0) setImmediate(flush);
+        queue.push({ work, resolve: resolve as Write['resolve'], reject });
+      });
+    },
+    close() {
+      isClosed = true;
+      while (queue.length > 0) flush();
+    },
+  };
+}
+
+export function closedError(path: string): TroupeError {
+  return new TroupeError('store_unavailable', `${path}: the store is closed`, { path });
+}

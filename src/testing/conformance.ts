@@ -1,0 +1,6 @@
+/** One thing a port promises, as data: any test runner can run it against any adapter. */
+export interface ConformanceCase {
+  group: string;
+  name: string;
+  run(): Promise<void>;
+}

@@ -1,0 +1,71 @@
+import type { Clock } from '../clock.ts';
+
+/** A clock that stands still until a test moves it. */
+export interface FakeClock extends Clock {
+  /**
+   * Moves time on by `ms`, waking sleepers in the order of their due times and letting what they set off run before
+   * the next one, so that a sleep begun on the way is served too if it falls within `ms`.
+   */
+  advance(ms: number): Promise<void>;
+  /** How many sleeps are pending. */
+  sleeping(): number;
+}
+
+interface Sleeper {
+  due: number;
+  wake: () => void;
+}
+
+const DEFAULT_START_MS = Date.UTC(2026, 0, 1);
+
+export function createFakeClock(start: number = DEFAULT_START_MS): FakeClock {
+  const sleepers = new Set<Sleeper>();
+  let elapsed = 0;
+
+  function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      if (signal?.aborted || ms <= 0) return resolve();
+      const sleeper = { due: elapsed + ms, wake };
+      sleepers.add(sleeper);
+      signal?.addEventListener('abort', wake, { once: true });
+      function wake(): void {
+        sleepers.delete(sleeper);
+        signal?.removeEventListener('abort', wake);
+        resolve();
+      }
+    });
+  }
+
+  async function advance(ms: number): Promise<void> {
+    const end = elapsed + ms;
+    await settled();
+    for (let next = earliest(end); next; next = earliest(end)) {
+      elapsed = next.due;
+      next.wake();
+      await settled();
+    }
+    elapsed = end;
+  }
+
+  /** Of two that are due at once, the one that began to sleep first: a Set keeps that order. */
+  function earliest(end: number): Sleeper | null {
+    let first: Sleeper | null = null;
+    for (const sleeper of sleepers) {
+      if (sleeper.due <= end && (!first || sleeper.due < first.due)) first = sleeper;
+    }
+    return first;
+  }
+
+  return {
+    now: () => start + elapsed,
+    monotonic: () => elapsed,
+    sleep,
+    advance,
+    sleeping: () => sleepers.size,
+  };
+}
+
+/** Resolves when no microtask is left. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

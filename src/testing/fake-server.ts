@@ -1,0 +1,122 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { FakeFailure, FakeFrames, FakeHandler, FakeReply, FakeRequest } from './fake-reply.ts';
+
+/** A vendor's wire format. */
+export interface FakeVendor {
+  path: string;
+  frames(reply: FakeReply, request: FakeRequest): FakeFrames;
+  failure(error: NonNullable<FakeReply['error']>): FakeFailure;
+  /** The failure as an event within a stream. */
+  failureFrame(failure: FakeFailure): string;
+}
+
+export interface FakeServer extends AsyncDisposable {
+  url: string;
+  /** Every request so far, as it was received. */
+  requests: FakeRequest[];
+  /** Resolves when request `number` (from 1) has arrived. */
+  arrived(number?: number): Promise<FakeRequest>;
+  close(): Promise<void>;
+}
+
+/** A vendor on 127.0.0.1 over real HTTP: what tests see is what the SDK really sends. */
+export async function startFakeServer(vendor: FakeVendor, handler: FakeHandler): Promise<FakeServer> {
+  const requests: FakeRequest[] = [];
+  const waiting = new Map<number, PromiseWithResolvers<FakeRequest>>();
+  const closing = new AbortController();
+
+  const server = createServer((incoming, outgoing) => {
+    answer(incoming, outgoing).catch((error: unknown) => outgoing.destroy(error as Error));
+  });
+
+  async function answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk as Buffer);
+    const gone = new Promise<void>((resolve) => outgoing.once('close', resolve));
+    const request: FakeRequest = {
+      number: requests.length + 1,
+      method: incoming.method ?? '',
+      path: incoming.url ?? '',
+      headers: incoming.headers as FakeRequest['headers'],
+      body: parseBody(Buffer.concat(chunks).toString()),
+      gone,
+    };
+    requests.push(request);
+    waiting.get(request.number)?.resolve(request);
+    if (request.path !== vendor.path) return send(outgoing, 404, {}, '<html>no such page</html>');
+    const reply = await handler(request);
+    if (reply.hang) return gone;
+    if (reply.raw) return send(outgoing, reply.raw.status, reply.raw.headers ?? {}, reply.raw.body);
+    if (reply.error && reply.error.after === undefined) {
+      const { status, body } = vendor.failure(reply.error);
+      const headers: Record<string, string> = { 'content-type': 'application/json' };
+      if (reply.error.retryAfter) headers['retry-after'] = reply.error.retryAfter;
+      return send(outgoing, status, headers, JSON.stringify(body));
+    }
+    await stream(outgoing, reply, request, gone);
+  }
+
+  async function stream(
+    outgoing: ServerResponse,
+    reply: FakeReply,
+    request: FakeRequest,
+    gone: Promise<void>,
+  ): Promise<void> {
+    const { head, content, tail } = vendor.frames(reply, request);
+    const { breaks, error, delayMs = 0 } = reply;
+    const said = content.slice(0, breaks?.after ?? error?.after ?? content.length);
+    outgoing.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
+    const frames = [...head, ...said];
+    if (!breaks && error) frames.push(vendor.failureFrame(vendor.failure(error)));
+    if (!breaks && !error) frames.push(...tail);
+    for (const frame of frames) {
+      if (delayMs > 0) await wait(delayMs, undefined, { signal: closing.signal });
+      await new Promise<void>((resolve) => outgoing.write(frame, () => resolve()));
+      if (outgoing.destroyed) return;
+    }
+    if (breaks?.how === 'hang') return gone;
+    // A write callback says that the kernel has the bytes; a turn of the loop lets the other side read them first.
+    if (breaks?.how === 'cut') await new Promise((resolve) => setImmediate(resolve));
+    if (breaks?.how === 'cut') return void outgoing.destroy();
+    if (breaks?.how === 'reset') return void (outgoing.socket as Socket).resetAndDestroy();
+    outgoing.end();
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+
+  async function close(): Promise<void> {
+    closing.abort();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+
+  return {
+    url: `http://127.0.0.1:${port}`,
+    requests,
+    arrived(number = 1) {
+      const known = requests[number - 1];
+      if (known) return Promise.resolve(known);
+      const waiter = waiting.get(number) ?? Promise.withResolvers<FakeRequest>();
+      waiting.set(number, waiter);
+      return waiter.promise;
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function send(outgoing: ServerResponse, status: number, headers: Record<string, string>, body: string): void {
+  outgoing.writeHead(status, headers);
+  outgoing.end(body);
+}
+
+function parseBody(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text; // A test may want to see what was sent instead of JSON.
+  }
+}

@@ -1,0 +1,305 @@
+import assert from 'node:assert/strict';
+import type { ModelEvent, ModelFailure, ModelRequest, Provider } from '../providers/provider.ts';
+import { collectEvents, sampleRequest, textOf } from './collect-events.ts';
+import type { ConformanceCase } from './conformance.ts';
+import type { FakeReply } from './fake-reply.ts';
+
+/** A provider whose next answers are all the scene. */
+export interface ProviderFixture extends AsyncDisposable {
+  provider: Provider;
+  model?: string;
+  /** How many requests the vendor has received; absent where there is no vendor. */
+  requests?(): number;
+  /** Resolves when the vendor has received the first request. */
+  arrived?(): Promise<{ gone: Promise<void> }>;
+}
+
+/** `unreachable` is a vendor that does not listen. */
+export type ProviderScene = FakeReply | 'unreachable';
+
+/** Null where the scene means nothing to the adapter: its cases then pass without having been tried. */
+export type MakeProvider = (scene: ProviderScene) => Promise<ProviderFixture | null>;
+
+const TEXT = 'Grüße, 世界! 👩‍🚀 is a longer answer in several chunks.';
+const USAGE = { input: 120, output: 30, cacheRead: 90, cacheWrite: 10, reasoning: 5 };
+const CODES = [
+  'provider_auth',
+  'provider_quota',
+  'provider_model_unknown',
+  'provider_refused',
+  'provider_invalid_request',
+  'provider_rate_limited',
+  'provider_overloaded',
+  'provider_failed',
+  'context_overflow',
+] as const;
+
+/** What every provider must do, whatever its vendor. `make` is called once per case. */
+export function providerConformance(make: MakeProvider): ConformanceCase[] {
+  const cases: ConformanceCase[] = [];
+  const add = (
+    group: string,
+    name: string,
+    scene: ProviderScene,
+    run: (fixture: ProviderFixture, request: ModelRequest) => Promise<void>,
+  ) =>
+    cases.push({
+      group,
+      name,
+      async run() {
+        await using fixture = await make(scene);
+        if (fixture) await run(fixture, sampleRequest(fixture.model ? { model: fixture.model } : {}));
+      },
+    });
+
+  add(
+    'answers',
+    'text arrives in order and unbroken',
+    { text: TEXT, chunk: 3 },
+    async ({ provider }, request) => {
+      const events = await collectEvents(provider, request);
+      assert.equal(textOf(events), TEXT);
+      assert.ok(events.filter(({ type }) => type === 'text').length > 1, 'the text came in one piece');
+      assert.equal(endOf(events).stop, 'end');
+    },
+  );
+
+  const calls = [
+    { name: 'add', args: '{"a":1,"b":{"c":"ü 👍"}}' },
+    { name: 'list', args: '{}' },
+  ];
+  add(
+    'answers',
+    'calls arrive whole, once each, in order',
+    { text: 'I will.', calls, chunk: 2 },
+    async (fixture, request) => {
+      const events = await collectEvents(fixture.provider, request);
+      const called = events.flatMap((event) => (event.type === 'call' ? [event.call] : []));
+      assert.deepEqual(
+        called.map(({ name, args }) => ({ name, args })),
+        calls,
+      );
+      assert.equal(new Set(called.map(({ id }) => id)).size, 2);
+      assert.ok(called.every(({ id }) => id !== ''));
+      assert.equal(endOf(events).stop, 'calls');
+      assert.equal(textOf(events), 'I will.');
+    },
+  );
+
+  add(
+    'answers',
+    'an answer may be calls alone',
+    { calls: calls.slice(0, 1) },
+    async ({ provider }, request) => {
+      const events = await collectEvents(provider, request);
+      assert.deepEqual(
+        events.map(({ type }) => type),
+        ['start', 'call', 'done'],
+      );
+    },
+  );
+
+  for (const stop of ['length', 'refusal'] as const) {
+    add('answers', `the stop reason ${stop} is kept`, { text: 'so', stop }, async ({ provider }, request) => {
+      assert.equal(endOf(await collectEvents(provider, request)).stop, stop);
+    });
+  }
+
+  add(
+    'answers',
+    'half a call is not emitted when tokens run out',
+    { calls: [{ name: 'add', args: '{"a":' }], stop: 'length' },
+    async ({ provider }, request) => {
+      const events = await collectEvents(provider, request);
+      assert.ok(events.every(({ type }) => type !== 'call'));
+      assert.equal(endOf(events).stop, 'length');
+    },
+  );
+
+  add(
+    'answers',
+    'input in the usage includes what the cache gave',
+    { text: 'x', usage: USAGE },
+    async (fixture, request) => {
+      assert.deepEqual(endOf(await collectEvents(fixture.provider, request)).usage, USAGE);
+    },
+  );
+
+  add(
+    'answers',
+    'a vendor without usage still completes',
+    { text: 'x', usage: null },
+    async ({ provider }, request) => {
+      const { usage } = endOf(await collectEvents(provider, request));
+      assert.ok(Object.values(usage).every((count) => Number.isSafeInteger(count) && count >= 0));
+    },
+  );
+
+  add(
+    'answers',
+    'reasoning names its provider and model',
+    { reasoning: 'Let me think.', text: 'x' },
+    async (fixture, request) => {
+      const events = await collectEvents(fixture.provider, request);
+      const thoughts = events.flatMap((event) => (event.type === 'reasoning' ? [event.reasoning] : []));
+      const [thought] = thoughts;
+      assert.equal(thoughts.length, 1);
+      assert.equal(thought?.text, 'Let me think.');
+      assert.equal(thought?.provider, fixture.provider.name);
+      assert.equal(thought?.model, request.model);
+    },
+  );
+
+  addAborts(add);
+  addFailures(add);
+  return cases;
+}
+
+function failureOf(events: readonly ModelEvent[]): ModelFailure {
+  const last = events.at(-1);
+  assert.ok(last?.type === 'failed', `ended in ${JSON.stringify(last)}`);
+  return last.error;
+}
+
+function endOf(events: readonly ModelEvent[]): Extract<ModelEvent, { type: 'done' }> {
+  const last = events.at(-1);
+  assert.ok(last?.type === 'done', `ended in ${JSON.stringify(last)}`);
+  return last;
+}
+
+type Add = (
+  group: string,
+  name: string,
+  scene: ProviderScene,
+  run: (fixture: ProviderFixture, request: ModelRequest) => Promise<void>,
+) => void;
+
+function addAborts(add: Add): void {
+  add('aborts', 'an abort before the call makes no request', { text: TEXT }, async (fixture, request) => {
+    const events = await collectEvents(fixture.provider, request, { signal: AbortSignal.abort() });
+    assert.equal(events.at(-1)?.type, 'aborted');
+    assert.equal(fixture.requests?.() ?? 0, 0);
+  });
+
+  add(
+    'aborts',
+    'an abort before the answer begins ends in aborted',
+    { hang: true },
+    async (fixture, request) => {
+      const controller = new AbortController();
+      const collected = collectEvents(fixture.provider, request, { signal: controller.signal });
+      const seen = await fixture.arrived?.();
+      controller.abort();
+      assert.deepEqual(
+        (await collected).map(({ type }) => type),
+        ['start', 'aborted'],
+      );
+      await seen?.gone;
+    },
+  );
+
+  const hanging: FakeReply = { text: TEXT, chunk: 4, breaks: { after: 2, how: 'hang' } };
+  add('aborts', 'an abort within the answer ends in aborted', hanging, async (fixture, request) => {
+    const controller = new AbortController();
+    const events = await collectEvents(fixture.provider, request, {
+      signal: controller.signal,
+      onEvent: ({ type }) => type === 'text' && controller.abort(),
+    });
+    assert.equal(events.at(-1)?.type, 'aborted');
+    assert.ok(TEXT.startsWith(textOf(events)) && textOf(events) !== '');
+    await (
+      await fixture.arrived?.()
+    )?.gone;
+  });
+
+  add('aborts', 'a consumer that leaves ends the request', hanging, async (fixture, request) => {
+    const { signal } = new AbortController();
+    for await (const event of fixture.provider.stream(request, { signal })) if (event.type === 'text') break;
+    await (
+      await fixture.arrived?.()
+    )?.gone;
+  });
+
+  add(
+    'aborts',
+    'an aborted call does not harm the next one',
+    { text: TEXT },
+    async ({ provider }, request) => {
+      const controller = new AbortController();
+      const abort = ({ type }: ModelEvent) => type === 'text' && controller.abort();
+      await collectEvents(provider, request, { signal: controller.signal, onEvent: abort });
+      assert.equal(textOf(await collectEvents(provider, request)), TEXT);
+    },
+  );
+}
+
+function addFailures(add: Add): void {
+  for (const how of ['end', 'cut'] as const) {
+    const breaks = { after: 2, how };
+    add(
+      'failures',
+      `a stream that breaks off (${how}) is truncated, after what was said`,
+      { text: TEXT, chunk: 4, breaks },
+      async ({ provider }, request) => {
+        const events = await collectEvents(provider, request);
+        assert.equal(failureOf(events).code, 'provider_truncated');
+        assert.equal(textOf(events), Array.from(TEXT).slice(0, 8).join(''));
+      },
+    );
+  }
+
+  add(
+    'failures',
+    'a reset connection is truncated',
+    { text: TEXT, breaks: { after: 1, how: 'reset' } },
+    async (fixture, request) => {
+      const { code } = failureOf(await collectEvents(fixture.provider, request));
+      // A reset may overtake the headers.
+      assert.ok(code === 'provider_truncated' || code === 'provider_unreachable', code);
+    },
+  );
+
+  const broken: FakeReply = {
+    calls: [{ name: 'add', args: '{"a":1,"b":2}' }],
+    chunk: 3,
+    breaks: { after: 3, how: 'end' },
+  };
+  add('failures', 'a stream that ends within a call emits no call', broken, async ({ provider }, request) => {
+    const events = await collectEvents(provider, request);
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ['start', 'failed'],
+    );
+    assert.equal(failureOf(events).code, 'provider_truncated');
+  });
+
+  add(
+    'failures',
+    'a vendor that does not listen is unreachable',
+    'unreachable',
+    async ({ provider }, request) => {
+      assert.equal(failureOf(await collectEvents(provider, request)).code, 'provider_unreachable');
+    },
+  );
+
+  for (const code of CODES) {
+    add('failures', `${code} is recognised`, { error: { code } }, async (fixture, request) => {
+      const failure = failureOf(await collectEvents(fixture.provider, request));
+      assert.equal(failure.code, code);
+      assert.notEqual(failure.message, '');
+      assert.equal(fixture.requests?.() ?? 1, 1, 'the adapter retried');
+    });
+  }
+
+  const limited: FakeReply = { error: { code: 'provider_rate_limited', retryAfter: '7' } };
+  add('failures', 'retry-after is read', limited, async ({ provider }, request) => {
+    assert.equal(failureOf(await collectEvents(provider, request)).retryAfterMs, 7000);
+  });
+
+  const late: FakeReply = { text: TEXT, chunk: 4, error: { code: 'provider_failed', after: 2 } };
+  add('failures', 'an error within the stream keeps what was said', late, async ({ provider }, request) => {
+    const events = await collectEvents(provider, request);
+    assert.equal(failureOf(events).code, 'provider_failed');
+    assert.equal(textOf(events), Array.from(TEXT).slice(0, 8).join(''));
+  });
+}

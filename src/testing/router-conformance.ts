@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict';
+import { ActorAddress, addressKey } from '../events/index.ts';
+import type { Router, WakeOutcome } from '../routing/router.ts';
+import type { ConformanceCase } from './conformance.ts';
+
+/**
+ * What every router must do, on real time. `open` gives a router that no other case shares and that is not started.
+ * "It did not start" is never waited for: a later wake is served as a barrier, and what did not start before it in a
+ * first-in-first-out queue was not queued.
+ */
+const RETRY_MS = 40;
+/** Timers may fire a little early. */
+const TIMER_SLACK_MS = 3;
+const NEVER_MS = 3_600_000;
+
+const A = address('a');
+const B = address('b');
+const C = address('c');
+
+export function routerConformance(open: () => Promise<Router>): ConformanceCase[] {
+  const on = (group: string, name: string, run: (stage: Stage) => Promise<void>): ConformanceCase => ({
+    group,
+    name,
+    async run() {
+      const stage = createStage(await open());
+      try {
+        await run(stage);
+      } finally {
+        stage.releaseAll();
+        await stage.router.close();
+      }
+    },
+  });
+
+  return [
+    on('R1', 'an actor woken three times while it waits runs once', async (stage) => {
+      for (const each of [A, A, A, B]) await stage.router.wake(each);
+      stage.start({ concurrency: 1 });
+      await stage.started(B, 1);
+      assert.equal(stage.starts(A), 1);
+    }),
+    on('R1', 'a wake after the run is served again', async (stage) => {
+      stage.start({ concurrency: 1 });
+      for (let run = 1; run <= 3; run += 1) {
+        await stage.router.wake(A);
+        await stage.started(A, run);
+        await stage.ended(A, run);
+      }
+    }),
+    on('R1', 'the handler is given the address that was woken', async (stage) => {
+      const odd = ActorAddress.parse({ tenant: 't.1', conversation: 'x:y@z-1', agent: 'a_1' });
+      stage.start({ concurrency: 1 });
+      await stage.router.wake(odd);
+      assert.deepEqual({ ...(await stage.started(odd, 1)) }, odd);
+    }),
+    on('R1', 'a delayed wake is served when it is due, not before', async (stage) => {
+      stage.start({ concurrency: 1 });
+      const woken = performance.now();
+      await stage.router.wake(A, { delayMs: RETRY_MS });
+      await stage.started(A, 1);
+      assert.ok(performance.now() - woken >= RETRY_MS - TIMER_SLACK_MS);
+    }),
+    on('R1', 'an ordinary wake does not wait for a delayed one', async (stage) => {
+      stage.start({ concurrency: 1 });
+      await stage.router.wake(A, { delayMs: NEVER_MS });
+      await stage.router.wake(A);
+      await stage.started(A, 1);
+    }),
+    on('R2', 'a wake during a run starts one more run after it', async (stage) => {
+      stage.start({ concurrency: 2, gated: [A] });
+      await stage.router.wake(A);
+      await stage.started(A, 1);
+      for (const each of [A, A, A, B]) await stage.router.wake(each);
+      await stage.started(B, 1);
+      assert.equal(stage.starts(A), 1, 'a second run began beside the first');
+      stage.release(A);
+      await stage.started(A, 2);
+      stage.release(A);
+      await stage.ended(A, 2);
+      await stage.router.wake(C);
+      await stage.started(C, 1);
+      assert.equal(stage.starts(A), 2);
+    }),
+    on('R3', 'a busy actor runs again after the delay, and not before', async (stage) => {
+      stage.start({ concurrency: 1, busyOnce: [A] });
+      await stage.router.wake(A);
+      await stage.ended(A, 1);
+      const ended = performance.now();
+      await stage.started(A, 2);
+      assert.ok(performance.now() - ended >= RETRY_MS - TIMER_SLACK_MS);
+    }),
+    on('R3', 'a busy actor does not hold up the others, and a wake meanwhile is not lost', async (stage) => {
+      stage.start({ concurrency: 1, busyOnce: [A] });
+      await stage.router.wake(A);
+      await stage.ended(A, 1);
+      await stage.router.wake(A);
+      await stage.router.wake(B);
+      await stage.started(B, 1);
+      await stage.started(A, 2);
+    }),
+    on('R4', 'at most `concurrency` handlers run at once', async (stage) => {
+      const all = Array.from({ length: 12 }, (_, index) => address(`n${index}`));
+      for (const each of all) await stage.router.wake(each);
+      stage.start({ concurrency: 3, gated: all });
+      for (const each of all) {
+        await stage.started(each, 1);
+        stage.release(each);
+      }
+      assert.equal(stage.peak(), 3);
+    }),
+    on('R4', 'actors are served in the order of their wakes', async (stage) => {
+      const order = ['d', 'a', 'c', 'b', 'e'].map(address);
+      for (const each of order) await stage.router.wake(each);
+      stage.start({ concurrency: 1 });
+      await stage.started(address('e'), 1);
+      assert.deepEqual(stage.order(), order.map(addressKey));
+    }),
+    on('R4', 'depth tells what waits, runs and is delayed', async (stage) => {
+      stage.start({ concurrency: 1, gated: [A] });
+      await stage.router.wake(A);
+      await stage.started(A, 1);
+      await stage.router.wake(B);
+      await stage.router.wake(C, { delayMs: NEVER_MS });
+      assert.deepEqual(await stage.router.depth(), { waiting: 1, active: 1, delayed: 1 });
+    }),
+    on('R5', 'a handler that throws is reported and stops nobody', async (stage) => {
+      stage.start({ concurrency: 1, throwsOnce: [A] });
+      await stage.router.wake(A);
+      await stage.router.wake(B);
+      await stage.started(B, 1);
+      assert.deepEqual(stage.errors(), [`${addressKey(A)}: thrown by a handler`]);
+      assert.equal(stage.starts(A), 1);
+      await stage.router.wake(A);
+      await stage.started(A, 2);
+    }),
+    on('R6', 'close waits for running handlers, whose own wakes do no harm', async (stage) => {
+      stage.start({ concurrency: 1, gated: [A] });
+      await stage.router.wake(A);
+      await stage.started(A, 1);
+      const closed = stage.router.close().then(() => stage.ends(A));
+      await stage.router.wake(B);
+      stage.release(A);
+      assert.equal(await closed, 1, 'closed before the handler had ended');
+      assert.equal(stage.starts(B), 0, 'a wake that came after close was served');
+    }),
+    on('R6', 'close does not wait for delayed wakes, nor for busy actors', async (stage) => {
+      stage.start({ concurrency: 1, busyOnce: [A], retryInMs: NEVER_MS });
+      await stage.router.wake(A);
+      await stage.ended(A, 1);
+      await stage.router.wake(B, { delayMs: NEVER_MS });
+      await stage.router.close();
+      assert.equal(stage.starts(A), 1);
+      assert.equal(stage.starts(B), 0);
+    }),
+    on('R6', 'a router that was never started closes', async (stage) => {
+      await stage.router.wake(A);
+      await stage.router.close();
+    }),
+  ];
+}
+
+function address(agent: string): ActorAddress {
+  return ActorAddress.parse({ tenant: 'default', conversation: 'c1', agent });
+}
+
+interface Play {
+  concurrency: number;
+  /** Handlers of these actors run until `release`. */
+  gated?: readonly ActorAddress[];
+  busyOnce?: readonly ActorAddress[];
+  throwsOnce?: readonly ActorAddress[];
+  retryInMs?: number;
+}
+
+type Stage = ReturnType<typeof createStage>;
+
+/** A router with a handler that records what happens and lets a case wait for it. */
+function createStage(router: Router) {
+  const starts: ActorAddress[] = [];
+  const ends: ActorAddress[] = [];
+  const errors: string[] = [];
+  const gates: { key: string; open: () => void }[] = [];
+  const watchers = new Set<() => void>();
+  let active = 0;
+  let peak = 0;
+  let closed = false;
+
+  const of = (list: readonly ActorAddress[], wanted: ActorAddress) =>
+    list.filter((each) => addressKey(each) === addressKey(wanted));
+  const changed = () => watchers.forEach((check) => check());
+
+  function reached(
+    list: readonly ActorAddress[],
+    wanted: ActorAddress,
+    count: number,
+  ): Promise<ActorAddress> {
+    return new Promise((resolve) => {
+      function check(): void {
+        const found = of(list, wanted)[count - 1];
+        if (!found) return;
+        watchers.delete(check);
+        resolve(found);
+      }
+      watchers.add(check);
+      check();
+    });
+  }
+
+  async function play(script: Play, woken: ActorAddress): Promise<WakeOutcome> {
+    const listed = (list: readonly ActorAddress[] = []) => of(list, woken).length > 0;
+    const first = of(starts, woken).length === 0;
+    starts.push(woken);
+    active += 1;
+    peak = Math.max(peak, active);
+    changed();
+    try {
+      if (listed(script.gated) && !closed) {
+        await new Promise<void>((open) => gates.push({ key: addressKey(woken), open }));
+      }
+      if (first && listed(script.throwsOnce)) throw new Error('thrown by a handler');
+      if (first && listed(script.busyOnce)) return { kind: 'busy', retryInMs: script.retryInMs ?? RETRY_MS };
+      return { kind: 'done' };
+    } finally {
+      active -= 1;
+      ends.push(woken);
+      changed();
+    }
+  }
+
+  return {
+    router,
+    start(script: Play): void {
+      router.start((woken) => play(script, woken), {
+        concurrency: script.concurrency,
+        onError: (error, at) =>
+          errors.push(`${addressKey(at)}: ${error instanceof Error ? error.message : error}`),
+      });
+    },
+    started: (wanted: ActorAddress, count: number) => reached(starts, wanted, count),
+    ended: (wanted: ActorAddress, count: number) => reached(ends, wanted, count),
+    starts: (wanted: ActorAddress) => of(starts, wanted).length,
+    ends: (wanted: ActorAddress) => of(ends, wanted).length,
+    order: () => starts.map(addressKey),
+    peak: () => peak,
+    errors: () => errors,
+    /** Lets the oldest gated run of this actor end. */
+    release(wanted: ActorAddress): void {
+      const index = gates.findIndex((gate) => gate.key === addressKey(wanted));
+      assert.ok(index >= 0, `${addressKey(wanted)} does not wait at its gate`);
+      gates.splice(index, 1)[0]?.open();
+    },
+    releaseAll(): void {
+      closed = true;
+      for (const gate of gates.splice(0)) gate.open();
+    },
+  };
+}

@@ -1,0 +1,95 @@
+import type {
+  AgentId,
+  Author,
+  Command,
+  ConversationId,
+  Event,
+  EventId,
+  PromptRecord,
+} from './events/index.ts';
+import type { ActorStatus } from './actors/actor-status.ts';
+import type { StreamDelta } from './actors/engine-deps.ts';
+import type { TurnTrace } from './actors/trace.ts';
+import type { ImportReport } from './import/index.ts';
+import type { QueueDepth } from './routing/router.ts';
+import type { Appended } from './store/store.ts';
+
+/** A message as a client writes it. Without `to` it goes to the default agent, if there is one and it is no reply. */
+export interface NewMessage {
+  /** Idempotency key: the same id with the same payload is stored once. Minted when absent. */
+  id?: EventId | undefined;
+  author: Author;
+  /** Agent ids or pubkeys. */
+  to?: readonly string[] | undefined;
+  content: string;
+  replyTo?: EventId | undefined;
+}
+
+export interface AgentInfo {
+  id: AgentId;
+  name: string;
+  role: string;
+  description: string;
+  provider: string;
+  model: string;
+  tools: string[];
+  pubkey: string | null;
+}
+
+/** `verified`: rendering it again from the log gave the bytes that were sent. */
+export type SentPrompt = PromptRecord & { verified: boolean };
+
+export interface ConversationInfo {
+  id: ConversationId;
+  head: number;
+  /** Time of the last event, ms. */
+  at: number;
+}
+
+export type Watcher = (note: { type: 'event'; event: Event } | { type: 'delta'; delta: StreamDelta }) => void;
+
+/**
+ * A running troupe: what applications, the CLI and the HTTP API use. Every method may throw a `TroupeError`.
+ *
+ *     await using troupe = await createTroupe({ agents: [...] });
+ *     await troupe.send('plan', { author: { kind: 'user', id: 'u1', name: 'Ana' }, content: 'Hello' });
+ *     await troupe.idle();
+ */
+export interface Troupe {
+  readonly agents: readonly AgentInfo[];
+  send(conversation: string, message: NewMessage): Promise<Appended>;
+  conversations(limit?: number): Promise<ConversationInfo[]>;
+  /** Throws `conversation_unknown`. */
+  events(
+    conversation: string,
+    range?: { after?: number; limit?: number },
+  ): Promise<{ events: Event[]; head: number }>;
+  actors(conversation: string): Promise<ActorStatus[]>;
+  /** The prompt this agent would be sent now; nothing is sent or changed. */
+  prompt(conversation: string, agent: string): Promise<PromptRecord>;
+  /** A past prompt as it was sent; `step` counts from 1, the last by default. Throws `turn_unknown`. */
+  promptOf(turn: string, step?: number): Promise<SentPrompt>;
+  trace(turn: string): Promise<TurnTrace>;
+  /** Accepted commands are events; returns the command's event. Throws `command_refused`. */
+  command(command: Command, by: Author): Promise<Event>;
+  import(chunks: AsyncIterable<Uint8Array | string>, options: ImportRequest): Promise<ImportReport>;
+  /** JSONL, line by line. */
+  export(conversation: string): AsyncGenerator<string>;
+  watch(watcher: Watcher): () => void;
+  queues(): Promise<QueueDepth>;
+  /** Resolves when no wake is waiting or running. */
+  idle(): Promise<void>;
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface ImportRequest {
+  format?: string | undefined;
+  /** Whose words the assistant messages become. Default `assistant`. */
+  agent?: string | undefined;
+  /** Id of the conversation, or stem of the ids if the file holds several. */
+  conversation?: string | undefined;
+  fileName?: string | undefined;
+}
+
+export type { ActorStatus, StreamDelta, TurnTrace };

@@ -1,0 +1,149 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { MAX_LINES, checkLayers, checkLength } from './layers.ts';
+import type { SourceFile } from './layers.ts';
+
+const ROOT = path.dirname(import.meta.dirname);
+const WRITTEN_BY_HAND = /\.(?:ts|tsx|js|mjs|css)$/;
+
+describe('the tree', () => {
+  test('has no import against the arrows, no cycle, and no impurity in machines and context', () => {
+    const files = filesOf('src').filter((file) => file.path.endsWith('.ts'));
+    expect(checkLayers(files.map(({ path, text }) => ({ path: path.slice('src/'.length), text })))).toEqual(
+      [],
+    );
+  });
+
+  test(`has no file over ${MAX_LINES} lines`, () => {
+    const files = ['src', 'test', 'bench', 'examples', 'web', 'scripts'].flatMap(filesOf);
+    expect(files.length).toBeGreaterThan(0);
+    expect(files.flatMap(checkLength)).toEqual([]);
+  });
+});
+
+describe('the layer check', () => {
+  const check = (files: Record<string, string>) =>
+    checkLayers(Object.entries(files).map(([path, text]) => ({ path, text })));
+
+  test.each<[string, Record<string, string>, string[]]>([
+    [
+      'an import against the arrows',
+      { 'context/prompt.ts': `import { open } from '../store/store.ts';` },
+      ['src/context/prompt.ts imports src/store/store.ts: context may import only events, errors.ts'],
+    ],
+    [
+      'the same as a type, over several lines',
+      { 'events/a.ts': `import type {\n  Clock,\n} from '../clock.ts';` },
+      ['src/events/a.ts imports src/clock.ts: events may import only errors.ts'],
+    ],
+    [
+      'a re-export',
+      { 'machines/a.ts': `export * from '../context/b.ts';` },
+      ['src/machines/a.ts imports src/context/b.ts: machines may import only events, errors.ts'],
+    ],
+    [
+      'an import for its side effects',
+      { 'inspector/a.ts': `import '../clock.ts';` },
+      ['src/inspector/a.ts imports src/clock.ts: inspector may import only events'],
+    ],
+    [
+      'a lazy import of an adapter',
+      { 'actors/a.ts': `const load = () => import('../providers/openai.ts');` },
+      [
+        'src/actors/a.ts imports src/providers/openai.ts: only runtime.ts, cli.ts, testing may import an adapter',
+      ],
+    ],
+    [
+      'an adapter in a root file',
+      {
+        'index.ts': `export { x } from './store/sqlite/driver.ts';`,
+        'config.ts': `import './routing/in-process.ts';`,
+      },
+      [
+        'src/index.ts imports src/store/sqlite/driver.ts: only runtime.ts, cli.ts, testing may import an adapter',
+        'src/config.ts imports src/routing/in-process.ts: only runtime.ts, cli.ts, testing may import an adapter',
+      ],
+    ],
+    [
+      'a value of the runtime in the gateway',
+      { 'gateway/app.ts': `import { createTroupe } from '../runtime.ts';` },
+      ['src/gateway/app.ts imports src/runtime.ts: gateway may import only types of it (import type)'],
+    ],
+    [
+      'the command line',
+      { 'testing/a.ts': `import '../cli.ts';` },
+      ['src/testing/a.ts imports src/cli.ts: nobody may import the command line'],
+    ],
+    [
+      'a package that a pure layer must not have',
+      { 'context/a.ts': `import { readFileSync } from 'node:fs';` },
+      ['src/context/a.ts imports node:fs: context may use gpt-tokenizer, zod, node:crypto only'],
+    ],
+    [
+      'the clock and chance in a pure layer',
+      { 'machines/a.ts': 'const id = `${Date.now()}`;\nconst die = Math.random();\nnew Date();' },
+      [
+        'src/machines/a.ts uses Date.now: machines is pure, take it as an argument',
+        'src/machines/a.ts uses new Date: machines is pure, take it as an argument',
+        'src/machines/a.ts uses Math.random: machines is pure, take it as an argument',
+      ],
+    ],
+    [
+      'a cycle, types included',
+      {
+        'store/a.ts': `import { b } from './b.ts';`,
+        'store/b.ts': `import { c } from './c.ts';`,
+        'store/c.ts': `import type { A } from './a.ts';`,
+      },
+      ['import cycle: src/store/a.ts -> src/store/b.ts -> src/store/c.ts -> src/store/a.ts'],
+    ],
+    [
+      'a folder nobody has a rule for',
+      { 'utils/a.ts': '' },
+      ['src/utils/a.ts: the folder utils has no rule in test/layers.ts'],
+    ],
+  ])('reports %s', (_, files, problems) => {
+    expect(check(files)).toEqual(problems);
+  });
+
+  test('lets through what is allowed, and is not fooled by comments and strings', () => {
+    const files = {
+      'context/a.ts': [
+        `import { createHash } from 'node:crypto';`,
+        `import { Event, type EventId } from '../events/index.ts';`,
+        `// import x from '../store/store.ts'; Date.now()`,
+        `/** import y from '../store/store.ts'; */`,
+        `const told = 'never call Date.now() or import("../cli.ts")';`,
+        `export const processed = new Date(told).toISOString();`,
+      ].join('\n'),
+      'actors/a.ts': `import type { Store } from '../store/store.ts';\nimport { toolSpec } from '../tools/tool.ts';`,
+      'gateway/app.ts': `import type { Troupe } from '../runtime.ts';`,
+      'runtime.ts': `import { app } from './gateway/app.ts';\nimport { open } from './store/sqlite/driver.ts';`,
+      'index.ts': `export { createTroupe } from './runtime.ts';\nexport type { Store } from './store/store.ts';`,
+      'testing/a.ts': `import { open } from '../store/sqlite/driver.ts';`,
+    };
+    const told = `const told = 'never call Date.now() or import("../cli.ts")';`;
+    expect(files['context/a.ts']).toContain(told);
+    expect(check(files)).toEqual([]);
+  });
+
+  test('counts lines like wc', () => {
+    expect(checkLength({ path: 'a.ts', text: 'x\n'.repeat(MAX_LINES) })).toEqual([]);
+    expect(checkLength({ path: 'a.ts', text: 'x\n'.repeat(MAX_LINES + 1) })).toEqual([
+      'a.ts has 401 lines: at most 400, split it',
+    ]);
+  });
+});
+
+function filesOf(folder: string): SourceFile[] {
+  if (!existsSync(path.join(ROOT, folder))) return [];
+  return readdirSync(path.join(ROOT, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && WRITTEN_BY_HAND.test(entry.name))
+    .map((entry) => path.join(entry.parentPath, entry.name))
+    .filter((file) => !/[\\/](?:node_modules|dist)[\\/]/.test(file.slice(ROOT.length)))
+    .map((file) => ({
+      path: path.relative(ROOT, file).replaceAll(path.sep, '/'),
+      text: readFileSync(file, 'utf8'),
+    }));
+}

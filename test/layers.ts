@@ -1,0 +1,205 @@
+/**
+ * The layer rules of `src`, and a checker that works on plain text, so that it can be tried on small examples.
+ * Paths are relative to `src`. A layer is a folder of `src`, or a file directly in it.
+ */
+export interface SourceFile {
+  path: string;
+  text: string;
+}
+
+interface Import {
+  to: string;
+  typeOnly: boolean;
+}
+
+interface Layer {
+  /** What it may import beside itself: a layer or a single file. */
+  may: readonly string[];
+  /** Of these it may import types only. */
+  mayTypes?: readonly string[];
+  /** npm packages and node: modules; anything where absent. */
+  packages?: readonly string[];
+  /** No clock, no randomness, no I/O. */
+  pure?: true;
+}
+
+const ADAPTER_LAYER: Layer = { may: ['events', 'errors.ts', 'clock.ts'] };
+const PORTS = [
+  'store/store.ts',
+  'routing/router.ts',
+  'providers/provider.ts',
+  'providers/backoff.ts',
+  'tools',
+];
+
+const LAYERS: Record<string, Layer> = {
+  'errors.ts': { may: [], packages: [] },
+  'clock.ts': { may: [], packages: [] },
+  events: { may: ['errors.ts'], packages: ['zod'] },
+  machines: { may: ['events', 'errors.ts'], packages: ['xstate', 'zod'], pure: true },
+  context: { may: ['events', 'errors.ts'], packages: ['gpt-tokenizer', 'zod', 'node:crypto'], pure: true },
+  store: ADAPTER_LAYER,
+  routing: ADAPTER_LAYER,
+  providers: ADAPTER_LAYER,
+  tools: ADAPTER_LAYER,
+  import: { may: ['events', 'errors.ts'] },
+  actors: { may: ['events', 'errors.ts', 'clock.ts', 'machines', 'context', ...PORTS] },
+  inspector: { may: ['events'] },
+  gateway: {
+    may: ['events', 'errors.ts', 'clock.ts', 'inspector', 'import'],
+    mayTypes: ['runtime.ts'],
+  },
+};
+
+/** Layers that may import everything but the command line. */
+const FREE_FOLDERS: readonly string[] = ['testing'];
+const ENTRY_POINT = 'cli.ts';
+/** Only these know which adapters there are. */
+const COMPOSERS: readonly string[] = ['runtime.ts', 'cli.ts', 'testing'];
+const ADAPTER =
+  /^(?:store\/(?:[^/]+\/|sqlite|mongo|memory)|routing\/(?!router\.ts$)|providers\/(?:[^/]+\/|anthropic|openai|claude|codex|scripted))/;
+
+const IMPURE: readonly RegExp[] = [
+  /\bDate\.now\b/,
+  /\bnew Date\b(?!\(\s*[^\s)])/,
+  /\bMath\.random\b/,
+  /\bperformance\.\w/,
+  /\brandom(?:UUID|Bytes|Int|FillSync|Fill)\b/,
+  /\bgetRandomValues\b/,
+  /\bset(?:Timeout|Interval|Immediate)\b/,
+  /\bprocess\.\w/,
+  /\bconsole\.\w/,
+  /\bfetch\(/,
+];
+
+export const MAX_LINES = 400;
+
+export function checkLayers(files: readonly SourceFile[]): string[] {
+  return [...files.flatMap(checkFile), ...findCycles(files)];
+}
+
+export function checkLength({ path, text }: SourceFile): string[] {
+  const lines = text.split('\n').length - (text.endsWith('\n') ? 1 : 0);
+  return lines > MAX_LINES ? [`${path} has ${lines} lines: at most ${MAX_LINES}, split it`] : [];
+}
+
+function checkFile({ path, text }: SourceFile): string[] {
+  const layer = LAYERS[layerOf(path)];
+  if (!layer && path.includes('/') && !FREE_FOLDERS.includes(layerOf(path))) {
+    return [`src/${path}: the folder ${layerOf(path)} has no rule in test/layers.ts`];
+  }
+  const impurities = layer?.pure
+    ? IMPURE.flatMap((pattern) => pattern.exec(withoutStrings(text))?.[0] ?? [])
+    : [];
+  return [
+    ...importsOf(path, text).flatMap((each) => checkImport(path, each)),
+    ...impurities.map(
+      (found) => `src/${path} uses ${found}: ${layerOf(path)} is pure, take it as an argument`,
+    ),
+  ];
+}
+
+function checkImport(from: string, { to, typeOnly }: Import): string[] {
+  const layer = LAYERS[layerOf(from)];
+  if (!to.startsWith('src/')) {
+    const allowed = layer?.packages?.some((name) => to === name || to.startsWith(`${name}/`)) ?? true;
+    return allowed
+      ? []
+      : [`src/${from} imports ${to}: ${layerOf(from)} may use ${list(layer?.packages)} only`];
+  }
+  const target = to.slice('src/'.length);
+  const at = `src/${from} imports ${to}`;
+  if (target === ENTRY_POINT) return [`${at}: nobody may import the command line`];
+  if (layerOf(target) === layerOf(from)) return [];
+  if (ADAPTER.test(target) && !COMPOSERS.includes(layerOf(from))) {
+    return [`${at}: only ${COMPOSERS.join(', ')} may import an adapter`];
+  }
+  if (!layer || covers(layer.may, target)) return [];
+  if (covers(layer.mayTypes ?? [], target)) {
+    return typeOnly ? [] : [`${at}: ${layerOf(from)} may import only types of it (import type)`];
+  }
+  const types = layer.mayTypes ? `, and types of ${layer.mayTypes.join(', ')}` : '';
+  return [`${at}: ${layerOf(from)} may import only ${list(layer.may)}${types}`];
+}
+
+function covers(allowed: readonly string[], target: string): boolean {
+  return allowed.includes(target) || allowed.includes(layerOf(target));
+}
+
+function list(names: readonly string[] = []): string {
+  return names.length > 0 ? names.join(', ') : 'nothing';
+}
+
+function layerOf(path: string): string {
+  return path.split('/')[0] ?? path;
+}
+
+/**
+ * Cycles of files, types included: what knows each other's types cannot be understood apart. Left out are the edges
+ * that `mayTypes` allows on purpose, which point from a part to what is composed of it.
+ */
+function findCycles(files: readonly SourceFile[]): string[] {
+  const edges = new Map<string, string[]>();
+  for (const { path, text } of files) {
+    const away = LAYERS[layerOf(path)]?.mayTypes ?? [];
+    const targets = importsOf(path, text).flatMap(({ to }) => (to.startsWith('src/') ? [to.slice(4)] : []));
+    edges.set(
+      path,
+      [...new Set(targets)].filter((to) => !covers(away, to)),
+    );
+  }
+  const cycles: string[] = [];
+  const done = new Set<string>();
+  const trail: string[] = [];
+  function visit(path: string): void {
+    const start = trail.indexOf(path);
+    if (start >= 0) {
+      const cycle = [...trail.slice(start), path].map((each) => `src/${each}`);
+      cycles.push(`import cycle: ${cycle.join(' -> ')}`);
+    }
+    if (start >= 0 || done.has(path)) return;
+    trail.push(path);
+    for (const next of edges.get(path) ?? []) visit(next);
+    trail.pop();
+    done.add(path);
+  }
+  for (const { path } of files) visit(path);
+  return cycles;
+}
+
+const STATEMENT =
+  /(?<=^|[;}])[ \t]*(?:import|export)\b(?:\s+(type)\b(?!\s*(?:,|from\b)))?(?:[\w$\s,*{}]*?\bfrom\b)?\s*['"]([^'"\n]+)['"]/gm;
+const CALL = /\bimport\(\s*['"]([^'"\n]+)['"]/.source;
+
+/** Own files as `src/…`, everything else as written. */
+function importsOf(path: string, text: string): Import[] {
+  const code = withoutComments(text);
+  const statements = [...code.matchAll(STATEMENT)].map((match) => ({
+    to: match[2] ?? '',
+    typeOnly: match[1] === 'type',
+  }));
+  const calls = [...code.matchAll(CALL_OR_TEXT)].flatMap(({ 1: to }) =>
+    to ? [{ to, typeOnly: false }] : [],
+  );
+  return [...statements, ...calls].map(({ to, typeOnly }) => ({ to: resolveImport(path, to), typeOnly }));
+}
+
+function resolveImport(from: string, to: string): string {
+  if (!to.startsWith('.')) return to;
+  const { pathname } = new URL(to, `file:///src/${from}`);
+  return pathname.slice(1);
+}
+
+const TEXT = /"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`/.source;
+const COMMENT = /\/\/[^\n]*|\/\*[\s\S]*?\*\//.source;
+const TEXT_OR_COMMENT = new RegExp(`(${TEXT})|${COMMENT}`, 'g');
+const CALL_OR_TEXT = new RegExp(`${CALL}|${TEXT}`, 'g');
+
+function withoutComments(text: string): string {
+  return text.replace(TEXT_OR_COMMENT, (_, kept: string | undefined) => kept ?? ' ');
+}
+
+/** Without comments and plain strings; template strings stay, since there is code in them. */
+function withoutStrings(text: string): string {
+  return withoutComments(text).replace(new RegExp(TEXT, 'g'), (kept) => (kept.startsWith('`') ? kept : "''"));
+}

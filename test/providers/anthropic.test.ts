@@ -1,0 +1,208 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createAnthropic } from '../../src/providers/anthropic.ts';
+import type { PromptMessage, Reasoning } from '../../src/events/index.ts';
+import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
+import type { FakeReply } from '../../src/testing/fake-reply.ts';
+import type { FakeServer } from '../../src/testing/fake-server.ts';
+import { collectEvents } from '../../src/testing/collect-events.ts';
+import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
+
+let server: FakeServer;
+let reply: FakeReply = {};
+const provider = () => createAnthropic({ baseUrl: `${server.url}/v1/`, apiKey: 'key' });
+
+beforeAll(async () => {
+  server = await startFakeAnthropic(() => reply);
+});
+afterAll(() => server.close());
+beforeEach(() => {
+  reply = { text: 'ok' };
+});
+
+type Sent = { role: string; content: Record<string, unknown>[] }[];
+const text = (content: string) => ({ type: 'text', text: content });
+const CACHED = { cache_control: { type: 'ephemeral' } };
+
+/** Where cache_control stands: `system.0`, `tools.0`, `messages.2.1`. */
+function marksOf(body: Record<string, unknown>): string[] {
+  const marks: string[] = [];
+  for (const field of ['tools', 'system'] as const) {
+    const blocks = (body[field] ?? []) as object[];
+    for (const [i, block] of blocks.entries()) if ('cache_control' in block) marks.push(`${field}.${i}`);
+  }
+  for (const [i, { content }] of (body['messages'] as Sent).entries()) {
+    for (const [j, block] of content.entries())
+      if ('cache_control' in block) marks.push(`messages.${i}.${j}`);
+  }
+  return marks;
+}
+
+describe('what is sent', () => {
+  test('roles alternate and results stand before text', async () => {
+    const body = await sentBody(server, provider(), {
+      messages: [
+        system('rules'),
+        system('persona'),
+        user('one'),
+        user('two'),
+        assistant('I add.', [
+          ['c1', '{"a":1}'],
+          ['c.2', ''],
+        ]),
+        result('c1', '1'),
+        user('hurry'),
+        result('c.2', 'no', true),
+      ],
+      tools: [ADD_TOOL],
+    });
+    const renamed = expect.stringMatching(/^call_[0-9a-f]{32}$/);
+    expect(body['system']).toEqual([text('rules'), text('persona')]);
+    expect(body['messages']).toEqual([
+      { role: 'user', content: [text('one'), text('two')] },
+      {
+        role: 'assistant',
+        content: [
+          text('I add.'),
+          { type: 'tool_use', id: 'c1', name: 'add', input: { a: 1 } },
+          { type: 'tool_use', id: renamed, name: 'add', input: {} },
+        ],
+      },
+      {
+        role: 'user',
+        content: [
+          { type: 'tool_result', tool_use_id: 'c1', content: '1' },
+          { type: 'tool_result', tool_use_id: renamed, content: 'no', is_error: true },
+          text('hurry'),
+        ],
+      },
+    ]);
+    const [, { content: uses }, { content: results }] = body['messages'] as [unknown, Sent[0], Sent[0]];
+    expect(uses?.[2]?.['id']).toBe(results?.[1]?.['tool_use_id']);
+    expect(body['tools']).toEqual([{ name: 'add', description: 'Adds.', input_schema: ADD_TOOL.parameters }]);
+    expect(body['max_tokens']).toBe(100);
+  });
+
+  test('no text block is empty or blank', async () => {
+    const messages = [
+      system(' '),
+      user('one'),
+      assistant('  ', [['c1', '{}']]),
+      result('c1', ''),
+      user('\n'),
+    ];
+    const body = await sentBody(server, provider(), { messages, breakpoints: [4] });
+    expect(body).not.toHaveProperty('system');
+    expect(body['messages']).toEqual([
+      { role: 'user', content: [text('one')] },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'c1', name: 'add', input: {} }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c1', ...CACHED }] },
+    ]);
+  });
+
+  test('lone surrogates are replaced also within call arguments', async () => {
+    const body = await sentBody(server, provider(), {
+      messages: [
+        user('a\ud83d'),
+        assistant('', [['c1', '{"a":"\\ud83d","b":["👍"]}']]),
+        result('c1', '\udc00'),
+      ],
+    });
+    expect(JSON.stringify(body)).not.toMatch(/\\ud[89a-f]/i);
+    expect(JSON.stringify(body)).toContain('👍');
+  });
+
+  test('a message that is later appended to changes nothing before it', async () => {
+    const before = [user('one'), assistant('', [['c1', '{}']]), result('c1', '1')];
+    const first = (await sentBody(server, provider(), { messages: before }))['messages'] as Sent;
+    const next = [...before, assistant('done'), user('two')];
+    const second = (await sentBody(server, provider(), { messages: next }))['messages'] as Sent;
+    expect(second.slice(0, first.length)).toEqual(first);
+  });
+});
+
+describe('cache breakpoints', () => {
+  const messages: PromptMessage[] = [system('rules'), user('u1')];
+  for (let i = 2; i < 9; i += 1) messages.push(i % 2 === 0 ? assistant(`a${i}`) : user(`u${i}`));
+  messages.push(user('last'));
+
+  test('none asked, none set', async () => {
+    expect(marksOf(await sentBody(server, provider(), { messages }))).toEqual([]);
+  });
+
+  test('they end tools and system and the messages named', async () => {
+    const body = await sentBody(server, provider(), { messages, tools: [ADD_TOOL], breakpoints: [0, 3, 9] });
+    expect(marksOf(body)).toEqual(['system.0', 'messages.2.0', 'messages.8.0']);
+  });
+
+  test('without a system message the last tool carries the first', async () => {
+    const body = await sentBody(server, provider(), {
+      messages: [user('x')],
+      tools: [ADD_TOOL],
+      breakpoints: [0],
+    });
+    expect(marksOf(body)).toEqual(['tools.0', 'messages.0.0']);
+  });
+
+  test('of more than four the end of the prefix and the latest are kept', async () => {
+    const body = await sentBody(server, provider(), { messages, breakpoints: [1, 2, 3, 5, 7, 9] });
+    expect(marksOf(body)).toEqual(['system.0', 'messages.4.0', 'messages.6.0', 'messages.8.0']);
+  });
+
+  test('in a merged message the block of the message named is marked', async () => {
+    const merged = [
+      user('one'),
+      user('two'),
+      assistant('x', [['c1', '{}']]),
+      result('c1', '1'),
+      user('three'),
+    ];
+    const body = await sentBody(server, provider(), { messages: merged, breakpoints: [0, 3] });
+    expect(marksOf(body)).toEqual(['messages.0.0', 'messages.2.0']);
+  });
+});
+
+describe('thinking', () => {
+  const own: Reasoning = { text: 'hm', signature: 'sig', provider: 'anthropic', model: 'm' };
+  const withReasoning = (reasoning: Reasoning): PromptMessage[] => [
+    user('one'),
+    { ...assistant('x', [['c1', '{}']]), reasoning } as PromptMessage,
+    result('c1', '1'),
+  ];
+  const firstBlock = async (reasoning: Reasoning) => {
+    const body = await sentBody(server, provider(), { messages: withReasoning(reasoning) });
+    return (body['messages'] as Sent)[1]?.content[0];
+  };
+
+  test('goes back first, to the provider and model that signed it', async () => {
+    expect(await firstBlock(own)).toEqual({ type: 'thinking', thinking: 'hm', signature: 'sig' });
+  });
+
+  test.each([{ model: 'other' }, { provider: 'openai-compatible' }])(
+    'is dropped for another %o',
+    async (other) => {
+      expect(await firstBlock({ ...own, ...other })).toEqual(text('x'));
+    },
+  );
+
+  test('several blocks, hidden ones too, come back as they were', async () => {
+    const blocks = [
+      { type: 'thinking', thinking: 'a', signature: 's1' },
+      { type: 'redacted_thinking', data: 'xyz' },
+    ];
+    const events = blocks.flatMap((content_block, index) => [
+      { type: 'content_block_start', index, content_block },
+      { type: 'content_block_stop', index },
+    ]);
+    const stop = { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 1 } };
+    const body = [...events, stop]
+      .map((data) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`)
+      .join('');
+    reply = { raw: { status: 200, headers: { 'content-type': 'text/event-stream' }, body } };
+    const found = (await collectEvents(provider())).find(({ type }) => type === 'reasoning');
+    const reasoning = found?.type === 'reasoning' ? found.reasoning : own;
+    expect(reasoning.text).toContain('a');
+    reply = { text: 'ok' };
+    const sent = await sentBody(server, provider(), { messages: withReasoning(reasoning) });
+    expect((sent['messages'] as Sent)[1]?.content.slice(0, 2)).toEqual(blocks);
+  });
+});

@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import { createProvider } from '../../src/providers/registry.ts';
+import { ProviderSettings } from '../../src/providers/settings.ts';
+import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { collectEvents, textOf } from '../../src/testing/collect-events.ts';
+
+const clock = createFakeClock();
+const SCRIPTS: Record<string, unknown> = {
+  'a.json': { rules: [{ reply: 'from a file' }] },
+  'b.json': { rules: [] },
+};
+const create = (settings: object, env: Record<string, string> = {}) =>
+  createProvider(ProviderSettings.parse(settings), { env, clock, readScript: (path) => SCRIPTS[path] });
+
+test('a script may stand in a file', async () => {
+  expect(textOf(await collectEvents(create({ provider: 'scripted', script: 'a.json' })))).toBe('from a file');
+});
+
+test('a script file that is not valid is refused', () => {
+  const invalid = expect.objectContaining({
+    code: 'config_invalid',
+    message: expect.stringContaining('rules'),
+  });
+  expect(() => create({ provider: 'scripted', script: 'b.json' })).toThrow(invalid);
+});
+
+test.each([
+  [{ provider: 'anthropic' }, 'ANTHROPIC_API_KEY'],
+  [{ provider: 'openai-compatible' }, 'OPENAI_API_KEY'],
+  [{ provider: 'openai-compatible', baseUrl: 'https://openrouter.ai/api/v1', apiKeyEnv: 'OR_KEY' }, 'OR_KEY'],
+  [{ provider: 'openai-compatible', baseUrl: 'http://localhost.evil.com/v1' }, 'OPENAI_API_KEY'],
+])('a missing key is refused, naming its variable: %o', (settings, variable) => {
+  const refused = expect.objectContaining({
+    code: 'config_invalid',
+    message: expect.stringContaining(variable),
+    data: expect.objectContaining({ variable }),
+  });
+  expect(() => create(settings)).toThrow(refused);
+  expect(() => create(settings, { [variable]: ' \n' })).toThrow(refused);
+  expect(create(settings, { [variable]: 'k' }).name).toBe(settings.provider);
+});
+
+test.each([
+  'http://localhost:11434/v1',
+  'http://192.168.1.5:8000/v1',
+  'http://172.20.0.2/v1',
+  'http://[::1]:11434/v1',
+  'http://ollama:11434/v1',
+  'http://gpu.local/v1',
+])('a server on this machine or network needs no key: %s', (baseUrl) => {
+  expect(create({ provider: 'openai-compatible', baseUrl }).name).toBe('openai-compatible');
+});
+
+test('such a server is sent a key that says so', async () => {
+  await using server = await startFakeOpenAi();
+  await collectEvents(create({ provider: 'openai-compatible', baseUrl: server.url }));
+  expect(server.requests[0]?.headers).toMatchObject({ authorization: 'Bearer none' });
+});

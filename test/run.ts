@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { COUNTS_FILE_ENV, countLine } from './reporter.ts';
+import type { TestCounts } from './reporter.ts';
+
+/**
+ * `npm test [-- vitest arguments]`: runs vitest and ends with the line `N passed, N failed, N skipped`.
+ * Exits 1 if a test failed, if no test ran at all, or if CI=true and a test was skipped for want of a service.
+ */
+const ROOT = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+/** A test that cannot run here says so in its name, e.g. `skipped: no MongoDB`. In CI every service must be there. */
+const MISSING_SERVICE = 'skipped: no';
+
+const NOTHING_COUNTED: TestCounts = { passed: 0, failed: 0, skipped: 0, skippedNames: [] };
+
+process.exitCode = await main(process.argv.slice(2));
+
+async function main(args: string[]): Promise<number> {
+  const scratch = mkdtempSync(path.join(tmpdir(), 'troupe-test-'));
+  const countsFile = path.join(scratch, 'counts.json');
+  try {
+    // Services that tests need are to be started here and named to the tests by environment variables.
+    const code = await runVitest(args, { [COUNTS_FILE_ENV]: countsFile });
+    return report(code, readCounts(countsFile));
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+function runVitest(args: string[], extraEnv: Record<string, string>): Promise<number> {
+  const env: NodeJS.ProcessEnv = { ...process.env, ...extraEnv };
+  if (!process.stdout.isTTY) {
+    env['NO_COLOR'] = '1';
+    delete env['FORCE_COLOR'];
+  }
+  // A Ctrl-C reaches vitest too, as one process group; wait for it to end.
+  process.on('SIGINT', () => {});
+  const vitest = path.join(ROOT, 'node_modules/vitest/vitest.mjs');
+  const child = spawn(process.execPath, [vitest, 'run', ...args], { cwd: ROOT, env, stdio: 'inherit' });
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code) => resolve(code ?? 1));
+  });
+}
+
+/** Null if vitest ended before it could count. */
+function readCounts(file: string): TestCounts | null {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as TestCounts;
+  } catch {
+    return null;
+  }
+}
+
+function report(vitestCode: number, counts: TestCounts | null): number {
+  const { passed, failed, skipped, skippedNames } = counts ?? NOTHING_COUNTED;
+  const missing =
+    process.env['CI'] === 'true' ? skippedNames.filter((name) => name.includes(MISSING_SERVICE)) : [];
+  if (!counts) console.log(`vitest ended with code ${vitestCode} before it had counted the tests`);
+  else if (passed + failed === 0) console.log('no test ran');
+  for (const name of missing) console.log(`CI=true, and yet not run: ${name}`);
+
+  const total = { passed, failed: failed + missing.length, skipped: skipped - missing.length, skippedNames };
+  // Never "0 failed" beside a failure: whoever reads only the last line must not be misled.
+  if (total.failed === 0 && (vitestCode !== 0 || passed === 0)) total.failed = 1;
+  console.log(countLine(total));
+  return total.failed > 0 ? 1 : 0;
+}

@@ -1,0 +1,129 @@
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import type { ActorAddress } from '../../src/events/index.ts';
+import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { runTool } from '../../src/tools/run-tool.ts';
+import { defineTool, type ToolContext } from '../../src/tools/tool.ts';
+
+const clock = createFakeClock();
+const context: ToolContext = {
+  address: { tenant: 't', conversation: 'c', agent: 'a' } as unknown as ActorAddress,
+  effect: 'c:a:1/1/0',
+  signal: new AbortController().signal,
+  artifacts: { read: () => Promise.resolve(null) },
+};
+const schema = z.object({ a: z.number(), b: z.string().default('x') });
+const make = (run: (args: z.output<typeof schema>, context: ToolContext) => unknown, timeoutMs = 1000) =>
+  defineTool({ name: 'probe', description: '', schema, timeoutMs, run: run as never });
+const call = (args: string) => ({ id: 'c1', name: 'probe', args });
+const run = (tool: ReturnType<typeof make>, args = '{"a":1}', over = {}) =>
+  runTool(tool, call(args), { ...context, ...over }, { clock });
+
+test('a tool gets parsed arguments and its context', async () => {
+  const tool = make(({ a, b }, { effect }) => `${a}${b} ${effect}`);
+  expect(await run(tool)).toEqual({ outcome: 'done', text: '1x c:a:1/1/0' });
+});
+
+test.each([
+  ['NaN', '{"a":NaN}', 'not valid JSON'],
+  ['half a text', '{"a":1', 'not valid JSON'],
+  ['a list', '[1]', 'must be a JSON object'],
+  ['null', 'null', 'must be a JSON object'],
+  ['a wrong type', '{"a":"1"}', 'expected number'],
+  ['nothing', '', 'expected number'],
+])('%s as arguments fails with a text that says why', async (_, args, words) => {
+  const result = await run(
+    make(() => 'ran'),
+    args,
+  );
+  expect(result.outcome).toBe('failed');
+  expect(result.text).toContain(words);
+});
+
+test.each([
+  ['undefined', undefined, ''],
+  ['null', null, ''],
+  ['an object', { n: 1 }, '{"n":1}'],
+  ['a number', 5, '5'],
+  ['a lone surrogate', 'a\ud83d', 'a\ufffd'],
+  ['a text object', { text: 'hi' }, 'hi'],
+])('returning %s is done', async (_, returned, text) => {
+  expect(await run(make(() => returned))).toEqual({ outcome: 'done', text });
+});
+
+test('a request is passed on', async () => {
+  const request = { kind: 'handoff', to: 'bob', summary: { goal: 'g' } };
+  expect(await run(make(() => ({ text: 'ok', request })))).toEqual({ outcome: 'done', text: 'ok', request });
+});
+
+test.each([
+  [
+    'an error',
+    () => {
+      throw new Error('disk full');
+    },
+    'probe failed: disk full',
+  ],
+  ['a rejection', () => Promise.reject(new Error('disk full')), 'probe failed: disk full'],
+  ['a text', () => Promise.reject('just so' as unknown as Error), 'probe failed: just so'],
+])('%s thrown is a failed result', async (_, thrown, text) => {
+  expect(await run(make(thrown))).toEqual({ outcome: 'failed', text });
+});
+
+test('a schema that throws is a failed result', async () => {
+  const tool = defineTool({
+    name: 'probe',
+    description: '',
+    run: () => '',
+    schema: z.object({}).refine(() => {
+      throw new Error('bad check');
+    }),
+  });
+  expect(await runTool(tool, call('{}'), context, { clock })).toMatchObject({ outcome: 'failed' });
+});
+
+test('a tool that ignores its signal is left behind at the timeout', async () => {
+  const signals: AbortSignal[] = [];
+  const late = Promise.withResolvers<string>();
+  const result = run(
+    make((_, { signal }) => {
+      signals.push(signal);
+      return late.promise;
+    }),
+  );
+  await clock.advance(999);
+  expect(signals[0]?.aborted).toBe(false);
+  await clock.advance(1);
+  expect(await result).toMatchObject({
+    outcome: 'failed',
+    text: expect.stringContaining('longer than 1000 ms'),
+  });
+  expect(signals[0]?.aborted).toBe(true);
+  late.reject(new Error('nobody listens'));
+});
+
+test('an abort of the turn settles the call at once', async () => {
+  const controller = new AbortController();
+  const signals: AbortSignal[] = [];
+  const hang = make((_, { signal }) => {
+    signals.push(signal);
+    return new Promise(() => undefined);
+  });
+  const result = run(hang, '{"a":1}', { signal: controller.signal });
+  await clock.advance(0);
+  controller.abort();
+  expect(await result).toMatchObject({ outcome: 'failed', text: expect.stringContaining('was aborted') });
+  expect(signals[0]?.aborted).toBe(true);
+  expect(
+    await run(
+      make(() => 'ran'),
+      '{"a":1}',
+      { signal: controller.signal },
+    ),
+  ).toMatchObject({ outcome: 'failed' });
+});
+
+test('no timer is left when a tool has finished', async () => {
+  await run(make(() => 'ok'));
+  expect(clock.sleeping()).toBe(0);
+});
