@@ -2,7 +2,7 @@ import type { Event, TurnId, TurnStartedBody } from '../events/index.ts';
 import { listHeader, renderOther, type Reader } from './attribution.ts';
 import { closeGroup } from './call-group.ts';
 import { estimateTokens } from './estimate-tokens.ts';
-import { visibleText } from './event-text.ts';
+import { eventText, visibleText } from './event-text.ts';
 import { escapeFences, fence } from './fence.ts';
 import { fenceKey, hashText } from './hash.ts';
 import { afterTelling, renderLive } from './live.ts';
@@ -162,7 +162,7 @@ function away(view: View, events: readonly Event[]): string[] {
 function handoffBlock(view: View, handoffs: readonly Event[], missed: readonly Event[]): string {
   const summaries = handoffs.map((event) => {
     const key = fenceKey(view.secret, `${event.seq}`);
-    return `${listHeader(event)} handed this conversation over to you:\n${fence('handoff', key, escapeFences(textOf(event)))}`;
+    return `${listHeader(event)} handed this conversation over to you:\n${fence('handoff', key, escapeFences(eventText(event)))}`;
   });
   return missed.length === 0 ? summaries.join('\n') : [...summaries, awayBlock(view, missed)].join('\n');
 }

@@ -53,6 +53,8 @@ function foldOwn(view: View, event: EventDraft | Event, at: Placed): PromptMessa
       speak(view, event);
       return pushOwnText(view, event.body.content, at);
     case 'handoff':
+      // Made with a tool, the call already says it.
+      if (event.turn !== undefined) return null;
       speak(view, event);
       return pushOwnText(view, `[handed over to @${event.to.join(', @')}]\n${eventText(event)}`, at);
     case 'turn.failed':

@@ -36,7 +36,9 @@ export function decodeEvent(log: Log, row: EventRow): EventType {
     return corruptEvent(log, row, 'its data is not an object');
   }
   const { id, kind, to, seq, at, tokens } = row;
-  const candidate: Record<string, unknown> = { ...rest, ...log, id, kind, to, seq, at, tokens };
+  // An actor's address also serves as its log: nothing but these two may come in.
+  const { tenant, conversation } = log;
+  const candidate: Record<string, unknown> = { ...rest, tenant, conversation, id, kind, to, seq, at, tokens };
   if (row.turn !== null) candidate['turn'] = row.turn;
   const parsed = Event.safeParse(candidate);
   if (!parsed.success) return corruptEvent(log, row, reasonOf(parsed.error));

@@ -1,0 +1,263 @@
+import assert from 'node:assert/strict';
+import { EventId } from '../events/index.ts';
+import type { StoreCase } from './store-stage.ts';
+import { addressOf, contents, entryOf, logOf, rejectsWith } from './store-stage.ts';
+
+const LOG = logOf();
+const MIB = 1024 * 1024;
+
+/** Text that a store could mistake for something of its own, or cut, or replace. */
+const HOSTILE = {
+  'a dollar and a dot': '$set.a.$[].b',
+  'a NUL in the middle': 'before\0after',
+  'a lone high surrogate': 'x\ud800y',
+  'a lone low surrogate': '\udc00',
+  'emoji and combined characters': '👩‍👩‍👧 e\u0301 \u202e',
+  'a prototype name': '__proto__',
+  'JSON with a prototype name': '{"__proto__":{"polluted":true},"constructor":1}',
+  'quotes and a comment': `'"; DROP TABLE events; --`,
+  'nothing at all': '',
+  'a mebibyte': 'é'.repeat(MIB / 2),
+};
+
+const HOSTILE_CASES = Object.entries(HOSTILE).map(([name, content]): StoreCase => [
+  'text',
+  `${name} comes back unchanged, from the log and from a register`,
+  async ({ store, driver }) => {
+    await store.append(LOG, [entryOf('e1', { content })]);
+    assert.deepEqual(await contents(store, LOG), [content]);
+    const key = { tenant: 'acme', shelf: 'body', key: `k-${content.slice(0, 20)}` } as const;
+    await driver.putOnce(key, content, 1);
+    assert.equal(await driver.readRegister(key), content);
+    assert.equal(await driver.swap(key, content, `${content}!`), true);
+    assert.equal(await driver.readRegister(key), `${content}!`);
+  },
+]);
+
+export const LOG_CASES: readonly StoreCase[] = [
+  [
+    'append',
+    'seqs are dense from 1, and an event reads back as it was returned',
+    async ({ store }) => {
+      const written = await store.append(LOG, [entryOf('e1', { to: ['a', 'b'] }), entryOf('e2')]);
+      assert.deepEqual(
+        written.map(({ kind, event }) => [kind, event.seq]),
+        [
+          ['appended', 1],
+          ['appended', 2],
+        ],
+      );
+      assert.deepEqual(
+        await store.read(LOG, { after: 0 }),
+        written.map(({ event }) => event),
+      );
+      assert.deepEqual(await store.readById(LOG, EventId.parse('e2')), written[1]?.event);
+    },
+  ],
+  [
+    'append',
+    'a hundred writers at once leave a dense log with every event once',
+    async ({ store }) => {
+      const writes = Array.from({ length: 100 }, (_, index) => store.append(LOG, [entryOf(`e${index}`)]));
+      const seqs = (await Promise.all(writes)).flat().map(({ event }) => event.seq);
+      assert.deepEqual(
+        seqs.toSorted((a, b) => a - b),
+        Array.from({ length: 100 }, (_, index) => index + 1),
+      );
+      const events = await store.read(LOG, { after: 0 });
+      assert.deepEqual(
+        events.map(({ seq }) => seq),
+        Array.from({ length: 100 }, (_, index) => index + 1),
+      );
+      assert.equal(new Set(events.map(({ id }) => id)).size, 100);
+    },
+  ],
+  [
+    'append',
+    'entries of one call keep their order among other writers',
+    async ({ store }) => {
+      const calls = Array.from({ length: 20 }, (_, index) =>
+        store.append(LOG, [entryOf(`${index}-a`), entryOf(`${index}-b`), entryOf(`${index}-c`)]),
+      );
+      for (const written of await Promise.all(calls)) {
+        const seqs = written.map(({ event }) => event.seq);
+        assert.deepEqual(
+          seqs,
+          seqs.toSorted((a, b) => a - b),
+        );
+      }
+      assert.equal(await store.head(LOG), 60);
+    },
+  ],
+  [
+    'append',
+    'an append repeated gives the first event and writes nothing',
+    async ({ store }) => {
+      const [first] = await store.append(LOG, [entryOf('e1', { at: 1000 })]);
+      await store.append(LOG, [entryOf('e2')]);
+      const [again] = await store.append(LOG, [entryOf('e1', { at: 9000 })]);
+      assert.deepEqual(again, { kind: 'exists', event: first?.event });
+      assert.equal(await store.head(LOG), 2);
+    },
+  ],
+  [
+    'append',
+    'the same event from fifty writers at once is appended by one of them',
+    async ({ store }) => {
+      const writes = Array.from({ length: 50 }, () => store.append(LOG, [entryOf('same')]));
+      const outcomes = (await Promise.all(writes)).flat();
+      assert.equal(outcomes.filter(({ kind }) => kind === 'appended').length, 1);
+      assert.ok(outcomes.every(({ event }) => event.seq === 1));
+      assert.equal(await store.head(LOG), 1);
+    },
+  ],
+  [
+    'append',
+    'the order of keys in a payload is no difference',
+    async ({ store }) => {
+      await store.append(LOG, [entryOf('e1')]);
+      const entry = entryOf('e1');
+      const draft = { ...entry.draft, author: { name: 'Ada', id: 'ada', kind: 'user' as const } };
+      assert.equal((await store.append(LOG, [{ ...entry, draft }]))[0]?.kind, 'exists');
+    },
+  ],
+  [
+    'append',
+    'an id with another payload is a conflict that changes nothing and leaves its neighbours standing',
+    async ({ store }) => {
+      await store.append(LOG, [entryOf('e1', { content: 'first' })]);
+      const error = await rejectsWith(
+        'event_conflict',
+        store.append(LOG, [entryOf('e0'), entryOf('e1', { content: 'second', to: ['worker'] })]),
+      );
+      assert.equal(error.data['id'], 'e1');
+      assert.equal(error.data['conversation'], 'talk');
+      assert.deepEqual(await contents(store, LOG), ['first', 'e0']);
+      assert.deepEqual(await store.addressed(addressOf(), { after: 0, upTo: 10 }), []);
+    },
+  ],
+  [
+    'append',
+    'the driver tells a duplicate by the seq and hash of the first row',
+    async ({ driver }) => {
+      const row = { ...logOf(), id: 'e1', at: 1, kind: 'message', to: [], tokens: 0, turn: null, data: '{}' };
+      assert.deepEqual(await driver.append([{ ...row, hash: 'one' }]), [{ kind: 'appended', seq: 1 }]);
+      const twice = await driver.append([
+        { ...row, hash: 'two' },
+        { ...row, id: 'e2', hash: 'x' },
+        { ...row, id: 'e2', hash: 'x' },
+      ]);
+      assert.deepEqual(twice, [
+        { kind: 'duplicate', seq: 1, hash: 'one' },
+        { kind: 'appended', seq: 2 },
+        { kind: 'duplicate', seq: 2, hash: 'x' },
+      ]);
+    },
+  ],
+  [
+    'read',
+    'a conversation that does not exist is empty',
+    async ({ store }) => {
+      assert.equal(await store.head(LOG), 0);
+      assert.deepEqual(await store.read(LOG, { after: 0 }), []);
+      assert.equal(await store.readById(LOG, EventId.parse('e1')), null);
+      assert.deepEqual(await store.addressed(addressOf(), { after: 0, upTo: 10 }), []);
+      assert.deepEqual(await store.conversations(LOG.tenant, 10), []);
+    },
+  ],
+  [
+    'read',
+    'a range excludes its start, includes its end and stops at its limit',
+    async ({ store }) => {
+      await store.append(
+        LOG,
+        ['a', 'b', 'c', 'd', 'e'].map((id) => entryOf(id)),
+      );
+      const seqs = async (range: { after: number; upTo?: number; limit?: number }) =>
+        (await store.read(LOG, range)).map(({ seq }) => seq);
+      assert.deepEqual(await seqs({ after: 1, upTo: 4 }), [2, 3, 4]);
+      assert.deepEqual(await seqs({ after: 1, limit: 2 }), [2, 3]);
+      assert.deepEqual(await seqs({ after: 3 }), [4, 5]);
+      assert.deepEqual(await seqs({ after: 5 }), []);
+      assert.deepEqual(await seqs({ after: 0, limit: 0 }), []);
+      assert.deepEqual(await seqs({ after: 4, upTo: 2 }), []);
+    },
+  ],
+  [
+    'read',
+    'addressed events are found by agent and range, and nobody is found by a part of a name',
+    async ({ store }) => {
+      const to = [['worker'], ['work', 'boss'], ['boss', 'worker'], [], ['worker']];
+      await store.append(
+        LOG,
+        to.map((agents, index) => entryOf(`e${index}`, { to: agents })),
+      );
+      const worker = addressOf('worker');
+      assert.deepEqual(await store.addressed(worker, { after: 0, upTo: 5 }), [1, 3, 5]);
+      assert.deepEqual(await store.addressed(worker, { after: 1, upTo: 4 }), [3]);
+      assert.deepEqual(await store.addressed(addressOf('boss'), { after: 0, upTo: 5 }), [2, 3]);
+      assert.deepEqual(await store.addressed(addressOf('work'), { after: 0, upTo: 5 }), [2]);
+      assert.deepEqual(await store.addressed(addressOf('ork'), { after: 0, upTo: 5 }), []);
+    },
+  ],
+  [
+    'read',
+    'an append that resolved is seen by the next read',
+    async ({ store }) => {
+      for (let seq = 1; seq <= 20; seq += 1) {
+        await store.append(LOG, [entryOf(`e${seq}`)]);
+        assert.equal(await store.head(LOG), seq);
+      }
+    },
+  ],
+  [
+    'conversations',
+    'are listed newest first with their head, up to a limit, and only those with events',
+    async ({ store }) => {
+      await store.append(logOf('old'), [entryOf('a', { at: 10 }), entryOf('b', { at: 20 })]);
+      await store.append(logOf('new'), [entryOf('a', { at: 40 })]);
+      await store.append(logOf('mid'), [entryOf('a', { at: 30 })]);
+      await store.park(addressOf('worker', 'silent'), 'paused');
+      assert.deepEqual(await store.conversations(LOG.tenant, 10), [
+        { id: 'new', head: 1, at: 40 },
+        { id: 'mid', head: 1, at: 30 },
+        { id: 'old', head: 2, at: 20 },
+      ]);
+      assert.deepEqual(
+        (await store.conversations(LOG.tenant, 2)).map(({ id }) => id),
+        ['new', 'mid'],
+      );
+    },
+  ],
+  [
+    'tenants',
+    'share nothing, even with equal conversations, agents and ids',
+    async ({ store }) => {
+      const other = logOf('talk', 'globex');
+      await store.append(LOG, [entryOf('e1', { content: 'ours', to: ['worker'] })]);
+      await store.append(other, [entryOf('e0'), entryOf('e1', { content: 'theirs' })]);
+      assert.deepEqual(await contents(store, LOG), ['ours']);
+      assert.deepEqual(await contents(store, other), ['e0', 'theirs']);
+      assert.deepEqual(
+        await store.addressed(addressOf('worker', 'talk', 'globex'), { after: 0, upTo: 9 }),
+        [],
+      );
+      assert.equal((await store.conversations(other.tenant, 9))[0]?.head, 2);
+      await store.park(addressOf(), 'paused');
+      assert.equal(await store.readActor(addressOf('worker', 'talk', 'globex')), null);
+      await store.putBody(LOG.tenant, 'h', 'ours', 1);
+      assert.equal(await store.readBody(other.tenant, 'h'), null);
+    },
+  ],
+  [
+    'tenants',
+    'and conversations whose names run together are kept apart',
+    async ({ store }) => {
+      await store.append(logOf('b.c', 'a'), [entryOf('e1')]);
+      await store.append(logOf('c', 'a.b'), [entryOf('e1', { content: 'other' })]);
+      assert.deepEqual(await contents(store, logOf('b.c', 'a')), ['e1']);
+      assert.deepEqual(await contents(store, logOf('c', 'a.b')), ['other']);
+    },
+  ],
+  ...HOSTILE_CASES,
+];

@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict';
+import type { PromptReceipt } from '../events/index.ts';
+import { turnId } from '../events/index.ts';
+import type { StoreCase } from './store-stage.ts';
+import { addressOf, logOf, rejectsWith } from './store-stage.ts';
+
+const LOG = logOf();
+const { tenant } = LOG;
+const KEY = { tenant: 'acme', shelf: 'journal', key: 'k' } as const;
+
+const RECEIPT: PromptReceipt = {
+  turn: turnId(addressOf(), 1),
+  step: 0,
+  conversation: LOG.conversation,
+  agent: addressOf().agent,
+  provider: 'scripted',
+  model: 'm',
+  mode: 'full',
+  upTo: 3,
+  layers: [{ name: 'rules', stability: 'epoch', tokens: 5, hash: 'h', source: 'config' }],
+  count: 2,
+  chain: 'c',
+  tokens: { total: 5, window: 100, reserved: 10, free: 85 },
+  breakpoints: [0],
+  cursor: { before: null, after: 2 },
+};
+
+export const REGISTER_CASES: readonly StoreCase[] = [
+  [
+    'register',
+    'the first of fifty writers wins and every other is given its data',
+    async ({ driver }) => {
+      const writes = Array.from({ length: 50 }, (_, index) => driver.putOnce(KEY, `d${index}`, 1));
+      const outcomes = await Promise.all(writes);
+      assert.equal(outcomes.filter(({ inserted }) => inserted).length, 1);
+      const winner = outcomes.find(({ inserted }) => inserted)?.data;
+      assert.ok(outcomes.every(({ data }) => data === winner));
+      assert.equal(await driver.readRegister(KEY), winner);
+    },
+  ],
+  [
+    'register',
+    'tenant, shelf and key together are its name',
+    async ({ driver }) => {
+      await driver.putOnce(KEY, 'one', 1);
+      assert.equal(await driver.readRegister({ ...KEY, tenant: 'globex' }), null);
+      assert.equal(await driver.readRegister({ ...KEY, shelf: 'effect' }), null);
+      assert.equal(await driver.readRegister({ ...KEY, key: 'K' }), null);
+      assert.equal((await driver.putOnce({ ...KEY, shelf: 'effect' }, 'two', 1)).inserted, true);
+    },
+  ],
+  [
+    'register',
+    'a key may be any text',
+    async ({ driver }) => {
+      const names = ['$where', 'a.b', '__proto__', 'x\0y', 'x', '\ud800', '\ud801', ' ', '😀'];
+      for (const key of names) {
+        assert.equal(
+          (await driver.putOnce({ ...KEY, key }, `of ${key}`, 1)).inserted,
+          true,
+          JSON.stringify(key),
+        );
+      }
+      for (const key of names) assert.equal(await driver.readRegister({ ...KEY, key }), `of ${key}`);
+    },
+  ],
+  [
+    'swap',
+    'replaces what it names, and nothing else',
+    async ({ driver }) => {
+      assert.equal(await driver.swap(KEY, 'a', 'b'), false);
+      assert.equal(await driver.readRegister(KEY), null);
+      await driver.putOnce(KEY, 'a', 1);
+      assert.equal(await driver.swap(KEY, 'A', 'b'), false);
+      assert.equal(await driver.swap(KEY, 'a', 'b'), true);
+      assert.equal(await driver.swap(KEY, 'a', 'c'), false);
+      assert.equal(await driver.readRegister(KEY), 'b');
+    },
+  ],
+  [
+    'swap',
+    'by twenty at once is done by one',
+    async ({ driver }) => {
+      await driver.putOnce(KEY, 'a', 1);
+      const swaps = Array.from({ length: 20 }, (_, index) => driver.swap(KEY, 'a', `b${index}`));
+      assert.equal((await Promise.all(swaps)).filter(Boolean).length, 1);
+    },
+  ],
+  [
+    'expire',
+    'removes the old of one shelf and says how many',
+    async ({ driver }) => {
+      const writes = Array.from({ length: 1200 }, (_, index) =>
+        driver.putOnce({ tenant: 'acme', shelf: 'prompt', key: `p${index}` }, 'x', index),
+      );
+      await Promise.all([...writes, driver.putOnce(KEY, 'kept', 1)]);
+      assert.equal(await driver.expire('prompt', 1100), 1100);
+      assert.equal(await driver.expire('prompt', 1100), 0);
+      assert.equal(await driver.readRegister({ tenant: 'acme', shelf: 'prompt', key: 'p1099' }), null);
+      assert.equal(await driver.readRegister({ tenant: 'acme', shelf: 'prompt', key: 'p1100' }), 'x');
+      assert.equal(await driver.readRegister(KEY), 'kept');
+    },
+  ],
+  [
+    'journal',
+    'what is stored is what counts',
+    async ({ store }) => {
+      assert.equal(await store.readJournal(tenant, 't:1'), null);
+      assert.equal(await store.journal(tenant, 't:1', 'first', 1), 'first');
+      assert.equal(await store.journal(tenant, 't:1', 'second', 2), 'first');
+      assert.equal(await store.readJournal(tenant, 't:1'), 'first');
+    },
+  ],
+  [
+    'effect',
+    'may be executed by the one who started it',
+    async ({ store }) => {
+      const starts = Array.from({ length: 20 }, (_, index) =>
+        store.startEffect(tenant, 'fx', { argsHash: 'h', by: `w${index}`, at: 1 }),
+      );
+      const outcomes = await Promise.all(starts);
+      const mine = outcomes.filter((each) => each.mine);
+      assert.equal(mine.length, 1);
+      for (const { record } of outcomes) assert.deepEqual(record, mine[0]?.record);
+    },
+  ],
+  [
+    'effect',
+    'is settled once, and whoever comes later is told how',
+    async ({ store }) => {
+      await store.startEffect(tenant, 'fx', { argsHash: 'h', by: 'w', at: 1 });
+      const done = { status: 'settled', argsHash: 'h', by: 'w', outcome: 'done', data: 'out' };
+      assert.deepEqual(await store.settleEffect(tenant, 'fx', { outcome: 'done', data: 'out' }), done);
+      assert.deepEqual(await store.settleEffect(tenant, 'fx', { outcome: 'lost', data: '' }), done);
+      const again = await store.startEffect(tenant, 'fx', { argsHash: 'h', by: 'x', at: 2 });
+      assert.deepEqual(again, { mine: false, record: done });
+    },
+  ],
+  [
+    'effect',
+    'settled by twenty at once ends in one way',
+    async ({ store }) => {
+      await store.startEffect(tenant, 'fx', { argsHash: 'h', by: 'w', at: 1 });
+      const ends = Array.from({ length: 20 }, (_, index) =>
+        store.settleEffect(tenant, 'fx', { outcome: 'done', data: `d${index}` }),
+      );
+      const records = await Promise.all(ends);
+      for (const record of records) assert.deepEqual(record, records[0]);
+    },
+  ],
+  [
+    'effect',
+    'cannot be settled before it was started',
+    async ({ store }) => {
+      await rejectsWith('internal', store.settleEffect(tenant, 'fx', { outcome: 'done', data: '' }));
+    },
+  ],
+  [
+    'artifact',
+    'belongs to its conversation, and its first content stays',
+    async ({ store }) => {
+      await store.putArtifact(LOG, 'a1', 'out\0put', 1);
+      await store.putArtifact(LOG, 'a1', 'other', 2);
+      assert.equal(await store.readArtifact(LOG, 'a1'), 'out\0put');
+      assert.equal(await store.readArtifact(logOf('else'), 'a1'), null);
+    },
+  ],
+  [
+    'receipt',
+    'reads back by turn and step',
+    async ({ store }) => {
+      await store.putReceipt(tenant, RECEIPT, 1);
+      await store.putReceipt(tenant, { ...RECEIPT, step: 1, count: 9 }, 1);
+      assert.deepEqual(await store.readReceipt(tenant, RECEIPT.turn!, 0), RECEIPT);
+      assert.equal((await store.readReceipt(tenant, RECEIPT.turn!, 1))?.count, 9);
+      assert.equal(await store.readReceipt(tenant, RECEIPT.turn!, 2), null);
+    },
+  ],
+  [
+    'receipt',
+    'that cannot be read is an error, not an empty page',
+    async ({ store, driver }) => {
+      const key = { tenant: 'acme', shelf: 'prompt', key: `${RECEIPT.turn}:0` } as const;
+      await driver.putOnce(key, '{"turn":1}', 1);
+      await rejectsWith('store_corrupt', store.readReceipt(tenant, RECEIPT.turn!, 0));
+    },
+  ],
+  [
+    'body',
+    'is stored once under its hash',
+    async ({ store }) => {
+      await store.putBody(tenant, 'h1', 'text', 1);
+      await store.putBody(tenant, 'h1', 'text', 2);
+      assert.equal(await store.readBody(tenant, 'h1'), 'text');
+      assert.equal(await store.readBody(tenant, 'h2'), null);
+    },
+  ],
+  [
+    'meta',
+    'is written once and the same for all tenants',
+    async ({ store }) => {
+      assert.equal(await store.meta('secret', 'one'), 'one');
+      assert.equal(await store.meta('secret', 'two'), 'one');
+    },
+  ],
+  [
+    'close',
+    'what was asked for before it is done, what comes after it is refused',
+    async ({ store }) => {
+      const before = store.journal(tenant, 'k', 'd', 1);
+      await store.close();
+      assert.equal(await before, 'd');
+      await rejectsWith('store_unavailable', store.journal(tenant, 'k2', 'd', 1));
+      await rejectsWith('store_unavailable', store.readJournal(tenant, 'k'));
+    },
+  ],
+];

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import type { ErrorCode } from '../errors.ts';
+import { TroupeError } from '../errors.ts';
+import type { ActorAddress, ActorRecord, AgentId, EventDraft, PinnedTurn } from '../events/index.ts';
+import { EventId, ActorAddress as Address, turnId } from '../events/index.ts';
+import { createStore } from '../store/create-store.ts';
+import type { StoreDriver } from '../store/driver.ts';
+import type { Entry, Log, Store } from '../store/store.ts';
+import type { ConformanceCase } from './conformance.ts';
+
+/** What a case of the store conformance suite works with: a new, empty store, and the driver below it. */
+export interface StoreStage {
+  driver: StoreDriver;
+  store: Store;
+}
+
+export type StoreCase = [group: string, name: string, run: (stage: StoreStage) => Promise<void>];
+
+export function storeCase(open: () => Promise<StoreDriver>, [group, name, run]: StoreCase): ConformanceCase {
+  return {
+    group,
+    name,
+    async run() {
+      const driver = await open();
+      try {
+        await run({ driver, store: createStore(driver) });
+      } finally {
+        await driver.close();
+      }
+    },
+  };
+}
+
+export function addressOf(agent = 'worker', conversation = 'talk', tenant = 'acme'): ActorAddress {
+  return Address.parse({ tenant, conversation, agent });
+}
+
+export function logOf(conversation = 'talk', tenant = 'acme'): Log {
+  return addressOf('worker', conversation, tenant);
+}
+
+export function draftOf(
+  id: string,
+  { to = [], content = id }: { to?: string[]; content?: string } = {},
+): EventDraft {
+  return {
+    id: EventId.parse(id),
+    author: { kind: 'user', id: 'ada', name: 'Ada' },
+    to: to as AgentId[],
+    kind: 'message',
+    body: { content },
+  };
+}
+
+export function entryOf(id: string, options: { to?: string[]; content?: string; at?: number } = {}): Entry {
+  return { draft: draftOf(id, options), at: options.at ?? 1000, tokens: 3 };
+}
+
+export async function contents(store: Store, log: Log): Promise<string[]> {
+  return (await store.read(log, { after: 0 })).map((event) =>
+    event.kind === 'message' ? event.body.content : event.kind,
+  );
+}
+
+/** Takes a free actor from time `now` for 100 ms. */
+export async function acquired(store: Store, address: ActorAddress, now = 1000): Promise<ActorRecord> {
+  const outcome = await store.acquire(address, { owner: 'me', now, until: now + 100 });
+  assert.equal(outcome.kind, 'acquired');
+  return (outcome as { record: ActorRecord }).record;
+}
+
+export function pinOf(address: ActorAddress, number = 1): PinnedTurn {
+  const id = turnId(address, number);
+  return { id, upTo: 1, inputs: [1], attempt: 0, live: {}, join: 'full', baseline: 'b1', hop: 0 };
+}
+
+/** An actor that holds its lease until 1100 and has turn 1 pinned. */
+export async function pinned(store: Store, address: ActorAddress): Promise<ActorRecord> {
+  const record = await store.update(await acquired(store, address), { state: { turn: pinOf(address) } });
+  assert.ok(record);
+  return record;
+}
+
+export async function rejectsWith(code: ErrorCode, promise: Promise<unknown>): Promise<TroupeError> {
+  const thrown = await promise.then(
+    () => assert.fail(`nothing was thrown, ${code} was expected`),
+    (error: unknown) => error,
+  );
+  assert.ok(thrown instanceof TroupeError, String(thrown));
+  assert.equal(thrown.code, code, thrown.message);
+  return thrown;
+}
