@@ -59,7 +59,7 @@ export type TroupeDefinition = z.infer<typeof TroupeDefinition>;
 export interface TroupeInput {
   agents: AgentInput[];
   tools?: Tool[];
-  defaults?: { respondWhenUnaddressed?: string };
+  defaults?: { respondWhenUnaddressed?: string | undefined };
   limits?: z.input<typeof Limits>;
 }
 

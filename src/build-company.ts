@@ -14,6 +14,7 @@ export const DEFAULT_CONTEXT_WINDOW = 128_000;
 export function buildCompany(
   definition: Pick<TroupeDefinition, 'agents' | 'tools'>,
   providerOf: (agent: AgentDefinition) => Provider,
+  countTokens: (text: string) => number,
 ): Company {
   const offered = new Map<string, Tool>(
     [...definition.tools, handoff, readArtifact].map((tool) => [tool.name, tool]),
@@ -30,7 +31,7 @@ export function buildCompany(
           profile,
           provider: providerOf(agent),
           tools: new Map(granted.map((tool) => [tool.name, tool])),
-          baseline: baselineTexts(profile, profiles),
+          baseline: baselineTexts(profile, profiles, countTokens),
           pubkey: agent.pubkey ?? null,
         },
       ];

@@ -1,4 +1,4 @@
-import { ulid } from 'ulid';
+import { monotonicFactory } from 'ulid';
 import { addressees, resolveAgent } from './actors/address-message.ts';
 import { actorStatus } from './actors/actor-status.ts';
 import type { Engine } from './actors/engine.ts';
@@ -33,6 +33,9 @@ export interface FacadeParts {
   fallback: AgentId | null;
   release: () => Promise<void>;
 }
+
+/** Rises within a millisecond, and asks for randomness once per millisecond only. */
+const ulid = monotonicFactory();
 
 const EXPORT_PAGE = 1_000;
 /** Between looks at whether all is quiet, ms. */

@@ -41,10 +41,12 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
   const { data = ':memory:', concurrency = 64, work = true, onWarning = warn, env = process.env } = options;
   const clock = options.clock ?? systemClock;
   const definition = options.allowEmpty && input.agents.length === 0 ? NOBODY : parseTroupe(input);
-  const company = buildCompany(definition, (agent) =>
-    work ? createProvider(agent, { env, clock, readScript }) : restingProvider(agent),
+  const { countTokens } = await import('./context/count-tokens.ts');
+  const company = buildCompany(
+    definition,
+    (agent) => (work ? createProvider(agent, { env, clock, readScript }) : restingProvider(agent)),
+    countTokens,
   );
-  const countTokens = (await import('./context/count-tokens.ts')).countTokens;
   const lock = data === ':memory:' ? null : lockDataDir(data);
   try {
     const driver = await openSqliteDriver({ path: lock?.paths.database ?? ':memory:' });

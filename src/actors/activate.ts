@@ -66,7 +66,7 @@ async function resumeTurn(deps: EngineDeps, lease: Lease, live: LiveActor) {
   if (!pinned) return null;
   const turn = { ...pinned, attempt: pinned.attempt + 1 };
   await lease.write({ state: { turn } });
-  await catchUp(deps.store, live.address, live.view, turn.upTo);
+  await catchUp(deps.log, live.address, live.view, turn.upTo);
   return turn;
 }
 

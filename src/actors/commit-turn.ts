@@ -1,7 +1,6 @@
-import { getNextSnapshot } from 'xstate';
 import type { EventDraft } from '../events/index.ts';
-import { AGENT_MACHINE_VERSION, type AgentEvent, agentLifecycle } from '../machines/agent-lifecycle.ts';
-import { saveAgent } from '../machines/snapshot.ts';
+import { AGENT_MACHINE_VERSION, type AgentEvent } from '../machines/agent-lifecycle.ts';
+import { saveSettled } from '../machines/snapshot.ts';
 import type { ActorPatch } from '../store/store.ts';
 import { ownDraft, type TurnRun } from './turn-run.ts';
 
@@ -25,14 +24,13 @@ export async function commitTurn(run: TurnRun): Promise<AgentEvent> {
 
 function patchOf(run: TurnRun): ActorPatch {
   const { live, turn, lease } = run;
-  const rest = getNextSnapshot(agentLifecycle, live.machine.getSnapshot(), { type: 'COMMITTED' });
   return {
     processed: turn.upTo,
     cancel: null,
     state: {
       turnNo: lease.record.turnNo + 1,
       lastTurn: turn.id,
-      snapshot: saveAgent(rest),
+      snapshot: saveSettled(live.machine.getSnapshot()),
       machineVersion: AGENT_MACHINE_VERSION,
       turn: null,
       outbox: [...run.outputs, ...endingOf(run)],

@@ -3,6 +3,7 @@ import { eventText } from '../context/index.ts';
 import type { ActorAddress, Event, EventDraft, TenantId } from '../events/index.ts';
 import type { Router } from '../routing/router.ts';
 import type { Appended, Log, Store } from '../store/store.ts';
+import { createRecentEvents } from './recent-events.ts';
 
 /**
  * The one way into the log: count tokens, append, tell watchers, wake the addressed agents. In this order: a wake
@@ -11,6 +12,8 @@ import type { Appended, Log, Store } from '../store/store.ts';
 export interface ConversationLog {
   /** Appends in order and wakes whoever is addressed. Safe to repeat with the same drafts. */
   append(log: Log, drafts: readonly EventDraft[], options?: AppendOptions): Promise<Appended[]>;
+  /** Oldest first, at most `limit`; the newest come from memory, without a look into the store. */
+  read(log: Log, range: { after: number; upTo?: number; limit: number }): Promise<readonly Event[]>;
   onAppended(listener: AppendListener): () => void;
 }
 
@@ -32,6 +35,7 @@ export function createConversationLog(deps: {
 }): ConversationLog {
   const { store, router, clock, countTokens, onWarning } = deps;
   const listeners = new Set<AppendListener>();
+  const recent = createRecentEvents();
 
   function publish(log: Log, event: Event): void {
     for (const listener of listeners) {
@@ -60,10 +64,17 @@ export function createConversationLog(deps: {
       }));
       const appended = await store.append(log, entries);
       for (const { kind, event } of appended) {
-        if (kind === 'appended') publish(log, event);
+        if (kind === 'appended') {
+          recent.add(log, event);
+          publish(log, event);
+        }
         if (wake && event.to.length > 0) await wakeAddressed(log, event);
       }
       return appended;
+    },
+    async read(log, range) {
+      const known = range.upTo === undefined ? recent.after(log, range.after) : null;
+      return known && known.length <= range.limit ? known : store.read(log, range);
     },
     onAppended(listener) {
       listeners.add(listener);

@@ -31,12 +31,8 @@ export async function freezeBaseline(
   const body = baselineBody(member.profile, member.baseline, {
     epoch,
     reason: reason ?? '',
-    count: deps.countTokens,
   });
-  const now = deps.clock.now();
-  await Promise.all(
-    member.baseline.map(({ hash, text }) => deps.store.putBody(address.tenant, hash, text, now)),
-  );
+  await storeBodies(deps, address, member);
   const id = `baseline:${address.agent}:${epoch}` as EventId;
   const author = agentAuthor(member.profile);
   const drafts: EventDraft[] = [{ id, author, to: [], kind: 'baseline', body }];
@@ -44,6 +40,18 @@ export async function freezeBaseline(
   await deps.log.append(address, drafts);
   live.view.baseline = { id, body };
   return { id, body };
+}
+
+/** Bodies that this process has stored; the texts of an agent are the same in all its conversations. */
+const stored = new WeakMap<EngineDeps['store'], Set<string>>();
+
+async function storeBodies(deps: EngineDeps, { tenant }: ActorAddress, member: Member): Promise<void> {
+  const known = stored.get(deps.store) ?? new Set<string>();
+  stored.set(deps.store, known);
+  const missing = member.baseline.filter(({ hash }) => !known.has(`${tenant}/${hash}`));
+  const now = deps.clock.now();
+  await Promise.all(missing.map(({ hash, text }) => deps.store.putBody(tenant, hash, text, now)));
+  for (const { hash } of missing) known.add(`${tenant}/${hash}`);
 }
 
 function joined(address: ActorAddress, member: Member): EventDraft {
@@ -71,9 +79,10 @@ export async function readBaseline(
   const body = event && eventOf(event, 'baseline')?.body;
   if (!body) throw new TroupeError('store_corrupt', `baseline ${id} is not in the log`, { id });
   const texts = await Promise.all(
-    body.layers.map(async ({ name, hash }) => ({
+    body.layers.map(async ({ name, hash, tokens }) => ({
       name: name as BaselineText['name'],
       hash,
+      tokens,
       text: (await store.readBody(address.tenant, hash)) ?? '',
     })),
   );

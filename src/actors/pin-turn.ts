@@ -1,5 +1,5 @@
-import { liveDelta, minute, type View, visibleText } from '../context/index.ts';
-import { type ActorAddress, type Event, type LiveItems, type PinnedTurn, turnId } from '../events/index.ts';
+import { liveDelta, minute, type View } from '../context/index.ts';
+import { type Event, type LiveItems, type PinnedTurn, turnId } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { freezeBaseline } from './freeze-baseline.ts';
 import type { Lease } from './lease.ts';
@@ -19,9 +19,9 @@ export async function pinTurn(
   live: LiveActor,
 ): Promise<PinnedTurn | null> {
   const address = live.address;
-  const head = await catchUp(deps.store, address, live.view);
+  const head = await catchUp(deps.log, address, live.view);
   const { processed, turnNo } = lease.record;
-  const inputs = await triggersIn(deps, address, live, processed, head);
+  const inputs = triggersIn(live.view, processed);
   const last = inputs.at(-1);
   if (!last) {
     const outbox = lease.record.outbox.length > 0 ? { state: { outbox: [] } } : {};
@@ -43,18 +43,9 @@ export async function pinTurn(
   return turn;
 }
 
-/** The addressed events not yet settled, oldest first; those without words (a corrupt record) ask for no answer. */
-async function triggersIn(
-  deps: EngineDeps,
-  address: ActorAddress,
-  live: LiveActor,
-  processed: number,
-  head: number,
-): Promise<Event[]> {
-  const seqs = new Set(await deps.store.addressed(address, { after: processed, upTo: head }));
-  if (seqs.size === 0) return [];
-  const pending = live.view.pending.filter((event) => seqs.has(event.seq) && visibleText(event) !== null);
-  return pending;
+/** The addressed events not yet settled, oldest first. Whatever addresses the agent and has words is pending until its turn. */
+export function triggersIn(view: View, processed: number): Event[] {
+  return view.pending.filter((event) => event.seq > processed && event.to.includes(view.agent));
 }
 
 /** What the agent should know at the start of this turn; only changes are said. Time is the trigger's, never a clock's. */

@@ -9,7 +9,6 @@ import {
   liveDelta,
   showWaiting,
   type View,
-  visibleText,
 } from '../context/index.ts';
 import { TroupeError } from '../errors.ts';
 import {
@@ -26,7 +25,7 @@ import {
 import type { EngineDeps } from './engine-deps.ts';
 import { readBaseline } from './freeze-baseline.ts';
 import type { Member } from './member.ts';
-import { liveFacts } from './pin-turn.ts';
+import { liveFacts, triggersIn } from './pin-turn.ts';
 import { catchUp } from './read-view.ts';
 
 const PAGE = 2_000;
@@ -39,10 +38,9 @@ export async function nextPrompt(
 ): Promise<PromptRecord> {
   const warm = deps.registry.find(address)?.view;
   const view = warm ? forkView(warm) : createView(address.agent, deps.secretOf(address));
-  const head = await catchUp(deps.store, address, view);
+  const head = await catchUp(deps.log, address, view);
   const record = await deps.store.readActor(address);
-  const seqs = await deps.store.addressed(address, { after: record?.processed ?? 0, upTo: head });
-  const inputs = view.pending.filter((event) => seqs.includes(event.seq) && visibleText(event) !== null);
+  const inputs = triggersIn(view, record?.processed ?? 0);
   const last = inputs.at(-1);
   if (last && !view.turn) {
     beginTurn(view, {
@@ -58,13 +56,13 @@ export async function nextPrompt(
     view,
     conversation: address.conversation,
     agent: member.profile,
-    baseline: { ...baselineNow(deps, member, view), source: view.baseline?.id ?? 'next' },
+    baseline: { ...baselineNow(member, view), source: view.baseline?.id ?? 'next' },
     step: 0,
   });
   return { ...prompt, turn: null };
 }
 
-function baselineNow(deps: EngineDeps, member: Member, view: View) {
+function baselineNow(member: Member, view: View) {
   const frozen = view.baseline?.body ?? null;
   const drift = baselineDrift(frozen, member.profile, member.baseline);
   const body =
@@ -73,7 +71,6 @@ function baselineNow(deps: EngineDeps, member: Member, view: View) {
       : baselineBody(member.profile, member.baseline, {
           epoch: (frozen?.epoch ?? 0) + 1,
           reason: drift ?? '',
-          count: deps.countTokens,
         });
   return { body, texts: member.baseline };
 }
@@ -130,7 +127,7 @@ export async function readReceipts(
 /** The view as it stood at a step: the log up to the turn, then the turn's own steps before this one. */
 async function viewAsSent(deps: EngineDeps, address: ActorAddress, receipt: PromptReceipt): Promise<View> {
   const view = createView(address.agent, deps.secretOf(address));
-  await catchUp(deps.store, address, view, receipt.upTo);
+  await catchUp(deps.log, address, view, receipt.upTo);
   for (let after = receipt.upTo; ;) {
     const events = await deps.store.read(address, { after, limit: PAGE });
     for (const event of events) {

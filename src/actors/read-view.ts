@@ -1,6 +1,6 @@
 import { foldEvent, type View } from '../context/index.ts';
 import type { ActorAddress, Event } from '../events/index.ts';
-import type { Store } from '../store/store.ts';
+import type { ConversationLog } from './conversation-log.ts';
 
 /** Events read at once while catching up. */
 const PAGE = 2_000;
@@ -10,19 +10,24 @@ const PAGE = 2_000;
  * The cost is in what is new, never in what the view holds already.
  */
 export async function catchUp(
-  store: Store,
+  log: ConversationLog,
   address: ActorAddress,
   view: View,
   upTo?: number,
 ): Promise<number> {
   for (;;) {
-    const events = await readPage(store, address, view.upTo, upTo);
+    const events = await readPage(log, address, view.upTo, upTo);
     for (const event of events) foldEvent(view, event);
     if (events.length < PAGE) return view.upTo;
   }
 }
 
-function readPage(store: Store, address: ActorAddress, after: number, upTo?: number): Promise<Event[]> {
+function readPage(
+  log: ConversationLog,
+  address: ActorAddress,
+  after: number,
+  upTo?: number,
+): Promise<readonly Event[]> {
   if (upTo !== undefined && after >= upTo) return Promise.resolve([]);
-  return store.read(address, { after, limit: PAGE, ...(upTo !== undefined && { upTo }) });
+  return log.read(address, { after, limit: PAGE, ...(upTo !== undefined && { upTo }) });
 }

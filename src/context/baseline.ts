@@ -20,6 +20,7 @@ export interface BaselineText {
   name: Extract<LayerName, 'rules' | 'persona' | 'tools' | 'environment'>;
   text: string;
   hash: string;
+  tokens: number;
 }
 
 /** Rosters longer than this are cut: a company of a thousand must not fill every prompt with names. */
@@ -38,7 +39,17 @@ const ROLE = {
 } as const;
 
 /** The four frozen layers, in the order in which they are sent. */
-export function baselineTexts(agent: AgentProfile, roster: readonly AgentProfile[]): BaselineText[] {
+export function baselineTexts(
+  agent: AgentProfile,
+  roster: readonly AgentProfile[],
+  count: (text: string) => number,
+): BaselineText[] {
+  const layer = (name: BaselineText['name'], text: string): BaselineText => ({
+    name,
+    text,
+    hash: hashText(text),
+    tokens: count(text),
+  });
   const persona = [`# You are ${agent.name} (@${agent.id})`, ROLE[agent.role], agent.instructions];
   const tools = JSON.stringify(agent.tools);
   return [
@@ -47,10 +58,6 @@ export function baselineTexts(agent: AgentProfile, roster: readonly AgentProfile
     layer('tools', agent.tools.length === 0 ? '' : tools),
     layer('environment', rosterText(roster)),
   ];
-}
-
-function layer(name: BaselineText['name'], text: string): BaselineText {
-  return { name, text, hash: hashText(text) };
 }
 
 function rosterText(roster: readonly AgentProfile[]): string {
@@ -80,8 +87,8 @@ export function baselineDrift(
 export function baselineBody(
   agent: AgentProfile,
   texts: readonly BaselineText[],
-  { epoch, reason, count }: { epoch: number; reason: string; count: (text: string) => number },
+  { epoch, reason }: { epoch: number; reason: string },
 ): BaselineBody {
-  const layers: BaselineLayer[] = texts.map(({ name, text, hash }) => ({ name, hash, tokens: count(text) }));
+  const layers: BaselineLayer[] = texts.map(({ name, hash, tokens }) => ({ name, hash, tokens }));
   return { epoch, provider: agent.provider, model: agent.model, layers, reason };
 }

@@ -18,8 +18,9 @@ const SavedAgent = z.strictObject({
 
 export type AgentSnapshot = SnapshotFrom<typeof agentLifecycle>;
 
-export function saveAgent(snapshot: AgentSnapshot): string {
-  return JSON.stringify({ value: snapshot.value, context: snapshot.context });
+/** The snapshot after one more settled turn; at rest it depends on nothing else (M3). */
+export function saveSettled({ context }: AgentSnapshot): string {
+  return JSON.stringify({ value: 'idle', context: { turns: context.turns + 1, steps: 0, tries: 0 } });
 }
 
 /** Throws `actor_corrupt`; a snapshot of a newer machine is refused too, and left as it is. */

@@ -1,0 +1,40 @@
+import type { Event, PromptRecord } from '../events/index.ts';
+import type { ImportReport } from '../import/index.ts';
+import type {
+  ActorStatus,
+  ConversationInfo,
+  ImportRequest,
+  NewMessage,
+  SentPrompt,
+  TurnTrace,
+} from '../troupe.ts';
+
+/** A piece of a reply while it is written; `index` 0 starts it anew. */
+export interface Delta {
+  agent: string;
+  turn: string;
+  index: number;
+  text: string;
+}
+export type Frame = { type: 'event'; event: Event } | { type: 'delta'; delta: Delta };
+
+/** What commands ask of a troupe, be it open in this process or behind a URL. Methods throw `TroupeError`. */
+export interface Client {
+  /** Whether turns end with this process: it must then stay until they are done. */
+  readonly isDirect: boolean;
+  send(conversation: string, message: NewMessage): Promise<Event>;
+  conversations(): Promise<ConversationInfo[]>;
+  actors(conversation: string): Promise<ActorStatus[]>;
+  /** Seq of the last event; 0 where there is no such conversation. */
+  head(conversation: string): Promise<number>;
+  /** Stored events after `after`, then live ones, each once, until `signal` aborts. */
+  follow(conversation: string, after: number, signal: AbortSignal): AsyncGenerator<Frame, void>;
+  prompt(conversation: string, agent: string): Promise<PromptRecord>;
+  promptOf(turn: string, step?: number): Promise<SentPrompt>;
+  trace(turn: string): Promise<TurnTrace>;
+  import(chunks: AsyncIterable<Uint8Array>, request: ImportRequest): Promise<ImportReport>;
+  export(conversation: string): AsyncGenerator<string>;
+  /** Resolves when nothing is left to do. */
+  idle(): Promise<void>;
+  close(): Promise<void>;
+}

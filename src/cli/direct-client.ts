@@ -1,0 +1,42 @@
+import { systemClock } from '../clock.ts';
+import { TroupeError } from '../errors.ts';
+import type { ConversationId } from '../events/index.ts';
+import { followConversation } from '../gateway/follow.ts';
+import type { Troupe } from '../troupe.ts';
+import type { Client, Frame } from './client.ts';
+
+/** A troupe in this process. */
+export function createDirectClient(troupe: Troupe): Client {
+  return {
+    isDirect: true,
+    async send(conversation, message) {
+      return (await troupe.send(conversation, message)).event;
+    },
+    conversations: () => troupe.conversations(),
+    actors: (conversation) => troupe.actors(conversation),
+    async head(conversation) {
+      try {
+        return (await troupe.events(conversation, { limit: 1 })).head;
+      } catch (error) {
+        if (error instanceof TroupeError && error.code === 'conversation_unknown') return 0;
+        throw error;
+      }
+    },
+    async *follow(conversation, after, signal): AsyncGenerator<Frame, void> {
+      const options = { troupe, clock: systemClock, signal };
+      for await (const frame of followConversation(conversation as ConversationId, after, options)) {
+        if (frame.type === 'event') yield frame;
+        if (frame.type === 'delta') {
+          yield { type: 'delta', delta: { ...frame.delta, agent: frame.delta.address.agent } };
+        }
+      }
+    },
+    prompt: (conversation, agent) => troupe.prompt(conversation, agent),
+    promptOf: (turn, step) => troupe.promptOf(turn, step),
+    trace: (turn) => troupe.trace(turn),
+    import: (chunks, request) => troupe.import(chunks, request),
+    export: (conversation) => troupe.export(conversation),
+    idle: () => troupe.idle(),
+    close: () => troupe.close(),
+  };
+}

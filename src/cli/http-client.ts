@@ -1,0 +1,118 @@
+import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
+import type { Event, PromptRecord } from '../events/index.ts';
+import type { ImportReport } from '../import/index.ts';
+import type { ActorStatus, ConversationInfo, SentPrompt, TurnTrace } from '../troupe.ts';
+import type { Client, Delta, Frame } from './client.ts';
+import { readServerEvents } from './read-server-events.ts';
+
+/** A troupe behind a URL. What it sends is trusted: it is our own server. */
+export function createHttpClient(base: string, token: string | undefined): Client {
+  const root = base.replace(/\/+$/, '');
+
+  async function request(path: string, init: RequestInit = {}): Promise<Response> {
+    const headers = new Headers(init.headers);
+    if (token !== undefined) headers.set('authorization', `Bearer ${token}`);
+    const response = await fetch(`${root}${path}`, { ...init, headers }).catch((cause: unknown) => {
+      if (init.signal?.aborted) throw cause;
+      throw unreachable(root, cause);
+    });
+    if (!response.ok) throw await errorOf(response);
+    return response;
+  }
+  async function get<T>(path: string): Promise<T> {
+    return (await (await request(path)).json()) as T;
+  }
+  async function post<T>(path: string, body: BodyInit, type: string): Promise<T> {
+    // `duplex` is what fetch asks for where the body is a stream.
+    const init = { method: 'POST', body, headers: { 'content-type': type }, duplex: 'half' as const };
+    return (await (await request(path, init)).json()) as T;
+  }
+  const conversationPath = (conversation: string) => `/api/conversations/${encodeURIComponent(conversation)}`;
+  const turnPath = (turn: string) => `/api/turns/${encodeURIComponent(turn)}`;
+
+  return {
+    isDirect: false,
+    async send(conversation, message) {
+      const path = `${conversationPath(conversation)}/events`;
+      return (await post<{ event: Event }>(path, JSON.stringify(message), 'application/json')).event;
+    },
+    async conversations() {
+      return (await get<{ conversations: ConversationInfo[] }>('/api/conversations')).conversations;
+    },
+    async actors(conversation) {
+      return (await get<{ actors: ActorStatus[] }>(`${conversationPath(conversation)}/actors`)).actors;
+    },
+    async head(conversation) {
+      try {
+        return (await get<{ head: number }>(`${conversationPath(conversation)}/events?limit=1`)).head;
+      } catch (error) {
+        if (error instanceof TroupeError && error.code === 'conversation_unknown') return 0;
+        throw error;
+      }
+    },
+    async *follow(conversation, after, signal): AsyncGenerator<Frame, void> {
+      const query = new URLSearchParams({ conversation, after: String(after) });
+      const response = await request(`/api/events?${query}`, { signal });
+      for await (const { event, data } of readServerEvents(response)) {
+        if (event === 'event') yield { type: 'event', event: JSON.parse(data) as Event };
+        if (event === 'stream') yield { type: 'delta', delta: JSON.parse(data) as Delta };
+      }
+      if (!signal.aborted) throw unreachable(root, 'the stream of events ended');
+    },
+    prompt: (conversation, agent) =>
+      get<PromptRecord>(`${conversationPath(conversation)}/agents/${encodeURIComponent(agent)}/prompt`),
+    promptOf: (turn, step) =>
+      get<SentPrompt>(`${turnPath(turn)}/prompt${step === undefined ? '' : `?step=${step}`}`),
+    trace: (turn) => get<TurnTrace>(turnPath(turn)),
+    import(chunks, { fileName, ...fields }) {
+      const query = new URLSearchParams();
+      for (const [name, value] of Object.entries({ ...fields, file: fileName })) {
+        if (value !== undefined) query.set(name, value);
+      }
+      const body = ReadableStream.from(chunks) as BodyInit;
+      return post<ImportReport>(`/api/import?${query}`, body, 'application/octet-stream');
+    },
+    async *export(conversation) {
+      const response = await request(`${conversationPath(conversation)}/export`);
+      const decoder = new TextDecoder();
+      for await (const chunk of response.body ?? []) {
+        yield decoder.decode(chunk as Uint8Array, { stream: true });
+      }
+      yield decoder.decode();
+    },
+    idle: async () => {},
+    close: async () => {},
+  };
+}
+
+function unreachable(url: string, cause: unknown): TroupeError {
+  const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
+  const reason = inner instanceof Error ? inner.message || inner.name : String(inner);
+  const message = `no troupe answers at ${url} (${reason}); is it running?`;
+  return new TroupeError('store_unavailable', message, { url }, { cause });
+}
+
+async function errorOf(response: Response): Promise<TroupeError> {
+  const text = await response.text();
+  const error = parseError(text);
+  if (error === null) {
+    const message = `${response.url} answered ${response.status}, and not as a troupe does`;
+    return new TroupeError('internal', message, { status: response.status });
+  }
+  const code = ERROR_CODES.find((known): known is ErrorCode => known === error.code);
+  return new TroupeError(code ?? 'command_refused', error.message, error.data ?? {});
+}
+
+function parseError(
+  text: string,
+): { code: string; message: string; data?: Record<string, unknown> } | null {
+  try {
+    const { error } = JSON.parse(text) as {
+      error?: { code: string; message: string; data?: Record<string, unknown> };
+    };
+    return error ?? null;
+  } catch {
+    // Not ours: a proxy, or another program on that port.
+    return null;
+  }
+}

@@ -1,0 +1,76 @@
+import { stripVTControlCharacters, styleText } from 'node:util';
+
+/** How the commands write: one JSON value a line, or calm text with colours on a terminal only. */
+export type Style = Parameters<typeof styleText>[0];
+
+export function paint(style: Style, text: string): string {
+  return styleText(style, text, { stream: process.stdout });
+}
+
+export function print(text = ''): void {
+  process.stdout.write(`${text}\n`);
+}
+
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value));
+}
+
+export function errorText(
+  error: { code: string; message: string; data: Record<string, unknown> },
+  asJson: boolean,
+): string {
+  return asJson ? `${JSON.stringify({ error })}\n` : `${error.code}: ${printable(error.message)}\n`;
+}
+
+/** Controls but tab and newline, and marks that reorder a line: text of others must not steer this terminal. */
+// oxlint-disable-next-line no-control-regex
+const UNPRINTABLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
+export function printable(text: string): string {
+  return text.replaceAll('\r\n', '\n').replace(UNPRINTABLE, (mark) => {
+    const code = mark.charCodeAt(0);
+    return code < 0x20 ? String.fromCharCode(0x2400 + code) : '\ufffd';
+  });
+}
+
+/** One line of at most `width` characters. */
+export function clip(text: string, width: number): string {
+  const line = printable(text).replace(/\s+/g, ' ').trim();
+  return line.length <= width ? line : `${line.slice(0, width - 1)}…`;
+}
+
+/** Rows in aligned columns; those named in `right` end together. */
+export function table(rows: readonly string[][], right: readonly number[] = []): string {
+  const widths: number[] = [];
+  for (const row of rows) {
+    for (const [column, cell] of row.entries()) {
+      widths[column] = Math.max(widths[column] ?? 0, visibleLength(cell));
+    }
+  }
+  return rows
+    .map((row) => row.map((cell, column) => pad(cell, widths[column] ?? 0, right.includes(column))).join('  '))
+    .map((line) => line.trimEnd())
+    .join('\n');
+}
+
+function pad(cell: string, width: number, isRight: boolean): string {
+  const space = ' '.repeat(width - visibleLength(cell));
+  return isRight ? space + cell : cell + space;
+}
+
+function visibleLength(text: string): number {
+  return stripVTControlCharacters(text).length;
+}
+
+export function count(number: number, noun: string): string {
+  return `${number.toLocaleString('en-US')} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+export function number(value: number): string {
+  return value.toLocaleString('en-US');
+}
+
+/** Columns to write in. */
+export function screenWidth(): number {
+  return Math.min(process.stdout.columns ?? 100, 120);
+}

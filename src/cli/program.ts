@@ -1,0 +1,113 @@
+import { readFileSync } from 'node:fs';
+import { Command, InvalidArgumentError } from 'commander';
+
+/**
+ * The command line as data. Handlers are loaded when their command runs, so that `--help` and `dev` start fast.
+ */
+export function createProgram(): Command {
+  const program = new Command('troupe')
+    .description('A runtime for companies of LLM agents that share one conversation.')
+    .version(version(), '--version')
+    .helpCommand(false)
+    .exitOverride();
+
+  program
+    .command('dev')
+    .description('run the agents and the HTTP API on this machine')
+    .argument('[agents-file]', 'default: ./agents.ts, .js or .json, else a demo company')
+    .option('--port <n>', 'port, or the first free one after it', wholeNumber(0, 65_535), 4600)
+    .option('--host <name>', 'address to listen on', '127.0.0.1')
+    .option('--data <dir>', 'data directory, or :memory:', '.troupe')
+    .option('--concurrency <n>', 'turns at once', wholeNumber(1, 10_000))
+    .option('--json', 'one JSON line when ready')
+    .action(async (file, options) => (await import('./dev.ts')).dev(file, options));
+
+  client(program.command('send'))
+    .description('send a message and show the replies')
+    .argument('<conversation>')
+    .argument('<text>', "the message; '-' reads stdin")
+    .option('--to <agents>', 'who should answer: ids, separated by commas', list)
+    .option('--as <name>', 'your name')
+    .option('--id <id>', 'id of the event: sending it twice stores it once')
+    .option('--wait', 'with a server: stay until the answers are there')
+    .action(async (conversation, text, options) =>
+      (await import('./send.ts')).send(conversation, text, options),
+    );
+
+  client(program.command('context'))
+    .description('the exact prompt an agent would be sent next, or was sent')
+    .argument('<conversation>')
+    .argument('<agent>')
+    .option('--turn <id>', 'of this turn: its id or number')
+    .option('--step <n>', 'of this model call of the turn', wholeNumber(1))
+    .action(async (conversation, agent, options) =>
+      (await import('./context.ts')).context(conversation, agent, options),
+    );
+
+  client(program.command('trace'))
+    .description('what happened in a turn')
+    .argument('<turn>')
+    .action(async (turn, options) => (await import('./trace.ts')).trace(turn, options));
+
+  client(program.command('ls'))
+    .description('conversations, or the agents of one')
+    .argument('[conversation]')
+    .action(async (conversation, options) => (await import('./ls.ts')).ls(conversation, options));
+
+  client(program.command('import'))
+    .description('read a transcript of another program, or an export')
+    .argument('<file>', "'-' reads stdin")
+    .option('--conversation <name>', 'id for the conversation')
+    .option('--agent <id>', 'whose words the assistant messages are')
+    .option('--format <name>', 'default: recognised')
+    .action(async (file, options) => (await import('./import.ts')).importFile(file, options));
+
+  client(program.command('export'))
+    .description('a conversation as JSON lines')
+    .argument('<conversation>')
+    .option('--out <file>', 'default: stdout')
+    .action(async (conversation, options) =>
+      (await import('./export.ts')).exportConversation(conversation, options),
+    );
+
+  program
+    .command('doctor')
+    .description('check this machine, the agents file and the data')
+    .argument('[agents-file]')
+    .option('--data <dir>', 'data directory', '.troupe')
+    .option('--machines', 'instead: every state of the machines with its legal events')
+    .option('--json', 'machine-readable output')
+    .action(async (file, options) => (await import('./doctor.ts')).doctor(file, options));
+
+  return program;
+}
+
+/** Options of the commands that need a troupe, running or on disk. */
+function client(command: Command): Command {
+  return command
+    .option('--url <url>', 'a running server (or TROUPE_URL)')
+    .option('--data <dir>', 'else this data directory (default: .troupe)')
+    .option('--agents <file>', 'and this agents file')
+    .option('--json', 'machine-readable output');
+}
+
+function list(text: string): string[] {
+  return text
+    .split(',')
+    .map((part) => part.trim())
+    .filter(Boolean);
+}
+
+function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  return function parseWholeNumber(text) {
+    const value = Number(text);
+    if (/^\d+$/.test(text) && value >= least && value <= most) return value;
+    const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`;
+    throw new InvalidArgumentError(`It must be a whole number ${range}.`);
+  };
+}
+
+function version(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

@@ -1,0 +1,39 @@
+import { CommanderError } from 'commander';
+import { toTroupeError } from '../errors.ts';
+import { errorText } from './output.ts';
+import { createProgram } from './program.ts';
+
+const USAGE = 2;
+
+/** Runs one command line and returns the exit code: 0, 1 for an error, 2 for a wrong command line. */
+export async function runCli(args: string[]): Promise<number> {
+  const asJson = args.includes('--json');
+  // The reader of a pipe may leave early, as `head` does.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0);
+    throw error;
+  });
+  const program = createProgram();
+  // Every error is written below, in one way.
+  program.configureOutput({ outputError: () => {} });
+  for (const command of program.commands) command.copyInheritedSettings(program);
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return Number(process.exitCode ?? 0);
+  } catch (thrown) {
+    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : usageError(thrown, asJson);
+    const { code, message, data } = toTroupeError(thrown);
+    process.stderr.write(errorText({ code, message, data }, asJson));
+    if (code === 'internal' && process.env['TROUPE_DEBUG']) console.error(thrown);
+    return 1;
+  }
+}
+
+function usageError({ code, message }: CommanderError, asJson: boolean): number {
+  // Without a command, commander prints the help itself and calls that an error.
+  if (code !== 'commander.help') {
+    const text = `${message.replace(/^error: /, '')}; see troupe --help`;
+    process.stderr.write(errorText({ code: 'usage', message: text, data: {} }, asJson));
+  }
+  return USAGE;
+}

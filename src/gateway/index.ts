@@ -1,0 +1,9 @@
+/** The HTTP API: routes over a `Troupe`, and the server under them. */
+export { createApp } from './app.ts';
+export type { AppOptions } from './app.ts';
+export { isLoopback } from './guard.ts';
+export { openApiDocument } from './openapi.ts';
+export type { LayerDiff, PromptDiff } from './prompt-diff.ts';
+export { diffPrompts } from './prompt-diff.ts';
+export { serveHttp } from './serve-http.ts';
+export type { HttpServer } from './serve-http.ts';

@@ -1,0 +1,152 @@
+import * as z from 'zod';
+import { Event, PromptRecord } from '../events/index.ts';
+import * as schemas from './schemas.ts';
+
+interface Operation {
+  summary: string;
+  query?: z.ZodObject;
+  body?: z.ZodType;
+  /** The response that means success. */
+  answer: { status: number; type?: string; schema?: object };
+}
+
+const JSON_TYPE = 'application/json';
+const EVENT = { $ref: '#/components/schemas/Event' };
+const PROMPT = { $ref: '#/components/schemas/Prompt' };
+
+const OPERATIONS: Record<string, Operation> = {
+  'GET /api/conversations': {
+    summary: 'Conversations, the last active first',
+    query: schemas.ConversationsQuery,
+    answer: { status: 200, schema: listOf('conversations', { type: 'object' }) },
+  },
+  'POST /api/conversations/{c}/events': {
+    summary: 'Append a message; the same id and payload again answers 200, another payload 409',
+    body: schemas.NewEventBody,
+    answer: { status: 201, schema: { type: 'object', properties: { event: EVENT } } },
+  },
+  'GET /api/conversations/{c}/events': {
+    summary: 'Events after a seq',
+    query: schemas.EventsQuery,
+    answer: { status: 200, schema: listOf('events', EVENT, { head: { type: 'integer' } }) },
+  },
+  'GET /api/conversations/{c}/actors': {
+    summary: 'The agents of a conversation with their state',
+    answer: { status: 200, schema: listOf('actors', { type: 'object' }) },
+  },
+  'GET /api/conversations/{c}/agents/{a}/prompt': {
+    summary: 'The prompt the agent would be sent now; nothing is sent',
+    answer: { status: 200, schema: PROMPT },
+  },
+  'GET /api/conversations/{c}/export': {
+    summary: 'The conversation as JSON lines',
+    answer: { status: 200, type: 'application/x-ndjson' },
+  },
+  'GET /api/turns/{t}': { summary: 'Events and model calls of a turn', answer: { status: 200 } },
+  'GET /api/turns/{t}/prompt': {
+    summary: 'A prompt as it was sent; the last step by default',
+    query: schemas.StepQuery,
+    answer: { status: 200, schema: PROMPT },
+  },
+  'GET /api/turns/{a}/diff/{b}': {
+    summary: 'What changed between two prompts, layer by layer',
+    query: schemas.DiffQuery,
+    answer: { status: 200 },
+  },
+  'POST /api/commands': {
+    summary: 'Pause or resume an agent, abort a turn',
+    body: schemas.CommandRequest,
+    answer: { status: 202, schema: { type: 'object', properties: { event: EVENT, seq: { type: 'integer' } } } },
+  },
+  'GET /api/events': {
+    summary: 'Server-sent events of one conversation (resumable by Last-Event-ID) or live of all',
+    query: schemas.StreamQuery,
+    answer: { status: 200, type: 'text/event-stream' },
+  },
+  'POST /api/import': {
+    summary: 'Import a transcript: the body is the file',
+    query: schemas.ImportQuery,
+    answer: { status: 201 },
+  },
+  'GET /api/agents': {
+    summary: 'The agents',
+    answer: { status: 200, schema: listOf('agents', { type: 'object' }) },
+  },
+  'GET /api/queues': { summary: 'Wakes waiting, running and delayed', answer: { status: 200 } },
+  'GET /healthz': { summary: 'Whether the store answers', answer: { status: 200 } },
+};
+
+let document: object | undefined;
+
+/** The API in OpenAPI 3.1, from the schemas that the routes check with. */
+export function openApiDocument(): object {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const [route, operation] of Object.entries(OPERATIONS)) {
+    const [method = '', path = ''] = route.split(' ');
+    (paths[path] ??= {})[method.toLowerCase()] = describeOperation(path, operation);
+  }
+  return (document ??= {
+    openapi: '3.1.0',
+    info: { title: 'Troupe', version: '1' },
+    paths,
+    components: {
+      schemas: { Event: schemaOf(Event), Prompt: schemaOf(PromptRecord), Error: ERROR },
+    },
+  });
+}
+
+const ERROR = {
+  type: 'object',
+  properties: {
+    error: {
+      type: 'object',
+      properties: { code: { type: 'string' }, message: { type: 'string' }, data: { type: 'object' } },
+      required: ['code', 'message', 'data'],
+    },
+  },
+  required: ['error'],
+};
+
+function describeOperation(path: string, { summary, query, body, answer }: Operation): object {
+  const { status, type = JSON_TYPE, schema = { type: type === JSON_TYPE ? 'object' : 'string' } } = answer;
+  return {
+    summary,
+    parameters: [...pathParameters(path), ...queryParameters(query)],
+    ...(body && { requestBody: { required: true, content: { [JSON_TYPE]: { schema: schemaOf(body) } } } }),
+    responses: {
+      [status]: { description: 'Success', content: { [type]: { schema } } },
+      default: {
+        description: 'An error',
+        content: { [JSON_TYPE]: { schema: { $ref: '#/components/schemas/Error' } } },
+      },
+    },
+  };
+}
+
+function pathParameters(path: string): object[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }));
+}
+
+function queryParameters(query: z.ZodObject | undefined): object[] {
+  return Object.entries(query?.shape ?? {}).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    required: false,
+    schema: schemaOf(schema as z.ZodType),
+  }));
+}
+
+function listOf(name: string, items: object, more: object = {}): object {
+  return { type: 'object', properties: { [name]: { type: 'array', items }, ...more } };
+}
+
+/** As a client writes it. */
+function schemaOf(schema: z.ZodType): object {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  return rest;
+}

@@ -1,0 +1,77 @@
+import type { Context } from 'hono';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import type { ErrorCode } from '../errors.ts';
+import { toTroupeError } from '../errors.ts';
+
+/** What the HTTP layer itself refuses, before Troupe is asked. */
+export type RefusalCode =
+  | 'route_unknown'
+  | 'host_refused'
+  | 'origin_refused'
+  | 'token_required'
+  | 'content_type_refused';
+
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly status: ContentfulStatusCode;
+  readonly code: RefusalCode;
+  readonly data: Record<string, unknown>;
+
+  constructor(
+    status: ContentfulStatusCode,
+    code: RefusalCode,
+    message: string,
+    data: Record<string, unknown> = {},
+  ) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** Codes that are not here are our fault or the machine's: 500. */
+const STATUS: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
+  agent_unknown: 400,
+  config_invalid: 400,
+  event_invalid: 400,
+  import_invalid: 400,
+  artifact_unknown: 404,
+  conversation_unknown: 404,
+  turn_unknown: 404,
+  command_refused: 409,
+  event_conflict: 409,
+  event_too_large: 413,
+  data_busy: 503,
+  shutting_down: 503,
+  store_unavailable: 503,
+};
+const RETRY_AFTER_SECONDS = '1';
+
+/** The error as `{error: {code, message, data}}`. What we did not foresee is told to the operator, not to the client. */
+export function errorResponse(
+  context: Context,
+  thrown: unknown,
+  onError: (error: unknown) => void,
+): Response {
+  if (thrown instanceof Refusal) {
+    const { status, code, message, data } = thrown;
+    return context.json({ error: { code, message, data } }, status);
+  }
+  const error = toTroupeError(thrown);
+  const { code } = error;
+  const status = statusOf(code, context.req.method);
+  if (status === 500) onError(thrown);
+  if (code === 'internal') {
+    const message = 'something went wrong in here; the server has reported it to its operator';
+    return context.json({ error: { code, message, data: {} } }, status);
+  }
+  const headers = status === 503 ? { 'retry-after': RETRY_AFTER_SECONDS } : undefined;
+  return context.json({ error: { code, message: error.message, data: error.data } }, status, headers);
+}
+
+/** An unknown agent is a missing resource where a path names it, and bad input where a body does. */
+function statusOf(code: ErrorCode, method: string): ContentfulStatusCode {
+  if (code === 'agent_unknown' && method === 'GET') return 404;
+  return STATUS[code] ?? 500;
+}

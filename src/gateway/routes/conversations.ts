@@ -1,0 +1,46 @@
+import type { Hono } from 'hono';
+import type { Troupe } from '../../troupe.ts';
+import { readJson } from '../read-json.ts';
+import {
+  CommandRequest,
+  ConversationPath,
+  ConversationsQuery,
+  EventsQuery,
+  NewEventBody,
+  parseInput,
+} from '../schemas.ts';
+
+export function addConversationRoutes(app: Hono, troupe: Troupe): void {
+  app.get('/api/conversations', async (context) => {
+    const { limit } = parseInput(ConversationsQuery, context.req.query(), 'the query');
+    return context.json({ conversations: await troupe.conversations(limit) });
+  });
+
+  // `:c` may be empty, so that a missing conversation is refused by its name.
+  app.post('/api/conversations/:c{[^/]*}/events', async (context) => {
+    const { conversation } = parseInput(ConversationPath, { conversation: context.req.param('c') }, 'the path');
+    const message = parseInput(NewEventBody, await readJson(context.req.raw), 'the body');
+    const { kind, event } = await troupe.send(conversation, message);
+    return context.json({ event }, kind === 'appended' ? 201 : 200);
+  });
+
+  app.get('/api/conversations/:c/events', async (context) => {
+    const range = parseInput(EventsQuery, context.req.query(), 'the query');
+    return context.json(await troupe.events(context.req.param('c'), range));
+  });
+
+  app.get('/api/conversations/:c/actors', async (context) =>
+    context.json({ actors: await troupe.actors(context.req.param('c')) }),
+  );
+
+  app.get('/api/conversations/:c/agents/:a/prompt', async (context) =>
+    context.json(await troupe.prompt(context.req.param('c'), context.req.param('a'))),
+  );
+
+  app.post('/api/commands', async (context) => {
+    const body = await readJson(context.req.raw);
+    const { command, author } = parseInput(CommandRequest, body, 'the body');
+    const event = await troupe.command(command, author);
+    return context.json({ event, seq: event.seq }, 202);
+  });
+}

@@ -1,0 +1,29 @@
+import type { Hono } from 'hono';
+import type { Troupe } from '../../troupe.ts';
+import { ImportQuery, parseInput } from '../schemas.ts';
+import { textStream } from '../text-stream.ts';
+
+export function addTransferRoutes(app: Hono, troupe: Troupe): void {
+  app.post('/api/import', async (context) => {
+    const { file, ...query } = parseInput(ImportQuery, context.req.query(), 'the query');
+    const report = await troupe.import(chunksOf(context.req.raw), { ...query, fileName: file });
+    return context.json({ conversation: report.conversations[0] ?? null, ...report }, 201);
+  });
+
+  app.get('/api/conversations/:c/export', async (context) => {
+    const lines = troupe.export(context.req.param('c'));
+    // The first line is read before the status is sent, so that an unknown conversation is a 404.
+    const first = await lines.next();
+    const body = first.done ? '' : textStream(prepended(first.value, lines));
+    return context.body(body, 200, { 'content-type': 'application/x-ndjson; charset=utf-8' });
+  });
+}
+
+async function* chunksOf(request: Request): AsyncGenerator<Uint8Array, void> {
+  for await (const chunk of request.body ?? []) yield chunk as Uint8Array;
+}
+
+async function* prepended(first: string, rest: AsyncGenerator<string>): AsyncGenerator<string, void> {
+  yield first;
+  yield* rest;
+}

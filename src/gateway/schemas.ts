@@ -1,0 +1,64 @@
+import * as z from 'zod';
+import { TroupeError } from '../errors.ts';
+import { Author, COMMANDS, Command, ConversationId, EventId, MAX_RECIPIENTS } from '../events/index.ts';
+
+/** What clients send. Bodies are strict: an unknown key is a mistake to be told, not to be dropped. */
+
+/** An agent's id or pubkey; who that is, the runtime knows. */
+const Recipient = z.string().min(1).max(128);
+export const NewEventBody = z.strictObject({
+  id: EventId.optional(),
+  author: Author,
+  // Counted before any of them is looked at.
+  to: z.array(z.unknown()).max(MAX_RECIPIENTS).pipe(z.array(Recipient)).optional(),
+  content: z.string(),
+  replyTo: EventId.optional(),
+});
+
+/** Who asks when a command does not say. */
+export const OPERATOR: Author = { kind: 'user', id: 'operator', name: 'Operator' };
+export const CommandRequest = z
+  .looseObject({ command: z.enum(COMMANDS), author: Author.default(OPERATOR) })
+  .transform(({ author, ...command }) => ({ author, command }))
+  .pipe(z.object({ author: Author, command: Command }));
+
+const Seq = z.coerce.number().int().nonnegative();
+export const EventsQuery = z.object({
+  after: Seq.default(0),
+  limit: z.coerce.number().int().min(1).max(5_000).default(500),
+});
+export const ConversationsQuery = z.object({ limit: z.coerce.number().int().min(1).max(5_000).optional() });
+export const StepQuery = z.object({ step: z.coerce.number().int().positive().optional() });
+export const DiffQuery = z.object({
+  stepA: z.coerce.number().int().positive().optional(),
+  stepB: z.coerce.number().int().positive().optional(),
+});
+export const StreamQuery = z.object({ conversation: ConversationId.optional(), after: Seq.optional() });
+export const ImportQuery = z.object({
+  conversation: ConversationId.optional(),
+  agent: z.string().min(1).optional(),
+  format: z.string().min(1).optional(),
+  file: z.string().min(1).max(255).optional(),
+});
+export const ConversationPath = z.object({ conversation: ConversationId });
+
+const MAX_PROBLEMS = 20;
+
+/** Parses what a client sent. Throws `event_invalid`; `data` has the first path and every problem. */
+export function parseInput<T>(schema: z.ZodType<T>, input: unknown, what: string): T {
+  const parsed = schema.safeParse(input);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.slice(0, MAX_PROBLEMS).flatMap(problemsOf);
+  const told = problems.map(({ path, message }) => `${path || what}: ${message}`).join('; ');
+  throw new TroupeError('event_invalid', told, { path: problems[0]?.path ?? '', problems });
+}
+
+function problemsOf(issue: z.core.$ZodIssue): { path: string; message: string }[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys
+      .slice(0, MAX_PROBLEMS)
+      .map((key) => ({ path: [...issue.path, key].join('.').slice(0, 200), message: 'is not known here' }));
+  }
+  const isMissing = issue.code === 'invalid_type' && issue.input === undefined;
+  return [{ path: issue.path.join('.'), message: isMissing ? 'is missing' : issue.message }];
+}

@@ -1,0 +1,62 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createAdaptorServer } from '@hono/node-server';
+import type { Hono } from 'hono';
+import { TroupeError } from '../errors.ts';
+
+export interface HttpServer {
+  url: string;
+  port: number;
+  /** Takes no more connections, lets requests under way finish for a moment, then cuts what is left. */
+  close(): Promise<void>;
+}
+
+const PORTS_TRIED = 20;
+const CLOSE_GRACE_MS = 1_000;
+
+/** Listens on `port`, or on the next free one after it; 0 takes any. Throws `config_invalid`. */
+export async function serveHttp(
+  app: Hono,
+  { host = '127.0.0.1', port }: { host?: string; port: number },
+): Promise<HttpServer> {
+  const last = port === 0 ? 0 : Math.min(port + PORTS_TRIED - 1, 65_535);
+  for (let candidate = port; candidate <= last; candidate++) {
+    const server = await listen(app, host, candidate);
+    if (server) return httpServer(server, host);
+  }
+  const message = `ports ${port} to ${last} of ${host} are all in use; choose another with --port`;
+  throw new TroupeError('config_invalid', message, { host, port, last });
+}
+
+/** Null if the port is taken. */
+async function listen(app: Hono, host: string, port: number): Promise<Server | null> {
+  const server = createAdaptorServer({ fetch: app.fetch }) as Server;
+  try {
+    server.listen(port, host);
+    await once(server, 'listening');
+    return server;
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'EADDRINUSE') return null;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const message = `cannot listen on ${host} port ${port}: ${reason}`;
+    throw new TroupeError('config_invalid', message, { host, port }, { cause });
+  }
+}
+
+function httpServer(server: Server, host: string): HttpServer {
+  const { port } = server.address() as AddressInfo;
+  const name = host.includes(':') ? `[${host}]` : host;
+  return {
+    url: `http://${name}:${port}`,
+    port,
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeIdleConnections();
+      const timer = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
+      await closed;
+      clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,231 @@
+import { truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, test } from 'vitest';
+import { createStore } from '../../src/store/create-store.ts';
+import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
+import { acquired, addressOf, contents, entryOf, logOf, rejectsWith } from '../../src/testing/store-stage.ts';
+import { startChild } from './child.ts';
+import { tempDir } from './temp-dir.ts';
+
+const LOG = logOf();
+
+test('what was written is there after the store is opened again', async () => {
+  const path = join(tempDir(), 'troupe.db');
+  const first = createStore(await openSqliteDriver({ path }));
+  const [written] = await first.append(LOG, [entryOf('e1', { to: ['worker'] })]);
+  const record = await acquired(first, addressOf());
+  await first.close();
+  const second = createStore(await openSqliteDriver({ path }));
+  expect(await second.read(LOG, { after: 0 })).toEqual([written?.event]);
+  expect(await second.readActor(addressOf())).toEqual(record);
+  expect((await second.append(LOG, [entryOf('e1', { to: ['worker'] })]))[0]?.kind).toBe('exists');
+  expect((await second.append(LOG, [entryOf('e2')]))[0]?.event.seq).toBe(2);
+  await second.close();
+});
+
+test('what an append reported survives kill -9 of the process', async () => {
+  const path = join(tempDir(), 'troupe.db');
+  const child = startChild(`
+    import { createStore } from 'SRC/store/create-store.ts';
+    import { openSqliteDriver } from 'SRC/store/sqlite/sqlite-driver.ts';
+    import { entryOf, logOf } from 'SRC/testing/store-stage.ts';
+    const store = createStore(await openSqliteDriver({ path: ${JSON.stringify(path)} }));
+    for (let n = 1; ; n += 1) {
+      await store.append(logOf(), [entryOf('e' + n)]);
+      console.log(n);
+    }
+  `);
+  let reported = 0;
+  while (reported < 50) reported = Number(await child.line());
+  await child.kill();
+  const store = createStore(await openSqliteDriver({ path }));
+  const events = await store.read(LOG, { after: 0 });
+  expect(events.length).toBeGreaterThanOrEqual(reported);
+  expect(events.map(({ seq, id }) => [seq, id])).toEqual(events.map((_, at) => [at + 1, `e${at + 1}`]));
+  await store.close();
+});
+
+test('a store of a newer version is refused, naming both versions, and left as it is', async () => {
+  const path = join(tempDir(), 'troupe.db');
+  await (await openSqliteDriver({ path })).close();
+  const database = new DatabaseSync(path);
+  database.exec('PRAGMA user_version = 99');
+  const error = await rejectsWith('store_newer', openSqliteDriver({ path }));
+  expect(error.data).toMatchObject({ found: 99, supported: 1 });
+  expect(error.message).toMatch(/version 99.*up to 1/);
+  expect(database.prepare('PRAGMA user_version').get()).toEqual({ user_version: 99 });
+  database.close();
+});
+
+test('a file that is not a database is refused', async () => {
+  const path = join(tempDir(), 'troupe.db');
+  writeFileSync(path, 'not a database at all, but long enough to look at. '.repeat(100));
+  await rejectsWith('store_corrupt', openSqliteDriver({ path }));
+});
+
+test('the database of another program is refused and left as it is', async () => {
+  const path = join(tempDir(), 'troupe.db');
+  const database = new DatabaseSync(path);
+  database.exec('CREATE TABLE songs (title TEXT)');
+  await rejectsWith('store_corrupt', openSqliteDriver({ path }));
+  expect(database.prepare('SELECT name FROM sqlite_schema').all()).toEqual([{ name: 'songs' }]);
+  database.close();
+});
+
+test('a file that was cut short is reported as corrupt, when it is opened or when it is read', async () => {
+  const path = join(tempDir(), 'troupe.db');
+  const before = createStore(await openSqliteDriver({ path }));
+  await before.append(
+    LOG,
+    Array.from({ length: 500 }, (_, n) => entryOf(`e${n}`, { content: 'x'.repeat(500) })),
+  );
+  await before.close();
+  truncateSync(path, 20 * 4096);
+  await rejectsWith(
+    'store_corrupt',
+    (async () => {
+      const store = createStore(await openSqliteDriver({ path }));
+      try {
+        await store.read(LOG, { after: 0 });
+      } finally {
+        await store.close();
+      }
+    })(),
+  );
+});
+
+test('a directory that does not exist is reported with what to do', async () => {
+  const path = join(tempDir(), 'missing', 'troupe.db');
+  const error = await rejectsWith('data_unwritable', openSqliteDriver({ path }));
+  expect(error.message).toContain(path);
+});
+
+/** Root may write anywhere, so the attempt is made by a process that gives up its rights. */
+async function openWithoutRights(
+  dir: string,
+  file: string,
+  mode: { dir: number; file: number },
+): Promise<string> {
+  const child = startChild(`
+    import { chmodSync } from 'node:fs';
+    import { openSqliteDriver } from 'SRC/store/sqlite/sqlite-driver.ts';
+    import { lockDataDir } from 'SRC/store/sqlite/data-lock.ts';
+    const dir = ${JSON.stringify(dir)};
+    const file = dir + '/' + ${JSON.stringify(file)};
+    await (await openSqliteDriver({ path: dir + '/troupe.db' })).close();
+    chmodSync(dir + '/troupe.db', ${mode.file});
+    chmodSync(dir, ${mode.dir});
+    if (process.getuid() === 0) process.seteuid(65534);
+    const codes = [];
+    await openSqliteDriver({ path: file }).then(() => codes.push('opened'), (error) => codes.push(error.code));
+    try { lockDataDir(dir); codes.push('locked'); } catch (error) { codes.push(error.code); }
+    if (process.getuid() === 0) process.seteuid(0);
+    chmodSync(dir, 0o777);
+    console.log(codes.join(' '));
+  `);
+  return child.line();
+}
+
+test('a read-only directory is unwritable, for a new store, an old one and the lock', async () => {
+  const mode = { dir: 0o555, file: 0o666 };
+  expect(await openWithoutRights(tempDir(), 'new.db', mode)).toBe('data_unwritable data_unwritable');
+  expect(await openWithoutRights(tempDir(), 'troupe.db', mode)).toBe('data_unwritable data_unwritable');
+});
+
+test('a read-only file is unwritable', async () => {
+  const mode = { dir: 0o777, file: 0o444 };
+  expect(await openWithoutRights(tempDir(), 'troupe.db', mode)).toBe('data_unwritable locked');
+});
+
+test('a full disk refuses what does not fit, keeps the log whole, and is over when there is space', async () => {
+  const path = join(tempDir(), 'troupe.db');
+  const driver = await openSqliteDriver({ path, maxPages: 200 });
+  const store = createStore(driver);
+  for (let n = 0; n < 50; n += 1) await store.putBody(LOG.tenant, `b${n}`, 'x'.repeat(8000), 1);
+  const writes = Array.from({ length: 300 }, (_, n) =>
+    store.append(logOf(`talk-${n % 3}`), [
+      entryOf(`e${n}`, { to: ['worker'], content: n === 150 ? 'x'.repeat(2_000_000) : 'x'.repeat(2000) }),
+    ]),
+  );
+  const results = await Promise.allSettled(writes);
+  const failed = results.filter((each) => each.status === 'rejected');
+  expect(failed.length).toBeGreaterThan(50);
+  expect(failed.length).toBeLessThan(300);
+  for (const { reason } of failed)
+    expect(reason).toMatchObject({ code: 'store_unavailable', policy: 'retry' });
+  expect(failed[0]?.reason.message).toMatch(/disk is full/);
+  const stored = await Promise.all([0, 1, 2].map((n) => store.read(logOf(`talk-${n}`), { after: 0 })));
+  expect(stored.flat().length).toBe(300 - failed.length);
+  for (const events of stored) expect(events.map(({ seq }) => seq)).toEqual(events.map((_, at) => at + 1));
+  for (const [n, events] of stored.entries()) {
+    const seqs = await store.addressed(addressOf('worker', `talk-${n}`), { after: 0, upTo: 1000 });
+    expect(seqs).toEqual(events.map(({ seq }) => seq));
+  }
+  expect(await driver.expire('body', 2)).toBe(50);
+  const [written] = await store.append(LOG, [entryOf('after', { content: 'x'.repeat(2000) })]);
+  expect(written?.event.seq).toBe(1);
+  expect(await contents(store, LOG)).toEqual(['x'.repeat(2000)]);
+  await store.close();
+});
+
+test('one write that cannot be done fails alone among those committed with it', async () => {
+  const store = createStore(await openSqliteDriver({ path: ':memory:' }));
+  const bad = { ...entryOf('bad'), at: undefined as unknown as number };
+  const results = await Promise.allSettled([
+    store.append(LOG, [entryOf('e1')]),
+    store.append(LOG, [entryOf('half'), bad]),
+    store.append(LOG, [entryOf('e2')]),
+    store.journal(LOG.tenant, 'k', 'd', 1),
+  ]);
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled']);
+  expect(await contents(store, LOG)).toEqual(['e1', 'e2']);
+  await store.close();
+});
+
+test('another program that holds the database makes the store unavailable, not broken', async () => {
+  const path = join(tempDir(), 'troupe.db');
+  const store = createStore(await openSqliteDriver({ path }));
+  const other = new DatabaseSync(path);
+  other.exec('BEGIN IMMEDIATE');
+  await rejectsWith('store_unavailable', store.append(LOG, [entryOf('e1')]));
+  other.exec('ROLLBACK');
+  other.close();
+  expect((await store.append(LOG, [entryOf('e1')]))[0]?.kind).toBe('appended');
+  await store.close();
+});
+
+test('what a sweep looks at shrinks with the work that is left', async () => {
+  const path = join(tempDir(), 'troupe.db');
+  const store = createStore(await openSqliteDriver({ path }));
+  await store.append(LOG, [entryOf('e1', { to: ['worker'] }), entryOf('e2', { to: ['worker', 'boss'] })]);
+  await store.update(await acquired(store, addressOf()), { processed: 2 });
+  await store.close();
+  const database = new DatabaseSync(path);
+  expect(database.prepare('SELECT agent, seq FROM pending').all()).toEqual([{ agent: 'boss', seq: 2 }]);
+  database.close();
+});
+
+test('a turn of four short events, a journal entry, a receipt and its record grows the file by at most 4 kB', async () => {
+  const path = join(tempDir(), 'troupe.db');
+  const driver = await openSqliteDriver({ path });
+  const store = createStore(driver);
+  const turns = 400;
+  for (let n = 0; n < turns; n += 1) {
+    const conversation = `01JABCDEFGHJKMNPQRSTVWX${n % 20}`;
+    const turn = `${conversation}:worker:${n}`;
+    const entries = [0, 1, 2, 3].map((k) =>
+      entryOf(`${turn}:${k}`, { to: ['worker'], content: 'word '.repeat(20) }),
+    );
+    await store.append(logOf(conversation), entries);
+    await store.journal(LOG.tenant, `${turn}:step:0`, 'x'.repeat(200), n);
+    await driver.putOnce({ tenant: 'acme', shelf: 'prompt', key: `${turn}:0` }, 'x'.repeat(800), n);
+    const record = await acquired(store, addressOf('worker', conversation), n * 1000);
+    await store.update(record, { processed: n, state: { snapshot: 'x'.repeat(300) } });
+  }
+  await store.close();
+  const database = new DatabaseSync(path);
+  const pages = Number(database.prepare('PRAGMA page_count').get()?.['page_count']);
+  database.close();
+  expect((pages * 4096) / turns).toBeLessThan(4000);
+});

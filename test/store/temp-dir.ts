@@ -1,0 +1,12 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+
+/** A directory for one test. Open to every user, because some tests give up root. */
+export function tempDir(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'troupe-store-'));
+  chmodSync(dir, 0o777);
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
