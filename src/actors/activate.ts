@@ -1,6 +1,7 @@
 import { TroupeError } from '../errors.ts';
 import { type ActorAddress, type ActorRecord, type EventId, SYSTEM_AUTHOR } from '../events/index.ts';
 import type { WakeOutcome } from '../routing/router.ts';
+import type { ActorPatch } from '../store/store.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { holdLease, type Lease } from './lease.ts';
 import type { Member } from './member.ts';
@@ -24,7 +25,8 @@ export async function activate(deps: EngineDeps, address: ActorAddress): Promise
   }
   const lease = holdLease(deps, acquired.record);
   try {
-    if (acquired.record.parked === null) await work(deps, lease, member);
+    // A paused actor still publishes what it has committed; one that is set aside cannot be trusted to.
+    if (acquired.record.parked !== 'failed') await work(deps, lease, member);
     else await release(lease);
   } catch (error) {
     await settleFailure(deps, lease, address, error);
@@ -43,11 +45,14 @@ async function work(deps: EngineDeps, lease: Lease, member: Member): Promise<voi
     for (;;) {
       await flushOutbox(deps, lease);
       if (deps.stopping.aborted) throw deps.stopping.reason;
-      const turn = lease.record.turn
+      // Parked while the last turn ran: it was finished and published, and no other begins.
+      if (lease.record.parked !== null) return void (await release(lease, { state: { outbox: [] } }));
+      const resumed = lease.record.turn !== null;
+      const turn = resumed
         ? await resumeTurn(deps, lease, live)
         : await pinTurn(deps, lease, member, live);
       if (!turn) return;
-      await runTurn(deps, lease, member, live, turn);
+      await runTurn(deps, lease, member, live, turn, { resumed });
     }
   } finally {
     deps.registry.leave(live, lease.record.lastTurn, deps.clock.now());
@@ -82,8 +87,8 @@ async function acquire(deps: EngineDeps, address: ActorAddress) {
   return store.acquire(address, { owner, now: held.until + 1, until: now + limits.leaseMs });
 }
 
-async function release(lease: Lease): Promise<void> {
-  await lease.write({ owner: '', until: 0 });
+async function release(lease: Lease, patch: ActorPatch = {}): Promise<void> {
+  await lease.write({ owner: '', until: 0, ...patch });
 }
 
 async function lookAgain(deps: EngineDeps, address: ActorAddress, { processed }: ActorRecord): Promise<void> {
@@ -106,7 +111,7 @@ async function settleFailure(
   deps.registry.drop(address);
   if (error instanceof TroupeError && error.code === 'lease_lost') return;
   if (error instanceof TroupeError && error.code === 'actor_corrupt') {
-    await park(deps, address, lease.record, error);
+    await park(deps, address, lease.record, error).catch((again: unknown) => deps.onWarning(again, 'park'));
   } else if (error instanceof TroupeError && error.code === 'shutting_down') {
     await uncountAttempt(lease).catch((again: unknown) => deps.onWarning(again, 'release'));
   } else {
@@ -130,10 +135,12 @@ export async function park(
   record: Pick<ActorRecord, 'fence'> | null,
   error: TroupeError,
 ): Promise<void> {
-  await deps.store.park(address, 'failed');
-  const id = `failed:${address.agent}:${record?.fence ?? 0}` as EventId;
+  // Without a readable record there is no fence; the time tells this notice from earlier ones just as well.
+  const id = `failed:${address.agent}:${record?.fence ?? deps.clock.now()}` as EventId;
   const message = `@${address.agent} is set aside: ${error.message}`;
   await deps.log.append(address, [
     { id, author: SYSTEM_AUTHOR, to: [], kind: 'error', body: { code: error.code, message } },
   ]);
+  // After the notice: an actor that is set aside in silence is found by nobody.
+  await deps.store.park(address, 'failed');
 }

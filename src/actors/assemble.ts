@@ -1,4 +1,4 @@
-import { beginTurn, buildPrompt, eventText, foldAhead, receiptOf } from '../context/index.ts';
+import { beginTurn, buildPrompt, foldAhead, receiptOf } from '../context/index.ts';
 import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import type { TurnRun } from './turn-run.ts';
 
@@ -9,7 +9,7 @@ export async function assemble(run: TurnRun): Promise<AgentEvent> {
   const { deps, live, turn, member } = run;
   const view = live.view;
   beginTurnOnce(run);
-  for (const draft of run.outputs) foldAhead(view, draft, deps.countTokens(eventText(draft)));
+  for (const draft of run.outputs) foldAhead(view, draft, deps.countTokens);
   const prompt = buildPrompt({
     view,
     conversation: live.address.conversation,

@@ -7,7 +7,8 @@ export async function backOff(run: TurnRun): Promise<AgentEvent> {
   const { deps, failure, lease } = run;
   if (!failure) return { type: 'RETRY_DUE' };
   const wait = backoffMs(failure, failure.tries, deps.random) ?? 0;
-  await deps.clock.sleep(wait, lease.signal);
+  // A process that ends does not wait: the next one starts the step again.
+  await deps.clock.sleep(wait, AbortSignal.any([lease.signal, deps.stopping]));
   if (lease.signal.aborted) return { type: 'ABORTED' };
   run.ending = { kind: 'done' };
   return { type: 'RETRY_DUE' };

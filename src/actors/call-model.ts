@@ -12,8 +12,7 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
   const { deps, live, turn } = run;
   const tenant = live.address.tenant;
   const key = `${turn.id}/${run.step}`;
-  // Only a turn that was started before can have a journal: the first attempt need not look.
-  const before = turn.attempt > 1 ? await deps.store.readJournal(tenant, key) : null;
+  const before = run.resumed ? await deps.store.readJournal(tenant, key) : null;
   const outcome = before === null ? await stream(run) : null;
   if (outcome?.kind === 'aborted') return { type: 'ABORTED' };
   if (outcome?.kind === 'failed') return fail(run, outcome.failure);
@@ -38,15 +37,14 @@ async function stream(run: TurnRun): Promise<StreamOutcome> {
   let index = 0;
   let reasoning: Reasoning | undefined;
   const calls: ToolCall[] = [];
-  const tell = (delta: string) =>
-    deps.onDelta({
-      address: live.address,
-      turn: turn.id,
-      attempt: turn.attempt,
-      step: run.step,
-      index: index++,
-      text: delta,
-    });
+  const tell = (delta: string) => {
+    const at = { turn: turn.id, attempt: turn.attempt, step: run.step, index: index++ };
+    try {
+      deps.onDelta({ address: live.address, ...at, text: delta });
+    } catch (error) {
+      deps.onWarning(error, 'stream watcher');
+    }
+  };
   for await (const event of member.provider.stream(requestOf(run), { signal: lease.signal })) {
     switch (event.type) {
       case 'start':
@@ -99,13 +97,14 @@ function requestOf(run: TurnRun): ModelRequest {
 }
 
 async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {
-  const { deps, live, turn } = run;
+  const { deps, live, lease } = run;
   const tries = (run.failure?.tries ?? 0) + 1;
   run.failure = { ...failure, tries };
   run.ending = { kind: 'failed', code: failure.code, message: failure.message };
   await deps.log.append(live.address, [
     {
-      ...ownDraft(run, `error:${turn.attempt}.${run.step}.${tries}`),
+      // By fence, not by attempt: an orderly stop gives its attempt back.
+      ...ownDraft(run, `error:${lease.record.fence}.${run.step}.${tries}`),
       kind: 'error',
       body: { code: failure.code, message: failure.message, step: run.step, partial: run.partial },
     },

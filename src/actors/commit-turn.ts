@@ -33,14 +33,21 @@ function patchOf(run: TurnRun): ActorPatch {
       snapshot: saveSettled(live.machine.getSnapshot()),
       machineVersion: AGENT_MACHINE_VERSION,
       turn: null,
-      outbox: [...run.outputs, ...endingOf(run)],
+      outbox: [...outputsOf(run), ...endingOf(run)],
     },
   };
 }
 
+/** A turn that did not end well hands nothing over: the receiver would answer in its stead. */
+function outputsOf({ ending, outputs }: TurnRun): EventDraft[] {
+  return ending.kind === 'done' ? outputs : outputs.filter(({ kind }) => kind !== 'handoff');
+}
+
 /** All endings share one id, so a turn can have only one. */
 function endingOf(run: TurnRun): EventDraft[] {
-  const { turn, ending, answer, partial, usage, step } = run;
+  const { turn, ending, answer, usage, step } = run;
+  // An answer that was complete when the turn was stopped has been heard by whoever watched.
+  const partial = answer?.text ?? run.partial;
   const covers = turn.inputs;
   const end = ownDraft(run, 'end');
   if (ending.kind === 'aborted') {

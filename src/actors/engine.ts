@@ -42,7 +42,7 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
       const address = { tenant, conversation: parts.conversation, agent: parts.agent };
       const running = await deps.store.requestCancel(address, turn);
       if (!running) return false;
-      deps.registry.find(address)?.lease?.abort(new TroupeError('aborted', `turn ${turn} was asked to stop`));
+      deps.registry.find(address)?.lease?.abort(turn);
       // Nobody may be holding it: then the next holder must find it.
       await deps.router.wake(address);
       return true;
@@ -50,7 +50,8 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
     pause: (address) => deps.store.park(address, 'paused'),
     async resume(address) {
       await deps.store.park(address, null);
-      deps.registry.drop(address);
+      // At work it needs no fresh start, and stopping its machine would leave the turn without one.
+      if (!deps.registry.find(address)?.lease) deps.registry.drop(address);
       await deps.router.wake(address);
     },
     async stop() {

@@ -1,5 +1,5 @@
 import { TroupeError } from '../errors.ts';
-import type { ActorRecord } from '../events/index.ts';
+import type { ActorRecord, TurnId } from '../events/index.ts';
 import type { Clock } from '../clock.ts';
 import type { ActorPatch, Store } from '../store/store.ts';
 
@@ -10,6 +10,8 @@ import type { ActorPatch, Store } from '../store/store.ts';
  *  L1  Every write names the fence under which the lease was taken; a lost fence throws `lease_lost` and aborts `signal`.
  *  L2  Writes are one at a time, so a renewal never races a commit of the same holder.
  *  L3  If no renewal succeeded by the end of the lease on the monotonic clock, the holder stops by itself.
+ *  L4  A request to stop is for one turn: `signal` aborts for that turn, however early it is heard, and is fresh for the
+ *      next turn under the same lease.
  */
 export interface Lease {
   readonly record: ActorRecord;
@@ -18,8 +20,8 @@ export interface Lease {
   write(patch: ActorPatch): Promise<ActorRecord>;
   /** As `write`, but null if the pinned turn was asked to stop meanwhile. */
   writeUnlessCancelled(patch: ActorPatch): Promise<ActorRecord | null>;
-  /** Stops the work under this lease, for cancel and shutdown. */
-  abort(reason: TroupeError): void;
+  /** Stops the work on this turn, if it is the one at work or the next one pinned. */
+  abort(turn: TurnId): void;
   stop(): void;
 }
 
@@ -32,7 +34,9 @@ export interface LeaseDeps {
 
 export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
   const { store, clock, limits } = deps;
-  const working = new AbortController();
+  let working = new AbortController();
+  let gone = false;
+  let asked: TurnId | null = null;
   const stopped = new AbortController();
   let record = acquired;
   let queue: Promise<unknown> = Promise.resolve();
@@ -43,17 +47,30 @@ export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
       agent: record.agent,
       conversation: record.conversation,
     });
+    gone = true;
     working.abort(error);
     return error;
   }
 
+  function accept(next: ActorRecord): void {
+    const ended = record.turn !== null && record.turn.id !== next.turn?.id;
+    if (ended && working.signal.aborted && !gone) working = new AbortController();
+    record = next;
+    const turn = record.turn?.id ?? null;
+    if (turn === null || (turn !== asked && turn !== record.cancel)) return;
+    working.abort(new TroupeError('aborted', `turn ${turn} was asked to stop`));
+  }
+
   async function attempt(patch: ActorPatch, notCancelled: boolean): Promise<ActorRecord | null> {
     const next = await store.update(record, patch, notCancelled ? { notCancelled: true } : {});
-    if (next) return (record = next);
+    if (next) {
+      accept(next);
+      return next;
+    }
     const current = await store.readActor(record);
     if (!current || current.fence !== record.fence || current.owner !== record.owner) throw lost();
     if (notCancelled && current.cancel !== null && current.cancel === current.turn?.id) {
-      record = current;
+      accept(current);
       return null;
     }
     throw lost();
@@ -80,26 +97,29 @@ export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
         if (record.owner === '') return; // given back while this waited
         await write({ until: clock.now() + limits.leaseMs });
         expires = started + limits.leaseMs;
-        if (record.cancel !== null && record.cancel === record.turn?.id) {
-          working.abort(new TroupeError('aborted', `turn ${record.turn.id} was asked to stop`));
-        }
       } catch (error) {
         deps.onWarning(error, 'lease renewal');
-        if (working.signal.aborted) return;
+        if (gone) return;
         if (clock.monotonic() >= expires) return void lost();
       }
     }
   }
 
+  accept(acquired);
   void renewLoop();
   return {
     get record() {
       return record;
     },
-    signal: working.signal,
+    get signal() {
+      return working.signal;
+    },
     write,
     writeUnlessCancelled: (patch) => enqueue(patch, true),
-    abort: (reason) => working.abort(reason),
+    abort(turn) {
+      asked = turn;
+      accept(record);
+    },
     stop: () => stopped.abort(),
   };
 }

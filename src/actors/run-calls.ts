@@ -4,7 +4,7 @@ import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import { preview } from '../tools/preview.ts';
 import { runTool } from '../tools/run-tool.ts';
 import type { ToolContext, ToolRequest } from '../tools/tool.ts';
-import { ownDraft, type TurnRun } from './turn-run.ts';
+import { type ModelAnswer, ownDraft, type TurnRun } from './turn-run.ts';
 
 /**
  * Runs the calls of one step through the effects ledger: the row is inserted before the tool is called, and only who
@@ -47,6 +47,18 @@ export async function runCalls(run: TurnRun): Promise<AgentEvent> {
   return { type: 'CALLS_DONE' };
 }
 
+/** For a turn that is given up: its journalled steps with what is known of their calls. Runs nothing. */
+export async function recordCalls(run: TurnRun): Promise<void> {
+  const { deps, live, turn } = run;
+  for (;;) {
+    const answered = await deps.store.readJournal(live.address.tenant, `${turn.id}/${run.step}`);
+    if (answered === null) return;
+    run.answer = JSON.parse(answered) as ModelAnswer;
+    if (run.answer.calls.length === 0) return;
+    await runCalls(run);
+  }
+}
+
 interface Settled {
   outcome: ToolOutcome;
   text: string;
@@ -65,8 +77,13 @@ async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<
   if (record.status === 'settled')
     return { ...(JSON.parse(record.data) as Settled), outcome: record.outcome };
   const tool = run.member.tools.get(call.name);
-  const end: Settled =
-    mine || tool?.idempotent ? await execute(run, call, effect) : { outcome: 'lost', text: LOST };
+  const end: Settled = run.givenUp
+    ? mine
+      ? { outcome: 'failed', text: NOT_RUN }
+      : { outcome: 'lost', text: LOST }
+    : mine || tool?.idempotent
+      ? await execute(run, call, effect)
+      : { outcome: 'lost', text: LOST };
   // An abort leaves the row as it is: nobody knows how far the call came.
   if (run.lease.signal.aborted) return { outcome: 'lost', text: LOST };
   const stored = await deps.store.settleEffect(tenant, effect, {
@@ -79,6 +96,8 @@ async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<
 
 const LOST =
   '[lost: the call was started and the process ended before its result was recorded. It may or may not have had its effect; check before doing it again.]';
+
+const NOT_RUN = '[not run: the turn was given up before this call.]';
 
 async function execute(run: TurnRun, call: ToolCall, effect: string): Promise<Settled> {
   const { deps, live, lease, member } = run;

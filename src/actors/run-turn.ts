@@ -10,7 +10,7 @@ import { type FrozenBaseline, readBaseline } from './freeze-baseline.ts';
 import type { Lease } from './lease.ts';
 import type { Member } from './member.ts';
 import type { LiveActor } from './registry.ts';
-import { runCalls } from './run-calls.ts';
+import { recordCalls, runCalls } from './run-calls.ts';
 import type { TurnRun } from './turn-run.ts';
 
 /** What the machine's tags name. `compact` is refused: a prompt over budget ends the turn with `context_overflow`. */
@@ -33,11 +33,16 @@ export async function runTurn(
   member: Member,
   live: LiveActor,
   turn: PinnedTurn,
+  { resumed }: { resumed: boolean },
 ): Promise<void> {
-  const run = await startRun(deps, lease, member, live, turn);
+  const run = await startRun(deps, lease, member, live, turn, resumed);
   const machine = live.machine;
   machine.send({ type: 'PINNED' });
-  if (turn.attempt > deps.limits.maxAttempts) machine.send(refuse(run, poison(deps, turn)));
+  if (turn.attempt > deps.limits.maxAttempts) {
+    run.givenUp = true;
+    await recordCalls(run);
+    machine.send(refuse(run, poison(deps, turn)));
+  }
   for (let effect = effectOf(live); effect; effect = effectOf(live)) {
     machine.send(await perform(run, effect));
   }
@@ -91,6 +96,7 @@ async function startRun(
   member: Member,
   live: LiveActor,
   turn: PinnedTurn,
+  resumed: boolean,
 ): Promise<TurnRun> {
   const baseline = await baselineOf(deps, member, live, turn);
   const started = deps.log.append(live.address, [startedDraft(member, turn)]);
@@ -102,6 +108,8 @@ async function startRun(
     live,
     turn,
     baseline,
+    resumed,
+    givenUp: false,
     started,
     step: 0,
     prompt: null,

@@ -16,8 +16,9 @@ async function sweepLoop(deps: EngineDeps, stopped: AbortSignal): Promise<void> 
   let since = 0;
   while (!stopped.aborted) {
     try {
-      await sweep(deps, since);
-      since = clock.now() - limits.sweepWindowMs;
+      const found = await sweep(deps, since);
+      // The window only saves work: until a round has found nothing, what is older may still wait behind a full batch.
+      if (found === 0) since = clock.now() - limits.sweepWindowMs;
     } catch (error) {
       deps.onWarning(error, 'sweep');
     }

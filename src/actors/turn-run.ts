@@ -23,6 +23,10 @@ export interface TurnRun {
   readonly live: LiveActor;
   readonly turn: PinnedTurn;
   readonly baseline: FrozenBaseline;
+  /** Whether somebody began this turn before: only then can there be a journal. */
+  readonly resumed: boolean;
+  /** Started too often: what was done is recorded, and nothing more is done. */
+  givenUp: boolean;
   /** Settles when `turn.started` is in the log: the view is folded from it ever after, so nothing ends before it. */
   readonly started: Promise<unknown>;
   /** Index of the present step, from 0. */

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { TroupeError } from '../errors.ts';
+import { lockDataDir } from '../store/sqlite/data-lock.ts';
 import type { Client } from './client.ts';
-import { type FoundAgents, findAgents, recallAgents } from './find-agents.ts';
+import { findAgents, recallAgents } from './find-agents.ts';
 
 export interface ClientOptions {
   url?: string;
@@ -11,8 +12,11 @@ export interface ClientOptions {
 }
 
 export interface Needs {
-  /** `work`: agents that take turns. `agents`: agents to look at. `data`: what is stored, agents or not. */
-  needs: 'work' | 'agents' | 'data';
+  /**
+   * `work`: agents that take turns. `agents`: agents to look at. `names`: agents if there are any. `data`: what is
+   * stored, whoever the agents are.
+   */
+  needs: 'work' | 'agents' | 'names' | 'data';
   /** Whether a missing data directory is made. */
   mayCreate?: boolean;
 }
@@ -28,12 +32,19 @@ export async function connect(options: ClientOptions, needs: Needs): Promise<Cli
     const message = `there is no data directory ${dir}; start "troupe dev" here, or name it with --data or --url`;
     throw new TroupeError('config_invalid', message, { data: dir });
   }
+  const owner = serverOf(dir);
+  return owner === null ? await openDirectly(dir, options, needs) : await connectTo(owner);
+}
+
+/** The URL of the process that has the directory open, null if none has. Throws `data_busy` for one without a URL. */
+function serverOf(dir: string): string | null {
   try {
-    return await openDirectly(dir, options, needs);
+    lockDataDir(dir).release();
+    return null;
   } catch (error) {
-    const owner = error instanceof TroupeError && error.code === 'data_busy' ? error.data['url'] : null;
-    if (typeof owner !== 'string') throw error;
-    return await connectTo(owner);
+    const url = error instanceof TroupeError && error.code === 'data_busy' ? error.data['url'] : null;
+    if (typeof url === 'string') return url;
+    throw error;
   }
 }
 
@@ -42,9 +53,10 @@ async function connectTo(url: string): Promise<Client> {
   return (await import('./http-client.ts')).createHttpClient(url, process.env['TROUPE_TOKEN']);
 }
 
-async function openDirectly(dir: string, options: ClientOptions, { needs }: Needs): Promise<Client> {
-  const found = await agentsFor(dir, options);
-  if (!found && needs !== 'data') throw noAgents();
+async function openDirectly(dir: string, { agents }: ClientOptions, { needs }: Needs): Promise<Client> {
+  const found = needs === 'data' ? null : ((await findAgents(agents)) ?? (await recallAgents(dir)));
+  const mayBeEmpty = needs === 'data' || needs === 'names';
+  if (!found && !mayBeEmpty) throw noAgents();
   const [{ createTroupe }, { createDirectClient }] = await Promise.all([
     import('../runtime.ts'),
     import('./direct-client.ts'),
@@ -52,14 +64,9 @@ async function openDirectly(dir: string, options: ClientOptions, { needs }: Need
   const troupe = await createTroupe(found?.definition ?? { agents: [] }, {
     data: dir,
     work: needs === 'work',
-    allowEmpty: needs === 'data',
+    allowEmpty: mayBeEmpty,
   });
   return createDirectClient(troupe);
-}
-
-/** A server may be using the directory with agents that cannot be loaded here; then the server is asked. */
-async function agentsFor(dir: string, { agents }: ClientOptions): Promise<FoundAgents | null> {
-  return (await findAgents(agents)) ?? (await recallAgents(dir));
 }
 
 function noAgents(): TroupeError {

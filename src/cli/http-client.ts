@@ -5,6 +5,8 @@ import type { ActorStatus, ConversationInfo, SentPrompt, TurnTrace } from '../tr
 import type { Client, Delta, Frame } from './client.ts';
 import { readServerEvents } from './read-server-events.ts';
 
+type RequestBody = NonNullable<RequestInit['body']>;
+
 /** A troupe behind a URL. What it sends is trusted: it is our own server. */
 export function createHttpClient(base: string, token: string | undefined): Client {
   const root = base.replace(/\/+$/, '');
@@ -22,7 +24,7 @@ export function createHttpClient(base: string, token: string | undefined): Clien
   async function get<T>(path: string): Promise<T> {
     return (await (await request(path)).json()) as T;
   }
-  async function post<T>(path: string, body: BodyInit, type: string): Promise<T> {
+  async function post<T>(path: string, body: RequestBody, type: string): Promise<T> {
     // `duplex` is what fetch asks for where the body is a stream.
     const init = { method: 'POST', body, headers: { 'content-type': type }, duplex: 'half' as const };
     return (await (await request(path, init)).json()) as T;
@@ -69,7 +71,7 @@ export function createHttpClient(base: string, token: string | undefined): Clien
       for (const [name, value] of Object.entries({ ...fields, file: fileName })) {
         if (value !== undefined) query.set(name, value);
       }
-      const body = ReadableStream.from(chunks) as BodyInit;
+      const body = ReadableStream.from(chunks) as RequestBody;
       return post<ImportReport>(`/api/import?${query}`, body, 'application/octet-stream');
     },
     async *export(conversation) {
@@ -103,9 +105,7 @@ async function errorOf(response: Response): Promise<TroupeError> {
   return new TroupeError(code ?? 'command_refused', error.message, error.data ?? {});
 }
 
-function parseError(
-  text: string,
-): { code: string; message: string; data?: Record<string, unknown> } | null {
+function parseError(text: string): { code: string; message: string; data?: Record<string, unknown> } | null {
   try {
     const { error } = JSON.parse(text) as {
       error?: { code: string; message: string; data?: Record<string, unknown> };

@@ -48,7 +48,9 @@ export function table(rows: readonly string[][], right: readonly number[] = []):
     }
   }
   return rows
-    .map((row) => row.map((cell, column) => pad(cell, widths[column] ?? 0, right.includes(column))).join('  '))
+    .map((row) =>
+      row.map((cell, column) => pad(cell, widths[column] ?? 0, right.includes(column))).join('  '),
+    )
     .map((line) => line.trimEnd())
     .join('\n');
 }

@@ -1,57 +1,51 @@
-import type { AgentId, Author, Event } from '../events/index.ts';
-import { escapeFences, escapeHeaders, fence } from './fence.ts';
+import type { Event } from '../events/index.ts';
+import { escapeMarks, fence } from './fence.ts';
 import { fenceKey } from './hash.ts';
+import { agentLabel, isPerson, personLabel, severalBy } from './people.ts';
+import type { View } from './view.ts';
 
-/** Who reads, under which secret, and which people have spoken so far. */
+/** Who reads, and what was known of the others when the prompt was made. */
 export interface Reader {
-  agent: AgentId;
-  secret: string;
-  /** Display names of the people seen up to here; from the second on, their lines are prefixed. */
-  people: ReadonlySet<string>;
+  view: Pick<View, 'agent' | 'secret' | 'people'>;
+  upTo: number;
+  /** Whether several people speak: from then on new lines carry their names. */
+  named: boolean;
 }
 
-/** A name as it may stand in a header: one line, no brackets, and no '@', which marks agents alone. */
-export function displayName(author: Author): string {
-  const name = author.name
-    .replace(/[\p{Cc}\p{Cf}[\]]/gu, '')
-    .replace(/^@+/, '')
-    .trim()
-    .slice(0, 64);
-  return name || author.id.slice(0, 8);
+export function readerAt(view: Reader['view'], upTo: number): Reader {
+  return { view, upTo, named: severalBy(view.people, upTo) };
 }
 
-function recipients(event: Event): string {
-  return event.to.map((agent) => `@${agent}`).join(', ');
+function target(event: Event): string {
+  return event.to.length === 0 ? '' : ` -> ${event.to.map((agent) => `@${agent}`).join(', ')}`;
+}
+
+function speaker({ author }: Event, { view, upTo }: Reader): string {
+  if (author.kind === 'agent') return `@${agentLabel(author.id)}`;
+  return author.kind === 'system' ? 'system' : personLabel(view.people, author, upTo);
 }
 
 /** The line of attribution, or null where the text stands bare: the one human, to me or to all. */
-export function headerOf(event: Event, reader: Reader): string | null {
-  const toOthers = event.to.length > 0 && !event.to.includes(reader.agent);
-  const target = toOthers ? ` -> ${recipients(event)}` : '';
-  switch (event.author.kind) {
-    case 'agent':
-      return `[@${event.author.id}${target}]`;
-    case 'system':
-      return `[system${target}]`;
-    case 'user':
-      return toOthers || reader.people.size > 1 ? `[${displayName(event.author)}${target}]` : null;
-  }
+function headerOf(event: Event, reader: Reader): string | null {
+  const toOthers = event.to.length > 0 && !event.to.includes(reader.view.agent);
+  if (event.author.kind === 'user' && !toOthers && !reader.named) return null;
+  return `[${speaker(event, reader)}${toOthers ? target(event) : ''}]`;
 }
 
-/** A header that is always there, for lists: a human speaking to the reader among others is named too. */
-export function listHeader(event: Event): string {
-  const target = event.to.length > 0 ? ` -> ${recipients(event)}` : '';
-  if (event.author.kind === 'agent') return `[@${event.author.id}${target}]`;
-  if (event.author.kind === 'system') return `[system${target}]`;
-  return `[${displayName(event.author)}${target}]`;
+/** A header that is always there, with all recipients, for lists. */
+export function listHeader(event: Event, reader: Reader): string {
+  return `[${speaker(event, reader)}${target(event)}]`;
+}
+
+export function fenceText(event: Event, text: string, { view }: Reader): string {
+  return fence('msg', fenceKey(view.secret, `${event.seq}`), escapeMarks(text));
 }
 
 /** One event of somebody else as the text of a user message. Only the fence says where an agent's words end. */
 export function renderOther(event: Event, text: string, reader: Reader): string {
   const header = headerOf(event, reader);
-  if (event.author.kind !== 'user') {
-    return `${header}\n${fence('msg', fenceKey(reader.secret, `${event.seq}`), escapeFences(text))}`;
-  }
-  const body = escapeHeaders(text, reader.people);
+  if (event.author.kind !== 'user') return `${header}\n${fenceText(event, text, reader)}`;
+  const { view, upTo, named } = reader;
+  const body = escapeMarks(text, named ? (name) => isPerson(view.people, name, upTo) : undefined);
   return header === null ? body : `${header} ${body}`;
 }

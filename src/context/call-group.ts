@@ -1,6 +1,6 @@
 import type { EventId, PromptMessage, StepBody, ToolResultBody } from '../events/index.ts';
 import { escapeFences } from './fence.ts';
-import { estimateTokens } from './estimate-tokens.ts';
+import { FRAME_TOKENS } from './estimate-tokens.ts';
 import { pushMessage, type View } from './view.ts';
 
 /**
@@ -8,8 +8,9 @@ import { pushMessage, type View } from './view.ts';
  * result, or providers refuse the request.
  */
 const INTERRUPTED =
-  '[no result was recorded: the call was interrupted. It may or may not have had its effect; check before doing it again.]';
-const FRAME_TOKENS = 4;
+  '[no result was recorded: the call was interrupted, or is still running elsewhere. It may have had its effect: do not repeat it, check first. A result that comes later is shown as a new message.]';
+const INTERRUPTED_TOKENS = 42;
+const NO_OUTPUT = '[no output]';
 
 export interface Placed {
   id: EventId;
@@ -27,7 +28,7 @@ export function openGroup(view: View, body: StepBody, at: Placed): PromptMessage
   });
   const message: PromptMessage = {
     role: 'assistant',
-    content: body.content,
+    content: body.content.toWellFormed(),
     calls,
     seqs: at.seqs,
     ...(body.reasoning && { reasoning: body.reasoning }),
@@ -54,7 +55,7 @@ export function addResult(view: View, body: ToolResultBody, at: Placed): PromptM
     role: 'tool',
     call: call.id,
     name: body.name,
-    content: escapeFences(body.content),
+    content: body.content.trim() === '' ? NO_OUTPUT : escapeFences(body.content),
     failed: body.outcome !== 'done',
     seqs: at.seqs,
   };
@@ -71,7 +72,7 @@ export function closeGroup(view: View): void {
     pushMessage(
       view,
       { role: 'tool', call: id, name, content: INTERRUPTED, failed: true, seqs: [] },
-      estimateTokens(INTERRUPTED) + FRAME_TOKENS,
+      INTERRUPTED_TOKENS + FRAME_TOKENS,
     );
   }
   view.group = null;

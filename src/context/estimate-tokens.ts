@@ -1,4 +1,12 @@
-/** For framing text that Troupe writes itself: headers, fences, reminders. */
+/** For prose that Troupe writes itself. */
 export function estimateTokens(text: string): number {
   return Math.ceil(text.length / 4);
 }
+
+/** For headers, fences and reminders: their keys and times take a token for about every two characters. */
+export function estimateFraming(length: number): number {
+  return Math.ceil(Math.max(0, length) / 2.1);
+}
+
+/** What a provider adds to every message. */
+export const FRAME_TOKENS = 4;

@@ -51,3 +51,11 @@ export function visibleText(event: Event): string | null {
       return null;
   }
 }
+
+/** Tokens of what others see of an event: of a step, its share without the calls. */
+export function visibleTokens(event: Event): number {
+  if (event.kind !== 'step') return event.tokens;
+  const { content, calls } = event.body;
+  const hidden = calls.reduce((sum, { name, args }) => sum + name.length + args.length + 2, 0);
+  return Math.ceil((event.tokens * content.length) / (content.length + hidden));
+}

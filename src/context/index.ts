@@ -6,11 +6,11 @@ export {
   type BaselineText,
   baselineTexts,
 } from './baseline.ts';
-export { beginTurn, minute, showWaiting, type TurnInput } from './begin-turn.ts';
+export { beginTurn, showWaiting, type TurnInput } from './begin-turn.ts';
 export { buildPrompt, receiptOf } from './build-prompt.ts';
-export { estimateTokens } from './estimate-tokens.ts';
 export { eventText, visibleText } from './event-text.ts';
 export { foldAhead, foldEvent } from './fold-event.ts';
 export { fenceKey, hashText } from './hash.ts';
 export { liveDelta } from './live.ts';
+export { minute } from './turn-input.ts';
 export { createView, forkView, type View } from './view.ts';

@@ -1,5 +1,5 @@
 import type { LiveItems } from '../events/index.ts';
-import { escapeFences, fence } from './fence.ts';
+import { escapeMarks, fence } from './fence.ts';
 import { fenceKey } from './hash.ts';
 
 /**
@@ -35,6 +35,6 @@ export function afterTelling(told: Told, said: LiveItems): Told {
 
 /** '' when there is nothing to say. */
 export function renderLive(items: LiveItems, secret: string, turn: string): string {
-  const lines = Object.entries(items).map(([name, value]) => `${name}: ${escapeFences(value)}`);
+  const lines = Object.entries(items).map(([name, value]) => `${name}: ${escapeMarks(value)}`);
   return lines.length === 0 ? '' : fence('reminder', fenceKey(secret, `live ${turn}`), lines.join('\n'));
 }

@@ -1,16 +1,19 @@
 import { hash } from 'node:crypto';
 import type { AgentId, BaselineBody, Event, EventId, PromptMessage, TurnId } from '../events/index.ts';
+import { FRAME_TOKENS } from './estimate-tokens.ts';
 import { NOTHING_TOLD, type Told } from './live.ts';
+import type { People } from './people.ts';
 
 /**
  * A view: the log as one agent sees it, as a fold that only ever grows at the end.
  *
  * Owns the rendered messages and what is needed to render the next ones. Does not own budgets, layers or baselines.
  *  V1  Messages once rendered never change: request n+1 begins with all bytes of request n.
- *  V2  Every visible event is in exactly one place: rendered, `pending`, or the call group that is still open.
- *  V3  `pending` holds others' events not yet shown; they are shown when a turn begins that reaches them, or when the
- *      agent itself speaks outside a turn (imported history).
- *  V4  The fold depends on the order of events alone, so a cold rebuild gives the same bytes as a warm extension.
+ *  V2  Every visible event is in exactly one place: rendered or `pending`.
+ *  V3  Only the events of the running turn are rendered as they come. Everything else (others' words, own words outside
+ *      a turn, as in imported history) is `pending` until a turn begins that reaches it.
+ *  V4  So what is rendered depends on the log and on the `upTo` of its turns alone, not on when it was read: a cold
+ *      rebuild gives the same bytes as a warm extension, whatever was appended while a turn was being started.
  */
 export interface View {
   readonly agent: AgentId;
@@ -23,8 +26,7 @@ export interface View {
   /** Chained hash over `messages`. */
   chain: string;
   pending: Event[];
-  /** Display names of people seen. */
-  people: Set<string>;
+  people: People;
   group: CallGroup | null;
   /** Every call id in `messages`, to keep them unique. */
   calls: Set<string>;
@@ -65,7 +67,7 @@ export function createView(agent: AgentId, secret: string): View {
     tokens: 0,
     chain: '',
     pending: [],
-    people: new Set(),
+    people: new Map(),
     group: null,
     calls: new Set(),
     lost: new Set(),
@@ -77,22 +79,29 @@ export function createView(agent: AgentId, secret: string): View {
   };
 }
 
-/** A copy to look ahead with; the original is not touched. */
+/** A copy to look ahead with; the original is not touched, nor are its messages that still wait for their seq. */
 export function forkView(view: View): View {
+  const ahead = new Map([...(view.turn?.ahead ?? [])].map(([id, m]) => [id, { ...m, seqs: m.seqs.slice() }]));
+  const copies = new Map([...ahead].map(([id, copy]) => [view.turn?.ahead.get(id), copy]));
   return {
     ...view,
-    messages: view.messages.slice(),
+    messages: view.messages.map((message) => copies.get(message) ?? message),
     pending: view.pending.slice(),
-    people: new Set(view.people),
+    people: new Map([...view.people].map(([name, namesakes]) => [name, namesakes.slice()])),
     group: view.group && { waiting: new Map(view.group.waiting) },
     calls: new Set(view.calls),
     lost: new Set(view.lost),
-    turn: view.turn && { ...view.turn, ahead: new Map(view.turn.ahead), tokens: { ...view.turn.tokens } },
+    turn: view.turn && { ...view.turn, ahead },
   };
 }
 
+/** Providers want the first message from somebody else, and a conversation may begin with the agent's own words. */
+const OPENER: PromptMessage = { role: 'user', content: '[the conversation begins]', seqs: [] };
+const OPENER_TOKENS = 6 + FRAME_TOKENS;
+
 /** Appends a message. The chain covers what is sent, never the seqs: those are known later for an agent's own words. */
 export function pushMessage(view: View, message: PromptMessage, tokens: number): void {
+  if (view.messages.length === 0 && message.role === 'assistant') pushMessage(view, OPENER, OPENER_TOKENS);
   view.messages.push(message);
   view.tokens += tokens;
   view.chain = chainMessage(view.chain, message);

@@ -56,7 +56,10 @@ const OPERATIONS: Record<string, Operation> = {
   'POST /api/commands': {
     summary: 'Pause or resume an agent, abort a turn',
     body: schemas.CommandRequest,
-    answer: { status: 202, schema: { type: 'object', properties: { event: EVENT, seq: { type: 'integer' } } } },
+    answer: {
+      status: 202,
+      schema: { type: 'object', properties: { event: EVENT, seq: { type: 'integer' } } },
+    },
   },
   'GET /api/events': {
     summary: 'Server-sent events of one conversation (resumable by Last-Event-ID) or live of all',

@@ -57,7 +57,8 @@ export function createFakeClock(start: number = DEFAULT_START_MS): FakeClock {
   }
 
   return {
-    now: () => start + elapsed,
+    // Whole milliseconds, as the real one, whatever fractions were slept.
+    now: () => Math.floor(start + elapsed),
     monotonic: () => elapsed,
     sleep,
     advance,

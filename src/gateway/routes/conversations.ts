@@ -18,7 +18,11 @@ export function addConversationRoutes(app: Hono, troupe: Troupe): void {
 
   // `:c` may be empty, so that a missing conversation is refused by its name.
   app.post('/api/conversations/:c{[^/]*}/events', async (context) => {
-    const { conversation } = parseInput(ConversationPath, { conversation: context.req.param('c') }, 'the path');
+    const { conversation } = parseInput(
+      ConversationPath,
+      { conversation: context.req.param('c') },
+      'the path',
+    );
     const message = parseInput(NewEventBody, await readJson(context.req.raw), 'the body');
     const { kind, event } = await troupe.send(conversation, message);
     return context.json({ event }, kind === 'appended' ? 201 : 200);

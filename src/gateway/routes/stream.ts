@@ -26,9 +26,7 @@ export function addStreamRoutes(
     const gone = new AbortController();
     const options = { troupe, clock, signal: signal ? AbortSignal.any([signal, gone.signal]) : gone.signal };
     const frames =
-      conversation === undefined
-        ? followAll(options)
-        : followConversation(conversation, after ?? 0, options);
+      conversation === undefined ? followAll(options) : followConversation(conversation, after ?? 0, options);
     const body = textStream(
       asText(frames, (event) => (conversation === undefined ? '' : `id: ${event.seq}\n`)),
       () => gone.abort(),
@@ -37,6 +35,8 @@ export function addStreamRoutes(
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-store',
       'x-accel-buffering': 'no',
+      // Ends with its stream, so that a closing server need not wait for it to time out.
+      connection: 'close',
     });
   });
 }

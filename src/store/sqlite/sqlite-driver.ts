@@ -25,7 +25,7 @@ const SETTINGS = `
   PRAGMA synchronous = FULL;
   PRAGMA wal_autocheckpoint = 4000;
   PRAGMA cache_size = -16000;
-  PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 16000;
+  PRAGMA temp_store = MEMORY;
 `;
 
 /** The embedded store. One process at a time: see `data-lock.ts`. */

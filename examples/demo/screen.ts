@@ -1,0 +1,89 @@
+import type { Event } from '../../src/index.ts';
+import { type Paint, turnJson, turnLines } from './show-turn.ts';
+import type { PlayedTurn, Screen } from './stage.ts';
+
+type Write = (text: string) => void;
+
+/** Shows the play as it happens. */
+export function terminalScreen(paint: Paint, write: Write): Screen {
+  let speaking: string | null = null;
+
+  function endSpeech(): void {
+    if (speaking !== null) write('\n');
+    speaking = null;
+  }
+
+  function line(text: string): void {
+    endSpeech();
+    write(`${text}\n`);
+  }
+
+  return {
+    scene: (number, title) => line(`\n${paint('bold', `${number}. ${title}`)}\n`),
+    note: (text) => line(paint('dim', text)),
+    claim: (what) => line(`  ${paint('green', '✓')} ${what}`),
+    delta(agent, text) {
+      if (speaking !== agent) {
+        endSpeech();
+        write(`  ${paint(agent, `@${agent}`)} `);
+        speaking = agent;
+      }
+      write(text);
+    },
+    event(event) {
+      const told = eventLine(event, paint);
+      if (told !== null) line(`  ${told}`);
+    },
+    turn(turn) {
+      endSpeech();
+      for (const text of turnLines(turn, paint)) line(`    ${text}`);
+    },
+  };
+}
+
+/** What an agent says is shown as it streams; everything else when it is in the log. */
+function eventLine(event: Event, paint: Paint): string | null {
+  switch (event.kind) {
+    case 'message': {
+      if (event.author.kind === 'agent') return null;
+      const to = event.to.map((agent) => `@${agent}`).join(', ');
+      return `${paint('bold', event.author.name)} ${paint('dim', `#${event.seq} to ${to}`)} ${event.body.content}`;
+    }
+    case 'joined':
+      return paint(
+        'dim',
+        `@${event.body.agent} joins, and is shown ${event.body.policy === 'full' ? 'all that was said' : 'the message alone'}`,
+      );
+    case 'error':
+      return `${paint('red', '✗')} ${event.body.code}: ${event.body.message}. Kept of the answer: "${event.body.partial ?? ''}"`;
+    case 'step':
+      return event.body.calls
+        .map(({ name, args }) => paint('dim', `calls ${name} ${shorten(args)}`))
+        .join('\n  ');
+    case 'tool.result':
+      return paint('dim', `${event.body.name}: ${event.body.outcome}, ${shorten(event.body.content)}`);
+    case 'handoff':
+      return paint('dim', `#${event.seq} hands over to @${event.to.join(', @')}`);
+    case 'turn.failed':
+      return `${paint('red', '✗')} the turn failed: ${event.body.code}: ${event.body.message}`;
+    default:
+      return null;
+  }
+}
+
+function shorten(text: string): string {
+  return text.length > 76 ? `${text.slice(0, 75)}…` : text;
+}
+
+/** One line per turn and nothing else. */
+export function jsonScreen(write: Write): Screen {
+  const silent = () => undefined;
+  return {
+    scene: silent,
+    note: silent,
+    claim: silent,
+    delta: silent,
+    event: silent,
+    turn: (turn: PlayedTurn) => write(`${turnJson(turn)}\n`),
+  };
+}

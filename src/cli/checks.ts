@@ -1,0 +1,108 @@
+import { accessSync, constants, existsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { toTroupeError, TroupeError } from '../errors.ts';
+import { checkDatabase } from '../store/sqlite/check-database.ts';
+import { dataPaths, lockDataDir } from '../store/sqlite/data-lock.ts';
+import { type FoundAgents, findAgents, recallAgents } from './find-agents.ts';
+
+export interface Check {
+  name: string;
+  status: 'ok' | 'warning' | 'failed';
+  detail: string;
+}
+
+interface CheckOptions {
+  file: string | undefined;
+  data: string;
+  env: Record<string, string | undefined>;
+}
+
+const LEAST_NODE = 24;
+
+/** What must be right before agents can work; each check says what it found. */
+export async function runChecks({ file, data, env }: CheckOptions): Promise<Check[]> {
+  const agents = await checkAgents(file, data);
+  return [checkNode(), agents.check, ...checkKeys(agents.found, env), ...checkData(data)];
+}
+
+function checkNode(): Check {
+  const isEnough = Number(process.versions.node.split('.')[0]) >= LEAST_NODE;
+  const detail = `${process.version}${isEnough ? '' : `; Troupe needs Node ${LEAST_NODE} or newer`}`;
+  return { name: 'node', status: isEnough ? 'ok' : 'failed', detail };
+}
+
+async function checkAgents(
+  file: string | undefined,
+  data: string,
+): Promise<{ check: Check; found: FoundAgents | null }> {
+  const name = 'agents';
+  try {
+    const found = (await findAgents(file)) ?? (await recallAgents(data));
+    if (!found) {
+      const detail = 'no agents file here; troupe dev runs the demo company';
+      return { check: { name, status: 'warning', detail }, found };
+    }
+    const ids = found.definition.agents.map(({ id }) => `@${id}`).join(' ');
+    return { check: { name, status: 'ok', detail: `${found.file ?? 'demo company'}: ${ids}` }, found };
+  } catch (error) {
+    return { check: { name, status: 'failed', detail: toTroupeError(error).message }, found: null };
+  }
+}
+
+/** Names the variables and whether they are set; never what they hold. */
+function checkKeys(found: FoundAgents | null, env: CheckOptions['env']): Check[] {
+  const users = new Map<string, string[]>();
+  for (const agent of found?.definition.agents ?? []) {
+    if (agent.provider === 'scripted' || agent.apiKeyEnv === undefined) continue;
+    users.set(agent.apiKeyEnv, [...(users.get(agent.apiKeyEnv) ?? []), `@${agent.id}`]);
+  }
+  return [...users].map(([variable, ids]) => {
+    const isSet = Boolean(env[variable]?.trim());
+    const detail = `${variable} is ${isSet ? 'set' : 'not set'} (${ids.join(' ')})`;
+    // A server on one's own machine may need no key, so this alone is no failure.
+    return { name: 'key', status: isSet ? 'ok' : 'warning', detail };
+  });
+}
+
+function checkData(data: string): Check[] {
+  const dir = resolve(data);
+  if (!existsSync(dir)) return [checkParent(dir)];
+  try {
+    const lock = lockDataDir(dir);
+    lock.release();
+  } catch (error) {
+    const isBusy = error instanceof TroupeError && error.code === 'data_busy';
+    return [{ name: 'data', status: isBusy ? 'ok' : 'failed', detail: toTroupeError(error).message }];
+  }
+  return [{ name: 'data', status: 'ok', detail: `${dir} is writable and free` }, checkIntegrity(dir)];
+}
+
+/** The nearest directory that exists, as the missing ones are made. */
+function checkParent(dir: string): Check {
+  const parent = dirname(dir);
+  if (!existsSync(parent)) return checkParent(parent);
+  try {
+    accessSync(parent, constants.W_OK);
+    return { name: 'data', status: 'ok', detail: `${dir} will be made` };
+  } catch {
+    // Why it is not writable does not change what to do.
+    return {
+      name: 'data',
+      status: 'failed',
+      detail: `${parent} is not writable: choose another with --data`,
+    };
+  }
+}
+
+function checkIntegrity(dir: string): Check {
+  const name = 'database';
+  const { database } = dataPaths(dir);
+  if (!existsSync(database)) return { name, status: 'ok', detail: 'none yet' };
+  try {
+    const problems = checkDatabase(database);
+    if (problems.length === 0) return { name, status: 'ok', detail: 'no damage found' };
+    return { name, status: 'failed', detail: `${problems.join('; ')}; restore it from a backup` };
+  } catch (error) {
+    return { name, status: 'failed', detail: toTroupeError(error).message };
+  }
+}

@@ -1,0 +1,72 @@
+import { resolve } from 'node:path';
+import { TroupeError } from '../errors.ts';
+import type { HttpServer } from '../gateway/index.ts';
+import { demoAgents, findAgents, type FoundAgents, rememberAgents } from './find-agents.ts';
+import { onInterrupt } from './interrupt.ts';
+import { count, paint, print, printJson, table } from './output.ts';
+
+interface DevOptions {
+  port: number;
+  host: string;
+  data: string;
+  concurrency?: number;
+  json?: boolean;
+}
+
+const MEMORY = ':memory:';
+
+/** Runs the agents and the API until interrupted. */
+export async function dev(file: string | undefined, options: DevOptions): Promise<void> {
+  const { port, host, data, concurrency, json } = options;
+  const [{ createTroupe }, { createApp, isLoopback, serveHttp }, { writeServerInfo }] = await Promise.all([
+    import('../runtime.ts'),
+    import('../gateway/index.ts'),
+    import('../store/sqlite/server-info.ts'),
+  ]);
+  const token = process.env['TROUPE_TOKEN'];
+  if (!isLoopback(host) && !token) throw openToAll(host);
+  const found = (await findAgents(file)) ?? (await demoAgents());
+  const stop = new AbortController();
+  const stopped = new Promise<void>((done) => stop.signal.addEventListener('abort', () => done()));
+  const dispose = onInterrupt(() => stop.abort());
+  const troupe = await createTroupe(found.definition, {
+    data,
+    ...(concurrency !== undefined && { concurrency }),
+  });
+  try {
+    const app = createApp(troupe, { signal: stop.signal, token });
+    const server = await serveHttp(app, { host, port });
+    if (data !== MEMORY) {
+      writeServerInfo(data, { pid: process.pid, url: server.url });
+      rememberAgents(data, found);
+    }
+    if (json) printJson({ url: server.url, data: data === MEMORY ? data : resolve(data) });
+    else showBanner(server, found, options);
+    await stopped;
+    // Together: turns under way finish their step while requests under way are answered.
+    await Promise.all([server.close(), troupe.close()]);
+  } finally {
+    await troupe.close();
+    dispose();
+  }
+}
+
+function showBanner({ url, port }: HttpServer, { definition, file }: FoundAgents, options: DevOptions): void {
+  const agents = definition.agents.map(({ id }) => `@${id}`).join(' ');
+  const rows = [
+    ['URL', paint('cyan', url) + (port === options.port ? '' : ` (port ${options.port} is busy)`)],
+    ['API', `${url}/api/openapi.json`],
+    ['Data', options.data === MEMORY ? 'in memory, gone at the end' : resolve(options.data)],
+    ['Agents', `${agents} (${file ?? 'demo company; write agents.ts for your own'})`],
+  ];
+  print(paint('bold', `troupe: ${count(definition.agents.length, 'agent')} ready`));
+  print(table(rows.map(([name = '', value = '']) => [`  ${paint('dim', name)}`, value])));
+  const target = `${options.data === '.troupe' ? '' : ` --url ${url}`}`;
+  print(`Try: troupe send hello "Plan a small release"${target} --wait`);
+  print(paint('dim', 'Ctrl-C finishes the steps under way, twice stops at once.'));
+}
+
+function openToAll(host: string): TroupeError {
+  const message = `${host} can be reached by others: set TROUPE_TOKEN, which every request must then carry, or use 127.0.0.1`;
+  return new TroupeError('config_invalid', message, { host });
+}

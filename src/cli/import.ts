@@ -1,0 +1,78 @@
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { TroupeError } from '../errors.ts';
+import type { ImportNote, ImportReport } from '../import/index.ts';
+import { type ClientOptions, connect } from './connect.ts';
+import { count, number, paint, print, printable, printJson, table } from './output.ts';
+
+interface ImportFileOptions extends ClientOptions {
+  conversation?: string;
+  agent?: string;
+  format?: string;
+}
+
+export async function importFile(file: string, options: ImportFileOptions): Promise<void> {
+  const isStdin = file === '-';
+  const size = isStdin ? null : await sizeOf(file);
+  const client = await connect(options, { needs: 'names', mayCreate: true });
+  try {
+    const source: AsyncIterable<Uint8Array> = isStdin ? process.stdin : createReadStream(file);
+    const { conversation, agent, format } = options;
+    const fileName = isStdin ? undefined : basename(file);
+    const report = await client.import(withProgress(source, size), { conversation, agent, format, fileName });
+    if (options.json) printJson({ conversation: report.conversations[0] ?? null, ...report });
+    else print(renderReport(report));
+  } finally {
+    await client.close();
+  }
+}
+
+async function sizeOf(file: string): Promise<number> {
+  try {
+    const found = await stat(file);
+    if (!found.isDirectory()) return found.size;
+  } catch (cause) {
+    const reason =
+      (cause as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : String(cause);
+    throw new TroupeError('import_invalid', `cannot read ${file}: ${reason}`, { file }, { cause });
+  }
+  throw new TroupeError('import_invalid', `cannot read ${file}: it is a directory`, { file });
+}
+
+/** Passes chunks through and says on stderr how many there were, if someone is looking. */
+async function* withProgress(
+  chunks: AsyncIterable<Uint8Array>,
+  size: number | null,
+): AsyncGenerator<Uint8Array> {
+  const isWatched = process.stderr.isTTY === true;
+  let read = 0;
+  let shown = '';
+  for await (const chunk of chunks) {
+    read += chunk.length;
+    const share = size ? `${Math.floor((read / size) * 100)} %` : `${Math.floor(read / 1_048_576)} MiB`;
+    if (isWatched && share !== shown) process.stderr.write(`\rreading ${share}`);
+    shown = share;
+    yield chunk;
+  }
+  if (isWatched) process.stderr.write('\r\u001b[K');
+}
+
+function renderReport({ format, lines, events, conversations, repaired, skipped }: ImportReport): string {
+  const where =
+    conversations.length === 1
+      ? `conversation ${paint('bold', conversations[0] ?? '')}`
+      : `${count(conversations.length, 'conversation')}, ${conversations[0] ?? ''} to ${conversations.at(-1) ?? ''}`;
+  const head = `${count(lines, 'record')} read as ${format}: ${count(events, 'event')} in ${where}`;
+  return [head, ...renderNotes('repaired', repaired), ...renderNotes('left out', skipped)].join('\n');
+}
+
+function renderNotes(title: string, notes: readonly ImportNote[]): string[] {
+  if (notes.length === 0) return [];
+  const rows = notes.map(({ kind, count: times, examples }) => [
+    `  ${kind.replaceAll('_', ' ')}`,
+    number(times),
+    paint('dim', printable(examples[0] ?? '')),
+  ]);
+  return [`${title}:`, table(rows, [1])];
+}

@@ -1,0 +1,66 @@
+import type { Event } from '../events/index.ts';
+import type { Frame } from './client.ts';
+import { paint, print, printable } from './output.ts';
+
+/** Shows what agents say: on a terminal as they say it, elsewhere when they have said it. */
+export interface ReplyPrinter {
+  /** Events up to `after` are not shown. */
+  show(frame: Frame, after: number): void;
+}
+
+export function createReplyPrinter(): ReplyPrinter {
+  const isLive = process.stdout.isTTY === true;
+  /** The turn whose words are on the open line. Words of others wait for their event, so that lines do not mix. */
+  let open: { turn: string; text: string } | null = null;
+
+  function closeLine(): void {
+    if (open) print();
+    open = null;
+  }
+
+  function showDelta({ agent, turn, index, text }: Extract<Frame, { type: 'delta' }>['delta']): void {
+    if (open && open.turn === turn && index === 0) closeLine();
+    if (!open && index !== 0) return;
+    if (open && open.turn !== turn) return;
+    if (!open) process.stdout.write(heading(agent));
+    open = { turn, text: (open?.text ?? '') + text };
+    process.stdout.write(printable(text));
+  }
+
+  function showEvent(event: Event): void {
+    if (event.author.kind !== 'agent') return;
+    switch (event.kind) {
+      case 'message': {
+        const wasStreamed = open?.turn === event.turn && open?.text === event.body.content;
+        closeLine();
+        if (!wasStreamed) print(heading(event.author.name) + printable(event.body.content));
+        return;
+      }
+      case 'step':
+        closeLine();
+        for (const { name } of event.body.calls)
+          print(paint('dim', `${event.author.name} calls ${printable(name)}`));
+        return;
+      case 'handoff':
+        closeLine();
+        print(
+          paint('dim', `${event.author.name} hands over to ${event.to.join(', ')}: `) +
+            printable(event.body.summary.goal),
+        );
+        return;
+      default:
+    }
+  }
+
+  return {
+    show(frame, after) {
+      if (frame.type === 'event') {
+        if (frame.event.seq > after) showEvent(frame.event);
+      } else if (isLive) showDelta(frame.delta);
+    },
+  };
+}
+
+function heading(name: string): string {
+  return `${paint('bold', printable(name))}: `;
+}

@@ -1,0 +1,46 @@
+import type { TurnTrace } from '../troupe.ts';
+import { type ClientOptions, connect } from './connect.ts';
+import { describeEvent } from './describe-event.ts';
+import { clip, number, paint, print, printJson, screenWidth, table } from './output.ts';
+
+export async function trace(turn: string, options: ClientOptions): Promise<void> {
+  const client = await connect(options, { needs: 'data' });
+  try {
+    const found = await client.trace(turn);
+    if (options.json) printJson(found);
+    else print(renderTrace(found));
+  } finally {
+    await client.close();
+  }
+}
+
+const STATUS_STYLE = { done: 'green', running: 'cyan', failed: 'red', aborted: 'yellow' } as const;
+
+function renderTrace({ turn, status, events, prompts }: TurnTrace): string {
+  const start = events[0]?.at ?? 0;
+  const rows = events.map((event) => [
+    paint('dim', `${event.seq}`),
+    paint('dim', `+${number(event.at - start)} ms`),
+    event.kind,
+    clip(describeEvent(event), Math.max(30, screenWidth() - 40)),
+  ]);
+  return [
+    `${paint('bold', turn)} ${paint(STATUS_STYLE[status], status)}`,
+    table(rows, [0, 1]),
+    renderPrompts(prompts),
+  ].join('\n\n');
+}
+
+function renderPrompts(prompts: TurnTrace['prompts']): string {
+  if (prompts.length === 0) return paint('dim', 'no prompt was sent');
+  const heads = ['step', 'model', 'messages', 'tokens', 'layers'];
+  const rows = prompts.map(({ step, model, count, tokens, layers }) => [
+    // Told as `context --step` counts.
+    `${step + 1}`,
+    model,
+    `${count}`,
+    number(tokens.total),
+    layers.map((layer) => `${layer.name} ${number(layer.tokens)}`).join(', '),
+  ]);
+  return table([heads.map((head) => paint('dim', head)), ...rows], [0, 2, 3]);
+}

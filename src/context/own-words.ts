@@ -1,0 +1,59 @@
+import type { Event, EventDraft, PromptMessage } from '../events/index.ts';
+import { addResult, closeGroup, openGroup, type Placed } from './call-group.ts';
+import { estimateTokens, FRAME_TOKENS } from './estimate-tokens.ts';
+import { eventText } from './event-text.ts';
+import { pushMessage, type View } from './view.ts';
+
+/** Whether an own event has anything to render; the rest is bookkeeping. */
+export function isSpoken(event: EventDraft | Event): boolean {
+  switch (event.kind) {
+    case 'message':
+      return event.body.content.trim() !== '';
+    case 'handoff':
+      // Made with a tool, the call already says it.
+      return event.turn === undefined;
+    case 'step':
+    case 'tool.result':
+    case 'turn.failed':
+    case 'turn.aborted':
+      return true;
+    default:
+      return false;
+  }
+}
+
+/**
+ * Renders an own event: the agent's words as its own, never prefixed. Null where nothing is rendered; `late` for the
+ * result of a call that was already answered synthetically: that is news and edits nothing.
+ */
+export function foldOwn(view: View, event: EventDraft | Event, at: Placed): PromptMessage | 'late' | null {
+  if (!isSpoken(event)) return null;
+  if (event.kind === 'tool.result') return addResult(view, event.body, at);
+  closeGroup(view);
+  switch (event.kind) {
+    case 'step':
+      return openGroup(view, event.body, at);
+    case 'message':
+      return pushOwn(view, event.body.content, at);
+    case 'handoff':
+      return pushOwn(view, `[handed over to @${event.to.join(', @')}]\n${eventText(event)}`, at);
+    case 'turn.failed':
+      return pushFailure(view, event.body.partial, `[this turn failed: ${event.body.code}]`, at);
+    case 'turn.aborted':
+      return pushFailure(view, event.body.partial, '[interrupted]', at);
+    default:
+      return null;
+  }
+}
+
+/** A failed turn is shown once, at its place: what was said, and one line, so that "continue" has its anchor. */
+function pushFailure(view: View, partial: string, line: string, at: Placed): PromptMessage {
+  const tokens = at.tokens + estimateTokens(line);
+  return pushOwn(view, partial === '' ? line : `${partial}\n${line}`, { ...at, tokens });
+}
+
+function pushOwn(view: View, text: string, { seqs, tokens }: Placed): PromptMessage {
+  const message: PromptMessage = { role: 'assistant', content: text.toWellFormed(), seqs };
+  pushMessage(view, message, tokens + FRAME_TOKENS);
+  return message;
+}

@@ -1,0 +1,224 @@
+import { visibleText } from '../context/index.ts';
+import {
+  type ActorRecord,
+  addressKey,
+  type Event,
+  type EventOf,
+  parseTurnId,
+  type TurnId,
+} from '../events/index.ts';
+
+/**
+ * Holds a history against the invariants of the turn engine, by one scan: ids are unique, so no solver is needed.
+ *  I1  One event per id; seq 1..n, dense.
+ *  I2  Each (addressed event, addressee) is in `covers` of exactly one ending of that addressee; a turn has exactly
+ *      one ending, at most one reply, and one `tool.result` per call.
+ *  I3  An agent's covers rise in seq, its turns are numbered 1..n in order, and a reply comes after its inputs.
+ *  I4  Covers are events of this conversation that address the agent.
+ *  I6  The snapshot is what folding the log gives: as many settled turns as endings.
+ *  I7  When all is quiet: everything addressed is processed, no turn is pinned, no outbox is left.
+ *  I8  A turn whose cancel was acknowledged says nothing more: no reply, no hand-over, and it ends as aborted.
+ */
+export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I6' | 'I7' | 'I8';
+
+export interface Violation {
+  invariant: Invariant;
+  conversation: string;
+  problem: string;
+}
+
+export interface CheckOptions {
+  /** Turns whose cancel was acknowledged. */
+  cancelled?: readonly string[];
+  /** False while work is under way: what is not settled yet is then no violation. Default true. */
+  quiet?: boolean;
+}
+
+type Ending = EventOf<'turn.done'> | EventOf<'turn.failed'> | EventOf<'turn.aborted'>;
+type Report = (invariant: Invariant, problem: string) => void;
+
+/** Every event of one or more conversations, and their actors as they stand. Actors that are set aside may be left out. */
+export function checkLog(
+  events: readonly Event[],
+  actors: readonly ActorRecord[],
+  options: CheckOptions = {},
+): Violation[] {
+  const keyOf = (at: { tenant: string; conversation: string }) => `${at.tenant}/${at.conversation}`;
+  const logs = Map.groupBy(events, keyOf);
+  const crews = Map.groupBy(actors, keyOf);
+  const violations: Violation[] = [];
+  for (const key of new Set([...logs.keys(), ...crews.keys()])) {
+    const report: Report = (invariant, problem) =>
+      violations.push({ invariant, conversation: key, problem });
+    checkConversation(logs.get(key) ?? [], crews.get(key) ?? [], options, report);
+  }
+  return violations;
+}
+
+function checkConversation(
+  events: readonly Event[],
+  actors: readonly ActorRecord[],
+  { cancelled = [], quiet = true }: CheckOptions,
+  report: Report,
+): void {
+  checkOrder(events, report);
+  const turns = turnsOf(events);
+  for (const turn of turns.values()) checkTurn(turn, quiet, report);
+  for (const id of cancelled) checkCancelled(turns.get(id), report);
+  const endings = Map.groupBy(events.filter(isEnding), (event) => event.author.id);
+  for (const [agent, ends] of endings) checkCovers(agent, ends, events, report);
+  // An actor that is set aside owes nothing until it is resumed.
+  const resting = new Set(actors.filter(({ parked }) => parked !== null).map(({ agent }) => agent as string));
+  if (quiet) checkAnswered(events, endings, resting, report);
+  for (const actor of actors) checkActor(actor, endings.get(actor.agent) ?? [], { events, quiet }, report);
+}
+
+function checkOrder(events: readonly Event[], report: Report): void {
+  const ids = new Set<string>();
+  for (const [index, { seq, id }] of events.entries()) {
+    if (seq !== index + 1) report('I1', `event ${index + 1} has seq ${seq}`);
+    if (ids.has(id)) report('I1', `id ${id} is used twice`);
+    ids.add(id);
+  }
+}
+
+interface Turn {
+  id: string;
+  started: Event[];
+  steps: EventOf<'step'>[];
+  results: EventOf<'tool.result'>[];
+  /** What others hear of it. */
+  said: Event[];
+  endings: Ending[];
+}
+
+function turnsOf(events: readonly Event[]): Map<string, Turn> {
+  const turns = new Map<string, Turn>();
+  for (const event of events) {
+    if (event.turn === undefined || !parseTurnId(event.turn)) continue;
+    const { turn: id } = event;
+    const turn = turns.get(id) ?? { id, started: [], steps: [], results: [], said: [], endings: [] };
+    turns.set(id, turn);
+    if (event.kind === 'turn.started') turn.started.push(event);
+    if (event.kind === 'step') turn.steps.push(event);
+    if (event.kind === 'tool.result') turn.results.push(event);
+    if (event.kind === 'message' || event.kind === 'handoff') turn.said.push(event);
+    if (isEnding(event)) turn.endings.push(event);
+  }
+  return turns;
+}
+
+function checkTurn(turn: Turn, quiet: boolean, report: Report): void {
+  const { id, endings, steps, results, said, started } = turn;
+  const ending = endings[0];
+  if (endings.length > 1) report('I2', `turn ${id} has ${endings.length} endings`);
+  if (!ending && quiet) report('I7', `turn ${id} has no ending`);
+  if (started.length !== 1) report('I2', `turn ${id} was started ${started.length} times in the log`);
+  const replies = said.filter(({ kind }) => kind === 'message');
+  if (replies.length > 1) report('I2', `turn ${id} has ${replies.length} replies`);
+  for (const { seq, kind } of [...steps, ...results, ...said, ...started]) {
+    if (ending && seq > ending.seq) report('I2', `turn ${id} has a ${kind} at ${seq}, after its end`);
+  }
+  const inputs = ending?.body.covers ?? [];
+  for (const { seq } of said) {
+    if (inputs.some((input) => input >= seq)) report('I3', `turn ${id} speaks at ${seq}, before its inputs`);
+  }
+  if (!ending) return;
+  const calls = steps.flatMap(({ body }) => body.calls.map((call) => call.id));
+  const answers = results.map(({ body }) => body.call);
+  for (const call of new Set([...calls, ...answers])) {
+    const asked = calls.filter((other) => other === call).length;
+    const answered = answers.filter((other) => other === call).length;
+    if (asked !== answered) report('I2', `call ${call} of turn ${id}: ${asked} calls, ${answered} results`);
+  }
+}
+
+function checkCancelled(turn: Turn | undefined, report: Report): void {
+  if (!turn) return;
+  const { id, said, endings } = turn;
+  for (const { kind, seq } of said) report('I8', `turn ${id} was cancelled and has a ${kind} at ${seq}`);
+  const other = endings.find(({ kind }) => kind !== 'turn.aborted');
+  if (other) report('I8', `turn ${id} was cancelled and ended as ${other.kind}`);
+}
+
+/** The endings of one agent, in order. */
+function checkCovers(
+  agent: string,
+  endings: readonly Ending[],
+  events: readonly Event[],
+  report: Report,
+): void {
+  let last = 0;
+  for (const [index, { turn, seq, body }] of endings.entries()) {
+    if (turn && parseTurnId(turn)?.number !== index + 1)
+      report('I3', `ending ${index + 1} of ${agent} is of turn ${turn}`);
+    for (const covered of body.covers) {
+      if (covered <= last) report('I3', `turn ${turn} covers ${covered} after ${last}`);
+      if (covered >= seq) report('I3', `turn ${turn} ends at ${seq} and covers ${covered}`);
+      last = Math.max(last, covered);
+      const event = events[covered - 1];
+      if (!event?.to.includes(agent as Event['to'][number]))
+        report('I4', `turn ${turn} covers ${covered}, which does not address ${agent}`);
+    }
+  }
+}
+
+function checkAnswered(
+  events: readonly Event[],
+  endings: ReadonlyMap<string, readonly Ending[]>,
+  resting: ReadonlySet<string>,
+  report: Report,
+): void {
+  const covered = new Map<string, number>();
+  for (const [agent, ends] of endings) {
+    for (const seq of ends.flatMap(({ body }) => body.covers)) {
+      covered.set(`${seq}/${agent}`, (covered.get(`${seq}/${agent}`) ?? 0) + 1);
+    }
+  }
+  for (const event of events) {
+    // What has no words asks for no answer.
+    if (visibleText(event) === null) continue;
+    for (const agent of event.to) {
+      const times = covered.get(`${event.seq}/${agent}`) ?? 0;
+      if (times > 1 || (times === 0 && !resting.has(agent)))
+        report('I2', `event ${event.seq} to ${agent} is covered ${times} times`);
+    }
+  }
+}
+
+const NEVER = 0;
+
+function checkActor(
+  actor: ActorRecord,
+  endings: readonly Ending[],
+  { events, quiet }: { events: readonly Event[]; quiet: boolean },
+  report: Report,
+): void {
+  const name = addressKey(actor);
+  // Between commit and flush the endings are in the outbox; a flush that broke off leaves some in both.
+  const ids = new Set<TurnId | undefined>(endings.map(({ turn }) => turn));
+  for (const draft of actor.outbox) if (isEnding(draft)) ids.add(draft.turn);
+  const turns = turnsIn(actor.snapshot);
+  if (turns !== ids.size) report('I6', `${name}: ${turns} turns in the snapshot, ${ids.size} in the log`);
+  if (actor.turnNo !== ids.size) report('I6', `${name}: turnNo ${actor.turnNo}, ${ids.size} in the log`);
+  if (actor.lastTurn !== null && !ids.has(actor.lastTurn))
+    report('I6', `${name}: its last turn ${actor.lastTurn} has no ending`);
+  if (!quiet || actor.parked !== null) return;
+  if (actor.turn) report('I7', `${name}: turn ${actor.turn.id} is still pinned`);
+  const missing = actor.outbox.filter(({ id }) => !events.some((event) => event.id === id));
+  if (actor.outbox.length > 0)
+    report('I7', `${name}: ${actor.outbox.length} events in the outbox, ${missing.length} not in the log`);
+  const addressed = events.findLast(({ to }) => to.includes(actor.agent))?.seq ?? NEVER;
+  if (actor.processed < addressed)
+    report('I7', `${name}: processed ${actor.processed}, addressed at ${addressed}`);
+}
+
+function turnsIn(snapshot: string | null): number {
+  if (snapshot === null) return 0;
+  const { context } = JSON.parse(snapshot) as { context: { turns: number } };
+  return context.turns;
+}
+
+function isEnding<E extends Pick<Event, 'kind'>>(event: E): event is E & Ending {
+  return event.kind === 'turn.done' || event.kind === 'turn.failed' || event.kind === 'turn.aborted';
+}

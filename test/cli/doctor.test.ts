@@ -1,0 +1,59 @@
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { AGENTS, workplace } from './harness.ts';
+
+test('doctor finds everything well, and names keys without showing them', async () => {
+  const cloud = { id: 'cloud', provider: 'openai-compatible', model: 'm', apiKeyEnv: 'A_KEY' };
+  using place = workplace({ agents: { agents: [...AGENTS.agents, cloud] } });
+  const { code, json, out } = await place.run(['doctor', '--json'], { env: { A_KEY: 'sk-canary' } });
+  expect(code).toBe(0);
+  expect(json).toMatchObject({
+    ok: true,
+    checks: [
+      { name: 'node', status: 'ok' },
+      { name: 'agents', status: 'ok' },
+      { name: 'key', status: 'ok', detail: 'A_KEY is set (@cloud)' },
+      { name: 'data', status: 'ok' },
+    ],
+  });
+  expect(out).not.toContain('sk-canary');
+  expect((await place.run(['doctor'])).out).toMatch(/warning {2}key +A_KEY is not set/);
+});
+
+test('doctor lists every problem of an agents file and fails', async () => {
+  using place = workplace({
+    agents: {
+      agents: [
+        { id: 'a b', provider: 'x' },
+        { ...AGENTS.agents[0], tools: 3 },
+      ],
+    },
+  });
+  const { code, out } = await place.run(['doctor']);
+  expect(code).toBe(1);
+  expect(out).toMatch(/^failed +agents .*problem/m);
+  expect(out).toContain('agents[0].id: ');
+  expect(out).toContain('agents[1].tools: ');
+});
+
+test('doctor says who has the data open', async () => {
+  using place = workplace();
+  await using dev = await place.dev();
+  const { code, out } = await place.run(['doctor']);
+  expect(code).toBe(0);
+  expect(out).toContain(`serving ${dev.url}`);
+  expect((await place.run(['ls', '--data', path.join(place.dir, '.troupe')])).code).toBe(0);
+});
+
+test('doctor shows every state of the machines with its legal events', async () => {
+  using place = workplace({ agents: null });
+  const { json } = await place.run(['doctor', '--machines', '--json']);
+  const machines = json['machines'] as { id: string; states: { path: string; events: object[] }[] }[];
+  expect(machines).toHaveLength(2);
+  const { out } = await place.run(['doctor', '--machines']);
+  for (const { id, states } of machines) {
+    expect(out).toContain(`${id}\n`);
+    for (const state of states) expect(out).toContain(` ${state.path}`);
+  }
+  expect(machines.flatMap(({ states }) => states.map(({ path: at }) => at))).toContain('working.streaming');
+});

@@ -1,0 +1,133 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+
+const CLI = path.join(import.meta.dirname, '../../src/cli.ts');
+
+/** A directory with an agents file, where commands run. */
+export interface Workplace extends Disposable {
+  dir: string;
+  write(name: string, content: unknown): string;
+  run(args: string[], options?: { input?: string; env?: Record<string, string> }): Promise<Ran>;
+  /** `troupe dev --json` and what it said when it was ready. */
+  dev(args?: string[]): Promise<Dev>;
+}
+
+export interface Ran {
+  code: number | null;
+  out: string;
+  err: string;
+  /** The one JSON value on stdout, or on stderr where the command failed. */
+  json: Record<string, unknown>;
+}
+
+export interface Dev extends AsyncDisposable {
+  child: ChildProcess;
+  url: string;
+  data: string;
+  exited: Promise<number | null>;
+  err: () => string;
+}
+
+export const AGENTS = {
+  agents: [
+    agent('planner', 'manager', [{ when: { step: 1 }, reply: 'plan {{n}}' }]),
+    agent('worker', 'worker', [{ reply: 'work {{n}}' }]),
+    agent('broken', 'peer', [{ fail: { code: 'provider_auth', message: 'no such key' } }]),
+    agent('slow', 'peer', [{ reply: 'abcdefgh', chunk: 1, chunkDelayMs: 250 }]),
+  ],
+  defaults: { respondWhenUnaddressed: 'planner' },
+};
+
+function agent(id: string, role: string, rules: object[]): object {
+  return { id, name: id, role, provider: 'scripted', model: 'test', script: { rules } };
+}
+
+export function workplace({ agents = AGENTS }: { agents?: object | null } = {}): Workplace {
+  const dir = mkdtempSync(path.join(tmpdir(), 'troupe-cli-'));
+  const env: NodeJS.ProcessEnv = { ...process.env, NO_COLOR: '1' };
+  delete env['FORCE_COLOR'];
+  delete env['TROUPE_URL'];
+  const running = new Set<ChildProcess>();
+
+  function start(args: string[], more: Record<string, string> = {}): ChildProcess {
+    const child = spawn(process.execPath, [CLI, ...args], { cwd: dir, env: { ...env, ...more } });
+    running.add(child);
+    child.on('close', () => running.delete(child));
+    return child;
+  }
+  function write(name: string, content: unknown): string {
+    const file = path.join(dir, name);
+    writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
+    return file;
+  }
+  if (agents) write('agents.json', agents);
+
+  return {
+    dir,
+    write,
+    async run(args, { input, env: more } = {}) {
+      const child = start(args, more);
+      const [out, err] = [collect(child.stdout), collect(child.stderr)];
+      child.stdin?.end(input ?? '');
+      const code = await closed(child);
+      const json = { out: out(), err: err() };
+      return { code, ...json, json: parse(code === 0 ? json.out : json.err) };
+    },
+    async dev(args = []) {
+      const child = start(['dev', '--json', '--port', '0', ...args]);
+      const err = collect(child.stderr);
+      const exited = closed(child);
+      const line = await firstLine(child, exited, err);
+      const { url, data } = JSON.parse(line) as { url: string; data: string };
+      return {
+        child,
+        url,
+        data,
+        exited,
+        err,
+        async [Symbol.asyncDispose]() {
+          child.kill('SIGTERM');
+          await exited;
+        },
+      };
+    },
+    [Symbol.dispose]() {
+      for (const child of running) child.kill('SIGKILL');
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function collect(stream: NodeJS.ReadableStream | null): () => string {
+  let text = '';
+  stream?.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+  return () => text;
+}
+
+function closed(child: ChildProcess): Promise<number | null> {
+  return new Promise((resolve) => child.on('close', (code) => resolve(code)));
+}
+
+async function firstLine(
+  child: ChildProcess,
+  exited: Promise<number | null>,
+  err: () => string,
+): Promise<string> {
+  if (!child.stdout) throw new Error('no stdout');
+  const lines = createInterface({ input: child.stdout });
+  const line = new Promise<string>((resolve) => lines.once('line', resolve));
+  const ended = exited.then((code) => Promise.reject(new Error(`dev ended with ${code}: ${err()}`)));
+  return await Promise.race([line, ended]);
+}
+
+function parse(text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text) as Record<string, unknown>;
+  } catch {
+    // Text for people; the test looks at that.
+    return {};
+  }
+}

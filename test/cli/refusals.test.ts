@@ -1,0 +1,100 @@
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { AGENTS, workplace } from './harness.ts';
+
+test.each<[string, string[], string, RegExp]>([
+  ['an unknown agent', ['send', 'c1', 'x', '--to', 'plannr'], 'agent_unknown', /Did you mean "planner"/],
+  ['an id that is none', ['send', 'c1', 'x', '--id', 'a b'], 'event_invalid', /id/],
+  ['a conversation that is no slug', ['send', '$where', 'x'], 'event_invalid', /conversation/],
+  ['an unknown conversation', ['context', 'nope', 'planner'], 'conversation_unknown', /nope/],
+  ['an unknown turn', ['trace', 'nope'], 'turn_unknown', /nope/],
+  ['a file that is not there', ['import', 'nope.jsonl'], 'import_invalid', /no such file/],
+  ['a directory for a file', ['import', '.'], 'import_invalid', /directory/],
+  ['a file that is nothing we know', ['import', 'agents.json'], 'import_invalid', /format/],
+  ['a server that is not there', ['ls', '--url', 'http://127.0.0.1:9'], 'store_unavailable', /is it running/],
+  ['a URL that is none', ['ls', '--url', 'nonsense'], 'config_invalid', /not a URL/],
+  ['data that are not there', ['ls', '--data', 'elsewhere'], 'config_invalid', /elsewhere/],
+])('%s is an error with code 1', async (_, args, code, told) => {
+  using place = workplace();
+  mkdirSync(path.join(place.dir, '.troupe'));
+  const { code: exit, json } = await place.run([...args, '--json']);
+  expect([exit, json]).toMatchObject([1, { error: { code, message: expect.stringMatching(told) } }]);
+  expect(existsSync(path.join(place.dir, 'elsewhere'))).toBe(false);
+});
+
+test.each([
+  [['fly']],
+  [['send', 'c1']],
+  [['ls', '--nope']],
+  [['dev', '--port', 'x']],
+  [['dev', '--port', '70000']],
+  [['context', 'c', 'a', '--step', '0']],
+])('%j is a usage error with code 2', async (args) => {
+  using place = workplace();
+  expect(await place.run(args)).toMatchObject({
+    code: 2,
+    out: '',
+    err: expect.stringMatching(/^usage: .*--help\n$/),
+  });
+  expect((await place.run([...args, '--json'])).json).toMatchObject({ error: { code: 'usage' } });
+});
+
+test('the help of every command fits on a screen', async () => {
+  using place = workplace();
+  const top = await place.run(['--help']);
+  const names = [...top.out.matchAll(/^ {2}([a-z]+) .*$/gm)].map(([, name]) => name ?? '');
+  expect(names).toEqual(['dev', 'send', 'context', 'trace', 'ls', 'import', 'export', 'doctor']);
+  for (const { code, out } of [
+    top,
+    ...(await Promise.all(names.map((name) => place.run([name, '--help'])))),
+  ]) {
+    expect(code).toBe(0);
+    expect(out.trimEnd().split('\n').length).toBeLessThanOrEqual(24);
+    expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(110);
+  }
+  expect((await place.run(['--version'])).out).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
+
+test('every problem of an agents file is listed with its path', async () => {
+  using place = workplace({
+    agents: {
+      agents: [AGENTS.agents[0], { ...AGENTS.agents[0], tools: ['fly'] }, { id: 'a b', provider: 'nobody' }],
+      defaults: { respondWhenUnaddressed: 'nobody' },
+    },
+  });
+  const { code, json } = await place.run(['dev', '--json']);
+  expect([code, json]).toMatchObject([1, { error: { code: 'config_invalid' } }]);
+  const { problems } = (json['error'] as { data: { problems: string[] } }).data;
+  expect(problems).toContainEqual(expect.stringContaining('agents[2].id: '));
+  expect(problems).toContainEqual(expect.stringContaining('agents[2].provider: '));
+  expect(existsSync(path.join(place.dir, '.troupe'))).toBe(false);
+  place.write('half.json', '{"agents":');
+  expect((await place.run(['dev', 'half.json'])).err).toMatch(/^config_invalid: cannot load .*half\.json: /);
+});
+
+test('data that cannot be used are a plain error', async () => {
+  using place = workplace();
+  const file = place.write('file', 'not a directory');
+  const notDir = await place.run(['dev', '--data', file, '--json']);
+  expect([notDir.code, notDir.json]).toMatchObject([1, { error: { code: 'data_unwritable' } }]);
+  mkdirSync(path.join(place.dir, 'bad'));
+  writeFileSync(
+    path.join(place.dir, 'bad', 'troupe.db'),
+    'this is no database, whatever its name says '.repeat(100),
+  );
+  const bad = await place.run(['ls', '--data', 'bad', '--json']);
+  expect([bad.code, bad.json]).toMatchObject([1, { error: { code: 'store_corrupt' } }]);
+  const doctor = await place.run(['doctor', '--data', 'bad', '--json']);
+  expect(doctor.code).toBe(1);
+  expect(doctor.out).toContain('not a database');
+});
+
+test.skipIf(process.getuid?.() === 0)('a read-only data directory is a plain error', async () => {
+  using place = workplace();
+  const dir = path.join(place.dir, 'ro');
+  mkdirSync(dir);
+  chmodSync(dir, 0o500);
+  const { code, json } = await place.run(['dev', '--data', dir, '--json']);
+  expect([code, json]).toMatchObject([1, { error: { code: 'data_unwritable' } }]);
+});

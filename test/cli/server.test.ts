@@ -1,0 +1,119 @@
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { workplace } from './harness.ts';
+
+test('commands find the server that has the data open, or are told its URL', async () => {
+  using place = workplace();
+  await using dev = await place.dev();
+  expect(dev.data).toBe(path.join(place.dir, '.troupe'));
+  const accepted = await place.run(['send', 'c1', 'Hello', '--json']);
+  expect(Object.keys(accepted.json)).toEqual(['event']);
+  const waited = await place.run(['send', 'c1', 'x', '--to', 'worker', '--wait', '--json', '--url', dev.url]);
+  expect(waited.json).toMatchObject({
+    event: { to: ['worker'] },
+    replies: [{ body: { content: 'work 1' } }],
+  });
+  const env = { TROUPE_URL: dev.url };
+  expect((await place.run(['ls', '--json'], { env })).json).toMatchObject({ conversations: [{ id: 'c1' }] });
+  for (const args of [
+    ['ls', 'c1'],
+    ['context', 'c1', 'worker'],
+    ['trace', 'c1:worker:1'],
+    ['export', 'c1'],
+  ]) {
+    expect(await place.run(args)).toMatchObject({ code: 0, err: '' });
+  }
+  const input = '{"role":"user","content":"Hi"}\n{"role":"assistant","content":"Ho"}';
+  const imported = await place.run(['import', '-', '--conversation', 'old', '--json'], { input });
+  expect(imported.json).toMatchObject({ conversation: 'old', events: 2 });
+  const refused = await place.run(['send', 'c1', 'x', '--to', 'workr', '--json']);
+  expect([refused.code, refused.json]).toMatchObject([
+    1,
+    { error: { code: 'agent_unknown', data: { nearest: 'worker' } } },
+  ]);
+  const failed = await place.run(['send', 'c1', 'x', '--to', 'broken', '--wait']);
+  expect(failed).toMatchObject({ code: 1, err: 'provider_auth: no such key\n' });
+});
+
+test('a second server on the same data is refused, and tells who has them', async () => {
+  using place = workplace();
+  await using dev = await place.dev();
+  const { code, json } = await place.run(['dev', '--port', '0', '--json']);
+  expect([code, json]).toMatchObject([1, { error: { code: 'data_busy', data: { url: dev.url } } }]);
+});
+
+test('a busy port is passed over, and the banner says so', async () => {
+  using place = workplace();
+  const squatter = createServer().listen(0, '127.0.0.1');
+  await once(squatter, 'listening');
+  const { port } = squatter.address() as AddressInfo;
+  await using dev = await place.dev(['--port', `${port}`, '--data', ':memory:']);
+  expect(dev.data).toBe(':memory:');
+  expect(Number(new URL(dev.url).port)).toBeGreaterThan(port);
+  expect((await fetch(`${dev.url}/healthz`)).status).toBe(200);
+  squatter.close();
+});
+
+test('an address that others reach is refused without a token, and guarded with one', async () => {
+  using place = workplace();
+  const { code, err } = await place.run(['dev', '--host', '0.0.0.0', '--port', '0']);
+  expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: .*TROUPE_TOKEN/)]);
+});
+
+test('Ctrl-C lets the step end, and what was cut off is answered by the next process', async () => {
+  using place = workplace();
+  const dev = await place.dev();
+  const stream = await fetch(`${dev.url}/api/events?conversation=c1`);
+  const sent = await place.run(['send', 'c1', 'x', '--to', 'slow', '--json']);
+  await firstWords(stream);
+  dev.child.kill('SIGINT');
+  expect(await dev.exited).toBe(0);
+  expect(dev.err()).toBe('finishing…\n');
+  const next = await place.run(['send', 'c1', 'y', '--to', 'worker', '--json']);
+  expect(next.code).toBe(0);
+  const { out } = await place.run(['export', 'c1']);
+  expect(sent.json).toMatchObject({ event: { seq: 1 } });
+  expect(out.split('\n').filter((line) => line.includes('"content":"abcdefgh"'))).toHaveLength(1);
+});
+
+test('Ctrl-C twice ends at once', async () => {
+  using place = workplace();
+  const dev = await place.dev();
+  const stream = await fetch(`${dev.url}/api/events?conversation=c1`);
+  await place.run(['send', 'c1', 'x', '--to', 'slow']);
+  await firstWords(stream);
+  dev.child.kill('SIGINT');
+  while (!dev.err().includes('finishing')) await once(dev.child.stderr as NodeJS.ReadableStream, 'data');
+  dev.child.kill('SIGINT');
+  expect(await dev.exited).toBe(130);
+});
+
+test('without an agents file a demo company works, and later commands remember it', async () => {
+  using place = workplace({ agents: null });
+  const dev = await place.dev();
+  const told = await place.run(['send', 'hello', 'Plan a release', '--wait', '--json']);
+  const replies = told.json['replies'] as { author: { id: string } }[];
+  expect(replies.map(({ author }) => author.id)).toEqual(['reviewer']);
+  dev.child.kill('SIGTERM');
+  expect(await dev.exited).toBe(0);
+  const later = await place.run(['send', 'hello', 'And you?', '--to', 'coder']);
+  expect(later.out).toMatch(/^Coder: On it/);
+  using bare = workplace({ agents: null });
+  const none = await bare.run(['send', 'c', 'x']);
+  expect([none.code, none.err]).toMatchObject([
+    1,
+    expect.stringMatching(/^config_invalid: there is no agents file/),
+  ]);
+});
+
+async function firstWords(response: Response): Promise<void> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk as Uint8Array, { stream: true });
+    if (text.includes('event: stream')) return;
+  }
+}

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { gated, inOrder, says, shown, times } from '../support/engine-models.ts';
+import { openStage, turns } from '../support/engine-stage.ts';
+
+test('a message that comes mid-stream is in the next prompt, once, and gets an answer of its own', async () => {
+  const model = gated(says('one ', 'moment'), 2);
+  const stage = await openStage({ agents: [{ id: 'bo', model }] });
+  await stage.say('c', 'first', ['bo']);
+  await model.reached();
+  await stage.say('c', 'second', ['bo']);
+  await turns(20);
+  expect(model.requests).toHaveLength(1);
+  model.open();
+  await stage.quiet();
+  expect(model.requests).toHaveLength(2);
+  expect(times(shown(model.requests[0]), 'second')).toBe(0);
+  expect(times(shown(model.requests[1]), 'second')).toBe(1);
+  expect(times(shown(model.requests[1]), 'first')).toBe(1);
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('repeated posts of one id are one event and one turn', async () => {
+  const model = inOrder(says('hello'));
+  const stage = await openStage({ agents: [{ id: 'bo', model }] });
+  await Promise.all([1, 2, 3].map(() => stage.say('c', 'hi', ['bo'], 'm1')));
+  await stage.quiet();
+  await stage.say('c', 'hi', ['bo'], 'm1');
+  await stage.quiet();
+  const events = await stage.events('c');
+  expect(events.filter(({ id }) => id === 'm1')).toHaveLength(1);
+  expect(model.requests).toHaveLength(1);
+  expect(await stage.check('c')).toEqual([]);
+});

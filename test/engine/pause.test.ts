@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest';
+import type { AgentId, ConversationId } from '../../src/events/index.ts';
+import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
+import { mortal } from '../support/engine-driver.ts';
+import { gated, inOrder, says, shown, times } from '../support/engine-models.ts';
+import { ANA, openStage, type Stage, turns } from '../support/engine-stage.ts';
+
+function order(stage: Stage, command: 'pause' | 'resume'): Promise<unknown> {
+  const target = { conversation: 'c' as ConversationId, agent: 'bo' as AgentId };
+  return stage.troupe.command({ command, ...target }, ANA);
+}
+
+async function endings(stage: Stage): Promise<string[]> {
+  const events = await stage.events('c');
+  return events.filter(({ kind }) => kind.startsWith('turn.') && kind !== 'turn.started').map(({ kind }) => kind);
+}
+
+test('a paused agent takes no turn; what came meanwhile is answered once when it is resumed', async () => {
+  const model = inOrder(says('here'));
+  const stage = await openStage({ agents: [{ id: 'bo', model }] });
+  await stage.say('c', 'one', ['bo']);
+  await stage.quiet();
+  await order(stage, 'pause');
+  await stage.say('c', 'two', ['bo']);
+  await stage.say('c', 'three', ['bo']);
+  await stage.quiet();
+  expect(model.requests).toHaveLength(1);
+  expect((await stage.troupe.actors('c'))[0]).toMatchObject({ status: 'paused' });
+  expect(await stage.check('c')).toEqual([]);
+  await order(stage, 'resume');
+  await stage.quiet();
+  expect(model.requests).toHaveLength(2);
+  for (const word of ['two', 'three']) expect(times(shown(model.requests[1]), word)).toBe(1);
+  expect(await stage.check('c')).toEqual([]);
+  expect((await stage.troupe.actors('c'))[0]).toMatchObject({ status: 'idle' });
+});
+
+test('a pause in the middle of a turn lets it finish and publish, and begins no other', async () => {
+  const model = gated(says('a', 'b'), 1);
+  const stage = await openStage({ agents: [{ id: 'bo', model }] });
+  await stage.say('c', 'one', ['bo']);
+  await model.reached();
+  await stage.say('c', 'two', ['bo']);
+  await order(stage, 'pause');
+  model.open();
+  await stage.quiet();
+  expect(await endings(stage)).toEqual(['turn.done']);
+  expect(await stage.actor('c', 'bo')).toMatchObject({ parked: 'paused', turn: null, outbox: [], owner: '' });
+  await order(stage, 'resume');
+  await stage.quiet();
+  expect(await endings(stage)).toEqual(['turn.done', 'turn.done']);
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('a resume of an agent that is at work changes nothing', async () => {
+  const model = gated(says('a', 'b'), 1);
+  const stage = await openStage({ agents: [{ id: 'bo', model }] });
+  await stage.say('c', 'one', ['bo']);
+  await model.reached();
+  await order(stage, 'resume');
+  model.open();
+  await turns(200);
+  expect(model.requests).toHaveLength(1);
+  await stage.quiet();
+  expect(await endings(stage)).toEqual(['turn.done']);
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('a turn whose process died is not taken up while its agent is paused, and goes on when it is resumed', async () => {
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  const model = gated(says('a', 'b'), 1);
+  const first = mortal(driver);
+  const killed = await openStage({ driver: first.driver, agents: [{ id: 'bo', model }] });
+  await killed.say('c', 'one', ['bo']);
+  await model.reached();
+  await order(killed, 'pause');
+  first.kill();
+
+  const next = inOrder(says('there'));
+  const stage = await openStage({ driver, agents: [{ id: 'bo', model: next }] });
+  await stage.quiet();
+  expect(next.requests).toHaveLength(0);
+  await order(stage, 'resume');
+  await stage.quiet();
+  expect(await endings(stage)).toEqual(['turn.done']);
+  expect(await stage.check('c')).toEqual([]);
+});

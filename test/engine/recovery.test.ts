@@ -1,0 +1,190 @@
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
+import { defineTool } from '../../src/tools/tool.ts';
+import { mortal, storeAway, tapDriver } from '../support/engine-driver.ts';
+import { asks, breaks, bytes, byStep, gated, inOrder, modelOf, says, type TestModel } from '../support/engine-models.ts';
+import { openStage, turns, until } from '../support/engine-stage.ts';
+
+/** A tool that counts, and never ends where `stuck` says so. */
+function counter({
+  idempotent = false,
+  stuck = () => false,
+}: { idempotent?: boolean; stuck?: () => boolean } = {}) {
+  const runs: string[] = [];
+  const tool = defineTool({
+    name: 'count',
+    description: 'counts',
+    schema: z.object({}),
+    idempotent,
+    async run(_, { effect }) {
+      runs.push(effect);
+      if (stuck()) await new Promise(() => undefined);
+      return `counted ${runs.length}`;
+    },
+  });
+  return { tool, runs };
+}
+
+/** Starts an engine, lets it work until `holds`, and kills it as kill -9 would. Returns the store it leaves. */
+async function killedWhen(
+  model: TestModel,
+  tool: ReturnType<typeof counter>['tool'],
+  holds: () => boolean,
+) {
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  const first = mortal(driver);
+  const stage = await openStage({
+    driver: first.driver,
+    tools: [tool],
+    agents: [{ id: 'bo', model, tools: ['count'] }],
+  });
+  await stage.say('c', 'go', ['bo']);
+  await until('the point to kill at', holds);
+  first.kill();
+  return driver;
+}
+
+test('a crash after the first step: the same calls again from the journal, the tool run once, the model asked once a step', async () => {
+  const { tool, runs } = counter();
+  const step = asks(['count', {}]);
+  const hung = modelOf(async function* ({ trace }) {
+    if (trace.step === 2) await new Promise(() => undefined);
+    yield* step;
+  });
+  const driver = await killedWhen(hung, tool, () => hung.requests.length === 2);
+  const next = byStep(asks(['count', {}]), says('all counted'));
+  const stage = await openStage({ driver, tools: [tool], agents: [{ id: 'bo', model: next, tools: ['count'] }] });
+  await stage.quiet();
+  expect(runs).toHaveLength(1);
+  expect(next.requests.map(({ trace }) => trace.step)).toEqual([2]);
+  expect(bytes(next.requests[0])).toEqual(bytes(hung.requests[1]));
+  expect((await stage.events('c')).filter(({ kind }) => kind === 'tool.result')).toMatchObject([
+    { body: { outcome: 'done', content: 'counted 1' } },
+  ]);
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test.each([
+  [false, 'lost', 1],
+  [true, 'done', 2],
+] as const)('a crash in the middle of a call, idempotent %s: %s, %i run(s)', async (idempotent, outcome, count) => {
+  let stuck = true;
+  const { tool, runs } = counter({ idempotent, stuck: () => stuck });
+  const driver = await killedWhen(byStep(asks(['count', {}])), tool, () => runs.length === 1);
+  stuck = false;
+  const model = byStep(says('never asked'), says('told'));
+  const stage = await openStage({ driver, tools: [tool], agents: [{ id: 'bo', model, tools: ['count'] }] });
+  await stage.quiet();
+  expect(runs).toHaveLength(count);
+  expect(new Set(runs).size).toBe(1);
+  const results = (await stage.events('c')).filter(({ kind }) => kind === 'tool.result');
+  expect(results).toMatchObject([{ body: { outcome } }]);
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('a crash between commit and flush: the reply is published once, by whoever comes next', async () => {
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  let broken = 0;
+  const failing = tapDriver(driver, (op, phase, [rows]) => {
+    if (op !== 'append' || phase !== 'before' || broken > 0) return;
+    if (!(rows as { id: string }[]).some(({ id }) => id.endsWith(':reply'))) return;
+    broken++;
+    throw storeAway('between commit and flush');
+  });
+  const model = inOrder(says('once'));
+  const stage = await openStage({ driver: failing, agents: [{ id: 'bo', model }] });
+  await stage.say('c', 'go', ['bo']);
+  await stage.quiet();
+  expect(broken).toBe(1);
+  expect(model.requests).toHaveLength(1);
+  expect((await stage.events('c')).filter(({ kind }) => kind === 'message')).toHaveLength(2);
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('a turn that hangs every process that takes it is given up visibly, once it was started too often', async () => {
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  const limits = { maxAttempts: 3 };
+  const models: TestModel[] = [];
+  for (let life = 1; life <= 3; life++) {
+    const model = gated(says('x'), 1);
+    models.push(model);
+    const process = mortal(driver);
+    const stage = await openStage({ driver: process.driver, agents: [{ id: 'bo', model }], limits });
+    if (life === 1) await stage.say('c', 'go', ['bo']);
+    await model.reached();
+    expect((await stage.troupe.actors('c'))[0]).toMatchObject({ attempt: life });
+    process.kill();
+  }
+  const model = inOrder(says('fresh'));
+  const stage = await openStage({ driver, agents: [{ id: 'bo', model }], limits });
+  await stage.quiet();
+  expect(model.requests).toHaveLength(0);
+  const failed = (await stage.events('c')).find(({ kind }) => kind === 'turn.failed');
+  expect(failed).toMatchObject({ body: { code: 'poison', covers: [1] } });
+  await stage.say('c', 'something else', ['bo']);
+  await stage.quiet();
+  expect(model.requests).toHaveLength(1);
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('a turn that is given up still records the calls that it made', async () => {
+  const { tool, runs } = counter();
+  const hung = modelOf(async function* ({ trace }) {
+    if (trace.step === 2) await new Promise(() => undefined);
+    yield* asks(['count', {}]);
+  });
+  const driver = await killedWhen(hung, tool, () => hung.requests.length === 2);
+  const model = inOrder(says('never'));
+  const agents = [{ id: 'bo', model, tools: ['count'] }];
+  const stage = await openStage({ driver, tools: [tool], agents, limits: { maxAttempts: 1 } });
+  await stage.quiet();
+  expect(runs).toHaveLength(1);
+  const kinds = (await stage.events('c')).filter(({ turn }) => turn !== undefined).map(({ kind }) => kind);
+  expect(kinds).toEqual(['turn.started', 'step', 'tool.result', 'turn.failed']);
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('an orderly end in the middle of a turn finishes the step, counts no attempt, and the restart asks for the next step only', async () => {
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  const { tool, runs } = counter();
+  const first = gated(asks(['count', {}]), 2);
+  const stage = await openStage({ driver, tools: [tool], agents: [{ id: 'bo', model: first, tools: ['count'] }] });
+  await stage.say('c', 'go', ['bo']);
+  await first.reached();
+  const closed = stage.engine.stop();
+  first.open();
+  await closed;
+  expect(first.requests).toHaveLength(1);
+  expect(await stage.actor('c', 'bo')).toMatchObject({ owner: '', until: 0, turn: { attempt: 0 } });
+
+  const second = byStep(asks(['count', {}]), says('done'));
+  const agents = [{ id: 'bo', model: second, tools: ['count'] }];
+  const again = await openStage({ driver, tools: [tool], agents, limits: { maxAttempts: 1 } });
+  await again.quiet();
+  expect(runs).toHaveLength(1);
+  expect(second.requests.map(({ trace }) => trace.step)).toEqual([2]);
+  expect((await again.events('c')).at(-1)?.kind).toBe('turn.done');
+  expect(await again.check('c')).toEqual([]);
+});
+
+test('an orderly end does not wait for a long backoff, and a failure of the next process is told beside the first', async () => {
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  const first = inOrder(breaks('provider_overloaded', 'so far'));
+  const stage = await openStage({ driver, agents: [{ id: 'bo', model: first }] });
+  await stage.say('c', 'go', ['bo']);
+  await until('the error is logged', async () => (await stage.events('c')).some(({ kind }) => kind === 'error'));
+  await turns(5);
+  await stage.engine.stop();
+
+  const second = inOrder(breaks('provider_rate_limited', 'other'), says('well'));
+  const again = await openStage({ driver, agents: [{ id: 'bo', model: second }] });
+  await again.quiet();
+  const errors = (await again.events('c')).filter(({ kind }) => kind === 'error');
+  expect(errors).toMatchObject([
+    { body: { code: 'provider_overloaded', partial: 'so far' } },
+    { body: { code: 'provider_rate_limited', partial: 'other' } },
+  ]);
+  expect((await again.events('c')).at(-1)?.kind).toBe('turn.done');
+  expect(await again.check('c')).toEqual([]);
+});

@@ -1,0 +1,101 @@
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { defineTool } from '../../src/tools/tool.ts';
+import { asks, byStep, inOrder, modelOf, says } from '../support/engine-models.ts';
+import { openStage, until } from '../support/engine-stage.ts';
+
+const throws = defineTool({
+  name: 'throws',
+  description: 't',
+  schema: z.object({}),
+  run: () => {
+    throw new Error('broken pipe');
+  },
+});
+const hangs = defineTool({
+  name: 'hangs',
+  description: 'h',
+  schema: z.object({}),
+  timeoutMs: 1_000,
+  run: () => new Promise<string>(() => undefined),
+});
+const adds = defineTool({
+  name: 'adds',
+  description: 'a',
+  schema: z.object({ a: z.number(), b: z.number() }),
+  run: ({ a, b }) => String(a + b),
+});
+const TOOLS = [throws, hangs, adds];
+
+test.each<[string, [string, unknown], RegExp]>([
+  ['a tool that throws', ['throws', {}], /broken pipe/],
+  ['a tool that never ends', ['hangs', {}], /longer than 1000 ms/],
+  ['a tool nobody has', ['subtracts', {}], /no tool "subtracts".*adds/],
+  ['arguments that do not fit', ['adds', { a: 'one', b: 2 }], /do not fit/],
+  ['arguments that are not JSON', ['adds', '{"a": 1,'], /not valid JSON/],
+])('%s gives one failed result, and the agent goes on', async (_, call, message) => {
+  const model = byStep(asks(call, ['adds', { a: 1, b: 2 }]), says('I see'));
+  const stage = await openStage({ tools: TOOLS, agents: [{ id: 'bo', model, tools: TOOLS.map(({ name }) => name) }] });
+  await stage.say('c', 'go', ['bo']);
+  await until('the model is asked', () => model.requests.length > 0);
+  await stage.clock.advance(2_000);
+  await stage.quiet();
+  const results = (await stage.events('c')).filter(({ kind }) => kind === 'tool.result');
+  expect(results).toMatchObject([
+    { body: { outcome: 'failed', content: expect.stringMatching(message) as string } },
+    { body: { outcome: 'done', content: '3' } },
+  ]);
+  expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('a turn that never stops calling ends visibly at the step limit, with every call answered', async () => {
+  const model = modelOf(async function* () {
+    yield* asks(['adds', { a: 1, b: 1 }]);
+  });
+  const agents = [{ id: 'bo', model, tools: ['adds'] }];
+  const stage = await openStage({ tools: TOOLS, agents, limits: { maxSteps: 4 } });
+  await stage.say('c', 'go', ['bo']);
+  await stage.quiet();
+  expect(model.requests).toHaveLength(4);
+  expect((await stage.events('c')).at(-1)).toMatchObject({ kind: 'turn.failed', body: { code: 'step_limit' } });
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('a hand-over ping-pong is stopped at the hop limit, visibly, and ends with an answer', async () => {
+  const pingPong = (to: string) =>
+    modelOf(async function* ({ trace }) {
+      yield* trace.step === 1 ? asks(['handoff', { to, goal: 'you do it' }]) : says('then I answer myself');
+    });
+  const stage = await openStage({
+    agents: [
+      { id: 'bo', model: pingPong('cy'), tools: ['handoff'] },
+      { id: 'cy', model: pingPong('bo'), tools: ['handoff'] },
+    ],
+    limits: { maxHops: 6 },
+  });
+  await stage.say('c', 'go', ['bo']);
+  await stage.quiet();
+  const events = await stage.events('c');
+  expect(events.filter(({ kind }) => kind === 'handoff').map(({ hop }) => hop)).toEqual([1, 2, 3, 4, 5, 6]);
+  expect(events.filter(({ kind }) => kind === 'tool.result').at(-1)).toMatchObject({
+    body: { outcome: 'failed', content: expect.stringContaining('maxHops 6') as string },
+  });
+  expect(events.at(-1)?.kind).toBe('turn.done');
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('a hand-over to nobody known is refused with the nearest name, and the agent goes on', async () => {
+  const model = byStep(asks(['handoff', { to: 'cyy', goal: 'x' }]), says('alone then'));
+  const stage = await openStage({
+    agents: [
+      { id: 'bo', model, tools: ['handoff'] },
+      { id: 'cy', model: inOrder(says('-')) },
+    ],
+  });
+  await stage.say('c', 'go', ['bo']);
+  await stage.quiet();
+  const result = (await stage.events('c')).find(({ kind }) => kind === 'tool.result');
+  expect(result).toMatchObject({ body: { outcome: 'failed', content: expect.stringContaining('"cy"') as string } });
+  expect(await stage.check('c')).toEqual([]);
+});

@@ -1,0 +1,74 @@
+import { request } from 'node:http';
+import { text as readText } from 'node:stream/consumers';
+import { expect, test } from 'vitest';
+import { serveHttp } from '../../src/gateway/index.ts';
+import { ANA, startApi } from './harness.ts';
+
+const PATH = '/api/conversations/c1/events';
+const MESSAGE = { author: ANA, content: 'x' };
+
+test.each(['evil.example', 'evil.example:4600', '127.0.0.1.evil.example', '10.0.0.5', 'localhost.evil'])(
+  'a request under the name %s is refused',
+  async (host) => {
+    await using api = await startApi();
+    const { status, body } = await api.get('/api/conversations', { headers: { host } });
+    expect(status).toBe(403);
+    expect(body).toMatchObject({ error: { code: 'host_refused' } });
+  },
+);
+
+test.each(['127.0.0.1:4600', 'localhost', '[::1]:4600', 'LOCALHOST:1', 'troupe.internal:80'])(
+  'a request under the name %s is answered',
+  async (host) => {
+    await using api = await startApi({ allowedHosts: ['troupe.internal'] });
+    expect((await api.get('/api/conversations', { headers: { host } })).status).toBe(200);
+  },
+);
+
+test.each(['http://evil.example', 'http://localhost:9999', 'null'])(
+  'a page of %s may not write',
+  async (origin) => {
+    await using api = await startApi();
+    const headers = { host: 'localhost:4600', origin };
+    const { status, body } = await api.post(PATH, MESSAGE, headers);
+    expect(status).toBe(403);
+    expect(body).toMatchObject({ error: { code: 'origin_refused' } });
+    expect(await api.troupe.conversations()).toEqual([]);
+    const own = { host: 'localhost:4600', origin: 'http://localhost:4600' };
+    expect((await api.post(PATH, MESSAGE, own)).status).toBe(201);
+  },
+);
+
+test('with a token every request needs it, under whatever name it comes', async () => {
+  await using api = await startApi({ token: 's3cret' });
+  for (const authorization of [undefined, 'Bearer wrong!', 'Bearer s3cret2', 's3cret']) {
+    const headers = authorization === undefined ? {} : { authorization };
+    const { status, body } = await api.get('/api/conversations', { headers });
+    expect([status, body]).toMatchObject([401, { error: { code: 'token_required' } }]);
+  }
+  const headers = { authorization: 'Bearer s3cret', host: 'troupe.example' };
+  expect((await api.get('/api/conversations', { headers })).status).toBe(200);
+});
+
+test('a body that is too large is refused over a real connection while it is being sent', async () => {
+  await using api = await startApi();
+  const server = await serveHttp(api.app, { port: 0 });
+  const call = request(`${server.url}${PATH}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+  });
+  const answered = new Promise<[number | undefined, string]>((resolve, reject) => {
+    call.on('error', reject);
+    call.on('response', (response) => {
+      readText(response).then((body) => resolve([response.statusCode, body]), reject);
+    });
+  });
+  // Never ended: the answer must come before the end of the request.
+  for (let n = 0; n < 20; n++) call.write(' '.repeat(65_536));
+  const [status, body] = await answered;
+  expect(status).toBe(413);
+  expect(body).toContain('event_too_large');
+  call.on('error', () => {});
+  call.destroy();
+  await server.close();
+});

@@ -1,0 +1,163 @@
+import { expect, test } from 'vitest';
+import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import type { Troupe, Watcher } from '../../src/troupe.ts';
+import { ANA, readStream, startApi, type StreamFrame } from './harness.ts';
+
+const SEQS = (frames: StreamFrame[]) =>
+  frames.filter(({ event }) => event === 'event').map(({ id }) => Number(id));
+const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
+
+test('a stream replays what is stored, then follows, each event once and in order', async () => {
+  await using api = await startApi();
+  const send = (content: string) => api.troupe.send('c1', { author: ANA, content });
+  for (const n of upTo(3)) await send(`${n}`);
+  const response = await api.app.request('/api/events?conversation=c1');
+  expect(response.headers.get('content-type')).toContain('text/event-stream');
+  const reading = readStream(response, (frames) => SEQS(frames).length >= 6);
+  for (const n of upTo(3)) await send(`later ${n}`);
+  const frames = await reading;
+  expect(SEQS(frames)).toEqual(upTo(6));
+  expect(frames[5]).toMatchObject({ event: 'event', data: { seq: 6, body: { content: 'later 3' } } });
+});
+
+test.each([
+  ['?after', '/api/events?conversation=c1&after=2', {}],
+  ['Last-Event-ID, which counts more', '/api/events?conversation=c1&after=0', { 'last-event-id': '2' }],
+])('a stream resumes by %s', async (_, path, headers) => {
+  await using api = await startApi();
+  for (const n of upTo(4)) await api.troupe.send('c1', { author: ANA, content: `${n}` });
+  const frames = await readStream(await api.app.request(path, { headers }), (seen) => SEQS(seen).length >= 2);
+  expect(SEQS(frames)).toEqual([3, 4]);
+});
+
+test('events that come while the stored ones are read, doubled, late or not announced, are neither lost nor doubled', async () => {
+  let watcher: Watcher = () => {};
+  let reads = 0;
+  const intrude = (troupe: Troupe): Troupe => ({
+    ...troupe,
+    watch(next) {
+      watcher = next;
+      // Nothing is announced but what this test announces.
+      return () => {};
+    },
+    async events(conversation, range) {
+      reads += 1;
+      const page = await troupe.events(conversation, range);
+      if (reads > 1) return page;
+      // Between the read and its answer two more arrive; the first is announced twice, the second is not.
+      const { event } = await troupe.send('c1', { author: ANA, content: '4' });
+      watcher({ type: 'event', event });
+      watcher({ type: 'event', event });
+      await troupe.send('c1', { author: ANA, content: '5' });
+      const last = await troupe.send('c1', { author: ANA, content: '6' });
+      watcher({ type: 'event', event: last.event });
+      watcher({ type: 'event', event });
+      return page;
+    },
+  });
+  await using api = await startApi({ wrap: intrude });
+  for (const n of upTo(3)) await api.troupe.send('c1', { author: ANA, content: `${n}` });
+  const response = await api.app.request('/api/events?conversation=c1');
+  const frames = await readStream(response, (seen) => SEQS(seen).length >= 6);
+  expect(SEQS(frames)).toEqual(upTo(6));
+});
+
+test('a reader slower than 1,000 events misses none', async () => {
+  await using api = await startApi();
+  const response = await api.app.request('/api/events?conversation=c1');
+  const reader = response.body?.getReader();
+  // The head of the stream is out and the watch is on; nobody reads on while the events come.
+  await reader?.read();
+  const started = reader?.read();
+  for (let n = 0; n < 1_500; n++) await api.troupe.send('c1', { author: ANA, content: 'x' });
+  const first = new TextDecoder().decode((await started)?.value as Uint8Array);
+  expect(first).toContain('id: 1\n');
+  reader?.releaseLock();
+  const frames = await readStream(response, (seen) => SEQS(seen).length >= 1_499);
+  expect(SEQS(frames)).toEqual(upTo(1_500).slice(1));
+});
+
+test('a reply is streamed in frames that cannot be resumed, before its event', async () => {
+  await using api = await startApi();
+  const response = await api.app.request('/api/events?conversation=c1');
+  const reading = readStream(response, (frames) => frames.at(-1)?.data['kind'] === 'turn.done');
+  await api.troupe.send('c1', { author: ANA, to: ['echo'], content: 'Hello' });
+  const frames = await reading;
+  const deltas = frames.filter(({ event }) => event === 'stream');
+  expect(deltas.every(({ id }) => id === null)).toBe(true);
+  expect(deltas[0]?.data).toMatchObject({ conversation: 'c1', agent: 'echo', turn: 'c1:echo:1' });
+  expect(deltas.map(({ data }) => data['text']).join('')).toBe('answer 1');
+  const message = frames.findIndex(({ data }) => data['kind'] === 'message' && data['seq'] !== 1);
+  expect(frames.lastIndexOf(deltas.at(-1) as StreamFrame)).toBeLessThan(message);
+  expect(SEQS(frames)).toEqual(upTo(SEQS(frames).length));
+});
+
+test('a stream of a conversation that does not exist yet waits for it', async () => {
+  await using api = await startApi();
+  const response = await api.app.request('/api/events?conversation=later');
+  const reading = readStream(response, (frames) => frames.length > 0);
+  await api.troupe.send('other-one', { author: ANA, content: 'x' });
+  await api.troupe.send('later', { author: ANA, content: 'y' });
+  expect((await reading)[0]).toMatchObject({ id: '1', data: { conversation: 'later' } });
+});
+
+test('without a conversation the events of all are followed, and cannot be resumed', async () => {
+  await using api = await startApi();
+  await api.troupe.send('old', { author: ANA, content: 'x' });
+  const response = await api.app.request('/api/events');
+  const reading = readStream(response, (frames) => frames.length >= 2);
+  // The watch begins with the first read, which the line above has asked for.
+  await api.troupe.send('a', { author: ANA, content: 'x' });
+  await api.troupe.send('b', { author: ANA, content: 'x' });
+  const frames = await reading;
+  expect(frames.map(({ id, data }) => [id, data['conversation']])).toEqual([
+    [null, 'a'],
+    [null, 'b'],
+  ]);
+  for (const init of [{ headers: { 'last-event-id': '3' } }, {}]) {
+    const path = 'headers' in init ? '/api/events' : '/api/events?after=3';
+    const refused = await api.get(path, init);
+    expect(refused.status).toBe(400);
+    expect(refused.body).toMatchObject({ error: { code: 'event_invalid', data: { path: 'conversation' } } });
+  }
+});
+
+test('a quiet stream says every 15 seconds that it is there', async () => {
+  const clock = createFakeClock();
+  await using api = await startApi({ clock });
+  const response = await api.app.request('/api/events?conversation=c1');
+  const reader = response.body?.getReader();
+  await reader?.read();
+  const next = reader?.read();
+  while (clock.sleeping() === 0) await new Promise((done) => setImmediate(done));
+  await clock.advance(14_999);
+  expect(clock.sleeping()).toBe(1);
+  await clock.advance(1);
+  expect(new TextDecoder().decode((await next)?.value as Uint8Array)).toBe(': still here\n\n');
+  await reader?.cancel();
+});
+
+test('a reader that leaves is no longer watched for', async () => {
+  let watching = 0;
+  const counted = (troupe: Troupe): Troupe => ({
+    ...troupe,
+    watch(watcher) {
+      watching += 1;
+      const off = troupe.watch(watcher);
+      return () => {
+        watching -= 1;
+        off();
+      };
+    },
+  });
+  await using api = await startApi({ wrap: counted });
+  const response = await api.app.request('/api/events?conversation=c1');
+  const reader = response.body?.getReader();
+  await reader?.read();
+  const pending = reader?.read();
+  await new Promise((done) => setImmediate(done));
+  expect(watching).toBe(1);
+  await reader?.cancel();
+  await pending;
+  expect(watching).toBe(0);
+});

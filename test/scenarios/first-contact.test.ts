@@ -1,0 +1,161 @@
+import { expect, test } from 'vitest';
+import { company, UMA } from '../support/company.ts';
+
+test('A1 the opening message to an agent is all it sees, and there is no block', async () => {
+  await using room = await company(['p']);
+  await room.say(UMA, 'p', 'plan it');
+  expect(room.sent('p')).toEqual(['user: plan it']);
+});
+
+test('A2 an agent that joins later sees everything before, attributed, and its trigger last', async () => {
+  await using room = await company(['p', 'd']);
+  await room.say(UMA, 'p', 'plan it');
+  await room.say(UMA, 'd', 'draw it');
+  expect(room.sent('d')).toEqual(['user: [Uma -> @p] plan it', 'user: [@p] «p answers 1»', 'user: draw it']);
+});
+
+test('A3 a human who goes on with one agent gets user, assistant, user, and no block', async () => {
+  await using room = await company(['p']);
+  await room.say(UMA, 'p', 'one');
+  await room.say(UMA, 'p', 'two');
+  expect(room.sent('p')).toEqual(['user: one', 'assistant: p answers 1', 'user: two']);
+});
+
+test('A4 an opening message to two agents is the same bare message for both, without a block', async () => {
+  const bothAsked = Promise.withResolvers<void>();
+  let asked = 0;
+  const answer = async () => {
+    asked += 1;
+    if (asked === 2) bothAsked.resolve();
+    await bothAsked.promise;
+    return { text: 'yes' };
+  };
+  await using room = await company(['p', 'd'], { answers: { p: answer, d: answer } });
+  await room.say(UMA, ['p', 'd'], 'both of you');
+  expect([room.sent('p'), room.sent('d')]).toEqual([['user: both of you'], ['user: both of you']]);
+});
+
+test('A5 an agent that returns has its own words, the block with what it missed, and the trigger', async () => {
+  await using room = await company(['p', 'd']);
+  await room.say(UMA, 'p', 'plan it');
+  await room.say(UMA, 'd', 'draw it');
+  await room.say(UMA, 'p', 'go on');
+  expect(room.sent('p')).toEqual([
+    'user: plan it',
+    'assistant: p answers 1',
+    'user: away{[Uma -> @d] «draw it» [@d] «d answers 1»}',
+    'user: go on',
+  ]);
+});
+
+test('A6 the receiver of a handoff sees the summary first, then the request and the text of who hands over', async () => {
+  await using room = await company(['p', 'd'], {
+    agents: { p: { tools: ['handoff'] } },
+    answers: {
+      p: [
+        { text: 'Over to d.', calls: [{ name: 'handoff', args: '{"to":"d","goal":"a drawing","next":"draw"}' }] },
+      ],
+    },
+  });
+  await room.say(UMA, 'p', 'I need a drawing');
+  expect(room.requests('p')).toHaveLength(1);
+  expect(room.sent('d')).toEqual([
+    'user: [@p -> @d] handed this conversation over to you: handoff{Goal: a drawing Next: draw}',
+    'user: [Uma -> @p] I need a drawing',
+    'user: [@p] «Over to d.»',
+  ]);
+});
+
+test('A7 a newcomer that is asked what happened sees the whole dialogue, then the question', async () => {
+  await using room = await company(['p', 'd', 'c']);
+  await room.say(UMA, 'p', 'plan it');
+  await room.say(UMA, 'd', 'draw it');
+  await room.say(UMA, 'c', 'what happened here?');
+  expect(room.sent('c')).toEqual([
+    'user: [Uma -> @p] plan it',
+    'user: [@p] «p answers 1»',
+    'user: [Uma -> @d] draw it',
+    'user: [@d] «d answers 1»',
+    'user: what happened here?',
+  ]);
+});
+
+test('A8 without a trigger there is no turn', async () => {
+  await using room = await company(['p', 'd']);
+  await room.say(UMA, 'p', 'plan it');
+  await room.say(UMA, null, 'just thinking aloud');
+  expect(room.requests('d')).toHaveLength(0);
+  expect(room.requests('p')).toHaveLength(1);
+});
+
+test('A9 the block names author and recipients of every line, in order', async () => {
+  await using room = await company(['p', 'd', 'c']);
+  await room.say(UMA, 'p', 'plan it');
+  await room.say(UMA, ['d', 'c'], 'draw and check');
+  await room.say(UMA, null, 'hm');
+  await room.say(UMA, 'p', 'go on');
+  const [block] = room.sent('p').filter((line) => line.includes('away{'));
+  expect(block).toMatch(
+    /^user: away\{\[Uma -> @d, @c\] «draw and check» (?:\[@d\] «d answers 1» \[@c\] «c answers 1»|\[@c\] «c answers 1» \[@d\] «d answers 1») \[Uma\] «hm»\}$/,
+  );
+});
+
+test('A10 the trigger comes after the block and is not in it', async () => {
+  await using room = await company(['p', 'd']);
+  await room.say(UMA, 'p', 'one');
+  await room.say(UMA, 'd', 'aside');
+  await room.say(UMA, 'p', 'the trigger');
+  const lines = room.sent('p');
+  expect(lines.at(-1)).toBe('user: the trigger');
+  expect(lines.filter((line) => line.includes('the trigger'))).toHaveLength(1);
+});
+
+test('A11 an event that arrives again is not acted on again', async () => {
+  await using room = await company(['p']);
+  await room.say(UMA, 'p', 'once', { id: 'e1' });
+  await room.say(UMA, 'p', 'once', { id: 'e1' });
+  expect(room.requests('p')).toHaveLength(1);
+});
+
+test('A12 empty events are skipped', async () => {
+  await using room = await company(['p']);
+  await room.say(UMA, null, '   ');
+  await room.say(UMA, 'p', '');
+  expect(room.requests('p')).toHaveLength(0);
+  await room.say(UMA, 'p', 'words');
+  expect(room.sent('p')).toEqual(['user: words']);
+});
+
+test('A13 a handoff summary opens the block of an agent that returns', async () => {
+  await using room = await company(['p', 'd'], {
+    agents: { d: { tools: ['handoff'] } },
+    answers: { d: [{ calls: [{ name: 'handoff', args: '{"to":"p","goal":"finish"}' }] }] },
+  });
+  await room.say(UMA, 'p', 'plan it');
+  await room.say(UMA, 'd', 'your turn');
+  expect(room.sent('p')).toEqual([
+    'user: plan it',
+    'assistant: p answers 1',
+    'user: [@d -> @p] handed this conversation over to you: handoff{Goal: finish} away{[Uma -> @d] «your turn»}',
+  ]);
+});
+
+test('A14 an agent that failed keeps its place: its next prompt shows all it has not seen', async () => {
+  await using room = await company(['p', 'd'], {
+    answers: { p: ['first', { error: { code: 'provider_refused' } }] },
+  });
+  await room.say(UMA, 'p', 'one');
+  await room.say(UMA, 'd', 'aside');
+  await room.say(UMA, 'p', 'two');
+  await room.say(UMA, 'd', 'more');
+  await room.say(UMA, 'p', 'three');
+  expect(room.sent('p')).toEqual([
+    'user: one',
+    'assistant: first',
+    'user: away{[Uma -> @d] «aside» [@d] «d answers 1»}',
+    'user: two',
+    'assistant: [this turn failed: provider_refused]',
+    'user: away{[Uma -> @d] «more» [@d] «d answers 2»}',
+    'user: three',
+  ]);
+});

@@ -1,0 +1,132 @@
+import type { AgentInput } from '../../src/agents-file.ts';
+import type { Author, EventId } from '../../src/events/index.ts';
+import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
+import type { FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import type { Troupe } from '../../src/troupe.ts';
+import type { Tool } from '../../src/tools/tool.ts';
+import { compact, type WireMessage } from './compact.ts';
+
+export const UMA: Author = { kind: 'user', id: 'u1', name: 'Uma' };
+export const VIK: Author = { kind: 'user', id: 'v1', name: 'Vik' };
+
+/** The human of imported transcripts. */
+export const USER: Author = { kind: 'user', id: 'user', name: 'User' };
+
+/** What an agent answers: by number of its request, or by what it is asked. */
+type Answers = readonly (string | FakeReply)[] | ((request: FakeRequest) => FakeReply | Promise<FakeReply>);
+
+export interface CompanyOptions extends TroupeOptions {
+  answers?: Record<string, Answers>;
+  agents?: Record<string, Partial<AgentInput>>;
+  tools?: Tool[];
+  fallback?: string;
+}
+
+export interface Company extends AsyncDisposable {
+  troupe: Troupe;
+  /** Says something and waits until all is quiet. `to` may be left out. */
+  say(author: Author, to: string | string[] | null, content: string, more?: Said): Promise<void>;
+  /** The same without waiting. */
+  post(author: Author, to: string | string[] | null, content: string, more?: Said): Promise<unknown>;
+  /** Appends what an assistant and its users said, with calls and results in any order, as OpenAI chat messages. */
+  transcript(agent: string, messages: readonly unknown[]): Promise<void>;
+  requests(agent: string): FakeRequest[];
+  /** What was sent to an agent's model, without the system message: the last request, or number `n` from 1. */
+  raw(agent: string, n?: number): WireMessage[];
+  /** The same as compact lines, without reminders. */
+  sent(agent: string, n?: number): string[];
+  kinds(): Promise<string[]>;
+}
+
+interface Said {
+  id?: string;
+  replyTo?: string;
+}
+
+/** The one conversation of a company. */
+export const ROOM = 'room';
+
+/** A troupe on a fake vendor that records what is sent; an agent's model is named after the agent. */
+export async function company(ids: readonly string[], options: CompanyOptions = {}): Promise<Company> {
+  const { answers = {}, agents = {}, tools = [], fallback, ...runtime } = options;
+  const counts = new Map<string, number>();
+  const vendor = await startFakeOpenAi((request) => {
+    const agent = modelOf(request);
+    const number = (counts.get(agent) ?? 0) + 1;
+    counts.set(agent, number);
+    const answer = answers[agent];
+    if (typeof answer === 'function') return answer(request);
+    const reply = answer?.[number - 1] ?? `${agent} answers ${number}`;
+    return typeof reply === 'string' ? { text: reply } : reply;
+  });
+  const troupe = await createTroupe(
+    {
+      agents: ids.map(
+        (id) =>
+          ({
+            id,
+            provider: 'openai-compatible',
+            model: id,
+            baseUrl: vendor.url,
+            apiKeyEnv: 'KEY',
+            ...agents[id],
+          }) as AgentInput,
+      ),
+      tools,
+      ...(fallback !== undefined && { defaults: { respondWhenUnaddressed: fallback } }),
+    },
+    { env: { KEY: 'k' }, ...runtime },
+  );
+  const requests = (agent: string) => vendor.requests.filter((request) => modelOf(request) === agent);
+
+  function raw(agent: string, n = requests(agent).length): WireMessage[] {
+    const request = requests(agent)[n - 1];
+    if (!request) throw new Error(`@${agent} was asked ${requests(agent).length} times, not ${n}`);
+    return (request.body as { messages: WireMessage[] }).messages.slice(1);
+  }
+
+  const post: Company['post'] = (author, to, content, { id, replyTo } = {}) =>
+    troupe.send(ROOM, {
+      author,
+      content,
+      ...(to !== null && { to: [to].flat() }),
+      ...(id !== undefined && { id: id as EventId }),
+      ...(replyTo !== undefined && { replyTo: replyTo as EventId }),
+    });
+
+  return {
+    troupe,
+    post,
+    async say(...said) {
+      await post(...said);
+      await troupe.idle();
+    },
+    async transcript(agent, messages) {
+      const text = JSON.stringify({ messages });
+      await troupe.import(chunksOf(text), { agent, conversation: ROOM, format: 'openai' });
+    },
+    requests,
+    raw,
+    sent: (agent, n) => raw(agent, n).map(compact),
+    async kinds() {
+      return (await troupe.events(ROOM)).events.map(({ kind }) => kind);
+    },
+    async [Symbol.asyncDispose]() {
+      await troupe.close();
+      await vendor.close();
+    },
+  };
+}
+
+function modelOf({ body }: FakeRequest): string {
+  return (body as { model: string }).model;
+}
+
+export async function* chunksOf(text: string): AsyncGenerator<string> {
+  yield text;
+}
+
+export function agentNamed(id: string): Author {
+  return { kind: 'agent', id, name: id };
+}

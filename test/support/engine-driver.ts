@@ -1,0 +1,60 @@
+import { TroupeError } from '../../src/errors.ts';
+import type { StoreDriver } from '../../src/store/driver.ts';
+
+export type StoreOp = Exclude<keyof StoreDriver, 'close'>;
+export type Phase = 'before' | 'after';
+
+/** Looks at every store operation, before and after it is done; what it throws is what the caller sees. */
+export type Tap = (op: StoreOp, phase: Phase, args: readonly unknown[]) => Promise<void> | void;
+
+const OPS: readonly StoreOp[] = [
+  'append',
+  'readEvents',
+  'readEvent',
+  'head',
+  'addressed',
+  'conversations',
+  'acquire',
+  'compareAndSet',
+  'requestCancel',
+  'park',
+  'readActor',
+  'listActors',
+  'due',
+  'putOnce',
+  'readRegister',
+  'swap',
+  'expire',
+];
+
+export function tapDriver(driver: StoreDriver, tap: Tap): StoreDriver {
+  const tapped = OPS.map((op) => {
+    const work = driver[op].bind(driver) as (...args: unknown[]) => Promise<unknown>;
+    return [
+      op,
+      async (...args: unknown[]) => {
+        await tap(op, 'before', args);
+        const result = await work(...args);
+        await tap(op, 'after', args);
+        return result;
+      },
+    ] as const;
+  });
+  return { ...(Object.fromEntries(tapped) as unknown as StoreDriver), close: () => driver.close() };
+}
+
+export function storeAway(why: string): TroupeError {
+  return new TroupeError('store_unavailable', `scripted: ${why}`);
+}
+
+/** Never settles: what a killed process sees of its last operation. */
+export function forever(): Promise<never> {
+  return new Promise(() => undefined);
+}
+
+/** A store that one process dies on: from `kill` on, nothing it asks for is done or answered. */
+export function mortal(driver: StoreDriver): { driver: StoreDriver; kill(): void } {
+  let dead = false;
+  const tapped = tapDriver(driver, () => (dead ? forever() : undefined));
+  return { driver: tapped, kill: () => void (dead = true) };
+}

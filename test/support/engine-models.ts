@@ -1,0 +1,113 @@
+import type { ModelEvent, ModelFailure, ModelRequest, Provider } from '../../src/providers/provider.ts';
+import { NO_USAGE } from '../../src/events/index.ts';
+
+/** A model made of what a test wants to hear, which remembers what it was asked. */
+export interface TestModel extends Provider {
+  requests: ModelRequest[];
+}
+
+export type Answer = (request: ModelRequest, signal: AbortSignal) => AsyncIterable<ModelEvent>;
+
+export function modelOf(answer: Answer): TestModel {
+  const requests: ModelRequest[] = [];
+  return {
+    name: 'scripted',
+    capabilities: { sessionResumption: false, interleavedSystem: true, toolCalling: true, caching: 'none' },
+    requests,
+    stream(request, { signal }) {
+      requests.push(request);
+      return legal(answer(request, signal), signal);
+    },
+  };
+}
+
+/** Ends with `aborted` when the signal does, as the port asks of every provider. */
+async function* legal(events: AsyncIterable<ModelEvent>, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+  const gone = new Promise<null>((resolve) => signal.addEventListener('abort', () => resolve(null)));
+  const source = events[Symbol.asyncIterator]();
+  for (;;) {
+    const next = signal.aborted ? null : await Promise.race([source.next(), gone]);
+    if (!next || signal.aborted) return void (yield { type: 'aborted' });
+    if (next.done) return;
+    yield next.value;
+  }
+}
+
+/** Answers with these events, one list a call; the last list again and again. */
+export function inOrder(...answers: ModelEvent[][]): TestModel {
+  let call = 0;
+  return modelOf(async function* () {
+    yield* answers[Math.min(call++, answers.length - 1)] ?? [];
+  });
+}
+
+/** Answers each step of every turn with the list of that step; the last again and again. */
+export function byStep(...answers: ModelEvent[][]): TestModel {
+  return modelOf(async function* ({ trace }) {
+    yield* answers[Math.min(trace.step, answers.length) - 1] ?? [];
+  });
+}
+
+export function says(...chunks: string[]): ModelEvent[] {
+  const text = chunks.map((delta) => ({ type: 'text', delta }) as const);
+  return [{ type: 'start' }, ...text, { type: 'done', stop: 'end', usage: NO_USAGE }];
+}
+
+let minted = 0;
+
+/** Calls of one step: `[name, args]`. Args that are a text are sent as written. */
+export function asks(...calls: [name: string, args: unknown][]): ModelEvent[] {
+  return [
+    { type: 'start' },
+    { type: 'text', delta: 'let me see' },
+    ...calls.map(([name, args]) => ({
+      type: 'call' as const,
+      call: { id: `call-${(minted += 1)}`, name, args: typeof args === 'string' ? args : JSON.stringify(args) },
+    })),
+    { type: 'done', stop: 'calls', usage: NO_USAGE },
+  ];
+}
+
+export function breaks(code: ModelFailure['code'], ...said: string[]): ModelEvent[] {
+  const text = said.map((delta) => ({ type: 'text', delta }) as const);
+  return [{ type: 'start' }, ...text, { type: 'failed', error: { code, message: `scripted ${code}` } }];
+}
+
+export interface Gated extends TestModel {
+  /** Resolves when the model is about to give the event that it holds back. */
+  reached(): Promise<void>;
+  /** Lets everything through from now on. */
+  open(): void;
+}
+
+/** A model that holds back event `stop` of its first call until it is opened. */
+export function gated(events: ModelEvent[], stop: number): Gated {
+  const reached = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<void>();
+  const model = modelOf(async function* () {
+    const first = model.requests.length === 1;
+    for (const [index, event] of events.entries()) {
+      if (first && index === stop) {
+        reached.resolve();
+        await opened.promise;
+      }
+      yield event;
+    }
+  });
+  return Object.assign(model, { reached: () => reached.promise, open: () => opened.resolve() });
+}
+
+/** What of a request is sent: all but the seqs, which are filled in when an agent's own words reach the log. */
+export function bytes(request: ModelRequest | undefined): string {
+  const { messages = [], tools, breakpoints, model } = request ?? {};
+  return JSON.stringify({ messages: messages.map(({ seqs: _, ...sent }) => sent), tools, breakpoints, model });
+}
+
+/** Text of everything a request shows, in order. */
+export function shown(request: ModelRequest | undefined): string {
+  return (request?.messages ?? []).map(({ content }) => content).join('\n');
+}
+
+export function times(text: string, part: string): number {
+  return text.split(part).length - 1;
+}

@@ -1,0 +1,195 @@
+import { createConversationLog } from '../../src/actors/conversation-log.ts';
+import { createEngine, type Engine } from '../../src/actors/engine.ts';
+import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits, type StreamDelta } from '../../src/actors/engine-deps.ts';
+import { createRegistry } from '../../src/actors/registry.ts';
+import { parseTroupe } from '../../src/agents-file.ts';
+import { buildCompany } from '../../src/build-company.ts';
+import type { Clock } from '../../src/clock.ts';
+import { fenceKey } from '../../src/context/index.ts';
+import {
+  type ActorRecord,
+  type AgentId,
+  type Author,
+  type ConversationId,
+  DEFAULT_TENANT,
+  type Event,
+} from '../../src/events/index.ts';
+import { createTroupeFacade } from '../../src/facade.ts';
+import type { Provider } from '../../src/providers/provider.ts';
+import { createInProcessRouter } from '../../src/routing/in-process.ts';
+import type { Router } from '../../src/routing/router.ts';
+import { createStore } from '../../src/store/create-store.ts';
+import type { StoreDriver } from '../../src/store/driver.ts';
+import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
+import type { Store } from '../../src/store/store.ts';
+import { checkLog, type CheckOptions, type Violation } from '../../src/testing/check-log.ts';
+import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
+import type { Tool } from '../../src/tools/tool.ts';
+import type { Troupe } from '../../src/troupe.ts';
+
+/** One engine with its facade, composed as `runtime.ts` does it, over injected parts. */
+export interface Stage {
+  troupe: Troupe;
+  engine: Engine;
+  deps: EngineDeps;
+  store: Store;
+  driver: StoreDriver;
+  clock: FakeClock;
+  warnings: { error: unknown; where: string }[];
+  /** Posts a message of a person. */
+  say(conversation: string, content: string, to: readonly string[], id?: string): Promise<void>;
+  events(conversation: string): Promise<Event[]>;
+  actor(conversation: string, agent: string): Promise<ActorRecord>;
+  /** Moves the clock until no wake is waiting or running. */
+  quiet(): Promise<void>;
+  check(conversation: string, options?: CheckOptions): Promise<Violation[]>;
+}
+
+export interface StageAgent {
+  id: string;
+  model: Provider;
+  tools?: string[];
+  join?: 'full' | 'fresh';
+}
+
+export interface StageOptions {
+  agents: StageAgent[];
+  tools?: Tool[];
+  /** What the engine writes to; a new one in memory by default. */
+  driver?: StoreDriver;
+  clock?: FakeClock;
+  limits?: Partial<EngineLimits>;
+  router?: (router: Router) => Router;
+  random?: () => number;
+  concurrency?: number;
+  /** Respond to what addresses nobody. */
+  fallback?: string;
+}
+
+export const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
+
+const TENANT = DEFAULT_TENANT;
+/** Words, so that counting costs nothing; the numbers are no part of these tests. */
+const countTokens = (text: string) => Math.ceil(text.length / 4);
+let engines = 0;
+
+export async function openStage(options: StageOptions): Promise<Stage> {
+  const { clock = createFakeClock(), limits = {}, random = Math.random, concurrency = 64 } = options;
+  const driver = options.driver ?? (await openSqliteDriver({ path: ':memory:' }));
+  const warnings: Stage['warnings'] = [];
+  const onWarning = (error: unknown, where: string) => void warnings.push({ error, where });
+  const store = createStore(driver);
+  const plain = createInProcessRouter({ clock });
+  const router = options.router?.(plain) ?? plain;
+  const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
+    fenceKey('test', `${tenant}/${conversation}`);
+  const stopping = new AbortController();
+  const deltas = new Set<(delta: StreamDelta) => void>();
+  const deps: EngineDeps = {
+    store,
+    router,
+    log: createConversationLog({ store, router, clock, countTokens, onWarning }),
+    company: companyOf(options),
+    registry: createRegistry({ secretOf, onError: (error) => onWarning(error, 'machine') }),
+    clock,
+    random,
+    process: `engine-${(engines += 1)}`,
+    secretOf,
+    countTokens,
+    limits: { ...DEFAULT_LIMITS, soleOwner: true, ...limits },
+    stopping: stopping.signal,
+    onDelta: (delta) => deltas.forEach((listener) => listener(delta)),
+    onWarning,
+  };
+  const engine = createEngine(deps, stopping);
+  const fallback = (options.fallback ?? null) as AgentId | null;
+  const troupe = createTroupeFacade({ deps, engine, deltas, fallback, release: async () => undefined });
+  engine.start({ concurrency });
+
+  const events = (conversation: string) => allEvents(store, conversation);
+  return {
+    troupe,
+    engine,
+    deps,
+    store,
+    driver,
+    clock,
+    warnings,
+    events,
+    async say(conversation, content, to, id) {
+      await troupe.send(conversation, { author: ANA, content, to, ...(id && { id: id as Event['id'] }) });
+    },
+    async actor(conversation, agent) {
+      const address = { ...logOf(conversation), agent: agent as AgentId };
+      const record = await store.readActor(address);
+      if (!record) throw new Error(`no actor ${agent} in ${conversation}`);
+      return record;
+    },
+    quiet: () => quiet(router, clock),
+    check: async (conversation, check) => checkStore(store, conversation, check),
+  };
+}
+
+function companyOf({ agents, tools = [] }: StageOptions): EngineDeps['company'] {
+  const script = { rules: [{}] };
+  const definition = parseTroupe({
+    agents: agents.map(({ id, tools: granted = [], join = 'full' }) => ({
+      id,
+      provider: 'scripted',
+      script,
+      tools: granted,
+      join,
+    })),
+    tools,
+  });
+  const models = new Map(agents.map(({ id, model }) => [id, model]));
+  return buildCompany(definition, ({ id }) => models.get(id) as Provider, countTokens);
+}
+
+export function logOf(conversation: string) {
+  return { tenant: TENANT, conversation: conversation as ConversationId };
+}
+
+export async function allEvents(store: Store, conversation: string): Promise<Event[]> {
+  return store.read(logOf(conversation), { after: 0 });
+}
+
+export async function checkStore(
+  store: Store,
+  conversation: string,
+  options?: CheckOptions,
+): Promise<Violation[]> {
+  const actors = await store.listActors(logOf(conversation));
+  const readable = actors.filter((actor) => !('corrupt' in actor)) as ActorRecord[];
+  return checkLog(await allEvents(store, conversation), readable, options);
+}
+
+/** Rounds of the event loop in which nothing was waiting, before all counts as quiet. */
+const QUIET_ROUNDS = 4;
+const STEP_MS = 20;
+const PATIENCE = 20_000;
+
+async function quiet(router: Router, clock: FakeClock): Promise<void> {
+  let still = 0;
+  for (let round = 0; still < QUIET_ROUNDS; round++) {
+    if (round > PATIENCE) throw new Error(`never quiet: ${JSON.stringify(await router.depth())}`);
+    const { waiting, active, delayed } = await router.depth();
+    still = waiting + active + delayed === 0 ? still + 1 : 0;
+    await clock.advance(STEP_MS);
+  }
+}
+
+/** Lets the event loop turn, so that store operations and handlers go on; time stands still. */
+export async function turns(count = 1): Promise<void> {
+  for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (let round = 0; round < 2_000; round++) {
+    if (await holds()) return;
+    await turns();
+  }
+  throw new Error(`it never came that ${what}`);
+}
+
+export type { Clock };

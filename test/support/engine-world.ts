@@ -1,0 +1,309 @@
+import * as z from 'zod';
+import { TroupeError } from '../../src/errors.ts';
+import type { AgentId, ConversationId, EventId, TurnId } from '../../src/events/index.ts';
+import type { StoreDriver } from '../../src/store/driver.ts';
+import { createStore } from '../../src/store/create-store.ts';
+import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
+import type { Violation } from '../../src/testing/check-log.ts';
+import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
+import { defineTool, type Tool } from '../../src/tools/tool.ts';
+import { forever, storeAway, tapDriver } from './engine-driver.ts';
+import { asks, breaks, modelOf, says } from './engine-models.ts';
+import { allEvents, ANA, checkStore, logOf, openStage, type Stage, turns } from './engine-stage.ts';
+import { hashOf, type Random } from './engine-random.ts';
+
+/**
+ * A small world to break things in: one store, some processes that may be killed, paused for longer than a lease, or
+ * see store operations fail before or after they were done; clients that repeat what was not acknowledged; people who
+ * stop and pause. Everything random comes from one seed.
+ */
+export interface WorldOptions {
+  random: Random;
+  processes: number;
+  /** Share of store operations that fail, half of them after they were done. */
+  failures: number;
+  kills: boolean;
+  pauses: boolean;
+}
+
+export interface World {
+  /** One random thing happens. */
+  act(): Promise<void>;
+  /** Faults stop; time goes on until nothing is left to do. Returns how long that took, ms. */
+  settle(): Promise<number>;
+  violations(): Promise<string[]>;
+  stats: Record<'posts' | 'turns' | 'failures' | 'kills' | 'pauses' | 'aborts' | 'calls', number>;
+}
+
+export const LEASE_MS = 2_000;
+export const SWEEP_MS = 3_000;
+const AGENTS = ['bo', 'cy', 'di'];
+const CONVERSATIONS = ['c1', 'c2'];
+/** Longest that a world may take to settle: a lease that must run out, two sweeps, and the work itself. */
+const PATIENCE_MS = 120_000;
+
+interface Process {
+  stage: Stage;
+  sleeps: FakeClock;
+  dead: boolean;
+  died: PromiseWithResolvers<'died'>;
+  paused: PromiseWithResolvers<void> | null;
+  /** Time that passed while it was paused. */
+  lag: number;
+}
+
+export async function openWorld(options: WorldOptions): Promise<World> {
+  const { random, pauses, kills } = options;
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  const store = createStore(driver);
+  const stats = { posts: 0, turns: 0, failures: 0, kills: 0, pauses: 0, aborts: 0, calls: 0 };
+  const ledger = new Map<string, number>();
+  const acked = new Set<string>();
+  const cancelled: TurnId[] = [];
+  const clients = new Set<Promise<void>>();
+  let faults = true;
+  let elapsed = 0;
+  const processes: Process[] = [];
+  for (let i = 0; i < options.processes; i++) processes.push(await boot());
+
+  async function boot(): Promise<Process> {
+    const sleeps = createFakeClock();
+    const start = sleeps.now();
+    const clock = { ...sleeps, now: () => start + Math.floor(elapsed), monotonic: () => elapsed };
+    const process: Omit<Process, 'stage'> = {
+      sleeps,
+      dead: false,
+      died: Promise.withResolvers(),
+      paused: null,
+      lag: 0,
+    };
+    const gate = async () => {
+      while (process.paused) await process.paused.promise;
+      if (process.dead) await forever();
+    };
+    const fail = (what: string) => {
+      if (!faults || random() >= options.failures / 2) return;
+      stats.failures++;
+      throw storeAway(what);
+    };
+    const tapped = tapDriver(driver, async (op, phase) => {
+      await gate();
+      fail(`${op}, ${phase} it was done`);
+    });
+    const model = modelOf(answer(clock));
+    const tool = ledgerTool(clock, gate);
+    const stage = await openStage({
+      driver: tapped,
+      clock,
+      tools: [tool],
+      agents: AGENTS.map((id) => ({ id, model, tools: ['note', 'handoff'] })),
+      limits: { leaseMs: LEASE_MS, sweepMs: SWEEP_MS, soleOwner: options.processes === 1 && !kills, maxHops: 3 },
+      random,
+    });
+    return Object.assign(process, { stage });
+  }
+
+  function ledgerTool(clock: FakeClock, gate: () => Promise<void>): Tool {
+    return defineTool({
+      name: 'note',
+      description: 'writes into a book, not twice',
+      schema: z.object({}),
+      async run(_, { effect }) {
+        await gate();
+        ledger.set(effect, (ledger.get(effect) ?? 0) + 1);
+        stats.calls++;
+        await clock.sleep(random() * 20);
+        await gate();
+        return `noted ${effect}`;
+      },
+    });
+  }
+
+  function alive(): Process {
+    return processes[Math.floor(random() * processes.length)] as Process;
+  }
+
+  /** Posts until somebody says that it is stored; what dies or fails in between is posted again, with the same id. */
+  async function post(id: string, conversation: string, to: string[]): Promise<void> {
+    for (;;) {
+      const { stage, died } = alive();
+      const sent = stage.say(conversation, `message ${id}`, to, id).then(
+        () => 'stored',
+        (error: unknown) => {
+          if (error instanceof TroupeError && error.code === 'store_unavailable') return 'unknown';
+          throw error;
+        },
+      );
+      if ((await Promise.race([sent, died.promise])) === 'stored') break;
+      await turns();
+    }
+    acked.add(`${conversation}/${id}`);
+  }
+
+  async function abortSome(): Promise<void> {
+    const actors = await driver.listActors({ tenant: 'default', conversation: pick(CONVERSATIONS, random) });
+    const turn = actors.find((actor) => actor.turn !== null)?.turn as TurnId | undefined;
+    if (turn === undefined) return;
+    const { stage } = alive();
+    const done = stage.troupe.command({ command: 'abort', turn }, ANA).then(
+      () => {
+        stats.aborts++;
+        cancelled.push(turn);
+      },
+      () => undefined, // refused or unknown: then nothing was promised
+    );
+    client(done);
+  }
+
+  function client(work: Promise<void>): void {
+    const tracked = work.finally(() => clients.delete(tracked));
+    clients.add(tracked);
+  }
+
+  async function park(command: 'pause' | 'resume'): Promise<void> {
+    const conversation = pick(CONVERSATIONS, random) as ConversationId;
+    const agent = pick(AGENTS, random) as AgentId;
+    const done = alive().stage.troupe.command({ command, conversation, agent }, ANA).then(
+      () => undefined,
+      () => undefined,
+    );
+    client(done);
+  }
+
+  async function pass(ms: number): Promise<void> {
+    elapsed += ms;
+    for (const process of processes) {
+      if (process.paused) process.lag += ms;
+      else await process.sleeps.advance(ms);
+    }
+  }
+
+  async function kill(): Promise<void> {
+    const at = Math.floor(random() * processes.length);
+    const process = processes[at] as Process;
+    process.dead = true;
+    process.paused?.resolve();
+    process.paused = null;
+    process.died.resolve('died');
+    stats.kills++;
+    processes[at] = await boot();
+  }
+
+  async function wakeUp(process: Process): Promise<void> {
+    const { paused, lag } = process;
+    process.paused = null;
+    process.lag = 0;
+    paused?.resolve();
+    await turns(Math.floor(random() * 4));
+    await process.sleeps.advance(lag);
+  }
+
+  async function pauseOrWake(): Promise<void> {
+    const process = alive();
+    if (process.paused) return wakeUp(process);
+    process.paused = Promise.withResolvers();
+    stats.pauses++;
+    if (random() < 0.5) await pass(LEASE_MS * (1 + random() * 2));
+  }
+
+  return {
+    stats,
+    async act() {
+      const dice = random();
+      if (dice < 0.25) {
+        const id = `m${stats.posts++}`;
+        const to = AGENTS.filter(() => random() < 0.5);
+        const conversation = pick(CONVERSATIONS, random);
+        client(post(id, conversation, to));
+        if (random() < 0.2) client(post(id, conversation, to));
+      } else if (dice < 0.55) await turns(1 + Math.floor(random() * 12));
+      else if (dice < 0.8) await pass(random() * 60);
+      else if (dice < 0.84) await pass(random() * LEASE_MS);
+      else if (dice < 0.88) await abortSome();
+      else if (dice < 0.92) await park(random() < 0.4 ? 'pause' : 'resume');
+      else if (dice < 0.95 && kills) await kill();
+      else if (pauses) await pauseOrWake();
+    },
+
+    async settle() {
+      faults = false;
+      for (const process of processes) if (process.paused) await wakeUp(process);
+      while (clients.size > 0) {
+        await turns();
+        await pass(5);
+      }
+      for (const conversation of CONVERSATIONS) {
+        for (const agent of AGENTS) await unpark(driver, conversation, agent);
+      }
+      const from = elapsed;
+      while (!(await isQuiet(driver, processes))) {
+        if (elapsed - from > PATIENCE_MS) break;
+        await pass(100);
+      }
+      return elapsed - from;
+    },
+
+    async violations() {
+      const found: string[] = [];
+      for (const conversation of CONVERSATIONS) {
+        const events = await allEvents(store, conversation);
+        const crew = await checkStore(store, conversation, { cancelled });
+        found.push(...crew.map((violation) => textOf(violation)));
+        const ids = new Set<string>(events.map(({ id }) => id as EventId));
+        for (const key of acked) {
+          const [where, id] = key.split('/') as [string, string];
+          if (where === conversation && !ids.has(id)) found.push(`acknowledged post ${key} is not in the log`);
+        }
+        for (const event of events) {
+          if (event.id.endsWith(':end')) stats.turns++;
+          if (event.kind !== 'tool.result' || event.body.name !== 'note') continue;
+          const effect = event.id.replace(':result:', '/');
+          const runs = ledger.get(effect) ?? 0;
+          if (event.body.outcome === 'done' && runs !== 1) found.push(`${effect} is done and ran ${runs} times`);
+        }
+      }
+      for (const [effect, runs] of ledger) if (runs > 1) found.push(`${effect} ran ${runs} times`);
+      return found;
+    },
+  };
+}
+
+async function unpark(driver: StoreDriver, conversation: string, agent: string): Promise<void> {
+  const key = { ...logOf(conversation), agent };
+  if ((await driver.readActor(key))?.parked === 'paused') await driver.park(key, null);
+}
+
+async function isQuiet(driver: StoreDriver, processes: readonly Process[]): Promise<boolean> {
+  const due = await driver.due({ now: Number.MAX_SAFE_INTEGER, since: 0, limit: 1 });
+  if (due.length > 0) return false;
+  const depths = await Promise.all(processes.map(({ stage }) => stage.troupe.queues()));
+  return depths.every(({ waiting, active, delayed }) => waiting + active + delayed === 0);
+}
+
+/** What a model answers is a function of what it was asked, so that every process answers alike. */
+function answer(clock: FakeClock): Parameters<typeof modelOf>[0] {
+  return async function* ({ messages, trace }) {
+    const key = `${trace.turn}/${trace.step}/${messages.length}`;
+    const dice = hashOf(key);
+    const events =
+      trace.call === 1 && dice % 11 === 0
+        ? breaks('provider_overloaded', 'half')
+        : trace.step < 3 && dice % 3 === 0
+          ? asks(['note', {}], ['note', {}])
+          : dice % 7 === 1
+            ? asks(['handoff', { to: AGENTS[dice % 2], goal: 'go on' }])
+            : says(`answer of ${trace.agent} `, `in ${trace.turn}`);
+    for (const event of events) {
+      if (event.type === 'text' || event.type === 'done') await clock.sleep(dice % 40);
+      yield event;
+    }
+  };
+}
+
+function pick<T>(items: readonly T[], random: Random): T {
+  return items[Math.floor(random() * items.length)] as T;
+}
+
+function textOf({ invariant, conversation, problem }: Violation): string {
+  return `${invariant} ${conversation}: ${problem}`;
+}
