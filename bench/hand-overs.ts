@@ -26,9 +26,12 @@ const side = (id: string, other: string, first: number) => ({
 const definition: TroupeInput = { agents: [side('left', 'right', 1), side('right', 'left', 2)] };
 
 await withTroupe(definition, async (troupe) => {
+  await troupe.send('rally', { author: ANA, content: 'Hello.', to: ['left', 'right'] });
+  await troupe.idle();
+  const { head } = await troupe.events('rally');
   await troupe.send('rally', { author: ANA, content: `Start ${goal(1)}.`, to: ['left'] });
   await troupe.idle();
-  const { events } = await troupe.events('rally', { limit: 5_000 });
+  const { events } = await troupe.events('rally', { after: head, limit: 5_000 });
   const turns = events.filter(({ kind }) => kind === 'turn.done').length;
   let calls = 0;
   let twice = 0;

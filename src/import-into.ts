@@ -1,6 +1,7 @@
 import type { EngineDeps } from './actors/engine-deps.ts';
+import { appendSettled, type ImportedProgress, newProgress, noteProgress } from './actors/settle-imported.ts';
 import { TroupeError } from './errors.ts';
-import { AgentId, type ConversationId, type EventDraft, type TenantId } from './events/index.ts';
+import { AgentId, type EventDraft, type TenantId } from './events/index.ts';
 import {
   type Format,
   FORMATS,
@@ -8,6 +9,7 @@ import {
   importTranscript,
   newImportReport,
 } from './import/index.ts';
+import type { Log } from './store/store.ts';
 import type { ImportRequest } from './troupe.ts';
 
 /** Drafts appended at once. */
@@ -35,26 +37,51 @@ export async function importInto(
     },
     report,
   );
-  let batch: { conversation: ConversationId; drafts: EventDraft[]; at: number[] } | null = null;
-  const flush = async () => {
-    if (!batch) return;
-    const { conversation, drafts, at } = batch;
-    batch = null;
-    await deps.log.append({ tenant, conversation }, drafts, {
-      at: (index) => at[index] ?? deps.clock.now(),
-      wake: false,
-    });
-  };
+  let batch = null as Batch | null;
   let lastAt = deps.clock.now();
   for await (const { conversation, draft, at } of items) {
-    if (batch && (batch.conversation !== conversation || batch.drafts.length >= BATCH)) await flush();
-    batch ??= { conversation, drafts: [], at: [] };
+    if (batch && batch.log.conversation !== conversation) {
+      await appendBatch(deps, batch);
+      batch = null;
+    }
+    if (batch && batch.drafts.length >= BATCH) await appendBatch(deps, batch);
+    if (!batch) {
+      batch = { log: { tenant, conversation }, drafts: [], at: [], progress: newProgress() };
+      if (report.format === 'troupe') await refuseOtherContents(deps, batch.log, draft);
+    }
     lastAt = at ?? lastAt;
     batch.drafts.push(draft);
     batch.at.push(lastAt);
+    noteProgress(batch.progress, batch.log, draft);
   }
-  await flush();
+  if (batch) await appendBatch(deps, batch);
   return report;
+}
+
+interface Batch {
+  log: Log;
+  drafts: EventDraft[];
+  at: number[];
+  progress: ImportedProgress;
+}
+
+async function appendBatch(deps: EngineDeps, { log, drafts, at, progress }: Batch): Promise<void> {
+  await appendSettled(deps, log, progress, () =>
+    deps.log.append(log, drafts, { at: (index) => at[index] ?? deps.clock.now(), wake: false }),
+  );
+  drafts.length = 0;
+  at.length = 0;
+}
+
+/** An export refers to its events by seq, so it can only be laid where they get the same ones. */
+async function refuseOtherContents(deps: EngineDeps, log: Log, first: EventDraft): Promise<void> {
+  const [present] = await deps.store.read(log, { after: 0, limit: 1 });
+  if (!present || present.id === first.id) return;
+  throw new TroupeError(
+    'import_invalid',
+    `conversation "${log.conversation}" has other contents; an export needs an empty one: name another with --conversation`,
+    { conversation: log.conversation },
+  );
 }
 
 function formatOf(format: string | undefined): Format | 'auto' {

@@ -51,7 +51,7 @@ describe('the layer check', () => {
       'a lazy import of an adapter',
       { 'actors/a.ts': `const load = () => import('../providers/openai.ts');` },
       [
-        'src/actors/a.ts imports src/providers/openai.ts: only runtime.ts, cli.ts, testing may import an adapter',
+        'src/actors/a.ts imports src/providers/openai.ts: only runtime.ts, cli.ts, cli, testing may import an adapter',
       ],
     ],
     [
@@ -61,14 +61,14 @@ describe('the layer check', () => {
         'config.ts': `import './routing/in-process.ts';`,
       },
       [
-        'src/index.ts imports src/store/sqlite/driver.ts: only runtime.ts, cli.ts, testing may import an adapter',
-        'src/config.ts imports src/routing/in-process.ts: only runtime.ts, cli.ts, testing may import an adapter',
+        'src/index.ts imports src/store/sqlite/driver.ts: only runtime.ts, cli.ts, cli, testing may import an adapter',
+        'src/config.ts imports src/routing/in-process.ts: only runtime.ts, cli.ts, cli, testing may import an adapter',
       ],
     ],
     [
       'a value of the runtime in the gateway',
-      { 'gateway/app.ts': `import { createTroupe } from '../runtime.ts';` },
-      ['src/gateway/app.ts imports src/runtime.ts: gateway may import only types of it (import type)'],
+      { 'gateway/app.ts': `import { Troupe } from '../troupe.ts';` },
+      ['src/gateway/app.ts imports src/troupe.ts: gateway may import only types of it (import type)'],
     ],
     [
       'the command line',
@@ -118,8 +118,9 @@ describe('the layer check', () => {
         `export const processed = new Date(told).toISOString();`,
       ].join('\n'),
       'actors/a.ts': `import type { Store } from '../store/store.ts';\nimport { toolSpec } from '../tools/tool.ts';`,
-      'gateway/app.ts': `import type { Troupe } from '../runtime.ts';`,
-      'runtime.ts': `import { app } from './gateway/app.ts';\nimport { open } from './store/sqlite/driver.ts';`,
+      'gateway/app.ts': `import type { Troupe } from '../troupe.ts';`,
+      'runtime.ts': `import { open } from './store/sqlite/driver.ts';`,
+      'troupe.ts': `import { app } from './gateway/app.ts';`,
       'index.ts': `export { createTroupe } from './runtime.ts';\nexport type { Store } from './store/store.ts';`,
       'testing/a.ts': `import { open } from '../store/sqlite/driver.ts';`,
     };

@@ -47,15 +47,15 @@ const LAYERS: Record<string, Layer> = {
   inspector: { may: ['events'] },
   gateway: {
     may: ['events', 'errors.ts', 'clock.ts', 'inspector', 'import'],
-    mayTypes: ['runtime.ts'],
+    mayTypes: ['troupe.ts'],
   },
 };
 
 /** Layers that may import everything but the command line. */
-const FREE_FOLDERS: readonly string[] = ['testing'];
+const FREE_FOLDERS: readonly string[] = ['testing', 'cli'];
 const ENTRY_POINT = 'cli.ts';
 /** Only these know which adapters there are. */
-const COMPOSERS: readonly string[] = ['runtime.ts', 'cli.ts', 'testing'];
+const COMPOSERS: readonly string[] = ['runtime.ts', 'cli.ts', 'cli', 'testing'];
 const ADAPTER =
   /^(?:store\/(?:[^/]+\/|sqlite|mongo|memory)|routing\/(?!router\.ts$)|providers\/(?:[^/]+\/|anthropic|openai|claude|codex|scripted))/;
 

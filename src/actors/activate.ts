@@ -48,9 +48,7 @@ async function work(deps: EngineDeps, lease: Lease, member: Member): Promise<voi
       // Parked while the last turn ran: it was finished and published, and no other begins.
       if (lease.record.parked !== null) return void (await release(lease, { state: { outbox: [] } }));
       const resumed = lease.record.turn !== null;
-      const turn = resumed
-        ? await resumeTurn(deps, lease, live)
-        : await pinTurn(deps, lease, member, live);
+      const turn = resumed ? await resumeTurn(deps, lease, live) : await pinTurn(deps, lease, member, live);
       if (!turn) return;
       await runTurn(deps, lease, member, live, turn, { resumed });
     }

@@ -23,6 +23,8 @@ export async function freezeBaseline(
   member: Member,
   live: LiveActor,
 ): Promise<{ id: EventId; body: BaselineBody }> {
+  // Also where nothing is frozen anew: an imported log brings its baselines, not their texts.
+  await storeBodies(deps, address, member);
   const frozen = live.view.baseline;
   const reason = baselineDrift(frozen?.body ?? null, member.profile, member.baseline);
   if (frozen && reason === null) return frozen;
@@ -32,7 +34,6 @@ export async function freezeBaseline(
     epoch,
     reason: reason ?? '',
   });
-  await storeBodies(deps, address, member);
   const id = `baseline:${address.agent}:${epoch}` as EventId;
   const author = agentAuthor(member.profile);
   const drafts: EventDraft[] = [{ id, author, to: [], kind: 'baseline', body }];
@@ -49,6 +50,7 @@ async function storeBodies(deps: EngineDeps, { tenant }: ActorAddress, member: M
   const known = stored.get(deps.store) ?? new Set<string>();
   stored.set(deps.store, known);
   const missing = member.baseline.filter(({ hash }) => !known.has(`${tenant}/${hash}`));
+  if (missing.length === 0) return;
   const now = deps.clock.now();
   await Promise.all(missing.map(({ hash, text }) => deps.store.putBody(tenant, hash, text, now)));
   for (const { hash } of missing) known.add(`${tenant}/${hash}`);

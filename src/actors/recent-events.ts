@@ -11,13 +11,27 @@ export interface RecentEvents {
   after(log: Log, after: number): readonly Event[] | null;
 }
 
-/** Events kept per conversation, and conversations kept. */
-const KEPT = 64;
-const CONVERSATIONS = 1_024;
+/** Events kept per conversation at most, and over all conversations. */
+const KEPT = 16_384;
+const KEPT_IN_ALL = 32_768;
 
 export function createRecentEvents(): RecentEvents {
+  /** Least recently extended first. */
   const tails = new Map<string, Event[]>();
+  let total = 0;
   const keyOf = ({ tenant, conversation }: Log) => `${tenant}/${conversation}`;
+
+  function forget(): void {
+    for (const [key, tail] of tails) {
+      if (total <= KEPT_IN_ALL) return;
+      tails.delete(key);
+      total -= tail.length;
+    }
+  }
+
+  function cut(tail: Event[], keep: number): void {
+    total -= tail.splice(0, tail.length - keep).length;
+  }
 
   return {
     add(log, event) {
@@ -25,13 +39,13 @@ export function createRecentEvents(): RecentEvents {
       const tail = tails.get(key) ?? [];
       const last = tail.at(-1);
       if (last && event.seq <= last.seq) return;
-      if (last && event.seq !== last.seq + 1) tail.length = 0;
+      if (last && event.seq !== last.seq + 1) cut(tail, 0);
       tail.push(event);
-      if (tail.length > 2 * KEPT) tail.splice(0, tail.length - KEPT);
+      total += 1;
+      if (tail.length > KEPT) cut(tail, KEPT / 2);
       tails.delete(key);
       tails.set(key, tail);
-      if (tails.size <= CONVERSATIONS) return;
-      for (const oldest of tails.keys()) return void tails.delete(oldest);
+      forget();
     },
     after(log, after) {
       const tail = tails.get(keyOf(log));

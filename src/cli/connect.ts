@@ -38,6 +38,7 @@ export async function connect(options: ClientOptions, needs: Needs): Promise<Cli
 
 /** The URL of the process that has the directory open, null if none has. Throws `data_busy` for one without a URL. */
 function serverOf(dir: string): string | null {
+  if (!existsSync(dir)) return null;
   try {
     lockDataDir(dir).release();
     return null;

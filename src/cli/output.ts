@@ -72,7 +72,7 @@ export function number(value: number): string {
   return value.toLocaleString('en-US');
 }
 
-/** Columns to write in. */
+/** Columns to write in; some terminals report 0. */
 export function screenWidth(): number {
-  return Math.min(process.stdout.columns ?? 100, 120);
+  return Math.min(process.stdout.columns || 100, 120);
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -107,6 +108,7 @@ test('without an agents file a demo company works, and later commands remember i
     1,
     expect.stringMatching(/^config_invalid: there is no agents file/),
   ]);
+  expect(existsSync(path.join(bare.dir, '.troupe'))).toBe(false);
 });
 
 async function firstWords(response: Response): Promise<void> {

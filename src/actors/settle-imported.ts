@@ -1,0 +1,65 @@
+import { TroupeError } from '../errors.ts';
+import { type ActorAddress, type AgentId, type EventDraft, parseTurnId } from '../events/index.ts';
+import type { Log } from '../store/store.ts';
+import type { EngineDeps } from './engine-deps.ts';
+
+/** How far the agents of an imported conversation have come in it. */
+export interface ImportedProgress {
+  /** Agents that were addressed, with the number of their last turn in it. */
+  agents: Map<AgentId, number>;
+}
+
+export function newProgress(): ImportedProgress {
+  return { agents: new Map() };
+}
+
+/** Notes whom a draft addresses, and turn numbers that must not be given out again in this conversation. */
+export function noteProgress(progress: ImportedProgress, { conversation }: Log, draft: EventDraft): void {
+  for (const agent of draft.to) raise(progress, agent, 0);
+  const turn = draft.turn === undefined ? null : parseTurnId(draft.turn);
+  if (turn && turn.conversation === conversation) raise(progress, turn.agent, turn.number);
+}
+
+function raise({ agents }: ImportedProgress, agent: AgentId, turns: number): void {
+  agents.set(agent, Math.max(agents.get(agent) ?? 0, turns));
+}
+
+/**
+ * Appends imported events while holding the leases of the agents they address, and settles those agents up to the new
+ * head: what was said in a transcript has been answered, and no sweep may find it open in between.
+ */
+export async function appendSettled(
+  deps: EngineDeps,
+  log: Log,
+  progress: ImportedProgress,
+  append: () => Promise<unknown>,
+): Promise<void> {
+  const held = [];
+  const now = deps.clock.now();
+  for (const [agent, turns] of progress.agents) {
+    const address: ActorAddress = { tenant: log.tenant, conversation: log.conversation, agent };
+    const lease = { owner: `${deps.process}:import`, now, until: now + deps.limits.leaseMs };
+    const acquired = await deps.store.acquire(address, lease);
+    if (acquired.kind === 'busy') {
+      throw new TroupeError(
+        'import_invalid',
+        `@${agent} is working in ${log.conversation}; import into another one`,
+        {
+          conversation: log.conversation,
+        },
+      );
+    }
+    held.push({ record: acquired.record, turns });
+  }
+  await append();
+  const head = await deps.store.head(log);
+  for (const { record, turns } of held) {
+    deps.registry.drop(record);
+    await deps.store.update(record, {
+      processed: head,
+      owner: '',
+      until: 0,
+      state: { turnNo: Math.max(record.turnNo, turns) },
+    });
+  }
+}

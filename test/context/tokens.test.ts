@@ -1,0 +1,44 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { countTokens } from '../../src/context/count-tokens.ts';
+import type { PromptMessage, PromptRecord } from '../../src/events/index.ts';
+import { moves, RandomRun } from '../support/random-run.ts';
+
+/** A provider adds about four tokens to every message. */
+const FRAME = 4;
+
+test('the tokens of the layers add up to the total, and so does what is free', () => {
+  fc.assert(
+    fc.property(moves, (all) => {
+      for (const { prompt } of new RandomRun().play(all).player.sent) {
+        const { layers, tokens } = prompt;
+        expect(layers.reduce((sum, layer) => sum + layer.tokens, 0)).toBe(tokens.total);
+        expect(layers.every((layer) => layer.tokens >= 0)).toBe(true);
+        expect(tokens.free).toBe(tokens.window - tokens.reserved - tokens.total);
+      }
+    }),
+  );
+});
+
+test('the total is within 15 % of what is counted in the rendered text', () => {
+  const errors: number[] = [];
+  fc.assert(
+    fc.property(moves, (all) => {
+      for (const { prompt } of new RandomRun().play(all).player.sent) errors.push(errorOf(prompt));
+    }),
+    { numRuns: 200 },
+  );
+  expect(errors.length).toBeGreaterThan(100);
+  expect(Math.max(...errors.map(Math.abs))).toBeLessThan(0.15);
+});
+
+function errorOf({ messages, tokens }: PromptRecord): number {
+  const counted = messages.slice(1).reduce((sum, message) => sum + rendered(message), 0);
+  return (tokens.total - counted) / Math.max(60, counted);
+}
+
+function rendered(message: PromptMessage): number {
+  const calls = message.role === 'assistant' ? (message.calls ?? []) : [];
+  const called = calls.reduce((sum, { name, args }) => sum + countTokens(`${name} ${args}`), 0);
+  return countTokens(message.content) + called + FRAME;
+}

@@ -1,0 +1,179 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { foldEvent, forkView, createView, showWaiting, type View } from '../../src/context/index.ts';
+import type { AgentId, Event } from '../../src/events/index.ts';
+import { bytes, invalidities, misplaced, occurrences, visibleSeqs } from '../support/check-prompt.ts';
+import { promptOf, rebuilt, SECRET, viewOf } from '../support/log-player.ts';
+import { AGENTS, moves, RandomRun } from '../support/random-run.ts';
+
+const RUNS = { numRuns: 400 };
+
+test('every visible event is in every request once, with its words, and nothing else is', () => {
+  fc.assert(
+    fc.property(moves, (all) => {
+      const { player } = new RandomRun().play(all);
+      for (const { agent, prompt, log, outputs } of player.sent) {
+        const visible = visibleSeqs(log, agent);
+        expect(misplaced(withoutAhead(prompt.messages, log.length), visible)).toEqual([]);
+        const seen = new Set(visible);
+        for (const event of log) {
+          const isOwn = event.author.id === agent && !(event.to as string[]).includes(agent);
+          for (const word of wordsOf(event, isOwn)) {
+            expect([word, occurrences(prompt.messages, word)]).toEqual([word, seen.has(event.seq) ? 1 : 0]);
+          }
+        }
+        for (const draft of outputs) {
+          for (const word of wordsOf(draft as Event, true)) expect(occurrences(prompt.messages, word)).toBe(1);
+        }
+      }
+    }),
+    RUNS,
+  );
+});
+
+test('every visible event is in the preview of every agent once, at every index of the log', () => {
+  fc.assert(
+    fc.property(moves, (all) => {
+      const { log } = new RandomRun().play(all).player;
+      for (const agent of AGENTS) {
+        const view = createView(agent as AgentId, SECRET);
+        for (const event of log) {
+          foldEvent(view, event);
+          const fork = forkView(view);
+          if (!fork.turn) showWaiting(fork);
+          const waiting = new Set(fork.pending.map(({ seq }) => seq));
+          const visible = visibleSeqs(log.slice(0, event.seq), agent);
+          expect(misplaced(promptOf(fork).messages, visible.filter((seq) => !waiting.has(seq)))).toEqual([]);
+        }
+      }
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test('a request is the same bytes from a warm view, from nothing, and from events that went through JSON', () => {
+  fc.assert(
+    fc.property(moves, (all) => {
+      const { player } = new RandomRun().play(all);
+      for (const sent of player.sent) {
+        const cold = rebuilt(sent);
+        expect(bytes(cold.messages)).toEqual(bytes(sent.prompt.messages));
+        expect([cold.chain, cold.tokens]).toEqual([sent.prompt.chain, sent.prompt.tokens]);
+        expect(rebuilt(JSON.parse(JSON.stringify(sent)) as typeof sent)).toEqual(cold);
+      }
+    }),
+    RUNS,
+  );
+});
+
+test('a view that was warm through every turn is the one that the whole log gives', () => {
+  fc.assert(
+    fc.property(moves, (all) => {
+      const { player } = new RandomRun().play(all);
+      for (const agent of AGENTS) {
+        expect(state(player.view(agent))).toEqual(state(viewOf(agent, player.log)));
+      }
+    }),
+    RUNS,
+  );
+});
+
+test('each request starts with all bytes of the one before', () => {
+  fc.assert(
+    fc.property(moves, (all) => {
+      const { player } = new RandomRun().play(all);
+      const before = new Map<string, string[]>();
+      for (const { agent, prompt, turn } of player.sent) {
+        // A turn that never ended in the log has taken what it said with it.
+        if (!ended(player.log, turn.id)) continue;
+        const now = bytes(prompt.messages);
+        const then = before.get(agent) ?? [];
+        expect(now.slice(0, then.length)).toEqual(then);
+        before.set(agent, now);
+      }
+    }),
+    RUNS,
+  );
+});
+
+test('every request is one that providers accept', () => {
+  fc.assert(
+    fc.property(moves, (all) => {
+      for (const { prompt } of new RandomRun().play(all).player.sent) {
+        expect(invalidities(prompt.messages)).toEqual([]);
+      }
+    }),
+    RUNS,
+  );
+});
+
+test('own words are never a user message, and nobody else\'s are an assistant message', () => {
+  fc.assert(
+    fc.property(moves, (all) => {
+      const { player } = new RandomRun().play(all);
+      for (const { agent, prompt, log } of player.sent) {
+        const authors = new Map(log.map((event) => [event.seq, event]));
+        for (const { role, seqs } of prompt.messages) {
+          for (const seq of seqs) {
+            const event = authors.get(seq);
+            if (!event) continue;
+            const mine = event.author.id === agent && !(event.to as string[]).includes(agent);
+            const late = event.kind === 'tool.result' && role === 'user';
+            expect([seq, role === 'user']).toEqual([seq, !mine || late]);
+          }
+        }
+      }
+    }),
+    RUNS,
+  );
+});
+
+test('a preview leaves the view that it was made from as it was', () => {
+  fc.assert(
+    fc.property(moves, (all) => {
+      const { player } = new RandomRun().play(all);
+      for (const { agent } of player.sent) {
+        const view = player.views.get(agent);
+        if (!view) continue;
+        const before = structuredClone(state(view));
+        const fork = forkView(view);
+        for (const event of player.log.slice(fork.upTo)) foldEvent(fork, event);
+        if (!fork.turn) showWaiting(fork);
+        promptOf(fork);
+        expect(state(view)).toEqual(before);
+      }
+    }),
+    { numRuns: 100 },
+  );
+});
+
+function state({ messages, tokens, chain, pending, people, present, told, calls, lost, turn }: View) {
+  return {
+    messages,
+    tokens,
+    chain,
+    pending: pending.map(({ seq }) => seq),
+    people,
+    present,
+    told,
+    calls,
+    lost,
+    turn: turn?.id ?? null,
+  };
+}
+
+/** What the running turn has said is not in the log as it was pinned. */
+function withoutAhead<M extends { seqs: number[] }>(messages: readonly M[], head: number): M[] {
+  return messages.map((message) => ({ ...message, seqs: message.seqs.filter((seq) => seq <= head) }));
+}
+
+function ended(log: readonly Event[], turn: string): boolean {
+  return log.some((event) => event.turn === turn && /^turn\.(?:done|failed|aborted)$/.test(event.kind));
+}
+
+/** The words that a reader may see of an event: of another's step, not the calls. */
+function wordsOf(event: Event, own: boolean): string[] {
+  if (event.kind === 'step' && !own) return event.body.content.match(/w\d+z/g) ?? [];
+  if (event.kind === 'tool.result' && !own) return [];
+  return JSON.stringify(event.body).match(/w\d+z/g) ?? [];
+}

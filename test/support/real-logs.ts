@@ -1,0 +1,36 @@
+import { createReadStream, existsSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Event } from '../../src/events/index.ts';
+import { importTranscript } from '../../src/import/index.ts';
+import { logged } from './log-player.ts';
+
+export const DATA = fileURLToPath(new URL('../../../shared/data', import.meta.url));
+export const HAS_DATA = existsSync(DATA);
+export const ASSISTANT = 'assistant';
+
+/** The conversations of a file of `../shared/data`, as logs in which `assistant` speaks for the transcript's. */
+export async function realLogs(file: string): Promise<Event[][]> {
+  const logs = new Map<string, Event[]>();
+  const source = createReadStream(path.join(DATA, file));
+  for await (const { conversation, draft } of importTranscript(source, { agent: ASSISTANT as never, fileName: file })) {
+    const log = logs.get(conversation) ?? [];
+    logs.set(conversation, log);
+    log.push(logged(draft, log.length + 1));
+  }
+  return [...logs.values()];
+}
+
+/** The assistant's words dealt out among agents, turn by turn, so that a call and its results stay together. */
+export function dealt(log: readonly Event[], agents: readonly string[], choose: (n: number) => number): Event[] {
+  let speaker = 0;
+  let turns = 0;
+  return log.map((event) => {
+    if (event.author.kind !== 'agent') {
+      speaker = choose((turns += 1)) % agents.length;
+      return event;
+    }
+    const id = agents[speaker] as string;
+    return { ...event, author: { kind: 'agent', id, name: id } };
+  });
+}
