@@ -2,7 +2,7 @@ import { addUsage, type Reasoning, type ToolCall } from '../events/index.ts';
 import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from '../providers/provider.ts';
 import { policyOf } from '../errors.ts';
-import { type ModelAnswer, ownDraft, type TurnRun } from './turn-run.ts';
+import { journalKey, type ModelAnswer, ownDraft, type TurnRun } from './turn-run.ts';
 
 /**
  * One model call, journalled once: whatever the journal holds is what was answered, whoever wrote it. A call that
@@ -11,7 +11,7 @@ import { type ModelAnswer, ownDraft, type TurnRun } from './turn-run.ts';
 export async function callModel(run: TurnRun): Promise<AgentEvent> {
   const { deps, live, turn } = run;
   const tenant = live.address.tenant;
-  const key = `${turn.id}/${run.step}`;
+  const key = journalKey(turn.id, run.step);
   const before = run.resumed ? await deps.store.readJournal(tenant, key) : null;
   const outcome = before === null ? await stream(run) : null;
   if (outcome?.kind === 'aborted') return { type: 'ABORTED' };

@@ -74,7 +74,9 @@ export function createConversationLog(deps: {
     },
     async read(log, range) {
       const known = range.upTo === undefined ? recent.after(log, range.after) : null;
-      return known && known.length <= range.limit ? known : store.read(log, range);
+      // "Nothing new" is never taken from memory: others append too, and so did we where the answer was lost.
+      const isAnswer = known !== null && known.length > 0 && known.length <= range.limit;
+      return isAnswer ? known : store.read(log, range);
     },
     onAppended(listener) {
       listeners.add(listener);

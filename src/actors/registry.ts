@@ -92,7 +92,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     trim(now) {
       let kept = 0;
       for (const [key, actor] of [...actors].reverse()) {
-        const weight = actor.view.messages.length + 1;
+        const weight = actor.view.messages.length + actor.view.pending.length + 1;
         const idle = !actor.lease && (now - actor.usedAt > idleMs || kept + weight > capacity);
         if (idle) {
           actor.machine.stop();

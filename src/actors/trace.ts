@@ -11,6 +11,7 @@ import {
 } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { readReceipts } from './prompts.ts';
+import { journalKey, type ModelAnswer } from './turn-run.ts';
 
 export interface TurnTrace {
   turn: TurnId;
@@ -52,12 +53,22 @@ export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string
     if (page.length < PAGE) break;
   }
   const { conversation, agent } = parts;
+  const receipts = await readReceipts(deps, tenant, turn);
+  const prompts = await Promise.all(receipts.map((receipt) => withUsage(deps, tenant, receipt)));
   return {
     turn: turn as TurnId,
     conversation,
     agent,
     status,
     events,
-    prompts: await readReceipts(deps, tenant, turn),
+    prompts,
   };
+}
+
+/** The receipt with what the vendor reported for this call, if it has been answered. */
+async function withUsage(deps: EngineDeps, tenant: TenantId, receipt: PromptReceipt): Promise<PromptReceipt> {
+  const answered = await deps.store.readJournal(tenant, journalKey(receipt.turn as TurnId, receipt.step));
+  if (answered === null) return receipt;
+  const { usage } = JSON.parse(answered) as Pick<ModelAnswer, 'usage'>;
+  return { ...receipt, usage };
 }

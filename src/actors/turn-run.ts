@@ -6,6 +6,7 @@ import type {
   PromptRecord,
   Reasoning,
   ToolCall,
+  TurnId,
   Usage,
 } from '../events/index.ts';
 import type { ModelFailure } from '../providers/provider.ts';
@@ -54,6 +55,11 @@ export interface ModelAnswer {
   reasoning?: Reasoning | undefined;
   stop: 'end' | 'calls' | 'length' | 'refusal';
   usage: Usage;
+}
+
+/** Where the answer of a step is journalled. */
+export function journalKey(turn: TurnId, step: number): string {
+  return `${turn}/${step}`;
 }
 
 export function ownDraft(

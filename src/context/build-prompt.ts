@@ -56,7 +56,8 @@ export function buildPrompt({ view, conversation, agent, baseline, step }: Promp
   };
 }
 
-export function receiptOf({ messages: _, tools: __, ...receipt }: PromptRecord): PromptReceipt {
+export function receiptOf(record: PromptRecord): PromptReceipt {
+  const { messages: _messages, tools: _tools, ...receipt } = record;
   return receipt;
 }
 

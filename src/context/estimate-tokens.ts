@@ -5,7 +5,7 @@ export function estimateTokens(text: string): number {
 
 /** For headers, fences and reminders: their keys and times take a token for about every two characters. */
 export function estimateFraming(length: number): number {
-  return Math.ceil(Math.max(0, length) / 2.1);
+  return Math.ceil(Math.max(0, length) / 2);
 }
 
 /** What a provider adds to every message. */

@@ -25,7 +25,7 @@ const HEADER_LOOKALIKE = new RegExp(String.raw`${LINE_START}([[\uFF3B])(?=${HEAD
 const BRACKETED = new RegExp(String.raw`${LINE_START}\[([^\]\n]{1,120})\]`, 'gimu');
 
 function loose(word: string): string {
-  return [...word].map((letter) => `${letter}${UNSEEN}`).join('');
+  return word.replace(/./g, (letter) => `${letter}${UNSEEN}`);
 }
 
 export function fence(tag: FenceTag, key: string, text: string): string {

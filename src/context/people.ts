@@ -23,7 +23,7 @@ function cleanName(name: string): string {
 export function displayName(author: Author): string {
   const name = cleanName(author.name);
   if (name === '' || KEY.test(name)) return shortId(name || author.id);
-  const short = [...name].slice(0, 64).join('');
+  const short = Array.from(name).slice(0, 64).join('');
   return RESERVED.test(short) ? `${short} (${shortId(author.id)})` : short;
 }
 

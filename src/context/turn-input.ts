@@ -57,7 +57,11 @@ export function awayBlock(events: readonly Event[], reader: Reader): Part {
 /** The summaries of whoever hands over, and behind them what else was missed. */
 export function handoffBlock(handoffs: readonly Event[], missed: readonly Event[], reader: Reader): Part {
   const summaries = handoffs.map((event) => {
-    const body = fence('handoff', fenceKey(reader.view.secret, `${event.seq}`), escapeMarks(eventText(event)));
+    const body = fence(
+      'handoff',
+      fenceKey(reader.view.secret, `${event.seq}`),
+      escapeMarks(eventText(event)),
+    );
     return `${listHeader(event, reader)} handed this conversation over to you:\n${body}`;
   });
   const away = missed.length === 0 ? [] : [awayBlock(missed, reader).content];
@@ -68,4 +72,3 @@ export function handoffBlock(handoffs: readonly Event[], missed: readonly Event[
 export function minute(at: number): string {
   return `${new Date(at).toISOString().slice(0, 16)}Z`;
 }
-

@@ -30,11 +30,14 @@ const TRIGGER: EventDraft = {
 if (!HAS_DATA) test.skip('skipped: no ../shared/data', () => undefined);
 
 describe.runIf(HAS_DATA)('over real logs', () => {
-  test.each(FILES)('%s: at every index every visible event is in the prompt once, and the prompt is valid', async (file) => {
-    for (const log of await realLogs(file)) {
-      for (const agent of [ASSISTANT, 'reviewer']) expect(problemsAtEveryIndex(log, agent)).toEqual([]);
-    }
-  });
+  test.each(FILES)(
+    '%s: at every index every visible event is in the prompt once, and the prompt is valid',
+    async (file) => {
+      for (const log of await realLogs(file)) {
+        for (const agent of [ASSISTANT, 'reviewer']) expect(problemsAtEveryIndex(log, agent)).toEqual([]);
+      }
+    },
+  );
 
   test('so it is when the words of the assistant are dealt out among three agents', async () => {
     const agents = ['ada', 'bob', 'cyd'];
@@ -65,7 +68,13 @@ describe.runIf(HAS_DATA)('over real logs', () => {
       if (event.seq % 10 > 0) continue;
       const trigger = push({ ...TRIGGER, id: `ask${event.seq}` as EventId, to: ['reviewer' as AgentId] });
       const id = `t${event.seq}` as TurnId;
-      const body = { upTo: told.length, inputs: [trigger.seq], live: {}, join: 'full' as const, baseline: 'b' };
+      const body = {
+        upTo: told.length,
+        inputs: [trigger.seq],
+        live: {},
+        join: 'full' as const,
+        baseline: 'b',
+      };
       const own = { author: { kind: 'agent' as const, id: 'reviewer', name: 'r' }, to: [], turn: id };
       push({ ...own, id: `${id}:s` as EventId, kind: 'turn.started', body });
       const { messages } = promptOf(view);
@@ -75,7 +84,12 @@ describe.runIf(HAS_DATA)('over real logs', () => {
       expect(now.slice(0, before.length)).toEqual(before);
       before = now;
       push({ ...own, id: `${id}:r` as EventId, kind: 'message', body: { content: `noted ${event.seq}` } });
-      push({ ...own, id: `${id}:e` as EventId, kind: 'turn.aborted', body: { covers: [], by: 'u', partial: '' } });
+      push({
+        ...own,
+        id: `${id}:e` as EventId,
+        kind: 'turn.aborted',
+        body: { covers: [], by: 'u', partial: '' },
+      });
     }
 
     function push({ id, author, to, kind, body, turn }: EventDraft): Event {
@@ -92,7 +106,9 @@ function problemsAtEveryIndex(log: readonly Event[], agent: string): string[] {
   const view = createView(agent as AgentId, SECRET);
   return log.flatMap((event, index) => {
     foldEvent(view, event);
-    return problemsAt(forkView(view), log.slice(0, index + 1)).map((problem) => `${event.conversation}@${index}: ${problem}`);
+    return problemsAt(forkView(view), log.slice(0, index + 1)).map(
+      (problem) => `${event.conversation}@${index}: ${problem}`,
+    );
   });
 }
 
@@ -101,7 +117,14 @@ function problemsAt(view: ReturnType<typeof viewOf>, log: readonly Event[]): str
   const seq = log.length + 1;
   const trigger = logged({ ...TRIGGER, to: [view.agent] }, seq);
   foldEvent(view, trigger);
-  beginTurn(view, { id: 't' as TurnId, upTo: seq, inputs: [seq], live: { time: 'now' }, join: 'full', baseline: 'b' });
+  beginTurn(view, {
+    id: 't' as TurnId,
+    upTo: seq,
+    inputs: [seq],
+    live: { time: 'now' },
+    join: 'full',
+    baseline: 'b',
+  });
   const { messages } = promptOf(view);
   return [...invalidities(messages), ...misplaced(messages, [...visibleSeqs(log, view.agent), seq])];
 }

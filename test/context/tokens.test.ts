@@ -2,7 +2,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { countTokens } from '../../src/context/count-tokens.ts';
 import type { PromptMessage, PromptRecord } from '../../src/events/index.ts';
+import { showWaiting } from '../../src/context/index.ts';
+import { promptOf, viewOf } from '../support/log-player.ts';
 import { moves, RandomRun } from '../support/random-run.ts';
+import { ASSISTANT, HAS_DATA, realLogs } from '../support/real-logs.ts';
 
 /** A provider adds about four tokens to every message. */
 const FRAME = 4;
@@ -32,9 +35,23 @@ test('the total is within 15 % of what is counted in the rendered text', () => {
   expect(Math.max(...errors.map(Math.abs))).toBeLessThan(0.15);
 });
 
+test.runIf(HAS_DATA)(
+  'over the pi session the total is within 10 % for its agent and for a newcomer',
+  async () => {
+    const [log = []] = await realLogs('pi-large-session.jsonl');
+    for (const agent of [ASSISTANT, 'reviewer']) {
+      const view = viewOf(agent, log);
+      showWaiting(view);
+      expect(Math.abs(errorOf(promptOf(view)))).toBeLessThan(0.1);
+    }
+  },
+);
+
+if (!HAS_DATA) test.skip('skipped: no ../shared/data', () => undefined);
+
 function errorOf({ messages, tokens }: PromptRecord): number {
   const counted = messages.slice(1).reduce((sum, message) => sum + rendered(message), 0);
-  return (tokens.total - counted) / Math.max(60, counted);
+  return (tokens.total - counted) / Math.max(150, counted);
 }
 
 function rendered(message: PromptMessage): number {

@@ -23,7 +23,8 @@ test('every visible event is in every request once, with its words, and nothing 
           }
         }
         for (const draft of outputs) {
-          for (const word of wordsOf(draft as Event, true)) expect(occurrences(prompt.messages, word)).toBe(1);
+          for (const word of wordsOf(draft as Event, true))
+            expect(occurrences(prompt.messages, word)).toBe(1);
         }
       }
     }),
@@ -43,7 +44,12 @@ test('every visible event is in the preview of every agent once, at every index 
           if (!fork.turn) showWaiting(fork);
           const waiting = new Set(fork.pending.map(({ seq }) => seq));
           const visible = visibleSeqs(log.slice(0, event.seq), agent);
-          expect(misplaced(promptOf(fork).messages, visible.filter((seq) => !waiting.has(seq)))).toEqual([]);
+          expect(
+            misplaced(
+              promptOf(fork).messages,
+              visible.filter((seq) => !waiting.has(seq)),
+            ),
+          ).toEqual([]);
         }
       }
     }),
@@ -107,7 +113,7 @@ test('every request is one that providers accept', () => {
   );
 });
 
-test('own words are never a user message, and nobody else\'s are an assistant message', () => {
+test("own words are never a user message, and nobody else's are an assistant message", () => {
   fc.assert(
     fc.property(moves, (all) => {
       const { player } = new RandomRun().play(all);

@@ -84,7 +84,7 @@ test('B8 an unknown key is shown as a short id, never as a generic human', async
   ]);
 });
 
-test('B9 words that come through a bridge are their author\'s', async () => {
+test("B9 words that come through a bridge are their author's", async () => {
   await using room = await company(['p']);
   await room.say({ kind: 'user', id: 'bridge', name: 'Vik' }, 'p', 'through the bridge');
   await room.say({ kind: 'system', id: 'bridge', name: 'Bridge' }, 'p', 'Vik has left');

@@ -14,6 +14,13 @@ test('A2 an agent that joins later sees everything before, attributed, and its t
   expect(room.sent('d')).toEqual(['user: [Uma -> @p] plan it', 'user: [@p] «p answers 1»', 'user: draw it']);
 });
 
+test('A2 an agent that joins fresh sees its trigger only', async () => {
+  await using room = await company(['p', 'd'], { agents: { d: { join: 'fresh' } } });
+  await room.say(UMA, 'p', 'plan it');
+  await room.say(UMA, 'd', 'draw it');
+  expect(room.sent('d')).toEqual(['user: draw it']);
+});
+
 test('A3 a human who goes on with one agent gets user, assistant, user, and no block', async () => {
   await using room = await company(['p']);
   await room.say(UMA, 'p', 'one');
@@ -53,7 +60,10 @@ test('A6 the receiver of a handoff sees the summary first, then the request and 
     agents: { p: { tools: ['handoff'] } },
     answers: {
       p: [
-        { text: 'Over to d.', calls: [{ name: 'handoff', args: '{"to":"d","goal":"a drawing","next":"draw"}' }] },
+        {
+          text: 'Over to d.',
+          calls: [{ name: 'handoff', args: '{"to":"d","goal":"a drawing","next":"draw"}' }],
+        },
       ],
     },
   });

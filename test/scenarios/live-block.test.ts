@@ -31,7 +31,10 @@ test('K2 what did not change is not said again, and what changed is', async () =
   await room.say(UMA, 'p', 'two');
   now += 60_000;
   await room.say(UMA, 'p', 'three');
-  const told = room.raw('p').filter(({ role }) => role === 'user').map(reminders);
+  const told = room
+    .raw('p')
+    .filter(({ role }) => role === 'user')
+    .map(reminders);
   expect(told).toEqual([
     ['time: 2026-01-01T12:00Z; task: answer the last message'],
     [],
@@ -56,7 +59,10 @@ test('K5 what is visible as an event is not repeated in the block', async () => 
     answers: { p: [{ calls: [{ name: 'handoff', args: '{"to":"d","goal":"count the sheep"}' }] }] },
   });
   await room.say(UMA, 'p', 'help');
-  const text = room.raw('d').map(({ content }) => content).join('\n');
+  const text = room
+    .raw('d')
+    .map(({ content }) => content)
+    .join('\n');
   expect(text.split('count the sheep')).toHaveLength(2);
   expect((await room.troupe.promptOf(`${ROOM}:d:1`)).verified).toBe(true);
 });

@@ -7,10 +7,12 @@ export function invalidities(messages: readonly PromptMessage[]): string[] {
   let open = new Map<string, string>();
   for (const [index, message] of messages.entries()) {
     if (message.role === 'tool') {
-      if (open.get(message.call) !== message.name) problems.push(`${index}: result of ${message.call} without its call`);
+      if (open.get(message.call) !== message.name)
+        problems.push(`${index}: result of ${message.call} without its call`);
       open.delete(message.call);
     } else {
-      for (const id of open.keys()) problems.push(`${index}: call ${id} has no result before the next message`);
+      for (const id of open.keys())
+        problems.push(`${index}: call ${id} has no result before the next message`);
       open = new Map();
     }
     if (message.role === 'assistant') {
@@ -52,7 +54,8 @@ export function visibleSeqs(log: readonly Event[], agent: string): number[] {
   const answered = new Set<string>();
   const made = new Set<string>();
   const visible = (event: Event): boolean => {
-    const own = event.author.kind === 'agent' && event.author.id === agent && !(event.to as string[]).includes(agent);
+    const own =
+      event.author.kind === 'agent' && event.author.id === agent && !(event.to as string[]).includes(agent);
     switch (event.kind) {
       case 'message':
       case 'injection':

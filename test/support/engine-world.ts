@@ -60,7 +60,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   const ledger = new Map<string, number>();
   const acked = new Set<string>();
   const cancelled: TurnId[] = [];
-  const clients = new Set<Promise<void>>();
+  const clients = new Set<Promise<unknown>>();
   let faults = true;
   let elapsed = 0;
   const processes: Process[] = [];
@@ -144,7 +144,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     const actors = await driver.listActors({ tenant: 'default', conversation: pick(CONVERSATIONS, random) });
     const turn = actors.find((actor) => actor.turn !== null)?.turn as TurnId | undefined;
     if (turn === undefined) return;
-    const { stage } = alive();
+    const { stage, died } = alive();
     const done = stage.troupe.command({ command: 'abort', turn }, ANA).then(
       () => {
         stats.aborts++;
@@ -152,10 +152,10 @@ export async function openWorld(options: WorldOptions): Promise<World> {
       },
       () => undefined, // refused or unknown: then nothing was promised
     );
-    client(done);
+    client(Promise.race([done, died.promise]));
   }
 
-  function client(work: Promise<void>): void {
+  function client(work: Promise<unknown>): void {
     const tracked = work.finally(() => clients.delete(tracked));
     clients.add(tracked);
   }
@@ -163,11 +163,9 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   async function park(command: 'pause' | 'resume'): Promise<void> {
     const conversation = pick(CONVERSATIONS, random) as ConversationId;
     const agent = pick(AGENTS, random) as AgentId;
-    const done = alive().stage.troupe.command({ command, conversation, agent }, ANA).then(
-      () => undefined,
-      () => undefined,
-    );
-    client(done);
+    const { stage, died } = alive();
+    const done = stage.troupe.command({ command, conversation, agent }, ANA).catch(() => undefined);
+    client(Promise.race([done, died.promise]));
   }
 
   async function pass(ms: number): Promise<void> {

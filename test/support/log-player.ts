@@ -113,7 +113,9 @@ export class LogPlayer {
   pin(agent: string, meanwhile: () => void = () => undefined): OpenTurn | null {
     const view = this.view(agent);
     const settled = this.#settled.get(agent) ?? 0;
-    const inputs = view.pending.filter((event) => event.seq > settled && (event.to as string[]).includes(agent));
+    const inputs = view.pending.filter(
+      (event) => event.seq > settled && (event.to as string[]).includes(agent),
+    );
     const last = inputs.at(-1);
     if (!last) return null;
     const id = `c:${agent}:${(this.#turns += 1)}` as TurnId;
@@ -140,7 +142,13 @@ export class LogPlayer {
     const view = this.views.get(agent) as View;
     if (view.turn?.id !== turn.id) beginTurn(view, turn);
     for (const draft of open.outputs) foldAhead(view, draft, countTokens);
-    const sent: Sent = { agent, prompt: promptOf(view, open.outputs.length), turn, log, outputs: open.outputs.slice() };
+    const sent: Sent = {
+      agent,
+      prompt: promptOf(view, open.outputs.length),
+      turn,
+      log,
+      outputs: open.outputs.slice(),
+    };
     this.sent.push(sent);
     return sent;
   }

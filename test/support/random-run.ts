@@ -34,10 +34,16 @@ const PEOPLE: Author[] = [
 
 const agent = fc.constantFrom(...AGENTS);
 const to = fc.uniqueArray(agent, { maxLength: 3 });
-const someText = fc.oneof({ weight: 8, arbitrary: fc.constant('x') }, { weight: 1, arbitrary: fc.constant(' ') });
+const someText = fc.oneof(
+  { weight: 8, arbitrary: fc.constant('x') },
+  { weight: 1, arbitrary: fc.constant(' ') },
+);
 
 const quietMove: fc.Arbitrary<Move> = fc.oneof(
-  { weight: 5, arbitrary: fc.record({ do: fc.constant('human' as const), who: fc.nat(2), to, text: someText }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({ do: fc.constant('human' as const), who: fc.nat(2), to, text: someText }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('system' as const), to, text: someText }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('stray' as const), agent, to, text: someText }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('fail' as const), agent, text: someText }) },
@@ -95,7 +101,11 @@ export class RandomRun {
     const { player } = this;
     switch (move.do) {
       case 'human':
-        player.append({ author: PEOPLE[move.who] as Author, to: ids(move.to), ...said(this.#text(move.text)) });
+        player.append({
+          author: PEOPLE[move.who] as Author,
+          to: ids(move.to),
+          ...said(this.#text(move.text)),
+        });
         return;
       case 'system':
         player.append({
@@ -124,11 +134,19 @@ export class RandomRun {
         return;
       }
       case 'orphan':
-        player.append({ ...own(move.agent), ...this.#result({ id: `nobody-${(this.#words += 1)}`, name: 'look' }) });
+        player.append({
+          ...own(move.agent),
+          ...this.#result({ id: `nobody-${(this.#words += 1)}`, name: 'look' }),
+        });
         return;
       case 'handoff':
         if (move.to === move.agent) return;
-        player.append({ ...own(move.agent), to: ids([move.to]), kind: 'handoff', body: { summary: this.#summary() } });
+        player.append({
+          ...own(move.agent),
+          to: ids([move.to]),
+          kind: 'handoff',
+          body: { summary: this.#summary() },
+        });
         return;
       case 'turn':
         this.#turn(move.agent, move.turn);
@@ -145,7 +163,11 @@ export class RandomRun {
       const draft = this.#step(name, step.calls, step.text, index, false);
       open.outputs.push({ ...own(name, id), id: `${id}:step:${index}`, ...draft } as EventDraft);
       for (const [at, call] of (draft.body as { calls: { id: string; name: string }[] }).calls.entries()) {
-        open.outputs.push({ ...own(name, id), id: `${id}:result:${index}.${at}`, ...this.#result(call) } as EventDraft);
+        open.outputs.push({
+          ...own(name, id),
+          id: `${id}:result:${index}.${at}`,
+          ...this.#result(call),
+        } as EventDraft);
       }
       this.play(step.late);
       player.request(open, { crashed: step.crashed });
@@ -163,14 +185,18 @@ export class RandomRun {
     const end = (() => {
       switch (ending) {
         case 'failed':
-          return { kind: 'turn.failed', body: { covers, code: 'provider_failed', message: '', partial: this.#text(text) } };
+          return {
+            kind: 'turn.failed',
+            body: { covers, code: 'provider_failed', message: '', partial: this.#text(text) },
+          };
         case 'aborted':
           return { kind: 'turn.aborted', body: { covers, by: 'u', partial: this.#text(text) } };
         default:
           return { kind: 'turn.done', body: { covers, steps: 1, usage: {} } };
       }
     })();
-    const reply = ending === 'reply' && text.trim() !== '' ? [{ ...draft('reply'), ...said(this.#text(text)) }] : [];
+    const reply =
+      ending === 'reply' && text.trim() !== '' ? [{ ...draft('reply'), ...said(this.#text(text)) }] : [];
     return [...reply, { ...draft('end'), ...end }] as EventDraft[];
   }
 
@@ -190,7 +216,15 @@ export class RandomRun {
   }
 
   #summary() {
-    return { goal: this.#text('x'), done: '', state: '', next: '', openQuestions: [], artifacts: [], why: '' };
+    return {
+      goal: this.#text('x'),
+      done: '',
+      state: '',
+      next: '',
+      openQuestions: [],
+      artifacts: [],
+      why: '',
+    };
   }
 }
 
@@ -201,4 +235,3 @@ function said(content: string) {
 function ids(names: readonly string[]): AgentId[] {
   return names as AgentId[];
 }
-

@@ -13,7 +13,10 @@ export const ASSISTANT = 'assistant';
 export async function realLogs(file: string): Promise<Event[][]> {
   const logs = new Map<string, Event[]>();
   const source = createReadStream(path.join(DATA, file));
-  for await (const { conversation, draft } of importTranscript(source, { agent: ASSISTANT as never, fileName: file })) {
+  for await (const { conversation, draft } of importTranscript(source, {
+    agent: ASSISTANT as never,
+    fileName: file,
+  })) {
     const log = logs.get(conversation) ?? [];
     logs.set(conversation, log);
     log.push(logged(draft, log.length + 1));
@@ -22,7 +25,11 @@ export async function realLogs(file: string): Promise<Event[][]> {
 }
 
 /** The assistant's words dealt out among agents, turn by turn, so that a call and its results stay together. */
-export function dealt(log: readonly Event[], agents: readonly string[], choose: (n: number) => number): Event[] {
+export function dealt(
+  log: readonly Event[],
+  agents: readonly string[],
+  choose: (n: number) => number,
+): Event[] {
   let speaker = 0;
   let turns = 0;
   return log.map((event) => {

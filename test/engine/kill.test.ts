@@ -1,0 +1,103 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { expect, onTestFinished, test } from 'vitest';
+import type { ActorRecord, ConversationId, Event } from '../../src/events/index.ts';
+import { createStore } from '../../src/store/create-store.ts';
+import { dataPaths } from '../../src/store/sqlite/data-lock.ts';
+import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
+import { checkLog } from '../../src/testing/check-log.ts';
+import { type Random, randomOf, suiteSeed } from '../support/engine-random.ts';
+
+const CHILD = path.join(import.meta.dirname, '../support/engine-child.ts');
+const KILLS = 50;
+const MOST_ROUNDS = 150;
+
+interface Life {
+  /** Turns that the process found pinned: what the kill before it hit. */
+  pinned: number;
+  acked: string[];
+}
+
+/** One process from start to end; killed `afterMs` after it said that it is ready, or left to finish. */
+async function live(args: string[], afterMs: number | null): Promise<Life> {
+  const child = spawn(process.execPath, [CHILD, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const life: Life = { pinned: 0, acked: [] };
+  const ended = new Promise<string | null>((resolve) => child.on('close', (_, signal) => resolve(signal)));
+  for await (const line of createInterface({ input: child.stdout })) {
+    const told = JSON.parse(line) as { pinned?: number; acked?: string; ready?: boolean };
+    life.pinned += told.pinned ?? 0;
+    if (told.acked !== undefined) life.acked.push(told.acked);
+    if (told.ready && afterMs !== null) setTimeout(() => child.kill('SIGKILL'), afterMs);
+  }
+  expect(await ended).toBe(afterMs === null ? null : 'SIGKILL');
+  return life;
+}
+
+async function readAll(dir: string): Promise<{ events: Event[]; actors: ActorRecord[] }> {
+  const store = createStore(await openSqliteDriver({ path: dataPaths(dir).database }));
+  const events: Event[] = [];
+  const actors: ActorRecord[] = [];
+  for (const { id } of await store.conversations('default' as Event['tenant'], 1_000)) {
+    const log = { tenant: 'default' as Event['tenant'], conversation: id satisfies ConversationId };
+    events.push(...(await store.read(log, { after: 0 })));
+    for (const actor of await store.listActors(log)) {
+      if ('corrupt' in actor) expect.fail(`${actor.address.agent}: ${actor.corrupt}`);
+      else actors.push(actor);
+    }
+  }
+  await store.close();
+  return { events, actors };
+}
+
+/** What the tool's own book says, held against what the log says. */
+function ledgerProblems(ledger: string, events: readonly Event[]): { problems: string[]; lost: number } {
+  const written = readFileSync(ledger, 'utf8').trim().split('\n');
+  const problems = written.filter((line, index) => written.indexOf(line) !== index).map((line) => `${line} twice`);
+  let lost = 0;
+  const known = new Set<string>();
+  for (const event of events) {
+    if (event.kind !== 'tool.result' || event.body.name !== 'note') continue;
+    const effect = event.id.replace(':result:', '/');
+    known.add(effect);
+    if (event.body.outcome === 'lost') lost++;
+    else if (!written.includes(effect)) problems.push(`${effect} is ${event.body.outcome} and not in the book`);
+  }
+  return { problems: [...problems, ...written.filter((line) => !known.has(line)).map((line) => `${line}: no result`)], lost };
+}
+
+async function killUntil(kills: number, dir: string, ledger: string, random: Random) {
+  const acked = new Set<string>();
+  let hits = 0;
+  let round = 0;
+  for (; hits < kills && round < MOST_ROUNDS; round++) {
+    const args = [dir, ledger, String(Math.floor(random() * 1e9)), String(round), 'work'];
+    const life = await live(args, 50 + random() * 200);
+    if (life.pinned > 0) hits++;
+    for (const id of life.acked) acked.add(id);
+  }
+  const last = await live([dir, ledger, '0', String(round), 'finish'], null);
+  return { acked, hits: hits + (last.pinned > 0 ? 1 : 0), rounds: round };
+}
+
+test(`a process killed ${KILLS} times in the middle of turns loses nothing, doubles nothing, and its file is right`, async () => {
+  const seed = suiteSeed();
+  const dir = mkdtempSync(path.join(tmpdir(), 'troupe-kill-'));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  const ledger = path.join(dir, 'ledger.txt');
+  const { acked, hits, rounds } = await killUntil(KILLS, path.join(dir, 'data'), ledger, randomOf(seed));
+  const { events, actors } = await readAll(path.join(dir, 'data'));
+  const { problems, lost } = ledgerProblems(ledger, events);
+  const turns = events.filter(({ kind }) => kind === 'turn.done').length;
+  const told = { rounds, hits, posts: acked.size, events: events.length, turns, lost };
+  console.log(`TROUPE_SEED=${seed} kill -9: ${JSON.stringify(told)}`);
+
+  expect(checkLog(events, actors)).toEqual([]);
+  expect(problems).toEqual([]);
+  const ids = new Set<string>(events.map(({ id }) => id));
+  expect([...acked].filter((id) => !ids.has(id))).toEqual([]);
+  expect(events.filter(({ kind }) => kind === 'turn.failed')).toEqual([]);
+  expect(hits).toBeGreaterThanOrEqual(KILLS);
+}, 150_000);
