@@ -4,7 +4,7 @@ export interface Clock {
   now(): number;
   /** Milliseconds from an arbitrary start, never going back. */
   monotonic(): number;
-  /** Resolves after `ms`, or at once when `signal` aborts. Never rejects. */
+  /** Resolves after `ms`, or at once when `signal` aborts; 0 yields to the event loop once. Never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -14,6 +14,7 @@ export const systemClock: Clock = {
   sleep: (ms, signal) =>
     new Promise((resolve) => {
       if (signal?.aborted) return resolve();
+      if (ms <= 0) return void setImmediate(resolve);
       const timer = setTimeout(wake, ms);
       function wake() {
         clearTimeout(timer);

@@ -1,4 +1,4 @@
-import { TroupeError } from '../errors.ts';
+import { type ErrorCode, TroupeError } from '../errors.ts';
 import { type ActorAddress, type ActorRecord, type EventId, SYSTEM_AUTHOR } from '../events/index.ts';
 import type { WakeOutcome } from '../routing/router.ts';
 import type { ActorPatch } from '../store/store.ts';
@@ -46,7 +46,7 @@ async function work(deps: EngineDeps, lease: Lease, member: Member): Promise<voi
       await flushOutbox(deps, lease);
       if (deps.stopping.aborted) throw deps.stopping.reason;
       // Parked while the last turn ran: it was finished and published, and no other begins.
-      if (lease.record.parked !== null) return void (await release(lease, { state: { outbox: [] } }));
+      if (lease.record.parked !== null) return release(lease, { state: { outbox: [] } });
       const resumed = lease.record.turn !== null;
       const turn = resumed ? await resumeTurn(deps, lease, live) : await pinTurn(deps, lease, member, live);
       if (!turn) return;
@@ -96,8 +96,16 @@ async function lookAgain(deps: EngineDeps, address: ActorAddress, { processed }:
   if (missed.length > 0) await deps.router.wake(address);
 }
 
+const SETS_ASIDE: readonly ErrorCode[] = [
+  'actor_corrupt',
+  'store_corrupt',
+  'event_conflict',
+  'event_invalid',
+];
+
 /**
- * A lost lease is somebody else's work now. Anything corrupt parks the actor, visibly, and leaves the others alone.
+ * A lost lease is somebody else's work now. What trying again can never mend (a corrupt record, an id of ours that holds
+ * something else) sets the actor aside, visibly, and leaves the others alone.
  * Anything else (a store that is away, a shutdown) gives the lease back with the turn still pinned.
  */
 async function settleFailure(
@@ -108,7 +116,7 @@ async function settleFailure(
 ): Promise<void> {
   deps.registry.drop(address);
   if (error instanceof TroupeError && error.code === 'lease_lost') return;
-  if (error instanceof TroupeError && error.code === 'actor_corrupt') {
+  if (error instanceof TroupeError && SETS_ASIDE.includes(error.code)) {
     await park(deps, address, lease.record, error).catch((again: unknown) => deps.onWarning(again, 'park'));
   } else if (error instanceof TroupeError && error.code === 'shutting_down') {
     await uncountAttempt(lease).catch((again: unknown) => deps.onWarning(again, 'release'));

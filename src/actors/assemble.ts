@@ -1,9 +1,9 @@
 import { beginTurn, buildPrompt, foldAhead, receiptOf } from '../context/index.ts';
 import type { AgentEvent } from '../machines/agent-lifecycle.ts';
-import type { TurnRun } from './turn-run.ts';
+import { type TurnRun, writeMeanwhile } from './turn-run.ts';
 
 /**
- * Builds the prompt of the present step from the warm view, and writes down what will be sent before it is sent.
+ * Builds the prompt of the present step from the warm view, and writes its receipt down.
  */
 export async function assemble(run: TurnRun): Promise<AgentEvent> {
   const { deps, live, turn, member } = run;
@@ -29,7 +29,7 @@ export async function assemble(run: TurnRun): Promise<AgentEvent> {
   }
   const { tenant } = live.address;
   const now = deps.clock.now();
-  await Promise.all([deps.store.putReceipt(tenant, receiptOf(run.prompt), now), run.started]);
+  writeMeanwhile(run, deps.store.putReceipt(tenant, receiptOf(run.prompt), now));
   return { type: 'PROMPT_READY' };
 }
 

@@ -2,7 +2,7 @@ import { addUsage, type Reasoning, type ToolCall } from '../events/index.ts';
 import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from '../providers/provider.ts';
 import { policyOf } from '../errors.ts';
-import { journalKey, type ModelAnswer, ownDraft, type TurnRun } from './turn-run.ts';
+import { journalKey, type ModelAnswer, ownDraft, type TurnRun, written } from './turn-run.ts';
 
 /**
  * One model call, journalled once: whatever the journal holds is what was answered, whoever wrote it. A call that
@@ -16,8 +16,10 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
   const outcome = before === null ? await stream(run) : null;
   if (outcome?.kind === 'aborted') return { type: 'ABORTED' };
   if (outcome?.kind === 'failed') return fail(run, outcome.failure);
-  const answered =
-    before ?? (await deps.store.journal(tenant, key, JSON.stringify(outcome?.answer), deps.clock.now()));
+  const [answered] = await Promise.all([
+    before ?? deps.store.journal(tenant, key, JSON.stringify(outcome?.answer), deps.clock.now()),
+    written(run),
+  ]);
   const answer = JSON.parse(answered) as ModelAnswer;
   run.answer = answer;
   run.failure = null;

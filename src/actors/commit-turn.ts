@@ -2,7 +2,7 @@ import type { EventDraft } from '../events/index.ts';
 import { AGENT_MACHINE_VERSION, type AgentEvent } from '../machines/agent-lifecycle.ts';
 import { saveSettled } from '../machines/snapshot.ts';
 import type { ActorPatch } from '../store/store.ts';
-import { ownDraft, type TurnRun } from './turn-run.ts';
+import { ownDraft, type TurnRun, written } from './turn-run.ts';
 
 /**
  * Ends a turn in one fenced compare-and-set: index, snapshot and everything the turn says, together. Nothing is
@@ -11,7 +11,7 @@ import { ownDraft, type TurnRun } from './turn-run.ts';
  */
 export async function commitTurn(run: TurnRun): Promise<AgentEvent> {
   const { lease } = run;
-  await run.started;
+  await written(run);
   const cancelled = lease.record.cancel === run.turn.id;
   if (run.ending.kind !== 'aborted' && !cancelled) {
     const written = await lease.writeUnlessCancelled(patchOf(run));

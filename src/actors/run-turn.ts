@@ -11,7 +11,7 @@ import type { Lease } from './lease.ts';
 import type { Member } from './member.ts';
 import type { LiveActor } from './registry.ts';
 import { recordCalls, runCalls } from './run-calls.ts';
-import type { TurnRun } from './turn-run.ts';
+import { type TurnRun, writeMeanwhile } from './turn-run.ts';
 
 /** What the machine's tags name. `compact` is refused: a prompt over budget ends the turn with `context_overflow`. */
 const EFFECTS: Record<EffectName, (run: TurnRun) => Promise<AgentEvent>> = {
@@ -99,9 +99,7 @@ async function startRun(
   resumed: boolean,
 ): Promise<TurnRun> {
   const baseline = await baselineOf(deps, member, live, turn);
-  const started = deps.log.append(live.address, [startedDraft(member, turn)]);
-  started.catch(() => undefined); // awaited by the effects; a shutdown in between must not crash the process
-  return {
+  const run: TurnRun = {
     deps,
     lease,
     member,
@@ -110,7 +108,7 @@ async function startRun(
     baseline,
     resumed,
     givenUp: false,
-    started,
+    writing: [],
     step: 0,
     prompt: null,
     answer: null,
@@ -120,6 +118,8 @@ async function startRun(
     outputs: [],
     ending: { kind: 'done' },
   };
+  writeMeanwhile(run, deps.log.append(live.address, [startedDraft(member, turn)]));
+  return run;
 }
 
 /** The baseline as pinned: a retry after a change of configuration still sends what the first attempt sent. */

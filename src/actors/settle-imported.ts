@@ -1,5 +1,11 @@
 import { TroupeError } from '../errors.ts';
-import { type ActorAddress, type AgentId, type EventDraft, parseTurnId } from '../events/index.ts';
+import {
+  type ActorAddress,
+  type AgentId,
+  type EventDraft,
+  parseTurnId,
+  turnOfRuntimeId,
+} from '../events/index.ts';
 import type { Log } from '../store/store.ts';
 import type { EngineDeps } from './engine-deps.ts';
 
@@ -16,7 +22,8 @@ export function newProgress(): ImportedProgress {
 /** Notes whom a draft addresses, and turn numbers that must not be given out again in this conversation. */
 export function noteProgress(progress: ImportedProgress, { conversation }: Log, draft: EventDraft): void {
   for (const agent of draft.to) raise(progress, agent, 0);
-  const turn = draft.turn === undefined ? null : parseTurnId(draft.turn);
+  const name = draft.turn ?? turnOfRuntimeId(draft.id);
+  const turn = name === null ? null : parseTurnId(name);
   if (turn && turn.conversation === conversation) raise(progress, turn.agent, turn.number);
 }
 

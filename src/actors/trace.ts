@@ -37,7 +37,7 @@ export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string
   const inputs = await Promise.all(
     started.body.inputs.map((seq) => deps.store.read(log, { after: seq - 1, upTo: seq })),
   );
-  const events = [...inputs.flat()];
+  const events = inputs.flat();
   let status: TurnTrace['status'] = 'running';
   for (let after = started.seq - 1; status === 'running';) {
     const page = await deps.store.read(log, { after, limit: PAGE });

@@ -28,8 +28,11 @@ export interface TurnRun {
   readonly resumed: boolean;
   /** Started too often: what was done is recorded, and nothing more is done. */
   givenUp: boolean;
-  /** Settles when `turn.started` is in the log: the view is folded from it ever after, so nothing ends before it. */
-  readonly started: Promise<unknown>;
+  /**
+   * Records on their way into the store while the model is called: `turn.started`, receipts. Both follow from the pinned
+   * turn and are written again by a retry, so a call need not wait for them; an answer and the end of the turn do.
+   */
+  writing: Promise<unknown>[];
   /** Index of the present step, from 0. */
   step: number;
   prompt: PromptRecord | null;
@@ -73,4 +76,15 @@ export function ownDraft(
     to: [],
     turn: run.turn.id,
   };
+}
+
+/** Lets a record be written while the turn goes on; a failure shows where the turn waits for it. */
+export function writeMeanwhile(run: Pick<TurnRun, 'writing'>, record: Promise<unknown>): void {
+  record.catch(() => undefined); // seen by whoever awaits `written`
+  run.writing.push(record);
+}
+
+export async function written(run: TurnRun): Promise<void> {
+  await Promise.all(run.writing);
+  run.writing = [];
 }

@@ -8,6 +8,7 @@ export * from './ids.ts';
 export * from './message.ts';
 export * from './nearest.ts';
 export * from './prompt.ts';
+export * from './runtime-id.ts';
 export * from './step.ts';
 export * from './turn.ts';
 export * from './usage.ts';

@@ -9,7 +9,10 @@
  *  S3  An actor row changes only by `acquire` (raises the fence), `compareAndSet` (names the fence), and the two
  *      single-field writes `requestCancel` and `park`, which never touch the rest.
  *  S4  A register is written once; the first writer wins and every later one is given the winner's data.
- *  S5  What a resolved promise reported is durable. A rejected promise means "unknown": the caller must look again.
+ *  S5  What a resolved promise reported survives the end of the process. `append`, `requestCancel`, `park` and the first
+ *      write of an effect, on which somebody outside depends, also survive the loss of power; all other writes are
+ *      ordered: what survives is always a prefix, so losing the end of it is a crash a moment earlier.
+ *      A rejected promise means "unknown": the caller must look again.
  *  S6  Text survives to the code unit: NUL, lone surrogates, '$', '.', '__proto__'.
  * Errors: `store_unavailable` (transient; disk full, connection lost), `store_corrupt`, `store_newer`,
  * `data_unwritable`.

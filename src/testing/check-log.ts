@@ -48,8 +48,7 @@ export function checkLog(
   const crews = Map.groupBy(actors, keyOf);
   const violations: Violation[] = [];
   for (const key of new Set([...logs.keys(), ...crews.keys()])) {
-    const report: Report = (invariant, problem) =>
-      violations.push({ invariant, conversation: key, problem });
+    const report: Report = (invariant, problem) => violations.push({ invariant, conversation: key, problem });
     checkConversation(logs.get(key) ?? [], crews.get(key) ?? [], options, report);
   }
   return violations;
@@ -63,12 +62,15 @@ function checkConversation(
 ): void {
   checkOrder(events, report);
   const turns = turnsOf(events);
-  for (const turn of turns.values()) checkTurn(turn, quiet, report);
+  // An actor that is set aside owes nothing until it is resumed.
+  const resting = new Set(actors.filter(({ parked }) => parked !== null).map(({ agent }) => agent as string));
+  for (const turn of turns.values()) {
+    const mayBeOpen = !quiet || resting.has(parseTurnId(turn.id)?.agent ?? '');
+    checkTurn(turn, mayBeOpen, report);
+  }
   for (const id of cancelled) checkCancelled(turns.get(id), report);
   const endings = Map.groupBy(events.filter(isEnding), (event) => event.author.id);
   for (const [agent, ends] of endings) checkCovers(agent, ends, events, report);
-  // An actor that is set aside owes nothing until it is resumed.
-  const resting = new Set(actors.filter(({ parked }) => parked !== null).map(({ agent }) => agent as string));
   if (quiet) checkAnswered(events, endings, resting, report);
   for (const actor of actors) checkActor(actor, endings.get(actor.agent) ?? [], { events, quiet }, report);
 }
@@ -108,11 +110,11 @@ function turnsOf(events: readonly Event[]): Map<string, Turn> {
   return turns;
 }
 
-function checkTurn(turn: Turn, quiet: boolean, report: Report): void {
+function checkTurn(turn: Turn, mayBeOpen: boolean, report: Report): void {
   const { id, endings, steps, results, said, started } = turn;
   const ending = endings[0];
   if (endings.length > 1) report('I2', `turn ${id} has ${endings.length} endings`);
-  if (!ending && quiet) report('I7', `turn ${id} has no ending`);
+  if (!ending && !mayBeOpen) report('I7', `turn ${id} has no ending`);
   if (started.length !== 1) report('I2', `turn ${id} was started ${started.length} times in the log`);
   const replies = said.filter(({ kind }) => kind === 'message');
   if (replies.length > 1) report('I2', `turn ${id} has ${replies.length} replies`);

@@ -5,7 +5,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import * as z from 'zod';
 import { type Tap, mortal, tapDriver } from '../support/engine-driver.ts';
 import { asks, byStep, gated, inOrder, says, shown, times } from '../support/engine-models.ts';
-import { ANA, openStage, type Stage, turns } from '../support/engine-stage.ts';
+import { ANA, openStage, type Stage, turns, until } from '../support/engine-stage.ts';
 
 const TURN = 'c:bo:1' as TurnId;
 
@@ -69,7 +69,10 @@ test('an answer that was complete when the stop came is kept as partial', async 
   await stage.say('c', 'go', ['bo']);
   await stage.quiet();
   expect(stopped).toBe(true);
-  expect(endOf(await stage.events('c'))).toMatchObject({ kind: 'turn.aborted', body: { partial: 'all of it' } });
+  expect(endOf(await stage.events('c'))).toMatchObject({
+    kind: 'turn.aborted',
+    body: { partial: 'all of it' },
+  });
 });
 
 test('a stop that nobody was there to carry out is found by the next holder, before any model call', async () => {
@@ -152,6 +155,8 @@ test('a stop at every point of the stream ends the turn as aborted', async () =>
     await stage.say('c', 'go', ['bo']);
     await model.reached();
     expect(await abort(stage)).toBe(true);
+    // At once, with no time passing: nobody waits for the next renewal.
+    await until('the turn has ended', async () => endOf(await stage.events('c')) !== undefined);
     await stage.quiet();
     const partial = 'abc'.slice(0, Math.max(0, point - 1));
     expect(endOf(await stage.events('c'))).toMatchObject({ kind: 'turn.aborted', body: { partial } });

@@ -55,7 +55,9 @@ async function readAll(dir: string): Promise<{ events: Event[]; actors: ActorRec
 /** What the tool's own book says, held against what the log says. */
 function ledgerProblems(ledger: string, events: readonly Event[]): { problems: string[]; lost: number } {
   const written = readFileSync(ledger, 'utf8').trim().split('\n');
-  const problems = written.filter((line, index) => written.indexOf(line) !== index).map((line) => `${line} twice`);
+  const problems = written
+    .filter((line, index) => written.indexOf(line) !== index)
+    .map((line) => `${line} twice`);
   let lost = 0;
   const known = new Set<string>();
   for (const event of events) {
@@ -63,9 +65,16 @@ function ledgerProblems(ledger: string, events: readonly Event[]): { problems: s
     const effect = event.id.replace(':result:', '/');
     known.add(effect);
     if (event.body.outcome === 'lost') lost++;
-    else if (!written.includes(effect)) problems.push(`${effect} is ${event.body.outcome} and not in the book`);
+    else if (!written.includes(effect))
+      problems.push(`${effect} is ${event.body.outcome} and not in the book`);
   }
-  return { problems: [...problems, ...written.filter((line) => !known.has(line)).map((line) => `${line}: no result`)], lost };
+  return {
+    problems: [
+      ...problems,
+      ...written.filter((line) => !known.has(line)).map((line) => `${line}: no result`),
+    ],
+    lost,
+  };
 }
 
 async function killUntil(kills: number, dir: string, ledger: string, random: Random) {

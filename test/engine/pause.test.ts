@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AgentId, ConversationId } from '../../src/events/index.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
-import { mortal } from '../support/engine-driver.ts';
+import { mortal, storeAway, tapDriver } from '../support/engine-driver.ts';
 import { gated, inOrder, says, shown, times } from '../support/engine-models.ts';
 import { ANA, openStage, type Stage, turns } from '../support/engine-stage.ts';
 
@@ -12,7 +12,9 @@ function order(stage: Stage, command: 'pause' | 'resume'): Promise<unknown> {
 
 async function endings(stage: Stage): Promise<string[]> {
   const events = await stage.events('c');
-  return events.filter(({ kind }) => kind.startsWith('turn.') && kind !== 'turn.started').map(({ kind }) => kind);
+  return events
+    .filter(({ kind }) => kind.startsWith('turn.') && kind !== 'turn.started')
+    .map(({ kind }) => kind);
 }
 
 test('a paused agent takes no turn; what came meanwhile is answered once when it is resumed', async () => {
@@ -84,4 +86,21 @@ test('a turn whose process died is not taken up while its agent is paused, and g
   await stage.quiet();
   expect(await endings(stage)).toEqual(['turn.done']);
   expect(await stage.check('c')).toEqual([]);
+});
+
+test('a reply that was committed before the pause is published during it', async () => {
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  let broken = false;
+  const failing = tapDriver(driver, async (op, phase, [rows]) => {
+    if (broken || op !== 'append' || phase !== 'before') return;
+    if (!(rows as { id: string }[]).some(({ id }) => id.endsWith(':reply'))) return;
+    broken = true;
+    await order(stage, 'pause');
+    throw storeAway('between commit and flush');
+  });
+  const stage = await openStage({ driver: failing, agents: [{ id: 'bo', model: inOrder(says('said')) }] });
+  await stage.say('c', 'one', ['bo']);
+  await stage.quiet();
+  expect(await endings(stage)).toEqual(['turn.done']);
+  expect(await stage.actor('c', 'bo')).toMatchObject({ parked: 'paused', outbox: [] });
 });

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { MAX_TRIES } from '../../src/machines/agent-lifecycle.ts';
+import type { Provider } from '../../src/providers/provider.ts';
 import { breaks, bytes, inOrder, says, shown, times } from '../support/engine-models.ts';
 import { openStage, type Stage } from '../support/engine-stage.ts';
 
@@ -35,13 +36,19 @@ test('a failure that no repeating can mend ends the turn at once', async () => {
 });
 
 test('when all tries are used up the turn fails with what was said, which the next prompt shows once', async () => {
-  const model = inOrder(...Array.from({ length: MAX_TRIES }, () => breaks('provider_overloaded', 'so far')), says('now'));
+  const model = inOrder(
+    ...Array.from({ length: MAX_TRIES }, () => breaks('provider_overloaded', 'so far')),
+    says('now'),
+  );
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await stage.say('c', 'go', ['bo']);
   await stage.quiet();
   expect(model.requests).toHaveLength(MAX_TRIES);
   const failed = (await stage.events('c')).at(-1);
-  expect(failed).toMatchObject({ kind: 'turn.failed', body: { code: 'provider_overloaded', partial: 'so far' } });
+  expect(failed).toMatchObject({
+    kind: 'turn.failed',
+    body: { code: 'provider_overloaded', partial: 'so far' },
+  });
   await stage.say('c', 'continue', ['bo']);
   await stage.quiet();
   const prompt = shown(model.requests.at(-1));
@@ -52,12 +59,14 @@ test('when all tries are used up the turn fails with what was said, which the ne
 
 test('a provider that throws against its port fails the turn, not the process, and the next message works', async () => {
   const model = inOrder(says('fine'));
-  const broken = { ...model, stream: model.stream };
   let threw = false;
-  broken.stream = (request, options) => {
-    if (threw) return model.stream(request, options);
-    threw = true;
-    throw new RangeError('a bug of the adapter');
+  const broken: Provider = {
+    ...model,
+    stream(request, options) {
+      if (threw) return model.stream(request, options);
+      threw = true;
+      throw new RangeError('a bug of the adapter');
+    },
   };
   const stage = await openStage({ agents: [{ id: 'bo', model: broken }] });
   await stage.say('c', 'go', ['bo']);

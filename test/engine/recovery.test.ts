@@ -3,7 +3,17 @@ import * as z from 'zod';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { mortal, storeAway, tapDriver } from '../support/engine-driver.ts';
-import { asks, breaks, bytes, byStep, gated, inOrder, modelOf, says, type TestModel } from '../support/engine-models.ts';
+import {
+  asks,
+  breaks,
+  bytes,
+  byStep,
+  gated,
+  inOrder,
+  modelOf,
+  says,
+  type TestModel,
+} from '../support/engine-models.ts';
 import { openStage, turns, until } from '../support/engine-stage.ts';
 
 /** A tool that counts, and never ends where `stuck` says so. */
@@ -27,11 +37,7 @@ function counter({
 }
 
 /** Starts an engine, lets it work until `holds`, and kills it as kill -9 would. Returns the store it leaves. */
-async function killedWhen(
-  model: TestModel,
-  tool: ReturnType<typeof counter>['tool'],
-  holds: () => boolean,
-) {
+async function killedWhen(model: TestModel, tool: ReturnType<typeof counter>['tool'], holds: () => boolean) {
   const driver = await openSqliteDriver({ path: ':memory:' });
   const first = mortal(driver);
   const stage = await openStage({
@@ -54,7 +60,11 @@ test('a crash after the first step: the same calls again from the journal, the t
   });
   const driver = await killedWhen(hung, tool, () => hung.requests.length === 2);
   const next = byStep(asks(['count', {}]), says('all counted'));
-  const stage = await openStage({ driver, tools: [tool], agents: [{ id: 'bo', model: next, tools: ['count'] }] });
+  const stage = await openStage({
+    driver,
+    tools: [tool],
+    agents: [{ id: 'bo', model: next, tools: ['count'] }],
+  });
   await stage.quiet();
   expect(runs).toHaveLength(1);
   expect(next.requests.map(({ trace }) => trace.step)).toEqual([2]);
@@ -68,20 +78,23 @@ test('a crash after the first step: the same calls again from the journal, the t
 test.each([
   [false, 'lost', 1],
   [true, 'done', 2],
-] as const)('a crash in the middle of a call, idempotent %s: %s, %i run(s)', async (idempotent, outcome, count) => {
-  let stuck = true;
-  const { tool, runs } = counter({ idempotent, stuck: () => stuck });
-  const driver = await killedWhen(byStep(asks(['count', {}])), tool, () => runs.length === 1);
-  stuck = false;
-  const model = byStep(says('never asked'), says('told'));
-  const stage = await openStage({ driver, tools: [tool], agents: [{ id: 'bo', model, tools: ['count'] }] });
-  await stage.quiet();
-  expect(runs).toHaveLength(count);
-  expect(new Set(runs).size).toBe(1);
-  const results = (await stage.events('c')).filter(({ kind }) => kind === 'tool.result');
-  expect(results).toMatchObject([{ body: { outcome } }]);
-  expect(await stage.check('c')).toEqual([]);
-});
+] as const)(
+  'a crash in the middle of a call, idempotent %s: %s, %i run(s)',
+  async (idempotent, outcome, count) => {
+    let stuck = true;
+    const { tool, runs } = counter({ idempotent, stuck: () => stuck });
+    const driver = await killedWhen(byStep(asks(['count', {}])), tool, () => runs.length === 1);
+    stuck = false;
+    const model = byStep(says('never asked'), says('told'));
+    const stage = await openStage({ driver, tools: [tool], agents: [{ id: 'bo', model, tools: ['count'] }] });
+    await stage.quiet();
+    expect(runs).toHaveLength(count);
+    expect(new Set(runs).size).toBe(1);
+    const results = (await stage.events('c')).filter(({ kind }) => kind === 'tool.result');
+    expect(results).toMatchObject([{ body: { outcome } }]);
+    expect(await stage.check('c')).toEqual([]);
+  },
+);
 
 test('a crash between commit and flush: the reply is published once, by whoever comes next', async () => {
   const driver = await openSqliteDriver({ path: ':memory:' });
@@ -149,7 +162,11 @@ test('an orderly end in the middle of a turn finishes the step, counts no attemp
   const driver = await openSqliteDriver({ path: ':memory:' });
   const { tool, runs } = counter();
   const first = gated(asks(['count', {}]), 2);
-  const stage = await openStage({ driver, tools: [tool], agents: [{ id: 'bo', model: first, tools: ['count'] }] });
+  const stage = await openStage({
+    driver,
+    tools: [tool],
+    agents: [{ id: 'bo', model: first, tools: ['count'] }],
+  });
   await stage.say('c', 'go', ['bo']);
   await first.reached();
   const closed = stage.engine.stop();
@@ -173,7 +190,9 @@ test('an orderly end does not wait for a long backoff, and a failure of the next
   const first = inOrder(breaks('provider_overloaded', 'so far'));
   const stage = await openStage({ driver, agents: [{ id: 'bo', model: first }] });
   await stage.say('c', 'go', ['bo']);
-  await until('the error is logged', async () => (await stage.events('c')).some(({ kind }) => kind === 'error'));
+  await until('the error is logged', async () =>
+    (await stage.events('c')).some(({ kind }) => kind === 'error'),
+  );
   await turns(5);
   await stage.engine.stop();
 

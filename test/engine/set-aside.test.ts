@@ -29,43 +29,68 @@ async function problems(stage: Stage): Promise<string[]> {
 const DAMAGES: [string, (data: string) => string][] = [
   ['a record that is not JSON', () => '{"turnNo":'],
   ['a record with a field of the wrong kind', (data) => withState(data, { turnNo: 'many' })],
-  ['a snapshot in a state nobody knows', (data) => withState(data, { snapshot: '{"value":"dancing","context":{}}' })],
+  [
+    'a snapshot in a state nobody knows',
+    (data) => withState(data, { snapshot: '{"value":"dancing","context":{}}' }),
+  ],
   ['a snapshot of a newer machine', (data) => withState(data, { machineVersion: AGENT_MACHINE_VERSION + 1 })],
 ];
 
-test.each(DAMAGES)('%s sets its agent aside, visibly; the others go on, and repair and resume bring it back', async (_, break_) => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
-  const bo = inOrder(says('bo here'));
-  const cy = inOrder(says('cy here'));
-  const stage = await openStage({ driver, agents: [{ id: 'bo', model: bo }, { id: 'cy', model: cy }] });
-  await stage.say('c', 'hello', ['bo', 'cy']);
-  await stage.quiet();
-  const { data } = await row(driver);
-  await damage(driver, break_(data));
-  // A process that has nothing in memory.
-  await stage.engine.stop();
-  const later = await openStage({ driver, agents: [{ id: 'bo', model: bo }, { id: 'cy', model: cy }] });
-  await later.say('c', 'still there?', ['bo', 'cy']);
-  await later.quiet();
+test.each(DAMAGES)(
+  '%s sets its agent aside, visibly; the others go on, and repair and resume bring it back',
+  async (_, break_) => {
+    const driver = await openSqliteDriver({ path: ':memory:' });
+    const bo = inOrder(says('bo here'));
+    const cy = inOrder(says('cy here'));
+    const stage = await openStage({
+      driver,
+      agents: [
+        { id: 'bo', model: bo },
+        { id: 'cy', model: cy },
+      ],
+    });
+    await stage.say('c', 'hello', ['bo', 'cy']);
+    await stage.quiet();
+    const { data } = await row(driver);
+    await damage(driver, break_(data));
+    // A process that has nothing in memory.
+    await stage.engine.stop();
+    const later = await openStage({
+      driver,
+      agents: [
+        { id: 'bo', model: bo },
+        { id: 'cy', model: cy },
+      ],
+    });
+    await later.say('c', 'still there?', ['bo', 'cy']);
+    await later.quiet();
 
-  expect(await problems(later)).toEqual(['actor_corrupt']);
-  const statuses = (await later.troupe.actors('c')).map(({ agent, status }) => [agent, status]);
-  expect(statuses).toEqual([['bo', 'failed'], ['cy', 'idle']]);
-  expect(bo.requests).toHaveLength(1);
-  expect(cy.requests).toHaveLength(2);
+    expect(await problems(later)).toEqual(['actor_corrupt']);
+    const statuses = (await later.troupe.actors('c')).map(({ agent, status }) => [agent, status]);
+    expect(statuses).toEqual([
+      ['bo', 'failed'],
+      ['cy', 'idle'],
+    ]);
+    expect(bo.requests).toHaveLength(1);
+    expect(cy.requests).toHaveLength(2);
 
-  const resume = { command: 'resume', conversation: 'c' as ConversationId, agent: 'bo' as AgentId } as const;
-  await later.troupe.command(resume, ANA);
-  await later.quiet();
-  expect(await problems(later)).toEqual(['actor_corrupt', 'actor_corrupt']);
-  expect((await later.troupe.actors('c'))[0]).toMatchObject({ status: 'failed' });
+    const resume = {
+      command: 'resume',
+      conversation: 'c' as ConversationId,
+      agent: 'bo' as AgentId,
+    } as const;
+    await later.troupe.command(resume, ANA);
+    await later.quiet();
+    expect(await problems(later)).toEqual(['actor_corrupt', 'actor_corrupt']);
+    expect((await later.troupe.actors('c'))[0]).toMatchObject({ status: 'failed' });
 
-  await damage(driver, data);
-  await later.troupe.command(resume, ANA);
-  await later.quiet();
-  expect(bo.requests).toHaveLength(2);
-  expect(await later.check('c')).toEqual([]);
-});
+    await damage(driver, data);
+    await later.troupe.command(resume, ANA);
+    await later.quiet();
+    expect(bo.requests).toHaveLength(2);
+    expect(await later.check('c')).toEqual([]);
+  },
+);
 
 test('a store that is away while an agent is set aside loses neither the notice nor the message', async () => {
   const driver = await openSqliteDriver({ path: ':memory:' });
@@ -80,9 +105,7 @@ test('a store that is away while an agent is set aside loses neither the notice 
   const flaky: StoreDriver = {
     ...driver,
     append: (rows) =>
-      rows[0]?.kind === 'error' && failures++ === 0
-        ? Promise.reject(new Error('away'))
-        : driver.append(rows),
+      rows[0]?.kind === 'error' && failures++ === 0 ? Promise.reject(new Error('away')) : driver.append(rows),
   };
   const later = await openStage({ driver: flaky, agents: [{ id: 'bo', model: bo }] });
   await later.say('c', 'still there?', ['bo']);

@@ -76,7 +76,16 @@ async function failingOnce(op: StoreOp, phase: 'before' | 'after', nth: number):
   return failed;
 }
 
-test.each<StoreOp>(['append', 'readEvents', 'head', 'acquire', 'compareAndSet', 'putOnce', 'due', 'readActor'])(
+test.each<StoreOp>([
+  'append',
+  'readEvents',
+  'head',
+  'acquire',
+  'compareAndSet',
+  'putOnce',
+  'due',
+  'readActor',
+])(
   '%s failing once, at each of its calls, before or after it was done, loses and doubles nothing',
   async (op) => {
     for (const phase of ['before', 'after'] as const) {

@@ -35,7 +35,10 @@ test.each<[string, [string, unknown], RegExp]>([
   ['arguments that are not JSON', ['adds', '{"a": 1,'], /not valid JSON/],
 ])('%s gives one failed result, and the agent goes on', async (_, call, message) => {
   const model = byStep(asks(call, ['adds', { a: 1, b: 2 }]), says('I see'));
-  const stage = await openStage({ tools: TOOLS, agents: [{ id: 'bo', model, tools: TOOLS.map(({ name }) => name) }] });
+  const stage = await openStage({
+    tools: TOOLS,
+    agents: [{ id: 'bo', model, tools: TOOLS.map(({ name }) => name) }],
+  });
   await stage.say('c', 'go', ['bo']);
   await until('the model is asked', () => model.requests.length > 0);
   await stage.clock.advance(2_000);
@@ -58,7 +61,10 @@ test('a turn that never stops calling ends visibly at the step limit, with every
   await stage.say('c', 'go', ['bo']);
   await stage.quiet();
   expect(model.requests).toHaveLength(4);
-  expect((await stage.events('c')).at(-1)).toMatchObject({ kind: 'turn.failed', body: { code: 'step_limit' } });
+  expect((await stage.events('c')).at(-1)).toMatchObject({
+    kind: 'turn.failed',
+    body: { code: 'step_limit' },
+  });
   expect(await stage.check('c')).toEqual([]);
 });
 
@@ -96,6 +102,8 @@ test('a hand-over to nobody known is refused with the nearest name, and the agen
   await stage.say('c', 'go', ['bo']);
   await stage.quiet();
   const result = (await stage.events('c')).find(({ kind }) => kind === 'tool.result');
-  expect(result).toMatchObject({ body: { outcome: 'failed', content: expect.stringContaining('"cy"') as string } });
+  expect(result).toMatchObject({
+    body: { outcome: 'failed', content: expect.stringContaining('"cy"') as string },
+  });
   expect(await stage.check('c')).toEqual([]);
 });

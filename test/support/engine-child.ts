@@ -47,9 +47,27 @@ const note = defineTool({
 const streamed = { chunk: 4, chunkDelayMs: 3 };
 const script = {
   rules: [
-    { when: { step: 1, contains: 'note' }, reply: 'I write', calls: [{ name: 'note', args: {} }, { name: 'note', args: {} }], ...streamed },
-    { when: { step: 2, contains: 'noted' }, reply: 'and once more', calls: [{ name: 'note', args: {} }], ...streamed },
-    { when: { step: 1, contains: 'pass' }, reply: '', calls: [{ name: 'handoff', args: { to: 'di', goal: 'end this' } }], ...streamed },
+    {
+      when: { step: 1, contains: 'note' },
+      reply: 'I write',
+      calls: [
+        { name: 'note', args: {} },
+        { name: 'note', args: {} },
+      ],
+      ...streamed,
+    },
+    {
+      when: { step: 2, contains: 'noted' },
+      reply: 'and once more',
+      calls: [{ name: 'note', args: {} }],
+      ...streamed,
+    },
+    {
+      when: { step: 1, contains: 'pass' },
+      reply: '',
+      calls: [{ name: 'handoff', args: { to: 'di', goal: 'end this' } }],
+      ...streamed,
+    },
     { reply: 'That is done, and here is a sentence about it.', ...streamed },
   ],
 };
@@ -88,7 +106,7 @@ if (mode === 'work') {
     await new Promise((resolve) => setTimeout(resolve, random() * 12));
   }
 } else {
-  for (let still = 0; still < 3; ) {
+  for (let still = 0; still < 3;) {
     await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
     const { waiting, active, delayed } = await troupe.queues();
     still = waiting + active + delayed === 0 ? still + 1 : 0;

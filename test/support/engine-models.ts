@@ -62,7 +62,11 @@ export function asks(...calls: [name: string, args: unknown][]): ModelEvent[] {
     { type: 'text', delta: 'let me see' },
     ...calls.map(([name, args]) => ({
       type: 'call' as const,
-      call: { id: `call-${(minted += 1)}`, name, args: typeof args === 'string' ? args : JSON.stringify(args) },
+      call: {
+        id: `call-${(minted += 1)}`,
+        name,
+        args: typeof args === 'string' ? args : JSON.stringify(args),
+      },
     })),
     { type: 'done', stop: 'calls', usage: NO_USAGE },
   ];
@@ -100,7 +104,12 @@ export function gated(events: ModelEvent[], stop: number): Gated {
 /** What of a request is sent: all but the seqs, which are filled in when an agent's own words reach the log. */
 export function bytes(request: ModelRequest | undefined): string {
   const { messages = [], tools, breakpoints, model } = request ?? {};
-  return JSON.stringify({ messages: messages.map(({ seqs: _, ...sent }) => sent), tools, breakpoints, model });
+  return JSON.stringify({
+    messages: messages.map((message) => ({ ...message, seqs: undefined })),
+    tools,
+    breakpoints,
+    model,
+  });
 }
 
 /** Text of everything a request shows, in order. */

@@ -1,6 +1,11 @@
 import { createConversationLog } from '../../src/actors/conversation-log.ts';
 import { createEngine, type Engine } from '../../src/actors/engine.ts';
-import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits, type StreamDelta } from '../../src/actors/engine-deps.ts';
+import {
+  DEFAULT_LIMITS,
+  type EngineDeps,
+  type EngineLimits,
+  type StreamDelta,
+} from '../../src/actors/engine-deps.ts';
 import { createRegistry } from '../../src/actors/registry.ts';
 import { parseTroupe } from '../../src/agents-file.ts';
 import { buildCompany } from '../../src/build-company.ts';

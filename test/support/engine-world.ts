@@ -97,7 +97,12 @@ export async function openWorld(options: WorldOptions): Promise<World> {
       clock,
       tools: [tool],
       agents: AGENTS.map((id) => ({ id, model, tools: ['note', 'handoff'] })),
-      limits: { leaseMs: LEASE_MS, sweepMs: SWEEP_MS, soleOwner: options.processes === 1 && !kills, maxHops: 3 },
+      limits: {
+        leaseMs: LEASE_MS,
+        sweepMs: SWEEP_MS,
+        soleOwner: options.processes === 1 && !kills,
+        maxHops: 3,
+      },
       random,
     });
     return Object.assign(process, { stage });
@@ -230,6 +235,8 @@ export async function openWorld(options: WorldOptions): Promise<World> {
         await turns();
         await pass(5);
       }
+      // What a killed process had handed to the store still lands.
+      await turns(5);
       for (const conversation of CONVERSATIONS) {
         for (const agent of AGENTS) await unpark(driver, conversation, agent);
       }
@@ -250,14 +257,16 @@ export async function openWorld(options: WorldOptions): Promise<World> {
         const ids = new Set<string>(events.map(({ id }) => id as EventId));
         for (const key of acked) {
           const [where, id] = key.split('/') as [string, string];
-          if (where === conversation && !ids.has(id)) found.push(`acknowledged post ${key} is not in the log`);
+          if (where === conversation && !ids.has(id))
+            found.push(`acknowledged post ${key} is not in the log`);
         }
         for (const event of events) {
           if (event.id.endsWith(':end')) stats.turns++;
           if (event.kind !== 'tool.result' || event.body.name !== 'note') continue;
           const effect = event.id.replace(':result:', '/');
           const runs = ledger.get(effect) ?? 0;
-          if (event.body.outcome === 'done' && runs !== 1) found.push(`${effect} is done and ran ${runs} times`);
+          if (event.body.outcome === 'done' && runs !== 1)
+            found.push(`${effect} is done and ran ${runs} times`);
         }
       }
       for (const [effect, runs] of ledger) if (runs > 1) found.push(`${effect} ran ${runs} times`);

@@ -16,10 +16,13 @@ export interface SqliteDriverOptions {
   maxPages?: number;
 }
 
+/** Registers on which something outside depends: a tool call that begins, the store's secret. */
+const PROMISED: ReadonlySet<string> = new Set(['effect', 'meta']);
+
 /** Bounds how long one step of an expiry holds the event loop. */
 const EXPIRE_STEP = 500;
 
-/** Writes are durable when their promise resolves: WAL with a sync per commit, shared by all that waited for it. */
+/** WAL; a commit is synced if it holds a write that promises something to the outside, and is shared by all that waited for it. */
 const SETTINGS = `
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = FULL;
@@ -60,28 +63,30 @@ function createDriver(database: Database, path: string): StoreDriver {
   }
 
   return {
-    append: (rows) => queue.write(() => rows.map(events.append)),
+    append: (rows) => queue.write(() => rows.map(events.append), 'synced'),
     readEvents: (query) => read(() => events.readEvents(query)),
     readEvent: (query) => read(() => events.readEvent(query)),
     head: (query) => read(() => events.head(query)),
     addressed: (query) => read(() => events.addressed(query)),
     conversations: (query) => read(() => events.conversations(query)),
 
-    acquire: (key, lease) => queue.write(() => actors.acquire(key, lease)),
-    compareAndSet: (key, expect, change) => queue.write(() => actors.compareAndSet(key, expect, change)),
-    requestCancel: (key, turn) => queue.write(() => actors.requestCancel(key, turn)),
-    park: (key, parked) => queue.write(() => actors.park(key, parked)),
+    acquire: (key, lease) => queue.write(() => actors.acquire(key, lease), 'ordered'),
+    compareAndSet: (key, expect, change) =>
+      queue.write(() => actors.compareAndSet(key, expect, change), 'ordered'),
+    requestCancel: (key, turn) => queue.write(() => actors.requestCancel(key, turn), 'synced'),
+    park: (key, parked) => queue.write(() => actors.park(key, parked), 'synced'),
     readActor: (key) => read(() => actors.readActor(key)),
     listActors: (query) => read(() => actors.listActors(query)),
     due: (query) => read(() => actors.due(query)),
 
-    putOnce: (key, data, at) => queue.write(() => registers.putOnce(key, data, at)),
+    putOnce: (key, data, at) =>
+      queue.write(() => registers.putOnce(key, data, at), PROMISED.has(key.shelf) ? 'synced' : 'ordered'),
     readRegister: (key) => read(() => registers.readRegister(key)),
-    swap: (key, from, to) => queue.write(() => registers.swap(key, from, to)),
+    swap: (key, from, to) => queue.write(() => registers.swap(key, from, to), 'ordered'),
     async expire(shelf, before) {
       let removed = 0;
       for (;;) {
-        const step = await queue.write(() => registers.expireSome(shelf, before, EXPIRE_STEP));
+        const step = await queue.write(() => registers.expireSome(shelf, before, EXPIRE_STEP), 'ordered');
         removed += step;
         if (step < EXPIRE_STEP) return removed;
       }

@@ -6,19 +6,22 @@ import { sqliteError } from './sqlite-error.ts';
 /**
  * Group commit. Owns the order of writes and the only transaction there is; knows nothing of what is written.
  *  W1  Writes asked for in one turn of the event loop are committed together, in the order they were asked for.
- *  W2  A write is settled only after its commit (S5).
+ *  W2  A write is settled only after its commit; with a durable write in the batch the commit is also synced (S5).
  *  W3  A write that fails alone fails no other: the batch is undone and each write gets a transaction of its own.
  *  W4  Between two turns of the event loop no transaction is open, so every read sees committed rows only.
  */
+export type Durability = 'synced' | 'ordered';
+
 export interface WriteQueue {
   /** `work` runs synchronously inside a transaction; it may run again after an undo, so it keeps no state. */
-  write<T>(work: () => T): Promise<T>;
+  write<T>(work: () => T, durability: Durability): Promise<T>;
   /** Commits what is queued; every later write is refused. */
   close(): void;
 }
 
 interface Write {
   work: () => unknown;
+  durability: Durability;
   resolve: (result: unknown) => void;
   reject: (error: unknown) => void;
 }
@@ -30,6 +33,15 @@ export function createWriteQueue(database: Database, path: string, onUndo: () =>
   const begin = database.prepare('BEGIN IMMEDIATE');
   const commit = database.prepare('COMMIT');
   let queue: Write[] = [];
+  let syncing: Durability = 'synced';
+
+  /** A sync makes the whole log of writes before it durable, so what is merely ordered never survives what came before it. */
+  function setSync(batch: readonly Write[]): void {
+    const needed = batch.some(({ durability }) => durability === 'synced') ? 'synced' : 'ordered';
+    if (needed === syncing) return;
+    database.exec(`PRAGMA synchronous = ${needed === 'synced' ? 'FULL' : 'NORMAL'}`);
+    syncing = needed;
+  }
   let isClosed = false;
 
   function undo(): void {
@@ -44,6 +56,7 @@ export function createWriteQueue(database: Database, path: string, onUndo: () =>
 
   function runBatch(batch: readonly Write[]): void {
     try {
+      setSync(batch);
       begin.run();
     } catch (error) {
       return rejectAll(batch, error);
@@ -74,11 +87,11 @@ export function createWriteQueue(database: Database, path: string, onUndo: () =>
   }
 
   return {
-    write<T>(work: () => T): Promise<T> {
+    write<T>(work: () => T, durability: Durability): Promise<T> {
       if (isClosed) return Promise.reject(closedError(path));
       return new Promise<T>((resolve, reject) => {
         if (queue.length === 0) setImmediate(flush);
-        queue.push({ work, resolve: resolve as Write['resolve'], reject });
+        queue.push({ work, durability, resolve: resolve as Write['resolve'], reject });
       });
     },
     close() {

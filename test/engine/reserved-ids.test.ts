@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { createTroupe } from '../../src/index.ts';
+
+const ANA = { kind: 'user', id: 'ana', name: 'Ana' } as const;
+const COMPANY = {
+  agents: [{ id: 'p', provider: 'scripted' as const, script: { rules: [{ reply: 'here' }] } }],
+};
+
+test.each(['room:p:1:reply', 'room:p:1:started', 'room:p:1:end', 'baseline:p:1', 'joined:p', 'failed:p:1'])(
+  'an id that the runtime will need is refused, and the agent goes on: %s',
+  async (id) => {
+    await using troupe = await createTroupe(COMPANY);
+    await expect(
+      troupe.send('room', { id: id as never, author: ANA, content: 'squat' }),
+    ).rejects.toMatchObject({
+      code: 'event_conflict',
+    });
+    await troupe.send('room', { author: ANA, content: 'hello', to: ['p'] });
+    await troupe.idle();
+    const { events } = await troupe.events('room');
+    expect(events.filter(({ kind }) => kind === 'turn.done')).toHaveLength(1);
+  },
+);
+
+test('F2 our own reply, echoed back by a gateway, stays one event', async () => {
+  await using troupe = await createTroupe(COMPANY);
+  await troupe.send('room', { author: ANA, content: 'hello', to: ['p'] });
+  await troupe.idle();
+  const before = await troupe.events('room');
+  const reply = before.events.find(({ kind, author }) => kind === 'message' && author.id === 'p');
+  const echo = await troupe.send('room', {
+    id: reply?.id,
+    author: { kind: 'agent', id: 'p', name: 'p' },
+    content: 'here',
+  });
+  expect(echo.kind).toBe('exists');
+  expect(await troupe.events('room')).toEqual(before);
+});

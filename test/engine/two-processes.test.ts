@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest';
+import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
+import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { tapDriver } from '../support/engine-driver.ts';
+import { gated, inOrder, modelOf, says } from '../support/engine-models.ts';
+import { openStage, turns } from '../support/engine-stage.ts';
+
+const LIMITS = { soleOwner: false, leaseMs: 2_000, sweepMs: 3_000 };
+
+test('a process that was paused for longer than its lease changes nothing when it wakes: the turn is the successor’s', async () => {
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  const slow = gated(says('from the ', 'paused one'), 2);
+  let paused: Promise<void> | null = null;
+  const frozen = tapDriver(driver, () => paused ?? undefined);
+  const first = await openStage({ driver: frozen, agents: [{ id: 'bo', model: slow }], limits: LIMITS });
+  await first.say('c', 'go', ['bo']);
+  await slow.reached();
+  const wake = Promise.withResolvers<void>();
+  paused = wake.promise;
+
+  const clock = createFakeClock(first.clock.now() + 10 * LIMITS.leaseMs);
+  const fresh = inOrder(says('from the successor'));
+  const second = await openStage({ driver, clock, agents: [{ id: 'bo', model: fresh }], limits: LIMITS });
+  await second.quiet();
+  expect(fresh.requests).toHaveLength(1);
+  const before = await second.events('c');
+  expect(before.at(-1)?.kind).toBe('turn.done');
+
+  paused = null;
+  wake.resolve();
+  slow.open();
+  await turns(30);
+  await first.clock.advance(20 * LIMITS.leaseMs);
+  await turns(30);
+  expect(await second.events('c')).toEqual(before);
+  expect(before.filter(({ kind }) => kind === 'message').at(-1)).toMatchObject({
+    body: { content: 'from the successor' },
+  });
+  expect(await second.check('c')).toEqual([]);
+});
+
+test('a process that finds an actor leased elsewhere waits for the lease and never runs beside it', async () => {
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  let running = 0;
+  let most = 0;
+  const model = modelOf(async function* () {
+    running++;
+    most = Math.max(most, running);
+    await clock.sleep(50);
+    running--;
+    yield* says('answer');
+  });
+  const clock = createFakeClock();
+  const open = () => openStage({ driver, clock, agents: [{ id: 'bo', model }], limits: LIMITS });
+  const stages = [await open(), await open(), await open()];
+  for (let i = 0; i < 30; i++) {
+    await stages[i % 3]?.say('c', `message ${i}`, ['bo']);
+    await clock.advance((i * 7) % 40);
+  }
+  for (const stage of stages) await stage.quiet();
+  expect(most).toBe(1);
+  expect(await stages[0]?.check('c')).toEqual([]);
+});
+
+test('a long model call keeps its lease by renewal, so that nobody takes the turn over', async () => {
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  const clock = createFakeClock();
+  const model = modelOf(async function* () {
+    await clock.sleep(20 * LIMITS.leaseMs);
+    yield* says('at last');
+  });
+  const open = () => openStage({ driver, clock, agents: [{ id: 'bo', model }], limits: LIMITS });
+  const [first] = [await open(), await open()];
+  await first.say('c', 'go', ['bo']);
+  await first.quiet();
+  expect(model.requests).toHaveLength(1);
+  expect(await first.check('c')).toEqual([]);
+});

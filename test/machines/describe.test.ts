@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { agentLifecycle } from '../../src/machines/agent-lifecycle.ts';
+import { conversation } from '../../src/machines/conversation.ts';
+import { describeMachine } from '../../src/machines/describe.ts';
+
+function state(path: string) {
+  return describeMachine(agentLifecycle).states.find((each) => each.path === path);
+}
+
+test('a description lists the legal events of a state, inherited ones included, with guard and target', () => {
+  expect(state('working.streaming')).toEqual({
+    path: 'working.streaming',
+    initial: false,
+    effect: 'callModel',
+    events: [
+      { event: 'MODEL_REPLIED', guard: null, target: 'working.committing' },
+      { event: 'MODEL_CALLED', guard: null, target: 'working.acting' },
+      { event: 'MODEL_FAILED', guard: 'mayRetry', target: 'backoff' },
+      { event: 'MODEL_FAILED', guard: null, target: 'working.committing' },
+      { event: 'ABORTED', guard: null, target: 'working.committing' },
+      { event: 'REFUSED', guard: null, target: 'working.committing' },
+    ],
+  });
+});
+
+test('a description has one initial state, names every effect, and is plain data', () => {
+  for (const machine of [agentLifecycle, conversation]) {
+    const described = describeMachine(machine);
+    expect(described.id).toBe(machine.id);
+    expect(described.states.filter(({ initial }) => initial)).toHaveLength(1);
+    expect(JSON.parse(JSON.stringify(described))).toEqual(described);
+  }
+  expect(state('idle')).toMatchObject({ initial: true, effect: null });
+  expect(state('backoff')).toMatchObject({ effect: 'backOff' });
+});
+
+test('a state that waits accepts only its answer and an abort', () => {
+  for (const path of ['waiting.delegation', 'waiting.approval', 'waiting.answer']) {
+    expect(state(path)?.events.map(({ event }) => event)).toEqual(['RESOLVED', 'ABORTED']);
+  }
+});
