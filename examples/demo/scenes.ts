@@ -33,7 +33,7 @@ function checkPrompts(stage: Stage, { trace, prompts }: PlayedTurn): void {
     const missing = stage.events.filter(
       (event) => event.seq <= prompt.upTo && isSpoken(event, trace.agent) && !shown.has(event.seq),
     );
-    const where = `prompt ${prompt.step + 1} of ${trace.turn}`;
+    const where = `prompt ${prompt.step} of ${trace.turn}`;
     if (!prompt.verified) throw new Error(`${where}, rendered from the log, is not what was sent`);
     if (shown.size !== seqs.length) throw new Error(`${where} holds an event twice: ${seqs.join(', ')}`);
     if (missing.length > 0) throw new Error(`${where} lacks #${missing.map(({ seq }) => seq).join(', #')}`);

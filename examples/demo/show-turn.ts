@@ -100,7 +100,7 @@ export function turnJson(turn: PlayedTurn): string {
     status: trace.status,
     trigger: triggersOf(turn).map(({ seq, kind, author }) => ({ seq, kind, author: author.name })),
     prompts: prompts.map(({ step, count, upTo, tokens, layers, verified }) => ({
-      step: step + 1,
+      step,
       messages: count,
       upTo,
       tokens,

@@ -15,7 +15,7 @@ export async function assemble(run: TurnRun): Promise<AgentEvent> {
     conversation: live.address.conversation,
     agent: member.profile,
     baseline: { ...run.baseline, source: turn.baseline },
-    step: run.step,
+    step: run.step + 1,
   });
   run.prompt = { ...prompt, upTo: turn.upTo };
   if (prompt.tokens.free < 0) {

@@ -40,7 +40,7 @@ async function stream(run: TurnRun): Promise<StreamOutcome> {
   let reasoning: Reasoning | undefined;
   const calls: ToolCall[] = [];
   const tell = (delta: string) => {
-    const at = { turn: turn.id, attempt: turn.attempt, step: run.step, index: index++ };
+    const at = { turn: turn.id, attempt: turn.attempt, step: run.step + 1, index: index++ };
     try {
       deps.onDelta({ address: live.address, ...at, text: delta });
     } catch (error) {
@@ -108,7 +108,7 @@ async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {
       // By fence, not by attempt: an orderly stop gives its attempt back.
       ...ownDraft(run, `error:${lease.record.fence}.${run.step}.${tries}`),
       kind: 'error',
-      body: { code: failure.code, message: failure.message, step: run.step, partial: run.partial },
+      body: { code: failure.code, message: failure.message, step: run.step + 1, partial: run.partial },
     },
   ]);
   return { type: 'MODEL_FAILED', retryable: policyOf(failure.code) === 'retry' };

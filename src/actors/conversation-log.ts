@@ -15,6 +15,8 @@ export interface ConversationLog {
   /** Oldest first, at most `limit`; the newest come from memory, without a look into the store. */
   read(log: Log, range: { after: number; upTo?: number; limit: number }): Promise<readonly Event[]>;
   onAppended(listener: AppendListener): () => void;
+  /** Forgets the recent events of conversations that have been quiet since `before` (ms). */
+  trim(before: number): void;
 }
 
 export type AppendListener = (tenant: TenantId, event: Event) => void;
@@ -65,7 +67,7 @@ export function createConversationLog(deps: {
       const appended = await store.append(log, entries);
       for (const { kind, event } of appended) {
         if (kind === 'appended') {
-          recent.add(log, event);
+          recent.add(log, event, clock.now());
           publish(log, event);
         }
         if (wake && event.to.length > 0) await wakeAddressed(log, event);
@@ -78,6 +80,7 @@ export function createConversationLog(deps: {
       const isAnswer = known !== null && known.length > 0 && known.length <= range.limit;
       return isAnswer ? known : store.read(log, range);
     },
+    trim: (before) => recent.trim(before),
     onAppended(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

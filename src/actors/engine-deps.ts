@@ -43,6 +43,8 @@ export interface EngineLimits {
   sweepMs: number;
   /** Age of addressed events a sweep still looks for, ms; the first sweep looks at all. */
   sweepWindowMs: number;
+  /** Warm state of an actor or a conversation is dropped when it has been idle this long, ms. */
+  idleMs: number;
   /** Tool output above this is shown as a preview, bytes. */
   previewBytes: number;
   /** A data directory with one owner: leases of other processes are dead ones. */
@@ -56,6 +58,7 @@ export const DEFAULT_LIMITS: EngineLimits = {
   maxHops: 64,
   sweepMs: 20_000,
   sweepWindowMs: 3_600_000,
+  idleMs: 60_000,
   previewBytes: 8_192,
   soleOwner: false,
 };

@@ -57,7 +57,7 @@ export async function nextPrompt(
     conversation: address.conversation,
     agent: member.profile,
     baseline: { ...baselineNow(member, view), source: view.baseline?.id ?? 'next' },
-    step: 0,
+    step: 1,
   });
   return { ...prompt, turn: null };
 }
@@ -117,7 +117,7 @@ export async function readReceipts(
 ): Promise<PromptReceipt[]> {
   if (!parseTurnId(turn)) throw new TroupeError('turn_unknown', `"${turn}" is not a turn id`, { turn });
   const receipts: PromptReceipt[] = [];
-  for (let step = 0; ; step++) {
+  for (let step = 1; ; step++) {
     const receipt = await deps.store.readReceipt(tenant, turn as TurnId, step);
     if (!receipt) return receipts;
     receipts.push(receipt);
@@ -133,7 +133,7 @@ async function viewAsSent(deps: EngineDeps, address: ActorAddress, receipt: Prom
     for (const event of events) {
       after = event.seq;
       if (event.turn !== receipt.turn) continue;
-      if (isBefore(event, receipt.step)) foldEvent(view, event);
+      if (isBefore(event, receipt.step - 1)) foldEvent(view, event);
       if (isEnding(event)) return view;
     }
     if (events.length < PAGE) return view;

@@ -6,7 +6,9 @@ import type { Log } from '../store/store.ts';
  * A hint about the head (others may have appended since), never about the middle: what it returns has no gaps.
  */
 export interface RecentEvents {
-  add(log: Log, event: Event): void;
+  add(log: Log, event: Event, now: number): void;
+  /** Forgets conversations that nothing was added to since `before`. */
+  trim(before: number): void;
   /** Everything known after `after`, without gaps; null if that reaches further back than what is kept. */
   after(log: Log, after: number): readonly Event[] | null;
 }
@@ -17,16 +19,20 @@ const KEPT_IN_ALL = 32_768;
 
 export function createRecentEvents(): RecentEvents {
   /** Least recently extended first. */
-  const tails = new Map<string, Event[]>();
+  const tails = new Map<string, Tail>();
   let total = 0;
   const keyOf = ({ tenant, conversation }: Log) => `${tenant}/${conversation}`;
 
   function forget(): void {
-    for (const [key, tail] of tails) {
+    for (const key of tails.keys()) {
       if (total <= KEPT_IN_ALL) return;
-      tails.delete(key);
-      total -= tail.length;
+      drop(key);
     }
+  }
+
+  function drop(key: string): void {
+    total -= tails.get(key)?.events.length ?? 0;
+    tails.delete(key);
   }
 
   function cut(tail: Event[], keep: number): void {
@@ -34,24 +40,36 @@ export function createRecentEvents(): RecentEvents {
   }
 
   return {
-    add(log, event) {
+    add(log, event, now) {
       const key = keyOf(log);
-      const tail = tails.get(key) ?? [];
-      const last = tail.at(-1);
+      const tail = tails.get(key) ?? { events: [], addedAt: now };
+      const last = tail.events.at(-1);
       if (last && event.seq <= last.seq) return;
-      if (last && event.seq !== last.seq + 1) cut(tail, 0);
-      tail.push(event);
+      if (last && event.seq !== last.seq + 1) cut(tail.events, 0);
+      tail.events.push(event);
+      tail.addedAt = now;
       total += 1;
-      if (tail.length > KEPT) cut(tail, KEPT / 2);
+      if (tail.events.length > KEPT) cut(tail.events, KEPT / 2);
       tails.delete(key);
       tails.set(key, tail);
       forget();
     },
+    trim(before) {
+      for (const [key, { addedAt }] of tails) {
+        if (addedAt >= before) return;
+        drop(key);
+      }
+    },
     after(log, after) {
-      const tail = tails.get(keyOf(log));
-      const first = tail?.[0];
-      if (!tail || !first || after < first.seq - 1) return null;
-      return tail.slice(after - first.seq + 1);
+      const events = tails.get(keyOf(log))?.events;
+      const first = events?.[0];
+      if (!events || !first || after < first.seq - 1) return null;
+      return events.slice(after - first.seq + 1);
     },
   };
+}
+
+interface Tail {
+  events: Event[];
+  addedAt: number;
 }

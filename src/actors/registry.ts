@@ -9,7 +9,7 @@ import type { Lease } from './lease.ts';
  * The live actors of this process: for each active agent its XState actor and its view, kept warm between turns and
  * dropped when idle. Everything here can be lost at any moment; it is rebuilt from the store.
  *  G1  An entry is only trusted if its `lastTurn` is the record's: else another process has moved on.
- *  G2  An idle actor costs nothing: entries past `idleMs` or beyond `capacity` are dropped, the oldest first.
+ *  G2  An idle actor costs nothing: entries unused for `limits.idleMs` or beyond `capacity` are dropped, the oldest first.
  */
 export interface LiveActor {
   readonly address: ActorAddress;
@@ -27,21 +27,20 @@ export interface Registry {
   find(address: ActorAddress): LiveActor | null;
   leave(actor: LiveActor, lastTurn: TurnId | null, now: number): void;
   drop(address: ActorAddress): void;
-  /** Drops what has been idle; returns how many are left. */
-  trim(now: number): number;
+  /** Drops what has not been used since `before` (ms); returns how many are left. */
+  trim(before: number): number;
   working(): LiveActor[];
 }
 
 export interface RegistryOptions {
   secretOf: (address: ActorAddress) => string;
   onError: (error: unknown, address: ActorAddress) => void;
-  idleMs?: number;
   /** Most events kept in warm views, over all actors. */
   capacity?: number;
 }
 
 export function createRegistry(options: RegistryOptions): Registry {
-  const { secretOf, onError, idleMs = 60_000, capacity = 200_000 } = options;
+  const { secretOf, onError, capacity = 200_000 } = options;
   const actors = new Map<string, LiveActor>();
 
   function restore(record: ActorRecord, now: number): LiveActor {
@@ -89,11 +88,11 @@ export function createRegistry(options: RegistryOptions): Registry {
       actor.usedAt = now;
     },
     drop,
-    trim(now) {
+    trim(before) {
       let kept = 0;
       for (const [key, actor] of [...actors].reverse()) {
         const weight = actor.view.messages.length + actor.view.pending.length + 1;
-        const idle = !actor.lease && (now - actor.usedAt > idleMs || kept + weight > capacity);
+        const idle = !actor.lease && (actor.usedAt < before || kept + weight > capacity);
         if (idle) {
           actor.machine.stop();
           actors.delete(key);

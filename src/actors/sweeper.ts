@@ -22,7 +22,9 @@ async function sweepLoop(deps: EngineDeps, stopped: AbortSignal): Promise<void> 
     } catch (error) {
       deps.onWarning(error, 'sweep');
     }
-    deps.registry.trim(clock.now());
+    const idleSince = clock.now() - limits.idleMs;
+    deps.registry.trim(idleSince);
+    deps.log.trim(idleSince);
     await clock.sleep(limits.sweepMs * (0.75 + deps.random() / 2), stopped);
   }
 }

@@ -67,7 +67,7 @@ export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string
 
 /** The receipt with what the vendor reported for this call, if it has been answered. */
 async function withUsage(deps: EngineDeps, tenant: TenantId, receipt: PromptReceipt): Promise<PromptReceipt> {
-  const answered = await deps.store.readJournal(tenant, journalKey(receipt.turn as TurnId, receipt.step));
+  const answered = await deps.store.readJournal(tenant, journalKey(receipt.turn as TurnId, receipt.step - 1));
   if (answered === null) return receipt;
   const { usage } = JSON.parse(answered) as Pick<ModelAnswer, 'usage'>;
   return { ...receipt, usage };

@@ -32,7 +32,7 @@ export function renderPrompt(prompt: PromptRecord): string {
 
 function renderHeading(prompt: PromptRecord): string {
   const { agent, conversation, turn, step, tokens, provider, model, mode, cursor } = prompt;
-  const which = turn === null ? 'next prompt' : `turn ${turn}, step ${step + 1}`;
+  const which = turn === null ? 'next prompt' : `turn ${turn}, step ${step}`;
   const used = Math.round((tokens.total / tokens.window) * 100);
   return [
     paint('bold', `@${agent} in ${conversation}: ${which}`),

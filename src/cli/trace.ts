@@ -35,8 +35,7 @@ function renderPrompts(prompts: TurnTrace['prompts']): string {
   if (prompts.length === 0) return paint('dim', 'no prompt was sent');
   const heads = ['step', 'model', 'messages', 'tokens', 'layers'];
   const rows = prompts.map(({ step, model, count, tokens, layers }) => [
-    // Told as `context --step` counts.
-    `${step + 1}`,
+    `${step}`,
     model,
     `${count}`,
     number(tokens.total),

@@ -24,18 +24,20 @@ export function beginTurn(view: View, turn: TurnInput): void {
   const reader = readerAt(view, turn.upTo);
   const last = shown.findLast((event) => inputs.has(event.seq) && event.kind !== 'handoff');
   const others = shown.filter((event) => event !== last);
-  const context = view.present
-    ? missedParts(others, inputs, reader)
-    : newcomerParts(others, inputs, reader, turn.join);
+  const newcomer = !view.present;
+  const context = newcomer
+    ? newcomerParts(others, inputs, reader, turn.join)
+    : missedParts(others, inputs, reader);
   const trigger = last ? [verbatim(last, reader)] : [];
   const live = renderLive(turn.live, view.secret, turn.id);
   const parts = hangOnLast([...context, ...trigger], live);
 
   const begins = view.messages.length;
-  const chainBefore = view.chain;
-  const before = view.tokens;
+  const start = { chain: view.chain, tokens: view.tokens };
   for (const part of last ? parts.slice(0, -1) : parts) pushUser(view, part);
   const between = view.tokens;
+  // A newcomer has missed nothing: what came before it is its history.
+  const chainBefore = newcomer && last ? view.chain : start.chain;
   for (const part of last ? parts.slice(-1) : []) pushUser(view, part);
   const liveTokens = estimateFraming(live.length);
   view.turn = {
@@ -44,11 +46,11 @@ export function beginTurn(view: View, turn: TurnInput): void {
     begins,
     chainBefore,
     tokens: {
-      missed: between - before - (last ? 0 : liveTokens),
+      missed: newcomer ? 0 : between - start.tokens - (last ? 0 : liveTokens),
       trigger: view.tokens - between - (last ? liveTokens : 0),
       live: liveTokens,
     },
-    hashes: { missed: hashParts(context), trigger: hashParts(trigger), live: hashText(live) },
+    hashes: { missed: hashParts(newcomer ? [] : context), trigger: hashParts(trigger), live: hashText(live) },
   };
   view.told = afterTelling(view.told, turn.live);
   view.present = true;

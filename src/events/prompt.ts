@@ -58,7 +58,8 @@ export const PromptTokens = z.object({
  */
 export const PromptReceipt = z.object({
   turn: TurnId.nullable(),
-  step: z.int().nonnegative(),
+  /** Number of the model call within its turn, from 1. */
+  step: z.int().positive(),
   conversation: ConversationId,
   agent: AgentId,
   provider: z.string(),

@@ -51,7 +51,8 @@ export type TurnAbortedBody = z.infer<typeof TurnAbortedBody>;
 export const ErrorBody = z.strictObject({
   code: z.string(),
   message: z.string(),
-  step: z.int().nonnegative().optional(),
+  /** From 1. */
+  step: z.int().positive().optional(),
   partial: z.string().optional(),
   retryInMs: z.int().nonnegative().optional(),
 });

@@ -10,7 +10,7 @@ const KEY = { tenant: 'acme', shelf: 'journal', key: 'k' } as const;
 
 const RECEIPT: PromptReceipt = {
   turn: turnId(addressOf(), 1),
-  step: 0,
+  step: 1,
   conversation: LOG.conversation,
   agent: addressOf().agent,
   provider: 'scripted',
@@ -170,19 +170,19 @@ export const REGISTER_CASES: readonly StoreCase[] = [
     'reads back by turn and step',
     async ({ store }) => {
       await store.putReceipt(tenant, RECEIPT, 1);
-      await store.putReceipt(tenant, { ...RECEIPT, step: 1, count: 9 }, 1);
-      assert.deepEqual(await store.readReceipt(tenant, RECEIPT.turn!, 0), RECEIPT);
-      assert.equal((await store.readReceipt(tenant, RECEIPT.turn!, 1))?.count, 9);
-      assert.equal(await store.readReceipt(tenant, RECEIPT.turn!, 2), null);
+      await store.putReceipt(tenant, { ...RECEIPT, step: 2, count: 9 }, 1);
+      assert.deepEqual(await store.readReceipt(tenant, RECEIPT.turn!, 1), RECEIPT);
+      assert.equal((await store.readReceipt(tenant, RECEIPT.turn!, 2))?.count, 9);
+      assert.equal(await store.readReceipt(tenant, RECEIPT.turn!, 3), null);
     },
   ],
   [
     'receipt',
     'that cannot be read is an error, not an empty page',
     async ({ store, driver }) => {
-      const key = { tenant: 'acme', shelf: 'prompt', key: `${RECEIPT.turn}:0` } as const;
+      const key = { tenant: 'acme', shelf: 'prompt', key: `${RECEIPT.turn}:1` } as const;
       await driver.putOnce(key, '{"turn":1}', 1);
-      await rejectsWith('store_corrupt', store.readReceipt(tenant, RECEIPT.turn!, 0));
+      await rejectsWith('store_corrupt', store.readReceipt(tenant, RECEIPT.turn!, 1));
     },
   ],
   [

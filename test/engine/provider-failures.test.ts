@@ -18,8 +18,8 @@ test('a call that breaks off is told as an error and repeated with the identical
   expect(new Set(model.requests.map(bytes)).size).toBe(1);
   const errors = (await stage.events('c')).filter(({ kind }) => kind === 'error');
   expect(errors).toMatchObject([
-    { body: { code: 'provider_truncated', partial: 'half', step: 0 } },
-    { body: { code: 'provider_rate_limited', partial: '', step: 0 } },
+    { body: { code: 'provider_truncated', partial: 'half', step: 1 } },
+    { body: { code: 'provider_rate_limited', partial: '', step: 1 } },
   ]);
   expect(await stage.check('c')).toEqual([]);
 });
