@@ -4,7 +4,13 @@ import { createConversationLog } from './actors/conversation-log.ts';
 import { createEngine } from './actors/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps, type StreamDelta } from './actors/engine-deps.ts';
 import { createRegistry } from './actors/registry.ts';
-import { type AgentDefinition, parseTroupe, type TroupeDefinition, type TroupeInput } from './agents-file.ts';
+import {
+  type AgentDefinition,
+  parseTroupe,
+  RESERVED_TOOLS,
+  type TroupeDefinition,
+  type TroupeInput,
+} from './agents-file.ts';
 import { buildCompany } from './build-company.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { fenceKey } from './context/index.ts';
@@ -41,6 +47,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
   const { data = ':memory:', concurrency = 64, work = true, onWarning = warn, env = process.env } = options;
   const clock = options.clock ?? systemClock;
   const definition = options.allowEmpty && input.agents.length === 0 ? NOBODY : parseTroupe(input);
+  warnOfReserved(definition, onWarning);
   const { countTokens } = await import('./context/count-tokens.ts');
   const company = buildCompany(
     definition,
@@ -110,6 +117,18 @@ function restingProvider({ provider }: AgentDefinition): Provider {
       throw new Error('a troupe opened with work: false takes no turns');
     },
   };
+}
+
+/** Names of tools that a later version brings are accepted, so that a file written for it loads; they are not offered. */
+function warnOfReserved(
+  { agents }: TroupeDefinition,
+  onWarning: NonNullable<TroupeOptions['onWarning']>,
+): void {
+  for (const { id, tools } of agents) {
+    const missing = tools.filter((name) => RESERVED_TOOLS.some((reserved) => reserved === name));
+    if (missing.length > 0)
+      onWarning(`@${id}: not in this version, so not offered: ${missing.join(', ')}`, 'tools');
+  }
 }
 
 function readScript(path: string): unknown {

@@ -9,6 +9,7 @@ import { pinTurn } from './pin-turn.ts';
 import { catchUp } from './read-view.ts';
 import type { LiveActor } from './registry.ts';
 import { runTurn } from './run-turn.ts';
+import { importOwner } from './settle-imported.ts';
 
 /**
  * What a wake does: lease -> flush -> pin -> run -> commit, until there is nothing to do, then release and look again.
@@ -79,9 +80,10 @@ async function acquire(deps: EngineDeps, address: ActorAddress) {
   const now = clock.now();
   const first = await store.acquire(address, { owner, now, until: now + limits.leaseMs });
   if (first.kind === 'acquired' || !limits.soleOwner) return first;
-  // The directory is ours alone, so a lease of another process is that of a dead one.
+  // The directory is ours alone and an actor is activated once at a time, so a lease found here is that of a dead
+  // process, or one of ours whose answer was lost. Only an import holds leases beside activations.
   const held = await store.readActor(address);
-  if (!held || held.owner.startsWith(`${deps.process}:`)) return first;
+  if (!held || held.owner === importOwner(deps.process)) return first;
   return store.acquire(address, { owner, now: held.until + 1, until: now + limits.leaseMs });
 }
 

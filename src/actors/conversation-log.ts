@@ -77,8 +77,8 @@ export function createConversationLog(deps: {
     async read(log, range) {
       const known = range.upTo === undefined ? recent.after(log, range.after) : null;
       // "Nothing new" is never taken from memory: others append too, and so did we where the answer was lost.
-      const isAnswer = known !== null && known.length > 0 && known.length <= range.limit;
-      return isAnswer ? known : store.read(log, range);
+      if (known === null || known.length === 0) return store.read(log, range);
+      return known.length > range.limit ? known.slice(0, range.limit) : known;
     },
     trim: (before) => recent.trim(before),
     onAppended(listener) {

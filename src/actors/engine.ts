@@ -15,6 +15,9 @@ export interface Engine {
   stop(): Promise<void>;
 }
 
+/** Before an actor whose store was away is looked at again. */
+const STORE_PAUSE_MS = 1_000;
+
 export function createEngine(deps: EngineDeps, stopping: AbortController): Engine {
   let sweeping: Promise<void> = Promise.resolve();
 
@@ -22,7 +25,12 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
     try {
       return await activate(deps, address);
     } catch (error) {
-      if (!(error instanceof TroupeError) || error.code !== 'actor_corrupt') throw error;
+      if (!(error instanceof TroupeError)) throw error;
+      if (error.policy === 'retry') {
+        deps.onWarning(error, `lease of @${address.agent}`);
+        return { kind: 'busy', retryInMs: STORE_PAUSE_MS } as const;
+      }
+      if (error.code !== 'actor_corrupt') throw error;
       await park(deps, address, null, error);
       return { kind: 'done' } as const;
     }

@@ -31,6 +31,11 @@ function raise({ agents }: ImportedProgress, agent: AgentId, turns: number): voi
   agents.set(agent, Math.max(agents.get(agent) ?? 0, turns));
 }
 
+/** Who holds the leases of an import. */
+export function importOwner(process: string): string {
+  return `${process}:import`;
+}
+
 /**
  * Appends imported events while holding the leases of the agents they address, and settles those agents up to the new
  * head: what was said in a transcript has been answered, and no sweep may find it open in between.
@@ -45,7 +50,7 @@ export async function appendSettled(
   const now = deps.clock.now();
   for (const [agent, turns] of progress.agents) {
     const address: ActorAddress = { tenant: log.tenant, conversation: log.conversation, agent };
-    const lease = { owner: `${deps.process}:import`, now, until: now + deps.limits.leaseMs };
+    const lease = { owner: importOwner(deps.process), now, until: now + deps.limits.leaseMs };
     const acquired = await deps.store.acquire(address, lease);
     if (acquired.kind === 'busy') {
       throw new TroupeError(

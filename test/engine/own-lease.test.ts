@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
+import { storeAway, tapDriver } from '../support/engine-driver.ts';
+import { inOrder, says } from '../support/engine-models.ts';
+import { openStage, turns } from '../support/engine-stage.ts';
+
+test.each(['acquire', 'compareAndSet'] as const)(
+  'a lease whose %s was done but not answered does not keep its own process out until it runs out',
+  async (lost) => {
+    let lose = true;
+    const driver = tapDriver(await openSqliteDriver({ path: ':memory:' }), (op, phase) => {
+      if (!lose || op !== lost || phase !== 'after') return;
+      lose = false;
+      throw storeAway('the answer is lost');
+    });
+    const model = inOrder(says('one'));
+    const stage = await openStage({ driver, agents: [{ id: 'bo', model }], limits: { soleOwner: true } });
+    await stage.say('c', 'hello', ['bo']);
+    await turns(200);
+    // Long enough for the next try, much shorter than the lease.
+    await stage.clock.advance(2_000);
+    await turns(200);
+    expect(stage.deps.limits.leaseMs).toBeGreaterThan(10_000);
+    expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
+    await stage.quiet();
+    expect(await stage.check('c')).toEqual([]);
+  },
+);
