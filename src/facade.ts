@@ -1,6 +1,7 @@
 import { monotonicFactory } from 'ulid';
 import { addressees, resolveAgent } from './actors/address-message.ts';
 import { actorStatus } from './actors/actor-status.ts';
+import { conversationState } from './actors/conversation-state.ts';
 import type { Engine } from './actors/engine.ts';
 import type { EngineDeps, StreamDelta } from './actors/engine-deps.ts';
 import type { Member } from './actors/member.ts';
@@ -137,6 +138,11 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
       return appended;
     },
     conversations: (limit = 200) => store.conversations(tenant, limit),
+    async conversation(conversation) {
+      const source = await existing(conversation);
+      const state = await conversationState(store, source);
+      return { id: source.conversation, head: source.head, ...state };
+    },
     async events(conversation, { after = 0, limit = 500 } = {}) {
       const source = await existing(conversation);
       return { events: await store.read(source, { after, limit }), head: source.head };

@@ -8,6 +8,7 @@ import type {
   PromptRecord,
 } from './events/index.ts';
 import type { ActorStatus } from './actors/actor-status.ts';
+import type { ConversationState } from './actors/conversation-state.ts';
 import type { StreamDelta } from './actors/engine-deps.ts';
 import type { TurnTrace } from './actors/trace.ts';
 import type { ImportReport } from './import/index.ts';
@@ -59,6 +60,8 @@ export interface Troupe {
   readonly agents: readonly AgentInfo[];
   send(conversation: string, message: NewMessage): Promise<Appended>;
   conversations(limit?: number): Promise<ConversationInfo[]>;
+  /** Its mode, phase and open delegations, folded from the log. Throws `conversation_unknown`. */
+  conversation(conversation: string): Promise<ConversationState & { id: ConversationId; head: number }>;
   /** Throws `conversation_unknown`. */
   events(
     conversation: string,
@@ -92,4 +95,4 @@ export interface ImportRequest {
   fileName?: string | undefined;
 }
 
-export type { ActorStatus, StreamDelta, TurnTrace };
+export type { ActorStatus, ConversationState, StreamDelta, TurnTrace };

@@ -20,6 +20,10 @@ const OPERATIONS: Record<string, Operation> = {
     query: schemas.ConversationsQuery,
     answer: { status: 200, schema: listOf('conversations', { type: 'object' }) },
   },
+  'GET /api/conversations/{c}': {
+    summary: 'State, phase and open delegations of a conversation',
+    answer: { status: 200, schema: { type: 'object' } },
+  },
   'POST /api/conversations/{c}/events': {
     summary: 'Append a message; the same id and payload again answers 200, another payload 409',
     body: schemas.NewEventBody,

@@ -16,6 +16,10 @@ export function addConversationRoutes(app: Hono, troupe: Troupe): void {
     return context.json({ conversations: await troupe.conversations(limit) });
   });
 
+  app.get('/api/conversations/:c', async (context) =>
+    context.json(await troupe.conversation(context.req.param('c'))),
+  );
+
   // `:c` may be empty, so that a missing conversation is refused by its name.
   app.post('/api/conversations/:c{[^/]*}/events', async (context) => {
     const { conversation } = parseInput(

@@ -1,0 +1,47 @@
+import { initialTransition, transition } from 'xstate';
+import type { Event } from '../events/index.ts';
+import { conversation, type ConversationEvent } from '../machines/conversation.ts';
+import type { Log, Store } from '../store/store.ts';
+
+/** What a conversation has come to: the conversation machine folded over its log. */
+export interface ConversationState {
+  /** State path of the machine, as `open.agent`. */
+  state: string;
+  phase: string | null;
+  openDelegations: number;
+}
+
+const PAGE = 2_000;
+
+export async function conversationState(store: Store, log: Log): Promise<ConversationState> {
+  let [snapshot] = initialTransition(conversation);
+  for (let after = 0; ;) {
+    const events = await store.read(log, { after, limit: PAGE });
+    for (const event of events) {
+      const told = machineEvent(event);
+      if (told) [snapshot] = transition(conversation, snapshot, told);
+    }
+    after = events.at(-1)?.seq ?? after;
+    if (events.length < PAGE) break;
+  }
+  const { value, context } = snapshot;
+  const state = typeof value === 'string' ? value : Object.entries(value).flat().join('.');
+  return { state, ...context };
+}
+
+/** Most events are talk and change nothing here. */
+function machineEvent(event: Event): ConversationEvent | null {
+  switch (event.kind) {
+    case 'mode.changed':
+      return { type: 'MODE', mode: event.body.mode };
+    case 'phase.changed':
+      return { type: 'PHASE', phase: event.body.phase };
+    case 'delegation.opened':
+      return { type: 'DELEGATED' };
+    case 'delegation.completed':
+    case 'delegation.aborted':
+      return { type: 'DELEGATION_ENDED' };
+    default:
+      return null;
+  }
+}
