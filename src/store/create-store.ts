@@ -3,8 +3,9 @@ import { TroupeError } from '../errors.ts';
 import type { ActorAddress, Event } from '../events/index.ts';
 import { PromptReceipt } from '../events/index.ts';
 import { decodeActor, decodeActorOrThrow, encodePatch, patchedRecord } from './actor-row.ts';
-import type { RegisterKey, StoreDriver } from './driver.ts';
+import type { EventRow, RegisterKey, StoreDriver } from './driver.ts';
 import { appendedEvent, decodeEvent, encodeEvent, reasonOf } from './event-row.ts';
+import { isSamePayload } from './payload-hash.ts';
 import type { Appended, EffectRecord as EffectRecordType, Entry, Log, Store } from './store.ts';
 
 const EffectStart = z.object({ status: z.literal('started'), argsHash: z.string(), by: z.string() });
@@ -33,17 +34,21 @@ export function createStore(driver: StoreDriver): Store {
         continue;
       }
       const { id } = entry.draft;
-      if (outcome.hash !== rows[index]!.hash) throw conflict(log, id, outcome.seq);
-      const event = await readById(log, id);
-      if (!event)
+      const row = await readRow(log, id);
+      if (!row)
         throw new TroupeError('store_unavailable', `event ${id} was there and is gone; try again`, { id });
-      appended.push({ kind: 'exists', event });
+      if (!isSamePayload(row, rows[index]!)) throw conflict(log, id, row.seq);
+      appended.push({ kind: 'exists', event: decodeEvent(log, row) });
     }
     return appended;
   }
 
+  async function readRow({ tenant, conversation }: Log, id: string): Promise<EventRow | null> {
+    return driver.readEvent({ tenant, conversation, id });
+  }
+
   async function readById(log: Log, id: string): Promise<Event | null> {
-    const row = await driver.readEvent({ tenant: log.tenant, conversation: log.conversation, id });
+    const row = await readRow(log, id);
     return row && decodeEvent(log, row);
   }
 

@@ -5,18 +5,20 @@ import { payloadHash } from './payload-hash.ts';
 import type { Entry, Log } from './store.ts';
 
 export function encodeEvent(log: Log, { draft, at, tokens }: Entry): NewEventRow {
-  return {
+  const row = {
     tenant: log.tenant,
     conversation: log.conversation,
     id: draft.id,
     at,
     kind: draft.kind,
     to: draft.to,
-    hash: payloadHash(draft),
+    hash: '',
     tokens,
     turn: draft.turn ?? null,
     data: JSON.stringify({ author: draft.author, body: draft.body, replyTo: draft.replyTo, hop: draft.hop }),
   };
+  row.hash = payloadHash(row);
+  return row;
 }
 
 /** The event that a fresh append made, from what was written: this is a hot path, nothing is read or parsed again. */

@@ -1,13 +1,27 @@
 import { hash } from 'node:crypto';
-import type { EventDraft } from '../events/index.ts';
+import type { NewEventRow } from './driver.ts';
 
 /**
- * Tells a repeated append from a conflicting one. The id is left out, because it is what the two share; keys are
- * sorted, because their order is no part of what was said.
+ * Tells a repeated append from a conflicting one: with equal hashes it is a repetition. With different ones it may
+ * still be, written in another order of keys, which is no part of what was said; `isSamePayload` finds out.
  */
-export function payloadHash(draft: EventDraft): string {
-  const { id: _, ...payload } = draft;
-  return hash('sha256', canonicalJson(payload), 'base64url');
+export function payloadHash(row: Omit<NewEventRow, 'hash'>): string {
+  return hash('sha256', JSON.stringify([row.kind, row.to, row.turn]) + row.data, 'base64url');
+}
+
+/** The id is left out, because it is what the two share; so are the time and the size, which are not said but added. */
+export function isSamePayload(a: NewEventRow, b: NewEventRow): boolean {
+  if (a.hash === b.hash) return true;
+  try {
+    return canonicalPayload(a) === canonicalPayload(b);
+  } catch {
+    // What cannot be read is the same as nothing.
+    return false;
+  }
+}
+
+function canonicalPayload({ kind, to, turn, data }: NewEventRow): string {
+  return canonicalJson([kind, to, turn, JSON.parse(data)]);
 }
 
 /** JSON with sorted keys. Built as text, so that a key such as `__proto__` is a key like any other. */

@@ -27,13 +27,21 @@ export function getRow<T>(statement: Statement, ...bindings: Binding[]): T | und
   return statement.get(...bindings) as T | undefined;
 }
 
-export function allRows<T>(statement: Statement, ...bindings: Binding[]): T[] {
-  return statement.all(...bindings) as T[];
+export function allRows<T>(
+  statement: Statement,
+  ...bindings: [named: Record<string, Binding>] | Binding[]
+): T[] {
+  return statement.all(...(bindings as Binding[])) as T[];
 }
 
 /** How many rows the statement changed. */
 export function runStatement(statement: Statement, ...bindings: Binding[]): number {
   return Number(statement.run(...bindings).changes);
+}
+
+/** The number of the row it inserted. */
+export function insertRow(statement: Statement, ...bindings: Binding[]): number {
+  return Number(statement.run(...bindings).lastInsertRowid);
 }
 
 /** Undoes an open transaction, if SQLite has not done so by itself (it does on a full disk). */

@@ -12,13 +12,14 @@ type StoredEvent = Omit<EventRow, 'tenant' | 'conversation' | 'to' | 'data'> & {
   data: StoredText;
 };
 
+/** Bounds what is remembered. */
+const MAX_HEADS = 20_000;
+
 const COLUMNS = 'seq, id, at, kind, recipients, hash, tokens, turn, data';
 
 export function createEventTable(database: Database, logs: LogNumbers) {
   const insert = database.prepare(
-    `INSERT INTO events (log, ${COLUMNS})
-     VALUES (?, (SELECT coalesce(max(seq), 0) + 1 FROM events WHERE log = ?), ?, ?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (log, id) DO NOTHING RETURNING seq`,
+    `INSERT INTO events (log, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (log, id) DO NOTHING`,
   );
   const insertAddressed = database.prepare(
     'INSERT OR IGNORE INTO addressed (log, agent, seq) VALUES (?, ?, ?)',
@@ -42,31 +43,33 @@ export function createEventTable(database: Database, logs: LogNumbers) {
      WHERE tenant = ? ORDER BY at DESC, logs.num DESC LIMIT ?`,
   );
 
+  /** Last seqs. The file has one owner, so they serve reads as well (W4, W5). */
+  const heads = new Map<number, number>();
+
+  function headOf(log: number): number {
+    return heads.get(log) ?? setHead(log, getRow<{ head: number }>(selectHead, log)!.head);
+  }
+
+  function setHead(log: number, head: number): number {
+    if (heads.size >= MAX_HEADS) heads.clear();
+    heads.set(log, head);
+    return head;
+  }
+
   /** Inside a write only. */
   function append(row: NewEventRow): AppendOutcome {
     const log = logs.findOrCreate(row.tenant, row.conversation);
-    const { id, at, kind, hash, tokens, turn } = row;
-    const recipients = row.to.join(',');
-    const given = getRow<{ seq: number }>(
-      insert,
-      log,
-      log,
-      id,
-      at,
-      kind,
-      recipients,
-      hash,
-      tokens,
-      turn,
-      toStored(row.data),
-    );
-    if (!given)
+    const { id, at, kind, to, hash, tokens, turn } = row;
+    const seq = headOf(log) + 1;
+    const data = toStored(row.data);
+    if (runStatement(insert, log, seq, id, at, kind, to.join(','), hash, tokens, turn, data) === 0)
       return { kind: 'duplicate', ...getRow<{ seq: number; hash: string }>(selectDuplicate, log, id)! };
-    for (const agent of row.to) {
-      runStatement(insertAddressed, log, agent, given.seq);
-      runStatement(insertPending, log, agent, given.seq, at);
+    setHead(log, seq);
+    for (const agent of to) {
+      runStatement(insertAddressed, log, agent, seq);
+      runStatement(insertPending, log, agent, seq, at);
     }
-    return { kind: 'appended', seq: given.seq };
+    return { kind: 'appended', seq };
   }
 
   function readEvents(query: Query<'readEvents'>): EventRow[] {
@@ -84,7 +87,7 @@ export function createEventTable(database: Database, logs: LogNumbers) {
 
   function head({ tenant, conversation }: Query<'head'>): number {
     const log = logs.find(tenant, conversation);
-    return log === null ? 0 : getRow<{ head: number }>(selectHead, log)!.head;
+    return log === null ? 0 : headOf(log);
   }
 
   function addressed({ tenant, conversation, agent, after, upTo }: Query<'addressed'>): number[] {
@@ -101,7 +104,7 @@ export function createEventTable(database: Database, logs: LogNumbers) {
     }));
   }
 
-  return { append, readEvents, readEvent, head, addressed, conversations };
+  return { append, readEvents, readEvent, head, addressed, conversations, forget: () => heads.clear() };
 }
 
 function eventRow(

@@ -1,5 +1,5 @@
 import type { Database } from './database.ts';
-import { getRow } from './database.ts';
+import { getRow, insertRow } from './database.ts';
 
 /** The numbers by which conversations are named inside the database. A number never changes and is never reused. */
 export interface LogNumbers {
@@ -15,19 +15,21 @@ const MAX_CACHED = 20_000;
 
 export function createLogNumbers(database: Database): LogNumbers {
   const select = database.prepare('SELECT num FROM logs WHERE tenant = ? AND conversation = ?');
-  const insert = database.prepare('INSERT INTO logs (tenant, conversation) VALUES (?, ?) RETURNING num');
+  const insert = database.prepare('INSERT INTO logs (tenant, conversation) VALUES (?, ?)');
   const cache = new Map<string, number>();
 
-  function remember(key: string, row: { num: number } | undefined): number | null {
-    if (!row) return null;
+  function remember(key: string, num: number): number {
     if (cache.size >= MAX_CACHED) cache.clear();
-    cache.set(key, row.num);
-    return row.num;
+    cache.set(key, num);
+    return num;
   }
 
   function find(tenant: string, conversation: string): number | null {
     const key = `${tenant}/${conversation}`;
-    return cache.get(key) ?? remember(key, getRow(select, tenant, conversation));
+    const known = cache.get(key);
+    if (known !== undefined) return known;
+    const row = getRow<{ num: number }>(select, tenant, conversation);
+    return row ? remember(key, row.num) : null;
   }
 
   return {
@@ -35,7 +37,7 @@ export function createLogNumbers(database: Database): LogNumbers {
     findOrCreate(tenant, conversation) {
       const found = find(tenant, conversation);
       if (found !== null) return found;
-      return remember(`${tenant}/${conversation}`, getRow(insert, tenant, conversation))!;
+      return remember(`${tenant}/${conversation}`, insertRow(insert, tenant, conversation));
     },
     forget: () => cache.clear(),
   };

@@ -4,7 +4,7 @@ import { getRow, runStatement } from './database.ts';
 import type { StoredText } from './stored-text.ts';
 import { fromStored, toStored } from './stored-text.ts';
 
-/** Numbers are stored: never change one. */
+/** Numbers are stored: never change one. Those up to 2 are indexed by age. */
 const SHELVES: Record<Shelf, number> = { journal: 1, effect: 2, artifact: 3, prompt: 4, body: 5, meta: 6 };
 
 export function createRegisterTable(database: Database) {
@@ -15,9 +15,8 @@ export function createRegisterTable(database: Database) {
   const replace = database.prepare(
     'UPDATE registers SET data = ? WHERE tenant = ? AND shelf = ? AND key = ? AND data = ?',
   );
-  const removeSome = database.prepare(
-    'DELETE FROM registers WHERE num IN (SELECT num FROM registers WHERE shelf = ? AND at < ? LIMIT ?)',
-  );
+  const removeSome = database.prepare(removalOf('shelf = ?'));
+  const removeSomeByAge = database.prepare(removalOf('shelf = ? AND shelf <= 2'));
 
   function readRegister({ tenant, shelf, key }: RegisterKey): string | null {
     const row = getRow<{ data: StoredText }>(select, tenant, SHELVES[shelf], toStored(key));
@@ -36,8 +35,13 @@ export function createRegisterTable(database: Database) {
 
   /** Removes at most `limit`; returns how many it removed. */
   function expireSome(shelf: Shelf, before: number, limit: number): number {
-    return runStatement(removeSome, SHELVES[shelf], before, limit);
+    const number = SHELVES[shelf];
+    return runStatement(number <= 2 ? removeSomeByAge : removeSome, number, before, limit);
   }
 
   return { readRegister, putOnce, swap, expireSome };
+}
+
+function removalOf(ofShelf: string): string {
+  return `DELETE FROM registers WHERE num IN (SELECT num FROM registers WHERE ${ofShelf} AND at < ? LIMIT ?)`;
 }

@@ -13,6 +13,7 @@ const APPLICATION_ID = 0x54525550;
  * table would spend an overflow page of 4 kB on every row above 1 kB.
  * `pending` holds, per agent, the last event addressed to it that it has not processed: what a sweep looks at is then
  * as large as the work that is left, not as the log.
+ * `registers_by_age` covers the shelves that expire in the course of things, the journal and the effects.
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -46,7 +47,7 @@ const MIGRATIONS: readonly string[] = [
     data ANY NOT NULL,
     UNIQUE (tenant, shelf, key)
   ) STRICT;
-  CREATE INDEX registers_by_age ON registers (shelf, at);
+  CREATE INDEX registers_by_age ON registers (shelf, at) WHERE shelf <= 2;
   `,
 ];
 

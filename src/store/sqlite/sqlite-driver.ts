@@ -1,7 +1,9 @@
 import type { StoreDriver } from '../driver.ts';
+import { createActorRows } from './actor-rows.ts';
 import { createActorTable } from './actor-table.ts';
 import type { Database } from './database.ts';
 import { openDatabase } from './database.ts';
+import { createDueQuery } from './due-query.ts';
 import { createEventTable } from './event-table.ts';
 import { createLogNumbers } from './log-numbers.ts';
 import { createRegisterTable } from './register-table.ts';
@@ -48,9 +50,15 @@ export async function openSqliteDriver({ path, maxPages }: SqliteDriverOptions):
 function createDriver(database: Database, path: string): StoreDriver {
   const logs = createLogNumbers(database);
   const events = createEventTable(database, logs);
-  const actors = createActorTable(database, logs);
+  const rows = createActorRows(database, logs);
+  const actors = createActorTable(database, rows);
+  const due = createDueQuery(database);
   const registers = createRegisterTable(database);
-  const queue = createWriteQueue(database, path, () => logs.forget());
+  const queue = createWriteQueue(database, path, () => {
+    logs.forget();
+    events.forget();
+    rows.forget();
+  });
 
   /** Reads run at once, on committed rows (W4). */
   async function read<T>(work: () => T): Promise<T> {
@@ -63,7 +71,7 @@ function createDriver(database: Database, path: string): StoreDriver {
   }
 
   return {
-    append: (rows) => queue.write(() => rows.map(events.append), 'synced'),
+    append: (news) => queue.write(() => news.map(events.append), 'synced'),
     readEvents: (query) => read(() => events.readEvents(query)),
     readEvent: (query) => read(() => events.readEvent(query)),
     head: (query) => read(() => events.head(query)),
@@ -75,9 +83,9 @@ function createDriver(database: Database, path: string): StoreDriver {
       queue.write(() => actors.compareAndSet(key, expect, change), 'ordered'),
     requestCancel: (key, turn) => queue.write(() => actors.requestCancel(key, turn), 'synced'),
     park: (key, parked) => queue.write(() => actors.park(key, parked), 'synced'),
-    readActor: (key) => read(() => actors.readActor(key)),
-    listActors: (query) => read(() => actors.listActors(query)),
-    due: (query) => read(() => actors.due(query)),
+    readActor: (key) => read(() => rows.read(key)),
+    listActors: (query) => read(() => rows.list(query)),
+    due: (query) => read(() => due(query)),
 
     putOnce: (key, data, at) =>
       queue.write(() => registers.putOnce(key, data, at), PROMISED.has(key.shelf) ? 'synced' : 'ordered'),

@@ -1,6 +1,6 @@
 import { TroupeError } from '../../errors.ts';
 import type { Database } from './database.ts';
-import { rollback } from './database.ts';
+import { getRow, rollback } from './database.ts';
 import { sqliteError } from './sqlite-error.ts';
 
 /**
@@ -9,6 +9,8 @@ import { sqliteError } from './sqlite-error.ts';
  *  W2  A write is settled only after its commit; with a durable write in the batch the commit is also synced (S5).
  *  W3  A write that fails alone fails no other: the batch is undone and each write gets a transaction of its own.
  *  W4  Between two turns of the event loop no transaction is open, so every read sees committed rows only.
+ *  W5  What is remembered of rows is forgotten (`forget`) when a transaction is undone, and before the first write after
+ *      another connection has written: nothing is ever compared with what is not in the file.
  */
 export type Durability = 'synced' | 'ordered';
 
@@ -29,9 +31,11 @@ interface Write {
 /** Bounds how long one commit may hold the event loop. */
 const MAX_BATCH = 256;
 
-export function createWriteQueue(database: Database, path: string, onUndo: () => void): WriteQueue {
+export function createWriteQueue(database: Database, path: string, forget: () => void): WriteQueue {
   const begin = database.prepare('BEGIN IMMEDIATE');
   const commit = database.prepare('COMMIT');
+  const readVersion = database.prepare('PRAGMA data_version');
+  let version = versionNow();
   let queue: Write[] = [];
   let syncing: Durability = 'synced';
 
@@ -44,9 +48,21 @@ export function createWriteQueue(database: Database, path: string, onUndo: () =>
   }
   let isClosed = false;
 
+  /** Changes with every commit of another connection, and with none of ours. */
+  function versionNow(): number {
+    return getRow<{ data_version: number }>(readVersion)!.data_version;
+  }
+
+  function start(): void {
+    begin.run();
+    const now = versionNow();
+    if (now !== version) forget();
+    version = now;
+  }
+
   function undo(): void {
     rollback(database);
-    onUndo();
+    forget();
   }
 
   function rejectAll(batch: readonly Write[], thrown: unknown): void {
@@ -57,8 +73,9 @@ export function createWriteQueue(database: Database, path: string, onUndo: () =>
   function runBatch(batch: readonly Write[]): void {
     try {
       setSync(batch);
-      begin.run();
+      start();
     } catch (error) {
+      rollback(database);
       return rejectAll(batch, error);
     }
     const results: unknown[] = [];
