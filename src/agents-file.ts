@@ -95,6 +95,13 @@ function* crossProblems(definition: {
       };
     }
   }
+  const own = tools.map(({ name }) => name);
+  for (const [index, name] of own.entries()) {
+    const path = ['tools', index, 'name'];
+    if (own.indexOf(name) !== index) yield { path, message: `"${name}" is used twice` };
+    const taken = [...BUILTIN_TOOLS, ...RESERVED_TOOLS].some((builtin) => builtin === name);
+    if (taken) yield { path, message: `"${name}" is the name of a tool that comes with Troupe` };
+  }
   const fallback = defaults.respondWhenUnaddressed;
   if (fallback !== undefined && !ids.includes(fallback)) {
     yield {

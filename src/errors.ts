@@ -12,7 +12,6 @@ const POLICY = {
   import_invalid: 'fix_input',
   command_refused: 'fix_input',
   turn_unknown: 'fix_input',
-  artifact_unknown: 'fix_input',
   data_busy: 'operator',
   data_unwritable: 'operator',
   store_corrupt: 'operator',
@@ -22,7 +21,6 @@ const POLICY = {
   lease_lost: 'stop',
   poison: 'stop',
   step_limit: 'stop',
-  hop_limit: 'stop',
   aborted: 'stop',
   shutting_down: 'stop',
   context_overflow: 'stop',
@@ -36,7 +34,6 @@ const POLICY = {
   provider_unreachable: 'retry',
   provider_truncated: 'retry',
   provider_failed: 'retry',
-  tool_failed: 'stop',
   internal: 'stop',
 } as const;
 

@@ -83,21 +83,10 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
     );
   }
 
-  async function appendCommand(conversation: ConversationId, command: Command, by: Author): Promise<Event> {
-    const { command: name, ...target } = command;
-    const draft = parseDraft({
-      id: ulid(),
-      author: by,
-      to: [],
-      kind: 'command',
-      body: {
-        command: name,
-        ...('agent' in target && { agent: target.agent }),
-        ...('turn' in target && { turn: target.turn }),
-      },
-    });
-    const [appended] = await log.append({ tenant, conversation }, [draft]);
-    return (appended as { event: Event }).event;
+  async function appendOne(target: Log, draft: EventDraft): Promise<Appended> {
+    const [appended] = await log.append(target, [draft]);
+    if (!appended) throw new TroupeError('internal', 'the log gave no answer to an append');
+    return appended;
   }
 
   async function* exported(conversation: string): AsyncGenerator<string> {
@@ -133,9 +122,7 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
       });
       const target = { tenant, conversation: conversationId(conversation) };
       if (isRuntimeId(draft.id)) return echoOf(target, draft);
-      const [appended] = await log.append(target, [draft]);
-      if (!appended) throw new TroupeError('internal', 'the log gave no answer to an append');
-      return appended;
+      return appendOne(target, draft);
     },
     conversations: (limit = 200) => store.conversations(tenant, limit),
     async conversation(conversation) {
@@ -162,6 +149,7 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
     promptOf: (turn, step) => sentPrompt(deps, tenant, turn, step),
     trace: (turn) => traceTurn(deps, tenant, turn),
     async command(command, by) {
+      const draft = commandDraft(command, by);
       if (command.command === 'abort') {
         const parts = parseTurnId(command.turn);
         if (!parts) throw new TroupeError('turn_unknown', `"${command.turn}" is not a turn id`);
@@ -175,11 +163,11 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
             },
           );
         }
-        return appendCommand(parts.conversation, command, by);
+        return (await appendOne({ tenant, conversation: parts.conversation }, draft)).event;
       }
       const address = addressOf(command.conversation, command.agent);
       await existing(command.conversation);
-      const event = await appendCommand(command.conversation, command, by);
+      const { event } = await appendOne(address, draft);
       await (command.command === 'pause' ? engine.pause(address) : engine.resume(address));
       return event;
     },
@@ -219,6 +207,15 @@ function conversationId(text: string): ConversationId {
   throw new TroupeError('event_invalid', `conversation: ${parsed.error.issues[0]?.message}`, {
     path: 'conversation',
   });
+}
+
+function commandDraft(command: Command, by: Author): EventDraft {
+  const body = {
+    command: command.command,
+    ...('agent' in command && { agent: command.agent }),
+    ...('turn' in command && { turn: command.turn }),
+  };
+  return parseDraft({ id: ulid(), author: by, to: [], kind: 'command', body });
 }
 
 function parseDraft(input: unknown): EventDraft {

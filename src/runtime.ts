@@ -21,6 +21,7 @@ import { createInProcessRouter } from './routing/in-process.ts';
 import { createStore } from './store/create-store.ts';
 import { lockDataDir } from './store/sqlite/data-lock.ts';
 import { openSqliteDriver } from './store/sqlite/sqlite-driver.ts';
+import type { Store } from './store/store.ts';
 import type { Troupe } from './troupe.ts';
 
 export interface TroupeOptions {
@@ -44,7 +45,8 @@ export interface TroupeOptions {
  * Throws `config_invalid`, `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`.
  */
 export async function createTroupe(input: TroupeInput, options: TroupeOptions = {}): Promise<Troupe> {
-  const { data = ':memory:', concurrency = 64, work = true, onWarning = warn, env = process.env } = options;
+  const { data = ':memory:', concurrency = 64, work = true, env = process.env } = options;
+  const onWarning = heard(options.onWarning ?? warn);
   const clock = options.clock ?? systemClock;
   const definition = options.allowEmpty && input.agents.length === 0 ? NOBODY : parseTroupe(input);
   warnOfReserved(definition, onWarning);
@@ -55,9 +57,10 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     countTokens,
   );
   const lock = data === ':memory:' ? null : lockDataDir(data);
+  let opened: Store | null = null;
   try {
-    const driver = await openSqliteDriver({ path: lock?.paths.database ?? ':memory:' });
-    const store = createStore(driver);
+    const store = createStore(await openSqliteDriver({ path: lock?.paths.database ?? ':memory:' }));
+    opened = store;
     const router = createInProcessRouter({ clock });
     const secret = await store.meta('secret', randomBytes(24).toString('hex'));
     const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
@@ -97,9 +100,23 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       },
     });
   } catch (error) {
+    await opened?.close();
     lock?.release();
     throw error;
   }
+}
+
+type OnWarning = NonNullable<TroupeOptions['onWarning']>;
+
+/** A listener that throws must not end a renewal or a router, which have nobody to tell. */
+function heard(onWarning: OnWarning): OnWarning {
+  return (error, where) => {
+    try {
+      onWarning(error, where);
+    } catch (thrown) {
+      warn(thrown, 'onWarning');
+    }
+  };
 }
 
 const NOBODY: TroupeDefinition = { agents: [], tools: [], defaults: {}, limits: {} };
@@ -120,10 +137,7 @@ function restingProvider({ provider }: AgentDefinition): Provider {
 }
 
 /** Names of tools that a later version brings are accepted, so that a file written for it loads; they are not offered. */
-function warnOfReserved(
-  { agents }: TroupeDefinition,
-  onWarning: NonNullable<TroupeOptions['onWarning']>,
-): void {
+function warnOfReserved({ agents }: TroupeDefinition, onWarning: OnWarning): void {
   for (const { id, tools } of agents) {
     const missing = tools.filter((name) => RESERVED_TOOLS.some((reserved) => reserved === name));
     if (missing.length > 0)

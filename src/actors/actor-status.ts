@@ -13,7 +13,7 @@ export interface ActorStatus {
   turn: TurnId | null;
   attempt: number | null;
   lastTurn: TurnId | null;
-  /** Why it is set aside, for a failed actor. */
+  /** Why its record cannot be read. What else sets an actor aside is told by an `error` event. */
   problem?: string;
 }
 

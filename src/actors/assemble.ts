@@ -2,9 +2,7 @@ import { beginTurn, buildPrompt, foldAhead, receiptOf } from '../context/index.t
 import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import { type TurnRun, writeMeanwhile } from './turn-run.ts';
 
-/**
- * Builds the prompt of the present step from the warm view, and writes its receipt down.
- */
+/** Builds the prompt of the present step from the warm view, and writes its receipt down. */
 export async function assemble(run: TurnRun): Promise<AgentEvent> {
   const { deps, live, turn, member } = run;
   const view = live.view;

@@ -14,8 +14,8 @@ export async function commitTurn(run: TurnRun): Promise<AgentEvent> {
   await written(run);
   const cancelled = lease.record.cancel === run.turn.id;
   if (run.ending.kind !== 'aborted' && !cancelled) {
-    const written = await lease.writeUnlessCancelled(patchOf(run));
-    if (written) return { type: 'COMMITTED' };
+    const committed = await lease.writeUnlessCancelled(patchOf(run));
+    if (committed) return { type: 'COMMITTED' };
   }
   run.ending = { kind: 'aborted', by: 'command' };
   await lease.write(patchOf(run));

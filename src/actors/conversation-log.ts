@@ -70,8 +70,9 @@ export function createConversationLog(deps: {
           recent.add(log, event, clock.now());
           publish(log, event);
         }
-        if (wake && event.to.length > 0) await wakeAddressed(log, event);
       }
+      // Only now: whoever appends while this waits would be heard before the rest of what was appended here.
+      for (const { event } of appended) if (wake && event.to.length > 0) await wakeAddressed(log, event);
       return appended;
     },
     async read(log, range) {

@@ -41,7 +41,7 @@ export interface EngineLimits {
   maxHops: number;
   /** Pause between sweeps, ms; jittered by a quarter. */
   sweepMs: number;
-  /** Age of addressed events a sweep still looks for, ms; the first sweep looks at all. */
+  /** Age of addressed events a sweep still looks for, ms; until one has found nothing, sweeps look at all. */
   sweepWindowMs: number;
   /** Warm state of an actor or a conversation is dropped when it has been idle this long, ms. */
   idleMs: number;

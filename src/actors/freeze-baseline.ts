@@ -8,13 +8,15 @@ import {
   type EventId,
   eventOf,
   SYSTEM_AUTHOR,
+  ToolSpec,
 } from '../events/index.ts';
+import type { Store } from '../store/store.ts';
 import type { EngineDeps } from './engine-deps.ts';
-import type { Member } from './member.ts';
+import type { FrozenBaseline, Member } from './member.ts';
 import type { LiveActor } from './registry.ts';
 
 /**
- * The baseline in force for this turn. An unchanged one is used as it was frozen; a changed one is logged with its
+ * The baseline in force for this turn. One that still holds is used as it was frozen; a changed one is logged with its
  * reason, because it costs the cache of everything behind it. The first one also logs that the agent has joined.
  */
 export async function freezeBaseline(
@@ -22,29 +24,78 @@ export async function freezeBaseline(
   address: ActorAddress,
   member: Member,
   live: LiveActor,
-): Promise<{ id: EventId; body: BaselineBody }> {
+): Promise<FrozenBaseline> {
   // Also where nothing is frozen anew: an imported log brings its baselines, not their texts.
   await storeBodies(deps, address, member);
   const frozen = live.view.baseline;
-  const reason = baselineDrift(frozen?.body ?? null, member.profile, member.baseline);
-  if (frozen && reason === null) return frozen;
+  const { baseline, reason } = await baselineFor(deps.store, address, member, frozen, live.baseline);
+  live.baseline = baseline;
+  if (reason === null) return baseline;
 
-  const epoch = (frozen?.body.epoch ?? 0) + 1;
-  const body = baselineBody(member.profile, member.baseline, {
-    epoch,
-    reason: reason ?? '',
-  });
-  const id = `baseline:${address.agent}:${epoch}` as EventId;
+  const { id, body } = baseline;
   const author = agentAuthor(member.profile);
   const drafts: EventDraft[] = [{ id, author, to: [], kind: 'baseline', body }];
   if (!frozen) drafts.unshift(joined(address, member));
   await deps.log.append(address, drafts);
   live.view.baseline = { id, body };
-  return { id, body };
+  return baseline;
+}
+
+/** The baseline to use: `frozen` with its texts if it still holds (`reason` is null), else the next one. */
+export async function baselineFor(
+  store: Store,
+  address: ActorAddress,
+  member: Member,
+  frozen: { id: EventId; body: BaselineBody } | null,
+  warm: FrozenBaseline | null = null,
+): Promise<{ baseline: FrozenBaseline; reason: string | null }> {
+  const drift = baselineDrift(frozen?.body ?? null, member.profile, member.baseline);
+  if (frozen && drift === null) {
+    const kept = warm?.id === frozen.id ? warm : await withTexts(store, address, member, frozen);
+    if (kept) return { baseline: kept, reason: null };
+  }
+  const epoch = (frozen?.body.epoch ?? 0) + 1;
+  const reason = drift ?? 'its texts are not in this store';
+  const body = baselineBody(member.profile, member.baseline, { epoch, reason });
+  const id = `baseline:${address.agent}:${epoch}` as EventId;
+  return { baseline: { id, body, texts: member.baseline, tools: member.profile.tools }, reason };
+}
+
+/** The baseline of an old prompt. Throws `store_corrupt` if it or one of its texts is gone. */
+export async function readBaseline(
+  store: Store,
+  address: ActorAddress,
+  member: Member,
+  id: string,
+): Promise<FrozenBaseline> {
+  const event = await store.readById(address, id as EventId);
+  const body = event && eventOf(event, 'baseline')?.body;
+  const baseline = body && (await withTexts(store, address, member, { id: event.id, body }));
+  if (!baseline) throw new TroupeError('store_corrupt', `baseline ${id} is not in the store`, { id });
+  return baseline;
+}
+
+/** Most texts are still those of the member; the others are read by their hash. Null if one is not there. */
+async function withTexts(
+  store: Store,
+  { tenant }: ActorAddress,
+  member: Member,
+  { id, body }: { id: EventId; body: BaselineBody },
+): Promise<FrozenBaseline | null> {
+  const texts: BaselineText[] = [];
+  let tools = member.profile.tools;
+  for (const { name, hash, tokens } of body.layers) {
+    const same = member.baseline.find((layer) => layer.name === name && layer.hash === hash);
+    const text = same?.text ?? (await store.readBody(tenant, hash));
+    if (text === null) return null;
+    texts.push({ name: name as BaselineText['name'], hash, tokens, text });
+    if (name === 'tools' && !same) tools = text === '' ? [] : ToolSpec.array().parse(JSON.parse(text));
+  }
+  return { id, body, texts, tools };
 }
 
 /** Bodies that this process has stored; the texts of an agent are the same in all its conversations. */
-const stored = new WeakMap<EngineDeps['store'], Set<string>>();
+const stored = new WeakMap<Store, Set<string>>();
 
 async function storeBodies(deps: EngineDeps, { tenant }: ActorAddress, member: Member): Promise<void> {
   const known = stored.get(deps.store) ?? new Set<string>();
@@ -64,29 +115,4 @@ function joined(address: ActorAddress, member: Member): EventDraft {
     kind: 'joined',
     body: { agent: address.agent, policy: member.profile.join },
   };
-}
-
-export interface FrozenBaseline {
-  body: BaselineBody;
-  texts: readonly BaselineText[];
-}
-
-/** A baseline as it was frozen, with its texts, for rendering an old prompt again. Throws `store_corrupt` if it is gone. */
-export async function readBaseline(
-  store: EngineDeps['store'],
-  address: ActorAddress,
-  id: string,
-): Promise<FrozenBaseline> {
-  const event = await store.readById(address, id as EventId);
-  const body = event && eventOf(event, 'baseline')?.body;
-  if (!body) throw new TroupeError('store_corrupt', `baseline ${id} is not in the log`, { id });
-  const texts = await Promise.all(
-    body.layers.map(async ({ name, hash, tokens }) => ({
-      name: name as BaselineText['name'],
-      hash,
-      tokens,
-      text: (await store.readBody(address.tenant, hash)) ?? '',
-    })),
-  );
-  return { body, texts };
 }

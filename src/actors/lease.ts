@@ -9,7 +9,8 @@ import type { ActorPatch, Store } from '../store/store.ts';
  * Owns the latest record and the renewal. Does not own what is written.
  *  L1  Every write names the fence under which the lease was taken; a lost fence throws `lease_lost` and aborts `signal`.
  *  L2  Writes are one at a time, so a renewal never races a commit of the same holder.
- *  L3  If no renewal succeeded by the end of the lease on the monotonic clock, the holder stops by itself.
+ *  L3  If no renewal succeeded by the end of the lease on the monotonic clock, the holder stops by itself, whether the
+ *      store refused or never answered.
  *  L4  A request to stop is for one turn: `signal` aborts for that turn, however early it is heard, and is fresh for the
  *      next turn under the same lease.
  */
@@ -80,6 +81,8 @@ export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
   }
 
   function enqueue(patch: ActorPatch, notCancelled: boolean): Promise<ActorRecord | null> {
+    // Not behind a write that is never answered.
+    if (gone) return Promise.reject(lost());
     const result = queue.then(() => attempt(patch, notCancelled));
     queue = result.catch(() => undefined); // the caller sees the error; the queue goes on
     return result;
@@ -91,15 +94,25 @@ export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
     return next;
   }
 
+  async function renew(): Promise<void> {
+    const started = clock.monotonic();
+    const answered = new AbortController();
+    const renewal = write({ until: clock.now() + limits.leaseMs });
+    // A process that stood still may find the lease over and nobody else at work: it may still ask.
+    const late = clock.sleep(Math.max(expires - started, limits.leaseMs / 3), answered.signal);
+    const answer = await Promise.race([renewal, late]).finally(() => answered.abort(STOPPED));
+    if (!answer)
+      throw new TroupeError('store_unavailable', 'the store did not answer before the lease ended');
+    expires = started + limits.leaseMs;
+  }
+
   async function renewLoop(): Promise<void> {
     for (;;) {
       await clock.sleep(limits.leaseMs / 3, stopped.signal);
       if (stopped.signal.aborted) return;
       try {
-        const started = clock.monotonic();
         if (record.owner === '') return; // given back while this waited
-        await write({ until: clock.now() + limits.leaseMs });
-        expires = started + limits.leaseMs;
+        await renew();
       } catch (error) {
         deps.onWarning(error, 'lease renewal');
         if (gone) return;

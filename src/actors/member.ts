@@ -1,5 +1,5 @@
 import type { AgentProfile, BaselineText } from '../context/index.ts';
-import type { AgentId } from '../events/index.ts';
+import type { AgentId, BaselineBody, EventId, ToolSpec } from '../events/index.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Tool } from '../tools/tool.ts';
 
@@ -11,6 +11,14 @@ export interface Member {
   baseline: readonly BaselineText[];
   /** What pubkey addresses it, if any (64 hex digits). */
   pubkey: string | null;
+}
+
+/** A baseline as it was frozen: what is sent until the next one, whatever the definitions say by then. */
+export interface FrozenBaseline {
+  id: EventId;
+  body: BaselineBody;
+  texts: readonly BaselineText[];
+  tools: readonly ToolSpec[];
 }
 
 export type Company = ReadonlyMap<AgentId, Member>;

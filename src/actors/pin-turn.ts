@@ -1,9 +1,9 @@
-import { liveDelta, minute, type View } from '../context/index.ts';
+import { liveDelta, minute, rosterNews, toldUnder, type View } from '../context/index.ts';
 import { type Event, type LiveItems, type PinnedTurn, turnId } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { freezeBaseline } from './freeze-baseline.ts';
 import type { Lease } from './lease.ts';
-import type { Member } from './member.ts';
+import type { FrozenBaseline, Member } from './member.ts';
 import { catchUp } from './read-view.ts';
 import type { LiveActor } from './registry.ts';
 
@@ -34,7 +34,7 @@ export async function pinTurn(
     upTo: head,
     inputs: inputs.map((event) => event.seq),
     attempt: 1,
-    live: liveDelta(liveFacts(last, live.view), live.view.told),
+    live: liveItems(last, live.view, member, baseline),
     join: member.profile.join,
     baseline: baseline.id,
     hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
@@ -49,14 +49,18 @@ export function triggersIn(view: View, processed: number): Event[] {
 }
 
 /** What the agent should know at the start of this turn; only changes are said. Time is the trigger's, never a clock's. */
-export function liveFacts(trigger: Event, view: View): LiveItems {
+export function liveItems(trigger: Event, view: View, member: Member, baseline: FrozenBaseline): LiveItems {
+  const told = toldUnder(view.told, baseline.id);
+  const roster = rosterNews(baseline.body, member.baseline, told.items['roster']);
   const task =
     trigger.kind === 'handoff'
       ? `@${trigger.author.id} handed over to you: take it from the summary above and answer the conversation`
       : 'answer the last message';
-  return {
+  const facts = {
     time: minute(trigger.at),
     task,
     ...(view.mode !== null && { mode: `MODE active: ${view.mode}; the history may include other modes` }),
+    ...(roster !== null && { roster }),
   };
+  return liveDelta(facts, told);
 }

@@ -1,12 +1,9 @@
 import {
-  baselineBody,
-  baselineDrift,
   beginTurn,
   buildPrompt,
   createView,
   foldEvent,
   forkView,
-  liveDelta,
   showWaiting,
   type View,
 } from '../context/index.ts';
@@ -23,9 +20,9 @@ import {
   type TurnId,
 } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
-import { readBaseline } from './freeze-baseline.ts';
+import { baselineFor, readBaseline } from './freeze-baseline.ts';
 import type { Member } from './member.ts';
-import { liveFacts, triggersIn } from './pin-turn.ts';
+import { liveItems, triggersIn } from './pin-turn.ts';
 import { catchUp } from './read-view.ts';
 
 const PAGE = 2_000;
@@ -40,6 +37,7 @@ export async function nextPrompt(
   const view = warm ? forkView(warm) : createView(address.agent, deps.secretOf(address));
   const head = await catchUp(deps.log, address, view);
   const record = await deps.store.readActor(address);
+  const { baseline, reason } = await baselineFor(deps.store, address, member, view.baseline);
   const inputs = triggersIn(view, record?.processed ?? 0);
   const last = inputs.at(-1);
   if (last && !view.turn) {
@@ -47,32 +45,19 @@ export async function nextPrompt(
       id: turnId(address, (record?.turnNo ?? 0) + 1),
       upTo: head,
       inputs: inputs.map((event) => event.seq),
-      live: liveDelta(liveFacts(last, view), view.told),
+      live: liveItems(last, view, member, baseline),
       join: member.profile.join,
-      baseline: '',
+      baseline: baseline.id,
     });
   } else if (!view.turn) showWaiting(view);
   const prompt = buildPrompt({
     view,
     conversation: address.conversation,
     agent: member.profile,
-    baseline: { ...baselineNow(member, view), source: view.baseline?.id ?? 'next' },
+    baseline: { ...baseline, source: reason === null ? baseline.id : 'next' },
     step: 1,
   });
   return { ...prompt, turn: null };
-}
-
-function baselineNow(member: Member, view: View) {
-  const frozen = view.baseline?.body ?? null;
-  const drift = baselineDrift(frozen, member.profile, member.baseline);
-  const body =
-    frozen && drift === null
-      ? frozen
-      : baselineBody(member.profile, member.baseline, {
-          epoch: (frozen?.epoch ?? 0) + 1,
-          reason: drift ?? '',
-        });
-  return { body, texts: member.baseline };
 }
 
 /**
@@ -99,7 +84,7 @@ export async function sentPrompt(
   const member = deps.company.get(receipt.agent);
   if (!member) throw new TroupeError('agent_unknown', `agent "${receipt.agent}" is not defined any more`, {});
   const source = receipt.layers[0]?.source ?? '';
-  const baseline = await readBaseline(deps.store, address, source);
+  const baseline = await readBaseline(deps.store, address, member, source);
   const prompt = buildPrompt({
     view,
     conversation: receipt.conversation,

@@ -4,6 +4,7 @@ import { type ActorAddress, type ActorRecord, addressKey, type TurnId } from '..
 import { agentLifecycle } from '../machines/agent-lifecycle.ts';
 import { restoreAgent } from '../machines/snapshot.ts';
 import type { Lease } from './lease.ts';
+import type { FrozenBaseline } from './member.ts';
 
 /**
  * The live actors of this process: for each active agent its XState actor and its view, kept warm between turns and
@@ -15,6 +16,8 @@ export interface LiveActor {
   readonly address: ActorAddress;
   readonly machine: ActorRefFrom<typeof agentLifecycle>;
   view: View;
+  /** The baseline of the last turn here, with its texts. */
+  baseline: FrozenBaseline | null;
   lastTurn: TurnId | null;
   /** Present while this process holds the lease. */
   lease: Lease | null;
@@ -55,6 +58,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       address,
       machine,
       view: createView(agent, secretOf(address)),
+      baseline: null,
       lastTurn: record.lastTurn,
       lease: null,
       usedAt: now,

@@ -4,7 +4,7 @@ import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import { preview } from '../tools/preview.ts';
 import { runTool } from '../tools/run-tool.ts';
 import type { ToolContext, ToolRequest } from '../tools/tool.ts';
-import { type ModelAnswer, ownDraft, type TurnRun } from './turn-run.ts';
+import { journalKey, type ModelAnswer, ownDraft, type TurnRun } from './turn-run.ts';
 
 /**
  * Runs the calls of one step through the effects ledger: the row is inserted before the tool is called, and only who
@@ -24,7 +24,7 @@ export async function runCalls(run: TurnRun): Promise<AgentEvent> {
       ...(answer.reasoning && { reasoning: answer.reasoning }),
     },
   };
-  const settled = await Promise.all(answer.calls.map((call, index) => settleCall(run, call, index)));
+  const settled = await allEnded(answer.calls.map((call, index) => settleCall(run, call, index)));
   const results = await Promise.all(
     settled.map((end, index) => resultDraft(run, answer.calls[index] as ToolCall, index, end)),
   );
@@ -47,11 +47,17 @@ export async function runCalls(run: TurnRun): Promise<AgentEvent> {
   return { type: 'CALLS_DONE' };
 }
 
+/** As `Promise.all`, but fails only when all have ended: no call may still run when the lease is given back. */
+async function allEnded<T>(work: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(work);
+  return Promise.all(work);
+}
+
 /** For a turn that is given up: its journalled steps with what is known of their calls. Runs nothing. */
 export async function recordCalls(run: TurnRun): Promise<void> {
   const { deps, live, turn } = run;
   for (;;) {
-    const answered = await deps.store.readJournal(live.address.tenant, `${turn.id}/${run.step}`);
+    const answered = await deps.store.readJournal(live.address.tenant, journalKey(turn.id, run.step));
     if (answered === null) return;
     run.answer = JSON.parse(answered) as ModelAnswer;
     if (run.answer.calls.length === 0) return;
@@ -134,7 +140,9 @@ function refuseHandoff({ deps, live, turn }: TurnRun, { to }: ToolRequest): stri
 async function resultDraft(run: TurnRun, call: ToolCall, index: number, end: Settled): Promise<EventDraft> {
   const { deps, live } = run;
   const artifact = `${run.turn.id}.${run.step}.${index}`;
-  const { text, cut } = preview(end.text, { maxBytes: deps.limits.previewBytes, artifact });
+  const { text, cut } = run.member.tools.get(call.name)?.bounded
+    ? { text: end.text, cut: false }
+    : preview(end.text, { maxBytes: deps.limits.previewBytes, artifact });
   if (cut) await deps.store.putArtifact(live.address, artifact, end.text, deps.clock.now());
   return {
     ...ownDraft(run, `result:${run.step}.${index}`),

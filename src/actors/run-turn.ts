@@ -6,7 +6,7 @@ import { backOff } from './back-off.ts';
 import { callModel } from './call-model.ts';
 import { commitTurn } from './commit-turn.ts';
 import type { EngineDeps } from './engine-deps.ts';
-import { type FrozenBaseline, readBaseline } from './freeze-baseline.ts';
+import { readBaseline } from './freeze-baseline.ts';
 import type { Lease } from './lease.ts';
 import type { Member } from './member.ts';
 import type { LiveActor } from './registry.ts';
@@ -98,14 +98,17 @@ async function startRun(
   turn: PinnedTurn,
   resumed: boolean,
 ): Promise<TurnRun> {
-  const baseline = await baselineOf(deps, member, live, turn);
+  // As pinned: a retry after a change of configuration still sends what the first attempt sent.
+  if (live.baseline?.id !== turn.baseline) {
+    live.baseline = await readBaseline(deps.store, live.address, member, turn.baseline);
+  }
   const run: TurnRun = {
     deps,
     lease,
     member,
     live,
     turn,
-    baseline,
+    baseline: live.baseline,
     resumed,
     givenUp: false,
     writing: [],
@@ -120,21 +123,6 @@ async function startRun(
   };
   writeMeanwhile(run, deps.log.append(live.address, [startedDraft(member, turn)]));
   return run;
-}
-
-/** The baseline as pinned: a retry after a change of configuration still sends what the first attempt sent. */
-async function baselineOf(
-  deps: EngineDeps,
-  member: Member,
-  live: LiveActor,
-  turn: PinnedTurn,
-): Promise<FrozenBaseline> {
-  const frozen = live.view.baseline;
-  const hashes = frozen?.body.layers.map(({ hash }) => hash).join();
-  if (frozen?.id === turn.baseline && hashes === member.baseline.map(({ hash }) => hash).join()) {
-    return { body: frozen.body, texts: member.baseline };
-  }
-  return readBaseline(deps.store, live.address, turn.baseline);
 }
 
 function startedDraft(member: Member, turn: PinnedTurn): EventDraft {

@@ -1,6 +1,7 @@
 import { TroupeError } from '../errors.ts';
 import {
   type ActorAddress,
+  type ActorRecord,
   type AgentId,
   type EventDraft,
   parseTurnId,
@@ -46,32 +47,36 @@ export async function appendSettled(
   progress: ImportedProgress,
   append: () => Promise<unknown>,
 ): Promise<void> {
-  const held = [];
-  const now = deps.clock.now();
-  for (const [agent, turns] of progress.agents) {
-    const address: ActorAddress = { tenant: log.tenant, conversation: log.conversation, agent };
-    const lease = { owner: importOwner(deps.process), now, until: now + deps.limits.leaseMs };
-    const acquired = await deps.store.acquire(address, lease);
-    if (acquired.kind === 'busy') {
-      throw new TroupeError(
-        'import_invalid',
-        `@${agent} is working in ${log.conversation}; import into another one`,
-        {
-          conversation: log.conversation,
-        },
-      );
+  const leases: { record: ActorRecord; turns: number }[] = [];
+  let begun = false;
+  try {
+    for (const [agent, turns] of progress.agents) {
+      leases.push({ record: await holdIdle(deps, { ...log, agent }), turns });
     }
-    held.push({ record: acquired.record, turns });
+    begun = true;
+    await append();
+  } finally {
+    // Also where the append failed: what it wrote before that has been answered just as well.
+    const head = begun ? await deps.store.head(log) : null;
+    for (const { record, turns } of leases) {
+      deps.registry.drop(record);
+      const settled = head !== null && { processed: head, state: { turnNo: Math.max(record.turnNo, turns) } };
+      await deps.store.update(record, { owner: '', until: 0, ...settled });
+    }
   }
-  await append();
-  const head = await deps.store.head(log);
-  for (const { record, turns } of held) {
-    deps.registry.drop(record);
-    await deps.store.update(record, {
-      processed: head,
-      owner: '',
-      until: 0,
-      state: { turnNo: Math.max(record.turnNo, turns) },
-    });
-  }
+}
+
+async function holdIdle(deps: EngineDeps, address: ActorAddress): Promise<ActorRecord> {
+  const now = deps.clock.now();
+  const lease = { owner: importOwner(deps.process), now, until: now + deps.limits.leaseMs };
+  const acquired = await deps.store.acquire(address, lease);
+  // A pinned turn that a crash has left would end behind the imported events and answer them.
+  if (acquired.kind === 'acquired' && acquired.record.turn === null) return acquired.record;
+  if (acquired.kind === 'acquired') await deps.store.update(acquired.record, { owner: '', until: 0 });
+  const { agent, conversation } = address;
+  throw new TroupeError(
+    'import_invalid',
+    `@${agent} is working in ${conversation}; import into another one`,
+    { conversation },
+  );
 }

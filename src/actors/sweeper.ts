@@ -7,11 +7,7 @@ const BATCH = 1_000;
  * Finds work that no wake is left for: a crash between append and wake, a wiped queue, a pinned turn or an outbox of
  * a process that is gone. It only wakes; being wrong costs one look.
  */
-export function startSweeper(deps: EngineDeps, stopped: AbortSignal): Promise<void> {
-  return sweepLoop(deps, stopped);
-}
-
-async function sweepLoop(deps: EngineDeps, stopped: AbortSignal): Promise<void> {
+export async function startSweeper(deps: EngineDeps, stopped: AbortSignal): Promise<void> {
   const { clock, limits } = deps;
   let since = 0;
   while (!stopped.aborted) {

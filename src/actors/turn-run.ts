@@ -11,9 +11,8 @@ import type {
 } from '../events/index.ts';
 import type { ModelFailure } from '../providers/provider.ts';
 import type { EngineDeps } from './engine-deps.ts';
-import type { FrozenBaseline } from './freeze-baseline.ts';
 import type { Lease } from './lease.ts';
-import type { Member } from './member.ts';
+import type { FrozenBaseline, Member } from './member.ts';
 import type { LiveActor } from './registry.ts';
 
 /** One attempt at one pinned turn: what the effects share. Lost with the process; the journal gives it back. */

@@ -71,7 +71,10 @@ function rosterText(roster: readonly AgentProfile[]): string {
   return ['# Agents here', ...lines, ...more].join('\n');
 }
 
-/** Whether the frozen baseline still says the same; if not, why it must be frozen again. */
+/**
+ * Why the baseline must be frozen again, or null if it may stay. A new roster alone lets it stay: freezing it would
+ * cost every conversation its cache whenever an agent is added, so it is told instead (`rosterNews`).
+ */
 export function baselineDrift(
   frozen: BaselineBody | null,
   agent: AgentProfile,
@@ -81,7 +84,20 @@ export function baselineDrift(
   if (frozen.provider !== agent.provider || frozen.model !== agent.model) return 'model changed';
   const hashes = new Map(frozen.layers.map(({ name, hash }) => [name as string, hash]));
   const changed = texts.filter(({ name, hash }) => hashes.get(name) !== hash).map(({ name }) => name);
-  return changed.length === 0 ? null : `${changed.join(', ')} changed`;
+  return changed.every((name) => name === 'environment') ? null : `${changed.join(', ')} changed`;
+}
+
+/** The agents as they are now, where what the agent was given at the start or told last says otherwise; else null. */
+export function rosterNews(
+  frozen: BaselineBody,
+  texts: readonly BaselineText[],
+  told: string | undefined,
+): string | null {
+  const now = texts.find(({ name }) => name === 'environment');
+  if (!now) return null;
+  const news = `the list of agents has changed and is now this\n${now.text}`;
+  const isFrozen = frozen.layers.some(({ name, hash }) => name === now.name && hash === now.hash);
+  return isFrozen && (told === undefined || told === news) ? null : news;
 }
 
 export function baselineBody(

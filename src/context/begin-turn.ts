@@ -3,7 +3,7 @@ import { readerAt, type Reader } from './attribution.ts';
 import { closeGroup } from './call-group.ts';
 import { estimateFraming } from './estimate-tokens.ts';
 import { hashText } from './hash.ts';
-import { afterTelling, renderLive } from './live.ts';
+import { afterTelling, renderLive, toldUnder } from './live.ts';
 import { settle } from './settle.ts';
 import { awayBlock, earlierTrigger, handoffBlock, type Part, pushUser, verbatim } from './turn-input.ts';
 import type { View } from './view.ts';
@@ -52,7 +52,7 @@ export function beginTurn(view: View, turn: TurnInput): void {
     },
     hashes: { missed: hashParts(newcomer ? [] : context), trigger: hashParts(trigger), live: hashText(live) },
   };
-  view.told = afterTelling(view.told, turn.live);
+  view.told = afterTelling(toldUnder(view.told, turn.baseline), turn.live);
   view.present = true;
 }
 

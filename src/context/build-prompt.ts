@@ -5,6 +5,7 @@ import type {
   PromptMessage,
   PromptReceipt,
   PromptRecord,
+  ToolSpec,
 } from '../events/index.ts';
 import type { AgentProfile, BaselineText } from './baseline.ts';
 import { breakpointsOf } from './breakpoints.ts';
@@ -16,7 +17,12 @@ export interface PromptInput {
   view: View;
   conversation: ConversationId;
   agent: AgentProfile;
-  baseline: { body: BaselineBody; texts: readonly BaselineText[]; source: string };
+  baseline: {
+    body: BaselineBody;
+    texts: readonly BaselineText[];
+    tools: readonly ToolSpec[];
+    source: string;
+  };
   step: number;
 }
 
@@ -42,7 +48,7 @@ export function buildPrompt({ view, conversation, agent, baseline, step }: Promp
     upTo: view.upTo,
     layers,
     messages,
-    tools: [...agent.tools],
+    tools: [...baseline.tools],
     count: messages.length,
     chain: hashText(`${chainMessage('', system)}\n${view.chain}`),
     tokens: {

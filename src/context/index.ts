@@ -5,12 +5,13 @@ export {
   baselineDrift,
   type BaselineText,
   baselineTexts,
+  rosterNews,
 } from './baseline.ts';
 export { beginTurn, showWaiting, type TurnInput } from './begin-turn.ts';
 export { buildPrompt, receiptOf } from './build-prompt.ts';
 export { eventText, visibleText } from './event-text.ts';
 export { foldAhead, foldEvent } from './fold-event.ts';
 export { fenceKey, hashText } from './hash.ts';
-export { liveDelta } from './live.ts';
+export { liveDelta, toldUnder } from './live.ts';
 export { minute } from './turn-input.ts';
 export { createView, forkView, type View } from './view.ts';

@@ -5,17 +5,25 @@ import { fenceKey } from './hash.ts';
 /**
  * The live block: what changed for this agent since it was last told. It hangs on the trigger's message, is recorded
  * with the turn and rendered there for ever: a reminder that moved after it was sent would cost the cache of all that
- * follows. So it stays small: an item is restated when it changed, and everything every `REFRESH_TURNS`.
+ * follows. So it stays small: an item is restated when it changed, and everything every `REFRESH_TURNS` and in a new
+ * epoch.
  */
 export const REFRESH_TURNS = 20;
 
 export interface Told {
   items: LiveItems;
+  /** The baseline under which they were told. */
+  baseline: string;
   /** Turns since everything was last said. */
   turnsSinceFull: number;
 }
 
-export const NOTHING_TOLD: Told = { items: {}, turnsSinceFull: REFRESH_TURNS };
+export const NOTHING_TOLD: Told = { items: {}, baseline: '', turnsSinceFull: REFRESH_TURNS };
+
+/** What still holds of what was told: nothing, once another baseline is in force. */
+export function toldUnder(told: Told, baseline: string): Told {
+  return told.baseline === baseline ? told : { ...NOTHING_TOLD, baseline };
+}
 
 /** The items to say now. */
 export function liveDelta(facts: LiveItems, told: Told): LiveItems {
@@ -28,6 +36,7 @@ export function liveDelta(facts: LiveItems, told: Told): LiveItems {
 export function afterTelling(told: Told, said: LiveItems): Told {
   const full = told.turnsSinceFull >= REFRESH_TURNS;
   return {
+    baseline: told.baseline,
     items: full ? said : { ...told.items, ...said },
     turnsSinceFull: full ? 1 : told.turnsSinceFull + 1,
   };

@@ -68,7 +68,10 @@ export function handoffBlock(handoffs: readonly Event[], missed: readonly Event[
   return { content: [...summaries, ...away].join('\n'), events: [...handoffs, ...missed] };
 }
 
+/** The last time that a Date can hold; imported events may name a later one. */
+const LAST_TIME = 8.64e15;
+
 /** UTC to the minute, as 2026-11-21T22:05Z. */
 export function minute(at: number): string {
-  return `${new Date(at).toISOString().slice(0, 16)}Z`;
+  return new Date(Math.min(at, LAST_TIME)).toISOString().replace(/:\d\d\.\d+Z$/, 'Z');
 }

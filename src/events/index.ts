@@ -1,4 +1,4 @@
-/** The language: everything the rest of Troupe says about conversations, in zod. Imports nothing of ours but errors. */
+/** The language: everything the rest of Troupe says about conversations, in zod. Imports nothing of ours. */
 export * from './actor-record.ts';
 export * from './author.ts';
 export * from './baseline.ts';

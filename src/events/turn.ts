@@ -54,6 +54,5 @@ export const ErrorBody = z.strictObject({
   /** From 1. */
   step: z.int().positive().optional(),
   partial: z.string().optional(),
-  retryInMs: z.int().nonnegative().optional(),
 });
 export type ErrorBody = z.infer<typeof ErrorBody>;

@@ -36,7 +36,6 @@ const STATUS: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   config_invalid: 400,
   event_invalid: 400,
   import_invalid: 400,
-  artifact_unknown: 404,
   conversation_unknown: 404,
   turn_unknown: 404,
   command_refused: 409,

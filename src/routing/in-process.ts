@@ -130,7 +130,7 @@ export function createInProcessRouter({ clock }: { clock: Clock }): Router {
       throw new TroupeError('internal', 'this router was started already; a router serves one handler');
     if (!Number.isInteger(options.concurrency) || options.concurrency < 1) {
       throw new TroupeError(
-        'internal',
+        'config_invalid',
         `concurrency must be a whole number from 1, not ${options.concurrency}`,
       );
     }

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Clock } from '../clock.ts';
 import type { ToolCall } from '../events/index.ts';
-import type { Tool, ToolContext, ToolRequest } from './tool.ts';
+import { type Tool, type ToolContext, ToolRequest } from './tool.ts';
 
 export interface ToolRun {
   outcome: 'done' | 'failed';
@@ -72,8 +72,10 @@ function normalise(returned: unknown): { text: string; request?: ToolRequest } {
   if (typeof returned === 'string') return { text: returned.toWellFormed() };
   if (typeof returned === 'object' && 'text' in returned && typeof returned.text === 'string') {
     const text = returned.text.toWellFormed();
-    const request = 'request' in returned ? (returned.request as ToolRequest | undefined) : undefined;
-    return request ? { text, request } : { text };
+    if (!('request' in returned) || returned.request === undefined) return { text };
+    const request = ToolRequest.safeParse(returned.request);
+    if (request.success) return { text, request: request.data };
+    throw new Error(`what it asks of the turn is not valid: ${z.prettifyError(request.error)}`);
   }
   const json: unknown = JSON.stringify(returned);
   return { text: typeof json === 'string' ? json.toWellFormed() : '' };

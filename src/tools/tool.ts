@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { HandoffSummary, ActorAddress, AgentId, ToolSpec } from '../events/index.ts';
+import { type ActorAddress, AgentId, HandoffSummary, type ToolSpec } from '../events/index.ts';
 
 /**
  * A tool: a name, a schema, and what to do. `idempotent` tools may be sent again after a crash with the same effect
@@ -14,7 +14,12 @@ export interface ToolContext {
 }
 
 /** What a tool may ask of the turn beside its text; carried out when the turn commits. */
-export type ToolRequest = { kind: 'handoff'; to: AgentId; summary: HandoffSummary };
+export const ToolRequest = z.strictObject({
+  kind: z.literal('handoff'),
+  to: AgentId,
+  summary: HandoffSummary,
+});
+export type ToolRequest = z.infer<typeof ToolRequest>;
 
 export type ToolReturn = string | { text: string; request?: ToolRequest };
 
@@ -23,6 +28,7 @@ export interface Tool {
   readonly description: string;
   readonly schema: z.ZodType;
   readonly idempotent: boolean;
+  readonly bounded: boolean;
   /** Milliseconds. */
   readonly timeoutMs: number;
   readonly run: (args: never, context: ToolContext) => Promise<ToolReturn> | ToolReturn;
@@ -35,6 +41,8 @@ export interface ToolDefinition<S extends z.ZodType> {
   run(args: z.output<S>, context: ToolContext): Promise<ToolReturn> | ToolReturn;
   /** Safe to send twice with the same effect id. Default false. */
   idempotent?: boolean;
+  /** Limits its own output, which is then shown whole and never as a preview. Default false. */
+  bounded?: boolean;
   /** Default 60,000 ms. */
   timeoutMs?: number;
 }
@@ -51,13 +59,13 @@ const TOOL_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
  *     });
  */
 export function defineTool<S extends z.ZodType>(definition: ToolDefinition<S>): Tool {
-  const { idempotent = false, timeoutMs = 60_000, ...rest } = definition;
+  const { idempotent = false, bounded = false, timeoutMs = 60_000, ...rest } = definition;
   if (!TOOL_NAME.test(rest.name)) {
     throw new TypeError(
       `tool name ${JSON.stringify(rest.name)} must match ${TOOL_NAME}: letters, digits, _ and -`,
     );
   }
-  return { ...rest, idempotent, timeoutMs };
+  return { ...rest, idempotent, bounded, timeoutMs };
 }
 
 export function toolSpec(tool: Tool): ToolSpec {

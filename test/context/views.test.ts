@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { foldEvent, forkView, createView, showWaiting, type View } from '../../src/context/index.ts';
+import { foldEvent, forkView, createView, minute, showWaiting, type View } from '../../src/context/index.ts';
 import type { AgentId, Event } from '../../src/events/index.ts';
 import { bytes, invalidities, misplaced, occurrences, visibleSeqs } from '../support/check-prompt.ts';
 import { promptOf, rebuilt, SECRET, viewOf } from '../support/log-player.ts';
@@ -183,3 +183,10 @@ function wordsOf(event: Event, own: boolean): string[] {
   if (event.kind === 'tool.result' && !own) return [];
   return JSON.stringify(event.body).match(/w\d+z/g) ?? [];
 }
+
+test.each([
+  [Date.UTC(2026, 10, 21, 22, 5, 59), '2026-11-21T22:05Z'],
+  [Number.MAX_SAFE_INTEGER, '+275760-09-13T00:00Z'],
+])('the time %i, which an imported event may name, is said as %s', (at, said) => {
+  expect(minute(at)).toBe(said);
+});

@@ -174,3 +174,16 @@ test('two stops of one turn are both acknowledged and end it once', async () => 
   await turns(5);
   expect(await stage.check('c', { cancelled: [TURN] })).toEqual([]);
 });
+
+test('a stop whose author is not valid stops nothing', async () => {
+  const model = gated(says('all ', 'said'), 2);
+  const stage = await openStage({ agents: [{ id: 'bo', model }] });
+  await stage.say('c', 'go', ['bo']);
+  await model.reached();
+  const nobody = { kind: 'user', id: '', name: '' } as const;
+  const stop = stage.troupe.command({ command: 'abort', turn: TURN }, nobody);
+  await expect(stop).rejects.toMatchObject({ code: 'event_invalid' });
+  model.open();
+  await stage.quiet();
+  expect(endOf(await stage.events('c'))?.kind).toBe('turn.done');
+});

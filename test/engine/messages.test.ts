@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import type { EventDraft } from '../../src/events/index.ts';
 import { gated, inOrder, says, shown, times } from '../support/engine-models.ts';
-import { openStage, turns } from '../support/engine-stage.ts';
+import { ANA, logOf, openStage, turns } from '../support/engine-stage.ts';
 
 test('a message that comes mid-stream is in the next prompt, once, and gets an answer of its own', async () => {
   const model = gated(says('one ', 'moment'), 2);
@@ -30,4 +31,22 @@ test('repeated posts of one id are one event and one turn', async () => {
   expect(events.filter(({ id }) => id === 'm1')).toHaveLength(1);
   expect(model.requests).toHaveLength(1);
   expect(await stage.check('c')).toEqual([]);
+});
+
+test('watchers hear the events of a conversation in their order, however long a wake takes', async () => {
+  const stage = await openStage({
+    agents: [{ id: 'bo', model: inOrder(says('hello')) }],
+    router: (router) => ({ ...router, wake: (address) => turns(3).then(() => router.wake(address)) }),
+  });
+  const heard: number[] = [];
+  stage.troupe.watch((note) => note.type === 'event' && heard.push(note.event.seq));
+  const draft = (id: string) =>
+    ({ id, author: ANA, to: ['bo'], kind: 'message', body: { content: id } }) as unknown as EventDraft;
+  const log = logOf('c');
+  await Promise.all([
+    stage.deps.log.append(log, [draft('one'), draft('two')]),
+    stage.deps.log.append(log, [draft('three')]),
+  ]);
+  expect(heard.slice(0, 3)).toEqual([1, 2, 3]);
+  await stage.quiet();
 });

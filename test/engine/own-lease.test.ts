@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
-import { storeAway, tapDriver } from '../support/engine-driver.ts';
-import { inOrder, says } from '../support/engine-models.ts';
+import { forever, storeAway, tapDriver } from '../support/engine-driver.ts';
+import { inOrder, modelOf, says } from '../support/engine-models.ts';
 import { openStage, turns } from '../support/engine-stage.ts';
 
 test.each(['acquire', 'compareAndSet'] as const)(
@@ -26,3 +26,23 @@ test.each(['acquire', 'compareAndSet'] as const)(
     expect(await stage.check('c')).toEqual([]);
   },
 );
+
+test('a holder whose store no longer answers stops its model when the lease is over', async () => {
+  const isRenewal = (change: unknown) => Object.keys(change as object).join() === 'until';
+  const driver = tapDriver(await openSqliteDriver({ path: ':memory:' }), async (op, phase, args) => {
+    if (op === 'compareAndSet' && phase === 'before' && isRenewal(args[2])) await forever();
+  });
+  const reached = Promise.withResolvers<AbortSignal>();
+  const model = modelOf(async function* (_, signal) {
+    reached.resolve(signal);
+    await forever();
+    yield { type: 'start' };
+  });
+  const stage = await openStage({ driver, agents: [{ id: 'bo', model }], limits: { leaseMs: 30_000 } });
+  await stage.say('c', 'hello', ['bo']);
+  const signal = await reached.promise;
+  await stage.clock.advance(25_000);
+  expect(signal).toMatchObject({ aborted: false });
+  await stage.clock.advance(10_000);
+  expect(signal).toMatchObject({ aborted: true, reason: { code: 'lease_lost' } });
+});

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { defineTool } from '../../src/tools/tool.ts';
+import { storeAway, tapDriver } from '../support/engine-driver.ts';
 import { asks, byStep, inOrder, modelOf, says } from '../support/engine-models.ts';
-import { openStage, until } from '../support/engine-stage.ts';
+import { openStage, turns, until } from '../support/engine-stage.ts';
 
 const throws = defineTool({
   name: 'throws',
@@ -106,4 +108,54 @@ test('a hand-over to nobody known is refused with the nearest name, and the agen
     body: { outcome: 'failed', content: expect.stringContaining('"cy"') as string },
   });
   expect(await stage.check('c')).toEqual([]);
+});
+
+test('what is read of an artifact is shown whole, however small the previews are', async () => {
+  const long = 'x'.repeat(30_000);
+  const prints = defineTool({ name: 'prints', description: 'p', schema: z.object({}), run: () => long });
+  const read = { id: '@artifact/c:bo:1.0.0', unit: 'bytes', limit: 12_000 };
+  const model = byStep(asks(['prints', {}]), asks(['read_artifact', read]), says('read'));
+  const agents = [{ id: 'bo', model, tools: ['prints'] }];
+  const stage = await openStage({ tools: [prints], agents, limits: { previewBytes: 4_096 } });
+  await stage.say('c', 'go', ['bo']);
+  await stage.quiet();
+  const [printed, shown] = (await stage.events('c')).filter(({ kind }) => kind === 'tool.result');
+  expect(printed).toMatchObject({ body: { artifact: 'c:bo:1.0.0' } });
+  expect(shown?.body).toMatchObject({ content: expect.stringContaining('x'.repeat(12_000)) as string });
+  expect(shown?.body).not.toHaveProperty('artifact');
+});
+
+test('an actor is not given back while one of its calls still runs, though another could not be recorded', async () => {
+  let away = true;
+  const driver = tapDriver(await openSqliteDriver({ path: ':memory:' }), (op, phase, [key]) => {
+    const { shelf, key: name = '' } = key as { shelf?: string; key?: string };
+    if (op !== 'putOnce' || phase !== 'before' || shelf !== 'effect' || !name.endsWith('.0') || !away) return;
+    away = false;
+    throw storeAway('for the first call');
+  });
+  const ended = Promise.withResolvers<string>();
+  let runs = 0;
+  const slow = defineTool({
+    name: 'slow',
+    description: 's',
+    schema: z.object({}),
+    run: () => ((runs += 1), ended.promise),
+  });
+  const model = byStep(asks(['adds', { a: 1, b: 2 }], ['slow', {}]), says('done'));
+  const stage = await openStage({
+    driver,
+    tools: [slow, ...TOOLS],
+    agents: [{ id: 'bo', model, tools: ['slow', 'adds'] }],
+  });
+  await stage.say('c', 'go', ['bo']);
+  await until('the slow tool runs', () => runs === 1);
+  expect(away).toBe(false);
+  await stage.clock.advance(5_000);
+  await turns(50);
+  expect(await stage.actor('c', 'bo')).toMatchObject({ fence: 1 });
+  ended.resolve('slow result');
+  await stage.quiet();
+  const results = (await stage.events('c')).filter(({ kind }) => kind === 'tool.result');
+  expect(results).toMatchObject([{ body: { content: '3' } }, { body: { content: 'slow result' } }]);
+  expect(runs).toBe(1);
 });

@@ -57,7 +57,7 @@ export function promptOf(view: View, step = 0): PromptRecord {
     view,
     conversation: 'c' as ConversationId,
     agent: profile(view.agent),
-    baseline: { body: BASELINE, texts: [SYSTEM], source: 'b' },
+    baseline: { body: BASELINE, texts: [SYSTEM], tools: [], source: 'b' },
     step,
   });
 }

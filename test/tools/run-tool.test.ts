@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import type { ActorAddress } from '../../src/events/index.ts';
+import { type ActorAddress, HandoffSummary } from '../../src/events/index.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
 import { defineTool, type ToolContext } from '../../src/tools/tool.ts';
@@ -51,9 +51,21 @@ test.each([
   expect(await run(make(() => returned))).toEqual({ outcome: 'done', text });
 });
 
-test('a request is passed on', async () => {
+test('a request is passed on, as complete as the log wants it', async () => {
   const request = { kind: 'handoff', to: 'bob', summary: { goal: 'g' } };
-  expect(await run(make(() => ({ text: 'ok', request })))).toEqual({ outcome: 'done', text: 'ok', request });
+  const ran = await run(make(() => ({ text: 'ok', request })));
+  expect(ran).toMatchObject({ outcome: 'done', text: 'ok', request });
+  expect(HandoffSummary.safeParse(ran.request?.summary)).toMatchObject({ data: ran.request?.summary });
+});
+
+test.each([
+  ['without a receiver', { kind: 'handoff', summary: { goal: 'g' } }],
+  ['without a summary', { kind: 'handoff', to: 'bob' }],
+  ['of an unknown kind', { kind: 'explode', to: 'bob', summary: { goal: 'g' } }],
+])('a request %s is a failed result', async (_, request) => {
+  const ran = await run(make(() => ({ text: 'ok', request })));
+  expect(ran).toMatchObject({ outcome: 'failed', text: expect.stringContaining('is not valid') as string });
+  expect(ran.request).toBeUndefined();
 });
 
 test.each([

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { defineTool } from '../tool.ts';
 
-/** Below the preview limit of 16 KB, so that what is read is not itself previewed. */
+/** What one reading adds to a prompt at most; longer ranges are read in parts. */
 const MAX_BYTES = 12_288;
 const DEFAULT_LINES = 200;
 
@@ -19,6 +19,7 @@ export const readArtifact = defineTool({
     'Reads a range of a stored tool output, by lines or bytes. Use it where a preview ends in [...].',
   schema: Arguments,
   idempotent: true,
+  bounded: true,
   async run({ id, unit, offset, limit }, { artifacts }) {
     const name = id.trim().replace(/^@artifact\//, '');
     const text = await artifacts.read(name);

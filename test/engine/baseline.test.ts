@@ -1,0 +1,161 @@
+import { expect, test } from 'vitest';
+import type { AgentId, Event, PromptMessage } from '../../src/events/index.ts';
+import type { StoreDriver } from '../../src/store/driver.ts';
+import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
+import { defineTool } from '../../src/tools/tool.ts';
+import * as z from 'zod';
+import { mortal } from '../support/engine-driver.ts';
+import { asks, bytes, byStep, inOrder, modelOf, says, shown, times } from '../support/engine-models.ts';
+import { logOf, openStage, type Stage, type StageAgent, until } from '../support/engine-stage.ts';
+
+const adds = defineTool({ name: 'adds', description: 'a', schema: z.object({}), run: () => '2' });
+const counts = defineTool({ name: 'counts', description: 'c', schema: z.object({}), run: () => '3' });
+
+/** A process with these agents takes one turn of @bo and ends. Returns what its model was sent. */
+async function oneTurn(driver: StoreDriver, bo: Partial<StageAgent> = {}, others: string[] = []) {
+  const model = inOrder(says('well'));
+  const stage = await openStage({
+    driver,
+    tools: [adds, counts],
+    agents: [{ id: 'bo', model, ...bo }, ...others.map((id) => ({ id, model: inOrder(says('-')) }))],
+  });
+  await stage.say('c', 'hello', ['bo']);
+  await stage.quiet();
+  const events = await stage.events('c');
+  expect(await stage.check('c')).toEqual([]);
+  return { stage, request: model.requests[0], events, text: shown(model.requests[0]) };
+}
+
+function frozen(events: readonly Event[]): string[] {
+  return events.flatMap((event) => (event.kind === 'baseline' ? [event.body.reason] : []));
+}
+
+function texts(messages: readonly PromptMessage[] = []) {
+  return messages.map(({ role, content }) => [role, content]);
+}
+
+test('a new colleague is told to the agents that are at work, and costs them nothing of what they were sent', async () => {
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  const first = await oneTurn(driver);
+  const second = await oneTurn(driver, {}, ['cy']);
+  const third = await oneTurn(driver, {}, ['cy']);
+  expect(frozen(third.events)).toEqual(['first turn']);
+  const sent = first.request?.messages ?? [];
+  expect(texts(second.request?.messages).slice(0, sent.length)).toEqual(texts(sent));
+  expect(second.request?.messages.at(-1)?.content).toContain('@cy: cy, peer');
+  expect(times(third.text, '@cy: cy, peer')).toBe(1);
+  expect(await third.stage.troupe.promptOf('c:bo:2')).toMatchObject({ verified: true });
+  const preview = await third.stage.troupe.prompt('c', 'bo');
+  expect(texts(preview.messages).slice(0, sent.length)).toEqual(texts(sent));
+});
+
+test('a colleague who has gone again is told once, though the baseline never knew of him', async () => {
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  await oneTurn(driver);
+  await oneTurn(driver, {}, ['cy']);
+  const third = await oneTurn(driver);
+  const fourth = await oneTurn(driver);
+  expect(third.request?.messages.at(-1)?.content).toMatch(/list of agents.*\n.*\n- @bo: bo, peer\n/);
+  expect(times(fourth.text, 'list of agents')).toBe(2);
+  expect(frozen(fourth.events)).toEqual(['first turn']);
+});
+
+test('changed tools begin an epoch, which names the colleagues anew and tells everything again', async () => {
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  await oneTurn(driver, { tools: ['adds'] });
+  await oneTurn(driver, { tools: ['adds'] }, ['cy']);
+  const third = await oneTurn(driver, { tools: ['counts'] }, ['cy']);
+  expect(frozen(third.events)).toEqual(['first turn', 'tools, environment changed']);
+  expect(third.request?.messages[0]?.content).toContain('@cy: cy, peer');
+  const last = third.request?.messages.at(-1)?.content ?? '';
+  expect(last).toContain('task: answer the last message');
+  expect(last).not.toContain('list of agents');
+});
+
+test('an old prompt is shown with the tools that were sent, not with those of today', async () => {
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  await oneTurn(driver, { tools: ['adds'] });
+  const { stage } = await oneTurn(driver, { tools: ['counts'] });
+  const names = async (turn: string) => (await stage.troupe.promptOf(turn)).tools.map(({ name }) => name);
+  expect(await names('c:bo:1')).toEqual(['adds', 'read_artifact']);
+  expect(await names('c:bo:2')).toEqual(['counts', 'read_artifact']);
+});
+
+test('a turn that is taken up under other tools and colleagues sends what its first attempt sent', async () => {
+  const inner = await openSqliteDriver({ path: ':memory:' });
+  const first = mortal(inner);
+  const hung = modelOf(async function* ({ trace }) {
+    if (trace.step === 2) await new Promise(() => undefined);
+    yield* asks(['adds', {}]);
+  });
+  const killed = await openStage({
+    driver: first.driver,
+    tools: [adds, counts],
+    agents: [{ id: 'bo', model: hung, tools: ['adds'] }],
+  });
+  await killed.say('c', 'go', ['bo']);
+  await until('the second step', () => hung.requests.length === 2);
+  first.kill();
+  const model = byStep(says('never asked'), says('done'));
+  const stage = await openStage({
+    driver: inner,
+    tools: [adds, counts],
+    agents: [
+      { id: 'bo', model, tools: ['counts'] },
+      { id: 'cy', model: inOrder(says('-')) },
+    ],
+  });
+  await stage.quiet();
+  expect(bytes(model.requests[0])).toBe(bytes(hung.requests[1]));
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('a baseline that came with an export, without its texts, is frozen anew where it cannot be kept', async () => {
+  const { stage: source } = await oneTurn(await openSqliteDriver({ path: ':memory:' }), {}, ['cy']);
+  const stage = await imported(source);
+  await stage.say('c', 'and now?', ['bo']);
+  await stage.quiet();
+  const events = await stage.events('c');
+  expect(frozen(events)).toEqual(['first turn', 'its texts are not in this store']);
+  expect(events.at(-1)?.kind).toBe('turn.done');
+});
+
+async function imported(source: Stage): Promise<Stage> {
+  let lines = '';
+  for await (const line of source.troupe.export('c')) lines += `${line.trim()}\n`;
+  const stage = await openStage({ agents: [{ id: 'bo', model: inOrder(says('now this')) }] });
+  async function* chunks() {
+    yield lines;
+  }
+  await stage.troupe.import(chunks(), { conversation: 'c' });
+  return stage;
+}
+
+test('a frozen text that is lost sets the turn aside instead of sending a prompt without it', async () => {
+  const inner = await openSqliteDriver({ path: ':memory:' });
+  const first = mortal(inner);
+  const hung = modelOf(() => (async function* () {})());
+  hung.stream = () =>
+    (async function* () {
+      hung.requests.push(null as never);
+      await new Promise(() => undefined);
+      yield { type: 'start' } as const;
+    })();
+  const killed = await openStage({
+    driver: first.driver,
+    tools: [adds],
+    agents: [{ id: 'bo', model: hung, tools: ['adds'] }],
+  });
+  await killed.say('c', 'go', ['bo']);
+  await until('the model is asked', () => hung.requests.length === 1);
+  first.kill();
+  const readRegister: StoreDriver['readRegister'] = async (key) =>
+    key.shelf === 'body' ? null : inner.readRegister(key);
+  const model = inOrder(says('blind'));
+  const stage = await openStage({ driver: { ...inner, readRegister }, agents: [{ id: 'bo', model }] });
+  await stage.quiet();
+  expect(model.requests).toEqual([]);
+  const address = { ...logOf('c'), agent: 'bo' as AgentId };
+  expect(await stage.store.readActor(address)).toMatchObject({ parked: 'failed' });
+  expect((await stage.events('c')).at(-1)).toMatchObject({ kind: 'error', body: { code: 'store_corrupt' } });
+});
