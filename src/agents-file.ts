@@ -3,7 +3,7 @@ import { dirname, extname, isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import * as z from 'zod';
 import { TroupeError } from './errors.ts';
-import { AgentId } from './events/index.ts';
+import { AgentId, nearestName } from './events/index.ts';
 import { ProviderSettings } from './providers/settings.ts';
 import type { Tool } from './tools/tool.ts';
 
@@ -28,7 +28,9 @@ const AgentFields = z.object({
     .optional(),
 });
 
-export const AgentDefinition = z.intersection(AgentFields, ProviderSettings);
+// Loose where it runs, strict where it is typed: unknown fields reach `unknownFields`, and editors still mark them.
+const LooseAgentFields = AgentFields.loose() as unknown as typeof AgentFields;
+export const AgentDefinition = z.intersection(LooseAgentFields, ProviderSettings);
 export type AgentDefinition = z.infer<typeof AgentDefinition>;
 /** As written: everything with a default may be left out. */
 export type AgentInput = z.input<typeof AgentDefinition>;
@@ -115,6 +117,19 @@ function isTool(value: unknown): value is Tool {
   return (
     typeof value === 'object' && value !== null && 'name' in value && 'run' in value && 'schema' in value
   );
+}
+
+/** Fields of agents that mean nothing to this version, with what may have been meant; for warnings. */
+export function unknownFields(agents: readonly AgentDefinition[]): string[] {
+  return agents.flatMap((agent, index) => {
+    const settings = ProviderSettings.options.find(({ shape }) => shape.provider.value === agent.provider);
+    const known = [...Object.keys(AgentFields.shape), ...Object.keys(settings?.shape ?? {})];
+    const unknown = Object.keys(agent).filter((field) => !known.includes(field));
+    return unknown.map((field) => {
+      const nearest = nearestName(field, known);
+      return `agents[${index}].${field} is not a field and is ignored${nearest ? `; did you mean "${nearest}"?` : ''}`;
+    });
+  });
 }
 
 /** Validates a definition; every problem is named with its path. Throws `config_invalid`. */

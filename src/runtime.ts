@@ -8,6 +8,7 @@ import {
   type AgentDefinition,
   parseTroupe,
   RESERVED_TOOLS,
+  unknownFields,
   type TroupeDefinition,
   type TroupeInput,
 } from './agents-file.ts';
@@ -50,6 +51,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
   const clock = options.clock ?? systemClock;
   const definition = options.allowEmpty && input.agents.length === 0 ? NOBODY : parseTroupe(input);
   warnOfReserved(definition, onWarning);
+  for (const problem of unknownFields(definition.agents)) onWarning(problem, 'agents');
   const { countTokens } = await import('./context/count-tokens.ts');
   const company = buildCompany(
     definition,
@@ -84,7 +86,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       countTokens,
       limits: { ...DEFAULT_LIMITS, soleOwner: true, ...definedLimits(definition) },
       stopping: stopping.signal,
-      onDelta: (delta) => deltas.forEach((listener) => listener(delta)),
+      onDelta: (delta) => deltas.forEach((listener) => tellWatcher(listener, delta, onWarning)),
       onWarning,
     };
     const engine = createEngine(deps, stopping);
@@ -134,6 +136,19 @@ function restingProvider({ provider }: AgentDefinition): Provider {
       throw new Error('a troupe opened with work: false takes no turns');
     },
   };
+}
+
+/** One watcher that throws takes nothing from the others. */
+function tellWatcher(
+  listener: (delta: StreamDelta) => void,
+  delta: StreamDelta,
+  onWarning: EngineDeps['onWarning'],
+): void {
+  try {
+    listener(delta);
+  } catch (error) {
+    onWarning(error, 'stream watcher');
+  }
 }
 
 /** Names of tools that a later version brings are accepted, so that a file written for it loads; they are not offered. */

@@ -1,5 +1,5 @@
 import { TroupeError } from '../errors.ts';
-import { type AgentId, type Author, MAX_RECIPIENTS, nearestAgent } from '../events/index.ts';
+import { type AgentId, type Author, MAX_RECIPIENTS, nearestName } from '../events/index.ts';
 import type { Company } from './member.ts';
 
 /** Whom a message addresses, as agent ids. Only the structured `to` routes; names in the text never do. */
@@ -26,7 +26,7 @@ export function resolveAgent(company: Company, name: string): AgentId {
   if (direct) return direct.profile.id;
   for (const member of company.values()) if (member.pubkey === plain) return member.profile.id;
   const known = [...company.keys()];
-  const nearest = nearestAgent(plain, known);
+  const nearest = nearestName(plain, known);
   const hint = nearest ? ` Did you mean "${nearest}"?` : '';
   throw new TroupeError(
     'agent_unknown',

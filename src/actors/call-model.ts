@@ -25,7 +25,20 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
   run.failure = null;
   run.partial = '';
   run.usage = addUsage(run.usage, answer.usage);
+  if (answer.stop === 'refusal' && answer.calls.length === 0) return refused(run, answer);
   return answer.calls.length > 0 ? { type: 'MODEL_CALLED' } : { type: 'MODEL_REPLIED' };
+}
+
+/** A vendor's filter ended the answer: nothing to repeat, and nothing that may pass for a reply. */
+function refused(run: TurnRun, { text }: ModelAnswer): AgentEvent {
+  run.answer = null;
+  run.partial = text;
+  run.ending = {
+    kind: 'failed',
+    code: 'provider_refused',
+    message: 'the provider refused to answer this prompt',
+  };
+  return { type: 'MODEL_FAILED', retryable: false };
 }
 
 type StreamOutcome =

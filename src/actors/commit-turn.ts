@@ -60,7 +60,12 @@ function endingOf(run: TurnRun): EventDraft[] {
   const done: EventDraft = {
     ...end,
     kind: 'turn.done',
-    body: { covers, steps: step + (answer ? 1 : 0), usage },
+    body: {
+      covers,
+      steps: step + (answer ? 1 : 0),
+      usage,
+      ...(answer?.stop === 'length' && { cut: 'length' }),
+    },
   };
   const text = answer?.text ?? '';
   if (text.trim() === '') return [done];

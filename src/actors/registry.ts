@@ -35,6 +35,9 @@ export interface Registry {
   working(): LiveActor[];
 }
 
+/** Warm actors at most, leased ones apart. */
+const MAX_WARM = 4_096;
+
 export interface RegistryOptions {
   secretOf: (address: ActorAddress) => string;
   onError: (error: unknown, address: ActorAddress) => void;
@@ -70,6 +73,16 @@ export function createRegistry(options: RegistryOptions): Registry {
     actors.delete(addressKey(address));
   }
 
+  /** Between two sweeps thousands of actors may come and go. */
+  function dropOldest(): void {
+    for (const [key, actor] of actors) {
+      if (actor.lease) continue;
+      actor.machine.stop();
+      actors.delete(key);
+      return;
+    }
+  }
+
   return {
     enter(record, now) {
       const key = addressKey(record);
@@ -83,6 +96,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       if (known) drop(record);
       const actor = restore(record, now);
       actors.set(key, actor);
+      if (actors.size > MAX_WARM) dropOldest();
       return actor;
     },
     find: (address) => actors.get(addressKey(address)) ?? null,

@@ -1,5 +1,5 @@
 import { hashText } from '../context/index.ts';
-import { type EventDraft, nearestAgent, type ToolCall, type ToolOutcome } from '../events/index.ts';
+import { type EventDraft, nearestName, type ToolCall, type ToolOutcome } from '../events/index.ts';
 import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import { preview } from '../tools/preview.ts';
 import { runTool } from '../tools/run-tool.ts';
@@ -128,7 +128,7 @@ function refuseHandoff({ deps, live, turn }: TurnRun, { to }: ToolRequest): stri
   if (to === live.address.agent) return 'you cannot hand over to yourself: answer the conversation instead.';
   if (!deps.company.has(to)) {
     const known = [...deps.company.keys()];
-    const nearest = nearestAgent(to, known);
+    const nearest = nearestName(to, known);
     return `there is no agent "${to}".${nearest ? ` Did you mean "${nearest}"?` : ''} Known: ${known.slice(0, 50).join(', ')}.`;
   }
   if (turn.hop >= deps.limits.maxHops) {

@@ -18,8 +18,9 @@ export function describeEvent(event: Event): string {
     case 'turn.started':
       return `sees up to ${event.body.upTo}, answers ${ranges(event.body.inputs)}`;
     case 'turn.done': {
-      const { steps, usage } = event.body;
-      return `${steps} step(s), ${usage.input} tokens in, ${usage.output} out`;
+      const { steps, usage, cut } = event.body;
+      const end = cut ? ', cut off at maxOutputTokens' : '';
+      return `${steps} step(s), ${usage.input} tokens in, ${usage.output} out${end}`;
     }
     case 'turn.failed':
     case 'error':

@@ -1,5 +1,5 @@
 /** The known id closest to a mistyped one, or null if none is near (more than a third of it would have to change). */
-export function nearestAgent(typed: string, known: Iterable<string>): string | null {
+export function nearestName(typed: string, known: Iterable<string>): string | null {
   let best: string | null = null;
   let least = Math.max(2, Math.ceil(typed.length / 3)) + 1;
   for (const candidate of known) {

@@ -28,6 +28,8 @@ export const TurnDoneBody = z.strictObject({
   covers: z.array(Seq),
   steps: z.int().nonnegative(),
   usage: Usage,
+  /** Present when the reply was cut off at the agent's `maxOutputTokens`. */
+  cut: z.literal('length').optional(),
 });
 export type TurnDoneBody = z.infer<typeof TurnDoneBody>;
 

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { createTroupe } from '../../src/index.ts';
+import { startFakeOpenAi } from '../../src/testing/index.ts';
+
+const ANA = { kind: 'user', id: 'ana', name: 'Ana' } as const;
+
+async function answeredWith(stop: 'length' | 'refusal') {
+  await using server = await startFakeOpenAi(() => ({ text: 'As far as it', stop }));
+  await using troupe = await createTroupe({
+    agents: [{ id: 'p', provider: 'openai-compatible', baseUrl: server.url }],
+  });
+  await troupe.send('c', { author: ANA, content: 'Go.', to: ['p'] });
+  await troupe.idle();
+  const { events } = await troupe.events('c');
+  return { events, calls: server.requests.length };
+}
+
+test('a reply that was cut off at the output limit is published and its turn says so', async () => {
+  const { events } = await answeredWith('length');
+  expect(events.slice(-2)).toMatchObject([
+    { kind: 'message', body: { content: 'As far as it' } },
+    { kind: 'turn.done', body: { cut: 'length' } },
+  ]);
+});
+
+test('an answer that the provider refused is no reply: the turn fails once, with what was said', async () => {
+  const { events, calls } = await answeredWith('refusal');
+  expect(calls).toBe(1);
+  expect(events.at(-1)).toMatchObject({
+    kind: 'turn.failed',
+    body: { code: 'provider_refused', partial: 'As far as it' },
+  });
+  expect(events.filter(({ kind, author }) => kind === 'message' && author.kind === 'agent')).toEqual([]);
+});
+
+test('a field that is no field is ignored with a warning that names the nearest one', async () => {
+  const warnings: unknown[] = [];
+  const agent = { id: 'p', provider: 'scripted', script: { rules: [{ reply: 'ok' }] }, instruction: 'typo' };
+  await using troupe = await createTroupe(
+    { agents: [agent as never] },
+    { onWarning: (problem) => warnings.push(problem) },
+  );
+  expect(troupe.agents).toHaveLength(1);
+  expect(warnings).toEqual([
+    'agents[0].instruction is not a field and is ignored; did you mean "instructions"?',
+  ]);
+});
