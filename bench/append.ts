@@ -1,6 +1,13 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { fill, messageText, ANA, ONE_AGENT, report, withTroupe } from './support.ts';
 
-/** Appends of addressed-to-nobody messages: one after the other, and many at once. */
+/**
+ * Appends of messages to nobody: many at once, and one after the other, where each waits for its own sync; beside the
+ * latter a bare loop that inserts and syncs row by row.
+ */
 const EVENTS = 10_000;
 
 await withTroupe(ONE_AGENT, async (troupe) => {
@@ -11,8 +18,20 @@ await withTroupe(ONE_AGENT, async (troupe) => {
       await troupe.send('one-by-one', { author: ANA, content: messageText(index), replyTo: 'none' as never });
     }
   });
-  report({ together, oneByOne });
+  report({ together, oneByOne, bareOneByOne: await rate(bareInserts) });
 });
+
+async function bareInserts(): Promise<void> {
+  const dir = mkdtempSync(join(tmpdir(), 'troupe-bench-'));
+  const database = new DatabaseSync(join(dir, 'bare.db'));
+  database.exec(
+    'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE log (seq INTEGER PRIMARY KEY, data TEXT)',
+  );
+  const insert = database.prepare('INSERT INTO log (data) VALUES (?)');
+  for (let index = 0; index < EVENTS; index++) insert.run(messageText(index));
+  database.close();
+  rmSync(dir, { recursive: true });
+}
 
 async function rate(work: () => Promise<void>): Promise<number> {
   const start = performance.now();

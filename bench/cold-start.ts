@@ -15,7 +15,7 @@ const start = performance.now();
 const child = spawn(
   process.execPath,
   [cli, 'dev', agents, '--port', '0', '--data', join(dir, 'data'), '--json'],
-  { stdio: ['ignore', 'pipe', 'inherit'] },
+  { stdio: ['ignore', 'pipe', 'ignore'] },
 );
 const line = await new Promise<string>((resolve) =>
   createInterface({ input: child.stdout }).once('line', resolve),

@@ -92,7 +92,8 @@ add('  bare SQLite loop', bareThroughput['turnsPerSecond'], 'turns/s');
 
 const append = measure('append');
 add('appends, many at once', append['together'], 'events/s', undefined, 5_000);
-add('appends, one after the other', append['oneByOne'], 'events/s', undefined, 5_000);
+add('appends, one after the other', append['oneByOne'], 'events/s');
+add('  bare SQLite loop', append['bareOneByOne'], 'events/s');
 
 const company = measure('company');
 add('1,000 agents in one conversation: answered', company['answered'], 'agents', undefined, 1_000);
