@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { dirname, extname, isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import * as z from 'zod';
@@ -45,18 +45,12 @@ const Limits = z
   })
   .default({});
 
-export const TroupeDefinition = z
-  .strictObject({
-    agents: z.array(AgentDefinition).min(1, 'a troupe needs at least one agent'),
-    tools: z.array(z.custom<Tool>((value) => isTool(value), 'a tool is made with defineTool')).default([]),
-    defaults: z.strictObject({ respondWhenUnaddressed: AgentId.optional() }).default({}),
-    limits: Limits,
-  })
-  .superRefine((definition, context) => {
-    for (const { path, message } of crossProblems(definition)) {
-      context.addIssue({ code: 'custom', path, message });
-    }
-  });
+export const TroupeDefinition = z.strictObject({
+  agents: z.array(AgentDefinition).min(1, 'a troupe needs at least one agent'),
+  tools: z.array(z.custom<Tool>((value) => isTool(value), 'a tool is made with defineTool')).default([]),
+  defaults: z.strictObject({ respondWhenUnaddressed: AgentId.optional() }).default({}),
+  limits: Limits,
+});
 export type TroupeDefinition = z.infer<typeof TroupeDefinition>;
 export interface TroupeInput {
   agents: AgentInput[];
@@ -71,34 +65,46 @@ export function defineTroupe(definition: TroupeInput): TroupeInput {
 }
 
 interface Problem {
-  path: (string | number)[];
+  path: PropertyKey[];
   message: string;
 }
 
-function* crossProblems(definition: {
-  agents: AgentDefinition[];
-  tools: Tool[];
-  defaults: { respondWhenUnaddressed?: string | undefined };
-}): Generator<Problem> {
-  const { agents, tools, defaults } = definition;
-  const known = new Set<string>([...BUILTIN_TOOLS, ...RESERVED_TOOLS, ...tools.map(({ name }) => name)]);
-  const ids = agents.map(({ id }) => id as string);
+const Text = z.string().optional().catch(undefined);
+/** What can be read of a definition that may be broken anywhere: one problem must not hide the others. */
+const Sketch = z
+  .object({
+    agents: z
+      .array(z.object({ id: Text, pubkey: Text, tools: z.array(Text).catch([]) }).catch({ tools: [] }))
+      .catch([]),
+    tools: z.array(z.object({ name: Text }).catch({})).catch([]),
+    defaults: z.object({ respondWhenUnaddressed: Text }).catch({}),
+  })
+  .catch({ agents: [], tools: [], defaults: {} });
+
+/** What does not fit together. What is missing or no text is told by the schema. */
+function* crossProblems({ agents, tools, defaults }: z.infer<typeof Sketch>): Generator<Problem> {
+  const known = new Set<string>([...BUILTIN_TOOLS, ...RESERVED_TOOLS]);
+  const own = tools.map(({ name }) => name);
+  for (const name of own) if (name !== undefined) known.add(name);
+  const ids = agents.map(({ id }) => id);
   const keys = agents.map(({ pubkey }) => pubkey);
   for (const [index, { id, tools: names, pubkey }] of agents.entries()) {
-    if (ids.indexOf(id) !== index) yield { path: ['agents', index, 'id'], message: `"${id}" is used twice` };
+    if (id !== undefined && ids.indexOf(id) !== index) {
+      yield { path: ['agents', index, 'id'], message: `"${id}" is used twice` };
+    }
     if (pubkey && keys.indexOf(pubkey) !== index) {
       yield { path: ['agents', index, 'pubkey'], message: 'another agent has this pubkey' };
     }
     for (const [at, name] of names.entries()) {
-      if (known.has(name)) continue;
+      if (name === undefined || known.has(name)) continue;
       yield {
         path: ['agents', index, 'tools', at],
         message: `there is no tool "${name}"; known: ${[...known].join(', ')}`,
       };
     }
   }
-  const own = tools.map(({ name }) => name);
   for (const [index, name] of own.entries()) {
+    if (name === undefined) continue;
     const path = ['tools', index, 'name'];
     if (own.indexOf(name) !== index) yield { path, message: `"${name}" is used twice` };
     const taken = [...BUILTIN_TOOLS, ...RESERVED_TOOLS].some((builtin) => builtin === name);
@@ -108,7 +114,7 @@ function* crossProblems(definition: {
   if (fallback !== undefined && !ids.includes(fallback)) {
     yield {
       path: ['defaults', 'respondWhenUnaddressed'],
-      message: `there is no agent "${fallback}"; known: ${ids.join(', ')}`,
+      message: `there is no agent "${fallback}"; known: ${[...new Set(ids)].filter(Boolean).join(', ') || 'none'}`,
     };
   }
 }
@@ -134,9 +140,10 @@ export function unknownFields(agents: readonly AgentDefinition[]): string[] {
 
 /** Validates a definition; every problem is named with its path. Throws `config_invalid`. */
 export function parseTroupe(input: unknown, source = 'the definition'): TroupeDefinition {
-  const parsed = TroupeDefinition.safeParse(input);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(({ path, message }) => `${formatPath(path)}: ${message}`);
+  const parsed = TroupeDefinition.safeParse(input, { reportInput: true });
+  const found = [...(parsed.error?.issues ?? []).flatMap(problemsOf), ...crossProblems(Sketch.parse(input))];
+  if (parsed.success && found.length === 0) return parsed.data;
+  const problems = found.map(({ path, message }) => `${formatPath(path)}: ${message}`);
   throw new TroupeError(
     'config_invalid',
     `${source} has ${problems.length} problem(s):\n  ${problems.join('\n  ')}`,
@@ -144,6 +151,15 @@ export function parseTroupe(input: unknown, source = 'the definition'): TroupeDe
       problems,
     },
   );
+}
+
+function problemsOf(issue: z.core.$ZodIssue): Problem[] {
+  const { path } = issue;
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({ path: [...path, key], message: 'is not a field' }));
+  }
+  const isMissing = issue.input === undefined && path.length > 0 && issue.code !== 'custom';
+  return [{ path, message: isMissing ? 'is missing' : issue.message }];
 }
 
 function formatPath(path: readonly PropertyKey[]): string {
@@ -169,11 +185,31 @@ export async function loadAgentsFile(path: string): Promise<TroupeDefinition> {
 
 async function readDefinition(path: string): Promise<unknown> {
   try {
+    if (!(await stat(path)).isFile()) throw new Error('it is not a file');
     if (extname(path) === '.json') return JSON.parse(await readFile(path, 'utf8')) as unknown;
     const module = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
-    return module['default'] ?? module['troupe'];
+    const definition = module['default'] ?? module['troupe'];
+    if (definition === undefined) throw new Error('it exports neither "troupe" nor a default');
+    return definition;
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new TroupeError('config_invalid', `cannot load ${path}: ${why}`, { path }, { cause: error });
+    const where = `${path}${lineOf(error, path)}`;
+    throw new TroupeError(
+      'config_invalid',
+      `cannot load ${where}: ${whyOf(error)}`,
+      { path },
+      { cause: error },
+    );
   }
+}
+
+function whyOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const isAbsent = (error as NodeJS.ErrnoException).syscall === 'stat';
+  return isAbsent ? 'there is no such file' : error.message;
+}
+
+/** `:3` for a syntax error in line 3, which Node tells at the head of the stack only. */
+function lineOf(error: unknown, path: string): string {
+  const [head = ''] = error instanceof SyntaxError ? (error.stack ?? '').split('\n') : [];
+  return head.startsWith(`${path}:`) ? head.slice(path.length) : '';
 }

@@ -15,6 +15,9 @@ export interface Answers {
   readonly failures: readonly { agent: string; code: string; message: string }[];
 }
 
+/** Id of the runtime's notice that an agent takes no more turns. */
+const SET_ASIDE = /^failed:([^:]+):/;
+
 export function awaitAnswers(sent: Event): Answers {
   const missing = new Set(sent.to.map((agent) => `${agent} ${sent.seq}`));
   const replies: Event[] = [];
@@ -42,6 +45,11 @@ export function awaitAnswers(sent: Event): Answers {
     if (aborted && end(aborted, aborted.body.covers)) {
       const message = `the turn was stopped by ${aborted.body.by}`;
       failures.push({ agent: aborted.author.id, code: 'aborted', message });
+    }
+    const error = eventOf(event, 'error');
+    const setAside = error && SET_ASIDE.exec(error.id)?.[1];
+    if (setAside && missing.keys().some((key) => key.startsWith(`${setAside} `))) {
+      giveUp(setAside, error.body.code, error.body.message);
     }
   }
 

@@ -1,3 +1,4 @@
+import { TroupeError } from '../errors.ts';
 import { type ClientOptions, connect } from './connect.ts';
 import { printJson, print } from './output.ts';
 import { renderPrompt } from './render-prompt.ts';
@@ -9,6 +10,11 @@ interface ContextOptions extends ClientOptions {
 
 export async function context(conversation: string, agent: string, options: ContextOptions): Promise<void> {
   const { turn, step, json } = options;
+  if (step !== undefined && turn === undefined) {
+    throw new TroupeError('event_invalid', '--step is of a past turn: name that with --turn', {
+      path: 'turn',
+    });
+  }
   const client = await connect(options, { needs: turn === undefined ? 'agents' : 'names' });
   try {
     const prompt =

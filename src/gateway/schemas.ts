@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
-import { Author, COMMANDS, Command, ConversationId, EventId, MAX_RECIPIENTS } from '../events/index.ts';
+import { Author, COMMANDS, ConversationId, EventId, MAX_RECIPIENTS } from '../events/index.ts';
 
 /** What clients send. Bodies are strict: an unknown key is a mistake to be told, not to be dropped. */
 
@@ -17,10 +17,11 @@ export const NewEventBody = z.strictObject({
 
 /** Who asks when a command does not say. */
 export const OPERATOR: Author = { kind: 'user', id: 'operator', name: 'Operator' };
-export const CommandRequest = z
-  .looseObject({ command: z.enum(COMMANDS), author: Author.default(OPERATOR) })
-  .transform(({ author, ...command }) => ({ author, command }))
-  .pipe(z.object({ author: Author, command: Command }));
+/** What all commands share; the rest of the body is checked as the `Command` it names. */
+export const CommandRequest = z.looseObject({
+  command: z.enum(COMMANDS),
+  author: Author.default(OPERATOR),
+});
 
 const Seq = z.coerce.number().int().nonnegative();
 export const EventsQuery = z.object({
@@ -46,7 +47,7 @@ const MAX_PROBLEMS = 20;
 
 /** Parses what a client sent. Throws `event_invalid`; `data` has the first path and every problem. */
 export function parseInput<T>(schema: z.ZodType<T>, input: unknown, what: string): T {
-  const parsed = schema.safeParse(input);
+  const parsed = schema.safeParse(input, { reportInput: true });
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.slice(0, MAX_PROBLEMS).flatMap(problemsOf);
   const told = problems.map(({ path, message }) => `${path || what}: ${message}`).join('; ');
@@ -59,6 +60,6 @@ function problemsOf(issue: z.core.$ZodIssue): { path: string; message: string }[
       .slice(0, MAX_PROBLEMS)
       .map((key) => ({ path: [...issue.path, key].join('.').slice(0, 200), message: 'is not known here' }));
   }
-  const isMissing = issue.code === 'invalid_type' && issue.input === undefined;
+  const isMissing = issue.input === undefined && issue.path.length > 0;
   return [{ path: issue.path.join('.'), message: isMissing ? 'is missing' : issue.message }];
 }

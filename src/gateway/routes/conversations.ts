@@ -1,4 +1,5 @@
 import type { Hono } from 'hono';
+import { Command } from '../../events/index.ts';
 import type { Troupe } from '../../troupe.ts';
 import { readJson } from '../read-json.ts';
 import {
@@ -47,8 +48,8 @@ export function addConversationRoutes(app: Hono, troupe: Troupe): void {
 
   app.post('/api/commands', async (context) => {
     const body = await readJson(context.req.raw);
-    const { command, author } = parseInput(CommandRequest, body, 'the body');
-    const event = await troupe.command(command, author);
+    const { author, ...command } = parseInput(CommandRequest, body, 'the body');
+    const event = await troupe.command(parseInput(Command, command, 'the body'), author);
     return context.json({ event, seq: event.seq }, 202);
   });
 }
