@@ -48,7 +48,7 @@ export function awaitAnswers(sent: Event): Answers {
     }
     const error = eventOf(event, 'error');
     const setAside = error && SET_ASIDE.exec(error.id)?.[1];
-    if (setAside && missing.keys().some((key) => key.startsWith(`${setAside} `))) {
+    if (setAside && [...missing].some((key) => key.startsWith(`${setAside} `))) {
       giveUp(setAside, error.body.code, error.body.message);
     }
   }

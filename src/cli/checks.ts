@@ -4,6 +4,7 @@ import { toTroupeError, TroupeError } from '../errors.ts';
 import { checkDatabase } from '../store/sqlite/check-database.ts';
 import { dataPaths, lockDataDir } from '../store/sqlite/data-lock.ts';
 import { type FoundAgents, findAgents, recallAgents } from './find-agents.ts';
+import { nodeProblem } from './node-version.ts';
 
 export interface Check {
   name: string;
@@ -17,8 +18,6 @@ interface CheckOptions {
   env: Record<string, string | undefined>;
 }
 
-const LEAST_NODE = 24;
-
 /** What must be right before agents can work; each check says what it found. */
 export async function runChecks({ file, data, env }: CheckOptions): Promise<Check[]> {
   const agents = await checkAgents(file, data);
@@ -26,9 +25,8 @@ export async function runChecks({ file, data, env }: CheckOptions): Promise<Chec
 }
 
 function checkNode(): Check {
-  const isEnough = Number(process.versions.node.split('.')[0]) >= LEAST_NODE;
-  const detail = `${process.version}${isEnough ? '' : `; Troupe needs Node ${LEAST_NODE} or newer`}`;
-  return { name: 'node', status: isEnough ? 'ok' : 'failed', detail };
+  const problem = nodeProblem(process.versions.node);
+  return { name: 'node', status: problem === null ? 'ok' : 'failed', detail: problem ?? process.version };
 }
 
 async function checkAgents(

@@ -1,5 +1,6 @@
-import { CommanderError } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import { toTroupeError } from '../errors.ts';
+import { requireNode } from './node-version.ts';
 import { errorText } from './output.ts';
 import { createProgram } from './program.ts';
 
@@ -13,7 +14,7 @@ export async function runCli(args: string[]): Promise<number> {
     if (error.code === 'EPIPE') process.exit(0);
     throw error;
   });
-  const program = createProgram();
+  const program = createProgram().hook('preAction', () => requireNode(process.versions.node));
   // Every error is written below, in one way.
   program.configureOutput({ outputError: () => {} });
   for (const command of program.commands) command.copyInheritedSettings(program);
@@ -21,7 +22,9 @@ export async function runCli(args: string[]): Promise<number> {
     await program.parseAsync(args, { from: 'user' });
     return Number(process.exitCode ?? 0);
   } catch (thrown) {
-    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : usageError(thrown, asJson);
+    if (thrown instanceof CommanderError) {
+      return thrown.exitCode === 0 ? 0 : usageError(thrown, helpFor(args, program), asJson);
+    }
     const { code, message, data } = toTroupeError(thrown);
     process.stderr.write(errorText({ code, message, data }, asJson));
     if (code === 'internal' && process.env['TROUPE_DEBUG']) console.error(thrown);
@@ -29,10 +32,16 @@ export async function runCli(args: string[]): Promise<number> {
   }
 }
 
-function usageError({ code, message }: CommanderError, asJson: boolean): number {
+/** The command line that would have helped. */
+function helpFor([name]: string[], { commands }: Command): string {
+  const isKnown = commands.some((command) => command.name() === name);
+  return isKnown ? `troupe ${name} --help` : 'troupe --help';
+}
+
+function usageError({ code, message }: CommanderError, help: string, asJson: boolean): number {
   // Without a command, commander prints the help itself and calls that an error.
   if (code !== 'commander.help') {
-    const text = `${message.replace(/^error: /, '')}; see troupe --help`;
+    const text = `${message.replace(/^error: /, '')}; see ${help}`;
     process.stderr.write(errorText({ code: 'usage', message: text, data: {} }, asJson));
   }
   return USAGE;

@@ -19,6 +19,9 @@ interface SendOptions extends ClientOptions {
 
 export async function send(conversation: string, text: string, options: SendOptions): Promise<void> {
   const content = text === '-' ? await readText(process.stdin) : text;
+  // It would be stored, and as it says nothing, answered by nobody: waiting for that would never end.
+  if (content.trim() === '')
+    throw new TroupeError('event_invalid', 'TEXT is empty: nothing to send', { path: 'content' });
   const message: NewMessage = {
     author: authorNamed(options.as ?? userName()),
     content,

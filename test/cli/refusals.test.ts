@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { requireNode } from '../../src/cli/node-version.ts';
 import { AGENTS, workplace } from './harness.ts';
 
 test.each<[string, string[], string, RegExp]>([
@@ -69,8 +70,53 @@ test('every problem of an agents file is listed with its path', async () => {
   expect(problems).toContainEqual(expect.stringContaining('agents[2].id: '));
   expect(problems).toContainEqual(expect.stringContaining('agents[2].provider: '));
   expect(existsSync(path.join(place.dir, '.troupe'))).toBe(false);
-  place.write('half.json', '{"agents":');
-  expect((await place.run(['dev', 'half.json'])).err).toMatch(/^config_invalid: cannot load .*half\.json: /);
+  expect(problems).toContain('agents[1].id: "planner" is used twice');
+  expect(problems).toContainEqual(expect.stringContaining('agents[1].tools[0]: there is no tool "fly"'));
+  expect(problems).toContainEqual(expect.stringContaining('defaults.respondWhenUnaddressed: there is no'));
+});
+
+test('what an agents file lacks or has too much is named by its path', async () => {
+  using place = workplace({
+    agents: { agents: [{ id: 'a', provider: 'scripted' }], limits: { maxStep: 3 } },
+  });
+  const { json } = await place.run(['dev', '--json']);
+  expect(json).toMatchObject({
+    error: {
+      data: { problems: ['agents[0].script: is missing', 'limits.maxStep: is not a field'] },
+    },
+  });
+});
+
+test.each([
+  ['half.json', '{"agents":', /half\.json: Unexpected end/],
+  ['other.ts', 'export const company = 1;', /other\.ts: it exports neither "troupe" nor a default/],
+  ['torn.ts', 'const a = 1;\nexport const troupe = {\n agents: [', /torn\.ts:3: /],
+  ['absent.ts', null, /absent\.ts: there is no such file$/],
+])('an agents file that cannot be loaded is told with what is wrong: %s', async (name, text, why) => {
+  using place = workplace({ agents: null });
+  if (text !== null) place.write(name, text);
+  const { code, err } = await place.run(['dev', name]);
+  expect(code).toBe(1);
+  expect(err.trim()).toMatch(/^config_invalid: cannot load /);
+  expect(err.trim()).toMatch(why);
+});
+
+test('an older Node is refused by name', () => {
+  expect(() => requireNode('20.20.2')).toThrow('Troupe needs Node 24 or newer; this is 20.20.2');
+  expect(() => requireNode('24.0.0')).not.toThrow();
+});
+
+test('a step without its turn is refused', async () => {
+  using place = workplace();
+  await place.run(['send', 'c1', 'x', '--to', 'worker']);
+  const { code, json } = await place.run(['context', 'c1', 'worker', '--step', '1', '--json']);
+  expect([code, json]).toMatchObject([1, { error: { code: 'event_invalid', data: { path: 'turn' } } }]);
+});
+
+test('a wrong option points to the help of its command', async () => {
+  using place = workplace();
+  expect((await place.run(['send', 'c1', 'x', '--too', 'y'])).err).toContain('see troupe send --help');
+  expect((await place.run(['sand'])).err).toContain('see troupe --help');
 });
 
 test('data that cannot be used are a plain error', async () => {
@@ -96,4 +142,10 @@ test('a data directory that cannot be made is a plain error', async () => {
   writeFileSync(path.join(place.dir, 'file'), '');
   const { code, json } = await place.run(['dev', '--data', path.join(place.dir, 'file', 'data'), '--json']);
   expect([code, json]).toMatchObject([1, { error: { code: 'data_unwritable' } }]);
+});
+
+test('an empty text is not sent, because nobody would answer it', async () => {
+  using place = workplace();
+  const { code, json } = await place.run(['send', 'c', '  ', '--to', 'planner', '--json']);
+  expect([code, json]).toMatchObject([1, { error: { code: 'event_invalid', data: { path: 'content' } } }]);
 });

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { workplace } from './harness.ts';
 
@@ -119,3 +120,24 @@ async function firstWords(response: Response): Promise<void> {
     if (text.includes('event: stream')) return;
   }
 }
+
+test('an agent that is set aside while its answer is awaited is named, and the wait ends', async () => {
+  using place = workplace();
+  await place.run(['send', 'c1', 'x', '--to', 'worker']);
+  const database = new DatabaseSync(path.join(place.dir, '.troupe', 'troupe.db'));
+  database.exec("UPDATE actors SET data = json_set(data, '$.machineVersion', 99)");
+  database.close();
+  await using dev = await place.dev();
+  const { code, json } = await place.run([
+    'send',
+    'c1',
+    'y',
+    '--to',
+    'worker',
+    '--wait',
+    '--json',
+    '--url',
+    dev.url,
+  ]);
+  expect([code, json]).toMatchObject([1, { error: { code: 'actor_corrupt', data: { agent: 'worker' } } }]);
+});

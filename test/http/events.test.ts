@@ -89,6 +89,16 @@ test.each<[string, string, unknown, string]>([
   expect(api.errors).toEqual([]);
 });
 
+test('what is there but wrong is not called missing', async () => {
+  await using api = await startApi();
+  const told = async (body: unknown) =>
+    ((await api.post(PATH, body)).body['error'] as { message: string }).message;
+  expect(await told({ author: ANA })).toBe('content: is missing');
+  expect(await told({ author: ANA, content: 5 })).toMatch(/^content: .*expected string, received number/);
+  expect(await told({ author: ANA, content: 'x', to: 'echo' })).toMatch(/^to: .*expected array/);
+  expect(await told(null)).toMatch(/^the body: .*expected object, received null/);
+});
+
 test('JSON nested 64 deep is looked at, and brackets in texts are no nesting', async () => {
   await using api = await startApi();
   const deep = await api.post(PATH, `${'['.repeat(64)}${']'.repeat(64)}`);
