@@ -15,6 +15,7 @@ import {
 import { buildCompany } from './build-company.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { fenceKey } from './context/index.ts';
+import { TroupeError } from './errors.ts';
 import { createTroupeFacade } from './facade.ts';
 import type { Provider } from './providers/provider.ts';
 import { createProvider } from './providers/registry.ts';
@@ -161,7 +162,12 @@ function warnOfReserved({ agents }: TroupeDefinition, onWarning: OnWarning): voi
 }
 
 function readScript(path: string): unknown {
-  return JSON.parse(readFileSync(path, 'utf8'));
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new TroupeError('config_invalid', `the script ${path} cannot be read: ${why}`, { path }, { cause });
+  }
 }
 
 function warn(error: unknown, where: string): void {

@@ -149,6 +149,7 @@ export async function park(
   await deps.log.append(address, [
     { id, author: SYSTEM_AUTHOR, to: [], kind: 'error', body: { code: error.code, message } },
   ]);
+  deps.onWarning(error, `@${address.agent} in ${address.conversation} is set aside`);
   // After the notice: an actor that is set aside in silence is found by nobody.
   await deps.store.park(address, 'failed');
 }

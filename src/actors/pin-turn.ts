@@ -1,5 +1,6 @@
 import { liveDelta, minute, rosterNews, toldUnder, type View } from '../context/index.ts';
-import { type Event, type LiveItems, type PinnedTurn, turnId } from '../events/index.ts';
+import { TroupeError } from '../errors.ts';
+import { type ActorRecord, type Event, type LiveItems, type PinnedTurn, turnId } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { freezeBaseline } from './freeze-baseline.ts';
 import type { Lease } from './lease.ts';
@@ -21,6 +22,8 @@ export async function pinTurn(
   const address = live.address;
   const head = await catchUp(deps.log, address, live.view);
   const { processed, turnNo } = lease.record;
+  // What this process remembers of the log may end earlier than what another has settled; the store's head may not.
+  if (processed > head && processed > (await deps.store.head(address))) throw beyondHead(lease.record, head);
   const inputs = triggersIn(live.view, processed);
   const last = inputs.at(-1);
   if (!last) {
@@ -41,6 +44,15 @@ export async function pinTurn(
   };
   await lease.write({ state: { turn, outbox: [] } });
   return turn;
+}
+
+/** Such a record would take every message for settled and never answer again. */
+function beyondHead({ agent, processed }: ActorRecord, head: number): TroupeError {
+  return new TroupeError(
+    'actor_corrupt',
+    `the record of @${agent} has settled the log up to ${processed}, but it ends at ${head}`,
+    { agent, processed, head },
+  );
 }
 
 /** The addressed events not yet settled, oldest first. Whatever addresses the agent and has words is pending until its turn. */

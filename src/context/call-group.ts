@@ -20,12 +20,12 @@ export interface Placed {
 
 export function openGroup(view: View, body: StepBody, at: Placed): PromptMessage {
   closeGroup(view);
-  const waiting = new Map<string, { id: string; name: string }>();
-  const calls = body.calls.map((call) => {
-    const id = uniqueCallId(view, call.id);
-    waiting.set(waiting.has(call.id) ? id : call.id, { id, name: call.name });
-    return { ...call, id };
-  });
+  const calls = body.calls.map((call) => ({ ...call, id: uniqueCallId(view, call.id) }));
+  const waiting = body.calls.map(({ id: written, name }, index) => ({
+    written,
+    id: calls[index]?.id ?? written,
+    name,
+  }));
   const message: PromptMessage = {
     role: 'assistant',
     content: body.content.toWellFormed(),
@@ -48,9 +48,10 @@ function uniqueCallId(view: View, id: string): string {
 
 /** The rendered result, `late` for a call that was already answered synthetically, or null for one that nobody made. */
 export function addResult(view: View, body: ToolResultBody, at: Placed): PromptMessage | 'late' | null {
-  const call = view.group?.waiting.get(body.call);
+  // Two calls of one step may carry the same id: their results come in the order of the calls.
+  const call = view.group?.waiting.find(({ written }) => written === body.call);
   if (!view.group || !call) return view.lost.has(body.call) ? 'late' : null;
-  view.group.waiting.delete(body.call);
+  view.group.waiting.splice(view.group.waiting.indexOf(call), 1);
   const message: PromptMessage = {
     role: 'tool',
     call: call.id,
@@ -60,15 +61,15 @@ export function addResult(view: View, body: ToolResultBody, at: Placed): PromptM
     seqs: at.seqs,
   };
   pushMessage(view, message, at.tokens + FRAME_TOKENS);
-  if (view.group.waiting.size === 0) view.group = null;
+  if (view.group.waiting.length === 0) view.group = null;
   return message;
 }
 
 /** Gives every call that is still open its synthetic result. */
 export function closeGroup(view: View): void {
   if (!view.group) return;
-  for (const [key, { id, name }] of view.group.waiting) {
-    view.lost.add(key);
+  for (const { written, id, name } of view.group.waiting) {
+    view.lost.add(written);
     pushMessage(
       view,
       { role: 'tool', call: id, name, content: INTERRUPTED, failed: true, seqs: [] },

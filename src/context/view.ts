@@ -41,9 +41,9 @@ export interface View {
   present: boolean;
 }
 
-/** A step whose results are still coming. Keys are the ids as the author wrote them. */
+/** A step whose results are still coming. `written` is the id as the author wrote it, `id` the one in the prompt. */
 export interface CallGroup {
-  waiting: Map<string, { id: string; name: string }>;
+  waiting: { written: string; id: string; name: string }[];
 }
 
 /** The agent's own turn, from its first message to its ending. */
@@ -88,7 +88,7 @@ export function forkView(view: View): View {
     messages: view.messages.map((message) => copies.get(message) ?? message),
     pending: view.pending.slice(),
     people: new Map([...view.people].map(([name, namesakes]) => [name, namesakes.slice()])),
-    group: view.group && { waiting: new Map(view.group.waiting) },
+    group: view.group && { waiting: view.group.waiting.slice() },
     calls: new Set(view.calls),
     lost: new Set(view.lost),
     turn: view.turn && { ...view.turn, ahead },

@@ -149,3 +149,14 @@ test('an empty text is not sent, because nobody would answer it', async () => {
   const { code, json } = await place.run(['send', 'c', '  ', '--to', 'planner', '--json']);
   expect([code, json]).toMatchObject([1, { error: { code: 'event_invalid', data: { path: 'content' } } }]);
 });
+
+test.each([
+  ['absent.json', null],
+  ['torn.json', '{"rules": ['],
+])('a script that cannot be read is named: %s', async (name, text) => {
+  using place = workplace({ agents: { agents: [{ id: 'a', provider: 'scripted', script: name }] } });
+  if (text !== null) place.write(name, text);
+  const { code, json } = await place.run(['dev', '--port', '0', '--json']);
+  expect([code, json]).toMatchObject([1, { error: { code: 'config_invalid' } }]);
+  expect(JSON.stringify(json)).toContain(name);
+});

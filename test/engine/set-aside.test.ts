@@ -116,3 +116,16 @@ test('a store that is away while an agent is set aside loses neither the notice 
   expect(await problems(later)).toEqual(['actor_corrupt']);
   expect((await later.troupe.actors('c'))[0]).toMatchObject({ status: 'failed' });
 });
+
+test('an agent whose record is ahead of the log is set aside and the operator is told, instead of staying silent', async () => {
+  const driver = await openSqliteDriver({ path: ':memory:' });
+  const stage = await openStage({ driver, agents: [{ id: 'bo', model: inOrder(says('one'), says('two')) }] });
+  await stage.say('c', 'first', ['bo']);
+  await stage.quiet();
+  await driver.compareAndSet(KEY, { fence: (await row(driver)).fence }, { processed: 9_999 });
+  await stage.say('c', 'second', ['bo']);
+  await stage.quiet();
+  expect(await problems(stage)).toEqual(['actor_corrupt']);
+  expect((await row(driver)).parked).toBe('failed');
+  expect(stage.warnings.map(({ where }) => where)).toContain('@bo in c is set aside');
+});

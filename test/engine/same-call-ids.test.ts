@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { createTroupe, defineTool } from '../../src/index.ts';
+import { startFakeOpenAi } from '../../src/testing/index.ts';
+
+test('two calls of one step under the same vendor id both keep their results, in their order', async () => {
+  const echo = defineTool({
+    name: 'echo',
+    description: 'Says it again.',
+    schema: z.object({ text: z.string() }),
+    run: ({ text }) => `heard ${text}`,
+  });
+  const call = (text: string) => ({ id: 'call_0', name: 'echo', args: JSON.stringify({ text }) });
+  await using server = await startFakeOpenAi(({ number }) =>
+    number === 1 ? { calls: [call('one'), call('two')] } : { text: 'both heard' },
+  );
+  await using troupe = await createTroupe({
+    agents: [{ id: 'p', provider: 'openai-compatible', baseUrl: server.url, tools: ['echo'] }],
+    tools: [echo],
+  });
+  const author = { kind: 'user', id: 'ana', name: 'Ana' } as const;
+  await troupe.send('c', { author, content: 'Go.', to: ['p'] });
+  await troupe.idle();
+  const [, second] = server.requests;
+  if (!second) throw new Error('the results were never sent');
+  const { messages } = second.body as {
+    messages: { role: string; content: string; tool_call_id?: string; tool_calls?: { id: string }[] }[];
+  };
+  const ids = messages.flatMap(({ tool_calls: calls }) => calls?.map(({ id }) => id) ?? []);
+  const results = messages.filter(({ role }) => role === 'tool');
+  expect(new Set(ids).size).toBe(2);
+  expect(results.map(({ tool_call_id: id }) => id)).toEqual(ids);
+  expect(results.map(({ content }) => content)).toEqual(['heard one', 'heard two']);
+});
