@@ -1,11 +1,9 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { readMessageEvents } from './anthropic-events.ts';
 import { anthropicBody } from './anthropic-messages.ts';
-import { classifyFailure } from './classify-failure.ts';
 import { fetchOptions } from './connect-timeout.ts';
 import { guardStream, type StreamWatch } from './guard-stream.ts';
 import type { ModelEvent, ModelRequest, Provider } from './provider.ts';
-import { vendorErrorOf } from './vendor-error.ts';
 
 export interface AnthropicOptions {
   /** Default https://api.anthropic.com; a trailing /v1 is dropped, as the SDK adds it. */
@@ -55,8 +53,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
         signal,
         silenceMs: timeoutMs,
         read: (watch) => read(request, watch),
-        classify: (thrown, opened) =>
-          classifyFailure(vendorErrorOf(thrown), { opened, now: Date.now(), secrets: [apiKey] }),
+        secrets: [apiKey],
       }),
   };
 }

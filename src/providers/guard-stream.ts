@@ -1,4 +1,6 @@
+import { classifyFailure } from './classify-failure.ts';
 import type { ModelEvent, ModelFailure } from './provider.ts';
+import { vendorErrorOf } from './vendor-error.ts';
 
 /** What the guard hands to an adapter's reader. */
 export interface StreamWatch {
@@ -14,7 +16,8 @@ export interface GuardOptions {
   silenceMs: number;
   /** Yields text, reasoning, calls and `done` or `failed`; may throw; may just end where the vendor's stream did. */
   read: (watch: StreamWatch) => AsyncIterable<ModelEvent>;
-  classify: (thrown: unknown, opened: boolean) => ModelFailure;
+  /** Never to be seen in a message: what a vendor echoes of a request is put into errors. */
+  secrets: readonly string[];
 }
 
 /**
@@ -22,7 +25,7 @@ export interface GuardOptions {
  * cut connection, and may never settle. The abort is therefore raced with the stream, not passed on and trusted.
  */
 export async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
-  const { signal, silenceMs, read, classify } = options;
+  const { signal, silenceMs, read, secrets } = options;
   yield { type: 'start' };
   if (signal.aborted) {
     yield { type: 'aborted' };
@@ -67,7 +70,10 @@ export async function* guardStream(options: GuardOptions): AsyncGenerator<ModelE
     }
   } catch (thrown) {
     if (signal.aborted) yield { type: 'aborted' };
-    else yield { type: 'failed', error: classify(thrown, opened) };
+    else {
+      const error = classifyFailure(vendorErrorOf(thrown), { opened, now: Date.now(), secrets });
+      yield { type: 'failed', error };
+    }
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', abort);

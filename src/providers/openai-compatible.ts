@@ -1,11 +1,9 @@
 import type OpenAI from 'openai';
-import { classifyFailure } from './classify-failure.ts';
 import { fetchOptions } from './connect-timeout.ts';
 import { guardStream, type StreamWatch } from './guard-stream.ts';
 import { readChunks } from './openai-chunks.ts';
 import { openAiBody, type OpenAiQuirks } from './openai-messages.ts';
 import type { ModelEvent, ModelRequest, Provider } from './provider.ts';
-import { vendorErrorOf } from './vendor-error.ts';
 
 export interface OpenAiCompatibleOptions {
   name?: string;
@@ -57,8 +55,7 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
         signal,
         silenceMs: timeoutMs,
         read: (watch) => read(request, watch),
-        classify: (thrown, opened) =>
-          classifyFailure(vendorErrorOf(thrown), { opened, now: Date.now(), secrets: [apiKey] }),
+        secrets: [apiKey],
       }),
   };
 }

@@ -53,7 +53,7 @@ export type EffectRecord =
   | { status: 'settled'; argsHash: string; by: string; outcome: 'done' | 'failed' | 'lost'; data: string };
 
 export interface Store {
-  /** Appends in order. Throws `event_conflict` for an id that holds another payload; what came before it stays. */
+  /** Appends in order. Throws `event_conflict` for an id that holds another payload; the other entries are stored. */
   append(log: Log, entries: readonly Entry[]): Promise<Appended[]>;
   /** Oldest first. A record that cannot be read comes as an `error` event with code `store_corrupt` at its seq. */
   read(log: Log, range: { after: number; upTo?: number; limit?: number }): Promise<Event[]>;
