@@ -7,7 +7,8 @@ const RUNS = 500;
 
 /** Where in the life of the first turn the second message comes: rounds of the event loop and time in between. */
 const play = fc.record({
-  rounds: fc.nat(30),
+  // The moment before the pin is short: a third of the runs aim at it, so that both outcomes are always seen.
+  rounds: fc.oneof(fc.constant(0), fc.nat(4), fc.nat(30)),
   apartMs: fc.constantFrom(0, 1, 3, 3, 3, 8),
   thinksMs: fc.nat(6),
   order: fc.constantFrom('wait', 'at once'),
