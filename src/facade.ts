@@ -3,7 +3,7 @@ import { addressees, resolveAgent } from './actors/address-message.ts';
 import { actorStatus } from './actors/actor-status.ts';
 import { conversationState } from './actors/conversation-state.ts';
 import type { Engine } from './actors/engine.ts';
-import type { EngineDeps, StreamDelta } from './actors/engine-deps.ts';
+import type { EngineDeps } from './actors/engine-deps.ts';
 import type { Member } from './actors/member.ts';
 import { nextPrompt, sentPrompt } from './actors/prompts.ts';
 import { traceTurn } from './actors/trace.ts';
@@ -20,6 +20,7 @@ import {
   type EventId,
   isRuntimeId,
   parseTurnId,
+  type StreamDelta,
 } from './events/index.ts';
 import { exportConversation } from './import/index.ts';
 import { importInto } from './import-into.ts';

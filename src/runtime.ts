@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createConversationLog } from './actors/conversation-log.ts';
 import { createEngine } from './actors/engine.ts';
-import { DEFAULT_LIMITS, type EngineDeps, type StreamDelta } from './actors/engine-deps.ts';
+import { DEFAULT_LIMITS, type EngineDeps } from './actors/engine-deps.ts';
 import { createRegistry } from './actors/registry.ts';
 import {
   type AgentDefinition,
@@ -16,6 +16,7 @@ import { buildCompany } from './build-company.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { fenceKey } from './context/index.ts';
 import { TroupeError } from './errors.ts';
+import type { StreamDelta } from './events/index.ts';
 import { createTroupeFacade } from './facade.ts';
 import type { Provider } from './providers/provider.ts';
 import { createProvider } from './providers/registry.ts';

@@ -6,10 +6,10 @@ import type {
   Event,
   EventId,
   PromptRecord,
+  StreamDelta,
 } from './events/index.ts';
 import type { ActorStatus } from './actors/actor-status.ts';
 import type { ConversationState } from './actors/conversation-state.ts';
-import type { StreamDelta } from './actors/engine-deps.ts';
 import type { TurnTrace } from './actors/trace.ts';
 import type { ImportReport } from './import/index.ts';
 import type { QueueDepth } from './routing/router.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import type { ActorAddress, TurnId } from '../events/index.ts';
+import type { ActorAddress, StreamDelta } from '../events/index.ts';
 import type { Router } from '../routing/router.ts';
 import type { Store } from '../store/store.ts';
 import type { ConversationLog } from './conversation-log.ts';
@@ -62,13 +62,3 @@ export const DEFAULT_LIMITS: EngineLimits = {
   previewBytes: 8_192,
   soleOwner: false,
 };
-
-export interface StreamDelta {
-  address: ActorAddress;
-  turn: TurnId;
-  attempt: number;
-  step: number;
-  /** Rises within (turn, attempt, step); 0 tells watchers to drop what an earlier try said. */
-  index: number;
-  text: string;
-}

@@ -10,5 +10,6 @@ export * from './nearest.ts';
 export * from './prompt.ts';
 export * from './runtime-id.ts';
 export * from './step.ts';
+export * from './stream-delta.ts';
 export * from './turn.ts';
 export * from './usage.ts';

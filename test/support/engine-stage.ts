@@ -1,11 +1,6 @@
 import { createConversationLog } from '../../src/actors/conversation-log.ts';
 import { createEngine, type Engine } from '../../src/actors/engine.ts';
-import {
-  DEFAULT_LIMITS,
-  type EngineDeps,
-  type EngineLimits,
-  type StreamDelta,
-} from '../../src/actors/engine-deps.ts';
+import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine-deps.ts';
 import { createRegistry } from '../../src/actors/registry.ts';
 import { parseTroupe } from '../../src/agents-file.ts';
 import { buildCompany } from '../../src/build-company.ts';
@@ -18,6 +13,7 @@ import {
   type ConversationId,
   DEFAULT_TENANT,
   type Event,
+  type StreamDelta,
 } from '../../src/events/index.ts';
 import { createTroupeFacade } from '../../src/facade.ts';
 import type { Provider } from '../../src/providers/provider.ts';

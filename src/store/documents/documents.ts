@@ -1,0 +1,82 @@
+import type { ActorChange, ActorKey, ActorRow, EventRow, RegisterKey, Shelf } from '../driver.ts';
+
+/**
+ * What the document driver asks of a database, and nothing more: writes of single documents, unique keys, and an update
+ * that happens only if its condition holds. Any server that speaks the MongoDB protocol can give it, and so can memory.
+ *  D1  Each write touches one document and happens wholly or not at all; `insert` of several is a row of such writes.
+ *  D2  A condition and its change are one step: nothing comes between.
+ *  D3  What a resolved promise reported is seen by every later operation of any process, and survives as S5 asks.
+ *  D4  A rejected promise means "unknown": the write may have been done.
+ */
+export interface Documents {
+  events: EventDocuments;
+  actors: ActorDocuments;
+  registers: RegisterDocuments;
+  close(): Promise<void>;
+}
+
+export interface LogKey {
+  tenant: string;
+  conversation: string;
+}
+
+/** Unique: (tenant, conversation, id) and (tenant, conversation, seq). Never changed, never removed. */
+export interface EventDocuments {
+  /** Inserts in order and stops at the first whose id or seq is taken; returns how many were inserted. */
+  insert(rows: readonly EventRow[]): Promise<number>;
+  find(log: LogKey, id: string): Promise<EventRow | null>;
+  /** Highest seq; 0 if there is none. */
+  last(log: LogKey): Promise<number>;
+  /** after < seq <= upTo, oldest first. */
+  range(log: LogKey, range: { after: number; upTo: number; limit: number }): Promise<EventRow[]>;
+  /** Seqs of events with the agent in `to`, after < seq <= upTo, ascending. */
+  addressed(key: ActorKey, range: { after: number; upTo: number }): Promise<number[]>;
+  /** Actors addressed at or after `since`, each once, with the newest such seq and the time of the oldest. */
+  addressees(since: number): Promise<Addressee[]>;
+  /** Conversations of a tenant, the one with the newest event first. */
+  conversations(tenant: string, limit: number): Promise<{ id: string; head: number; at: number }[]>;
+}
+
+export interface Addressee extends ActorKey {
+  seq: number;
+  at: number;
+}
+
+export interface ActorCondition {
+  fence?: number;
+  turn?: string | null;
+  /** `cancel` is not `turn`. */
+  notCancelled?: true;
+  /** The lease was over before this time: `until` < `freeAt`. */
+  freeAt?: number;
+}
+
+/** Unique: (tenant, conversation, agent). */
+export interface ActorDocuments {
+  /** False if there is one already. */
+  insert(row: ActorRow): Promise<boolean>;
+  find(key: ActorKey): Promise<ActorRow | null>;
+  /** Those of them that exist, without their data, in any order. */
+  findMany(keys: readonly ActorKey[]): Promise<Omit<ActorRow, 'data'>[]>;
+  /** By agent, ascending. */
+  list(log: LogKey): Promise<ActorRow[]>;
+  /** One conditional update; the document after it, or null if there is none or the condition did not hold. */
+  update(
+    key: ActorKey,
+    condition: ActorCondition,
+    change: ActorChange & { raiseFence?: true },
+  ): Promise<ActorRow | null>;
+  /** Actors with a pinned turn or an outbox, not parked, whose lease was over before `now`. */
+  unfinished(now: number, limit: number): Promise<ActorKey[]>;
+}
+
+/** Unique: (tenant, shelf, key). */
+export interface RegisterDocuments {
+  /** False if there is one already. */
+  insert(key: RegisterKey, data: string, at: number): Promise<boolean>;
+  find(key: RegisterKey): Promise<string | null>;
+  /** Replaces `from` by `to`; false if it holds something else. */
+  replace(key: RegisterKey, from: string, to: string): Promise<boolean>;
+  /** Removes those of a shelf written before `before`, at most `limit`; returns how many. */
+  removeBefore(shelf: Shelf, before: number, limit: number): Promise<number>;
+}
