@@ -1,13 +1,45 @@
 import { defineConfig } from 'vitest/config';
 import { countReporterPlugin } from './test/reporter.ts';
 
+const HAS_SERVICES = Boolean(process.env['MONGODB_URL'] && process.env['REDIS_URL']);
+
+/** What Troupe does, whatever it stands on: run once embedded and once on MongoDB and Redis. See `test/support/mode.ts`. */
+const BEHAVIOUR = ['test/main-job.test.ts', 'test/scenarios/**', 'test/http/**', 'test/engine/**'];
+/** Worlds of faults in the embedded store; `sim` and `rig` are theirs in the distributed mode. */
+const EMBEDDED_ONLY = ['test/engine/{world,kill,interleavings}.test.ts'];
+
+const shared = {
+  // Tests start processes and kill them: a test file gets a process of its own.
+  pool: 'forks',
+  testTimeout: 30_000,
+  hookTimeout: 30_000,
+} as const;
+
 export default defineConfig({
   plugins: [countReporterPlugin()],
   test: {
-    include: ['test/**/*.test.ts'],
-    // Tests start processes and kill them: a test file gets a process of its own.
-    pool: 'forks',
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: 'embedded',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/support/no-services.test.ts'],
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'distributed',
+          env: { TROUPE_TEST_MODE: 'distributed' },
+          include: HAS_SERVICES ? BEHAVIOUR.map(testFiles) : ['test/support/no-services.test.ts'],
+          exclude: EMBEDDED_ONLY,
+        },
+      },
+    ],
   },
 });
+
+function testFiles(pattern: string): string {
+  return pattern.endsWith('**') ? `${pattern}/*.test.ts` : pattern;
+}

@@ -35,13 +35,29 @@ export type AgentDefinition = z.infer<typeof AgentDefinition>;
 /** As written: everything with a default may be left out. */
 export type AgentInput = z.input<typeof AgentDefinition>;
 
+/** Over all processes. */
+const ProviderCaps = z.strictObject({
+  /** Turns at once. */
+  turns: z.int().min(1).optional(),
+  callsPerMinute: z.int().min(1).optional(),
+  /** Calls that may come at once after a pause; default a tenth of `callsPerMinute`. */
+  burst: z.int().min(1).optional(),
+});
+
 const Limits = z
   .strictObject({
+    /** How long an actor stays with a process that is gone, ms. Default 30 s. */
     leaseMs: z.int().min(1_000).optional(),
+    /** Pause between looks for work that no wake is left for, ms. Default 20 s. */
+    sweepMs: z.int().min(500).optional(),
     maxAttempts: z.int().min(1).optional(),
     maxSteps: z.int().min(1).optional(),
     maxHops: z.int().min(1).optional(),
     previewBytes: z.int().min(256).optional(),
+    /** Turns at once of one tenant, over all processes. */
+    turnsPerTenant: z.int().min(1).optional(),
+    /** By provider name. */
+    providers: z.record(z.string(), ProviderCaps).optional(),
   })
   .default({});
 

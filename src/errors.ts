@@ -20,6 +20,7 @@ const POLICY = {
   store_unavailable: 'retry',
   queue_unavailable: 'retry',
   actor_corrupt: 'stop',
+  actor_newer: 'operator',
   lease_lost: 'stop',
   poison: 'stop',
   step_limit: 'stop',

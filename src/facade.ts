@@ -184,6 +184,13 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
       };
     },
     queues: () => router.depth(),
+    async health() {
+      const [stored, queued] = await Promise.all([
+        wellOrNot(store.conversations(tenant, 1)),
+        wellOrNot(router.depth()),
+      ]);
+      return { store: stored, queue: queued };
+    },
     async idle() {
       for (let looks = 0; ; looks++) {
         const { waiting, active, delayed } = await router.depth();
@@ -195,6 +202,13 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
     [Symbol.asyncDispose]: () => (closing ??= close()),
   };
   return troupe;
+}
+
+async function wellOrNot(asked: Promise<unknown>): Promise<string> {
+  return asked.then(
+    () => 'ok',
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
 }
 
 function agentInfo({ profile, tools, pubkey }: Member): AgentInfo {

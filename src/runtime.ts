@@ -18,18 +18,22 @@ import { fenceKey } from './context/index.ts';
 import { TroupeError } from './errors.ts';
 import type { StreamDelta } from './events/index.ts';
 import { createTroupeFacade } from './facade.ts';
+import { type Metrics, NO_METRICS } from './metrics.ts';
 import type { Provider } from './providers/provider.ts';
 import { createProvider } from './providers/registry.ts';
-import { createInProcessRouter } from './routing/in-process.ts';
-import { createStore } from './store/create-store.ts';
-import { lockDataDir } from './store/sqlite/data-lock.ts';
-import { openSqliteDriver } from './store/sqlite/sqlite-driver.ts';
-import type { Store } from './store/store.ts';
+import { openEmbedded } from './runtime/embedded.ts';
+import type { ServiceOptions, Services } from './runtime/services.ts';
 import type { Troupe } from './troupe.ts';
 
 export interface TroupeOptions {
-  /** Data directory, or ':memory:' (default): nothing outlives the process. */
+  /** Embedded mode: the data directory, or ':memory:' (default): nothing outlives the process. */
   data?: string;
+  /** Distributed mode: URL of a MongoDB, with the database in its path (default `troupe`). With `redis`, without `data`. */
+  mongodb?: string;
+  /** Distributed mode: URL of a Redis that evicts nothing. */
+  redis?: string;
+  /** Distributed mode: processes with the same prefix and database are one troupe. Default `troupe`. */
+  prefix?: string;
   /** Turns at once. Default 64. */
   concurrency?: number;
   /** False opens the data without taking turns: for import, export and inspection. Default true. */
@@ -40,15 +44,20 @@ export interface TroupeOptions {
   onWarning?: (error: unknown, where: string) => void;
   /** Where API keys are looked up. Default: process.env. */
   env?: Record<string, string | undefined>;
+  /** Where operators count. Default: nowhere. */
+  metrics?: Metrics;
+  /** Called when this process takes no wakes any more and should be started anew. Default: a warning. */
+  onDeaf?: () => void;
   clock?: Clock;
 }
 
 /**
- * Composition root: the only place that knows every adapter. Checks everything before the first turn.
- * Throws `config_invalid`, `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`.
+ * Composition root: checks everything before the first turn, opens the embedded or the distributed services, and puts
+ * the engine and its public door on top. Throws `config_invalid`, `data_busy`, `data_unwritable`, `store_corrupt`,
+ * `store_newer`, `store_unavailable`, `queue_unavailable`, `server_unsuitable`.
  */
 export async function createTroupe(input: TroupeInput, options: TroupeOptions = {}): Promise<Troupe> {
-  const { data = ':memory:', concurrency = 64, work = true, env = process.env } = options;
+  const { concurrency = 64, work = true, env = process.env, metrics = NO_METRICS } = options;
   const onWarning = heard(options.onWarning ?? warn);
   const clock = options.clock ?? systemClock;
   const definition = options.allowEmpty && input.agents.length === 0 ? NOBODY : parseTroupe(input);
@@ -60,22 +69,35 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     (agent) => (work ? createProvider(agent, { env, clock, readScript }) : restingProvider(agent)),
     countTokens,
   );
-  const lock = data === ':memory:' ? null : lockDataDir(data);
-  let opened: Store | null = null;
+  const { turnsPerTenant, providers, ...limits } = definition.limits;
+  const services = await openServices(options, {
+    clock,
+    caps: { turnsPerTenant, providers },
+    leaseMs: limits.leaseMs ?? DEFAULT_LIMITS.leaseMs,
+    metrics,
+    onWarning,
+    onDeaf:
+      options.onDeaf ?? (() => onWarning('no wakes are taken any more: start this process anew', 'queue')),
+  });
   try {
-    const store = createStore(await openSqliteDriver({ path: lock?.paths.database ?? ':memory:' }));
-    opened = store;
-    const router = createInProcessRouter({ clock });
+    const { store, router, broadcast, admission } = services;
     const secret = await store.meta('secret', randomBytes(24).toString('hex'));
     const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
       fenceKey(secret, `${tenant}/${conversation}`);
-    const log = createConversationLog({ store, router, clock, countTokens, onWarning });
     const stopping = new AbortController();
     const deltas = new Set<(delta: StreamDelta) => void>();
+    const tellAll = (delta: StreamDelta) =>
+      deltas.forEach((listener) => tellWatcher(listener, delta, onWarning));
+    broadcast.subscribe((notice) => {
+      if (notice.type === 'delta') tellAll(notice.delta);
+    });
     const deps: EngineDeps = {
       store,
       router,
-      log,
+      broadcast,
+      admission,
+      metrics,
+      log: createConversationLog({ store, router, broadcast, clock, countTokens, metrics, onWarning }),
       company,
       registry: createRegistry({
         secretOf,
@@ -86,9 +108,12 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       process: randomUUID().slice(0, 8),
       secretOf,
       countTokens,
-      limits: { ...DEFAULT_LIMITS, soleOwner: true, ...definedLimits(definition) },
+      limits: { ...DEFAULT_LIMITS, ...services.limits, ...defined(limits) },
       stopping: stopping.signal,
-      onDelta: (delta) => deltas.forEach((listener) => tellWatcher(listener, delta, onWarning)),
+      onDelta(delta) {
+        tellAll(delta);
+        broadcast.publish({ type: 'delta', delta });
+      },
       onWarning,
     };
     const engine = createEngine(deps, stopping);
@@ -98,16 +123,29 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       engine,
       deltas,
       fallback: definition.defaults.respondWhenUnaddressed ?? null,
-      release: async () => {
-        await store.close();
-        lock?.release();
-      },
+      release: () => services.close(),
     });
   } catch (error) {
-    await opened?.close();
-    lock?.release();
+    await services.close();
     throw error;
   }
+}
+
+async function openServices(options: TroupeOptions, parts: ServiceOptions): Promise<Services> {
+  const { data, mongodb, redis, prefix = 'troupe' } = options;
+  if (mongodb === undefined && redis === undefined) return openEmbedded(data ?? ':memory:', parts);
+  if (mongodb === undefined || redis === undefined) {
+    const [given, missing] = mongodb === undefined ? ['redis', 'mongodb'] : ['mongodb', 'redis'];
+    const message = `${given} is given and ${missing} is not: the distributed mode needs both; one process alone needs neither`;
+    throw new TroupeError('config_invalid', message);
+  }
+  if (data !== undefined) {
+    const message = 'data is the directory of the embedded mode; with mongodb and redis leave it out';
+    throw new TroupeError('config_invalid', message);
+  }
+  // Only who asks for it pays for loading the drivers.
+  const { openDistributed } = await import('./runtime/distributed.ts');
+  return openDistributed({ mongodb, redis, prefix }, parts);
 }
 
 type OnWarning = NonNullable<TroupeOptions['onWarning']>;
@@ -125,7 +163,7 @@ function heard(onWarning: OnWarning): OnWarning {
 
 const NOBODY: TroupeDefinition = { agents: [], tools: [], defaults: {}, limits: {} };
 
-function definedLimits({ limits }: TroupeDefinition): Partial<EngineDeps['limits']> {
+function defined(limits: Record<string, number | undefined>): Partial<EngineDeps['limits']> {
   return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined));
 }
 

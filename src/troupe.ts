@@ -47,6 +47,11 @@ export interface ConversationInfo {
   at: number;
 }
 
+export interface Health {
+  store: string;
+  queue: string;
+}
+
 export type Watcher = (note: { type: 'event'; event: Event } | { type: 'delta'; delta: StreamDelta }) => void;
 
 /**
@@ -80,6 +85,8 @@ export interface Troupe {
   export(conversation: string): AsyncGenerator<string>;
   watch(watcher: Watcher): () => void;
   queues(): Promise<QueueDepth>;
+  /** Whether what this process stands on can be reached: 'ok' or what is wrong. Never throws. */
+  health(): Promise<Health>;
   /** Resolves when no wake is waiting or running. */
   idle(): Promise<void>;
   close(): Promise<void>;

@@ -23,10 +23,12 @@ interface Layer {
   pure?: true;
 }
 
-const ADAPTER_LAYER: Layer = { may: ['events', 'errors.ts', 'clock.ts'] };
+const ADAPTER_LAYER: Layer = { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts'] };
 const PORTS = [
   'store/store.ts',
   'routing/router.ts',
+  'routing/broadcast.ts',
+  'routing/admission.ts',
   'providers/provider.ts',
   'providers/backoff.ts',
   'tools',
@@ -35,6 +37,7 @@ const PORTS = [
 const LAYERS: Record<string, Layer> = {
   'errors.ts': { may: [], packages: [] },
   'clock.ts': { may: [], packages: [] },
+  'metrics.ts': { may: ['errors.ts'], packages: [] },
   events: { may: ['errors.ts'], packages: ['zod'] },
   machines: { may: ['events', 'errors.ts'], packages: ['xstate', 'zod'], pure: true },
   context: { may: ['events', 'errors.ts'], packages: ['gpt-tokenizer', 'zod', 'node:crypto'], pure: true },
@@ -43,19 +46,19 @@ const LAYERS: Record<string, Layer> = {
   providers: ADAPTER_LAYER,
   tools: ADAPTER_LAYER,
   import: { may: ['events', 'errors.ts'] },
-  actors: { may: ['events', 'errors.ts', 'clock.ts', 'machines', 'context', ...PORTS] },
+  actors: { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'machines', 'context', ...PORTS] },
   inspector: { may: ['events'] },
   gateway: {
-    may: ['events', 'errors.ts', 'clock.ts', 'inspector', 'import'],
+    may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'inspector', 'import'],
     mayTypes: ['troupe.ts'],
   },
 };
 
 /** Layers that may import everything but the command line. */
-const FREE_FOLDERS: readonly string[] = ['testing', 'cli'];
+const FREE_FOLDERS: readonly string[] = ['testing', 'cli', 'runtime'];
 const ENTRY_POINT = 'cli.ts';
 /** Only these know which adapters there are. */
-const COMPOSERS: readonly string[] = ['runtime.ts', 'cli.ts', 'cli', 'testing'];
+const COMPOSERS: readonly string[] = ['runtime.ts', 'runtime', 'cli.ts', 'cli', 'testing'];
 const ADAPTER =
   /^(?:store\/(?:[^/]+\/|sqlite|mongo|memory)|routing\/(?!router\.ts$)|providers\/(?:[^/]+\/|anthropic|openai|claude|codex|scripted))/;
 

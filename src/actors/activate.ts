@@ -18,6 +18,16 @@ import { importOwner } from './settle-imported.ts';
 export async function activate(deps: EngineDeps, address: ActorAddress): Promise<WakeOutcome> {
   const member = deps.company.get(address.agent);
   if (!member) return { kind: 'done' };
+  const entry = await deps.admission.enter(address, member.profile.provider);
+  if (entry.kind === 'full') return { kind: 'busy', retryInMs: entry.retryInMs };
+  try {
+    return await activateMember(deps, address, member);
+  } finally {
+    await entry.leave();
+  }
+}
+
+async function activateMember(deps: EngineDeps, address: ActorAddress, member: Member): Promise<WakeOutcome> {
   const { clock } = deps;
   const acquired = await acquire(deps, address);
   if (acquired.kind === 'busy') {
@@ -34,6 +44,8 @@ export async function activate(deps: EngineDeps, address: ActorAddress): Promise
   } finally {
     lease.stop();
   }
+  // This process ends with the turn still pinned: the wake is kept for another.
+  if (deps.stopping.aborted && lease.record.turn !== null) return { kind: 'busy', retryInMs: 0 };
   // A message between the last look and the release would otherwise wait for the sweeper.
   if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease.record);
   return { kind: 'done' };
@@ -117,7 +129,10 @@ async function settleFailure(
   error: unknown,
 ): Promise<void> {
   deps.registry.drop(address);
-  if (error instanceof TroupeError && error.code === 'lease_lost') return;
+  if (error instanceof TroupeError && error.code === 'lease_lost') {
+    deps.metrics.count('leases_lost', {});
+    return;
+  }
   if (error instanceof TroupeError && SETS_ASIDE.includes(error.code)) {
     await park(deps, address, lease.record, error).catch((again: unknown) => deps.onWarning(again, 'park'));
   } else if (error instanceof TroupeError && error.code === 'shutting_down') {
@@ -150,6 +165,7 @@ export async function park(
     { id, author: SYSTEM_AUTHOR, to: [], kind: 'error', body: { code: error.code, message } },
   ]);
   deps.onWarning(error, `@${address.agent} in ${address.conversation} is set aside`);
+  deps.metrics.count('actors_failed', { code: error.code });
   // After the notice: an actor that is set aside in silence is found by nobody.
   await deps.store.park(address, 'failed');
 }

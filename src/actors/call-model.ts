@@ -13,7 +13,8 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
   const tenant = live.address.tenant;
   const key = journalKey(turn.id, run.step);
   const before = run.resumed ? await deps.store.readJournal(tenant, key) : null;
-  const outcome = before === null ? await stream(run) : null;
+  if (before === null && !(await mayCall(run))) return { type: 'ABORTED' };
+  const outcome = before === null ? await measured(run) : null;
   if (outcome?.kind === 'aborted') return { type: 'ABORTED' };
   if (outcome?.kind === 'failed') return fail(run, outcome.failure);
   const [answered] = await Promise.all([
@@ -27,6 +28,17 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
   run.usage = addUsage(run.usage, answer.usage);
   if (answer.stop === 'refusal' && answer.calls.length === 0) return refused(run, answer);
   return answer.calls.length > 0 ? { type: 'MODEL_CALLED' } : { type: 'MODEL_REPLIED' };
+}
+
+/** Waits for its place within the provider's rate; false if the turn is to stop meanwhile. */
+async function mayCall({ deps, live, member, lease }: TurnRun): Promise<boolean> {
+  for (;;) {
+    const waitMs = await deps.admission.takeCall(live.address.tenant, member.profile.provider);
+    if (waitMs === 0) return true;
+    await deps.clock.sleep(waitMs, AbortSignal.any([lease.signal, deps.stopping]));
+    if (lease.signal.aborted) return false;
+    if (deps.stopping.aborted) throw deps.stopping.reason;
+  }
 }
 
 /** A vendor's filter ended the answer: nothing to repeat, and nothing that may pass for a reply. */
@@ -45,6 +57,17 @@ type StreamOutcome =
   | { kind: 'answered'; answer: ModelAnswer }
   | { kind: 'failed'; failure: ModelFailure }
   | { kind: 'aborted' };
+
+async function measured(run: TurnRun): Promise<StreamOutcome> {
+  const { metrics, clock } = run.deps;
+  const { provider } = run.member.profile;
+  const began = clock.monotonic();
+  const outcome = await stream(run);
+  metrics.time('model_call', { provider }, clock.monotonic() - began);
+  const ended = outcome.kind === 'failed' ? outcome.failure.code : outcome.kind;
+  metrics.count('model_calls', { provider, outcome: ended });
+  return outcome;
+}
 
 async function stream(run: TurnRun): Promise<StreamOutcome> {
   const { deps, live, turn, lease, member } = run;

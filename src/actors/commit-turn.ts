@@ -15,10 +15,22 @@ export async function commitTurn(run: TurnRun): Promise<AgentEvent> {
   const cancelled = lease.record.cancel === run.turn.id;
   if (run.ending.kind !== 'aborted' && !cancelled) {
     const committed = await lease.writeUnlessCancelled(patchOf(run));
-    if (committed) return { type: 'COMMITTED' };
+    if (committed) return ended(run);
   }
   run.ending = { kind: 'aborted', by: 'command' };
   await lease.write(patchOf(run));
+  return ended(run);
+}
+
+function ended({ deps, ending, usage, member }: TurnRun): AgentEvent {
+  const { metrics } = deps;
+  const { provider } = member.profile;
+  metrics.count('turns', { outcome: ending.kind });
+  metrics.count('tokens', { provider, kind: 'input' }, usage.input);
+  metrics.count('tokens', { provider, kind: 'output' }, usage.output);
+  metrics.count('tokens', { provider, kind: 'cache_read' }, usage.cacheRead);
+  metrics.count('tokens', { provider, kind: 'cache_write' }, usage.cacheWrite);
+  metrics.count('tokens', { provider, kind: 'reasoning' }, usage.reasoning);
   return { type: 'COMMITTED' };
 }
 

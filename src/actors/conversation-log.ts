@@ -1,9 +1,13 @@
 import type { Clock } from '../clock.ts';
+import { toTroupeError } from '../errors.ts';
 import { eventText } from '../context/index.ts';
 import type { ActorAddress, Event, EventDraft, TenantId } from '../events/index.ts';
+import type { Broadcast } from '../routing/broadcast.ts';
+import type { Metrics } from '../metrics.ts';
 import type { Router } from '../routing/router.ts';
 import type { Appended, Log, Store } from '../store/store.ts';
 import { createRecentEvents } from './recent-events.ts';
+import { createRemoteEvents } from './remote-events.ts';
 
 /**
  * The one way into the log: count tokens, append, tell watchers, wake the addressed agents. In this order: a wake
@@ -17,6 +21,8 @@ export interface ConversationLog {
   onAppended(listener: AppendListener): () => void;
   /** Forgets the recent events of conversations that have been quiet since `before` (ms). */
   trim(before: number): void;
+  /** Hears no more of other processes. */
+  close(): void;
 }
 
 export type AppendListener = (tenant: TenantId, event: Event) => void;
@@ -31,15 +37,21 @@ export interface AppendOptions {
 export function createConversationLog(deps: {
   store: Store;
   router: Router;
+  broadcast: Broadcast;
   clock: Clock;
   countTokens: (text: string) => number;
+  metrics: Metrics;
   onWarning: (error: unknown, where: string) => void;
 }): ConversationLog {
-  const { store, router, clock, countTokens, onWarning } = deps;
+  const { store, router, broadcast, clock, countTokens, metrics, onWarning } = deps;
   const listeners = new Set<AppendListener>();
   const recent = createRecentEvents();
+  const remote = createRemoteEvents({ store, tell, isWatched: () => listeners.size > 0, onWarning });
+  const unsubscribe = broadcast.subscribe((notice) => {
+    if (notice.type === 'appended') void remote.hear(notice);
+  });
 
-  function publish(log: Log, event: Event): void {
+  function tell(log: Log, event: Event): void {
     for (const listener of listeners) {
       try {
         listener(log.tenant, event);
@@ -49,11 +61,23 @@ export function createConversationLog(deps: {
     }
   }
 
+  function announce({ tenant, conversation }: Log, appended: readonly Appended[]): void {
+    const seqs = appended.flatMap(({ kind, event }) => (kind === 'appended' ? [event.seq] : []));
+    const [first] = seqs;
+    const head = seqs.at(-1);
+    if (first === undefined || head === undefined) return;
+    metrics.count('events_appended', {}, seqs.length);
+    broadcast.publish({ type: 'appended', tenant, conversation, after: first - 1, head });
+  }
+
   async function wakeAddressed(log: Log, event: Event): Promise<void> {
     for (const agent of event.to) {
       const address: ActorAddress = { tenant: log.tenant, conversation: log.conversation, agent };
       // A wake that is lost here is found by the sweeper.
-      await router.wake(address).catch((error: unknown) => onWarning(error, 'wake'));
+      await router.wake(address).catch((error: unknown) => {
+        metrics.count('queue_errors', { code: toTroupeError(error).code });
+        onWarning(error, 'wake');
+      });
     }
   }
 
@@ -68,9 +92,11 @@ export function createConversationLog(deps: {
       for (const { kind, event } of appended) {
         if (kind === 'appended') {
           recent.add(log, event, clock.now());
-          publish(log, event);
+          remote.own(log, event);
+          tell(log, event);
         }
       }
+      announce(log, appended);
       // Only now: whoever appends while this waits would be heard before the rest of what was appended here.
       for (const { event } of appended) if (wake && event.to.length > 0) await wakeAddressed(log, event);
       return appended;
@@ -86,5 +112,6 @@ export function createConversationLog(deps: {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
+    close: unsubscribe,
   };
 }

@@ -1,5 +1,8 @@
 import type { Clock } from '../clock.ts';
 import type { ActorAddress, StreamDelta } from '../events/index.ts';
+import type { Metrics } from '../metrics.ts';
+import type { Admission } from '../routing/admission.ts';
+import type { Broadcast } from '../routing/broadcast.ts';
 import type { Router } from '../routing/router.ts';
 import type { Store } from '../store/store.ts';
 import type { ConversationLog } from './conversation-log.ts';
@@ -10,6 +13,9 @@ import type { Registry } from './registry.ts';
 export interface EngineDeps {
   store: Store;
   router: Router;
+  broadcast: Broadcast;
+  admission: Admission;
+  metrics: Metrics;
   log: ConversationLog;
   company: Company;
   registry: Registry;

@@ -11,15 +11,24 @@ export interface Engine {
   abort(tenant: TenantId, turn: TurnId): Promise<boolean>;
   pause(address: ActorAddress): Promise<void>;
   resume(address: ActorAddress): Promise<void>;
-  /** Finishes the steps under way, gives the leases back, and resolves when all is quiet. */
+  /**
+   * Finishes the steps under way, gives the leases back, and resolves when all is quiet. What still runs after
+   * `STOP_GRACE_MS` is broken off; its turns stay pinned for whoever takes them next.
+   */
   stop(): Promise<void>;
 }
 
 /** Before an actor whose store was away is looked at again. */
 const STORE_PAUSE_MS = 1_000;
+/** Before a newer process, which can read it, may have taken an actor that this one cannot read. */
+const NEWER_PAUSE_MS = 5_000;
+const STOP_GRACE_MS = 7_000;
 
 export function createEngine(deps: EngineDeps, stopping: AbortController): Engine {
   let sweeping: Promise<void> = Promise.resolve();
+  const unsubscribe = deps.broadcast.subscribe((notice) => {
+    if (notice.type === 'stop') deps.registry.find(notice.address)?.lease?.abort(notice.turn);
+  });
 
   async function serve(address: ActorAddress) {
     try {
@@ -29,6 +38,10 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
       if (error.policy === 'retry') {
         deps.onWarning(error, `lease of @${address.agent}`);
         return { kind: 'busy', retryInMs: STORE_PAUSE_MS } as const;
+      }
+      if (error.code === 'actor_newer') {
+        deps.onWarning(error, `@${address.agent}`);
+        return { kind: 'busy', retryInMs: NEWER_PAUSE_MS } as const;
       }
       if (error.code !== 'actor_corrupt') throw error;
       await park(deps, address, null, error);
@@ -51,8 +64,9 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
       const running = await deps.store.requestCancel(address, turn);
       if (!running) return false;
       deps.registry.find(address)?.lease?.abort(turn);
-      // Nobody may be holding it: then the next holder must find it.
-      await deps.router.wake(address);
+      deps.broadcast.publish({ type: 'stop', address, turn });
+      // Nobody may be holding it: then the next holder must find it. A wake that is lost is the sweeper's.
+      await deps.router.wake(address).catch((error: unknown) => deps.onWarning(error, 'wake'));
       return true;
     },
     pause: (address) => deps.store.park(address, 'paused'),
@@ -60,12 +74,21 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
       await deps.store.park(address, null);
       // At work it needs no fresh start, and stopping its machine would leave the turn without one.
       if (!deps.registry.find(address)?.lease) deps.registry.drop(address);
-      await deps.router.wake(address);
+      await deps.router.wake(address).catch((error: unknown) => deps.onWarning(error, 'wake'));
     },
     async stop() {
-      stopping.abort(new TroupeError('shutting_down', 'the process is ending'));
+      const reason = new TroupeError('shutting_down', 'the process is ending');
+      stopping.abort(reason);
+      unsubscribe();
+      deps.log.close();
+      const quiet = new AbortController();
+      void deps.clock.sleep(STOP_GRACE_MS, quiet.signal).then(() => {
+        if (quiet.signal.aborted) return;
+        for (const { lease } of deps.registry.working()) lease?.interrupt(reason);
+      });
       await deps.router.close();
       await sweeping;
+      quiet.abort();
     },
   };
 }

@@ -23,6 +23,8 @@ export interface Lease {
   writeUnlessCancelled(patch: ActorPatch): Promise<ActorRecord | null>;
   /** Stops the work on this turn, if it is the one at work or the next one pinned. */
   abort(turn: TurnId): void;
+  /** Breaks off whatever is at work, with this reason; the record may still be written, to give it back. */
+  interrupt(reason: TroupeError): void;
   stop(): void;
 }
 
@@ -136,6 +138,7 @@ export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
       asked = turn;
       accept(record);
     },
+    interrupt: (reason) => working.abort(reason),
     stop: () => stopped.abort(STOPPED),
   };
 }

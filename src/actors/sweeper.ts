@@ -2,19 +2,34 @@ import type { EngineDeps } from './engine-deps.ts';
 
 /** Actors found at once; the rest is found by the next round. */
 const BATCH = 1_000;
+/** How long journals and effects are kept after the turns that need them, ms, and how often old ones are removed. */
+const KEPT_MS = 7 * 24 * 3_600_000;
+const EXPIRE_EVERY_MS = 3_600_000;
 
 /**
  * Finds work that no wake is left for: a crash between append and wake, a wiped queue, a pinned turn or an outbox of
  * a process that is gone. It only wakes; being wrong costs one look.
+ *  P1  Of all processes one sweeps per round, whoever claims it; none holds the task, so none can hold it up.
+ *  P2  Every round looks at the events of the window. Older ones are looked at by the first round, after a full batch,
+ *      and again as long as such a look finds something: a wake that it made may be lost too.
  */
 export async function startSweeper(deps: EngineDeps, stopped: AbortSignal): Promise<void> {
   const { clock, limits } = deps;
-  let since = 0;
+  let lookAtAll = 0;
+  let expireAt = 0;
   while (!stopped.aborted) {
+    const now = clock.now();
     try {
-      const found = await sweep(deps, since);
-      // The window only saves work: until a round has found nothing, what is older may still wait behind a full batch.
-      if (found === 0) since = clock.now() - limits.sweepWindowMs;
+      if (await claimed(deps, 'sweep', limits.sweepMs * 0.7)) {
+        const isFull = now >= lookAtAll;
+        const found = await sweep(deps, isFull ? 0 : now - limits.sweepWindowMs);
+        if (isFull) lookAtAll = nextFullLook(found, now, limits.sweepWindowMs);
+      }
+      if (now >= expireAt && (await claimed(deps, 'expire', EXPIRE_EVERY_MS / 2))) {
+        await deps.store.expire('journal', now - KEPT_MS);
+        await deps.store.expire('effect', now - KEPT_MS);
+        expireAt = now + EXPIRE_EVERY_MS;
+      }
     } catch (error) {
       deps.onWarning(error, 'sweep');
     }
@@ -25,6 +40,17 @@ export async function startSweeper(deps: EngineDeps, stopped: AbortSignal): Prom
   }
 }
 
+function nextFullLook(found: number, now: number, windowMs: number): number {
+  if (found === 0) return Number.POSITIVE_INFINITY;
+  return found >= BATCH ? now : now + windowMs / 2;
+}
+
+async function claimed(deps: EngineDeps, task: string, forMs: number): Promise<boolean> {
+  if (deps.limits.soleOwner) return true;
+  const now = deps.clock.now();
+  return deps.store.claim(task, { owner: deps.process, now, until: now + Math.ceil(forMs) });
+}
+
 /** One round; returns how many actors were woken. */
 export async function sweep(deps: EngineDeps, since: number): Promise<number> {
   const { store, router, clock, limits } = deps;
@@ -32,5 +58,7 @@ export async function sweep(deps: EngineDeps, since: number): Promise<number> {
   const now = limits.soleOwner ? Number.MAX_SAFE_INTEGER : clock.now();
   const due = await store.due({ now, since, limit: BATCH });
   for (const address of due) await router.wake(address);
+  deps.metrics.count('sweeps', {});
+  deps.metrics.count('sweep_found', {}, due.length);
   return due.length;
 }

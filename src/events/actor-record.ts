@@ -30,6 +30,12 @@ export const Session = z.strictObject({
 });
 export type Session = z.infer<typeof Session>;
 
+/**
+ * Version of the record and of the machine whose snapshot it holds. Raise it with any change that older code would read
+ * wrongly: processes of two versions work side by side while a deploy rolls.
+ */
+export const ACTOR_VERSION = 1;
+
 /** Why an actor takes no turns; null when it does. */
 export const Parked = z.enum(['paused', 'failed', 'retired']);
 export type Parked = z.infer<typeof Parked>;

@@ -14,6 +14,8 @@ export interface FollowOptions {
 }
 
 export const HEARTBEAT_MS = 15_000;
+/** How long a reader of the log waits for word of something new before it looks for itself: word may be lost. */
+const LOOK_MS = 3_000;
 const PAGE = 500;
 
 /**
@@ -21,7 +23,8 @@ const PAGE = 500;
  * 1. Watching starts before the first read, so that nothing falls between the two.
  * 2. `sent` rises by one with each event. A live event with a seq at or below it was replayed already; one further
  *    ahead means that some were missed, and the log is read again. So none is lost or doubled.
- * 3. A conversation that does not exist yet is an empty one.
+ * 3. Without word for `LOOK_MS` the log is looked at: other processes write it too, and word of that may be lost.
+ * 4. A conversation that does not exist yet is an empty one.
  */
 export async function* followConversation(
   conversation: ConversationId,
@@ -32,6 +35,7 @@ export async function* followConversation(
   try {
     let sent = after;
     let isBehind = true;
+    let quietMs = 0;
     while (!signal.aborted) {
       while (isBehind) {
         const page = await readPage(troupe, conversation, sent);
@@ -48,7 +52,12 @@ export async function* followConversation(
         sent += 1;
       } else if (note) isBehind = note.event.seq > sent;
       else if (inbox.takeOverflow()) isBehind = true;
-      else if (!(await inbox.wait(clock, HEARTBEAT_MS, signal))) yield { type: 'heartbeat' };
+      else if (await inbox.wait(clock, LOOK_MS, signal)) quietMs = 0;
+      else {
+        isBehind = true;
+        quietMs += LOOK_MS;
+        if (quietMs % HEARTBEAT_MS === 0) yield { type: 'heartbeat' };
+      }
     }
   } finally {
     inbox.close();

@@ -1,4 +1,5 @@
 import { assign, setup } from 'xstate';
+import { ACTOR_VERSION } from '../events/index.ts';
 
 /**
  * The life of one agent in one conversation, as decisions only.
@@ -10,7 +11,7 @@ import { assign, setup } from 'xstate';
  *  M2  From every working state `committing` is reachable; from `committing` only `idle`.
  *  M3  At rest (`idle`, `paused`, `failed`, `retired`) the context depends on the number of settled turns alone.
  */
-export const AGENT_MACHINE_VERSION = 1;
+export const AGENT_MACHINE_VERSION = ACTOR_VERSION;
 
 export const EFFECTS = ['assemble', 'compact', 'callModel', 'runCalls', 'commit', 'backOff'] as const;
 export type EffectName = (typeof EFFECTS)[number];

@@ -29,7 +29,7 @@ export function restoreAgent(saved: string | null, version: number): AgentSnapsh
     return agentLifecycle.resolveState({ value: 'idle', context: { turns: 0, steps: 0, tries: 0 } });
   if (version > AGENT_MACHINE_VERSION) {
     throw new TroupeError(
-      'actor_corrupt',
+      'actor_newer',
       `the snapshot was written by machine version ${version}; this process knows ${AGENT_MACHINE_VERSION}. Upgrade it.`,
       { version, supported: AGENT_MACHINE_VERSION },
     );

@@ -1,6 +1,6 @@
 import { TroupeError } from '../errors.ts';
 import type { ActorAddress, ActorRecord as ActorRecordType, Parked } from '../events/index.ts';
-import { ActorRecord, newActorRecord } from '../events/index.ts';
+import { ACTOR_VERSION, ActorRecord, newActorRecord } from '../events/index.ts';
 import type { ActorChange, ActorRow } from './driver.ts';
 import { reasonOf } from './event-row.ts';
 import type { ActorPatch } from './store.ts';
@@ -15,6 +15,9 @@ export function newActorRow(address: Pick<ActorRow, 'tenant' | 'conversation' | 
   return { tenant, conversation, agent, ...free, outbox: false, data: NO_STATE };
 }
 
+/** Written by a newer version, and so neither to be read nor to be written by this one. */
+const NEWER = 'it was written by a newer version of Troupe';
+
 /** The record, or why it cannot be read. */
 export function decodeActor(address: ActorAddress, row: ActorRow): ActorRecordType | string {
   let state: unknown;
@@ -24,6 +27,8 @@ export function decodeActor(address: ActorAddress, row: ActorRow): ActorRecordTy
     return `its data is not JSON (${String(error)})`;
   }
   if (state === null || typeof state !== 'object') return 'its data is not an object';
+  // Before its shape: what a newer version added would be lost with the first write of ours.
+  if (versionOf(state) > ACTOR_VERSION) return NEWER;
   const { tenant, conversation, agent } = address;
   const { fence, owner, until, processed, cancel, parked } = row;
   const columns = { tenant, conversation, agent, fence, owner, until, processed, cancel, parked };
@@ -40,10 +45,18 @@ export function decodeActorOrThrow(address: ActorAddress, row: ActorRow): ActorR
   const record = decodeActor(address, row);
   if (typeof record !== 'string') return record;
   const name = `${address.agent} in conversation ${address.conversation}`;
+  if (record === NEWER) {
+    const message = `the state of ${name} is left alone: ${record} (this one knows version ${ACTOR_VERSION}). Upgrade this process.`;
+    throw new TroupeError('actor_newer', message, { ...address, supported: ACTOR_VERSION });
+  }
   throw new TroupeError('actor_corrupt', `the state of ${name} cannot be read: ${record}`, {
     ...address,
     reason: record,
   });
+}
+
+function versionOf(state: object): number {
+  return 'machineVersion' in state && typeof state.machineVersion === 'number' ? state.machineVersion : 0;
 }
 
 /** What `patch` writes over `base`. */

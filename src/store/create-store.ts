@@ -97,7 +97,13 @@ export function createStore(driver: StoreDriver): Store {
     async acquire(address, lease) {
       const outcome = await driver.acquire(address, lease);
       if (outcome.kind === 'busy') return outcome;
-      return { kind: 'acquired', record: decodeActorOrThrow(address, outcome.row) };
+      try {
+        return { kind: 'acquired', record: decodeActorOrThrow(address, outcome.row) };
+      } catch (error) {
+        // Who cannot read it must not keep it from those who can.
+        await driver.compareAndSet(address, { fence: outcome.row.fence }, { owner: '', until: 0 });
+        throw error;
+      }
     },
     async update(base, patch, expect) {
       const { tenant, conversation, agent, fence } = base;
@@ -122,6 +128,10 @@ export function createStore(driver: StoreDriver): Store {
         return typeof record === 'string' ? { address, corrupt: record } : record;
       });
     },
+    async claim(name, lease) {
+      const key = { tenant: STORE_ITSELF, conversation: STORE_ITSELF, agent: name };
+      return (await driver.acquire(key, lease)).kind === 'acquired';
+    },
     async due(query) {
       return (await driver.due(query)) as ActorAddress[];
     },
@@ -129,6 +139,7 @@ export function createStore(driver: StoreDriver): Store {
     async journal(tenant, key, data, at) {
       return (await driver.putOnce({ tenant, shelf: 'journal', key }, data, at)).data;
     },
+    expire: (shelf, before) => driver.expire(shelf, before),
     readJournal: (tenant, key) => driver.readRegister({ tenant, shelf: 'journal', key }),
     async startEffect(tenant, id, { argsHash, by, at }) {
       const record: EffectRecordType = { status: 'started', argsHash, by };

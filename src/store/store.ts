@@ -74,10 +74,17 @@ export interface Store {
   readActor(address: ActorAddress): Promise<ActorRecord | null>;
   /** Corrupt records come as `{address, corrupt: reason}`. */
   listActors(log: Log): Promise<(ActorRecord | { address: ActorAddress; corrupt: string })[]>;
+  /**
+   * Takes a task that one process at a time should do, until `until`; false if somebody has it. Nothing gives it back:
+   * the time is its pace. A copy of the task by a clock that is wrong must do no harm.
+   */
+  claim(task: string, lease: { owner: string; now: number; until: number }): Promise<boolean>;
   due(query: { now: number; since: number; limit: number }): Promise<ActorAddress[]>;
 
   /** Insert-once journal of model steps: what is returned is what counts, whoever wrote it. */
   journal(tenant: TenantId, key: string, data: string, at: number): Promise<string>;
+  /** Removes what was written before `before`, ms; returns how many. */
+  expire(shelf: 'journal' | 'effect', before: number): Promise<number>;
   readJournal(tenant: TenantId, key: string): Promise<string | null>;
   /** `mine` says whether this caller inserted it and may execute. */
   startEffect(

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { createTroupe } from '../../src/index.ts';
 import { startFakeOpenAi } from '../../src/testing/index.ts';
+import { openTroupe } from '../support/mode.ts';
 
 const ANA = { kind: 'user', id: 'ana', name: 'Ana' } as const;
 
 async function answeredWith(stop: 'length' | 'refusal') {
   await using server = await startFakeOpenAi(() => ({ text: 'As far as it', stop }));
-  await using troupe = await createTroupe({
+  await using troupe = await openTroupe({
     agents: [{ id: 'p', provider: 'openai-compatible', baseUrl: server.url }],
   });
   await troupe.send('c', { author: ANA, content: 'Go.', to: ['p'] });
@@ -36,7 +36,7 @@ test('an answer that the provider refused is no reply: the turn fails once, with
 test('a field that is no field is ignored with a warning that names the nearest one', async () => {
   const warnings: unknown[] = [];
   const agent = { id: 'p', provider: 'scripted', script: { rules: [{ reply: 'ok' }] }, instruction: 'typo' };
-  await using troupe = await createTroupe(
+  await using troupe = await openTroupe(
     { agents: [agent as never] },
     { onWarning: (problem) => warnings.push(problem) },
   );

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import type { AgentId, Event, PromptMessage } from '../../src/events/index.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
-import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import * as z from 'zod';
 import { mortal } from '../support/engine-driver.ts';
 import { asks, bytes, byStep, inOrder, modelOf, says, shown, times } from '../support/engine-models.ts';
 import { logOf, openStage, type Stage, type StageAgent, until } from '../support/engine-stage.ts';
+import { openDriver } from '../support/mode.ts';
 
 const adds = defineTool({ name: 'adds', description: 'a', schema: z.object({}), run: () => '2' });
 const counts = defineTool({ name: 'counts', description: 'c', schema: z.object({}), run: () => '3' });
@@ -35,7 +35,7 @@ function texts(messages: readonly PromptMessage[] = []) {
 }
 
 test('a new colleague is told to the agents that are at work, and costs them nothing of what they were sent', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   const first = await oneTurn(driver);
   const second = await oneTurn(driver, {}, ['cy']);
   const third = await oneTurn(driver, {}, ['cy']);
@@ -50,7 +50,7 @@ test('a new colleague is told to the agents that are at work, and costs them not
 });
 
 test('a colleague who has gone again is told once, though the baseline never knew of him', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   await oneTurn(driver);
   await oneTurn(driver, {}, ['cy']);
   const third = await oneTurn(driver);
@@ -61,7 +61,7 @@ test('a colleague who has gone again is told once, though the baseline never kne
 });
 
 test('changed tools begin an epoch, which names the colleagues anew and tells everything again', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   await oneTurn(driver, { tools: ['adds'] });
   await oneTurn(driver, { tools: ['adds'] }, ['cy']);
   const third = await oneTurn(driver, { tools: ['counts'] }, ['cy']);
@@ -73,7 +73,7 @@ test('changed tools begin an epoch, which names the colleagues anew and tells ev
 });
 
 test('an old prompt is shown with the tools that were sent, not with those of today', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   await oneTurn(driver, { tools: ['adds'] });
   const { stage } = await oneTurn(driver, { tools: ['counts'] });
   const names = async (turn: string) => (await stage.troupe.promptOf(turn)).tools.map(({ name }) => name);
@@ -82,7 +82,7 @@ test('an old prompt is shown with the tools that were sent, not with those of to
 });
 
 test('a turn that is taken up under other tools and colleagues sends what its first attempt sent', async () => {
-  const inner = await openSqliteDriver({ path: ':memory:' });
+  const inner = await openDriver();
   const first = mortal(inner);
   const hung = modelOf(async function* ({ trace }) {
     if (trace.step === 2) await new Promise(() => undefined);
@@ -111,7 +111,7 @@ test('a turn that is taken up under other tools and colleagues sends what its fi
 });
 
 test('a baseline that came with an export, without its texts, is frozen anew where it cannot be kept', async () => {
-  const { stage: source } = await oneTurn(await openSqliteDriver({ path: ':memory:' }), {}, ['cy']);
+  const { stage: source } = await oneTurn(await openDriver(), {}, ['cy']);
   const stage = await imported(source);
   await stage.say('c', 'and now?', ['bo']);
   await stage.quiet();
@@ -132,7 +132,7 @@ async function imported(source: Stage): Promise<Stage> {
 }
 
 test('a frozen text that is lost sets the turn aside instead of sending a prompt without it', async () => {
-  const inner = await openSqliteDriver({ path: ':memory:' });
+  const inner = await openDriver();
   const first = mortal(inner);
   const hung = modelOf(() => (async function* () {})());
   hung.stream = () =>

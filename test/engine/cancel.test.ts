@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import type { Event, TurnId } from '../../src/events/index.ts';
-import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import * as z from 'zod';
 import { type Tap, mortal, tapDriver } from '../support/engine-driver.ts';
 import { asks, byStep, gated, inOrder, says, shown, times } from '../support/engine-models.ts';
 import { ANA, openStage, type Stage, turns, until } from '../support/engine-stage.ts';
+import { openDriver } from '../support/mode.ts';
 
 const TURN = 'c:bo:1' as TurnId;
 
@@ -54,7 +54,7 @@ test('a message that came while the stopped turn ran is answered by a turn of it
 });
 
 test('an answer that was complete when the stop came is kept as partial', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   let stopped: boolean | null = null;
   const tap: Tap = async (op, phase, args) => {
     const key = args[0] as { shelf?: string };
@@ -76,7 +76,7 @@ test('an answer that was complete when the stop came is kept as partial', async 
 });
 
 test('a stop that nobody was there to carry out is found by the next holder, before any model call', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   const model = gated(says('half'), 1);
   const first = mortal(driver);
   const killed = await openStage({ driver: first.driver, agents: [{ id: 'bo', model }] });
@@ -104,7 +104,7 @@ test('a turn that is not running cannot be stopped: the command is refused and l
 
 /** A turn of two steps with a tool and a hand-over, stopped at one point of its way through the store. */
 async function stoppedAt(point: number): Promise<{ stage: Stage; acked: boolean; reached: boolean }> {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   let seen = 0;
   let acked = false;
   let busy = false;

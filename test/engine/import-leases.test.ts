@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { mortal, storeAway, tapDriver } from '../support/engine-driver.ts';
 import { gated, inOrder, says } from '../support/engine-models.ts';
 import { openStage, type Stage } from '../support/engine-stage.ts';
+import { openDriver } from '../support/mode.ts';
 
 async function exported({ troupe }: Stage): Promise<string> {
   let lines = '';
@@ -23,7 +23,7 @@ test('an import that the store refused can be tried again at once, and wakes nob
   await source.quiet();
   const lines = await exported(source);
   let away = true;
-  const driver = tapDriver(await openSqliteDriver({ path: ':memory:' }), (op, phase) => {
+  const driver = tapDriver(await openDriver(), (op, phase) => {
     if (op === 'append' && phase === 'after' && away) throw storeAway('the answer is lost');
   });
   const model = inOrder(says('never asked'));
@@ -39,7 +39,7 @@ test('an import that the store refused can be tried again at once, and wakes nob
 });
 
 test('nothing is imported into a conversation where a killed process has left a turn open', async () => {
-  const inner = await openSqliteDriver({ path: ':memory:' });
+  const inner = await openDriver();
   const first = mortal(inner);
   const hung = gated(says('half'), 1);
   const killed = await openStage({ driver: first.driver, agents: [{ id: 'bo', model: hung }] });

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import * as z from 'zod';
-import { createTroupe } from '../../src/runtime.ts';
 import { defineTool } from '../../src/tools/tool.ts';
+import { openTroupe } from '../support/mode.ts';
 
 const script = { rules: [{ reply: 'hi' }] };
 const bo = { id: 'bo' as never, provider: 'scripted' as const, script };
@@ -12,14 +12,14 @@ test('a listener for warnings that throws does no harm', async () => {
   const onWarning = () => {
     throw new Error('the log is full');
   };
-  await using troupe = await createTroupe({ agents: [{ ...bo, tools: ['delegate'] }] }, { onWarning });
+  await using troupe = await openTroupe({ agents: [{ ...bo, tools: ['delegate'] }] }, { onWarning });
   expect(troupe.agents).toHaveLength(1);
   expect(warned).toHaveBeenCalledWith('troupe: onWarning: the log is full');
   warned.mockRestore();
 });
 
 test('a concurrency that is none is refused as configuration', async () => {
-  await expect(createTroupe({ agents: [bo] }, { concurrency: 0 })).rejects.toMatchObject({
+  await expect(openTroupe({ agents: [bo] }, { concurrency: 0 })).rejects.toMatchObject({
     code: 'config_invalid',
   });
 });
@@ -29,5 +29,5 @@ test.each([
   ['a tool with the name of a builtin one', [tool('handoff')]],
   ['a tool with a reserved name', [tool('delegate')]],
 ])('%s are refused, since only one could be meant', async (_, tools) => {
-  await expect(createTroupe({ agents: [bo], tools })).rejects.toMatchObject({ code: 'config_invalid' });
+  await expect(openTroupe({ agents: [bo], tools })).rejects.toMatchObject({ code: 'config_invalid' });
 });

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
-import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { forever, storeAway, tapDriver } from '../support/engine-driver.ts';
 import { inOrder, modelOf, says } from '../support/engine-models.ts';
 import { openStage, turns } from '../support/engine-stage.ts';
+import { openDriver } from '../support/mode.ts';
 
 test.each(['acquire', 'compareAndSet'] as const)(
   'a lease whose %s was done but not answered does not keep its own process out until it runs out',
   async (lost) => {
     let lose = true;
-    const driver = tapDriver(await openSqliteDriver({ path: ':memory:' }), (op, phase) => {
+    const driver = tapDriver(await openDriver(), (op, phase) => {
       if (!lose || op !== lost || phase !== 'after') return;
       lose = false;
       throw storeAway('the answer is lost');
@@ -29,7 +29,7 @@ test.each(['acquire', 'compareAndSet'] as const)(
 
 test('a holder whose store no longer answers stops its model when the lease is over', async () => {
   const isRenewal = (change: unknown) => Object.keys(change as object).join() === 'until';
-  const driver = tapDriver(await openSqliteDriver({ path: ':memory:' }), async (op, phase, args) => {
+  const driver = tapDriver(await openDriver(), async (op, phase, args) => {
     if (op === 'compareAndSet' && phase === 'before' && isRenewal(args[2])) await forever();
   });
   const reached = Promise.withResolvers<AbortSignal>();

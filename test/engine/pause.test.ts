@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { AgentId, ConversationId } from '../../src/events/index.ts';
-import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { mortal, storeAway, tapDriver } from '../support/engine-driver.ts';
 import { gated, inOrder, says, shown, times } from '../support/engine-models.ts';
 import { ANA, openStage, type Stage, turns } from '../support/engine-stage.ts';
+import { openDriver } from '../support/mode.ts';
 
 function order(stage: Stage, command: 'pause' | 'resume'): Promise<unknown> {
   const target = { conversation: 'c' as ConversationId, agent: 'bo' as AgentId };
@@ -69,7 +69,7 @@ test('a resume of an agent that is at work changes nothing', async () => {
 });
 
 test('a turn whose process died is not taken up while its agent is paused, and goes on when it is resumed', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   const model = gated(says('a', 'b'), 1);
   const first = mortal(driver);
   const killed = await openStage({ driver: first.driver, agents: [{ id: 'bo', model }] });
@@ -89,7 +89,7 @@ test('a turn whose process died is not taken up while its agent is paused, and g
 });
 
 test('a reply that was committed before the pause is published during it', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   let broken = false;
   const failing = tapDriver(driver, async (op, phase, [rows]) => {
     if (broken || op !== 'append' || phase !== 'before') return;

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { mortal, storeAway, tapDriver } from '../support/engine-driver.ts';
 import {
@@ -15,6 +14,7 @@ import {
   type TestModel,
 } from '../support/engine-models.ts';
 import { openStage, turns, until } from '../support/engine-stage.ts';
+import { openDriver } from '../support/mode.ts';
 
 /** A tool that counts, and never ends where `stuck` says so. */
 function counter({
@@ -38,7 +38,7 @@ function counter({
 
 /** Starts an engine, lets it work until `holds`, and kills it as kill -9 would. Returns the store it leaves. */
 async function killedWhen(model: TestModel, tool: ReturnType<typeof counter>['tool'], holds: () => boolean) {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   const first = mortal(driver);
   const stage = await openStage({
     driver: first.driver,
@@ -97,7 +97,7 @@ test.each([
 );
 
 test('a crash between commit and flush: the reply is published once, by whoever comes next', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   let broken = 0;
   const failing = tapDriver(driver, (op, phase, [rows]) => {
     if (op !== 'append' || phase !== 'before' || broken > 0) return;
@@ -116,7 +116,7 @@ test('a crash between commit and flush: the reply is published once, by whoever 
 });
 
 test('a turn that hangs every process that takes it is given up visibly, once it was started too often', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   const limits = { maxAttempts: 3 };
   const models: TestModel[] = [];
   for (let life = 1; life <= 3; life++) {
@@ -159,7 +159,7 @@ test('a turn that is given up still records the calls that it made', async () =>
 });
 
 test('an orderly end in the middle of a turn finishes the step, counts no attempt, and the restart asks for the next step only', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   const { tool, runs } = counter();
   const first = gated(asks(['count', {}]), 2);
   const stage = await openStage({
@@ -186,7 +186,7 @@ test('an orderly end in the middle of a turn finishes the step, counts no attemp
 });
 
 test('an orderly end does not wait for a long backoff, and a failure of the next process is told beside the first', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   const first = inOrder(breaks('provider_overloaded', 'so far'));
   const stage = await openStage({ driver, agents: [{ id: 'bo', model: first }] });
   await stage.say('c', 'go', ['bo']);

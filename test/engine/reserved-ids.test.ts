@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createTroupe } from '../../src/index.ts';
+import { openTroupe } from '../support/mode.ts';
 
 const ANA = { kind: 'user', id: 'ana', name: 'Ana' } as const;
 const COMPANY = {
@@ -9,7 +9,7 @@ const COMPANY = {
 test.each(['room:p:1:reply', 'room:p:1:started', 'room:p:1:end', 'baseline:p:1', 'joined:p', 'failed:p:1'])(
   'an id that the runtime will need is refused, and the agent goes on: %s',
   async (id) => {
-    await using troupe = await createTroupe(COMPANY);
+    await using troupe = await openTroupe(COMPANY);
     await expect(
       troupe.send('room', { id: id as never, author: ANA, content: 'squat' }),
     ).rejects.toMatchObject({
@@ -23,7 +23,7 @@ test.each(['room:p:1:reply', 'room:p:1:started', 'room:p:1:end', 'baseline:p:1',
 );
 
 test('F2 our own reply, echoed back by a gateway, stays one event', async () => {
-  await using troupe = await createTroupe(COMPANY);
+  await using troupe = await openTroupe(COMPANY);
   await troupe.send('room', { author: ANA, content: 'hello', to: ['p'] });
   await troupe.idle();
   const before = await troupe.events('room');

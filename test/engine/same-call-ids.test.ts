@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { createTroupe, defineTool } from '../../src/index.ts';
+import { defineTool } from '../../src/index.ts';
 import { startFakeOpenAi } from '../../src/testing/index.ts';
+import { openTroupe } from '../support/mode.ts';
 
 test('two calls of one step under the same vendor id both keep their results, in their order', async () => {
   const echo = defineTool({
@@ -14,7 +15,7 @@ test('two calls of one step under the same vendor id both keep their results, in
   await using server = await startFakeOpenAi(({ number }) =>
     number === 1 ? { calls: [call('one'), call('two')] } : { text: 'both heard' },
   );
-  await using troupe = await createTroupe({
+  await using troupe = await openTroupe({
     agents: [{ id: 'p', provider: 'openai-compatible', baseUrl: server.url, tools: ['echo'] }],
     tools: [echo],
   });

@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest';
-import { AGENT_MACHINE_VERSION } from '../../src/machines/agent-lifecycle.ts';
 import type { ActorRow, StoreDriver } from '../../src/store/driver.ts';
-import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import type { AgentId, ConversationId } from '../../src/events/index.ts';
 import { inOrder, says } from '../support/engine-models.ts';
 import { ANA, openStage, type Stage } from '../support/engine-stage.ts';
+import { openDriver } from '../support/mode.ts';
 
 const KEY = { tenant: 'default', conversation: 'c', agent: 'bo' };
 
@@ -33,13 +32,12 @@ const DAMAGES: [string, (data: string) => string][] = [
     'a snapshot in a state nobody knows',
     (data) => withState(data, { snapshot: '{"value":"dancing","context":{}}' }),
   ],
-  ['a snapshot of a newer machine', (data) => withState(data, { machineVersion: AGENT_MACHINE_VERSION + 1 })],
 ];
 
 test.each(DAMAGES)(
   '%s sets its agent aside, visibly; the others go on, and repair and resume bring it back',
   async (_, break_) => {
-    const driver = await openSqliteDriver({ path: ':memory:' });
+    const driver = await openDriver();
     const bo = inOrder(says('bo here'));
     const cy = inOrder(says('cy here'));
     const stage = await openStage({
@@ -93,7 +91,7 @@ test.each(DAMAGES)(
 );
 
 test('a store that is away while an agent is set aside loses neither the notice nor the message', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   const bo = inOrder(says('bo here'));
   const stage = await openStage({ driver, agents: [{ id: 'bo', model: bo }] });
   await stage.say('c', 'hello', ['bo']);
@@ -118,7 +116,7 @@ test('a store that is away while an agent is set aside loses neither the notice 
 });
 
 test('an agent whose record is ahead of the log is set aside and the operator is told, instead of staying silent', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   const stage = await openStage({ driver, agents: [{ id: 'bo', model: inOrder(says('one'), says('two')) }] });
   await stage.say('c', 'first', ['bo']);
   await stage.quiet();

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { createStore } from '../../src/store/create-store.ts';
-import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { storeAway, type StoreOp, tapDriver } from '../support/engine-driver.ts';
 import { inOrder, says } from '../support/engine-models.ts';
 import { allEvents, checkStore, openStage, turns } from '../support/engine-stage.ts';
+import { openDriver } from '../support/mode.ts';
 
 test('a post whose answer was lost is seen when it is repeated, though this process does not know that it wrote it', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   let lose = false;
   const tapped = tapDriver(driver, (op, phase) => {
     if (!lose || op !== 'append' || phase !== 'after') return;
@@ -27,7 +27,7 @@ test('a post whose answer was lost is seen when it is repeated, though this proc
 });
 
 test('what another process appended is seen, though this process remembers the tail that it wrote itself', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   const model = inOrder(says('one'), says('two'));
   const limits = { soleOwner: false };
   const stage = await openStage({ driver, agents: [{ id: 'bo', model }], limits });
@@ -49,7 +49,7 @@ test('what another process appended is seen, though this process remembers the t
 
 /** Every operation that a turn asks of the store, failing once, before or after it was done. */
 async function failingOnce(op: StoreOp, phase: 'before' | 'after', nth: number): Promise<boolean> {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   let seen = 0;
   let failed = false;
   const tapped = tapDriver(driver, (at, when) => {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { mortal } from '../support/engine-driver.ts';
 import { gated, inOrder, says } from '../support/engine-models.ts';
 import { openStage, turns } from '../support/engine-stage.ts';
+import { openDriver } from '../support/mode.ts';
 
 test('messages whose wakes are all lost are answered after the next sweep', async () => {
   let lost = 0;
@@ -27,7 +27,7 @@ test('messages whose wakes are all lost are answered after the next sweep', asyn
 
 test('a start finds what a dead process left, however long ago and however much, and answers it once', async () => {
   const CONVERSATIONS = 1_200;
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   const clock = createFakeClock();
   const dead = mortal(driver);
   const asleep = await openStage({

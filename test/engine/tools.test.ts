@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { storeAway, tapDriver } from '../support/engine-driver.ts';
 import { asks, byStep, inOrder, modelOf, says } from '../support/engine-models.ts';
 import { openStage, turns, until } from '../support/engine-stage.ts';
+import { openDriver } from '../support/mode.ts';
 
 const throws = defineTool({
   name: 'throws',
@@ -127,7 +127,7 @@ test('what is read of an artifact is shown whole, however small the previews are
 
 test('an actor is not given back while one of its calls still runs, though another could not be recorded', async () => {
   let away = true;
-  const driver = tapDriver(await openSqliteDriver({ path: ':memory:' }), (op, phase, [key]) => {
+  const driver = tapDriver(await openDriver(), (op, phase, [key]) => {
     const { shelf, key: name = '' } = key as { shelf?: string; key?: string };
     if (op !== 'putOnce' || phase !== 'before' || shelf !== 'effect' || !name.endsWith('.0') || !away) return;
     away = false;

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
-import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { tapDriver } from '../support/engine-driver.ts';
 import { gated, inOrder, modelOf, says } from '../support/engine-models.ts';
 import { openStage, turns } from '../support/engine-stage.ts';
+import { openDriver } from '../support/mode.ts';
 
 const LIMITS = { soleOwner: false, leaseMs: 2_000, sweepMs: 3_000 };
 
 test('a process that was paused for longer than its lease changes nothing when it wakes: the turn is the successor’s', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   const slow = gated(says('from the ', 'paused one'), 2);
   let paused: Promise<void> | null = null;
   const frozen = tapDriver(driver, () => paused ?? undefined);
@@ -40,7 +40,7 @@ test('a process that was paused for longer than its lease changes nothing when i
 });
 
 test('a process that finds an actor leased elsewhere waits for the lease and never runs beside it', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   let running = 0;
   let most = 0;
   const model = modelOf(async function* () {
@@ -63,7 +63,7 @@ test('a process that finds an actor leased elsewhere waits for the lease and nev
 });
 
 test('a long model call keeps its lease by renewal, so that nobody takes the turn over', async () => {
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   const clock = createFakeClock();
   const model = modelOf(async function* () {
     await clock.sleep(20 * LIMITS.leaseMs);

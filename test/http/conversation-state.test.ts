@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createApp } from '../../src/gateway/index.ts';
-import { createTroupe } from '../../src/index.ts';
+import { openTroupe } from '../support/mode.ts';
 
 const SYSTEM = { kind: 'system', id: 'system', name: 'System' };
 
@@ -17,7 +17,7 @@ async function* streamed(lines: Iterable<string>): AsyncGenerator<string> {
 }
 
 test('the state of a conversation is folded from its log: mode, phase, open delegations', async () => {
-  await using troupe = await createTroupe({
+  await using troupe = await openTroupe({
     agents: [{ id: 'p', provider: 'scripted', script: { rules: [{ reply: 'ok' }] } }],
   });
   const app = createApp(troupe, {});

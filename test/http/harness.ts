@@ -1,8 +1,9 @@
 import type { Hono } from 'hono';
 import type { AgentInput } from '../../src/agents-file.ts';
 import { createApp, type AppOptions } from '../../src/gateway/index.ts';
-import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
+import type { TroupeOptions } from '../../src/runtime.ts';
 import type { Troupe } from '../../src/troupe.ts';
+import { openTroupe } from '../support/mode.ts';
 
 export const ANA = { kind: 'user', id: 'u1', name: 'Ana' } as const;
 
@@ -39,7 +40,7 @@ export async function startApi(
   } = {},
 ): Promise<Harness> {
   const { agents = [ECHO, OTHER], troupe: troupeOptions, wrap = (troupe) => troupe, ...appOptions } = options;
-  const troupe = await createTroupe({ agents }, { onWarning: () => {}, ...troupeOptions });
+  const troupe = await openTroupe({ agents }, { onWarning: () => {}, ...troupeOptions });
   const errors: unknown[] = [];
   const app = createApp(wrap(troupe), { onError: (error) => errors.push(error), ...appOptions });
   async function ask(path: string, init?: RequestInit): Promise<Answer> {

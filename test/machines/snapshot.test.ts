@@ -68,7 +68,7 @@ test.each<[string, string]>([
 
 test('a snapshot of a newer machine is refused, and says what to do', () => {
   const error = corrupt(text({}), VERSION + 1);
-  expect(error.code).toBe('actor_corrupt');
+  expect(error.code).toBe('actor_newer');
   expect(error.message).toContain('Upgrade');
 });
 

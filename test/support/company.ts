@@ -1,11 +1,12 @@
 import type { AgentInput } from '../../src/agents-file.ts';
 import type { Author, EventId } from '../../src/events/index.ts';
-import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
+import type { TroupeOptions } from '../../src/runtime.ts';
 import type { FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import { compact, type WireMessage } from './compact.ts';
+import { openTroupe } from './mode.ts';
 
 export const UMA: Author = { kind: 'user', id: 'u1', name: 'Uma' };
 export const VIK: Author = { kind: 'user', id: 'v1', name: 'Vik' };
@@ -60,7 +61,7 @@ export async function company(ids: readonly string[], options: CompanyOptions = 
     const reply = answer?.[number - 1] ?? `${agent} answers ${number}`;
     return typeof reply === 'string' ? { text: reply } : reply;
   });
-  const troupe = await createTroupe(
+  const troupe = await openTroupe(
     {
       agents: ids.map(
         (id) =>

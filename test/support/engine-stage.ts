@@ -17,16 +17,19 @@ import {
 } from '../../src/events/index.ts';
 import { createTroupeFacade } from '../../src/facade.ts';
 import type { Provider } from '../../src/providers/provider.ts';
+import { NO_METRICS } from '../../src/metrics.ts';
+import { createInProcessAdmission } from '../../src/routing/in-process-admission.ts';
+import { createBroadcastHub } from '../../src/routing/in-process-broadcast.ts';
 import { createInProcessRouter } from '../../src/routing/in-process.ts';
 import type { Router } from '../../src/routing/router.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
-import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import type { Store } from '../../src/store/store.ts';
 import { checkLog, type CheckOptions, type Violation } from '../../src/testing/check-log.ts';
 import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/troupe.ts';
+import { openDriver } from './mode.ts';
 
 /** One engine with its facade, composed as `runtime.ts` does it, over injected parts. */
 export interface Stage {
@@ -76,12 +79,13 @@ let engines = 0;
 
 export async function openStage(options: StageOptions): Promise<Stage> {
   const { clock = createFakeClock(), limits = {}, random = Math.random, concurrency = 64 } = options;
-  const driver = options.driver ?? (await openSqliteDriver({ path: ':memory:' }));
+  const driver = options.driver ?? (await openDriver());
   const warnings: Stage['warnings'] = [];
   const onWarning = (error: unknown, where: string) => void warnings.push({ error, where });
   const store = createStore(driver);
   const plain = createInProcessRouter({ clock });
   const router = options.router?.(plain) ?? plain;
+  const broadcast = createBroadcastHub().join(onWarning);
   const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
     fenceKey('test', `${tenant}/${conversation}`);
   const stopping = new AbortController();
@@ -89,7 +93,18 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const deps: EngineDeps = {
     store,
     router,
-    log: createConversationLog({ store, router, clock, countTokens, onWarning }),
+    broadcast,
+    admission: createInProcessAdmission({ caps: {}, clock }),
+    metrics: NO_METRICS,
+    log: createConversationLog({
+      store,
+      router,
+      broadcast,
+      clock,
+      countTokens,
+      metrics: NO_METRICS,
+      onWarning,
+    }),
     company: companyOf(options),
     registry: createRegistry({ secretOf, onError: (error) => onWarning(error, 'machine') }),
     clock,

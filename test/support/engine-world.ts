@@ -3,7 +3,6 @@ import { TroupeError } from '../../src/errors.ts';
 import type { AgentId, ConversationId, EventId, TurnId } from '../../src/events/index.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import { createStore } from '../../src/store/create-store.ts';
-import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import type { Violation } from '../../src/testing/check-log.ts';
 import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
 import { defineTool, type Tool } from '../../src/tools/tool.ts';
@@ -11,6 +10,7 @@ import { forever, storeAway, tapDriver } from './engine-driver.ts';
 import { asks, breaks, modelOf, says } from './engine-models.ts';
 import { allEvents, ANA, checkStore, logOf, openStage, type Stage, turns } from './engine-stage.ts';
 import { hashOf, type Random } from './engine-random.ts';
+import { openDriver } from './mode.ts';
 
 /**
  * A small world to break things in: one store, some processes that may be killed, paused for longer than a lease, or
@@ -54,7 +54,7 @@ interface Process {
 
 export async function openWorld(options: WorldOptions): Promise<World> {
   const { random, pauses, kills } = options;
-  const driver = await openSqliteDriver({ path: ':memory:' });
+  const driver = await openDriver();
   const store = createStore(driver);
   const stats = { posts: 0, turns: 0, failures: 0, kills: 0, pauses: 0, aborts: 0, calls: 0 };
   const ledger = new Map<string, number>();

@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import { createBullmqRouter } from '../routing/bullmq/bullmq-router.ts';
+import { checkRedis } from '../routing/redis/check-redis.ts';
+import { connectRedis, endConnection, type RedisProfile } from '../routing/redis/connect-redis.ts';
+import { createRedisAdmission } from '../routing/redis/redis-admission.ts';
+import { createRedisBroadcast } from '../routing/redis/redis-broadcast.ts';
+import { createStore } from '../store/create-store.ts';
+import type { StoreDriver } from '../store/driver.ts';
+import { openMongoDriver } from '../store/mongo/open-mongo-driver.ts';
+import type { ServiceOptions, Services } from './services.ts';
+
+export interface DistributedUrls {
+  mongodb: string;
+  redis: string;
+  prefix: string;
+}
+
+/** Sweeps look back this far, ms, on a log that may be very large; see the sweeper's P2. */
+const SWEEP_WINDOW_MS = 600_000;
+
+/**
+ * One process of many: MongoDB holds what is true, Redis what is merely fast. Both are looked at before anything is
+ * begun. Throws `config_invalid`, `store_unavailable`, `queue_unavailable`, `server_unsuitable`, `store_newer`.
+ */
+export async function openDistributed(urls: DistributedUrls, options: ServiceOptions): Promise<Services> {
+  const { clock, caps, leaseMs, metrics, onWarning, onDeaf } = options;
+  const { redis, prefix } = urls;
+  const [opened, checked] = await Promise.allSettled([
+    openMongoDriver({ url: urls.mongodb, onWarning }),
+    checkRedis(redis, { onWarning }),
+  ]);
+  if (opened.status === 'rejected') throw opened.reason;
+  const driver: StoreDriver = opened.value;
+  if (checked.status === 'rejected') {
+    await driver.close();
+    throw checked.reason;
+  }
+  const connect = (profile: RedisProfile) => connectRedis(redis, { profile, onWarning });
+  const producer = connect('producer');
+  const broadcast = createRedisBroadcast({
+    publisher: producer,
+    connectSubscriber: () => connect('blocking'),
+    prefix,
+    process: randomUUID(),
+    onWarning,
+  });
+  const admission = createRedisAdmission({ redis: producer, prefix, caps, onWarning });
+  const router = createBullmqRouter({
+    connections: { producer, connectBlocking: () => connect('blocking') },
+    prefix,
+    clock,
+    onWarning,
+    onDeaf,
+    // A wake is given to another process no later than its actor's lease runs out.
+    lockMs: leaseMs,
+    stalledCheckMs: leaseMs / 2,
+    observer: {
+      onTaken: ({ waitMs }) => metrics.time('wake_wait', {}, waitMs),
+      onDone: ({ runMs, outcome }) => metrics.time('activation', { outcome }, runMs),
+      onIgnored: () => metrics.count('wakes_ignored', {}),
+    },
+  });
+  // What was appended before a subscription stands is found by looking, so nobody has to wait for it.
+  return {
+    store: createStore(driver),
+    router,
+    broadcast,
+    admission,
+    limits: { soleOwner: false, sweepWindowMs: SWEEP_WINDOW_MS },
+    async close() {
+      await Promise.all([broadcast.close(), admission.close()]);
+      await driver.close();
+      endConnection(producer);
+    },
+  };
+}

@@ -1,0 +1,32 @@
+import { createInProcessAdmission } from '../routing/in-process-admission.ts';
+import { createBroadcastHub } from '../routing/in-process-broadcast.ts';
+import { createInProcessRouter } from '../routing/in-process.ts';
+import { createStore } from '../store/create-store.ts';
+import { lockDataDir } from '../store/sqlite/data-lock.ts';
+import { openSqliteDriver } from '../store/sqlite/sqlite-driver.ts';
+import type { ServiceOptions, Services } from './services.ts';
+
+/** One process on a directory of its own, or in memory. Throws `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`. */
+export async function openEmbedded(
+  data: string,
+  { clock, caps, onWarning }: ServiceOptions,
+): Promise<Services> {
+  const lock = data === ':memory:' ? null : lockDataDir(data);
+  try {
+    const store = createStore(await openSqliteDriver({ path: lock?.paths.database ?? ':memory:' }));
+    return {
+      store,
+      router: createInProcessRouter({ clock }),
+      broadcast: createBroadcastHub().join(onWarning),
+      admission: createInProcessAdmission({ caps, clock }),
+      limits: { soleOwner: true },
+      async close() {
+        await store.close();
+        lock?.release();
+      },
+    };
+  } catch (error) {
+    lock?.release();
+    throw error;
+  }
+}

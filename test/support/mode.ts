@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { MongoClient } from 'mongodb';
+import { afterAll } from 'vitest';
+import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
+import type { TroupeInput } from '../../src/agents-file.ts';
+import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
+import type { StoreDriver } from '../../src/store/driver.ts';
+import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
+import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
+import type { Troupe } from '../../src/troupe.ts';
+
+/**
+ * The same behaviour in both modes: `vitest.config.ts` runs these suites once embedded and once distributed. What goes
+ * through the public door then works on the real servers; what injects a clock or faults works on the document driver,
+ * which is all of the MongoDB adapter but the wire.
+ */
+export const IS_DISTRIBUTED = process.env['TROUPE_TEST_MODE'] === 'distributed';
+
+const RUN = `test_${process.pid}_${Date.now().toString(36)}`;
+const databases = new Set<string>();
+let opened = 0;
+
+export async function openTroupe(input: TroupeInput, options: TroupeOptions = {}): Promise<Troupe> {
+  if (!IS_DISTRIBUTED) return createTroupe(input, options);
+  const { data, ...rest } = options;
+  // The same directory is the same data.
+  const name = data === undefined || data === ':memory:' ? `${(opened += 1)}` : shortHash(data);
+  const database = `${RUN}_${name}`;
+  databases.add(database);
+  return createTroupe(input, { ...rest, mongodb: mongoUrl(database), redis: redisUrl(), prefix: database });
+}
+
+/** A store driver for tests that own the clock. */
+export async function openDriver(): Promise<StoreDriver> {
+  if (!IS_DISTRIBUTED) return openSqliteDriver({ path: ':memory:' });
+  return createDocumentDriver(createMemoryDocuments(), {
+    random: Math.random,
+    sleep: () => Promise.resolve(),
+  });
+}
+
+export function mongoUrl(database: string): string {
+  const url = new URL(process.env['MONGODB_URL'] ?? 'mongodb://127.0.0.1:27017');
+  url.pathname = `/${database}`;
+  return url.href;
+}
+
+export function redisUrl(): string {
+  return process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379';
+}
+
+/** Leaves nothing behind on servers that are not ours. */
+export async function dropDatabases(names: ReadonlySet<string>): Promise<void> {
+  if (names.size === 0) return;
+  const client = new MongoClient(mongoUrl('test'));
+  const redis = new Redis(redisUrl());
+  for (const name of names) {
+    await client.db(name).dropDatabase();
+    for (const keys of [await redis.keys(`${name}:*`), await redis.keys(`{${name}}:*`)]) {
+      if (keys.length > 0) await redis.del(keys);
+    }
+  }
+  redis.disconnect();
+  await client.close();
+}
+
+function shortHash(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 8);
+}
+
+if (IS_DISTRIBUTED) afterAll(() => dropDatabases(databases));
