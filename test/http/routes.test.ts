@@ -7,7 +7,7 @@ import { createApp, serveHttp } from '../../src/gateway/index.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { ANA, scripted, startApi } from './harness.ts';
 
-test('conversations, agents, queues and health are listed', async () => {
+test('conversations, agents and queues are listed', async () => {
   await using api = await startApi();
   await api.troupe.send('c1', { author: ANA, content: 'x' });
   expect((await api.get('/api/conversations')).body).toMatchObject({
@@ -15,7 +15,6 @@ test('conversations, agents, queues and health are listed', async () => {
   });
   expect((await api.get('/api/agents')).body).toMatchObject({ agents: [{ id: 'echo' }, { id: 'other' }] });
   expect((await api.get('/api/queues')).body).toEqual({ waiting: 0, active: 0, delayed: 0 });
-  expect(await api.get('/healthz')).toMatchObject({ status: 200, body: { status: 'ok' } });
 });
 
 test('a turn can be traced, its prompt read as it was sent, and compared with another', async () => {
@@ -148,6 +147,7 @@ test('the OpenAPI document names every route and its errors', async () => {
 
 test.each([
   ['store_unavailable', 503, '1'],
+  ['queue_unavailable', 503, '1'],
   ['shutting_down', 503, '1'],
   ['store_corrupt', 500, null],
 ] as const)('%s is %i', async (code, status, retryAfter) => {
@@ -157,7 +157,7 @@ test.each([
       conversations: () => Promise.reject(new TroupeError(code, 'the disk is full')),
     }),
   });
-  const answer = await api.get('/healthz');
+  const answer = await api.get('/api/conversations');
   expect(answer.status).toBe(status);
   expect(answer.headers.get('retry-after')).toBe(retryAfter);
   expect(answer.body).toEqual({ error: { code, message: 'the disk is full', data: {} } });

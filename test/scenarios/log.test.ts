@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { agentNamed, company, ROOM, UMA, VIK } from '../support/company.ts';
+import { damageEvent } from '../support/mode.ts';
 
 function scratch(): string {
   const data = mkdtempSync(path.join(tmpdir(), 'troupe-log-'));
@@ -83,9 +83,7 @@ test('F5 of a log with one corrupt record the others are shown, and the corrupt 
   await before.say(UMA, null, 'two', { id: 'e2' });
   await before.say(UMA, null, 'three', { id: 'e3' });
   await before.troupe.close();
-  const database = new DatabaseSync(path.join(data, 'troupe.db'));
-  database.prepare('UPDATE events SET data = ? WHERE id = ?').run('{broken', 'e2');
-  database.close();
+  await damageEvent(data, { conversation: ROOM, id: 'e2' }, '{broken');
 
   await using after = await company(['p'], { data });
   await after.say(UMA, 'p', 'four');

@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
+import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
 import { MongoClient } from 'mongodb';
 import { afterAll } from 'vitest';
 import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
 import type { TroupeInput } from '../../src/agents-file.ts';
+import { DEFAULT_TENANT } from '../../src/events/index.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
@@ -24,11 +27,36 @@ let opened = 0;
 export async function openTroupe(input: TroupeInput, options: TroupeOptions = {}): Promise<Troupe> {
   if (!IS_DISTRIBUTED) return createTroupe(input, options);
   const { data, ...rest } = options;
-  // The same directory is the same data.
-  const name = data === undefined || data === ':memory:' ? `${(opened += 1)}` : shortHash(data);
-  const database = `${RUN}_${name}`;
+  const database = databaseOf(data);
   databases.add(database);
   return createTroupe(input, { ...rest, mongodb: mongoUrl(database), redis: redisUrl(), prefix: database });
+}
+
+/** The same directory is the same data. */
+function databaseOf(data: string | undefined): string {
+  const name = data === undefined || data === ':memory:' ? `${(opened += 1)}` : shortHash(data);
+  return `${RUN}_${name}`;
+}
+
+/** Writes nonsense into a stored event, as a hand or a disk might. */
+export async function damageEvent(
+  data: string,
+  { conversation, id }: { conversation: string; id: string },
+  text: string,
+): Promise<void> {
+  if (!IS_DISTRIBUTED) {
+    const database = new DatabaseSync(path.join(data, 'troupe.db'));
+    database.prepare('UPDATE events SET data = ? WHERE id = ?').run(text, id);
+    return database.close();
+  }
+  const client = new MongoClient(mongoUrl(databaseOf(data)));
+  const events = client.db().collection<{ _id: string }>('events');
+  const { matchedCount } = await events.updateOne(
+    { _id: `${DEFAULT_TENANT}/${conversation}/${id}` },
+    { $set: { data: text } },
+  );
+  await client.close();
+  if (matchedCount !== 1) throw new Error(`there is no event ${id} to damage`);
 }
 
 /** A store driver for tests that own the clock. */
