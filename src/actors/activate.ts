@@ -134,6 +134,8 @@ async function settleFailure(
     return;
   }
   if (error instanceof TroupeError && SETS_ASIDE.includes(error.code)) {
+    // Who was paused for longer than a lease may find its ids taken by its successor: then nothing is wrong with the actor.
+    if (!(await stillHeld(deps, lease))) return;
     await park(deps, address, lease.record, error).catch((again: unknown) => deps.onWarning(again, 'park'));
   } else if (error instanceof TroupeError && error.code === 'shutting_down') {
     await uncountAttempt(lease).catch((again: unknown) => deps.onWarning(again, 'release'));
@@ -143,6 +145,16 @@ async function settleFailure(
   await release(lease).catch((again: unknown) => deps.onWarning(again, 'release'));
   if (error instanceof TroupeError && error.policy === 'retry') {
     await deps.router.wake(address, { delayMs: 1_000 });
+  }
+}
+
+async function stillHeld({ clock, limits, onWarning }: EngineDeps, lease: Lease): Promise<boolean> {
+  try {
+    await lease.write({ until: clock.now() + limits.leaseMs });
+    return true;
+  } catch (error) {
+    onWarning(error, 'lease');
+    return false;
   }
 }
 

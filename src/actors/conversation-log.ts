@@ -75,8 +75,10 @@ export function createConversationLog(deps: {
       const address: ActorAddress = { tenant: log.tenant, conversation: log.conversation, agent };
       // A wake that is lost here is found by the sweeper.
       await router.wake(address).catch((error: unknown) => {
-        metrics.count('queue_errors', { code: toTroupeError(error).code });
-        onWarning(error, 'wake');
+        const { code } = toTroupeError(error);
+        metrics.count('queue_errors', { code });
+        // The connection tells once that it is away; not every event has to.
+        if (code !== 'queue_unavailable') onWarning(error, 'wake');
       });
     }
   }

@@ -7,21 +7,28 @@ import type { ActorAddress, TenantId } from '../events/index.ts';
  *  C2  A slot that its holder neither renews nor leaves is free after `slotMs`: a dead process blocks nobody for longer.
  *  C3  Calls to a provider never exceed `burst` at once and `callsPerMinute` over time.
  *  C4  Without caps nothing is asked of anybody: no round trip.
- *  C5  If the service behind it is away, work goes on: caps protect budgets and vendors, never correctness.
+ *  C5  If the service behind it is away, work goes on: caps protect budgets and vendors, never correctness. A slot
+ *      given meanwhile is counted once the service is back, above the cap if need be.
+ *  C6  Where several tenants ask for one provider, none takes more than its share while another that has less asks.
+ * The decisions are in `admission-rules.ts`.
  */
 export interface Admission {
-  /** A slot for one activation, or when to ask again. */
+  /** A slot for one activation, or when to ask again. Never throws. */
   enter(address: ActorAddress, provider: string): Promise<Entry>;
-  /** Takes a token for one model call: 0, or how many ms to wait before asking again. */
+  /** Takes a token for one model call: 0, or how many ms to wait before asking again. Never throws. */
   takeCall(tenant: TenantId, provider: string): Promise<number>;
+  /** Gives back what is still held. */
   close(): Promise<void>;
 }
 
+/** `leave` never throws, and a second one does nothing. */
 export type Entry = { kind: 'admitted'; leave(): Promise<void> } | { kind: 'full'; retryInMs: number };
 
+/** Whole numbers from 1. */
 export interface AdmissionCaps {
   /** Turns at once of one tenant. */
   turnsPerTenant?: number | undefined;
+  /** By provider name. */
   providers?: Record<string, ProviderCaps> | undefined;
 }
 

@@ -5,12 +5,15 @@ import type { ActorAddress, ConversationId, StreamDelta, TenantId, TurnId } from
  * late or doubled, and nothing depends on one. The store is the truth. Proved by `testing/broadcast-conformance.ts`:
  *  B1  What one member publishes reaches every other member that listens then, and never the publisher itself.
  *  B2  Deltas of one (turn, attempt, step) may come joined to fewer and longer ones, in order; `index` is that of the
- *      first piece, and a piece with index 0 always begins a new one.
- *  B3  Publishing never waits and never throws; a listener that throws takes nothing from the others.
- *  B4  After `close` nothing is delivered.
+ *      first piece, and a piece with index 0 always begins a new one. Notices of one conversation that it has grown may
+ *      come joined too.
+ *  B3  Publishing never waits and never throws, and calls no listener itself; a listener that throws takes nothing
+ *      from the others.
+ *  B4  After `close` nothing is delivered, and publishing does nothing.
  */
 export type Notice =
-  | { type: 'appended'; tenant: TenantId; conversation: ConversationId; head: number }
+  /** Events after `after` up to `head` are in the log. Merged: lowest `after`, highest `head`. */
+  | { type: 'appended'; tenant: TenantId; conversation: ConversationId; after: number; head: number }
   | { type: 'delta'; delta: StreamDelta }
   | { type: 'stop'; address: ActorAddress; turn: TurnId };
 

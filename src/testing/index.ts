@@ -1,4 +1,6 @@
 /** What adapters and applications test with: conformance suites, fakes, a clock that stands still, and a log checker. */
+export { admissionConformance, type AdmissionOpening, type AdmissionStage } from './admission-conformance.ts';
+export { broadcastConformance } from './broadcast-conformance.ts';
 export { type CheckOptions, checkLog, type Invariant, type Violation } from './check-log.ts';
 export { collectEvents, type CollectOptions, sampleRequest, textOf } from './collect-events.ts';
 export type { ConformanceCase } from './conformance.ts';

@@ -1,0 +1,108 @@
+/**
+ * The decisions of admission as pure functions: state in, answer and new state out. The in-process adapter runs them;
+ * the Redis adapter runs the same in Lua, where these are the oracle of its tests. Times are whole ms of one clock.
+ *  L1  Whole numbers only, so that JavaScript and Lua agree to the last digit and nothing is lost on the way to a key.
+ *  L2  What has lapsed (`until` <= now) does not count, whether or not it was removed yet.
+ */
+
+/** Until when each slot is held, by slot. A slot begins with its tenant: `<tenant>/<unique>`. */
+export type Held = ReadonlyMap<string, number>;
+
+export interface SlotState {
+  /** Slots of the tenant that asks. */
+  tenant: Held;
+  /** Slots of the provider it asks for. */
+  provider: Held;
+  /** Until when each tenant counts as one that asks for this provider. */
+  asking: ReadonlyMap<string, number>;
+}
+
+export interface SlotAsk {
+  tenant: string;
+  slot: string;
+  slotMs: number;
+  tenantCap: number | null;
+  providerCap: number | null;
+}
+
+/** Who was refused asks again in less than half a second, unless its process is busy: then its place is kept so long. */
+export const REFUSED_ASKS_MS = 5_000;
+/** Who was admitted may have more to do, which shows soon; if not, the others need not leave slots free for it. */
+export const ADMITTED_ASKS_MS = 1_000;
+
+/** A tenant at its own cap does not ask: it could not use what others would leave free for it. */
+export function enterSlot(
+  before: SlotState,
+  ask: SlotAsk,
+  now: number,
+): { admitted: boolean; state: SlotState } {
+  const { tenant, slot, tenantCap, providerCap } = ask;
+  const own = remaining(before.tenant, now);
+  const provider = remaining(before.provider, now);
+  const asking = remaining(before.asking, now);
+  if (tenantCap !== null && own.size >= tenantCap) {
+    asking.delete(tenant);
+    return { admitted: false, state: { tenant: own, provider, asking } };
+  }
+  const admitted = providerCap === null || mayHold(provider, asking, tenant, providerCap);
+  if (providerCap !== null) {
+    asking.set(tenant, now + (admitted ? ADMITTED_ASKS_MS : REFUSED_ASKS_MS));
+    if (admitted) provider.set(slot, now + ask.slotMs);
+  }
+  if (tenantCap !== null && admitted) own.set(slot, now + ask.slotMs);
+  return { admitted, state: { tenant: own, provider, asking } };
+}
+
+/**
+ * Fair between tenants (C6): up to its share, the cap divided by those that ask, a tenant needs only a free slot;
+ * beyond it, also that nobody else who asks has less than a share.
+ */
+function mayHold(
+  held: Held,
+  asking: ReadonlyMap<string, number>,
+  tenant: string,
+  providerCap: number,
+): boolean {
+  if (held.size >= providerCap) return false;
+  const others = [...asking.keys()].filter((each) => each !== tenant);
+  if (others.length === 0) return true;
+  const share = Math.ceil(providerCap / (others.length + 1));
+  const counts = new Map<string, number>();
+  for (const slot of held.keys()) {
+    const holder = slot.slice(0, slot.indexOf('/'));
+    counts.set(holder, (counts.get(holder) ?? 0) + 1);
+  }
+  const holds = (each: string) => counts.get(each) ?? 0;
+  return holds(tenant) < share || others.every((each) => holds(each) >= share);
+}
+
+function remaining(all: ReadonlyMap<string, number>, now: number): Map<string, number> {
+  return new Map([...all].filter(([, until]) => until > now));
+}
+
+/** A full bucket is `burst` calls; `level` counts in parts of a call, `CALL` of them each, and rises by the rate each ms. */
+export interface CallBucket {
+  level: number;
+  at: number;
+}
+
+export interface CallRate {
+  callsPerMinute: number;
+  burst: number;
+}
+
+/** With a minute's ms as the parts of a call, the rise in one ms is `callsPerMinute`: whole (L1). */
+export const CALL = 60_000;
+
+/** Null is a full bucket. A clock that went back costs no call and gives none. */
+export function takeToken(
+  before: CallBucket | null,
+  { callsPerMinute, burst }: CallRate,
+  now: number,
+): { waitMs: number; bucket: CallBucket } {
+  const full = burst * CALL;
+  const risen = before ? before.level + Math.max(0, now - before.at) * callsPerMinute : full;
+  const level = Math.min(full, risen);
+  if (level >= CALL) return { waitMs: 0, bucket: { level: level - CALL, at: now } };
+  return { waitMs: Math.ceil((CALL - level) / callsPerMinute), bucket: { level, at: now } };
+}

@@ -1,0 +1,271 @@
+import { DelayedError, WaitingError } from 'bullmq';
+import type { Job } from 'bullmq';
+import type { Redis } from 'ioredis';
+import type { Clock } from '../../clock.ts';
+import { TroupeError } from '../../errors.ts';
+import { ActorAddress, addressKey } from '../../events/index.ts';
+import { connectRedis, endConnection } from '../redis/connect-redis.ts';
+import type { QueueDepth, Router, WakeHandler, WakeOutcome } from '../router.ts';
+import { limitWarnings } from './limit-warnings.ts';
+import { watchProgress } from './progress-watch.ts';
+import { LATER, WAKE, openWakeQueue } from './wake-queue.ts';
+import { openWakeWorker } from './wake-worker.ts';
+import type { WakeWorker } from './wake-worker.ts';
+
+/**
+ * The router of many processes: wakes are BullMQ jobs in one Redis, added by all and served by those that `start`.
+ * Redis may lose them all: the store is the truth, and the sweeper finds what is not woken.
+ *
+ * Owns: the connections it makes, the queue and the worker on them, and which actors run in this process.
+ * Does not own: leases. BullMQ gives one job to two processes when a lock runs out; only the store forbids two to commit.
+ *  B1  `running` has the actors whose handler runs here. An actor that is handed to us meanwhile is held back shortly,
+ *      and so is any that would exceed the concurrency, which happens only while one worker replaces another.
+ *  B2  A job is done when `serve` returns, and is never failed: what goes wrong in a handler goes to `onError`.
+ *  B3  What is taken while closing is given back untouched.
+ *  B4  Nothing in a job is believed: what is no wake of ours is counted, told once, and dropped.
+ */
+export interface BullmqRouterOptions {
+  connections: RouterConnections | { url: string };
+  /** Of all keys of one troupe. */
+  prefix?: string;
+  clock: Clock;
+  onWarning: (error: unknown, where: string) => void;
+  /** 0 <= n < 1. */
+  random?: () => number;
+  observer?: RouterObserver;
+  /** Called when a new worker takes nothing either: the process should end and be started anew. */
+  onDeaf?: () => void;
+  /** A job whose process does not renew its lock for so long is given to another. */
+  lockMs?: number;
+  stalledCheckMs?: number;
+  deafMs?: number;
+  deafCheckMs?: number;
+  /** A wake that merges with others for so long is looked after. */
+  strayAfterMs?: number;
+}
+
+export interface RouterConnections {
+  /** Of the profile `producer`. Shared: `close` leaves it open. */
+  producer: Redis;
+  /** A new connection of the profile `blocking`, only for a router that is started; ended by `close`. */
+  connectBlocking: () => Redis;
+}
+
+/** For histograms. */
+export interface RouterObserver {
+  /** A wake is served for the first time, so long after it was added. */
+  onTaken?(facts: { waitMs: number }): void;
+  onDone?(facts: { runMs: number; outcome: WakeOutcome['kind'] | 'failed' }): void;
+  /** A job was no wake of ours. */
+  onIgnored?(): void;
+}
+
+export interface BullmqRouter extends Router {
+  /** Jobs that were no wakes of ours. */
+  ignored(): number;
+}
+
+interface Service {
+  handler: WakeHandler;
+  concurrency: number;
+  onError: (error: unknown, address: ActorAddress) => void;
+}
+
+const HOLD_BACK_MS = 100;
+const HOLD_BACK_SPREAD_MS = 150;
+const LATER_RETRY_MS = 1_000;
+
+export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
+  const { prefix = 'troupe', clock, random = Math.random, observer = {}, onDeaf = () => {} } = options;
+  const { lockMs = 30_000, stalledCheckMs = 15_000, strayAfterMs = 30_000 } = options;
+  const { deafMs = 60_000, deafCheckMs = 5_000 } = options;
+  const warn = limitWarnings(options.onWarning, clock);
+  const { producer, connectBlocking, release } = openConnections(options.connections, options.onWarning);
+  const queue = openWakeQueue({ redis: producer, prefix, clock, strayAfterMs, warn });
+  const running = new Set<string>();
+  const closing = new AbortController();
+  const handlersEnded = Promise.withResolvers<void>();
+  const workers: WakeWorker[] = [];
+  let service: Service | null = null;
+  let taken = 0;
+  let ignored = 0;
+  let dropping = false;
+  let closed: Promise<void> | null = null;
+  let isClosed = false;
+
+  async function wake(address: ActorAddress, { delayMs = 0 }: { delayMs?: number } = {}): Promise<void> {
+    // Handlers that end during `close` still wake others, whom other processes serve.
+    if (!isClosed) await queue.wake(address, delayMs);
+  }
+
+  async function serve({ handler, concurrency, onError }: Service, job: Job<unknown>, token: string) {
+    const address = readAddress(job);
+    if (!address) return ignore(job);
+    if (closing.signal.aborted) return giveBack(job, token);
+    taken += 1;
+    if (job.name === LATER) return becomeDue(address, job, token);
+    const key = addressKey(address);
+    queue.taken(address, key);
+    if (running.has(key) || running.size >= concurrency) {
+      return holdBack(job, token, HOLD_BACK_MS + random() * HOLD_BACK_SPREAD_MS);
+    }
+    running.add(key);
+    if (job.attemptsStarted <= 1)
+      tell(() => observer.onTaken?.({ waitMs: Math.max(0, clock.now() - job.timestamp) }));
+    const startedAt = clock.monotonic();
+    let outcome: WakeOutcome | { kind: 'failed' } = { kind: 'failed' };
+    try {
+      outcome = await handler(address);
+    } catch (error) {
+      tell(() => onError(error, address));
+    } finally {
+      running.delete(key);
+      if (closing.signal.aborted && running.size === 0) handlersEnded.resolve();
+    }
+    const { kind } = outcome;
+    tell(() => observer.onDone?.({ runMs: clock.monotonic() - startedAt, outcome: kind }));
+    if (outcome.kind === 'busy') await holdBack(job, token, outcome.retryInMs);
+  }
+
+  async function becomeDue(address: ActorAddress, job: Job<unknown>, token: string): Promise<void> {
+    try {
+      await queue.wake(address, 0);
+    } catch (error) {
+      warn(error, 'queue');
+      await holdBack(job, token, LATER_RETRY_MS);
+    }
+  }
+
+  async function holdBack(job: Job<unknown>, token: string, ms: number): Promise<never> {
+    await job.moveToDelayed(Date.now() + Math.max(1, Math.round(ms)), token).catch(lostLock);
+    throw new DelayedError();
+  }
+
+  async function giveBack(job: Job<unknown>, token: string): Promise<never> {
+    await job.moveToWait(token).catch(lostLock);
+    throw new WaitingError();
+  }
+
+  /** The job is another worker's by now, or gone with all of Redis. */
+  function lostLock(error: unknown): void {
+    if (!closing.signal.aborted) warn(error, 'queue worker');
+  }
+
+  function ignore(job: Job<unknown> | null): void {
+    if (ignored === 0) {
+      const which = job ? `the job ${job.id}` : 'a job that cannot be read';
+      warn(`${which} in the queue is no wake of this troupe; it is dropped, as is all such`, 'queue');
+    }
+    ignored += 1;
+    tell(() => observer.onIgnored?.());
+  }
+
+  async function dropUnreadable(): Promise<void> {
+    if (dropping) return;
+    dropping = true;
+    try {
+      for (let left = await queue.dropUnreadable(); left > 0; left -= 1) ignore(null);
+    } catch (error) {
+      warn(error, 'queue');
+    } finally {
+      dropping = false;
+    }
+  }
+
+  /** What others hand us to call must not break serving. */
+  function tell(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      warn(error, 'queue');
+    }
+  }
+
+  function start(handler: WakeHandler, { concurrency, onError }: Omit<Service, 'handler'>): void {
+    if (service)
+      throw new TroupeError('internal', 'this router was started already; a router serves one handler');
+    if (!Number.isInteger(concurrency) || concurrency < 1) {
+      throw new TroupeError(
+        'config_invalid',
+        `concurrency must be a whole number from 1, not ${concurrency}`,
+      );
+    }
+    service = { handler, concurrency, onError };
+    if (closing.signal.aborted) return;
+    addWorker(service);
+    void watchProgress({
+      clock,
+      signal: closing.signal,
+      deafMs,
+      everyMs: deafCheckMs,
+      countOverdue: () => queue.overdue(deafMs),
+      hasRoom: () => running.size < concurrency,
+      countTaken: () => taken,
+      replaceWorker: () => replaceWorker(),
+      onDeaf: () => tell(onDeaf),
+    });
+  }
+
+  function addWorker(current: Service): void {
+    workers.push(
+      openWakeWorker({
+        redis: connectBlocking(),
+        prefix,
+        concurrency: current.concurrency,
+        lockMs,
+        stalledCheckMs,
+        serve: (job, token) => serve(current, job, token),
+        warn,
+        onUnreadable: () => void dropUnreadable(),
+      }),
+    );
+  }
+
+  /** The old worker keeps the locks of what it still runs. */
+  function replaceWorker(): void {
+    warn(`wakes wait and none was taken for ${deafMs / 1_000} s: connecting to the queue anew`, 'queue');
+    void workers.at(-1)?.close(running.size === 0 ? Promise.resolve() : handlersEnded.promise);
+    if (service) addWorker(service);
+  }
+
+  function close(): Promise<void> {
+    closed ??= shutDown();
+    return closed;
+  }
+
+  async function shutDown(): Promise<void> {
+    closing.abort();
+    if (running.size === 0) handlersEnded.resolve();
+    await Promise.all(workers.map((worker) => worker.close(handlersEnded.promise)));
+    isClosed = true;
+    await queue.close();
+    release();
+  }
+
+  return {
+    wake,
+    start,
+    depth: (): Promise<QueueDepth> => queue.depth(),
+    close,
+    ignored: () => ignored,
+  };
+}
+
+function readAddress(job: Job<unknown>): ActorAddress | null {
+  if (job.name !== WAKE && job.name !== LATER) return null;
+  const parsed = ActorAddress.safeParse(job.data);
+  return parsed.success ? parsed.data : null;
+}
+
+function openConnections(
+  given: BullmqRouterOptions['connections'],
+  onWarning: BullmqRouterOptions['onWarning'],
+): RouterConnections & { release: () => void } {
+  if ('producer' in given) return { ...given, release: () => {} };
+  const producer = connectRedis(given.url, { profile: 'producer', onWarning });
+  return {
+    producer,
+    connectBlocking: () => connectRedis(given.url, { profile: 'blocking', onWarning }),
+    release: () => endConnection(producer),
+  };
+}

@@ -1,0 +1,188 @@
+import { Queue } from 'bullmq';
+import type { Redis } from 'ioredis';
+import type { Clock } from '../../clock.ts';
+import { TroupeError } from '../../errors.ts';
+import { addressKey } from '../../events/index.ts';
+import type { ActorAddress } from '../../events/index.ts';
+import { CONNECT_TIMEOUT_MS } from '../redis/connect-redis.ts';
+import type { QueueDepth } from '../router.ts';
+import { createStrayWatch } from './stray-wakes.ts';
+import { createTenantBacklog } from './tenant-backlog.ts';
+
+/**
+ * The side of the queue that adds. One BullMQ queue `wake` for all actors; its name is in braces, so that a Redis
+ * Cluster keeps all its keys in one slot.
+ *  Q1  A `wake` is one job per actor. While it waits, more wakes of the actor merge into it; while it runs, they leave
+ *      one more behind it (`keepLastIfActive`). Plain deduplication would lose the last wake.
+ *  Q2  A `later` is a job of its own that makes a `wake` when it is due. It neither absorbs wakes nor hastens any.
+ *  Q3  Jobs carry ids only, are never retried by BullMQ, and leave nothing behind when they are done.
+ *  Q4  Nothing here waits for a Redis that is away, but for the very first connection, and for that only shortly.
+ */
+export const QUEUE_NAME = 'wake';
+export const WAKE = 'wake';
+export const LATER = 'later';
+
+/** BullMQ keeps a stream of what happened, which nobody reads here. */
+const EVENTS_KEPT = 1_000;
+/** BullMQ's scores of delayed jobs: the due time, shifted to make room for the order within one millisecond. */
+const DELAYED_SCORE_FACTOR = 4_096;
+
+export interface WakeQueueOptions {
+  redis: Redis;
+  prefix: string;
+  clock: Clock;
+  strayAfterMs: number;
+  warn: (error: unknown, where: string) => void;
+}
+
+export function openWakeQueue({ redis, prefix, clock, strayAfterMs, warn }: WakeQueueOptions) {
+  const queue = new Queue<unknown>(QUEUE_NAME, {
+    connection: redis,
+    prefix: bracedPrefix(prefix),
+    // Asking for the version is a command whose failure would leave this queue unusable for good.
+    skipVersionCheck: true,
+    streams: { events: { maxLen: EVENTS_KEPT } },
+    defaultJobOptions: { removeOnComplete: true, removeOnFail: true, attempts: 1 },
+  });
+  // The connection tells by itself when it is away, and commands tell their callers.
+  queue.on('error', () => {});
+  const firstReady = readyWithin(redis, CONNECT_TIMEOUT_MS);
+  const backlog = createTenantBacklog({
+    redis,
+    keyOf: (tenant) => `${bracedPrefix(prefix)}:${QUEUE_NAME}-backlog:${tenant}`,
+    countWaiting: async () => (await depth()).waiting,
+    clock,
+  });
+  const strays = createStrayWatch({ clock, afterMs: strayAfterMs, look: lookAfter });
+
+  async function reached<T>(act: () => Promise<T>): Promise<T> {
+    try {
+      if (redis.status !== 'ready' && !(await firstReady) && !isReady(redis)) {
+        throw new Error(`the connection is ${redis.status}`);
+      }
+      return await act();
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new TroupeError(
+        'queue_unavailable',
+        `the queue in Redis does not answer: ${why}`,
+        {},
+        { cause: error },
+      );
+    }
+  }
+
+  async function addWake(address: ActorAddress): Promise<void> {
+    const key = addressKey(address);
+    const lane = backlog.enter(address, key);
+    const job = await queue.add(WAKE, idsOf(address), {
+      deduplication: { id: key, keepLastIfActive: true },
+      ...(lane > 0 ? { priority: lane } : {}),
+    });
+    if (job.id !== undefined) strays.added(key, job.id);
+  }
+
+  async function addLater(address: ActorAddress, delayMs: number): Promise<void> {
+    await queue.add(LATER, idsOf(address), { delay: delayMs });
+  }
+
+  async function lookAfter(key: string, jobId: string): Promise<void> {
+    try {
+      const state = await queue.getJobState(jobId);
+      if (state === 'prioritized') {
+        // It has waited long behind others: from now on it queues with the plain ones.
+        await queue.getBackend().changePriority(jobId, 0);
+      } else if (state === 'unknown' || state === 'completed' || state === 'failed') {
+        warn(`the wake ${jobId} of ${key} was in no list and swallowed all later ones: removed`, 'queue');
+        await queue.getBackend().removeDeduplicationKey(key, jobId);
+        await queue.remove(jobId);
+        const [tenant, conversation, agent] = key.split('/');
+        await queue.add(
+          WAKE,
+          { tenant, conversation, agent },
+          { deduplication: { id: key, keepLastIfActive: true } },
+        );
+      }
+    } catch (error) {
+      warn(error, 'queue');
+    }
+  }
+
+  async function depth(): Promise<QueueDepth> {
+    const counts = await queue.getJobCounts('waiting', 'prioritized', 'active', 'delayed');
+    return {
+      waiting: (counts['waiting'] ?? 0) + (counts['prioritized'] ?? 0),
+      active: counts['active'] ?? 0,
+      delayed: counts['delayed'] ?? 0,
+    };
+  }
+
+  /** Wakes that somebody should have taken by now: waiting ones, and delayed ones that were due `graceMs` ago. */
+  async function overdue(graceMs: number): Promise<number> {
+    const due = (clock.now() - graceMs) * DELAYED_SCORE_FACTOR;
+    const [{ waiting }, delayed] = await Promise.all([depth(), redis.zcount(queue.toKey('delayed'), 0, due)]);
+    return waiting + delayed;
+  }
+
+  /** Removes jobs that cannot even be decoded: BullMQ would hand them out for ever. Returns how many. */
+  async function dropUnreadable(): Promise<number> {
+    let dropped = 0;
+    for (const id of await redis.lrange(queue.toKey('active'), 0, -1)) {
+      try {
+        await queue.getJob(id);
+      } catch (error) {
+        if (!isDecodeError(error)) throw error;
+        await redis.lrem(queue.toKey('active'), -1, id);
+        await redis.unlink(queue.toKey(id), `${queue.toKey(id)}:lock`);
+        dropped += 1;
+      }
+    }
+    return dropped;
+  }
+
+  return {
+    wake: (address: ActorAddress, delayMs: number): Promise<void> =>
+      reached(() => (delayMs > 0 ? addLater(address, delayMs) : addWake(address))),
+    taken: (address: ActorAddress, key: string): void => backlog.leave(address, key),
+    depth: () => reached(depth),
+    overdue: (graceMs: number) => reached(() => overdue(graceMs)),
+    dropUnreadable,
+    close: async (): Promise<void> => queue.close(),
+  };
+}
+
+export type WakeQueue = ReturnType<typeof openWakeQueue>;
+
+export function bracedPrefix(prefix: string): string {
+  return `{${prefix}}`;
+}
+
+/** What decoding throws: JSON that is none, or that holds another kind of value than it must. */
+export function isDecodeError(error: unknown): boolean {
+  return error instanceof SyntaxError || error instanceof TypeError;
+}
+
+/** Whoever calls may hold more than an address. */
+function idsOf({ tenant, conversation, agent }: ActorAddress): ActorAddress {
+  return { tenant, conversation, agent };
+}
+
+/** Read anew: the status changes while we wait, which the type checker does not see. */
+function isReady(redis: Redis): boolean {
+  return redis.status === 'ready';
+}
+
+function readyWithin(redis: Redis, ms: number): Promise<boolean> {
+  if (isReady(redis)) return Promise.resolve(true);
+  return new Promise((resolve) => {
+    const settle = () => {
+      clearTimeout(timer);
+      redis.off('ready', settle);
+      redis.off('end', settle);
+      resolve(isReady(redis));
+    };
+    const timer = setTimeout(settle, ms);
+    redis.once('ready', settle);
+    redis.once('end', settle);
+  });
+}

@@ -1,0 +1,94 @@
+import { Worker } from 'bullmq';
+import type { Job } from 'bullmq';
+import type { Redis } from 'ioredis';
+import { endConnection } from '../redis/connect-redis.ts';
+import { QUEUE_NAME, bracedPrefix, isDecodeError } from './wake-queue.ts';
+
+/**
+ * One BullMQ worker with its two connections, and an end that comes in any weather.
+ *  W1  It is asked to stop once. It then takes nothing more, and what it has is renewed until it is done.
+ *  W2  While Redis is away BullMQ's own close never ends. After the handlers have ended it is given `SETTLE_MS` to
+ *      write that down; then the connections are cut, and other workers find its jobs when their locks run out.
+ *  W3  A lost lock is another worker's job by now. It is told, and the work is never done again for it.
+ */
+export interface WakeWorkerOptions {
+  /** Of the profile `blocking`; ended with the worker. */
+  redis: Redis;
+  prefix: string;
+  concurrency: number;
+  lockMs: number;
+  stalledCheckMs: number;
+  serve: (job: Job<unknown>, token: string) => Promise<void>;
+  warn: (error: unknown, where: string) => void;
+  /** A job that cannot be decoded was met. */
+  onUnreadable: () => void;
+}
+
+export interface WakeWorker {
+  close(handlersEnded: Promise<void>): Promise<void>;
+}
+
+const SETTLE_MS = 1_000;
+const CUT_MS = 500;
+/** How long an idle worker blocks before it looks by itself. */
+const IDLE_LOOK_S = 5;
+const RETRY_FETCH_MS = 1_000;
+/** A stalled job is a wake like any other, however often it stalls: the store counts what is poison. */
+const STALLS_ALLOWED = 1_000_000;
+
+export function openWakeWorker(options: WakeWorkerOptions): WakeWorker {
+  const { redis, concurrency, lockMs, stalledCheckMs, serve, warn, onUnreadable } = options;
+  const connections = [redis];
+  adoptCopies(redis, connections);
+  let closing = false;
+
+  const worker = new Worker<unknown, void>(QUEUE_NAME, (job, token) => serve(job, token ?? ''), {
+    connection: redis,
+    prefix: bracedPrefix(options.prefix),
+    concurrency,
+    lockDuration: lockMs,
+    stalledInterval: stalledCheckMs,
+    maxStalledCount: STALLS_ALLOWED,
+    drainDelay: IDLE_LOOK_S,
+    runRetryDelay: RETRY_FETCH_MS,
+    // For jobs that were not added by us and say nothing about it.
+    removeOnComplete: { count: 0 },
+    removeOnFail: { count: 0 },
+  });
+  worker.on('error', (error) => {
+    if (isDecodeError(error)) onUnreadable();
+    else if (!closing && redis.status === 'ready') warn(error, 'queue worker');
+  });
+  worker.on('stalled', (jobId) =>
+    warn(
+      `the wake ${jobId} had stopped: its process died or did not answer; it is served anew`,
+      'queue worker',
+    ),
+  );
+
+  async function close(handlersEnded: Promise<void>): Promise<void> {
+    closing = true;
+    const closed = worker.close().catch((error: unknown) => warn(error, 'queue worker'));
+    const settled = async () => (redis.status === 'ready' ? pause(SETTLE_MS) : undefined);
+    await Promise.race([closed, handlersEnded.then(settled)]);
+    connections.forEach(endConnection);
+    await Promise.race([closed, pause(CUT_MS)]);
+  }
+
+  return { close };
+}
+
+/** BullMQ makes itself a copy of the connection to block on; it must end with this one, and its errors be heard. */
+function adoptCopies(redis: Redis, connections: Redis[]): void {
+  const duplicate = redis.duplicate.bind(redis);
+  redis.duplicate = (override) => {
+    const copy = duplicate(override);
+    copy.on('error', () => {});
+    connections.push(copy);
+    return copy;
+  };
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms).unref());
+}

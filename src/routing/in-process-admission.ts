@@ -1,0 +1,114 @@
+import type { Clock } from '../clock.ts';
+import type { ActorAddress } from '../events/index.ts';
+import type { Admission, AdmissionCaps, Entry } from './admission.ts';
+import { admissionLimits, DEFAULT_SLOT_MS, retryInMs } from './admission-limits.ts';
+import { type CallBucket, enterSlot, takeToken } from './admission-rules.ts';
+
+export interface InProcessAdmissionOptions {
+  caps: AdmissionCaps;
+  clock: Clock;
+  slotMs?: number;
+  /** 0 <= n < 1. */
+  random?: () => number;
+}
+
+/** What the members of one process share. One member is an embedded troupe; a simulation has several. */
+export interface AdmissionHub {
+  /** After `died` nothing is renewed or left any more, as if the member's process had been killed. */
+  join(died?: AbortSignal): Admission;
+}
+
+/**
+ * Owns: the slots and buckets of one process, which die with it.
+ *  I1  A slot is held without end while its member lives: members of one process are never paused alone, so there is
+ *      nothing to renew. When a member dies its slots get `slotMs` more (C2).
+ *  I2  A tenant that holds nothing is forgotten: tenants come and go.
+ */
+export function createAdmissionHub(options: InProcessAdmissionOptions): AdmissionHub {
+  const { clock, slotMs = DEFAULT_SLOT_MS, random = Math.random } = options;
+  const limits = admissionLimits(options.caps);
+  const tenants = new Map<string, ReadonlyMap<string, number>>();
+  const providers = new Map<string, ReadonlyMap<string, number>>();
+  const asking = new Map<string, ReadonlyMap<string, number>>();
+  const buckets = new Map<string, CallBucket>();
+  let entered = 0;
+  const now = () => Math.floor(clock.monotonic());
+
+  function holdUntil(slot: HeldSlot, until: number | null): void {
+    for (const [scopes, key] of [
+      [tenants, slot.tenant],
+      [providers, slot.provider],
+    ] as const) {
+      const held = new Map(scopes.get(key));
+      if (!held.has(slot.id)) continue;
+      if (until === null) held.delete(slot.id);
+      else held.set(slot.id, until);
+      keep(scopes, key, held);
+    }
+  }
+
+  function join(died?: AbortSignal): Admission {
+    const mine = new Set<HeldSlot>();
+    died?.addEventListener('abort', () => {
+      for (const slot of mine) holdUntil(slot, now() + slotMs);
+      mine.clear();
+    });
+
+    async function leave(slot: HeldSlot): Promise<void> {
+      if (mine.delete(slot)) holdUntil(slot, null);
+    }
+
+    async function enter({ tenant }: ActorAddress, provider: string): Promise<Entry> {
+      const { tenantCap } = limits;
+      const providerCap = limits.providerCap(provider);
+      const slot: HeldSlot = { id: `${tenant}/${++entered}`, tenant, provider };
+      if (tenantCap === null && providerCap === null) return { kind: 'admitted', leave: async () => {} };
+      const before = {
+        tenant: tenants.get(tenant) ?? NOTHING,
+        provider: providers.get(provider) ?? NOTHING,
+        asking: asking.get(provider) ?? NOTHING,
+      };
+      const ask = { tenant, slot: slot.id, slotMs: Infinity, tenantCap, providerCap };
+      const { admitted, state } = enterSlot(before, ask, now());
+      keep(tenants, tenant, state.tenant);
+      keep(providers, provider, state.provider);
+      keep(asking, provider, state.asking);
+      if (!admitted) return { kind: 'full', retryInMs: retryInMs(random) };
+      mine.add(slot);
+      return { kind: 'admitted', leave: () => leave(slot) };
+    }
+
+    async function takeCall(_tenant: string, provider: string): Promise<number> {
+      const rate = limits.callRate(provider);
+      if (!rate) return 0;
+      const { waitMs, bucket } = takeToken(buckets.get(provider) ?? null, rate, now());
+      buckets.set(provider, bucket);
+      return waitMs;
+    }
+
+    async function close(): Promise<void> {
+      await Promise.all([...mine].map(leave));
+    }
+
+    return { enter, takeCall, close };
+  }
+
+  return { join };
+}
+
+export function createInProcessAdmission(options: InProcessAdmissionOptions): Admission {
+  return createAdmissionHub(options).join();
+}
+
+interface HeldSlot {
+  id: string;
+  tenant: string;
+  provider: string;
+}
+
+const NOTHING: ReadonlyMap<string, number> = new Map();
+
+function keep<V extends ReadonlyMap<string, number>>(scopes: Map<string, V>, key: string, value: V): void {
+  if (value.size > 0) scopes.set(key, value);
+  else scopes.delete(key);
+}

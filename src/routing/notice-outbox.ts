@@ -1,0 +1,95 @@
+import { addressKey } from '../events/index.ts';
+import type { StreamDelta } from '../events/index.ts';
+import type { Notice } from './broadcast.ts';
+
+/**
+ * Notices that wait to be sent together, joined where they can be (B2).
+ *  O1  What waits is in `entries`, oldest first; `open` has those that a later notice may still join.
+ *  O2  Pieces join in the order they came. A piece with index 0 opens a new delta behind what waits.
+ *  O3  That a conversation has grown is told after the deltas that came before it, so that watchers see a reply whole
+ *      after its pieces: the joined notice moves to the end.
+ *  O4  At most `maxChars` of delta text wait: then the oldest deltas go. Other notices are never dropped; there is at
+ *      most one for each conversation and each turn.
+ */
+export interface NoticeOutbox {
+  add(notice: Notice): void;
+  /** Everything that waits, oldest first. */
+  take(): Notice[];
+  isEmpty(): boolean;
+  /** Deltas given up so far, each counted once however many pieces it had. */
+  dropped(): number;
+}
+
+interface Entry {
+  readonly key: string;
+  notice: Notice;
+}
+
+export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOutbox {
+  const entries = new Set<Entry>();
+  const deltas = new Set<Entry>();
+  const open = new Map<string, Entry>();
+  let chars = 0;
+  let dropped = 0;
+
+  function enqueue(key: string, notice: Notice): Entry {
+    const entry = { key, notice };
+    entries.add(entry);
+    open.set(key, entry);
+    return entry;
+  }
+
+  function addDelta(piece: StreamDelta): void {
+    const key = `delta ${addressKey(piece.address)} ${piece.turn} ${piece.attempt} ${piece.step}`;
+    const waiting = open.get(key)?.notice;
+    if (waiting?.type === 'delta' && piece.index > 0) waiting.delta.text += piece.text;
+    else deltas.add(enqueue(key, { type: 'delta', delta: { ...piece } }));
+    chars += piece.text.length;
+    for (const oldest of deltas) {
+      if (chars <= maxChars) break;
+      discard(oldest);
+    }
+  }
+
+  function discard(entry: Entry): void {
+    if (entry.notice.type === 'delta') chars -= entry.notice.delta.text.length;
+    dropped += 1;
+    deltas.delete(entry);
+    entries.delete(entry);
+    if (open.get(entry.key) === entry) open.delete(entry.key);
+  }
+
+  function addAppended(notice: Extract<Notice, { type: 'appended' }>): void {
+    const key = `appended ${notice.tenant}/${notice.conversation}`;
+    const waiting = open.get(key);
+    if (waiting?.notice.type !== 'appended') return void enqueue(key, notice);
+    entries.delete(waiting);
+    const after = Math.min(waiting.notice.after, notice.after);
+    enqueue(key, { ...notice, after, head: Math.max(waiting.notice.head, notice.head) });
+  }
+
+  return {
+    add(notice) {
+      switch (notice.type) {
+        case 'delta':
+          return addDelta(notice.delta);
+        case 'appended':
+          return addAppended(notice);
+        case 'stop': {
+          const key = `stop ${addressKey(notice.address)} ${notice.turn}`;
+          if (!open.has(key)) enqueue(key, notice);
+        }
+      }
+    },
+    take() {
+      const notices = [...entries].map((entry) => entry.notice);
+      entries.clear();
+      deltas.clear();
+      open.clear();
+      chars = 0;
+      return notices;
+    },
+    isEmpty: () => entries.size === 0,
+    dropped: () => dropped,
+  };
+}

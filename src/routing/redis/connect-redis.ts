@@ -1,0 +1,99 @@
+import { Redis } from 'ioredis';
+import type { RedisOptions } from 'ioredis';
+import { TroupeError } from '../../errors.ts';
+import { createOutage } from './outage.ts';
+
+/**
+ * Connections to Redis in two profiles, because the two uses want opposite things:
+ *  producer  serves requests: while Redis is away every command fails at once, so that nobody is held up by it.
+ *  blocking  serves loops that have nothing else to do: commands wait until Redis is back.
+ * Both connect again for ever. Each tells once that Redis is away and once that it is back, never each attempt.
+ */
+export type RedisProfile = 'producer' | 'blocking';
+
+export interface RedisConnectOptions {
+  profile: RedisProfile;
+  onWarning: (error: unknown, where: string) => void;
+}
+
+export const CONNECT_TIMEOUT_MS = 2_000;
+const COMMAND_TIMEOUT_MS = 2_000;
+/** A server that does not answer our goodbye is not waited for; nor does ioredis hold the process for longer. */
+const CUT_AFTER_MS = 200;
+const RETRY_MIN_MS = 50;
+const RETRY_MAX_MS = 2_000;
+/** A connection that went silent without a word is noticed after this; longer than any blocking read. */
+const SILENT_SOCKET_MS = 20_000;
+
+const PROFILES = {
+  producer: {
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    socketTimeout: SILENT_SOCKET_MS,
+  },
+  blocking: {
+    maxRetriesPerRequest: null,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    socketTimeout: SILENT_SOCKET_MS,
+  },
+} satisfies Record<RedisProfile, RedisOptions>;
+
+export function connectRedis(url: string, { profile, onWarning }: RedisConnectOptions): Redis {
+  const at = redisAddress(url);
+  const redis = new Redis(url, {
+    ...PROFILES[profile],
+    disconnectTimeout: CUT_AFTER_MS,
+    retryStrategy: (times) => Math.min(RETRY_MIN_MS * 2 ** Math.min(times - 1, 10), RETRY_MAX_MS),
+    // After a failover the old primary answers READONLY until we connect anew: do so, and send the command again.
+    reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 2 : false),
+  });
+  const outage = createOutage(onWarning, {
+    where: 'redis',
+    away: `Redis at ${at} is away; the ${profile} connection keeps trying`,
+    back: `Redis at ${at} is back for the ${profile} connection`,
+  });
+  let cause: unknown = new Error('the connection was closed');
+  redis.on('error', (error: unknown) => (cause = new Error(reason(error), { cause: error })));
+  redis.on('reconnecting', () => outage.begin('connection', cause));
+  redis.on('ready', () => outage.end('connection'));
+  return redis;
+}
+
+/** Ends a connection for good, in whatever state it is, and fails what still waits for it. */
+export function endConnection(redis: Redis): void {
+  if (redis.status === 'end') return;
+  const parked = redis.status === 'reconnecting';
+  redis.disconnect();
+  if (!parked) return;
+  // Between two attempts ioredis only forgets its timer: no `end`, and commands in the queue wait for ever. An attempt
+  // that is broken off ends it properly.
+  redis.connect().catch(() => {});
+  redis.disconnect();
+}
+
+/** Host, port and database: what may be printed. The URL may hold a password. */
+export function redisAddress(url: string): string {
+  const { hostname, port, pathname } = parseRedisUrl(url);
+  return `${hostname}:${port || '6379'}${pathname.length > 1 ? pathname : ''}`;
+}
+
+export function parseRedisUrl(url: string): URL {
+  const parsed = URL.parse(url);
+  if (!parsed || !['redis:', 'rediss:'].includes(parsed.protocol) || parsed.hostname === '') {
+    throw new TroupeError(
+      'config_invalid',
+      'the Redis URL cannot be read: write redis://host:6379 or, with TLS, rediss://user:password@host:6379',
+    );
+  }
+  return parsed;
+}
+
+/** What ioredis says of a failed connection is an AggregateError without a text when a name has several addresses. */
+export function reason(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '')
+    return error.errors.map((each) => reason(each)).join(', ');
+  return error instanceof Error ? error.message : 'the connection was closed';
+}

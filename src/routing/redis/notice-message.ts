@@ -1,0 +1,57 @@
+import * as z from 'zod';
+import { ActorAddress, ConversationId, TenantId, TurnId } from '../../events/index.ts';
+import type { Notice } from '../broadcast.ts';
+
+const seq = z.int().min(0);
+
+const NoticeSchema: z.ZodType<Notice> = z.discriminatedUnion('type', [
+  z.object({
+    type: z.literal('appended'),
+    tenant: TenantId,
+    conversation: ConversationId,
+    after: seq,
+    head: seq,
+  }),
+  z.object({
+    type: z.literal('delta'),
+    delta: z.object({
+      address: ActorAddress,
+      turn: TurnId,
+      attempt: seq,
+      step: seq,
+      index: seq,
+      text: z.string(),
+    }),
+  }),
+  z.object({ type: z.literal('stop'), address: ActorAddress, turn: TurnId }),
+]);
+
+const Message = z.object({ from: z.string(), notices: z.array(z.unknown()) });
+
+export function encodeNotices(from: string, notices: readonly Notice[]): string {
+  return JSON.stringify({ from, notices });
+}
+
+export interface DecodedMessage {
+  from: string;
+  notices: Notice[];
+  /** What could not be read: anybody may write to a channel, and a newer process may say what this one does not know. */
+  malformed: number;
+}
+
+/** Null where the whole message cannot be read. */
+export function decodeNotices(text: string): DecodedMessage | null {
+  const message = Message.safeParse(parseJson(text));
+  if (!message.success) return null;
+  const read = message.data.notices.map((notice) => NoticeSchema.safeParse(notice));
+  const notices = read.flatMap((each) => (each.success ? [each.data] : []));
+  return { from: message.data.from, notices, malformed: read.length - notices.length };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

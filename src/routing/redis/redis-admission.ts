@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import type { ActorAddress, TenantId } from '../../events/index.ts';
+import type { Admission, AdmissionCaps, Entry } from '../admission.ts';
+import { admissionLimits, DEFAULT_SLOT_MS, retryInMs } from '../admission-limits.ts';
+import { admissionScripts } from './admission-scripts.ts';
+import { createOutage } from './outage.ts';
+
+export interface RedisAdmissionOptions {
+  /** Shared: `close` leaves it open. */
+  redis: Redis;
+  /** Of all keys of one troupe. */
+  prefix: string;
+  caps: AdmissionCaps;
+  onWarning: (error: unknown, where: string) => void;
+  slotMs?: number;
+  /** After so long without an answer Redis counts as away. */
+  answerMs?: number;
+  /** 0 <= n < 1. */
+  random?: () => number;
+}
+
+/** The sets a slot stands in: of its tenant, of its provider, or both. */
+interface HeldSlot {
+  id: string;
+  keys: readonly string[];
+}
+
+/**
+ * Admission over Redis, one script for each question.
+ *  A1  `held` has the slots of this process that were not left. All of them are renewed every third of `slotMs`;
+ *      renewing adds what is missing, so slots given while Redis was away, or lost with its data, are counted again.
+ *  A2  A script may run after its slot was left: Redis was slow, or had to be sent the text first. Whatever adds a slot
+ *      therefore looks afterwards whether it is still held, and removes it if not.
+ *  A3  Nothing waits longer than `answerMs`, and nothing waits at all while there is no connection.
+ */
+export function createRedisAdmission(options: RedisAdmissionOptions): Admission {
+  const { redis, slotMs = DEFAULT_SLOT_MS, answerMs = 1_000, random = Math.random } = options;
+  const limits = admissionLimits(options.caps);
+  const scripts = admissionScripts();
+  const held = new Map<string, HeldSlot>();
+  const outage = createOutage(options.onWarning, {
+    where: 'admission',
+    away: 'Redis is away: turns and model calls are admitted without regard to caps until it is back',
+    back: 'Redis is back: caps hold again',
+  });
+  let renewing = false;
+  let timer: NodeJS.Timeout | null = null;
+
+  /** Null if Redis is away. An answer that comes too late goes to `late`. */
+  async function ask<T>(question: () => Promise<T>, late: () => void = () => {}): Promise<T | null> {
+    try {
+      if (redis.status !== 'ready') throw new Error(`connection is ${redis.status}`);
+      const asked = question();
+      const answer = await withinMs(answerMs, asked);
+      if (answer === LATE) {
+        void asked.then(late, () => {});
+        throw new Error(`no answer for ${answerMs} ms`);
+      }
+      outage.end('Redis');
+      return answer;
+    } catch (error) {
+      outage.begin('Redis', error);
+      return null;
+    }
+  }
+
+  async function enter({ tenant }: ActorAddress, provider: string): Promise<Entry> {
+    const { tenantCap } = limits;
+    const providerCap = limits.providerCap(provider);
+    const tenantKey = `{${options.prefix}}:slots:tenant:${tenant}`;
+    const providerKey = `{${options.prefix}}:slots:provider:${provider}`;
+    const keys = [...(tenantCap === null ? [] : [tenantKey]), ...(providerCap === null ? [] : [providerKey])];
+    if (keys.length === 0) return { kind: 'admitted', leave: async () => {} };
+    const slot: HeldSlot = { id: `${tenant}/${randomUUID()}`, keys };
+    const places = [tenantKey, providerKey, `{${options.prefix}}:asking:${provider}`];
+    const caps = [tenantCap ?? 0, providerCap ?? 0];
+    const answer = await ask(
+      () => scripts.enter.run(redis, places, [tenant, slot.id, slotMs, ...caps]),
+      () => void removeLeft([slot]),
+    );
+    if (answer === 0) return { kind: 'full', retryInMs: retryInMs(random) };
+    held.set(slot.id, slot);
+    timer ??= setInterval(() => void renew(), slotMs / 3).unref();
+    return { kind: 'admitted', leave: () => leave([slot]) };
+  }
+
+  async function renew(): Promise<void> {
+    if (renewing || held.size === 0) return;
+    renewing = true;
+    const slots = [...held.values()];
+    const places = slots.flatMap(({ id, keys }) => keys.map((key) => ({ id, key })));
+    const keys = places.map(({ key }) => key);
+    const ids = places.map(({ id }) => id);
+    const afterwards = () => removeLeft(slots);
+    await ask(
+      () => scripts.renew.run(redis, keys, [slotMs, ...ids]),
+      () => void afterwards(),
+    );
+    await afterwards();
+    renewing = false;
+  }
+
+  async function leave(slots: readonly HeldSlot[]): Promise<void> {
+    await removeLeft(slots.filter(({ id }) => held.delete(id)));
+  }
+
+  /** Of these slots, those that are not held. What cannot be removed now lapses. */
+  async function removeLeft(slots: readonly HeldSlot[]): Promise<void> {
+    const left = slots.filter(({ id }) => !held.has(id));
+    if (left.length === 0) return;
+    await ask(async () => {
+      const removals = redis.pipeline();
+      for (const { id, keys } of left) for (const key of keys) removals.zrem(key, id);
+      const failed = (await removals.exec())?.find(([error]) => error);
+      if (failed?.[0]) throw failed[0];
+    });
+  }
+
+  async function takeCall(_tenant: TenantId, provider: string): Promise<number> {
+    const rate = limits.callRate(provider);
+    if (!rate) return 0;
+    const keys = [`{${options.prefix}}:calls:${provider}`];
+    const waitMs = await ask(() => scripts.takeCall.run(redis, keys, [rate.callsPerMinute, rate.burst]));
+    return typeof waitMs === 'number' ? waitMs : 0;
+  }
+
+  async function close(): Promise<void> {
+    if (timer) clearInterval(timer);
+    await leave([...held.values()]);
+  }
+
+  return { enter, takeCall, close };
+}
+
+const LATE = Symbol('late');
+
+async function withinMs<T>(ms: number, answer: Promise<T>): Promise<T | typeof LATE> {
+  const late = Promise.withResolvers<typeof LATE>();
+  const timer = setTimeout(() => late.resolve(LATE), ms);
+  try {
+    return await Promise.race([answer, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

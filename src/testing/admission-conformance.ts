@@ -1,0 +1,283 @@
+import assert from 'node:assert/strict';
+import { ActorAddress, TenantId } from '../events/index.ts';
+import type { Admission, AdmissionCaps, Entry } from '../routing/admission.ts';
+import type { ConformanceCase } from './conformance.ts';
+
+/** What every admission must do, on real time. Nothing is shared with another case. */
+export interface AdmissionStage {
+  /** Of processes that share the caps. */
+  members: readonly Admission[];
+  /** Ends a member as its process would if it was killed: it neither renews nor leaves what it holds. */
+  kill(member: Admission): Promise<void>;
+}
+
+export interface AdmissionOpening {
+  caps: AdmissionCaps;
+  members: number;
+  slotMs: number;
+}
+
+const SLOT_MS = 400;
+const LONG_SLOT_MS = 60_000;
+const ASKS = 200;
+const POLL_MS = 10;
+/** Timers may fire a little early, and two clocks are compared. */
+const TIMER_SLACK_MS = 10;
+
+type Play = (members: [Admission, Admission, Admission], stage: AdmissionStage) => Promise<void>;
+
+export function admissionConformance(
+  open: (opening: AdmissionOpening) => Promise<AdmissionStage>,
+): ConformanceCase[] {
+  const on = (
+    group: string,
+    name: string,
+    caps: AdmissionCaps,
+    play: Play,
+    slotMs = LONG_SLOT_MS,
+  ): ConformanceCase => ({
+    group,
+    name,
+    async run() {
+      const stage = await open({ caps, members: 3, slotMs });
+      const [a, b, c] = stage.members;
+      assert.ok(a && b && c, 'open must give as many members as asked for');
+      try {
+        await play([a, b, c], stage);
+      } finally {
+        await Promise.all(stage.members.map((each) => each.close()));
+      }
+    },
+  });
+
+  return [
+    on(
+      'C1',
+      'a tenant holds no more than its cap, over all members',
+      { turnsPerTenant: 2 },
+      async ([a, b, c]) => {
+        const first = await admitted(a, 'x');
+        await admitted(b, 'x', 'other');
+        await refused(c, 'x');
+        await refused(a, 'x', 'other');
+        await admitted(c, 'y');
+        await first.leave();
+        await admitted(c, 'x');
+        await refused(a, 'x');
+      },
+    ),
+    on(
+      'C1',
+      'a provider holds no more than its cap, over all members',
+      provider({ turns: 2 }),
+      async ([a, b, c]) => {
+        const first = await admitted(a, 'x');
+        await admitted(b, 'x');
+        await refused(c, 'x');
+        await first.leave();
+        await admitted(c, 'x');
+        await refused(a, 'x');
+      },
+    ),
+    on('C1', 'who is refused by one cap takes nothing of the other', both(1, 1), async ([a, b]) => {
+      const first = await admitted(a, 'x');
+      await refused(b, 'x');
+      await refused(b, 'y');
+      await admitted(b, 'y', 'uncapped');
+      await first.leave();
+      await refused(a, 'y');
+      await admitted(a, 'x');
+    }),
+    on('C1', 'leaving twice frees one slot', { turnsPerTenant: 2 }, async ([a, b]) => {
+      const first = await admitted(a, 'x');
+      await admitted(b, 'x');
+      await first.leave();
+      await first.leave();
+      await admitted(b, 'x');
+      await refused(b, 'x');
+    }),
+    on('C1', `the caps hold under ${ASKS} askers at once`, provider({ turns: 7 }), async (members) => {
+      let holding = 0;
+      let peak = 0;
+      let served = 0;
+      async function work(index: number): Promise<void> {
+        const member = members[index % members.length] ?? members[0];
+        for (;;) {
+          const entry = await member.enter(address('x'), 'capped');
+          if (entry.kind === 'admitted') {
+            peak = Math.max(peak, ++holding);
+            await pause(1 + (index % 5));
+            served += 1;
+            holding -= 1;
+            return entry.leave();
+          }
+          assert.ok(entry.retryInMs > 0, 'when to ask again must be later than now');
+          await pause(index % 20);
+        }
+      }
+      await Promise.all(Array.from({ length: ASKS }, (_, index) => work(index)));
+      assert.equal(served, ASKS);
+      assert.equal(peak, 7);
+    }),
+    on('C1', 'closing gives back what is still held', { turnsPerTenant: 1 }, async ([a, b]) => {
+      await admitted(a, 'x');
+      await a.close();
+      await admitted(b, 'x');
+    }),
+    on(
+      'C2',
+      'slots of a member that was killed are free after a time, and not before',
+      both(1, 1),
+      async ([a, b], stage) => {
+        await admitted(a, 'x');
+        const killed = performance.now();
+        await stage.kill(a);
+        await untilAdmitted(b, 'x');
+        const waited = performance.now() - killed;
+        // The last renewal may be a third of the time ago.
+        assert.ok(waited >= (SLOT_MS * 2) / 3 - TIMER_SLACK_MS, `free after ${waited} ms`);
+      },
+      SLOT_MS,
+    ),
+    on(
+      'C2',
+      'a member that lives keeps its slots for as long as it works',
+      both(1, 1),
+      async ([a, b]) => {
+        const slot = await admitted(a, 'x');
+        const until = performance.now() + SLOT_MS * 2.5;
+        while (performance.now() < until) {
+          await refused(b, 'x');
+          await pause(POLL_MS);
+        }
+        await slot.leave();
+        await untilAdmitted(b, 'x');
+      },
+      SLOT_MS,
+    ),
+    on(
+      'C3',
+      'no more calls at once than the burst',
+      provider({ callsPerMinute: 6, burst: 4 }),
+      async (members) => {
+        const waits = await Promise.all(
+          Array.from({ length: 12 }, (_, index) => takeCall(members[index % 3] ?? members[0])),
+        );
+        assert.equal(waits.filter((wait) => wait === 0).length, 4);
+        // 6 a minute is one in 10 s.
+        for (const wait of waits) assert.ok(wait >= 0 && wait <= 10_000, `told to wait ${wait} ms`);
+        assert.equal(await takeCall(members[0], 'other'), 0, 'another provider had to wait');
+      },
+    ),
+    on(
+      'C3',
+      'no more calls over time than the rate, and who waits as told gets on',
+      provider({ callsPerMinute: 6_000, burst: 5 }),
+      async (members) => {
+        const began = performance.now();
+        let calls = 0;
+        async function work(member: Admission): Promise<void> {
+          while (calls < 50) {
+            const wait = await takeCall(member);
+            if (wait > 0) await pause(wait);
+            else {
+              calls += 1;
+              // 100 a second; one is about to be due.
+              const most = 5 + ((performance.now() - began + TIMER_SLACK_MS) * 6_000) / 60_000;
+              assert.ok(calls <= most + 1, `${calls} calls where at most ${most} are allowed`);
+            }
+          }
+        }
+        await Promise.all(members.map(work));
+      },
+    ),
+    on('C4', 'without caps everybody is admitted', {}, async (members) => {
+      for (const member of members) {
+        await admitted(member, 'x');
+        assert.equal(await takeCall(member), 0);
+      }
+    }),
+    on(
+      'C4',
+      'a provider that has no cap is not held up by the cap of another',
+      provider({ turns: 1 }),
+      async ([a]) => {
+        await admitted(a, 'x');
+        await refused(a, 'x');
+        await admitted(a, 'x', 'constructor');
+        assert.equal(await takeCall(a, 'constructor'), 0);
+      },
+    ),
+    on(
+      'C6',
+      'a tenant takes no more than its share while another asks',
+      provider({ turns: 4 }),
+      async ([a, b]) => {
+        const slots = [];
+        for (let count = 0; count < 4; count += 1) slots.push(await admitted(a, 'x'));
+        await refused(b, 'y');
+        for (const slot of slots.slice(0, 2)) {
+          await slot.leave();
+          await refused(a, 'x');
+          await admitted(b, 'y');
+        }
+        await refused(b, 'y');
+        await slots[2]?.leave();
+        await refused(b, 'y');
+        await admitted(a, 'x');
+      },
+    ),
+    on('C6', 'a tenant that is alone again may take all', provider({ turns: 2 }), async ([a, b]) => {
+      const slots = [await admitted(a, 'x'), await admitted(a, 'x')];
+      await refused(b, 'y');
+      await slots[0]?.leave();
+      const other = await admitted(b, 'y');
+      await other.leave();
+      await untilAdmitted(a, 'x');
+    }),
+    on('C6', 'a tenant at its own cap takes nothing from the share of others', both(1, 3), async ([a, b]) => {
+      await admitted(a, 'y');
+      await refused(a, 'y');
+      await admitted(b, 'x');
+      await refused(b, 'x');
+      await admitted(b, 'z');
+    }),
+  ];
+}
+
+function provider(capped: NonNullable<AdmissionCaps['providers']>[string]): AdmissionCaps {
+  return { providers: { capped } };
+}
+
+function both(turnsPerTenant: number, turns: number): AdmissionCaps {
+  return { turnsPerTenant, ...provider({ turns }) };
+}
+
+function address(tenant: string): ActorAddress {
+  return ActorAddress.parse({ tenant, conversation: 'c1', agent: 'a' });
+}
+
+type Admitted = Extract<Entry, { kind: 'admitted' }>;
+
+async function admitted(member: Admission, tenant: string, name = 'capped'): Promise<Admitted> {
+  const entry = await member.enter(address(tenant), name);
+  assert.ok(entry.kind === 'admitted', `${tenant} was refused at ${name}`);
+  return entry;
+}
+
+async function refused(member: Admission, tenant: string, name = 'capped'): Promise<void> {
+  const entry = await member.enter(address(tenant), name);
+  assert.equal(entry.kind, 'full', `${tenant} was admitted at ${name}`);
+}
+
+async function untilAdmitted(member: Admission, tenant: string): Promise<void> {
+  while ((await member.enter(address(tenant), 'capped')).kind === 'full') await pause(POLL_MS);
+}
+
+function takeCall(member: Admission, name = 'capped'): Promise<number> {
+  return member.takeCall(TenantId.parse('x'), name);
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import { ActorAddress, turnId } from '../events/index.ts';
+import type { StreamDelta, TurnId } from '../events/index.ts';
+import type { Broadcast, Notice } from '../routing/broadcast.ts';
+import type { ConformanceCase } from './conformance.ts';
+
+/**
+ * What every broadcast must do, on real time. `open` gives as many members as asked for, which hear each other already
+ * and share nothing with another case; it must report what listeners throw without throwing itself. "It was not
+ * delivered" is never waited for: what one member publishes arrives in order, so a later notice is the barrier.
+ */
+const A = address('a');
+const B = address('b');
+const TURN = turnId(A, 1);
+
+export function broadcastConformance(open: (count: number) => Promise<Broadcast[]>): ConformanceCase[] {
+  const on = (
+    group: string,
+    name: string,
+    run: (speaker: Member, hearer: Member, third: Member) => Promise<void>,
+  ): ConformanceCase => ({
+    group,
+    name,
+    async run() {
+      const [speaker, hearer, third, ...rest] = (await open(3)).map(createMember);
+      assert.ok(
+        speaker && hearer && third && rest.length === 0,
+        'open must give as many members as asked for',
+      );
+      try {
+        await run(speaker, hearer, third);
+      } finally {
+        await Promise.all([speaker, hearer, third].map((each) => each.broadcast.close()));
+      }
+    },
+  });
+
+  return [
+    on(
+      'B1',
+      'a notice of any kind reaches every other member as it was published',
+      async (speaker, ...others) => {
+        const notices: Notice[] = [appended(4, 7), delta(0, 'Grüße \u{1F600}\n'), stop(TURN)];
+        for (const each of notices) speaker.broadcast.publish(each);
+        for (const other of others) {
+          await other.heardOf(stop(TURN));
+          assert.deepEqual(other.heard, notices);
+        }
+      },
+    ),
+    on('B1', 'the publisher never hears its own', async (speaker, hearer, third) => {
+      speaker.broadcast.publish(stop(TURN));
+      await hearer.heardOf(stop(TURN));
+      await third.heardOf(stop(TURN));
+      hearer.broadcast.publish(stop(turnId(B, 1)));
+      await speaker.heardOf(stop(turnId(B, 1)));
+      assert.deepEqual(speaker.heard, [stop(turnId(B, 1))]);
+    }),
+    on('B1', 'every listener of a member hears it, until it stops listening', async (speaker, hearer) => {
+      const second: Notice[] = [];
+      const unsubscribe = hearer.broadcast.subscribe((notice) => second.push(notice));
+      speaker.broadcast.publish(stop(turnId(A, 1)));
+      await hearer.heardOf(stop(turnId(A, 1)));
+      unsubscribe();
+      unsubscribe();
+      speaker.broadcast.publish(stop(turnId(A, 2)));
+      await hearer.heardOf(stop(turnId(A, 2)));
+      assert.deepEqual(second, [stop(turnId(A, 1))]);
+    }),
+    on('B2', 'pieces of one step arrive whole and in order', async (speaker, hearer) => {
+      const pieces = Array.from({ length: 300 }, (_, index) => `${index} `);
+      for (const [index, text] of pieces.entries()) speaker.broadcast.publish(delta(index, text));
+      speaker.broadcast.publish(stop(TURN));
+      await hearer.heardOf(stop(TURN));
+      const heard = deltasIn(hearer.heard);
+      assert.equal(heard.map((each) => each.text).join(''), pieces.join(''));
+      let index = 0;
+      for (const each of heard) {
+        assert.equal(each.index, index, 'the index is not that of the first piece');
+        index += each.text.trimEnd().split(' ').length;
+      }
+    }),
+    on('B2', 'a piece with index 0 is never joined to what came before it', async (speaker, hearer) => {
+      for (const [index, text] of ['a', 'b', 'c'].entries()) speaker.broadcast.publish(delta(index, text));
+      for (const [index, text] of ['x', 'y', 'z'].entries()) speaker.broadcast.publish(delta(index, text));
+      speaker.broadcast.publish(stop(TURN));
+      await hearer.heardOf(stop(TURN));
+      let text = '';
+      for (const each of deltasIn(hearer.heard)) text = each.index === 0 ? each.text : text + each.text;
+      assert.equal(text, 'xyz');
+    }),
+    on('B2', 'pieces of other steps, attempts, turns and actors stay apart', async (speaker, hearer) => {
+      const places: Partial<StreamDelta>[] = [
+        {},
+        { step: 2 },
+        { attempt: 2 },
+        { turn: turnId(A, 2) },
+        { address: B },
+        { address: { ...A, tenant: address('a', 'other').tenant } },
+      ];
+      for (let index = 0; index < 3; index += 1) {
+        for (const [at, place] of places.entries()) speaker.broadcast.publish(delta(index, `${at}`, place));
+      }
+      speaker.broadcast.publish(stop(TURN));
+      await hearer.heardOf(stop(TURN));
+      for (const [at, place] of places.entries()) {
+        const { text: _, index: __, ...wanted } = deltaOf(0, '', place);
+        const said = deltasIn(hearer.heard).filter(({ text: _text, index: _index, ...where }) => {
+          return JSON.stringify(where) === JSON.stringify(wanted);
+        });
+        assert.equal(said.map((each) => each.text).join(''), `${at}`.repeat(3));
+      }
+    }),
+    on('B2', 'growth of one conversation may come joined, never shortened', async (speaker, hearer) => {
+      for (let head = 1; head <= 20; head += 1) speaker.broadcast.publish(appended(head - 1, head));
+      speaker.broadcast.publish(stop(TURN));
+      await hearer.heardOf(stop(TURN));
+      let head = 0;
+      for (const each of hearer.heard) {
+        if (each.type !== 'appended') continue;
+        assert.ok(each.after <= head, `nobody told of the events after ${head}`);
+        head = Math.max(head, each.head);
+      }
+      assert.equal(head, 20);
+    }),
+    on('B3', 'publishing calls no listener and keeps nothing of the notice', async (speaker, hearer) => {
+      const own = deltaOf(0, 'as it was');
+      speaker.broadcast.publish({ type: 'delta', delta: own });
+      speaker.broadcast.publish(delta(1, ', and more'));
+      assert.deepEqual(hearer.heard, [], 'heard before the publisher had gone on');
+      assert.equal(own.text, 'as it was', 'the notice of the publisher was changed');
+      speaker.broadcast.publish(stop(TURN));
+      await hearer.heardOf(stop(TURN));
+    }),
+    on('B3', 'a listener that throws takes nothing from the others', async (speaker, hearer, third) => {
+      hearer.broadcast.subscribe(() => {
+        throw new Error('thrown by a listener');
+      });
+      const late: Notice[] = [];
+      hearer.broadcast.subscribe((notice) => late.push(notice));
+      for (const number of [1, 2]) speaker.broadcast.publish(stop(turnId(A, number)));
+      await hearer.heardOf(stop(turnId(A, 2)));
+      await third.heardOf(stop(turnId(A, 2)));
+      await hearer.quiet();
+      assert.deepEqual(late, [stop(turnId(A, 1)), stop(turnId(A, 2))]);
+    }),
+    on('B4', 'a member that was closed hears nothing and says nothing', async (speaker, hearer, third) => {
+      speaker.broadcast.publish(stop(turnId(A, 1)));
+      await hearer.heardOf(stop(turnId(A, 1)));
+      await hearer.broadcast.close();
+      hearer.broadcast.publish(stop(turnId(B, 1)));
+      speaker.broadcast.publish(stop(turnId(A, 2)));
+      await third.heardOf(stop(turnId(A, 2)));
+      await hearer.quiet();
+      assert.deepEqual(hearer.heard, [stop(turnId(A, 1))]);
+      assert.deepEqual(third.heard, [stop(turnId(A, 1)), stop(turnId(A, 2))]);
+    }),
+    on('B4', 'a second close does nothing', async (_, hearer) => {
+      await hearer.broadcast.close();
+      await hearer.broadcast.close();
+    }),
+  ];
+}
+
+function address(agent: string, tenant = 'default'): ActorAddress {
+  return ActorAddress.parse({ tenant, conversation: 'c1', agent });
+}
+
+function deltaOf(index: number, text: string, place: Partial<StreamDelta> = {}): StreamDelta {
+  return { address: A, turn: TURN, attempt: 1, step: 1, index, text, ...place };
+}
+
+function delta(index: number, text: string, place: Partial<StreamDelta> = {}): Notice {
+  return { type: 'delta', delta: deltaOf(index, text, place) };
+}
+
+function appended(after: number, head: number): Notice {
+  return { type: 'appended', tenant: A.tenant, conversation: A.conversation, after, head };
+}
+
+function stop(turn: TurnId): Notice {
+  return { type: 'stop', address: A, turn };
+}
+
+function deltasIn(notices: readonly Notice[]): StreamDelta[] {
+  return notices.flatMap((each) => (each.type === 'delta' ? [each.delta] : []));
+}
+
+type Member = ReturnType<typeof createMember>;
+
+/** A member that remembers what it heard. */
+function createMember(broadcast: Broadcast) {
+  const heard: Notice[] = [];
+  const checks = new Set<() => void>();
+  broadcast.subscribe((notice) => {
+    heard.push(notice);
+    for (const check of checks) check();
+  });
+  return {
+    broadcast,
+    heard,
+    /** Resolves when exactly this was heard. */
+    heardOf(wanted: Notice): Promise<void> {
+      return new Promise((resolve) => {
+        const text = JSON.stringify(wanted);
+        function check(): void {
+          if (!heard.some((each) => JSON.stringify(each) === text)) return;
+          checks.delete(check);
+          resolve();
+        }
+        checks.add(check);
+        check();
+      });
+    },
+    /** Resolves when what came together with the last notice was heard too. */
+    quiet: () => new Promise<void>((resolve) => setImmediate(resolve)),
+  };
+}
