@@ -20,6 +20,8 @@ import type { Troupe } from '../../src/troupe.ts';
  */
 export const IS_DISTRIBUTED = process.env['TROUPE_TEST_MODE'] === 'distributed';
 
+export const HAS_SERVICES = Boolean(process.env['MONGODB_URL'] && process.env['REDIS_URL']);
+
 const RUN = `test_${process.pid}_${Date.now().toString(36)}`;
 const databases = new Set<string>();
 let opened = 0;

@@ -1,0 +1,202 @@
+import { Redis } from 'ioredis';
+import { MongoClient } from 'mongodb';
+import { afterAll, describe, expect, test } from 'vitest';
+import type { Author, Event } from '../../src/events/index.ts';
+import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
+import { checkLog } from '../../src/testing/check-log.ts';
+import type { Troupe, Watcher } from '../../src/troupe.ts';
+import { dropDatabases, HAS_SERVICES, mongoUrl, redisUrl } from '../support/mode.ts';
+
+/** Several processes' worth of troupes on one MongoDB and one Redis; each has its own engine, connections and memory. */
+const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
+const SWEEP_MS = 1_000;
+const names = new Set<string>();
+let count = 0;
+
+function newName(): string {
+  const name = `many_${process.pid}_${Date.now().toString(36)}_${(count += 1)}`;
+  names.add(name);
+  return name;
+}
+
+async function open(
+  name: string,
+  options: Partial<TroupeOptions> & { limits?: object } = {},
+): Promise<Troupe> {
+  const { limits, ...rest } = options;
+  const rules = [{ reply: 'answer {{n}}', chunk: 2, chunkDelayMs: 2 }];
+  return createTroupe(
+    {
+      agents: ['bo', 'cy'].map((id) => ({ id, provider: 'scripted', script: { rules } })),
+      limits: { leaseMs: 2_000, sweepMs: SWEEP_MS, ...limits },
+    },
+    { mongodb: mongoUrl(name), redis: redisUrl(), prefix: name, onWarning: () => undefined, ...rest },
+  );
+}
+
+async function until(what: string, holds: () => Promise<boolean>, ms = 20_000): Promise<void> {
+  const end = Date.now() + ms;
+  while (!(await holds())) {
+    if (Date.now() > end) throw new Error(`it never came that ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+async function answered(troupe: Troupe, conversation: string): Promise<Event[]> {
+  const { events } = await troupe.events(conversation, { limit: 10_000 });
+  return events.filter(({ kind }) => kind === 'turn.done');
+}
+
+if (!HAS_SERVICES) test.skip('skipped: no MongoDB, no Redis: many processes', () => undefined);
+
+describe.runIf(HAS_SERVICES)('many processes', () => {
+  afterAll(() => dropDatabases(names));
+
+  test('three workers share the work of an API, and every message is answered once', async () => {
+    const name = newName();
+    await using api = await open(name, { work: false });
+    const workers = await Promise.all([open(name), open(name), open(name)]);
+    const sent = Array.from({ length: 60 }, (_, i) =>
+      api.send(`c${i % 20}`, { author: ANA, to: [i % 2 ? 'bo' : 'cy'], content: `message ${i}` }),
+    );
+    await Promise.all(sent);
+    await until('all is quiet', async () => {
+      const { waiting, active, delayed } = await api.queues();
+      return waiting + active + delayed === 0;
+    });
+    for (let i = 0; i < 20; i++) {
+      const { events } = await api.events(`c${i}`, { limit: 1_000 });
+      expect(checkLog(events, [])).toEqual([]);
+    }
+    for (const worker of workers) await worker.close();
+  });
+
+  test('who watches at one process sees what happens at another: events once and in order, and the text as it comes', async () => {
+    const name = newName();
+    await using api = await open(name, { work: false });
+    await using _worker = await open(name);
+    const notes: Parameters<Watcher>[0][] = [];
+    api.watch((note) => notes.push(note));
+    await api.send('c', { author: ANA, to: ['bo'], content: 'hello' });
+    await until('the turn has ended', async () =>
+      notes.some((note) => note.type === 'event' && note.event.kind === 'turn.done'),
+    );
+    const seqs = notes.flatMap((note) => (note.type === 'event' ? [note.event.seq] : []));
+    expect(seqs).toEqual(seqs.map((_, index) => index + 1));
+    const text = notes.flatMap((note) => (note.type === 'delta' ? [note.delta.text] : [])).join('');
+    expect(text).toBe('answer 1');
+  });
+
+  test('a stop that is asked for at one process reaches the turn at another at once', async () => {
+    const name = newName();
+    await using api = await open(name, { work: false });
+    await using _worker = await createTroupe(
+      {
+        agents: [
+          {
+            id: 'bo',
+            provider: 'scripted',
+            script: { rules: [{ reply: 'a long tale', chunk: 1, chunkDelayMs: 2_000 }] },
+          },
+          { id: 'cy', provider: 'scripted', script: { rules: [{}] } },
+        ],
+      },
+      { mongodb: mongoUrl(name), redis: redisUrl(), prefix: name },
+    );
+    await api.send('c', { author: ANA, to: ['bo'], content: 'tell' });
+    await until('the turn runs', async () => (await api.actors('c')).some(({ turn }) => turn !== null));
+    const [actor] = await api.actors('c');
+    const asked = Date.now();
+    await api.command({ command: 'abort', turn: actor!.turn! }, ANA);
+    await until('the turn is aborted', async () =>
+      (await api.events('c')).events.some(({ kind }) => kind === 'turn.aborted'),
+    );
+    expect(Date.now() - asked).toBeLessThan(2_000);
+  });
+
+  test('what Redis forgets in the middle of work is answered within two sweeps', async () => {
+    const name = newName();
+    await using api = await open(name, { work: false });
+    for (let i = 0; i < 10; i++) await api.send(`c${i}`, { author: ANA, to: ['bo', 'cy'], content: 'hello' });
+    const redis = new Redis(redisUrl());
+    for (const key of await redis.keys(`*${name}*`)) await redis.del(key);
+    redis.disconnect();
+    expect(await api.queues()).toEqual({ waiting: 0, active: 0, delayed: 0 });
+    const began = Date.now();
+    await using worker = await open(name);
+    for (let i = 0; i < 10; i++) {
+      await until('both have answered', async () => (await answered(worker, `c${i}`)).length === 2);
+    }
+    expect(Date.now() - began).toBeLessThan(2 * SWEEP_MS * 1.25 + 3_000);
+  });
+
+  test('an actor document edited into nonsense is set aside, visibly, and the others go on', async () => {
+    const name = newName();
+    await using troupe = await open(name);
+    await troupe.send('c', { author: ANA, to: ['bo', 'cy'], content: 'one' });
+    await until('both have answered', async () => (await answered(troupe, 'c')).length === 2);
+    const client = new MongoClient(mongoUrl(name));
+    await client
+      .db()
+      .collection<{ _id: string }>('actors')
+      .updateOne({ _id: 'default/c/bo' }, { $set: { data: { evil: true }, processed: 'many' } });
+    await client.close();
+    await troupe.send('c', { author: ANA, to: ['bo', 'cy'], content: 'two' });
+    await until('cy has answered and bo is set aside', async () => {
+      const { events } = await troupe.events('c');
+      const errors = events.filter((event) => event.kind === 'error' && event.body.code === 'actor_corrupt');
+      const done = events.filter(({ kind, author }) => kind === 'turn.done' && author.id === 'cy');
+      return errors.length > 0 && done.length === 2;
+    });
+    const bo = (await troupe.actors('c')).find(({ agent }) => agent === 'bo');
+    expect(bo?.status).toBe('failed');
+  });
+
+  test('a tenant cap holds over all processes', async () => {
+    const name = newName();
+    await using api = await open(name, { work: false });
+    const limits = { turnsPerTenant: 2 };
+    const workers = await Promise.all([open(name, { limits }), open(name, { limits })]);
+    let most = 0;
+    for (let i = 0; i < 12; i++) await api.send(`c${i}`, { author: ANA, to: ['bo'], content: 'hello' });
+    await until('all have answered', async () => {
+      const running = await Promise.all(
+        Array.from(
+          { length: 12 },
+          async (_, i) => (await api.actors(`c${i}`)).filter(({ turn }) => turn).length,
+        ),
+      );
+      most = Math.max(
+        most,
+        running.reduce((sum, each) => sum + each, 0),
+      );
+      const { waiting, active, delayed } = await api.queues();
+      return waiting + active + delayed === 0;
+    });
+    for (let i = 0; i < 12; i++) expect(await answered(api, `c${i}`)).toHaveLength(1);
+    expect(most).toBeLessThanOrEqual(2);
+    for (const worker of workers) await worker.close();
+  });
+
+  test.each([
+    [{ mongodb: 'mongodb://127.0.0.1:1/x' }, 'store_unavailable'],
+    [{ redis: 'redis://127.0.0.1:1' }, 'queue_unavailable'],
+    [{ mongodb: 'not a url' }, 'config_invalid'],
+    [{ redis: 'http://127.0.0.1' }, 'config_invalid'],
+  ])('%o is refused within 5 seconds as %s', async (wrong, code) => {
+    const began = Date.now();
+    await expect(open(newName(), wrong)).rejects.toMatchObject({ code });
+    expect(Date.now() - began).toBeLessThan(5_500);
+  });
+
+  test('one of the two URLs alone is refused, and so is a data directory beside them', async () => {
+    const agents = [{ id: 'bo', provider: 'scripted' as const, script: { rules: [{}] } }];
+    for (const options of [
+      { mongodb: mongoUrl('x') },
+      { redis: redisUrl() },
+      { mongodb: mongoUrl('x'), redis: redisUrl(), data: 'dir' },
+    ]) {
+      await expect(createTroupe({ agents }, options)).rejects.toMatchObject({ code: 'config_invalid' });
+    }
+  });
+});
