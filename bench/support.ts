@@ -32,7 +32,7 @@ export async function withTroupe<T>(
 }
 
 /** A warning means the figure would be wrong. */
-function stop(error: unknown, where: string): void {
+export function stop(error: unknown, where: string): void {
   console.error(where, error);
   process.exit(1);
 }

@@ -5,10 +5,12 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { COUNTS_FILE_ENV, countLine } from './reporter.ts';
 import type { TestCounts } from './reporter.ts';
+import { describeServices, serviceUrls, startServices } from './services/services.ts';
 
 /**
- * `npm test [-- vitest arguments]`: runs vitest and ends with the line `N passed, N failed, N skipped`.
- * Exits 1 if a test failed, if no test ran at all, or if CI=true and a test was skipped for want of a service.
+ * `npm test [-- vitest arguments]`: starts the services that tests need, runs vitest, stops the services, and ends with
+ * the line `N passed, N failed, N skipped`. Exits 1 if a test failed, if no test ran at all, or if CI=true and a test
+ * was skipped for want of a service. TROUPE_TEST_SERVICES=none starts none.
  */
 const ROOT = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 /** A test that cannot run here says so in its name, e.g. `skipped: no MongoDB`. In CI every service must be there. */
@@ -21,16 +23,18 @@ process.exitCode = await main(process.argv.slice(2));
 async function main(args: string[]): Promise<number> {
   const scratch = mkdtempSync(path.join(tmpdir(), 'troupe-test-'));
   const countsFile = path.join(scratch, 'counts.json');
+  const services = await startServices();
+  console.log(describeServices(services));
   try {
-    // Services that tests need are to be started here and named to the tests by environment variables.
-    const code = await runVitest(args, { [COUNTS_FILE_ENV]: countsFile });
+    const code = await runVitest(args, { ...serviceUrls(services), [COUNTS_FILE_ENV]: countsFile });
     return report(code, readCounts(countsFile));
   } finally {
+    await services.stop();
     rmSync(scratch, { recursive: true, force: true });
   }
 }
 
-function runVitest(args: string[], extraEnv: Record<string, string>): Promise<number> {
+function runVitest(args: string[], extraEnv: NodeJS.ProcessEnv): Promise<number> {
   const env: NodeJS.ProcessEnv = { ...process.env, ...extraEnv };
   if (!process.stdout.isTTY) {
     env['NO_COLOR'] = '1';
@@ -40,6 +44,7 @@ function runVitest(args: string[], extraEnv: Record<string, string>): Promise<nu
   process.on('SIGINT', () => {});
   const vitest = path.join(ROOT, 'node_modules/vitest/vitest.mjs');
   const child = spawn(process.execPath, [vitest, 'run', ...args], { cwd: ROOT, env, stdio: 'inherit' });
+  process.on('SIGTERM', () => child.kill('SIGTERM'));
   return new Promise((resolve, reject) => {
     child.on('error', reject);
     child.on('close', (code) => resolve(code ?? 1));

@@ -11,6 +11,9 @@ import type { LiveActor } from './registry.ts';
 import { runTurn } from './run-turn.ts';
 import { importOwner } from './settle-imported.ts';
 
+/** Before an actor whose lease was lost here is looked at again. */
+const LOST_PAUSE_MS = 1_000;
+
 /**
  * What a wake does: lease -> flush -> pin -> run -> commit, until there is nothing to do, then release and look again.
  * Any step may be the last one this process takes; whoever comes next goes on from the record.
@@ -46,9 +49,15 @@ async function activateMember(deps: EngineDeps, address: ActorAddress, member: M
   }
   // This process ends with the turn still pinned: the wake is kept for another.
   if (deps.stopping.aborted && lease.record.turn !== null) return { kind: 'busy', retryInMs: 0 };
+  // A lease that ran out while the store was silent has perhaps no new holder, and then nobody else has this wake.
+  if (isLost(lease)) return { kind: 'busy', retryInMs: LOST_PAUSE_MS };
   // A message between the last look and the release would otherwise wait for the sweeper.
   if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease.record);
   return { kind: 'done' };
+}
+
+function isLost({ signal }: Lease): boolean {
+  return signal.aborted && signal.reason instanceof TroupeError && signal.reason.code === 'lease_lost';
 }
 
 async function work(deps: EngineDeps, lease: Lease, member: Member): Promise<void> {

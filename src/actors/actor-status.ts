@@ -1,4 +1,5 @@
-import type { ActorAddress, ActorRecord, AgentId, Session, TurnId } from '../events/index.ts';
+import type { ActorRecord, AgentId, Session, TurnId } from '../events/index.ts';
+import type { UnreadableActor } from '../store/store.ts';
 import type { EngineDeps } from './engine-deps.ts';
 
 /** One actor as an operator sees it: the live machine where this process runs it, else what the record says. */
@@ -17,24 +18,8 @@ export interface ActorStatus {
   problem?: string;
 }
 
-export function actorStatus(
-  deps: EngineDeps,
-  record: ActorRecord | { address: ActorAddress; corrupt: string },
-): ActorStatus {
-  if ('corrupt' in record) {
-    return {
-      agent: record.address.agent,
-      status: 'failed',
-      state: 'failed',
-      lastProcessedIndex: 0,
-      cursor: null,
-      session: null,
-      turn: null,
-      attempt: null,
-      lastTurn: null,
-      problem: `actor_corrupt: ${record.corrupt}`,
-    };
-  }
+export function actorStatus(deps: EngineDeps, record: ActorRecord | UnreadableActor): ActorStatus {
+  if ('address' in record) return unreadable(record);
   const live = deps.registry.find(record);
   const state = record.parked ?? (live?.lease ? pathOf(live.machine.getSnapshot().value) : stateOf(record));
   return {
@@ -48,6 +33,18 @@ export function actorStatus(
     attempt: record.turn?.attempt ?? null,
     lastTurn: record.lastTurn,
   };
+}
+
+/** One of a newer version is at work elsewhere: nothing is wrong with it. */
+function unreadable(record: UnreadableActor): ActorStatus {
+  const unknown = { cursor: null, session: null, turn: null, attempt: null, lastTurn: null };
+  const { agent } = record.address;
+  if ('newer' in record) {
+    const problem = `actor_newer: ${record.newer}`;
+    return { agent, status: 'waiting', state: 'newer', lastProcessedIndex: 0, ...unknown, problem };
+  }
+  const problem = `actor_corrupt: ${record.corrupt}`;
+  return { agent, status: 'failed', state: 'failed', lastProcessedIndex: 0, ...unknown, problem };
 }
 
 function stateOf(record: ActorRecord): string {

@@ -1,5 +1,5 @@
 import { TroupeError } from '../errors.ts';
-import { type ActorAddress, parseTurnId, type TenantId, type TurnId } from '../events/index.ts';
+import { type ActorAddress, addressKey, parseTurnId, type TenantId, type TurnId } from '../events/index.ts';
 import { activate, park } from './activate.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { startSweeper } from './sweeper.ts';
@@ -20,17 +20,35 @@ export interface Engine {
 
 /** Before an actor whose store was away is looked at again. */
 const STORE_PAUSE_MS = 1_000;
+/** Before an actor that is still at work in this very process is looked at again. */
+const AT_WORK_PAUSE_MS = 1_000;
 /** Before a newer process, which can read it, may have taken an actor that this one cannot read. */
 const NEWER_PAUSE_MS = 5_000;
 const STOP_GRACE_MS = 7_000;
 
 export function createEngine(deps: EngineDeps, stopping: AbortController): Engine {
   let sweeping: Promise<void> = Promise.resolve();
+  const atWork = new Set<string>();
   const unsubscribe = deps.broadcast.subscribe((notice) => {
     if (notice.type === 'stop') deps.registry.find(notice.address)?.lease?.abort(notice.turn);
   });
 
+  /**
+   * One activation of an actor at a time. A queue may hand it out again while a holder here, whose lease ran out while
+   * the process stood still, has not noticed yet: the two would share one machine and one view.
+   */
   async function serve(address: ActorAddress) {
+    const key = addressKey(address);
+    if (atWork.has(key)) return { kind: 'busy', retryInMs: AT_WORK_PAUSE_MS } as const;
+    atWork.add(key);
+    try {
+      return await serveAlone(address);
+    } finally {
+      atWork.delete(key);
+    }
+  }
+
+  async function serveAlone(address: ActorAddress) {
     try {
       return await activate(deps, address);
     } catch (error) {

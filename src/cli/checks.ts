@@ -3,14 +3,10 @@ import { dirname, resolve } from 'node:path';
 import { toTroupeError, TroupeError } from '../errors.ts';
 import { checkDatabase } from '../store/sqlite/check-database.ts';
 import { dataPaths, lockDataDir } from '../store/sqlite/data-lock.ts';
+import type { Check } from './check.ts';
+import { checkServices } from './check-services.ts';
 import { type FoundAgents, findAgents, recallAgents } from './find-agents.ts';
 import { nodeProblem } from './node-version.ts';
-
-export interface Check {
-  name: string;
-  status: 'ok' | 'warning' | 'failed';
-  detail: string;
-}
 
 interface CheckOptions {
   file: string | undefined;
@@ -20,8 +16,8 @@ interface CheckOptions {
 
 /** What must be right before agents can work; each check says what it found. */
 export async function runChecks({ file, data, env }: CheckOptions): Promise<Check[]> {
-  const agents = await checkAgents(file, data);
-  return [checkNode(), agents.check, ...checkKeys(agents.found, env), ...checkData(data)];
+  const [agents, services] = await Promise.all([checkAgents(file, data), checkServices(env)]);
+  return [checkNode(), agents.check, ...checkKeys(agents.found, env), ...checkData(data), ...services];
 }
 
 function checkNode(): Check {

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
-import { TroupeError } from '../errors.ts';
 import type { HttpServer } from '../gateway/index.ts';
 import { demoAgents, findAgents, type FoundAgents, rememberAgents } from './find-agents.ts';
 import { onInterrupt } from './interrupt.ts';
 import { count, paint, print, printJson, table } from './output.ts';
+import { version } from './version.ts';
 
 interface DevOptions {
   port: number;
@@ -18,23 +18,32 @@ const MEMORY = ':memory:';
 /** Runs the agents and the API until interrupted. */
 export async function dev(file: string | undefined, options: DevOptions): Promise<void> {
   const { port, host, data, concurrency, json } = options;
-  const [{ createTroupe }, { createApp, isLoopback, serveHttp }, { writeServerInfo }] = await Promise.all([
+  const [
+    { createTroupe },
+    { createApp, serveHttp },
+    { createMetrics },
+    { requireToken },
+    { writeServerInfo },
+  ] = await Promise.all([
     import('../runtime.ts'),
     import('../gateway/index.ts'),
+    import('../gateway/metrics.ts'),
+    import('./require-token.ts'),
     import('../store/sqlite/server-info.ts'),
   ]);
-  const token = process.env['TROUPE_TOKEN'];
-  if (!isLoopback(host) && !token) throw openToAll(host);
+  const token = requireToken(host, process.env);
   const found = (await findAgents(file)) ?? (await demoAgents());
   const stop = new AbortController();
   const stopped = new Promise<void>((done) => stop.signal.addEventListener('abort', () => done()));
   const dispose = onInterrupt(() => stop.abort());
+  const metrics = createMetrics({ version: version() });
   const troupe = await createTroupe(found.definition, {
     data,
+    metrics,
     ...(concurrency !== undefined && { concurrency }),
   });
   try {
-    const app = createApp(troupe, { signal: stop.signal, token });
+    const app = createApp(troupe, { signal: stop.signal, token, metrics });
     const server = await serveHttp(app, { host, port });
     if (data !== MEMORY) {
       writeServerInfo(data, { pid: process.pid, url: server.url });
@@ -64,9 +73,4 @@ function showBanner({ url, port }: HttpServer, { definition, file }: FoundAgents
   const target = `${options.data === '.troupe' ? '' : ` --url ${url}`}`;
   print(`Try: troupe send hello "Plan a small release"${target} --wait`);
   print(paint('dim', 'Ctrl-C finishes the steps under way, twice stops at once.'));
-}
-
-function openToAll(host: string): TroupeError {
-  const message = `${host} can be reached by others: set TROUPE_TOKEN, which every request must then carry, or use 127.0.0.1`;
-  return new TroupeError('config_invalid', message, { host });
 }

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
+import { version } from './version.ts';
 
 /**
  * The command line as data. Handlers are loaded when their command runs, so that `--help` and `dev` start fast.
@@ -21,6 +21,29 @@ export function createProgram(): Command {
     .option('--concurrency <n>', 'turns at once', wholeNumber(1, 10_000))
     .option('--json', 'one JSON line when ready')
     .action(async (file, options) => (await import('./dev.ts')).dev(file, options));
+
+  services(program.command('serve'))
+    .description('the HTTP API of many machines; takes no turns')
+    .option('--port <n>', 'port', wholeNumber(0, 65_535), 4600)
+    .option('--host <name>', 'address to listen on', '127.0.0.1')
+    .action(async (file, options) => (await import('./serve.ts')).serve(file, options));
+
+  services(program.command('worker'))
+    .description('take turns, beside any number of other workers')
+    .option('--concurrency <n>', 'turns at once', wholeNumber(1, 10_000), 64)
+    .option(
+      '--status-port <n>',
+      'for health and metrics, or the first free one after it; 0: none',
+      wholeNumber(0, 65_535),
+      4601,
+    )
+    .option('--status-host <name>', 'address of these', '127.0.0.1')
+    .option(
+      '--max-lag <ms>',
+      'end when nothing ran for so long; 0: never (default: half a lease)',
+      wholeNumber(0),
+    )
+    .action(async (file, options) => (await import('./worker.ts')).worker(file, options));
 
   client(program.command('send'))
     .description('send a message and show the replies')
@@ -72,7 +95,7 @@ export function createProgram(): Command {
 
   program
     .command('doctor')
-    .description('check this machine, the agents file and the data')
+    .description('check this machine, its agents file, data and servers')
     .argument('[agents-file]')
     .option('--data <dir>', 'data directory', '.troupe')
     .option('--machines', 'instead: every state of the machines with its legal events')
@@ -80,6 +103,16 @@ export function createProgram(): Command {
     .action(async (file, options) => (await import('./doctor.ts')).doctor(file, options));
 
   return program;
+}
+
+/** Options of the processes that share MongoDB and Redis. */
+function services(command: Command): Command {
+  return command
+    .argument('[agents-file]', 'default: ./agents.ts, .js or .json')
+    .option('--mongodb <url>', 'where the log is (or MONGODB_URL)')
+    .option('--redis <url>', 'where wakes are (or REDIS_URL)')
+    .option('--prefix <name>', 'keeps several troupes on one Redis apart', 'troupe')
+    .option('--json', 'one JSON line when ready');
 }
 
 /** Options of the commands that need a troupe, running or on disk. */
@@ -105,9 +138,4 @@ function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: stri
     const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`;
     throw new InvalidArgumentError(`It must be a whole number ${range}.`);
   };
-}
-
-function version(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }

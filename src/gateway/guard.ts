@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { MiddlewareHandler } from 'hono';
+import type { HonoRequest, MiddlewareHandler } from 'hono';
 import { Refusal } from './refusal.ts';
 
 export interface GuardOptions {
@@ -20,17 +20,35 @@ export function isLoopback(host: string): boolean {
  * A page from elsewhere can send requests to a server on this machine. Its name gives it away in `Host` where it had
  * its DNS answer changed to ours, and in `Origin` where it had not.
  */
-export function guard({ allowedHosts = [], token }: GuardOptions): MiddlewareHandler {
+export function guard(options: GuardOptions): MiddlewareHandler {
   return async function checkCaller({ req }, next) {
-    const host = req.header('host') ?? new URL(req.url).host;
-    if (token === undefined) checkHost(host, allowedHosts);
-    else checkToken(req.header('authorization'), token);
+    checkTrust(req, options);
     const origin = req.header('origin');
-    if (origin !== undefined && !READS.has(req.method) && hostOf(origin) !== host) {
+    if (origin !== undefined && !READS.has(req.method) && hostOf(origin) !== nameOf(req)) {
       throw new Refusal(403, 'origin_refused', `pages of ${origin} may not write here`, { origin });
     }
     await next();
   };
+}
+
+/** For routes that stand before the guard: whether it would let the caller read. */
+export function isTrusted(req: HonoRequest, options: GuardOptions): boolean {
+  try {
+    checkTrust(req, options);
+    return true;
+  } catch (error) {
+    if (error instanceof Refusal) return false;
+    throw error;
+  }
+}
+
+function checkTrust(req: HonoRequest, { allowedHosts = [], token }: GuardOptions): void {
+  if (token === undefined) checkHost(nameOf(req), allowedHosts);
+  else checkToken(req.header('authorization'), token);
+}
+
+function nameOf(req: HonoRequest): string {
+  return req.header('host') ?? new URL(req.url).host;
 }
 
 function checkHost(host: string, allowedHosts: readonly string[]): void {

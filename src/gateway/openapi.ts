@@ -14,6 +14,16 @@ const JSON_TYPE = 'application/json';
 const EVENT = { $ref: '#/components/schemas/Event' };
 const PROMPT = { $ref: '#/components/schemas/Prompt' };
 
+const READINESS = {
+  type: 'object',
+  properties: {
+    status: { enum: ['ok', 'unavailable', 'stopping'] },
+    store: { type: 'string' },
+    queue: { type: 'string' },
+  },
+  required: ['status'],
+};
+
 const OPERATIONS: Record<string, Operation> = {
   'GET /api/conversations': {
     summary: 'Conversations, the last active first',
@@ -80,7 +90,19 @@ const OPERATIONS: Record<string, Operation> = {
     answer: { status: 200, schema: listOf('agents', { type: 'object' }) },
   },
   'GET /api/queues': { summary: 'Wakes waiting, running and delayed', answer: { status: 200 } },
-  'GET /healthz': { summary: 'Whether the store answers', answer: { status: 200 } },
+  'GET /metrics': {
+    summary: "Numbers in Prometheus' text format",
+    answer: { status: 200, type: 'text/plain' },
+  },
+  'GET /healthz': {
+    summary: 'Whether the process lives; no service is asked, and no token needed',
+    answer: { status: 200 },
+  },
+  'GET /readyz': {
+    summary:
+      'Whether store and queue are reachable and the process is not stopping, else 503; no token needed',
+    answer: { status: 200, schema: READINESS },
+  },
 };
 
 let document: object | undefined;

@@ -44,6 +44,9 @@ const STATUS: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   data_busy: 503,
   shutting_down: 503,
   store_unavailable: 503,
+  queue_unavailable: 503,
+  // Another process can read it.
+  actor_newer: 503,
 };
 const RETRY_AFTER_SECONDS = '1';
 

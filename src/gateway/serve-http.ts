@@ -15,17 +15,25 @@ export interface HttpServer {
 const PORTS_TRIED = 20;
 const CLOSE_GRACE_MS = 1_000;
 
+export interface ListenOptions {
+  host?: string;
+  port: number;
+  /** Ports tried, from `port` on. */
+  tries?: number;
+}
+
 /** Listens on `port`, or on the next free one after it; 0 takes any. Throws `config_invalid`. */
 export async function serveHttp(
   app: Hono,
-  { host = '127.0.0.1', port }: { host?: string; port: number },
+  { host = '127.0.0.1', port, tries = PORTS_TRIED }: ListenOptions,
 ): Promise<HttpServer> {
-  const last = port === 0 ? 0 : Math.min(port + PORTS_TRIED - 1, 65_535);
+  const last = port === 0 ? 0 : Math.min(port + tries - 1, 65_535);
   for (let candidate = port; candidate <= last; candidate++) {
     const server = await listen(app, host, candidate);
     if (server) return httpServer(server, host);
   }
-  const message = `ports ${port} to ${last} of ${host} are all in use; choose another with --port`;
+  const which = tries === 1 ? `port ${port} of ${host} is` : `ports ${port} to ${last} of ${host} are all`;
+  const message = `${which} in use; choose another`;
   throw new TroupeError('config_invalid', message, { host, port, last });
 }
 

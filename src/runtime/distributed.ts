@@ -5,8 +5,8 @@ import { connectRedis, endConnection, type RedisProfile } from '../routing/redis
 import { createRedisAdmission } from '../routing/redis/redis-admission.ts';
 import { createRedisBroadcast } from '../routing/redis/redis-broadcast.ts';
 import { createStore } from '../store/create-store.ts';
-import type { StoreDriver } from '../store/driver.ts';
 import { openMongoDriver } from '../store/mongo/open-mongo-driver.ts';
+import { countStoreErrors } from './count-store-errors.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
 export interface DistributedUrls {
@@ -15,6 +15,8 @@ export interface DistributedUrls {
   prefix: string;
 }
 
+/** A server that does not answer is told by then, ms. */
+const CHECK_MS = 3_000;
 /** Sweeps look back this far, ms, on a log that may be very large; see the sweeper's P2. */
 const SWEEP_WINDOW_MS = 600_000;
 
@@ -25,16 +27,18 @@ const SWEEP_WINDOW_MS = 600_000;
 export async function openDistributed(urls: DistributedUrls, options: ServiceOptions): Promise<Services> {
   const { clock, caps, leaseMs, metrics, onWarning, onDeaf } = options;
   const { redis, prefix } = urls;
-  const [opened, checked] = await Promise.allSettled([
-    openMongoDriver({ url: urls.mongodb, onWarning }),
-    checkRedis(redis, { onWarning }),
-  ]);
-  if (opened.status === 'rejected') throw opened.reason;
-  const driver: StoreDriver = opened.value;
-  if (checked.status === 'rejected') {
-    await driver.close();
-    throw checked.reason;
+  const opening = openMongoDriver({ url: urls.mongodb, clock, onWarning });
+  try {
+    await Promise.all([opening, checkRedis(redis, { onWarning, timeoutMs: CHECK_MS })]);
+  } catch (error) {
+    // Told at once; what still opens is closed when it has.
+    void opening.then(
+      (late) => late.close(),
+      () => undefined,
+    );
+    throw error;
   }
+  const driver = countStoreErrors(await opening, metrics);
   const connect = (profile: RedisProfile) => connectRedis(redis, { profile, onWarning });
   const producer = connect('producer');
   const broadcast = createRedisBroadcast({
@@ -51,9 +55,9 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
     clock,
     onWarning,
     onDeaf,
-    // A wake is given to another process no later than its actor's lease runs out.
-    lockMs: leaseMs,
-    stalledCheckMs: leaseMs / 2,
+    // BullMQ finds a dead holder within a lock and two checks: no later than the actor's lease runs out.
+    lockMs: leaseMs / 2,
+    stalledCheckMs: leaseMs / 4,
     observer: {
       onTaken: ({ waitMs }) => metrics.time('wake_wait', {}, waitMs),
       onDone: ({ runMs, outcome }) => metrics.time('activation', { outcome }, runMs),

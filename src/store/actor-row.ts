@@ -18,6 +18,10 @@ export function newActorRow(address: Pick<ActorRow, 'tenant' | 'conversation' | 
 /** Written by a newer version, and so neither to be read nor to be written by this one. */
 const NEWER = 'it was written by a newer version of Troupe';
 
+export function isNewer(unreadable: string): boolean {
+  return unreadable === NEWER;
+}
+
 /** The record, or why it cannot be read. */
 export function decodeActor(address: ActorAddress, row: ActorRow): ActorRecordType | string {
   let state: unknown;
@@ -45,7 +49,7 @@ export function decodeActorOrThrow(address: ActorAddress, row: ActorRow): ActorR
   const record = decodeActor(address, row);
   if (typeof record !== 'string') return record;
   const name = `${address.agent} in conversation ${address.conversation}`;
-  if (record === NEWER) {
+  if (isNewer(record)) {
     const message = `the state of ${name} is left alone: ${record} (this one knows version ${ACTOR_VERSION}). Upgrade this process.`;
     throw new TroupeError('actor_newer', message, { ...address, supported: ACTOR_VERSION });
   }

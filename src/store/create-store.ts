@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
 import type { ActorAddress, Event } from '../events/index.ts';
 import { PromptReceipt } from '../events/index.ts';
-import { decodeActor, decodeActorOrThrow, encodePatch, patchedRecord } from './actor-row.ts';
+import { decodeActor, decodeActorOrThrow, encodePatch, isNewer, patchedRecord } from './actor-row.ts';
 import type { EventRow, RegisterKey, StoreDriver } from './driver.ts';
 import { appendedEvent, decodeEvent, encodeEvent, reasonOf } from './event-row.ts';
 import { isSamePayload } from './payload-hash.ts';
@@ -125,7 +125,8 @@ export function createStore(driver: StoreDriver): Store {
       return rows.map((row) => {
         const address = { tenant, conversation, agent: row.agent } as ActorAddress;
         const record = decodeActor(address, row);
-        return typeof record === 'string' ? { address, corrupt: record } : record;
+        if (typeof record !== 'string') return record;
+        return isNewer(record) ? { address, newer: record } : { address, corrupt: record };
       });
     },
     async claim(name, lease) {

@@ -32,6 +32,9 @@ export interface Entry {
 
 export type Acquired = { kind: 'acquired'; record: ActorRecord } | { kind: 'busy'; until: number };
 
+/** A record with the reason why it cannot be read: it makes no sense, or a newer version wrote it. */
+export type UnreadableActor = { address: ActorAddress } & ({ corrupt: string } | { newer: string });
+
 export interface ActorPatch {
   owner?: string;
   until?: number;
@@ -72,8 +75,7 @@ export interface Store {
   park(address: ActorAddress, parked: Parked | null): Promise<void>;
   /** Throws `actor_corrupt` for a record that cannot be read. */
   readActor(address: ActorAddress): Promise<ActorRecord | null>;
-  /** Corrupt records come as `{address, corrupt: reason}`. */
-  listActors(log: Log): Promise<(ActorRecord | { address: ActorAddress; corrupt: string })[]>;
+  listActors(log: Log): Promise<(ActorRecord | UnreadableActor)[]>;
   /**
    * Takes a task that one process at a time should do, until `until`; false if somebody has it. Nothing gives it back:
    * the time is its pace. A copy of the task by a clock that is wrong must do no harm.

@@ -234,7 +234,7 @@ export const ACTOR_CASES: readonly StoreCase[] = [
       const worker = await pinned(store, WORKER);
       await acquired(store, addressOf('worker', 'elsewhere'));
       const listed = await store.listActors(logOf());
-      const byAgent = listed.map((each) => ('corrupt' in each ? each.address : each));
+      const byAgent = listed.map((each) => ('address' in each ? each.address : each));
       assert.deepEqual(
         byAgent.toSorted((a, b) => (a.agent < b.agent ? -1 : 1)),
         [boss, worker],

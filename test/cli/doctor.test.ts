@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { siteTest } from './distributed.ts';
 import { AGENTS, workplace } from './harness.ts';
 
 test('doctor finds everything well, and names keys without showing them', async () => {
@@ -56,4 +57,40 @@ test('doctor shows every state of the machines with its legal events', async () 
     for (const state of states) expect(out).toContain(` ${state.path}`);
   }
   expect(machines.flatMap(({ states }) => states.map(({ path: at }) => at))).toContain('working.streaming');
+});
+
+siteTest('doctor looks at the servers that are named, and shows no password', async ({ place, env }) => {
+  const { code, json } = await place.run(['doctor', '--json'], { env });
+  expect(code).toBe(0);
+  const checks = json['checks'] as { name: string; status: string; detail: string }[];
+  expect(checks.slice(-2)).toMatchObject([
+    // A server of its own is well enough for a test.
+    {
+      name: 'mongodb',
+      status: expect.stringMatching(/^(?:ok|warning)$/),
+      detail: expect.stringMatching(/: \d+\.\d+/),
+    },
+    { name: 'redis', status: 'ok', detail: expect.stringContaining('noeviction') },
+  ]);
+});
+
+test('doctor fails for servers that do not answer, without their passwords', async () => {
+  using place = workplace();
+  const env = {
+    MONGODB_URL: 'mongodb://ana:canary@127.0.0.1:1/x',
+    REDIS_URL: 'redis://ana:canary@127.0.0.1:1',
+  };
+  const { code, out, err } = await place.run(['doctor'], { env });
+  expect(code).toBe(1);
+  expect(out).toMatch(/^failed +mongodb +.*127\.0\.0\.1:1/m);
+  expect(out).toMatch(/^failed +redis +.*127\.0\.0\.1:1/m);
+  expect(out + err).not.toContain('canary');
+});
+
+siteTest('doctor says that one of the two servers is not enough', async ({ place, env }) => {
+  const { code, out } = await place.run(['doctor'], { env: { REDIS_URL: env['REDIS_URL'] ?? '' } });
+  expect([code, out]).toMatchObject([
+    0,
+    expect.stringMatching(/^warning +services +REDIS_URL is set and MONGODB_URL is not/m),
+  ]);
 });

@@ -11,6 +11,8 @@ export interface Workplace extends Disposable {
   dir: string;
   write(name: string, content: unknown): string;
   run(args: string[], options?: { input?: string; env?: Record<string, string> }): Promise<Ran>;
+  /** A command that stays, with `--json`, once it has said that it is ready. */
+  start(args: string[], env?: Record<string, string>): Promise<Running>;
   /** `troupe dev --json` and what it said when it was ready. */
   dev(args?: string[]): Promise<Dev>;
 }
@@ -23,12 +25,17 @@ export interface Ran {
   json: Record<string, unknown>;
 }
 
-export interface Dev extends AsyncDisposable {
+export interface Running extends AsyncDisposable {
   child: ChildProcess;
-  url: string;
-  data: string;
+  /** Its first line. */
+  ready: Record<string, unknown>;
   exited: Promise<number | null>;
   err: () => string;
+}
+
+export interface Dev extends Running {
+  url: string;
+  data: string;
 }
 
 export const AGENTS = {
@@ -49,14 +56,30 @@ export function workplace({ agents = AGENTS }: { agents?: object | null } = {}):
   const dir = mkdtempSync(path.join(tmpdir(), 'troupe-cli-'));
   const env: NodeJS.ProcessEnv = { ...process.env, NO_COLOR: '1' };
   delete env['FORCE_COLOR'];
-  delete env['TROUPE_URL'];
+  for (const name of ['TROUPE_URL', 'TROUPE_TOKEN', 'MONGODB_URL', 'REDIS_URL']) delete env[name];
   const running = new Set<ChildProcess>();
 
-  function start(args: string[], more: Record<string, string> = {}): ChildProcess {
+  function launch(args: string[], more: Record<string, string> = {}): ChildProcess {
     const child = spawn(process.execPath, [CLI, ...args], { cwd: dir, env: { ...env, ...more } });
     running.add(child);
     child.on('close', () => running.delete(child));
     return child;
+  }
+  async function start(args: string[], more?: Record<string, string>): Promise<Running> {
+    const child = launch([...args, '--json'], more);
+    const err = collect(child.stderr);
+    const exited = closed(child);
+    const line = await firstLine(child, exited, err);
+    return {
+      child,
+      ready: JSON.parse(line) as Record<string, unknown>,
+      exited,
+      err,
+      async [Symbol.asyncDispose]() {
+        child.kill('SIGTERM');
+        await exited;
+      },
+    };
   }
   function write(name: string, content: unknown): string {
     const file = path.join(dir, name);
@@ -69,30 +92,18 @@ export function workplace({ agents = AGENTS }: { agents?: object | null } = {}):
     dir,
     write,
     async run(args, { input, env: more } = {}) {
-      const child = start(args, more);
+      const child = launch(args, more);
       const [out, err] = [collect(child.stdout), collect(child.stderr)];
       child.stdin?.end(input ?? '');
       const code = await closed(child);
       const json = { out: out(), err: err() };
       return { code, ...json, json: parse(code === 0 ? json.out : json.err) };
     },
+    start,
     async dev(args = []) {
-      const child = start(['dev', '--json', '--port', '0', ...args]);
-      const err = collect(child.stderr);
-      const exited = closed(child);
-      const line = await firstLine(child, exited, err);
-      const { url, data } = JSON.parse(line) as { url: string; data: string };
-      return {
-        child,
-        url,
-        data,
-        exited,
-        err,
-        async [Symbol.asyncDispose]() {
-          child.kill('SIGTERM');
-          await exited;
-        },
-      };
+      const running = await start(['dev', '--port', '0', ...args]);
+      const { url, data } = running.ready as { url: string; data: string };
+      return { ...running, url, data };
     },
     [Symbol.dispose]() {
       for (const child of running) child.kill('SIGKILL');
@@ -119,7 +130,7 @@ async function firstLine(
   if (!child.stdout) throw new Error('no stdout');
   const lines = createInterface({ input: child.stdout });
   const line = new Promise<string>((resolve) => lines.once('line', resolve));
-  const ended = exited.then((code) => Promise.reject(new Error(`dev ended with ${code}: ${err()}`)));
+  const ended = exited.then((code) => Promise.reject(new Error(`it ended with ${code}: ${err()}`)));
   return await Promise.race([line, ended]);
 }
 

@@ -45,7 +45,8 @@ test('the help of every command fits on a screen', async () => {
   using place = workplace();
   const top = await place.run(['--help']);
   const names = [...top.out.matchAll(/^ {2}([a-z]+) .*$/gm)].map(([, name]) => name ?? '');
-  expect(names).toEqual(['dev', 'send', 'context', 'trace', 'ls', 'import', 'export', 'doctor']);
+  const commands = ['dev', 'serve', 'worker', 'send', 'context', 'trace', 'ls', 'import', 'export', 'doctor'];
+  expect(names).toEqual(commands);
   for (const { code, out } of [
     top,
     ...(await Promise.all(names.map((name) => place.run([name, '--help'])))),

@@ -125,7 +125,7 @@ test('an agent that is set aside while its answer is awaited is named, and the w
   using place = workplace();
   await place.run(['send', 'c1', 'x', '--to', 'worker']);
   const database = new DatabaseSync(path.join(place.dir, '.troupe', 'troupe.db'));
-  database.exec("UPDATE actors SET data = json_set(data, '$.machineVersion', 99)");
+  database.exec("UPDATE actors SET data = json_set(data, '$.snapshot', 'nonsense')");
   database.close();
   await using dev = await place.dev();
   const { code, json } = await place.run([

@@ -44,7 +44,7 @@ async function readAll(dir: string): Promise<{ events: Event[]; actors: ActorRec
     const log = { tenant: 'default' as Event['tenant'], conversation: id satisfies ConversationId };
     events.push(...(await store.read(log, { after: 0 })));
     for (const actor of await store.listActors(log)) {
-      if ('corrupt' in actor) expect.fail(`${actor.address.agent}: ${actor.corrupt}`);
+      if ('address' in actor) expect.fail(`${actor.address.agent}: ${JSON.stringify(actor)}`);
       else actors.push(actor);
     }
   }

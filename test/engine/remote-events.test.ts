@@ -29,12 +29,12 @@ function watched(isWatched = true) {
   return {
     told,
     reads,
-    own(seq: number) {
+    own: (seq: number) => {
       head = Math.max(head, seq);
       remote.own(LOG, { seq } as Event);
       told.push(seq);
     },
-    hear(after: number, to: number) {
+    hear: (after: number, to: number) => {
       head = Math.max(head, to);
       return remote.hear({ type: 'appended', ...LOG, after, head: to });
     },

@@ -15,7 +15,7 @@ export interface BullmqStage extends AsyncDisposable {
   /** A client of the test's own. */
   redis: Redis;
   /** Key of the queue by its last part. */
-  key(part: string): string;
+  key: (part: string) => string;
   warnings: string[];
   open(options?: Partial<BullmqRouterOptions>): BullmqRouter;
 }

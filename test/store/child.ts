@@ -21,6 +21,7 @@ export function startChild(script: string) {
       const { value } = await lines.next();
       return value ?? '';
     },
+    write: (text: string) => void child.stdin.write(text),
     end: () => child.stdin.end(),
     async kill() {
       child.kill('SIGKILL');

@@ -2,17 +2,30 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import type { StoreDriver } from '../../src/store/driver.ts';
+import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
+import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { storeConformance } from '../../src/testing/store-conformance.ts';
+import { MONGO, MONGODB_URL, openMongoOnce } from './mongo-stage.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'troupe-store-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 let files = 0;
-const suites = {
+const suites: Record<string, () => Promise<StoreDriver>> = {
+  'documents in memory': async () =>
+    createDocumentDriver(createMemoryDocuments(), {
+      random: Math.random,
+      sleep: (ms) => systemClock.sleep(ms),
+    }),
   'sqlite in memory': () => openSqliteDriver({ path: ':memory:' }),
   'sqlite in a file': () => openSqliteDriver({ path: join(dir, `${(files += 1)}.db`) }),
 };
+
+if (MONGODB_URL) Object.assign(suites, { mongo: openMongoOnce });
+else describe.skip(MONGO, () => test('the suite', () => {}));
 
 for (const [name, open] of Object.entries(suites)) {
   describe(name, () => {

@@ -176,7 +176,7 @@ export async function checkStore(
   options?: CheckOptions,
 ): Promise<Violation[]> {
   const actors = await store.listActors(logOf(conversation));
-  const readable = actors.filter((actor) => !('corrupt' in actor)) as ActorRecord[];
+  const readable = actors.filter((actor) => !('address' in actor)) as ActorRecord[];
   return checkLog(await allEvents(store, conversation), readable, options);
 }
 

@@ -1,14 +1,18 @@
 import type { Hono } from 'hono';
 import type { Troupe } from '../../troupe.ts';
+import type { ProcessMetrics } from '../metrics.ts';
 import { openApiDocument } from '../openapi.ts';
+import { Refusal } from '../refusal.ts';
 
 export function addStatusRoutes(app: Hono, troupe: Troupe): void {
   app.get('/api/agents', (context) => context.json({ agents: troupe.agents }));
   app.get('/api/queues', async (context) => context.json(await troupe.queues()));
   app.get('/api/openapi.json', (context) => context.json(openApiDocument()));
-  app.get('/healthz', async (context) => {
-    // A store that cannot be read answers with its error instead.
-    await troupe.conversations(1);
-    return context.json({ status: 'ok' });
+}
+
+export function addMetricsRoute(app: Hono, troupe: Troupe, metrics: ProcessMetrics | undefined): void {
+  app.get('/metrics', async (context) => {
+    if (!metrics) throw new Refusal(404, 'route_unknown', 'this server was started without metrics');
+    return context.body(await metrics.text(troupe), 200, { 'content-type': metrics.contentType });
   });
 }

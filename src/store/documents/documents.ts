@@ -12,6 +12,8 @@ export interface Documents {
   events: EventDocuments;
   actors: ActorDocuments;
   registers: RegisterDocuments;
+  /** Where the database can be lost and come back: what was seen before, but not acknowledged to us, may be gone. */
+  onLost?(listener: () => void): void;
   close(): Promise<void>;
 }
 
@@ -25,8 +27,8 @@ export interface EventDocuments {
   /** Inserts in order and stops at the first whose id or seq is taken; returns how many were inserted. */
   insert(rows: readonly EventRow[]): Promise<number>;
   find(log: LogKey, id: string): Promise<EventRow | null>;
-  /** Highest seq; 0 if there is none. */
-  last(log: LogKey): Promise<number>;
+  /** Highest seq; 0 if there is none. `known` was seen to exist: there is no need to look before it. */
+  last(log: LogKey, known?: number): Promise<number>;
   /** after < seq <= upTo, oldest first. */
   range(log: LogKey, range: { after: number; upTo: number; limit: number }): Promise<EventRow[]>;
   /** Seqs of events with the agent in `to`, after < seq <= upTo, ascending. */
@@ -60,7 +62,10 @@ export interface ActorDocuments {
   findMany(keys: readonly ActorKey[]): Promise<Omit<ActorRow, 'data'>[]>;
   /** By agent, ascending. */
   list(log: LogKey): Promise<ActorRow[]>;
-  /** One conditional update; the document after it, or null if there is none or the condition did not hold. */
+  /**
+   * One conditional update; the document after it, or null if there is none or the condition did not hold. A document
+   * that cannot be read is written all the same and then rejects with `actor_corrupt`.
+   */
   update(
     key: ActorKey,
     condition: ActorCondition,

@@ -1,0 +1,19 @@
+import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
+import type { Answer, Call } from './documents-elsewhere.ts';
+
+/** The other end of `documents-elsewhere.ts`; ends when it is let go. */
+const documents = createMemoryDocuments();
+
+async function answerTo({ id, collection, name, args }: Call): Promise<Answer> {
+  try {
+    const methods = documents[collection] as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
+    return { id, value: await methods[name]?.(...args) };
+  } catch (error) {
+    return { id, error: String(error) };
+  }
+}
+
+process.on('message', (call: Call) => {
+  void answerTo(call).then((answer) => process.send?.(answer));
+});
+process.send?.('ready');

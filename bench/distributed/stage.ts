@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { Redis } from 'ioredis';
+import { createConversationLog } from '../../src/actors/conversation-log.ts';
+import { createEngine } from '../../src/actors/engine.ts';
+import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine-deps.ts';
+import { createRegistry } from '../../src/actors/registry.ts';
+import { parseTroupe, type TroupeInput } from '../../src/agents-file.ts';
+import { buildCompany } from '../../src/build-company.ts';
+import { systemClock as clock } from '../../src/clock.ts';
+import { countTokens } from '../../src/context/count-tokens.ts';
+import { fenceKey } from '../../src/context/index.ts';
+import type { ActorAddress } from '../../src/events/index.ts';
+import { createTroupeFacade } from '../../src/facade.ts';
+import { NO_METRICS } from '../../src/metrics.ts';
+import { createProvider } from '../../src/providers/registry.ts';
+import { createBullmqRouter } from '../../src/routing/bullmq/bullmq-router.ts';
+import { connectRedis, endConnection, type RedisProfile } from '../../src/routing/redis/connect-redis.ts';
+import { createRedisAdmission } from '../../src/routing/redis/redis-admission.ts';
+import { createRedisBroadcast } from '../../src/routing/redis/redis-broadcast.ts';
+import type { Router } from '../../src/routing/router.ts';
+import { createStore } from '../../src/store/create-store.ts';
+import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
+import type { Documents } from '../../src/store/documents/documents.ts';
+import type { Troupe } from '../../src/troupe.ts';
+import { stop } from '../support.ts';
+
+/** The engine of the distributed mode, composed as `runtime.ts` and `runtime/distributed.ts` do it, over any documents. */
+export interface Stage {
+  troupe: Troupe;
+  /** What BullMQ told last (about a thousand events are kept), counted by name, e.g. `added`. */
+  queueEvents(): Promise<Record<string, number>>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface StageOptions {
+  definition: TroupeInput;
+  documents: Documents;
+  limits?: Partial<EngineLimits>;
+  /** An actor was handed to this process. */
+  onTaken?: (address: ActorAddress) => void;
+  onModelCall?: (conversation: string) => void;
+}
+
+export const REDIS_URL = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379';
+/** Turns at once, and jobs at once of the queue beside it. */
+export const CONCURRENCY = 64;
+/** For runs in which looking for lost work would be counted too. */
+export const NO_SWEEPS: Partial<EngineLimits> = { sweepMs: 3_600_000 };
+
+export function newPrefix(): string {
+  return `bench-${randomUUID()}`;
+}
+
+export async function openStage(options: StageOptions): Promise<Stage> {
+  const { documents, limits = {} } = options;
+  const prefix = newPrefix();
+  const definition = parseTroupe(options.definition);
+  const connect = (profile: RedisProfile) => connectRedis(REDIS_URL, { profile, onWarning: stop });
+  const producer = connect('producer');
+  const connectBlocking = () => connect('blocking');
+  const store = createStore(createDocumentDriver(documents, { random: Math.random, sleep: clock.sleep }));
+  const connections = { producer, connectBlocking };
+  const router = observed(createBullmqRouter({ connections, prefix, clock, onWarning: stop }), options);
+  const broadcast = createRedisBroadcast({
+    publisher: producer,
+    connectSubscriber: connectBlocking,
+    prefix,
+    process: prefix,
+    onWarning: stop,
+  });
+  const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
+    fenceKey('bench', `${tenant}/${conversation}`);
+  const stopping = new AbortController();
+  const shared = { store, router, broadcast, clock, countTokens, metrics: NO_METRICS, onWarning: stop };
+  const deps: EngineDeps = {
+    ...shared,
+    admission: createRedisAdmission({ redis: producer, prefix, caps: {}, onWarning: stop }),
+    log: createConversationLog(shared),
+    company: companyOf(definition, options),
+    registry: createRegistry({ secretOf, onError: (error) => stop(error, 'machine') }),
+    random: Math.random,
+    process: prefix,
+    secretOf,
+    limits: { ...DEFAULT_LIMITS, ...limits },
+    stopping: stopping.signal,
+    onDelta: (delta) => broadcast.publish({ type: 'delta', delta }),
+  };
+  const engine = createEngine(deps, stopping);
+  const fallback = (definition.defaults.respondWhenUnaddressed ?? null) as ActorAddress['agent'] | null;
+  const troupe = createTroupeFacade({
+    deps,
+    engine,
+    deltas: new Set(),
+    fallback,
+    async release() {
+      await broadcast.close();
+      await store.close();
+      endConnection(producer);
+    },
+  });
+  if (producer.status !== 'ready') await once(producer, 'ready');
+  await broadcast.listening();
+  engine.start({ concurrency: CONCURRENCY });
+  return {
+    troupe,
+    async queueEvents() {
+      const counts: Record<string, number> = {};
+      for (const [, fields] of await producer.xrange(`{${prefix}}:wake:events`, '-', '+')) {
+        const name = fields[fields.indexOf('event') + 1] ?? '';
+        counts[name] = (counts[name] ?? 0) + 1;
+      }
+      return counts;
+    },
+    async [Symbol.asyncDispose]() {
+      await troupe.close();
+      await dropKeys(prefix);
+    },
+  };
+}
+
+function observed(router: Router, { onTaken }: StageOptions): Router {
+  if (!onTaken) return router;
+  return {
+    ...router,
+    start(handler, options) {
+      router.start((address) => {
+        onTaken(address);
+        return handler(address);
+      }, options);
+    },
+  };
+}
+
+function companyOf(definition: ReturnType<typeof parseTroupe>, { onModelCall }: StageOptions) {
+  return buildCompany(
+    definition,
+    (agent) => {
+      const provider = createProvider(agent, { env: {}, clock, readScript: () => ({}) });
+      if (!onModelCall) return provider;
+      return {
+        ...provider,
+        stream(request, options) {
+          onModelCall(request.trace.conversation);
+          return provider.stream(request, options);
+        },
+      };
+    },
+    countTokens,
+  );
+}
+
+/** Leaves nothing behind on a server that may not be ours. */
+export async function dropKeys(prefix: string): Promise<void> {
+  const redis = new Redis(REDIS_URL);
+  for (const pattern of [`{${prefix}}:*`, `${prefix}:*`]) {
+    for await (const keys of redis.scanStream({ match: pattern, count: 1_000 })) {
+      if ((keys as string[]).length > 0) await redis.unlink(keys as string[]);
+    }
+  }
+  redis.disconnect();
+}

@@ -1,0 +1,48 @@
+import { systemClock } from '../clock.ts';
+import type { HttpServer } from '../gateway/index.ts';
+import { count, paint, print, printJson, table } from './output.ts';
+import { aborted, agentNames, type ProcessParts, runProcess } from './run-process.ts';
+import type { UrlOptions } from './service-urls.ts';
+
+interface ServeOptions extends UrlOptions {
+  port: number;
+  host: string;
+  json?: boolean;
+}
+
+/** Requests are still answered for this long after `/readyz` began to refuse, so that balancers can look elsewhere. */
+const DRAIN_MS = 2_000;
+
+/** The API of the distributed mode. It takes no turns. */
+export async function serve(file: string | undefined, options: ServeOptions): Promise<void> {
+  const { host, port, json } = options;
+  const [{ createApp, serveHttp }, { requireToken }] = await Promise.all([
+    import('../gateway/index.ts'),
+    import('./require-token.ts'),
+  ]);
+  const token = requireToken(host, process.env);
+  await runProcess(file, { ...options, concurrency: null }, async (parts) => {
+    const { troupe, metrics, signal, services } = parts;
+    const app = createApp(troupe, { signal, token, metrics });
+    // A balancer looks for it at this port and no other.
+    const server = await serveHttp(app, { host, port, tries: 1 });
+    if (json) printJson({ url: server.url, ...services });
+    else showBanner(server, parts);
+    await aborted(signal);
+    await systemClock.sleep(DRAIN_MS);
+    await server.close();
+  });
+}
+
+function showBanner({ url }: HttpServer, { found, services }: ProcessParts): void {
+  const rows = [
+    ['URL', paint('cyan', url)],
+    ['API', `${url}/api/openapi.json`],
+    ['MongoDB', services.mongodb],
+    ['Redis', `${services.redis} (prefix ${services.prefix})`],
+    ['Agents', `${agentNames(found.definition)} (${found.file})`],
+  ];
+  print(paint('bold', `troupe: API for ${count(found.definition.agents.length, 'agent')} ready`));
+  print(table(rows.map(([name = '', value = '']) => [`  ${paint('dim', name)}`, value])));
+  print(paint('dim', 'It takes no turns: start "troupe worker" for these. Ctrl-C ends it, twice at once.'));
+}

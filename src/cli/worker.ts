@@ -1,0 +1,75 @@
+import { hostname } from 'node:os';
+import { DEFAULT_LIMITS } from '../actors/engine-deps.ts';
+import { systemClock } from '../clock.ts';
+import type { HttpServer } from '../gateway/index.ts';
+import { count, paint, print, printJson, table } from './output.ts';
+import { aborted, agentNames, AT_FAULT, type ProcessParts, runProcess } from './run-process.ts';
+import type { UrlOptions } from './service-urls.ts';
+import { watchLag } from './watch-lag.ts';
+
+interface WorkerOptions extends UrlOptions {
+  concurrency: number;
+  statusHost: string;
+  /** 0: none. */
+  statusPort: number;
+  /** ms; default half a lease, 0: not watched. */
+  maxLag?: number;
+  json?: boolean;
+}
+
+/** Takes turns. As many as one likes work beside each other; whoever is free takes the next wake. */
+export async function worker(file: string | undefined, options: WorkerOptions): Promise<void> {
+  const { concurrency, statusHost, statusPort, json } = options;
+  const { requireToken } = await import('./require-token.ts');
+  const token = statusPort === 0 ? undefined : requireToken(statusHost, process.env);
+  await runProcess(file, options, async (parts) => {
+    const { signal, found, services } = parts;
+    const server = statusPort === 0 ? null : await serveStatus(parts, options, token);
+    const maxLagMs = options.maxLag ?? (found.definition.limits?.leaseMs ?? DEFAULT_LIMITS.leaseMs) / 2;
+    const unwatch = watchLag({ clock: systemClock, maxLagMs, onStall: (lag) => endStalled(lag, maxLagMs) });
+    const name = `${hostname()}:${process.pid}`;
+    if (json) printJson({ worker: name, concurrency, status: server?.url ?? null, ...services });
+    else showBanner(name, server, parts, concurrency);
+    await aborted(signal);
+    await parts.troupe.close();
+    // To the end: it says that this process is stopping.
+    await server?.close();
+    unwatch();
+  });
+}
+
+async function serveStatus(
+  { troupe, metrics, signal }: ProcessParts,
+  { statusHost, statusPort }: WorkerOptions,
+  token: string | undefined,
+): Promise<HttpServer> {
+  const { createStatusApp, serveHttp } = await import('../gateway/index.ts');
+  const onError = (error: unknown) => console.error('troupe: a status request failed:', error);
+  const app = createStatusApp(troupe, { metrics, signal, token, onError });
+  return await serveHttp(app, { host: statusHost, port: statusPort });
+}
+
+function endStalled(lagMs: number, maxLagMs: number): void {
+  process.stderr.write(
+    `stalled: nothing ran for ${lagMs} ms, and --max-lag is ${maxLagMs} ms. Other processes take over what was at work here; look for a tool that computes without pause, or for too little CPU\n`,
+  );
+  process.exit(AT_FAULT);
+}
+
+function showBanner(
+  name: string,
+  server: HttpServer | null,
+  { found, services }: ProcessParts,
+  turns: number,
+): void {
+  const rows = [
+    ['Turns', `${turns} at once`],
+    ['MongoDB', services.mongodb],
+    ['Redis', `${services.redis} (prefix ${services.prefix})`],
+    ['Status', server ? `${server.url}/readyz, /healthz, /metrics` : 'not served (--status-port)'],
+    ['Agents', `${agentNames(found.definition)} (${found.file})`],
+  ];
+  print(paint('bold', `troupe: worker ${name} for ${count(found.definition.agents.length, 'agent')} ready`));
+  print(table(rows.map(([label = '', value = '']) => [`  ${paint('dim', label)}`, value])));
+  print(paint('dim', 'Ctrl-C finishes the steps under way, twice stops at once.'));
+}

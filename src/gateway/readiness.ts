@@ -1,0 +1,42 @@
+import type { Clock } from '../clock.ts';
+import type { Troupe } from '../troupe.ts';
+import { within } from './within.ts';
+
+/** Whether work should be sent to this process. `store` and `queue` are `ok` or say what is wrong. */
+export interface Readiness {
+  status: 'ok' | 'unavailable' | 'stopping';
+  store: string;
+  queue: string;
+}
+
+export interface ReadinessOptions {
+  clock: Clock;
+  /** Aborted when the process is about to end. */
+  signal?: AbortSignal | undefined;
+}
+
+const ANSWER_MS = 3_000;
+/** Anybody may ask, and as often as they like: the services are asked once in this time. */
+const KEPT_MS = 1_000;
+const SILENT = { store: 'no answer in time', queue: 'no answer in time' };
+
+export function createReadiness(
+  troupe: Pick<Troupe, 'health'>,
+  { clock, signal }: ReadinessOptions,
+): () => Promise<Readiness> {
+  let asked: { at: number; health: ReturnType<typeof ask> } | null = null;
+
+  async function ask(): Promise<{ store: string; queue: string }> {
+    return (await within(ANSWER_MS, troupe.health())) ?? SILENT;
+  }
+
+  return async function readiness() {
+    const now = clock.monotonic();
+    if (!asked || now - asked.at >= KEPT_MS) asked = { at: now, health: ask() };
+    const { store, queue } = await asked.health;
+    const isReachable = store === 'ok' && queue === 'ok';
+    // Asked last: it may have begun to stop meanwhile.
+    const status = signal?.aborted ? 'stopping' : isReachable ? 'ok' : 'unavailable';
+    return { status, store, queue };
+  };
+}

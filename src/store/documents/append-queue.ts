@@ -1,0 +1,209 @@
+import { TroupeError } from '../../errors.ts';
+import type { AppendOutcome, EventRow, NewEventRow } from '../driver.ts';
+import type { EventDocuments, LogKey } from './documents.ts';
+
+/**
+ * Appends to logs of which nothing is guarded but that (log, id) and (log, seq) are unique.
+ *
+ * Owns: what this process knows of the ends of logs, and the order of its own appends.
+ *  A1  seq + 1 is inserted only after seq was seen to exist, and an insert stops at the first key that is taken: a log
+ *      has no holes, and nobody waits for a number that never comes.
+ *  A2  A taken key is told apart by looking up the id, never by what the database says of it: present = a duplicate,
+ *      absent = the seq was taken by somebody else, so the end of the log is read again.
+ *  A3  Of one log one append runs at a time; those that come meanwhile go together, in the order they came. Processes
+ *      may clash, appends of one process never do.
+ *  A4  What was seen but never acknowledged to us may be undone by a crash of the server, so after any failure, and
+ *      when the connection was lost, nothing is remembered.
+ */
+export interface AppendStats {
+  /** Calls of `append`, and the rows they brought. */
+  appends: number;
+  rows: number;
+  /** Inserts sent, and reads of the end of a log. */
+  inserts: number;
+  lasts: number;
+  /** Rows that were there already. */
+  duplicates: number;
+  /** Inserts that found their seq taken, and the most of them in a row for one append. */
+  clashes: number;
+  mostClashes: number;
+}
+
+export interface AppendQueueOptions {
+  /** From 0 up to, not including, 1. */
+  random: () => number;
+  sleep: (ms: number) => Promise<unknown>;
+}
+
+/** Clashes in a row before an append gives up: with 32 processes at one log the worst seen is a fraction of it. */
+const MAX_CLASHES = 100;
+const FIRST_BACK_OFF_MS = 4;
+const MAX_BACK_OFF_MS = 250;
+/** Bounds one insert. */
+const MAX_ROWS = 256;
+/** Bounds what is remembered. */
+const MAX_HEADS = 20_000;
+
+interface Waiting {
+  rows: readonly NewEventRow[];
+  resolve: (outcomes: AppendOutcome[]) => void;
+  reject: (error: unknown) => void;
+}
+
+export function createAppendQueue(events: EventDocuments, { random, sleep }: AppendQueueOptions) {
+  const heads = new Map<string, number>();
+  const queues = new Map<string, Waiting[]>();
+  const stats: AppendStats = {
+    appends: 0,
+    rows: 0,
+    inserts: 0,
+    lasts: 0,
+    duplicates: 0,
+    clashes: 0,
+    mostClashes: 0,
+  };
+
+  /** An event with this seq exists. */
+  function seen(log: LogKey, seq: number): void {
+    const name = nameOf(log);
+    if (!Number.isSafeInteger(seq) || seq <= (heads.get(name) ?? 0)) return;
+    if (heads.size >= MAX_HEADS && !heads.has(name)) heads.clear();
+    heads.set(name, seq);
+  }
+
+  async function readLast(log: LogKey): Promise<number> {
+    const last = await events.last(log, heads.get(nameOf(log)));
+    seen(log, last);
+    return last;
+  }
+
+  async function appendRows(log: LogKey, rows: readonly NewEventRow[]): Promise<AppendOutcome[]> {
+    const outcomes: AppendOutcome[] = [];
+    const stored = new Map<string, { seq: number; hash: string }>();
+    let clashes = 0;
+    let isOld = false;
+
+    while (outcomes.length < rows.length) {
+      const row = rows[outcomes.length]!;
+      const twin = stored.get(row.id);
+      if (twin) {
+        settle(row, 'duplicate', twin.seq, twin.hash);
+        continue;
+      }
+      const remembered = isOld ? undefined : heads.get(nameOf(log));
+      if (remembered === undefined) stats.lasts += 1;
+      const head = remembered ?? (await readLast(log));
+      isOld = false;
+      const group = rowsUpToRepeat(rows, outcomes.length, stored);
+      stats.inserts += 1;
+      const inserted = await events.insert(
+        group.map((each, at): EventRow => ({ ...each, seq: head + 1 + at })),
+      );
+      for (const [at, each] of group.slice(0, inserted).entries())
+        settle(each, 'appended', head + 1 + at, each.hash);
+      const refused = group[inserted];
+      if (refused) await resolveTaken(refused, remembered !== undefined);
+    }
+    return outcomes;
+
+    function settle({ id }: NewEventRow, kind: AppendOutcome['kind'], seq: number, hash: string): void {
+      outcomes.push(kind === 'appended' ? { kind, seq } : { kind, seq, hash });
+      if (kind === 'duplicate') stats.duplicates += 1;
+      stored.set(id, { seq, hash });
+      seen(log, seq);
+      clashes = 0;
+    }
+
+    /** Finds out which of the row's keys was taken (A2). A seq from memory may just be old: then there is no crowd to wait for. */
+    async function resolveTaken(row: NewEventRow, wasRemembered: boolean): Promise<void> {
+      const twin = await events.find(log, row.id);
+      if (twin) return settle(row, 'duplicate', twin.seq, twin.hash);
+      isOld = true;
+      clashes += 1;
+      stats.clashes += 1;
+      stats.mostClashes = Math.max(stats.mostClashes, clashes);
+      if (clashes > MAX_CLASHES) throw crowded(log, row.id);
+      if (wasRemembered) return;
+      await sleep(random() * Math.min(FIRST_BACK_OFF_MS * 2 ** (clashes - 1), MAX_BACK_OFF_MS));
+    }
+  }
+
+  async function drain(log: LogKey, queue: Waiting[]): Promise<void> {
+    while (queue.length > 0) {
+      const batch = takeBatch(queue);
+      try {
+        const outcomes = await appendRows(
+          log,
+          batch.flatMap(({ rows }) => rows),
+        );
+        let from = 0;
+        for (const { rows, resolve } of batch) resolve(outcomes.slice(from, (from += rows.length)));
+      } catch (error) {
+        heads.clear();
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    queues.delete(nameOf(log));
+  }
+
+  return {
+    stats,
+    seen,
+    readLast,
+    forget: () => heads.clear(),
+
+    append(rows: readonly NewEventRow[]): Promise<AppendOutcome[]> {
+      const [first] = rows;
+      if (!first) return Promise.resolve([]);
+      const { tenant, conversation } = first;
+      const log = { tenant, conversation };
+      stats.appends += 1;
+      stats.rows += rows.length;
+      return new Promise((resolve, reject) => {
+        const waiting = { rows, resolve, reject };
+        const running = queues.get(nameOf(log));
+        if (running) return void running.push(waiting);
+        const queue = [waiting];
+        queues.set(nameOf(log), queue);
+        void drain(log, queue);
+      });
+    },
+  };
+}
+
+function nameOf({ tenant, conversation }: LogKey): string {
+  return `${tenant}/${conversation}`;
+}
+
+/** The next rows up to one whose id stands among those before it. */
+function rowsUpToRepeat(
+  rows: readonly NewEventRow[],
+  from: number,
+  stored: ReadonlyMap<string, unknown>,
+): NewEventRow[] {
+  const ids = new Set<string>();
+  const group: NewEventRow[] = [];
+  for (const row of rows.slice(from, from + MAX_ROWS)) {
+    if (ids.has(row.id) || stored.has(row.id)) break;
+    ids.add(row.id);
+    group.push(row);
+  }
+  return group;
+}
+
+/** Whole calls, at least one, up to `MAX_ROWS` rows. */
+function takeBatch(queue: Waiting[]): Waiting[] {
+  let count = 1;
+  let rows = queue[0]!.rows.length;
+  for (const next of queue.slice(1)) {
+    rows += next.rows.length;
+    if (rows > MAX_ROWS) break;
+    count += 1;
+  }
+  return queue.splice(0, count);
+}
+
+function crowded({ conversation }: LogKey, id: string): TroupeError {
+  const message = `event ${id} found its place in conversation ${conversation} taken ${MAX_CLASHES} times; too many write to it at once, try again`;
+  return new TroupeError('store_unavailable', message, { conversation, id });
+}

@@ -1,0 +1,130 @@
+import { TroupeError } from '../../errors.ts';
+import { newActorRow } from '../actor-row.ts';
+import type { AcquireOutcome, ActorKey, RegisterKey, StoreDriver } from '../driver.ts';
+import type { AppendQueueOptions, AppendStats } from './append-queue.ts';
+import { createAppendQueue } from './append-queue.ts';
+import type { Documents } from './documents.ts';
+import { findDue } from './find-due.ts';
+
+export interface DocumentDriver extends StoreDriver {
+  /** Counted since the driver was made. */
+  readonly stats: Readonly<AppendStats>;
+}
+
+/** Bounds a loop in which every round another process was faster. */
+const MAX_ROUNDS = 20;
+/** Removed at once by an expiry. */
+const EXPIRE_STEP = 500;
+
+/**
+ * The store over single-document operations: every algorithm of the port that is more than one of them, for a database
+ * and for the simulation alike. Owns the appends (see `append-queue.ts`) and the count of what is under way.
+ *  G1  Every method here is safe against any other process doing the same in between, and against being cut off after
+ *      any of its operations: what it leaves is a state that the next caller can go on from.
+ *  G2  After `close` nothing is begun; what was begun before is finished first.
+ */
+export function createDocumentDriver(documents: Documents, options: AppendQueueOptions): DocumentDriver {
+  const { events, actors, registers } = documents;
+  const queue = createAppendQueue(events, options);
+  documents.onLost?.(queue.forget);
+  const underWay = new Set<Promise<unknown>>();
+  let isClosed = false;
+
+  function begun<A extends unknown[], T>(work: (...args: A) => Promise<T>) {
+    return (...args: A): Promise<T> => {
+      if (isClosed) return Promise.reject(new TroupeError('store_unavailable', 'the store is closed'));
+      const running = work(...args);
+      underWay.add(running);
+      const done = () => void underWay.delete(running);
+      running.then(done, done);
+      return running;
+    };
+  }
+
+  async function acquire(
+    key: ActorKey,
+    { owner, now, until }: { owner: string; now: number; until: number },
+  ): Promise<AcquireOutcome> {
+    for (let round = 1; ; round += 1) {
+      const row = await actors.update(key, { freeAt: now }, { owner, until, raiseFence: true });
+      if (row) return { kind: 'acquired', row };
+      // Most often it is held, and a read is cheaper than an insert that fails.
+      const held = await actors.find(key);
+      if (held && (held.until >= now || round >= MAX_ROUNDS)) return { kind: 'busy', until: held.until };
+      const fresh = { ...newActorRow(key), fence: 1, owner, until };
+      if (!held && (await actors.insert(fresh))) return { kind: 'acquired', row: fresh };
+    }
+  }
+
+  async function park(key: ActorKey, parked: string | null): Promise<void> {
+    for (;;) {
+      if (await parkExisting(key, parked)) return;
+      if (await actors.insert({ ...newActorRow(key), parked })) return;
+    }
+  }
+
+  /** Works on a record that cannot be read as well: putting it aside is all that can be done about it. */
+  async function parkExisting(key: ActorKey, parked: string | null): Promise<boolean> {
+    try {
+      return (await actors.update(key, {}, { parked })) !== null;
+    } catch (error) {
+      if (error instanceof TroupeError && error.code === 'actor_corrupt') return true;
+      throw error;
+    }
+  }
+
+  async function putOnce(key: RegisterKey, data: string, at: number) {
+    for (let round = 1; round <= MAX_ROUNDS; round += 1) {
+      if (await registers.insert(key, data, at)) return { inserted: true, data };
+      const winner = await registers.find(key);
+      // Null: it expired in between.
+      if (winner !== null) return { inserted: false, data: winner };
+    }
+    throw new TroupeError('store_unavailable', `${key.shelf} ${key.key} comes and goes; try again`, {
+      ...key,
+    });
+  }
+
+  return {
+    stats: queue.stats,
+    append: begun((rows) => queue.append(rows)),
+    readEvents: begun(async ({ tenant, conversation, after, upTo = Number.MAX_SAFE_INTEGER, limit }) => {
+      const rows = await events.range({ tenant, conversation }, { after, upTo, limit });
+      const last = rows.at(-1);
+      if (last) queue.seen(last, last.seq);
+      return rows;
+    }),
+    readEvent: begun(({ tenant, conversation, id }) => events.find({ tenant, conversation }, id)),
+    head: begun(({ tenant, conversation }) => queue.readLast({ tenant, conversation })),
+    addressed: begun(({ after, upTo, ...key }) => events.addressed(key, { after, upTo })),
+    conversations: begun(({ tenant, limit }) => events.conversations(tenant, limit)),
+
+    acquire: begun(acquire),
+    compareAndSet: begun((key, expect, change) => actors.update(key, expect, change)),
+    requestCancel: begun(
+      async (key, turn) => (await actors.update(key, { turn }, { cancel: turn })) !== null,
+    ),
+    park: begun(park),
+    readActor: begun((key) => actors.find(key)),
+    listActors: begun((log) => actors.list(log)),
+    due: begun((query) => findDue(documents, query)),
+
+    putOnce: begun(putOnce),
+    readRegister: begun((key) => registers.find(key)),
+    swap: begun((key, from, to) => registers.replace(key, from, to)),
+    expire: begun(async (shelf, before) => {
+      let removed = 0;
+      for (;;) {
+        const step = await registers.removeBefore(shelf, before, EXPIRE_STEP);
+        removed += step;
+        if (step < EXPIRE_STEP) return removed;
+      }
+    }),
+
+    async close() {
+      isClosed = true;
+      await Promise.allSettled(underWay);
+      await documents.close();
+    },
+  };
+}

@@ -1,0 +1,243 @@
+import type { ActorChange, ActorKey, ActorRow, EventRow } from '../driver.ts';
+import type { ActorCondition, Addressee, Documents, LogKey } from '../documents/documents.ts';
+
+/**
+ * The documents in memory: what the simulation runs on, where every write is one step by construction.
+ *
+ * Owns: the rows, which are never changed in place: a row that was handed out stays as it was.
+ *  E1  `bySeq` and `byId` of a log hold the same rows; `last` is the highest seq.
+ *  E2  `addressed` of a log lists, per agent, the rows that address it, by seq.
+ *  E3  Nothing is awaited inside one operation: with a gate or without, it happens at one moment.
+ */
+export interface MemoryData {
+  logs: Map<string, MemoryLog>;
+  actors: Map<string, ActorRow>;
+  registers: Map<string, { shelf: string; data: string; at: number }>;
+}
+
+interface MemoryLog extends LogKey {
+  byId: Map<string, EventRow>;
+  bySeq: Map<number, EventRow>;
+  addressed: Map<string, EventRow[]>;
+  last: number;
+}
+
+/** One operation on one document, by name; `insert` of several events is several of them. */
+export type DocumentOp =
+  | `events.${Exclude<keyof Documents['events'], symbol>}`
+  | `actors.${Exclude<keyof Documents['actors'], symbol>}`
+  | `registers.${Exclude<keyof Documents['registers'], symbol>}`;
+
+/** Decides when an operation happens and whether its caller hears of it; must call `work` at most once. */
+export type DocumentGate = <T>(op: DocumentOp, work: () => T) => Promise<T>;
+
+export interface MemoryDocumentsOptions {
+  /** Shared by the members of one cluster; new and empty by default. */
+  data?: MemoryData;
+  gate?: DocumentGate;
+}
+
+const atOnce: DocumentGate = (_, work) => {
+  try {
+    return Promise.resolve(work());
+  } catch (error) {
+    return Promise.reject(error as Error);
+  }
+};
+
+export function newMemoryData(): MemoryData {
+  return { logs: new Map(), actors: new Map(), registers: new Map() };
+}
+
+export function createMemoryDocuments(options: MemoryDocumentsOptions = {}): Documents {
+  const { data = newMemoryData(), gate = atOnce } = options;
+  const { logs, actors, registers } = data;
+
+  return {
+    events: {
+      async insert(rows) {
+        for (const [index, row] of rows.entries()) {
+          const inserted = await gate('events.insert', () => insertEvent(logs, row));
+          if (!inserted) return index;
+        }
+        return rows.length;
+      },
+      find: (log, id) => gate('events.find', () => logs.get(logKey(log))?.byId.get(id) ?? null),
+      last: (log) => gate('events.last', () => logs.get(logKey(log))?.last ?? 0),
+      range: (log, range) => gate('events.range', () => rangeOf(logs.get(logKey(log)), range)),
+      addressed: (key, { after, upTo }) =>
+        gate('events.addressed', () => {
+          const rows = logs.get(logKey(key))?.addressed.get(key.agent) ?? [];
+          return rows.map(({ seq }) => seq).filter((seq) => seq > after && seq <= upTo);
+        }),
+      addressees: (since) => gate('events.addressees', () => [...addresseesOf(logs, since)]),
+      conversations: (tenant, limit) => gate('events.conversations', () => newest(logs, tenant, limit)),
+    },
+    actors: {
+      insert: (row) =>
+        gate('actors.insert', () => {
+          const key = actorKey(row);
+          if (actors.has(key)) return false;
+          actors.set(key, { ...row });
+          return true;
+        }),
+      find: (key) => gate('actors.find', () => actors.get(actorKey(key)) ?? null),
+      findMany: (keys) =>
+        gate('actors.findMany', () =>
+          keys.flatMap((key) => {
+            const row = actors.get(actorKey(key));
+            return row ? [withoutData(row)] : [];
+          }),
+        ),
+      list: (log) => gate('actors.list', () => crewOf(actors, log)),
+      update: (key, condition, change) =>
+        gate('actors.update', () => {
+          const row = actors.get(actorKey(key));
+          if (!row || !holds(row, condition)) return null;
+          const next = changed(row, change);
+          actors.set(actorKey(key), next);
+          return next;
+        }),
+      unfinished: (now, limit) => gate('actors.unfinished', () => unfinishedOf(actors, now, limit)),
+    },
+    registers: {
+      insert: ({ tenant, shelf, key }, text, at) =>
+        gate('registers.insert', () => {
+          const name = registerKey(tenant, shelf, key);
+          if (registers.has(name)) return false;
+          registers.set(name, { shelf, data: text, at });
+          return true;
+        }),
+      find: ({ tenant, shelf, key }) =>
+        gate('registers.find', () => registers.get(registerKey(tenant, shelf, key))?.data ?? null),
+      replace: ({ tenant, shelf, key }, from, to) =>
+        gate('registers.replace', () => {
+          const name = registerKey(tenant, shelf, key);
+          const stored = registers.get(name);
+          if (!stored || stored.data !== from) return false;
+          registers.set(name, { ...stored, data: to });
+          return true;
+        }),
+      removeBefore: (shelf, before, limit) =>
+        gate('registers.removeBefore', () => {
+          let removed = 0;
+          for (const [name, stored] of registers) {
+            if (removed >= limit) break;
+            if (stored.shelf === shelf && stored.at < before && registers.delete(name)) removed += 1;
+          }
+          return removed;
+        }),
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+/** Parts are joined by what none of them may hold alone: ids are slugs, and the last part may hold anything. */
+function logKey({ tenant, conversation }: LogKey): string {
+  return `${tenant}/${conversation}`;
+}
+
+function actorKey({ tenant, conversation, agent }: ActorKey): string {
+  return `${tenant}/${conversation}/${agent}`;
+}
+
+function registerKey(tenant: string, shelf: string, key: string): string {
+  return `${tenant}/${shelf}/${key}`;
+}
+
+function insertEvent(logs: Map<string, MemoryLog>, row: EventRow): boolean {
+  const key = logKey(row);
+  let log = logs.get(key);
+  if (!log) {
+    const { tenant, conversation } = row;
+    log = { tenant, conversation, byId: new Map(), bySeq: new Map(), addressed: new Map(), last: 0 };
+    logs.set(key, log);
+  }
+  if (log.byId.has(row.id) || log.bySeq.has(row.seq)) return false;
+  const stored = { ...row };
+  log.byId.set(row.id, stored);
+  log.bySeq.set(row.seq, stored);
+  for (const agent of new Set(row.to)) {
+    const rows = log.addressed.get(agent) ?? [];
+    log.addressed.set(agent, rows);
+    rows.push(stored);
+    if (row.seq < log.last) rows.sort((a, b) => a.seq - b.seq);
+  }
+  log.last = Math.max(log.last, row.seq);
+  return true;
+}
+
+function rangeOf(
+  log: MemoryLog | undefined,
+  { after, upTo, limit }: { after: number; upTo: number; limit: number },
+): EventRow[] {
+  const rows: EventRow[] = [];
+  if (!log) return rows;
+  const end = Math.min(upTo, log.last);
+  for (let seq = after + 1; seq <= end && rows.length < limit; seq++) {
+    const row = log.bySeq.get(seq);
+    if (row) rows.push(row);
+  }
+  return rows;
+}
+
+function* addresseesOf(logs: Map<string, MemoryLog>, since: number): Generator<Addressee> {
+  for (const { tenant, conversation, addressed } of logs.values()) {
+    for (const [agent, all] of addressed) {
+      const rows = all.filter(({ at }) => at >= since);
+      const last = rows.at(-1);
+      if (!last) continue;
+      const at = rows.reduce((oldest, row) => Math.min(oldest, row.at), last.at);
+      yield { tenant, conversation, agent, seq: last.seq, at };
+    }
+  }
+}
+
+function newest(logs: Map<string, MemoryLog>, tenant: string, limit: number) {
+  return [...logs.values()]
+    .filter((log) => log.tenant === tenant)
+    .map(({ conversation, bySeq, last }) => ({
+      id: conversation,
+      head: last,
+      at: bySeq.get(last)?.at ?? 0,
+    }))
+    .sort((a, b) => b.at - a.at)
+    .slice(0, limit);
+}
+
+function crewOf(actors: Map<string, ActorRow>, { tenant, conversation }: LogKey): ActorRow[] {
+  return [...actors.values()]
+    .filter((row) => row.tenant === tenant && row.conversation === conversation)
+    .sort((a, b) => (a.agent < b.agent ? -1 : 1));
+}
+
+function withoutData({ data: _, ...row }: ActorRow): Omit<ActorRow, 'data'> {
+  return row;
+}
+
+function holds(row: ActorRow, { fence, turn, notCancelled, freeAt }: ActorCondition): boolean {
+  if (fence !== undefined && row.fence !== fence) return false;
+  if (turn !== undefined && row.turn !== turn) return false;
+  if (notCancelled && row.turn !== null && row.cancel === row.turn) return false;
+  return freeAt === undefined || row.until < freeAt;
+}
+
+/** A key that is present and undefined means "leave it", as an absent one does. */
+function changed(row: ActorRow, { raiseFence, ...change }: ActorChange & { raiseFence?: true }): ActorRow {
+  const next: ActorRow = { ...row };
+  if (raiseFence) next.fence += 1;
+  for (const [name, value] of Object.entries(change)) {
+    if (value !== undefined) Object.assign(next, { [name]: value });
+  }
+  return next;
+}
+
+function unfinishedOf(actors: Map<string, ActorRow>, now: number, limit: number): ActorKey[] {
+  const found: ActorKey[] = [];
+  for (const { tenant, conversation, agent, turn, outbox, parked, until } of actors.values()) {
+    if (found.length >= limit) break;
+    if ((turn !== null || outbox) && parked === null && until < now)
+      found.push({ tenant, conversation, agent });
+  }
+  return found;
+}

@@ -1,0 +1,105 @@
+import type { UpdateFilter } from 'mongodb';
+import type { ActorChange, ActorKey, ActorRow } from '../driver.ts';
+import type { BlobRef, Held } from './mongo-blobs.ts';
+import type { StoredText } from './mongo-text.ts';
+
+/** `_id` is tenant/conversation/agent. What is null or false is absent, so that sparse indexes hold only the rest. */
+export interface ActorDoc {
+  _id: string;
+  fence: number;
+  owner: string;
+  until: number;
+  processed: number;
+  turn?: string;
+  cancel?: string;
+  parked?: string;
+  outbox?: true;
+  data?: StoredText;
+  blob?: BlobRef;
+}
+
+const NULLABLE = ['turn', 'cancel', 'parked'] as const;
+const PLAIN = ['owner', 'until', 'processed'] as const;
+
+export function idOf({ tenant, conversation, agent }: ActorKey): string {
+  return `${tenant}/${conversation}/${agent}`;
+}
+
+/** Null for an id that is not one of ours. */
+export function keyFromId(id: unknown): ActorKey | null {
+  const [tenant, conversation, agent, ...rest] = typeof id === 'string' ? id.split('/') : [];
+  return tenant && conversation && agent && rest.length === 0 ? { tenant, conversation, agent } : null;
+}
+
+export function docOf(row: ActorRow, held: Held): ActorDoc {
+  const { fence, owner, until, processed, turn, cancel, parked, outbox } = row;
+  const doc: ActorDoc = { _id: idOf(row), fence, owner, until, processed, ...held };
+  if (turn !== null) doc.turn = turn;
+  if (cancel !== null) doc.cancel = cancel;
+  if (parked !== null) doc.parked = parked;
+  if (outbox) doc.outbox = true;
+  return doc;
+}
+
+/** Empty if there is nothing to change; a key that is present and undefined means "leave it". */
+export function updateOf(
+  change: ActorChange & { raiseFence?: true },
+  held: Held | null,
+): UpdateFilter<ActorDoc> {
+  const set: Record<string, unknown> = { ...held };
+  const unset: Record<string, ''> = {};
+  if (held) unset['blob' in held ? 'data' : 'blob'] = '';
+  for (const name of PLAIN) if (change[name] !== undefined) set[name] = change[name];
+  for (const name of NULLABLE) {
+    if (change[name] === null) unset[name] = '';
+    else if (change[name] !== undefined) set[name] = change[name];
+  }
+  if (change.outbox === true) set['outbox'] = true;
+  if (change.outbox === false) unset['outbox'] = '';
+  return {
+    ...(Object.keys(set).length > 0 ? { $set: set } : {}),
+    ...(Object.keys(unset).length > 0 ? { $unset: unset } : {}),
+    ...(change.raiseFence ? { $inc: { fence: 1 } } : {}),
+  } as UpdateFilter<ActorDoc>;
+}
+
+/** Why a document cannot be ours as it is; null if it can. Its data is checked by who decodes it. */
+export function damageOf(doc: ActorDoc): string | null {
+  const fields = doc as unknown as Record<string, unknown>;
+  for (const name of ['fence', 'until', 'processed']) {
+    if (typeof fields[name] !== 'number') return `its ${name} is not a number`;
+  }
+  if (typeof fields['owner'] !== 'string') return 'its owner is not a text';
+  for (const name of NULLABLE) {
+    const value = fields[name];
+    if (value !== undefined && value !== null && typeof value !== 'string')
+      return `its ${name} is not a text`;
+  }
+  const { outbox } = fields;
+  return outbox === undefined || outbox === null || typeof outbox === 'boolean'
+    ? null
+    : 'its outbox is not a boolean';
+}
+
+/** All but the data. A damaged field is read as the value with which the actor is looked at again and found damaged. */
+export function columnsOf({ tenant, conversation, agent }: ActorKey, doc: ActorDoc): Omit<ActorRow, 'data'> {
+  const fields = doc as unknown as Record<string, unknown>;
+  const number = (name: string) => (typeof fields[name] === 'number' ? fields[name] : 0);
+  const text = (name: string) => {
+    const value = fields[name];
+    return value === undefined || value === null ? null : typeof value === 'string' ? value : 'damaged';
+  };
+  return {
+    tenant,
+    conversation,
+    agent,
+    fence: number('fence'),
+    owner: text('owner') ?? '',
+    until: number('until'),
+    processed: number('processed'),
+    turn: text('turn'),
+    cancel: text('cancel'),
+    parked: text('parked'),
+    outbox: fields['outbox'] === true,
+  };
+}

@@ -1,0 +1,186 @@
+import type { Collection, Filter, UpdateFilter } from 'mongodb';
+import { TroupeError } from '../../errors.ts';
+import type { ActorChange, ActorKey, ActorRow } from '../driver.ts';
+import type { ActorCondition, ActorDocuments } from '../documents/documents.ts';
+import type { ActorDoc } from './actor-doc.ts';
+import { columnsOf, damageOf, docOf, idOf, keyFromId, updateOf } from './actor-doc.ts';
+import type { Blobs, Held } from './mongo-blobs.ts';
+import { isDuplicateKey } from './mongo-error.ts';
+
+type Change = ActorChange & { raiseFence?: true };
+
+/** Names in one query. */
+const MANY = 500;
+/** Reads of a record whose large text was replaced in between. */
+const MAX_READS = 5;
+/** Code of an update that does not fit the type of a field. */
+const TYPE_MISMATCH = 14;
+
+export function createActorDocuments(collection: Collection<ActorDoc>, blobs: Blobs): ActorDocuments {
+  async function find(key: ActorKey): Promise<ActorRow | null> {
+    const _id = idOf(key);
+    for (let round = 1; ; round += 1) {
+      const doc = await collection.findOne({ _id });
+      if (!doc) return null;
+      const damage = damageOf(doc);
+      if (damage !== null) throw corrupt(key, damage);
+      const data = await blobs.read(doc);
+      if (data !== null) return { ...columnsOf(key, doc), data };
+      // A large text is removed when the record points to another: then the record has changed (B3).
+      if (round >= MAX_READS) throw corrupt(key, 'its data is missing');
+    }
+  }
+
+  /**
+   * Asks for the document as it was: what the change makes of it is known, its data need not come back, and a text
+   * that it no longer points to can be removed.
+   */
+  async function update(key: ActorKey, condition: ActorCondition, change: Change): Promise<ActorRow | null> {
+    const held =
+      change.data === undefined ? null : await blobs.hold(change.data, { in: 'actors', id: idOf(key) });
+    const before = await changeIf(key, condition, change, held);
+    if (held && before) blobs.keep(held);
+    if (held) blobs.drop(before ?? held);
+    if (!before) return null;
+    const damage = damageOf({ ...before, ...updateOf(change, held).$set });
+    if (damage !== null) throw corrupt(key, damage);
+    const data = change.data ?? (await blobs.read(before));
+    if (data === null) throw await lostText(key);
+    return { ...changed(columnsOf(key, before), change), data };
+  }
+
+  /**
+   * The text was replaced after our change, by somebody who may hold a newer fence: what is there now is not ours to
+   * return, so the caller must look again.
+   */
+  async function lostText(key: ActorKey): Promise<TroupeError> {
+    await find(key);
+    const message = `the state of ${key.agent} in conversation ${key.conversation} was changed meanwhile; look again`;
+    return new TroupeError('store_unavailable', message, { ...key });
+  }
+
+  async function changeIf(
+    key: ActorKey,
+    condition: ActorCondition,
+    change: Change,
+    held: Held | null,
+  ): Promise<ActorDoc | null> {
+    const filter = filterOf(key, condition);
+    const update: UpdateFilter<ActorDoc> = updateOf(change, held);
+    const projection = held ? { data: 0 } : {};
+    if (Object.keys(update).length === 0) return collection.findOne(filter, { projection });
+    try {
+      return await collection.findOneAndUpdate(filter, update, { returnDocument: 'before', projection });
+    } catch (error) {
+      if ((error as { code?: unknown }).code === TYPE_MISMATCH)
+        throw corrupt(key, 'its fence is not a number', error);
+      throw error;
+    }
+  }
+
+  return {
+    find,
+    update,
+
+    async insert(row) {
+      const held = await blobs.hold(row.data, { in: 'actors', id: idOf(row) });
+      try {
+        await collection.insertOne(docOf(row, held));
+      } catch (error) {
+        if (!isDuplicateKey(error)) throw error;
+        blobs.drop(held);
+        return false;
+      }
+      blobs.keep(held);
+      return true;
+    },
+
+    async findMany(keys) {
+      const rows: Omit<ActorRow, 'data'>[] = [];
+      for (let from = 0; from < keys.length; from += MANY) {
+        const some = keys.slice(from, from + MANY);
+        const docs = await collection
+          .find({ _id: { $in: some.map(idOf) } }, { projection: { data: 0, blob: 0 } })
+          .toArray();
+        for (const doc of docs) {
+          const key = keyFromId(doc._id);
+          if (key) rows.push(columnsOf(key, doc));
+        }
+      }
+      return rows;
+    },
+
+    async list({ tenant, conversation }) {
+      const prefix = `${tenant}/${conversation}/`;
+      // '0' is the character after '/'.
+      const docs = await collection
+        .find({ _id: { $gte: prefix, $lt: `${tenant}/${conversation}0` } })
+        .sort({ _id: 1 })
+        .toArray();
+      const rows: ActorRow[] = [];
+      for (const doc of docs) {
+        const key = keyFromId(doc._id);
+        if (!key) continue;
+        const row = await readable(key, doc);
+        if (row) rows.push(row);
+      }
+      return rows;
+    },
+
+    async unfinished(now, limit) {
+      const docs = await collection
+        .find(
+          {
+            $or: [{ turn: { $exists: true } }, { outbox: true }],
+            parked: { $exists: false },
+            until: { $lt: now },
+          },
+          { projection: { _id: 1 } },
+        )
+        .limit(limit)
+        .toArray();
+      return docs.flatMap(({ _id }) => keyFromId(_id) ?? []);
+    },
+  };
+
+  /** A record that is damaged does not hide the others: its data is then the reason, which nothing can decode. */
+  async function readable(key: ActorKey, doc: ActorDoc): Promise<ActorRow | null> {
+    const damage = damageOf(doc);
+    if (damage !== null) return { ...columnsOf(key, doc), data: damage };
+    const data = await blobs.read(doc);
+    if (data !== null) return { ...columnsOf(key, doc), data };
+    try {
+      return await find(key);
+    } catch (error) {
+      if (!(error instanceof TroupeError) || error.code !== 'actor_corrupt') throw error;
+      return { ...columnsOf(key, doc), data: String(error.data['reason']) };
+    }
+  }
+}
+
+function filterOf(key: ActorKey, { fence, turn, notCancelled, freeAt }: ActorCondition): Filter<ActorDoc> {
+  const filter: Filter<ActorDoc> = { _id: idOf(key) };
+  if (fence !== undefined) filter.fence = fence;
+  // Null is also what is absent.
+  if (turn !== undefined) Object.assign(filter, { turn });
+  if (freeAt !== undefined) filter.until = { $lt: freeAt };
+  if (!notCancelled || turn === null) return filter;
+  if (turn !== undefined) filter.cancel = { $ne: turn };
+  else
+    filter['$expr'] = {
+      $or: [{ $eq: [{ $ifNull: ['$turn', null] }, null] }, { $ne: ['$cancel', '$turn'] }],
+    };
+  return filter;
+}
+
+function changed(row: Omit<ActorRow, 'data'>, change: Change): Omit<ActorRow, 'data'> {
+  const { raiseFence, ...fields } = change;
+  const said = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return { ...row, ...Object.fromEntries(said), fence: row.fence + (raiseFence ? 1 : 0) };
+}
+
+function corrupt(key: ActorKey, reason: string, cause?: unknown): TroupeError {
+  const { agent, conversation } = key;
+  const message = `the state of ${agent} in conversation ${conversation} cannot be read: ${reason}`;
+  return new TroupeError('actor_corrupt', message, { ...key, reason }, { cause });
+}

@@ -1,0 +1,110 @@
+import type { Collection } from 'mongodb';
+import type { Clock } from '../../clock.ts';
+import type { LogKey } from '../documents/documents.ts';
+import type { Background } from './background.ts';
+import { isDuplicateKey } from './mongo-error.ts';
+
+/**
+ * One small document per conversation, so that listing them needs no look at their logs. Derived: the events are the
+ * truth, and what is listed is read from them.
+ *  C1  It is written together with the first event, and otherwise a moment later; what a crash leaves out is made up for
+ *      by the next event, or a repetition of the first.
+ *  C2  `head` and `at` belong to one event and only move to a later one.
+ */
+export interface ConversationDoc {
+  _id: string;
+  tenant: string;
+  head: number;
+  at: number;
+}
+
+interface Newest {
+  log: LogKey;
+  head: number;
+  at: number;
+}
+
+/** How long news may wait for others to go with them. */
+const DELAY_MS = 250;
+const MAX_WAITING = 1_000;
+
+export interface Conversations {
+  note(newest: Newest): void;
+  noteAtOnce(newest: Newest): Promise<void>;
+  flush(): Promise<void>;
+  /** Newest first as far as is known; the caller reads what is true. */
+  ofTenant(tenant: string, limit: number): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+export function createConversations(
+  collection: Collection<ConversationDoc>,
+  { clock, background }: { clock: Clock; background: Background },
+): Conversations {
+  let waiting = new Map<string, Newest>();
+  let isScheduled = false;
+  const closing = new AbortController();
+
+  function note(newest: Newest): void {
+    const id = idOf(newest.log);
+    if ((waiting.get(id)?.head ?? 0) < newest.head) waiting.set(id, newest);
+    if (isScheduled) return;
+    isScheduled = true;
+    background.run('noting the newest events of conversations', async () => {
+      if (waiting.size < MAX_WAITING) await clock.sleep(DELAY_MS, closing.signal);
+      isScheduled = false;
+      await flush();
+    });
+  }
+
+  async function flush(): Promise<void> {
+    if (waiting.size === 0) return;
+    const batch = [...waiting.values()];
+    waiting = new Map();
+    try {
+      await write(batch);
+    } catch (error) {
+      // A later flush tries again; C2 makes that harmless.
+      for (const newest of batch) if (!waiting.has(idOf(newest.log))) waiting.set(idOf(newest.log), newest);
+      throw error;
+    }
+  }
+
+  async function write(batch: readonly Newest[]): Promise<void> {
+    const updates = batch.map(({ log, head, at }) => ({
+      updateOne: {
+        filter: { _id: idOf(log), head: { $lt: head } },
+        update: { $set: { head, at }, $setOnInsert: { tenant: log.tenant } },
+        upsert: true,
+      },
+    }));
+    try {
+      await collection.bulkWrite(updates, { ordered: false });
+    } catch (error) {
+      // The document is there with a later head, so it was not matched and cannot be inserted.
+      if (!isDuplicateKey(error)) throw error;
+    }
+  }
+
+  return {
+    note,
+    noteAtOnce: (newest) => write([newest]),
+    flush,
+    async ofTenant(tenant, limit) {
+      const docs = await collection
+        .find({ tenant }, { projection: { _id: 1 } })
+        .sort({ at: -1, _id: -1 })
+        .limit(limit)
+        .toArray();
+      return docs.map(({ _id }) => String(_id).slice(tenant.length + 1));
+    },
+    async close() {
+      closing.abort();
+      await flush();
+    },
+  };
+}
+
+function idOf({ tenant, conversation }: LogKey): string {
+  return `${tenant}/${conversation}`;
+}

@@ -1,0 +1,116 @@
+import {
+  BSON,
+  MongoAPIError,
+  MongoCompatibilityError,
+  MongoError,
+  MongoParseError,
+  MongoServerError,
+  MongoServerSelectionError,
+} from 'mongodb';
+import type { ErrorCode } from '../../errors.ts';
+import { TroupeError } from '../../errors.ts';
+
+/** What is said in an error instead of the url, which holds the password. */
+export interface MongoPlace {
+  hosts: string;
+  database: string;
+}
+
+/** Code of a unique key that is taken. Which key it was is told by looking, never by the text. */
+const DUPLICATE_KEY = 11_000;
+
+/** Codes of the server that are not for trying again, and what they mean for us. All others are. */
+const MEANINGS: Record<number, { code: ErrorCode; text: string }> = {
+  2: { code: 'internal', text: 'the server refused a command as malformed' },
+  9: { code: 'server_unsuitable', text: 'the server does not understand a command' },
+  13: {
+    code: 'data_unwritable',
+    text: 'this user may not do that; give it the role readWrite on the database',
+  },
+  14: { code: 'store_corrupt', text: 'a document has a field of another type than ours' },
+  18: { code: 'config_invalid', text: 'the user or the password is wrong' },
+  59: { code: 'server_unsuitable', text: 'the server lacks a command' },
+  66: { code: 'internal', text: 'a key cannot be changed' },
+  67: { code: 'server_unsuitable', text: 'the server cannot make an index' },
+  72: { code: 'server_unsuitable', text: 'the server does not know an option' },
+  85: { code: 'store_corrupt', text: 'an index of ours is there with other options' },
+  86: { code: 'store_corrupt', text: 'an index of ours is there with other keys' },
+  115: { code: 'server_unsuitable', text: 'the server does not support a command' },
+  238: { code: 'server_unsuitable', text: 'the server does not support a command' },
+  8000: { code: 'config_invalid', text: 'the user or the password is wrong' },
+  10_334: { code: 'event_too_large', text: 'the document is too large to be stored' },
+  17_419: { code: 'event_too_large', text: 'the document is too large to be stored' },
+};
+
+const NEEDED = 'MongoDB 4.4 or later, or a server that speaks its protocol';
+
+/** Anything the driver threw, by what the operator or the caller can do about it. */
+export function mongoError(thrown: unknown, { hosts, database }: MongoPlace): TroupeError {
+  if (thrown instanceof TroupeError) return thrown;
+  const detail = thrown instanceof Error ? thrown.message : String(thrown);
+  const data = { hosts, database, ...(thrown instanceof MongoServerError ? { errcode: thrown.code } : {}) };
+  const become = (code: ErrorCode, text: string) =>
+    new TroupeError(code, `MongoDB at ${hosts}: ${text}`, data, { cause: thrown });
+
+  const unfit = findUnfit(thrown);
+  if (unfit) return become('server_unsuitable', `${unfit}. Troupe needs ${NEEDED}`);
+  if (thrown instanceof MongoServerSelectionError) {
+    const refusal = refusalOf(thrown);
+    if (refusal) return mongoError(refusal, { hosts, database });
+    return become(
+      'store_unavailable',
+      `no server answers (${detail}). Check that it runs and the address is right`,
+    );
+  }
+  if (thrown instanceof MongoServerError) {
+    const meaning = typeof thrown.code === 'number' ? MEANINGS[thrown.code] : undefined;
+    if (meaning) return become(meaning.code, `${meaning.text} (${detail})`);
+    return become('store_unavailable', `${detail}; try again`);
+  }
+  if (thrown instanceof BSON.BSONError || thrown instanceof RangeError)
+    return become('event_too_large', `the document cannot be stored (${detail})`);
+  // Of what the driver says by itself, only a closed connection is no mistake of ours.
+  if (thrown instanceof MongoAPIError && !/closed|not connected/i.test(detail))
+    return become('internal', detail);
+  if (thrown instanceof MongoError) return become('store_unavailable', `${detail}; try again`);
+  // A socket that broke while it was written to comes as it is.
+  if (isSystemError(thrown)) return become('store_unavailable', `${detail}; try again`);
+  return become('internal', detail);
+}
+
+function isSystemError(thrown: unknown): boolean {
+  return thrown instanceof Error && 'syscall' in thrown && 'errno' in thrown;
+}
+
+export function isDuplicateKey(thrown: unknown): thrown is MongoServerError {
+  return thrown instanceof MongoServerError && thrown.code === DUPLICATE_KEY;
+}
+
+/** A url that cannot be read. The vendor's text may quote it, password and all, so none of it is passed on. */
+export function urlError(thrown: unknown): TroupeError {
+  const reason =
+    thrown instanceof MongoParseError ? 'it cannot be parsed' : 'its options do not fit together';
+  const message = `the MongoDB url is not usable: ${reason}. It is like mongodb://user:password@host:27017/database`;
+  return new TroupeError('config_invalid', message);
+}
+
+/** A version that the driver refuses, wherever in the error it is said. */
+function findUnfit(thrown: unknown): string | null {
+  for (const each of [thrown, ...serverErrors(thrown)]) {
+    if (each instanceof MongoCompatibilityError) return each.message;
+  }
+  return null;
+}
+
+/** What a server that was reached said to the login. */
+function refusalOf(thrown: MongoServerSelectionError): MongoServerError | undefined {
+  return serverErrors(thrown).find(
+    (each) => each instanceof MongoServerError && typeof each.code === 'number' && each.code in MEANINGS,
+  ) as MongoServerError | undefined;
+}
+
+function serverErrors(thrown: unknown): unknown[] {
+  if (!(thrown instanceof MongoServerSelectionError)) return [];
+  const servers = thrown.reason?.servers;
+  return servers ? [...servers.values()].map(({ error }: { error: unknown }) => error) : [];
+}

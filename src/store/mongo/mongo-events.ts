@@ -1,0 +1,208 @@
+import type { Collection } from 'mongodb';
+import { MongoBulkWriteError, MongoServerError } from 'mongodb';
+import { TroupeError } from '../../errors.ts';
+import type { EventRow } from '../driver.ts';
+import type { Addressee, EventDocuments, LogKey } from '../documents/documents.ts';
+import type { BlobRef, Blobs } from './mongo-blobs.ts';
+import type { Conversations } from './mongo-conversations.ts';
+import { isDuplicateKey } from './mongo-error.ts';
+import type { StoredText } from './mongo-text.ts';
+
+/** `_id` is tenant/conversation/id, `log` is tenant/conversation: none of the parts has a slash but perhaps the last. */
+export interface EventDoc {
+  _id: string;
+  log: string;
+  seq: number;
+  at: number;
+  kind: string;
+  hash: string;
+  tokens: number;
+  turn?: string;
+  /** Both only if somebody is addressed, so that the index of such events holds no others. */
+  to?: readonly string[];
+  addressedAt?: number;
+  data?: StoredText;
+  blob?: BlobRef;
+}
+
+/** Events in one answer, which bounds its time. */
+const BATCH = 1_000;
+const ADDRESSED_BATCH = 5_000;
+/** Read at once for a listing. */
+const HEADS_AT_ONCE = 16;
+
+export function createEventDocuments(
+  collection: Collection<EventDoc>,
+  blobs: Blobs,
+  conversations: Conversations,
+): EventDocuments {
+  async function insert(rows: readonly EventRow[]): Promise<number> {
+    const docs: EventDoc[] = [];
+    for (const row of rows) {
+      const doc = docOf(row);
+      docs.push({ ...doc, ...(await blobs.hold(row.data, { in: 'events', id: doc._id })) });
+    }
+    const [inserted] = await Promise.all([insertDocs(docs), noteFirst(rows[0])]);
+    for (const [index, doc] of docs.entries()) {
+      if (index < inserted) blobs.keep(doc);
+      else blobs.drop(doc);
+    }
+    const last = rows[inserted - 1];
+    if (last && last.seq > 1) conversations.note({ log: last, head: last.seq, at: last.at });
+    return inserted;
+  }
+
+  async function insertDocs(docs: EventDoc[]): Promise<number> {
+    try {
+      if (docs.length === 1) await collection.insertOne(docs[0]!);
+      else await collection.insertMany(docs, { ordered: true });
+      return docs.length;
+    } catch (error) {
+      if (!isDuplicateKey(error)) throw error;
+      if (!(error instanceof MongoBulkWriteError)) return 0;
+      // Those before the refused one are in, but are they where they survive?
+      const doubt = error.result.getWriteConcernError();
+      if (doubt) throw new MongoServerError({ message: doubt.errmsg ?? 'write concern error' });
+      return error.insertedCount;
+    }
+  }
+
+  /** Beside the insert: a conversation without an event is not listed. */
+  async function noteFirst(row: EventRow | undefined): Promise<void> {
+    if (row?.seq === 1) await conversations.noteAtOnce({ log: row, head: 1, at: row.at });
+  }
+
+  async function find(log: LogKey, id: string): Promise<EventRow | null> {
+    const doc = await collection.findOne({ _id: `${logOf(log)}/${id}` });
+    // Perhaps a repeated first event, of which the listing was not told.
+    if (doc?.seq === 1) conversations.note({ log, head: 1, at: doc.at });
+    return doc && rowOf(log, doc);
+  }
+
+  async function newest(log: LogKey, from = 1): Promise<{ head: number; at: number } | null> {
+    const doc = await collection.findOne(
+      // Of all types only numbers are compared with one.
+      { log: logOf(log), seq: { $gte: from } },
+      { projection: { _id: 0, seq: 1, at: 1 }, sort: { seq: -1 } },
+    );
+    return doc && { head: doc.seq, at: numberOr(doc.at, 0) };
+  }
+
+  async function range(
+    log: LogKey,
+    { after, upTo, limit }: { after: number; upTo: number; limit: number },
+  ): Promise<EventRow[]> {
+    if (limit <= 0 || upTo <= after) return [];
+    const cursor = collection
+      .find({ log: logOf(log), seq: { $gt: after, $lte: upTo } })
+      .sort({ seq: 1 })
+      .batchSize(Math.min(limit, BATCH));
+    if (limit < 2 ** 31) cursor.limit(limit);
+    const docs = await cursor.toArray();
+    const rows: EventRow[] = [];
+    for (const doc of docs) rows.push(await rowOf(log, doc));
+    return rows;
+  }
+
+  async function rowOf({ tenant, conversation }: LogKey, doc: EventDoc): Promise<EventRow> {
+    const prefix = `${tenant}/${conversation}/`;
+    const name = textOr(doc._id, '');
+    return {
+      tenant,
+      conversation,
+      id: name.startsWith(prefix) ? name.slice(prefix.length) : name,
+      seq: doc.seq,
+      at: numberOr(doc.at, Number.NaN),
+      kind: textOr(doc.kind, ''),
+      to: addresseesOf(doc),
+      hash: textOr(doc.hash, ''),
+      tokens: numberOr(doc.tokens, Number.NaN),
+      turn: doc.turn === undefined || doc.turn === null ? null : textOr(doc.turn, ''),
+      // Not JSON, so that whoever decodes the row finds it corrupt and says so.
+      data: (await blobs.read(doc)) ?? 'the text is missing or has another type',
+    };
+  }
+
+  return {
+    insert,
+    find,
+    range,
+    async last(log, known = 0) {
+      const head = ((known > 0 ? await newest(log, known) : null) ?? (await newest(log)))?.head ?? 0;
+      if (Number.isSafeInteger(head)) return head;
+      const message = `conversation ${log.conversation} has an event ${head}; seqs are whole numbers, take it out`;
+      throw new TroupeError('store_corrupt', message, { ...log, seq: head });
+    },
+
+    /** Not by an index of its own: what is asked for is what the agent has not looked at, a short end of the log. */
+    async addressed({ agent, ...log }, { after, upTo }) {
+      const cursor = collection
+        .find({ log: logOf(log), seq: { $gt: after, $lte: upTo } }, { projection: { _id: 0, seq: 1, to: 1 } })
+        .sort({ seq: 1 })
+        .batchSize(ADDRESSED_BATCH);
+      const seqs: number[] = [];
+      for await (const doc of cursor) if (addresseesOf(doc).includes(agent)) seqs.push(doc.seq);
+      return seqs;
+    },
+
+    /** Read through, not grouped by the server: no answer takes long, however many there are. */
+    async addressees(since) {
+      const found = new Map<string, Addressee>();
+      const cursor = collection
+        .find({ addressedAt: { $gte: since } }, { projection: { _id: 0, log: 1, seq: 1, at: 1, to: 1 } })
+        .batchSize(ADDRESSED_BATCH);
+      for await (const doc of cursor) {
+        for (const agent of addresseesOf(doc)) {
+          const name = `${doc.log}/${agent}`;
+          const known = found.get(name);
+          const [tenant, conversation, ...rest] = String(doc.log).split('/');
+          if (!known && tenant && conversation && rest.length === 0)
+            found.set(name, { tenant, conversation, agent, seq: doc.seq, at: doc.at });
+          if (!known) continue;
+          known.seq = Math.max(known.seq, doc.seq);
+          known.at = Math.min(known.at, doc.at);
+        }
+      }
+      return [...found.values()];
+    },
+
+    async conversations(tenant, limit) {
+      if (limit <= 0) return [];
+      await conversations.flush();
+      const ids = await conversations.ofTenant(tenant, limit);
+      const rows: { id: string; head: number; at: number }[] = [];
+      for (let from = 0; from < ids.length; from += HEADS_AT_ONCE) {
+        const some = ids.slice(from, from + HEADS_AT_ONCE);
+        const read = await Promise.all(some.map((id) => newest({ tenant, conversation: id })));
+        for (const [index, found] of read.entries()) if (found) rows.push({ id: some[index]!, ...found });
+      }
+      return rows.sort((a, b) => b.at - a.at);
+    },
+  };
+}
+
+function docOf({ tenant, conversation, id, seq, at, kind, to, hash, tokens, turn }: EventRow): EventDoc {
+  const log = logOf({ tenant, conversation });
+  const doc: EventDoc = { _id: `${log}/${id}`, log, seq, at, kind, hash, tokens };
+  if (turn !== null) doc.turn = turn;
+  if (to.length > 0) Object.assign(doc, { to, addressedAt: at });
+  return doc;
+}
+
+function logOf({ tenant, conversation }: LogKey): string {
+  return `${tenant}/${conversation}`;
+}
+
+/** A name that is none stands for what is there: whoever decodes the row then finds it corrupt. */
+function addresseesOf({ to }: EventDoc): string[] {
+  if (to === undefined) return [];
+  return Array.isArray(to) ? to.map((each: unknown) => textOr(each, '')) : [''];
+}
+
+function textOr(value: unknown, otherwise: string): string {
+  return typeof value === 'string' ? value : otherwise;
+}
+
+function numberOr(value: unknown, otherwise: number): number {
+  return typeof value === 'number' ? value : otherwise;
+}

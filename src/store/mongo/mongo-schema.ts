@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto';
+import type { Collection, Db } from 'mongodb';
+import type { Clock } from '../../clock.ts';
+import { TroupeError } from '../../errors.ts';
+import type { MongoPlace } from './mongo-error.ts';
+import { isDuplicateKey } from './mongo-error.ts';
+
+/**
+ * The collections, and how they come to be as this version needs them.
+ *  M1  Migrations go forward, one by one, each once: a step is safe to repeat, and its number is written only by who
+ *      holds the lease and still sees the number before.
+ *  M2  Who does not hold the lease waits until the version is ours. A holder that died is replaced when its time is
+ *      over.
+ *  M3  A database that is newer than this version, or that is not ours, is refused untouched.
+ */
+export const COLLECTIONS = {
+  events: 'events',
+  actors: 'actors',
+  registers: 'registers',
+  blobs: 'blobs',
+  conversations: 'conversations',
+} as const;
+
+interface SchemaDoc {
+  _id: string;
+  /** Marks the database as ours. */
+  application: string;
+  version: number;
+  owner: string;
+  until: number;
+}
+
+/** Never edit one that was released, append another. */
+const MIGRATIONS: readonly ((db: Db) => Promise<unknown>)[] = [
+  async (db) => {
+    await db.collection(COLLECTIONS.events).createIndexes([
+      { name: 'log_seq', key: { log: 1, seq: 1 }, unique: true },
+      { name: 'addressed', key: { addressedAt: 1 }, sparse: true },
+    ]);
+    await db.collection(COLLECTIONS.actors).createIndexes([
+      { name: 'turn', key: { turn: 1 }, sparse: true },
+      { name: 'outbox', key: { outbox: 1 }, sparse: true },
+    ]);
+    await db.collection(COLLECTIONS.registers).createIndexes([
+      { name: 'age', key: { shelf: 1, at: 1 } },
+      { name: 'expires', key: { expires: 1 }, expireAfterSeconds: 0 },
+    ]);
+    await db.collection(COLLECTIONS.blobs).createIndexes([
+      { name: 'pending', key: { pending: 1 }, sparse: true },
+      { name: 'expires', key: { expires: 1 }, expireAfterSeconds: 0 },
+    ]);
+    await db
+      .collection(COLLECTIONS.conversations)
+      .createIndexes([{ name: 'newest', key: { tenant: 1, at: -1 } }]);
+  },
+];
+
+export const SCHEMA_VERSION = MIGRATIONS.length;
+
+const META = 'meta';
+const SCHEMA_ID = 'schema';
+const APPLICATION = 'troupe';
+const LEASE_MS = 30_000;
+const RENEW_MS = 10_000;
+const POLL_MS = 100;
+/** How long others are waited for. A large database takes as long as its indexes do. */
+const MAX_WAIT_MS = 600_000;
+
+export async function migrateDatabase(
+  db: Db,
+  place: MongoPlace,
+  { clock, slow }: { clock: Clock; slow: () => Promise<Db> },
+): Promise<void> {
+  const meta = db.collection<SchemaDoc>(META);
+  const deadline = clock.monotonic() + MAX_WAIT_MS;
+  let found = await readOrCreate(db, meta, place);
+  while (found.version < SCHEMA_VERSION) {
+    const owner = randomUUID();
+    const now = clock.now();
+    const mine = await meta.findOneAndUpdate(
+      { _id: SCHEMA_ID, version: { $lt: SCHEMA_VERSION }, until: { $lt: now } },
+      { $set: { owner, until: now + LEASE_MS } },
+      { returnDocument: 'after' },
+    );
+    if (mine) await runSteps(await slow(), mine.version, owner, clock);
+    else if (clock.monotonic() > deadline) throw stillMigrating(place, found.version);
+    else await clock.sleep(POLL_MS);
+    found = await readOrCreate(db, meta, place);
+  }
+}
+
+async function readOrCreate(db: Db, meta: Collection<SchemaDoc>, place: MongoPlace): Promise<SchemaDoc> {
+  const found = (await meta.findOne({ _id: SCHEMA_ID })) ?? (await create(db, meta, place));
+  if (found.application !== APPLICATION || !Number.isSafeInteger(found.version)) throw notOurs(place);
+  if (found.version <= SCHEMA_VERSION) return found;
+  const message = `database ${place.database} at ${place.hosts} has schema version ${found.version}; this Troupe supports up to ${SCHEMA_VERSION}. Run a newer one.`;
+  throw new TroupeError('store_newer', message, {
+    ...place,
+    found: found.version,
+    supported: SCHEMA_VERSION,
+  });
+}
+
+async function create(db: Db, meta: Collection<SchemaDoc>, place: MongoPlace): Promise<SchemaDoc> {
+  const names = new Set((await db.listCollections({}, { nameOnly: true }).toArray()).map(({ name }) => name));
+  if (Object.values(COLLECTIONS).some((name) => names.has(name))) {
+    // Unless somebody else of ours has just begun.
+    const begun = await meta.findOne({ _id: SCHEMA_ID });
+    if (begun) return begun;
+    throw notOurs(place);
+  }
+  const doc: SchemaDoc = { _id: SCHEMA_ID, application: APPLICATION, version: 0, owner: '', until: 0 };
+  try {
+    await meta.insertOne(doc);
+  } catch (error) {
+    if (!isDuplicateKey(error)) throw error;
+  }
+  return doc;
+}
+
+async function runSteps(db: Db, from: number, owner: string, clock: Clock): Promise<void> {
+  const meta = db.collection<SchemaDoc>(META);
+  const ended = new AbortController();
+  const renewing = renew(meta, owner, clock, ended.signal);
+  try {
+    for (let version = from; version < SCHEMA_VERSION; version += 1) {
+      await MIGRATIONS[version]!(db);
+      const done = await meta.updateOne(
+        { _id: SCHEMA_ID, owner, version },
+        { $set: { version: version + 1 } },
+      );
+      // Somebody took over; whoever it is repeats what was not written down (M1).
+      if (done.matchedCount === 0) return;
+    }
+  } finally {
+    ended.abort();
+    await renewing;
+    await meta.updateOne({ _id: SCHEMA_ID, owner }, { $set: { until: 0 } });
+  }
+}
+
+async function renew(
+  meta: Collection<SchemaDoc>,
+  owner: string,
+  clock: Clock,
+  ended: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    await clock.sleep(RENEW_MS, ended);
+    if (ended.aborted) return;
+    try {
+      await meta.updateOne({ _id: SCHEMA_ID, owner }, { $set: { until: clock.now() + LEASE_MS } });
+    } catch {
+      // The step itself will say what is wrong; a lease that runs out is repeated work, no harm.
+    }
+  }
+}
+
+function notOurs(place: MongoPlace): TroupeError {
+  const message = `database ${place.database} at ${place.hosts} is that of another program; choose another name`;
+  return new TroupeError('store_corrupt', message, { ...place });
+}
+
+function stillMigrating(place: MongoPlace, version: number): TroupeError {
+  const message = `database ${place.database} at ${place.hosts} is being migrated by another process (version ${version} of ${SCHEMA_VERSION}); try again later`;
+  return new TroupeError('store_unavailable', message, {
+    ...place,
+    found: version,
+    supported: SCHEMA_VERSION,
+  });
+}

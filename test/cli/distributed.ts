@@ -1,0 +1,87 @@
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { Redis } from 'ioredis';
+import { MongoClient } from 'mongodb';
+import { test } from 'vitest';
+import { type Running, type Workplace, workplace } from './harness.ts';
+
+/** MongoDB and Redis for one test, and the processes on top. */
+export interface Site extends AsyncDisposable {
+  place: Workplace;
+  env: Record<string, string>;
+  serve: (args?: string[]) => Promise<Running & { url: string }>;
+  /** With a status server, if `status` asks for it. */
+  worker: (args?: string[], options?: { status?: boolean }) => Promise<Running & { status: string }>;
+}
+
+const MONGODB_URL = process.env['MONGODB_URL'];
+const REDIS_URL = process.env['REDIS_URL'];
+const missing = MONGODB_URL ? (REDIS_URL ? null : 'Redis') : 'MongoDB';
+
+/** A test that needs both servers; without them it is skipped under a name that says so. */
+export function siteTest(name: string, run: (site: Site) => Promise<void>): void {
+  if (missing !== null) return test.skip(`${name} (skipped: no ${missing})`, () => {});
+  test(name, { timeout: 60_000 }, async () => {
+    await using site = openSite();
+    await run(site);
+  });
+}
+
+export function openSite(options: { agents?: object } = {}): Site {
+  const name = `troupe-test-${randomBytes(6).toString('hex')}`;
+  const mongodb = withDatabase(MONGODB_URL ?? '', name);
+  const env = { MONGODB_URL: mongodb, REDIS_URL: REDIS_URL ?? '' };
+  const place = workplace(options);
+  const started: Running[] = [];
+
+  async function start(args: string[]): Promise<Running> {
+    const running = await place.start([...args, '--prefix', name], env);
+    started.push(running);
+    return running;
+  }
+
+  return {
+    place,
+    env,
+    async serve(args = []) {
+      const running = await start(['serve', '--port', '0', ...args]);
+      return { ...running, url: String(running.ready['url']) };
+    },
+    async worker(args = [], { status = false } = {}) {
+      const port = status ? await freePort() : 0;
+      const running = await start(['worker', '--status-port', `${port}`, ...args]);
+      return { ...running, status: String(running.ready['status']) };
+    },
+    async [Symbol.asyncDispose]() {
+      for (const { child } of started) child.kill('SIGKILL');
+      await Promise.all(started.map(({ exited }) => exited));
+      place[Symbol.dispose]();
+      await clean(mongodb, env.REDIS_URL, name);
+    },
+  };
+}
+
+/** The same server with this database. By hand: a list of hosts is no URL to a parser. */
+export function withDatabase(url: string, database: string): string {
+  return url.replace(/^([^/]+\/\/[^/?]+)(?:\/[^?]*)?/, `$1/${database}`);
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+async function clean(mongodb: string, redisUrl: string, name: string): Promise<void> {
+  const client = new MongoClient(mongodb);
+  await client.db(name).dropDatabase();
+  await client.close();
+  const redis = new Redis(redisUrl);
+  const keys = await redis.keys(`*${name}*`);
+  if (keys.length > 0) await redis.del(...keys);
+  await redis.quit();
+}

@@ -1,0 +1,162 @@
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { shownUrl } from '../../src/cli/service-urls.ts';
+import { siteTest } from './distributed.ts';
+import { readEvents } from './read-events.ts';
+import { workplace } from './harness.ts';
+
+const NOWHERE = { MONGODB_URL: 'mongodb://127.0.0.1:1/x', REDIS_URL: 'redis://127.0.0.1:1' };
+
+/** 5 s, and the start of a process on a machine that runs other tests. Without limits of ours it would be 30 s. */
+const PATIENCE_MS = 12_000;
+
+describe('without what it needs', () => {
+  test.each(['serve', 'worker'])(
+    '%s says which server is missing, how to name it, and what needs none',
+    async (command) => {
+      using place = workplace();
+      const env = { MONGODB_URL: '', REDIS_URL: '' };
+      const { code, json } = await place.run([command, '--json'], { env });
+      expect([code, json]).toMatchObject([
+        1,
+        { error: { code: 'config_invalid', data: { variable: 'MONGODB_URL' } } },
+      ]);
+      const half = await place.run([command], { env: { ...env, MONGODB_URL: NOWHERE.MONGODB_URL } });
+      expect(half.err).toMatch(/^config_invalid: .*REDIS_URL.*--redis.*troupe dev/);
+    },
+  );
+
+  test('a URL of another kind is refused, and not repeated', async () => {
+    using place = workplace();
+    const env = { ...NOWHERE, REDIS_URL: 's3cret-canary' };
+    const { code, err } = await place.run(['serve'], { env });
+    expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: REDIS_URL .*redis:\/\//)]);
+    expect(err).not.toContain('canary');
+  });
+
+  test('an address that others reach is refused without a token', async () => {
+    using place = workplace();
+    for (const args of [
+      ['serve', '--host', '0.0.0.0'],
+      ['worker', '--status-host', '0.0.0.0'],
+    ]) {
+      const { code, err } = await place.run(args, { env: NOWHERE });
+      expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: .*TROUPE_TOKEN/)]);
+    }
+  });
+
+  test('there is no demo company: a forgotten agents file is named', async () => {
+    using place = workplace({ agents: null });
+    const { code, err } = await place.run(['worker'], { env: NOWHERE });
+    expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: there is no agents file/)]);
+  });
+
+  test.each([
+    ['a port where nobody listens', 'mongodb://ana:canary@127.0.0.1:1/x'],
+    ['a host that nobody knows', 'mongodb://ana:canary@mongodb.invalid/x'],
+  ])('MongoDB at %s is a named error within 5 s, without the password', async (_, url) => {
+    using place = workplace();
+    const started = performance.now();
+    const { code, json, out, err } = await place.run(['serve', '--json'], {
+      env: { ...NOWHERE, MONGODB_URL: url },
+    });
+    expect(performance.now() - started).toBeLessThan(PATIENCE_MS);
+    expect([code, json]).toMatchObject([1, { error: { code: 'store_unavailable' } }]);
+    expect(out + err).not.toContain('canary');
+  });
+});
+
+siteTest('an unreachable Redis is a named error within 5 s, without the password', async ({ place, env }) => {
+  const started = performance.now();
+  const redis = 'redis://ana:canary@127.0.0.1:1';
+  const { code, json, out, err } = await place.run(
+    ['worker', '--json', '--status-port', '0', '--redis', redis],
+    { env },
+  );
+  expect(performance.now() - started).toBeLessThan(PATIENCE_MS);
+  expect([code, json]).toMatchObject([1, { error: { code: 'queue_unavailable' } }]);
+  expect(out + err).not.toContain('canary');
+});
+
+siteTest('a message posted to the API is answered by a worker, and the answer is streamed', async (site) => {
+  const api = await site.serve();
+  expect(api.ready).toMatchObject({
+    mongodb: expect.stringMatching(/^mongodb:/),
+    redis: expect.stringMatching(/^redis:/),
+  });
+  const response = await fetch(`${api.url}/api/events?conversation=c1&after=0`);
+  await site.worker();
+  const body = JSON.stringify({
+    author: { kind: 'user', id: 'ana', name: 'Ana' },
+    to: ['slow'],
+    content: 'Hi',
+  });
+  const posted = await fetch(`${api.url}/api/conversations/c1/events`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body,
+  });
+  expect(posted.status).toBe(201);
+  const frames = await readEvents(response, (seen) => seen.some(({ data }) => data['kind'] === 'turn.done'));
+  const streamed = frames.filter(({ event }) => event === 'stream').map(({ data }) => data['text']);
+  expect(streamed.join('')).toBe('abcdefgh');
+  const replies = frames.filter(({ event, data }) => event === 'event' && data['kind'] === 'message');
+  expect(replies.at(-1)?.data).toMatchObject({ author: { id: 'slow' }, body: { content: 'abcdefgh' } });
+});
+
+siteTest(
+  'commands work through the API as with a server of one machine',
+  async ({ place, serve, worker }) => {
+    const api = await serve();
+    await worker();
+    const env = { TROUPE_URL: api.url };
+    const sent = await place.run(['send', 'c1', 'Hello', '--to', 'worker', '--wait', '--json'], { env });
+    expect(sent.json).toMatchObject({ replies: [{ body: { content: 'work 1' } }] });
+    expect((await place.run(['trace', 'c1:worker:1', '--json'], { env })).json).toMatchObject({
+      status: 'done',
+    });
+    expect((await place.run(['ls', '--json'], { env })).json).toMatchObject({
+      conversations: [{ id: 'c1' }],
+    });
+  },
+);
+
+siteTest(
+  'a busy port is refused: a balancer looks for the API there and nowhere else',
+  async ({ place, env }) => {
+    const squatter = createServer().listen(0, '127.0.0.1');
+    await once(squatter, 'listening');
+    const { port } = squatter.address() as AddressInfo;
+    const { code, json } = await place.run(['serve', '--port', `${port}`, '--json'], { env });
+    expect([code, json]).toMatchObject([1, { error: { code: 'config_invalid', data: { port } } }]);
+    squatter.close();
+  },
+);
+
+siteTest(
+  'when it is asked to end it is not ready at once, answers for a while, and ends in time',
+  async ({ serve }) => {
+    const api = await serve();
+    const stream = await fetch(`${api.url}/api/events`);
+    expect((await fetch(`${api.url}/readyz`)).status).toBe(200);
+    const started = performance.now();
+    api.child.kill('SIGTERM');
+    await stream.text();
+    expect(await (await fetch(`${api.url}/readyz`)).json()).toMatchObject({ status: 'stopping' });
+    expect((await fetch(`${api.url}/api/conversations`)).status).toBe(200);
+    expect(await api.exited).toBe(0);
+    expect(performance.now() - started).toBeLessThan(10_000);
+  },
+);
+
+test.each([
+  ['mongodb://db:27017/troupe?replicaSet=rs0', 'mongodb://db:27017/troupe'],
+  ['mongodb://ana:s3cret@a:1,b:2/troupe', 'mongodb://a:1,b:2/troupe'],
+  ['mongodb://ana:p@ss/w?rd#1@db/troupe?tlsCertificateKeyFilePassword=x', 'mongodb://db/troupe'],
+  ['mongodb+srv://ana@cluster.example', 'mongodb+srv://cluster.example'],
+  ['rediss://:s3cret@cache:6379/2', 'rediss://cache:6379/2'],
+])('%s is shown as %s', (url, shown) => {
+  expect(shownUrl(url)).toBe(shown);
+});

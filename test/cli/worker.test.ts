@@ -1,0 +1,115 @@
+import { expect } from 'vitest';
+import { siteTest } from './distributed.ts';
+import { readEvents } from './read-events.ts';
+
+const ANA = { kind: 'user', id: 'ana', name: 'Ana' };
+
+async function post(url: string, conversation: string, to: string): Promise<void> {
+  const response = await fetch(`${url}/api/conversations/${conversation}/events`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ author: ANA, to: [to], content: 'x' }),
+  });
+  expect(response.status).toBe(201);
+}
+
+async function log(url: string, conversation: string): Promise<Record<string, unknown>[]> {
+  const response = await fetch(`${url}/api/conversations/${conversation}/events`);
+  return ((await response.json()) as { events: Record<string, unknown>[] }).events;
+}
+
+siteTest(
+  'a worker that is asked to end in the middle of a turn ends in time, and another answers once',
+  async (site) => {
+    // Longer than the grace: 36 letters, a quarter of a second each.
+    const agent = { id: 'long', name: 'long', provider: 'scripted', model: 'test' };
+    const rules = [{ reply: 'x'.repeat(36), chunk: 1, chunkDelayMs: 250 }];
+    site.place.write('agents.json', { agents: [{ ...agent, script: { rules } }] });
+    const api = await site.serve();
+    const first = await site.worker();
+    const stream = await fetch(`${api.url}/api/events?conversation=c1`);
+    await post(api.url, 'c1', 'long');
+    await readEvents(stream, (seen) => seen.some(({ event }) => event === 'stream'));
+    const started = performance.now();
+    first.child.kill('SIGTERM');
+    const second = await site.worker();
+    expect(await first.exited).toBe(0);
+    expect(performance.now() - started).toBeLessThan(10_000);
+    const rest = await fetch(`${api.url}/api/events?conversation=c1&after=0`);
+    await readEvents(rest, (seen) => seen.some(({ data }) => data['kind'] === 'turn.done'));
+    const said = (await log(api.url, 'c1')).filter(({ kind }) => kind === 'message');
+    expect(said.map(({ author }) => (author as { id: string }).id)).toEqual(['ana', 'long']);
+    expect(second.child.exitCode).toBe(null);
+  },
+);
+
+siteTest('a worker says that it is alive and ready, counts, and is not ready once it stops', async (site) => {
+  const api = await site.serve();
+  const worker = await site.worker([], { status: true });
+  expect(worker.ready).toMatchObject({ worker: expect.stringContaining(':'), concurrency: 64 });
+  const stream = await fetch(`${api.url}/api/events?conversation=c1&after=0`);
+  await post(api.url, 'c1', 'worker');
+  await readEvents(stream, (seen) => seen.some(({ data }) => data['kind'] === 'turn.done'));
+  expect((await fetch(`${worker.status}/healthz`)).status).toBe(200);
+  expect(await (await fetch(`${worker.status}/readyz`)).json()).toEqual({
+    status: 'ok',
+    store: 'ok',
+    queue: 'ok',
+  });
+  expect((await fetch(`${worker.status}/api/conversations`)).status).toBe(404);
+  const metrics = async (url: string) => await (await fetch(`${url}/metrics`)).text();
+  expect(await metrics(worker.status)).toMatch(/^troupe_turns_total\{outcome="done"\} 1$/m);
+  expect(await metrics(worker.status)).toMatch(/^troupe_wake_wait_seconds_count [1-9]/m);
+  expect(await metrics(worker.status)).toMatch(/^troupe_activation_seconds_count\{outcome="done"\} [1-9]/m);
+  expect(await metrics(worker.status)).toMatch(/^troupe_queue_wakes\{state="waiting"\} 0$/m);
+  expect(await metrics(api.url)).toMatch(/^troupe_turns_total\{outcome="done"\} 0$/m);
+  expect(await metrics(api.url)).toMatch(/^troupe_events_appended_total [1-9]/m);
+
+  const next = await fetch(`${api.url}/api/events?conversation=c2`);
+  await post(api.url, 'c2', 'slow');
+  await readEvents(next, (seen) => seen.some(({ event }) => event === 'stream'));
+  worker.child.kill('SIGTERM');
+  while (!worker.err().includes('finishing'))
+    await new Promise((resolve) => worker.child.stderr?.once('data', resolve));
+  const stopping = await fetch(`${worker.status}/readyz`);
+  expect([stopping.status, await stopping.json()]).toMatchObject([503, { status: 'stopping' }]);
+  expect(await worker.exited).toBe(0);
+});
+
+siteTest('a second signal ends a worker at once, and its turn is not lost', async (site) => {
+  site.place.write('agents.json', {
+    agents: [
+      {
+        id: 'slow',
+        name: 'slow',
+        provider: 'scripted',
+        model: 'test',
+        script: { rules: [{ reply: 'abcdefgh', chunk: 1, chunkDelayMs: 200 }] },
+      },
+    ],
+    limits: { leaseMs: 1_000, sweepMs: 500 },
+  });
+  const api = await site.serve();
+  const worker = await site.worker();
+  const stream = await fetch(`${api.url}/api/events?conversation=c1`);
+  await post(api.url, 'c1', 'slow');
+  await readEvents(stream, (seen) => seen.some(({ event }) => event === 'stream'));
+  worker.child.kill('SIGINT');
+  while (!worker.err().includes('finishing'))
+    await new Promise((resolve) => worker.child.stderr?.once('data', resolve));
+  worker.child.kill('SIGINT');
+  expect(await worker.exited).toBe(130);
+  await site.worker();
+  const rest = await fetch(`${api.url}/api/events?conversation=c1&after=0`);
+  await readEvents(rest, (seen) => seen.some(({ data }) => data['kind'] === 'turn.done'));
+  expect((await log(api.url, 'c1')).filter(({ kind }) => kind === 'message')).toHaveLength(2);
+});
+
+siteTest('a worker that stood still for longer than --max-lag ends with code 70', async ({ worker }) => {
+  const { child, exited, err } = await worker(['--max-lag', '300']);
+  child.kill('SIGSTOP');
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  child.kill('SIGCONT');
+  expect(await exited).toBe(70);
+  expect(err()).toMatch(/stalled: nothing ran for \d+ ms, and --max-lag is 300 ms/);
+});

@@ -1,0 +1,72 @@
+import { Redis } from 'ioredis';
+import { aptInstall } from './apt-get.ts';
+import type { Found, Way } from './first-way.ts';
+import { findOnPath } from './run-command.ts';
+import { flags, startServerProcess } from './server-process.ts';
+
+/** Where apt-get puts it, even if PATH does not say so. */
+const PACKAGE_FOLDERS = ['/usr/bin', '/usr/local/bin'];
+const ANSWER_MS = 2_000;
+
+export const redisOnPath: Way = {
+  name: 'redis-server',
+  async open() {
+    const command = findOnPath('redis-server');
+    return command ? startRedisServer(command, 'PATH') : { not: 'not on PATH' };
+  },
+};
+
+export const redisByApt: Way = {
+  name: 'apt-get',
+  async open() {
+    const failure = await aptInstall(['redis-server']);
+    if (failure) return { not: failure };
+    const command = findOnPath('redis-server', PACKAGE_FOLDERS);
+    return command ? startRedisServer(command, 'apt-get') : { not: 'the package has no redis-server' };
+  },
+};
+
+async function startRedisServer(command: string, origin: string): Promise<Found> {
+  let version = '';
+  const server = await startServerProcess({
+    name: 'redis',
+    command,
+    args: ({ port, data }) =>
+      flags({
+        bind: '127.0.0.1',
+        port,
+        dir: data,
+        'maxmemory-policy': 'noeviction',
+        appendonly: 'no',
+        save: '',
+      }),
+    ask: async (port) => (version = await askRedis(port)),
+  });
+  const { port, pid, folder, stop } = server;
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    how: `redis-server ${version} (${origin})`,
+    process: { pid, folder },
+    stop,
+  };
+}
+
+async function askRedis(port: number): Promise<string> {
+  const redis = new Redis({
+    host: '127.0.0.1',
+    port,
+    lazyConnect: true,
+    connectTimeout: ANSWER_MS,
+    commandTimeout: ANSWER_MS,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+  });
+  redis.on('error', () => {}); // Rejects what was asked as well.
+  try {
+    await redis.connect();
+    await redis.ping();
+    return /redis_version:(\S+)/.exec(await redis.info('server'))?.[1] ?? 'of unknown version';
+  } finally {
+    redis.disconnect();
+  }
+}

@@ -1,0 +1,145 @@
+import { spawn } from 'node:child_process';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { lastLine } from './run-command.ts';
+
+/**
+ * A server process of our own, on a free port of this machine, with a folder of its own.
+ *
+ * Owned here: the process, its folder, and the guard, a shell that waits on a pipe from this process.
+ * 1. Nothing outlives this process: however it ends, SIGKILL included, the pipe closes; the guard then kills the server
+ *    and removes the folder.
+ * 2. Only what was started here is ended, and by its process id.
+ * 3. Server and guard are in process groups of their own: a Ctrl-C ends the tests first, and their services after them.
+ * 4. Its data is thrown away, so the server is killed rather than asked to close its files.
+ */
+export interface ServerProcess {
+  port: number;
+  pid: number;
+  folder: string;
+  stop: () => Promise<void>;
+}
+
+interface ServerPlan {
+  /** In the name of the folder. */
+  name: string;
+  command: string;
+  args: (at: { port: number; data: string }) => string[];
+  env?: NodeJS.ProcessEnv;
+  /** Resolves once the server has answered a request; may throw any number of times before. */
+  ask: (port: number) => Promise<unknown>;
+}
+
+const READY_WITHIN_MS = 30_000;
+const ASK_AGAIN_MS = 20;
+/** Between our finding a port free and the server's using it, somebody else may take it. */
+const ATTEMPTS = 3;
+const GUARD = 'read -r _ || { kill -9 "$1"; sleep 1; rm -rf -- "$2"; } 2>/dev/null';
+
+export async function startServerProcess(plan: ServerPlan): Promise<ServerProcess> {
+  for (let attempt = 1; ; attempt += 1) {
+    const started = await tryToStart(plan, await freePort());
+    if (!('exited' in started)) return started;
+    if (attempt === ATTEMPTS) throw new Error(`${plan.command} ended at once: ${started.exited}`);
+  }
+}
+
+/** `{ port: 1 }` as `--port 1`. */
+export function flags(options: Record<string, string | number>): string[] {
+  return Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
+}
+
+async function tryToStart(plan: ServerPlan, port: number): Promise<ServerProcess | { exited: string }> {
+  const folder = mkdtempSync(path.join(tmpdir(), `troupe-${plan.name}-`));
+  const data = path.join(folder, 'data');
+  const logFile = path.join(folder, 'server.log');
+  mkdirSync(data);
+  const log = openSync(logFile, 'a');
+  const server = spawn(plan.command, plan.args({ port, data }), {
+    cwd: folder,
+    env: { ...process.env, ...plan.env },
+    stdio: ['ignore', log, log],
+    detached: true,
+  });
+  closeSync(log);
+  server.unref();
+  let failure: string | null = null;
+  const exit = new Promise<void>((resolve) => {
+    server.on('error', (error) => {
+      failure = error.message;
+      resolve();
+    });
+    server.on('exit', (code, signal) => {
+      failure ??= lastLine(readFileSync(logFile, 'utf8')) || `${signal ?? `exit code ${code}`}`;
+      resolve();
+    });
+  });
+  const pid = server.pid ?? 0;
+  const dismissGuard = pid > 0 ? postGuard(pid, folder) : () => {};
+
+  const stop = async () => {
+    server.ref(); // Or nothing would hold this process while it waits.
+    if (failure === null) server.kill('SIGKILL');
+    await exit;
+    rmSync(folder, { recursive: true, force: true });
+    dismissGuard();
+  };
+
+  const deadline = Date.now() + READY_WITHIN_MS;
+  for (;;) {
+    try {
+      await connectTo(port); // A client library takes its time over a port that is still closed.
+      await plan.ask(port);
+      // Had another server taken the port and answered, ours would have ended.
+      if (failure === null) return { port, pid, folder, stop };
+    } catch (error) {
+      if (failure === null && Date.now() > deadline) {
+        await stop();
+        throw new Error(`${plan.command} did not answer within ${READY_WITHIN_MS / 1000} s`, {
+          cause: error,
+        });
+      }
+    }
+    if (failure !== null) {
+      await stop();
+      return { exited: failure };
+    }
+    await delay(ASK_AGAIN_MS);
+  }
+}
+
+function postGuard(pid: number, folder: string): () => void {
+  const guard = spawn('sh', ['-c', GUARD, 'sh', String(pid), folder], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  });
+  guard.unref();
+  guard.on('error', () => {}); // No `sh`: the server still ends by `stop`.
+  guard.stdin.on('error', () => {}); // The guard is gone: it has nothing more to do.
+  return () => guard.stdin.end('done\n');
+}
+
+function connectTo(port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port });
+    socket.on('error', reject);
+    socket.on('connect', () => {
+      socket.destroy();
+      resolve();
+    });
+  });
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.on('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
+    });
+  });
+}

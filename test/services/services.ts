@@ -1,0 +1,76 @@
+import { createCompose } from './compose.ts';
+import type { Compose, ComposeService } from './compose.ts';
+import { firstWay } from './first-way.ts';
+import type { Service, Way } from './first-way.ts';
+import { mongodOnPath } from './mongod.ts';
+import { redisByApt, redisOnPath } from './redis-server.ts';
+import { secantusByPip } from './secantus.ts';
+
+/** The servers that tests and rigs run on. `stop` ends those that were started, and waits until they are gone. */
+export interface Services {
+  mongodb: Service;
+  redis: Service;
+  stop(): Promise<void>;
+}
+
+/** `none` starts nothing: for runs that need no service. Servers named by a URL are used all the same. */
+const SWITCH = 'TROUPE_TEST_SERVICES';
+
+export async function startServices(env: NodeJS.ProcessEnv = process.env): Promise<Services> {
+  const plan = planWays(env);
+  const [mongodb, redis] = await Promise.all([firstWay(plan.mongodb), firstWay(plan.redis)]);
+  return {
+    mongodb,
+    redis,
+    async stop() {
+      await Promise.all(
+        [mongodb, redis].map(async (each) => ('missing' in each ? undefined : await each.stop())),
+      );
+    },
+  };
+}
+
+/** What is tried, in this order: what the user names, then what costs least to get. */
+export function planWays(env: NodeJS.ProcessEnv): Record<ComposeService, Way[]> {
+  const mongodbUrl = env['MONGODB_URL'];
+  const redisUrl = env['REDIS_URL'];
+  const wanted = [mongodbUrl ? [] : 'mongodb', redisUrl ? [] : 'redis'].flat() as ComposeService[];
+  const compose = createCompose(wanted);
+  const off: Way = { name: SWITCH, open: async () => ({ not: 'none' }) };
+  function plan(service: ComposeService, name: string, url: string | undefined, own: Way[]): Way[] {
+    if (url) return [named(name, url)];
+    return env[SWITCH] === 'none' ? [off] : [byCompose(compose, service), ...own];
+  }
+  return {
+    mongodb: plan('mongodb', 'MONGODB_URL', mongodbUrl, [mongodOnPath, secantusByPip]),
+    redis: plan('redis', 'REDIS_URL', redisUrl, [redisOnPath, redisByApt]),
+  };
+}
+
+function named(name: string, url: string): Way {
+  return { name, open: async () => ({ url, how: name, stop: async () => {} }) };
+}
+
+function byCompose(compose: Compose, service: ComposeService): Way {
+  return { name: 'docker compose', open: () => compose.open(service) };
+}
+
+/** For the environment of what runs on them. A service that is missing has no URL there. */
+export function serviceUrls({
+  mongodb,
+  redis,
+}: Services): Record<'MONGODB_URL' | 'REDIS_URL', string | undefined> {
+  return {
+    MONGODB_URL: 'missing' in mongodb ? undefined : mongodb.url,
+    REDIS_URL: 'missing' in redis ? undefined : redis.url,
+  };
+}
+
+/** One line: what was used, or why there is nothing. */
+export function describeServices({ mongodb, redis }: Services): string {
+  return `services: MongoDB: ${describe(mongodb)}, Redis: ${describe(redis)}`;
+}
+
+function describe(service: Service): string {
+  return 'missing' in service ? `none (${service.missing})` : service.how;
+}

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest';
+import { TroupeError } from '../../src/errors.ts';
+import type { DocumentDriver } from '../../src/store/documents/document-driver.ts';
+import { rejectsWith } from '../../src/testing/store-stage.ts';
+import { cutProxy, hostOf } from './cut-proxy.ts';
+import { eventRow } from './event-row-of.ts';
+import { MONGO, MONGODB_URL, mongoStage, throughProxy } from './mongo-stage.ts';
+
+const LOG = { tenant: 'acme', conversation: 'talk' };
+
+/** Repeats with the same id until it is known to be stored, as a caller must (S5). */
+async function appendForSure(driver: DocumentDriver, id: string): Promise<number> {
+  for (;;) {
+    try {
+      const [outcome] = await driver.append([eventRow(id, LOG)]);
+      return outcome!.seq;
+    } catch (error) {
+      expect(error).toBeInstanceOf(TroupeError);
+      expect((error as TroupeError).code).toBe('store_unavailable');
+    }
+  }
+}
+
+describe.skipIf(!MONGODB_URL)(MONGO, () => {
+  test('connections cut in the middle of appends: each event is stored once, and the log is dense', async () => {
+    const stage = mongoStage();
+    const proxy = await cutProxy(hostOf(MONGODB_URL));
+    const driver = await stage.open({ url: throughProxy(MONGODB_URL, proxy.port) });
+    let cuts = 0;
+    const cutter = setInterval(() => {
+      proxy.cut();
+      cuts += 1;
+    }, 60);
+    const ids = Array.from({ length: 120 }, (_, index) => `e${index}`);
+    const queue = ids.values();
+    const writers = Array.from({ length: 4 }, async () => {
+      const seqs: number[] = [];
+      for (const id of queue) seqs.push(await appendForSure(driver, id));
+      return seqs;
+    });
+    const seqs = (await Promise.all(writers)).flat();
+    clearInterval(cutter);
+    expect(cuts).toBeGreaterThan(3);
+    expect(seqs.toSorted((a, b) => a - b)).toEqual(ids.map((_, index) => index + 1));
+    const rows = await (await stage.open()).readEvents({ ...LOG, after: 0, limit: 1000 });
+    expect(rows.map(({ seq }) => seq)).toEqual(ids.map((_, index) => index + 1));
+    expect(new Set(rows.map(({ id }) => id)).size).toBe(ids.length);
+  }, 60_000);
+
+  test('while the server is away operations fail within seconds, and work again when it is back', async () => {
+    const stage = mongoStage();
+    const proxy = await cutProxy(hostOf(MONGODB_URL));
+    const driver = await stage.open({ url: throughProxy(MONGODB_URL, proxy.port) });
+    await driver.append([eventRow('a', LOG)]);
+    await proxy.refuse();
+    const began = performance.now();
+    await Promise.all([
+      rejectsWith('store_unavailable', driver.append([eventRow('b', LOG)])),
+      rejectsWith('store_unavailable', driver.head(LOG)),
+      rejectsWith(
+        'store_unavailable',
+        driver.acquire({ ...LOG, agent: 'x' }, { owner: 'o', now: 1, until: 2 }),
+      ),
+    ]);
+    expect(performance.now() - began).toBeLessThan(10_000);
+    await proxy.accept();
+    expect(await appendForSure(driver, 'b')).toBe(2);
+  }, 60_000);
+
+  test('a server that stops answering does not hold an operation for ever', async () => {
+    const stage = mongoStage();
+    const proxy = await cutProxy(hostOf(MONGODB_URL));
+    const driver = await stage.open({ url: throughProxy(MONGODB_URL, proxy.port) });
+    await driver.append([eventRow('a', LOG)]);
+    proxy.hold();
+    const began = performance.now();
+    await Promise.all([
+      rejectsWith('store_unavailable', driver.append([eventRow('b', LOG)])),
+      rejectsWith('store_unavailable', driver.readActor({ ...LOG, agent: 'x' })),
+    ]);
+    expect(performance.now() - began).toBeLessThan(15_000);
+    proxy.release();
+    proxy.cut();
+    expect(await appendForSure(driver, 'b')).toBe(2);
+  }, 60_000);
+});

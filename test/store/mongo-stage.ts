@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto';
+import type { Db } from 'mongodb';
+import { MongoClient } from 'mongodb';
+import { onTestFinished } from 'vitest';
+import type { DocumentDriver } from '../../src/store/documents/document-driver.ts';
+import type { MongoDriverOptions } from '../../src/store/mongo/open-mongo-driver.ts';
+import { openMongoDriver } from '../../src/store/mongo/open-mongo-driver.ts';
+
+export const MONGODB_URL = process.env['MONGODB_URL'] ?? '';
+
+/** Part of the name of whatever is skipped without a server. */
+export const MONGO = MONGODB_URL ? 'mongo' : 'mongo (skipped: no MongoDB)';
+
+export interface MongoStage {
+  /** Beside the store, to look at documents and to change them behind its back. */
+  db: Db;
+  open(options?: Partial<MongoDriverOptions>): Promise<DocumentDriver>;
+}
+
+/** A database of its own for one test, dropped when the test is over. */
+export function mongoStage(): MongoStage {
+  const stage = newStage();
+  onTestFinished(() => stage.drop());
+  return stage;
+}
+
+/** A driver of a new database, which is dropped when the driver is closed. */
+export async function openMongoOnce(): Promise<DocumentDriver> {
+  const stage = newStage();
+  const driver = await stage.open();
+  let closed: Promise<void> | undefined;
+  return { ...driver, close: () => (closed ??= driver.close().then(() => stage.drop())) };
+}
+
+function newStage() {
+  const database = `troupe-test-${randomUUID().slice(0, 13)}`;
+  const client = new MongoClient(MONGODB_URL);
+  const db = client.db(database);
+  const drivers: DocumentDriver[] = [];
+  return {
+    db,
+    async open(options: Partial<MongoDriverOptions> = {}): Promise<DocumentDriver> {
+      const driver = await openMongoDriver({ url: MONGODB_URL, database, ...options });
+      drivers.push(driver);
+      return driver;
+    },
+    async drop() {
+      await Promise.all(drivers.map((driver) => driver.close()));
+      await db.dropDatabase();
+      await client.close();
+    },
+  };
+}
+
+/** Another way to the server, which can be cut (every connection is reset) or held up (nothing passes any more). */
+export function throughProxy(url: string, port: number): string {
+  return url.replace(/(?<=^mongodb:\/\/(?:[^@/]*@)?)[^/?]+/, `127.0.0.1:${port}`);
+}

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import type { ErrorCode, TroupeError } from '../../src/errors.ts';
+import { openMongoDriver } from '../../src/store/mongo/open-mongo-driver.ts';
+import { rejectsWith } from '../../src/testing/store-stage.ts';
+import { fakeMongod } from './fake-mongod.ts';
+
+const PASSWORD = 'geheim-77';
+
+async function refused(code: ErrorCode, url: string): Promise<TroupeError> {
+  const began = performance.now();
+  const error = await rejectsWith(code, openMongoDriver({ url }));
+  expect(performance.now() - began).toBeLessThan(5_000);
+  expect(JSON.stringify([error.message, error.data])).not.toContain(PASSWORD);
+  return error;
+}
+
+test('a server that is not there is told within five seconds, with its address and without the password', async () => {
+  const error = await refused('store_unavailable', `mongodb://ada:${PASSWORD}@127.0.0.1:9,127.0.0.1:13/x`);
+  expect(error.message).toContain('127.0.0.1:9, 127.0.0.1:13');
+});
+
+test('a server that takes the connection and never answers is told within five seconds', async () => {
+  const port = await fakeMongod(null);
+  const error = await refused('store_unavailable', `mongodb://127.0.0.1:${port}/?directConnection=true`);
+  expect(error.message).toContain(`127.0.0.1:${port}`);
+});
+
+test('a server that is too old is unsuitable, and told is what was found and what is needed', async () => {
+  const port = await fakeMongod({ isWritablePrimary: true, maxWireVersion: 6 });
+  const error = await refused('server_unsuitable', `mongodb://127.0.0.1:${port}/?directConnection=true`);
+  expect(error.message).toContain('wire version 6');
+  expect(error.message).toContain('MongoDB 4.4 or later');
+});
+
+test('a secondary is unsuitable, since nothing can be written there', async () => {
+  const port = await fakeMongod({
+    isWritablePrimary: false,
+    secondary: true,
+    setName: 'rs',
+    maxWireVersion: 21,
+  });
+  const error = await refused('server_unsuitable', `mongodb://127.0.0.1:${port}/?directConnection=true`);
+  expect(error.message).toMatch(/is a secondary.*replicaSet=/);
+});
+
+test('a url that cannot be read is the fault of the settings, and is not repeated', async () => {
+  for (const url of [
+    `mongodb//ada:${PASSWORD}@host`,
+    `mongodb://ada:${PASSWORD}@host/?w=x&tls=maybe`,
+    'redis://x',
+    '',
+  ]) {
+    const error = await refused('config_invalid', url);
+    expect(error.cause).toBeUndefined();
+  }
+});
