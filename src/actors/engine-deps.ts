@@ -57,6 +57,9 @@ export interface EngineLimits {
   soleOwner: boolean;
 }
 
+/** How long journals and effects are kept, ms: a turn that was left for longer cannot be gone on with. */
+export const KEPT_MS = 7 * 24 * 3_600_000;
+
 export const DEFAULT_LIMITS: EngineLimits = {
   leaseMs: 30_000,
   maxAttempts: 5,

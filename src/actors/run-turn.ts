@@ -5,13 +5,16 @@ import { assemble } from './assemble.ts';
 import { backOff } from './back-off.ts';
 import { callModel } from './call-model.ts';
 import { commitTurn } from './commit-turn.ts';
-import type { EngineDeps } from './engine-deps.ts';
+import { type EngineDeps, KEPT_MS } from './engine-deps.ts';
 import { readBaseline } from './freeze-baseline.ts';
 import type { Lease } from './lease.ts';
 import type { Member } from './member.ts';
 import type { LiveActor } from './registry.ts';
 import { recordCalls, runCalls } from './run-calls.ts';
 import { type TurnRun, writeMeanwhile } from './turn-run.ts';
+
+/** Clocks of the processes that remove and that resume may differ. */
+const FORGET_MARGIN_MS = 3_600_000;
 
 /** What the machine's tags name. `compact` is refused: a prompt over budget ends the turn with `context_overflow`. */
 const EFFECTS: Record<EffectName, (run: TurnRun) => Promise<AgentEvent>> = {
@@ -38,7 +41,9 @@ export async function runTurn(
   const run = await startRun(deps, lease, member, live, turn, resumed);
   const machine = live.machine;
   machine.send({ type: 'PINNED' });
-  if (turn.attempt > deps.limits.maxAttempts) {
+  if (resumed && (await isForgotten(deps, live, turn))) {
+    machine.send(refuse(run, forgotten()));
+  } else if (turn.attempt > deps.limits.maxAttempts) {
     run.givenUp = true;
     await recordCalls(run);
     machine.send(refuse(run, poison(deps, turn)));
@@ -90,6 +95,19 @@ function poison(deps: EngineDeps, turn: PinnedTurn): TroupeError {
   );
 }
 
+/** Without journal and effects nobody knows which of its calls were made, so none may be made again. */
+async function isForgotten({ store, clock }: EngineDeps, { address }: LiveActor, turn: PinnedTurn): Promise<boolean> {
+  const started = await store.readById(address, startedId(turn));
+  return started !== null && started.at < clock.now() - KEPT_MS + FORGET_MARGIN_MS;
+}
+
+function forgotten(): TroupeError {
+  return new TroupeError(
+    'poison',
+    'the turn was left for so long that what it had done is no longer recorded; ask again to begin anew',
+  );
+}
+
 async function startRun(
   deps: EngineDeps,
   lease: Lease,
@@ -129,11 +147,15 @@ function startedDraft(member: Member, turn: PinnedTurn): EventDraft {
   const { id, name } = member.profile;
   const { upTo, inputs, live, join, baseline } = turn;
   return {
-    id: `${turn.id}:started` as EventId,
+    id: startedId(turn),
     author: { kind: 'agent', id, name },
     to: [],
     turn: turn.id,
     kind: 'turn.started',
     body: { upTo, inputs, live, join, baseline },
   };
+}
+
+function startedId({ id }: PinnedTurn): EventId {
+  return `${id}:started` as EventId;
 }

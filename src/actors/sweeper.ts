@@ -1,9 +1,8 @@
-import type { EngineDeps } from './engine-deps.ts';
+import { type EngineDeps, KEPT_MS } from './engine-deps.ts';
 
 /** Actors found at once; the rest is found by the next round. */
 const BATCH = 1_000;
-/** How long journals and effects are kept after the turns that need them, ms, and how often old ones are removed. */
-const KEPT_MS = 7 * 24 * 3_600_000;
+/** How often what no turn needs any more is removed. */
 const EXPIRE_EVERY_MS = 3_600_000;
 
 /**

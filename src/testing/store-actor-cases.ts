@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { newActorRecord, turnId } from '../events/index.ts';
+import { ACTOR_VERSION, newActorRecord, turnId } from '../events/index.ts';
 import type { StoreCase } from './store-stage.ts';
 import { acquired, addressOf, draftOf, logOf, pinned, pinOf } from './store-stage.ts';
 
@@ -84,7 +84,7 @@ export const ACTOR_CASES: readonly StoreCase[] = [
           turnNo: 3,
           lastTurn: turnId(WORKER, 3),
           snapshot: '{"$a.b":"\\u0000"}',
-          machineVersion: 2,
+          machineVersion: ACTOR_VERSION,
           session,
           cursor: 5,
           turn: { ...pinOf(WORKER, 4), live: { 'cwd.$x': 'y' } },

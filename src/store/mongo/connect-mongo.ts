@@ -19,8 +19,8 @@ const FIXED: MongoClientOptions = {
  */
 const DEFAULTS: MongoClientOptions = {
   appName: 'troupe',
-  serverSelectionTimeoutMS: 4_000,
-  connectTimeoutMS: 4_000,
+  serverSelectionTimeoutMS: 3_000,
+  connectTimeoutMS: 3_000,
   socketTimeoutMS: 5_000,
   waitQueueTimeoutMS: 10_000,
   maxPoolSize: 64,

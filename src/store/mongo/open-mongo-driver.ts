@@ -25,7 +25,7 @@ export interface MongoDriverOptions {
 /** Journals and effects outlive the longest turn by far. */
 const KEEP_MS = 7 * 24 * 3_600_000;
 /** An address at which nothing answers is told by then. */
-const CONNECT_MS = 4_500;
+const CONNECT_MS = 3_500;
 
 /** The store of many processes: any server that speaks the MongoDB protocol and has a primary. */
 export async function openMongoDriver({
