@@ -28,7 +28,9 @@ export function measureEmbedded({ heading, measure, add }: Bench): void {
 
   const throughput = measure('throughput');
   const bareThroughput = measure('bare-throughput');
-  add('1,000 conversations x 3 turns, 64 at once', throughput['turnsPerSecond'], 'turns/s', { atLeast: 3_000 });
+  add('1,000 conversations x 3 turns, 64 at once', throughput['turnsPerSecond'], 'turns/s', {
+    atLeast: 3_000,
+  });
   add('  bare SQLite loop', bareThroughput['turnsPerSecond'], 'turns/s');
 
   const append = measure('append');

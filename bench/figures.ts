@@ -16,22 +16,31 @@ export interface Goal {
 
 /** Runs the scripts beside this file and prints what they found. */
 export interface Bench {
-  heading(text: string): void;
+  heading: (text: string) => void;
+  /** Says what is not measured, and why. */
+  skip: (reason: string) => void;
   /** Medians of fresh processes, `runs` of them. What a script prints last is an object of numbers. */
-  measure(script: string, args?: readonly string[], options?: { runs?: number }): Record<string, number>;
-  add(name: string, value: number | undefined, unit: string, goal?: Goal): void;
+  measure: (script: string, args?: readonly string[], options?: { runs?: number }) => Record<string, number>;
+  add: (name: string, value: number | undefined, unit: string, goal?: Goal) => void;
 }
 
 const TIMEOUT_MS = 300_000;
 
 export function createBench({ runs: usual, json }: { runs: number; json: boolean }): Bench & {
   figures: readonly Figure[];
+  skipped: readonly string[];
 } {
   const figures: Figure[] = [];
+  const skipped: string[] = [];
   return {
     figures,
+    skipped,
     heading(text) {
       if (!json) console.log(`\n${text}`);
+    },
+    skip(reason) {
+      skipped.push(reason);
+      if (!json) console.log(`\nskipped: ${reason}`);
     },
     measure(script, args = [], { runs = usual } = {}) {
       const path = fileURLToPath(new URL(`./${script}.ts`, import.meta.url));

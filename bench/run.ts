@@ -19,6 +19,7 @@ if (!json) console.log(`Node ${process.version}, ${cpus().length} cores, medians
 if (isWanted('--embedded')) measureEmbedded(bench);
 if (isWanted('--distributed')) measureDistributed(bench);
 
-if (json) console.log(JSON.stringify({ node: process.version, runs, figures: bench.figures }));
-const missed = bench.figures.filter(({ met }) => met === false);
+const { figures, skipped } = bench;
+if (json) console.log(JSON.stringify({ node: process.version, runs, figures, skipped }));
+const missed = figures.filter(({ met }) => met === false);
 if (missed.length > 0 && !json) console.log(`\n${missed.length} goal(s) missed on this run.`);

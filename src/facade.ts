@@ -1,4 +1,3 @@
-import { monotonicFactory } from 'ulid';
 import { addressees, resolveAgent } from './actors/address-message.ts';
 import { actorStatus } from './actors/actor-status.ts';
 import { conversationState } from './actors/conversation-state.ts';
@@ -24,6 +23,7 @@ import {
 } from './events/index.ts';
 import { exportConversation } from './import/index.ts';
 import { importInto } from './import-into.ts';
+import { mintId } from './mint-id.ts';
 import type { Appended, Log } from './store/store.ts';
 import type { AgentInfo, Troupe } from './troupe.ts';
 
@@ -36,9 +36,6 @@ export interface FacadeParts {
   fallback: AgentId | null;
   release: () => Promise<void>;
 }
-
-/** Rises within a millisecond, and asks for randomness once per millisecond only. */
-const ulid = monotonicFactory();
 
 const EXPORT_PAGE = 1_000;
 /** Looks at whether all is quiet: this many one turn of the event loop apart, then with a pause of `IDLE_POLL_MS`. */
@@ -114,7 +111,7 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
     async send(conversation, message) {
       const to = addressees(company, message, fallback);
       const draft = parseDraft({
-        id: message.id ?? (ulid() as EventId),
+        id: message.id ?? (mintId() as EventId),
         author: message.author,
         to,
         kind: 'message',
@@ -230,7 +227,7 @@ function commandDraft(command: Command, by: Author): EventDraft {
     ...('agent' in command && { agent: command.agent }),
     ...('turn' in command && { turn: command.turn }),
   };
-  return parseDraft({ id: ulid(), author: by, to: [], kind: 'command', body });
+  return parseDraft({ id: mintId(), author: by, to: [], kind: 'command', body });
 }
 
 function parseDraft(input: unknown): EventDraft {

@@ -27,7 +27,8 @@ function rowOf(id: string, index: number): NewEventRow {
 const start = performance.now();
 await Promise.all(
   drivers.map(async (driver, which) => {
-    for (let index = 0; index < EVENTS / DRIVERS; index++) await driver.append([rowOf(`${which}-${index}`, index)]);
+    for (let index = 0; index < EVENTS / DRIVERS; index++)
+      await driver.append([rowOf(`${which}-${index}`, index)]);
   }),
 );
 const seconds = (performance.now() - start) / 1_000;

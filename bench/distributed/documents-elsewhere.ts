@@ -13,7 +13,9 @@ export type Answer = { id: number } & ({ value: unknown } | { error: string });
 
 /** Documents in the memory of another process, as a database is: so this one holds what the runtime holds, and no more. */
 export async function openDocumentsElsewhere(): Promise<Documents> {
-  const host = fork(fileURLToPath(new URL('documents-host.ts', import.meta.url)), { serialization: 'advanced' });
+  const host = fork(fileURLToPath(new URL('documents-host.ts', import.meta.url)), {
+    serialization: 'advanced',
+  });
   await once(host, 'message');
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   let calls = 0;

@@ -6,7 +6,10 @@ const documents = createMemoryDocuments();
 
 async function answerTo({ id, collection, name, args }: Call): Promise<Answer> {
   try {
-    const methods = documents[collection] as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
+    const methods = documents[collection] as unknown as Record<
+      string,
+      (...args: unknown[]) => Promise<unknown>
+    >;
     return { id, value: await methods[name]?.(...args) };
   } catch (error) {
     return { id, error: String(error) };

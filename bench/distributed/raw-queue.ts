@@ -19,11 +19,11 @@ export async function openRawQueue(onTaken: (key: string) => void = () => {}): P
   const blocking = new Redis(REDIS_URL, { maxRetriesPerRequest: null });
   const options = { prefix: `{${prefix}}` };
   const queue = new Queue<{ conversation: string }>('raw', { ...options, connection: producer });
-  const worker = new Worker<{ conversation: string }>(
-    'raw',
-    async ({ data }) => onTaken(data.conversation),
-    { ...options, connection: blocking, concurrency: CONCURRENCY },
-  );
+  const worker = new Worker<{ conversation: string }>('raw', async ({ data }) => onTaken(data.conversation), {
+    ...options,
+    connection: blocking,
+    concurrency: CONCURRENCY,
+  });
   worker.on('completed', ({ data }) => ended.get(data.conversation)?.());
   worker.on('error', (error) => {
     throw error;

@@ -59,7 +59,8 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const connect = (profile: RedisProfile) => connectRedis(REDIS_URL, { profile, onWarning: stop });
   const producer = connect('producer');
   const connectBlocking = () => connect('blocking');
-  const store = createStore(createDocumentDriver(documents, { random: Math.random, sleep: clock.sleep }));
+  const sleep = (ms: number) => clock.sleep(ms);
+  const store = createStore(createDocumentDriver(documents, { random: Math.random, sleep }));
   const connections = { producer, connectBlocking };
   const router = observed(createBullmqRouter({ connections, prefix, clock, onWarning: stop }), options);
   const broadcast = createRedisBroadcast({

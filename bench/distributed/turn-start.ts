@@ -28,7 +28,9 @@ for (let index = 0; index < WARM_UP + SAMPLES; index++) {
   const conversation = `c-${index % CONVERSATIONS}`;
   await sleep(PAUSE_MS);
   const added = performance.now();
-  await (await raw.add(conversation)).ended;
+  await (
+    await raw.add(conversation)
+  ).ended;
   await sleep(PAUSE_MS);
   const sent = performance.now();
   await stage.troupe.send(conversation, { author: ANA, content: messageText(index) });

@@ -50,14 +50,10 @@ async function activateMember(deps: EngineDeps, address: ActorAddress, member: M
   // This process ends with the turn still pinned: the wake is kept for another.
   if (deps.stopping.aborted && lease.record.turn !== null) return { kind: 'busy', retryInMs: 0 };
   // A lease that ran out while the store was silent has perhaps no new holder, and then nobody else has this wake.
-  if (isLost(lease)) return { kind: 'busy', retryInMs: LOST_PAUSE_MS };
+  if (lease.isLost) return { kind: 'busy', retryInMs: LOST_PAUSE_MS };
   // A message between the last look and the release would otherwise wait for the sweeper.
   if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease.record);
   return { kind: 'done' };
-}
-
-function isLost({ signal }: Lease): boolean {
-  return signal.aborted && signal.reason instanceof TroupeError && signal.reason.code === 'lease_lost';
 }
 
 async function work(deps: EngineDeps, lease: Lease, member: Member): Promise<void> {

@@ -17,6 +17,8 @@ import type { ActorPatch, Store } from '../store/store.ts';
 export interface Lease {
   readonly record: ActorRecord;
   readonly signal: AbortSignal;
+  /** Another process has it, or may have: `signal` can say only what came first. */
+  readonly isLost: boolean;
   /** Throws `lease_lost`. */
   write(patch: ActorPatch): Promise<ActorRecord>;
   /** As `write`, but null if the pinned turn was asked to stop meanwhile. */
@@ -131,6 +133,9 @@ export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
     },
     get signal() {
       return working.signal;
+    },
+    get isLost() {
+      return gone;
     },
     write,
     writeUnlessCancelled: (patch) => enqueue(patch, true),

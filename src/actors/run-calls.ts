@@ -76,7 +76,7 @@ async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<
   const { deps, live, turn } = run;
   const tenant = live.address.tenant;
   const effect = `${turn.id}/${run.step}.${index}`;
-  const { mine, record } = await deps.store.startEffect(tenant, effect, {
+  const { mine, record, stored } = await deps.store.startEffect(tenant, effect, {
     argsHash: hashText(call.args),
     by: deps.process,
     at: deps.clock.now(),
@@ -92,13 +92,13 @@ async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<
       ? await execute(run, call, effect)
       : { outcome: 'lost', text: LOST };
   // An abort leaves the row as it is: nobody knows how far the call came.
-  if (run.lease.signal.aborted) return { outcome: 'lost', text: LOST };
-  const stored = await deps.store.settleEffect(tenant, effect, {
+  if (run.lease.signal.aborted && !run.givenUp) return { outcome: 'lost', text: LOST };
+  const settled = await deps.store.settleEffect(tenant, effect, stored, {
     outcome: end.outcome,
     data: JSON.stringify({ text: end.text, request: end.request }),
   });
-  if (stored.status !== 'settled') return end;
-  return { ...(JSON.parse(stored.data) as Settled), outcome: stored.outcome };
+  if (settled.status !== 'settled') return end;
+  return { ...(JSON.parse(settled.data) as Settled), outcome: settled.outcome };
 }
 
 const LOST =

@@ -55,11 +55,11 @@ export async function runTurn(
 
 async function perform(run: TurnRun, effect: EffectName): Promise<AgentEvent> {
   const { lease, deps } = run;
-  if (effect !== 'commit' && lease.signal.aborted) return aborted(run);
+  if (effect !== 'commit' && lease.signal.aborted) return breakOff(run);
   if (effect !== 'commit' && deps.stopping.aborted) throw deps.stopping.reason;
   try {
     const event = await EFFECTS[effect](run);
-    return event.type === 'ABORTED' ? aborted(run) : event;
+    return event.type === 'ABORTED' ? await breakOff(run) : event;
   } catch (error) {
     // A commit that fails, and a lease or store that is gone, leave the turn pinned for whoever takes it next.
     if (effect === 'commit' || (error instanceof TroupeError && error.code !== 'internal')) throw error;
@@ -76,9 +76,14 @@ function effectOf({ machine }: LiveActor): EffectName | undefined {
 }
 
 /** Asked to stop: the turn ends as aborted. Lost lease or shutdown: nothing ends here, the turn stays pinned. */
-function aborted(run: TurnRun): AgentEvent {
+async function breakOff(run: TurnRun): Promise<AgentEvent> {
   const reason: unknown = run.lease.signal.reason;
   if (!(reason instanceof TroupeError) || reason.code !== 'aborted') throw reason;
+  if (run.resumed) {
+    // An earlier attempt may have called tools that this one has not come to; what they did must not be forgotten.
+    run.givenUp = true;
+    await recordCalls(run);
+  }
   run.ending = { kind: 'aborted', by: 'command' };
   return { type: 'ABORTED' };
 }
@@ -96,7 +101,11 @@ function poison(deps: EngineDeps, turn: PinnedTurn): TroupeError {
 }
 
 /** Without journal and effects nobody knows which of its calls were made, so none may be made again. */
-async function isForgotten({ store, clock }: EngineDeps, { address }: LiveActor, turn: PinnedTurn): Promise<boolean> {
+async function isForgotten(
+  { store, clock }: EngineDeps,
+  { address }: LiveActor,
+  turn: PinnedTurn,
+): Promise<boolean> {
   const started = await store.readById(address, startedId(turn));
   return started !== null && started.at < clock.now() - KEPT_MS + FORGET_MARGIN_MS;
 }

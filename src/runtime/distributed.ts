@@ -1,7 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { createBullmqRouter } from '../routing/bullmq/bullmq-router.ts';
 import { checkRedis } from '../routing/redis/check-redis.ts';
-import { connectRedis, endConnection, type RedisProfile } from '../routing/redis/connect-redis.ts';
+import {
+  connectRedis,
+  endConnection,
+  readyWithin,
+  type RedisProfile,
+} from '../routing/redis/connect-redis.ts';
 import { createRedisAdmission } from '../routing/redis/redis-admission.ts';
 import { createRedisBroadcast } from '../routing/redis/redis-broadcast.ts';
 import { createStore } from '../store/create-store.ts';
@@ -41,6 +46,8 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
   const driver = countStoreErrors(await opening, metrics);
   const connect = (profile: RedisProfile) => connectRedis(redis, { profile, onWarning });
   const producer = connect('producer');
+  // It answered a moment ago; the first event should not find it on its way.
+  await readyWithin(producer, CHECK_MS);
   const broadcast = createRedisBroadcast({
     publisher: producer,
     connectSubscriber: () => connect('blocking'),

@@ -60,18 +60,19 @@ export function createStore(driver: StoreDriver): Store {
   async function settleEffect(
     tenant: string,
     id: string,
+    stored: string,
     end: { outcome: 'done' | 'failed' | 'lost'; data: string },
   ): Promise<EffectRecordType> {
     const key: RegisterKey = { tenant, shelf: 'effect', key: id };
-    const stored = await driver.readRegister(key);
-    if (stored === null)
-      throw new TroupeError('internal', `effect ${id} was settled before it was started`, { id });
     const record = parseRegister(EffectRecord, stored, `effect ${id}`);
     if (record.status === 'settled') return record;
     const settled: EffectRecordType = { ...record, status: 'settled', ...end };
     if (await driver.swap(key, stored, JSON.stringify(settled))) return settled;
-    // Someone else settled it between the read and the swap; theirs is what counts.
-    return parseRegister(EffectRecord, (await driver.readRegister(key)) ?? '', `effect ${id}`);
+    // Someone else has settled it; theirs is what counts.
+    const theirs = await driver.readRegister(key);
+    if (theirs === null)
+      throw new TroupeError('internal', `effect ${id} was settled before it was started`, { id });
+    return parseRegister(EffectRecord, theirs, `effect ${id}`);
   }
 
   async function put(key: RegisterKey, data: string, at: number): Promise<void> {
@@ -144,9 +145,10 @@ export function createStore(driver: StoreDriver): Store {
     readJournal: (tenant, key) => driver.readRegister({ tenant, shelf: 'journal', key }),
     async startEffect(tenant, id, { argsHash, by, at }) {
       const record: EffectRecordType = { status: 'started', argsHash, by };
-      const stored = await driver.putOnce({ tenant, shelf: 'effect', key: id }, JSON.stringify(record), at);
-      if (stored.inserted) return { mine: true, record };
-      return { mine: false, record: parseRegister(EffectRecord, stored.data, `effect ${id}`) };
+      const put = await driver.putOnce({ tenant, shelf: 'effect', key: id }, JSON.stringify(record), at);
+      const stored = put.data;
+      if (put.inserted) return { mine: true, record, stored };
+      return { mine: false, record: parseRegister(EffectRecord, stored, `effect ${id}`), stored };
     },
     settleEffect,
 

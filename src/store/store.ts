@@ -88,16 +88,17 @@ export interface Store {
   /** Removes what was written before `before`, ms; returns how many. */
   expire(shelf: 'journal' | 'effect', before: number): Promise<number>;
   readJournal(tenant: TenantId, key: string): Promise<string | null>;
-  /** `mine` says whether this caller inserted it and may execute. */
+  /** `mine` says whether this caller inserted it and may execute; `stored` is what to settle it from. */
   startEffect(
     tenant: TenantId,
     id: string,
     start: { argsHash: string; by: string; at: number },
-  ): Promise<{ mine: boolean; record: EffectRecord }>;
-  /** Settles a started effect once; returns what is stored afterwards. */
+  ): Promise<{ mine: boolean; record: EffectRecord; stored: string }>;
+  /** Settles a started effect once, if it still is as `stored`; returns what is stored afterwards. */
   settleEffect(
     tenant: TenantId,
     id: string,
+    stored: string,
     end: { outcome: 'done' | 'failed' | 'lost'; data: string },
   ): Promise<EffectRecord>;
 

@@ -128,21 +128,24 @@ export const REGISTER_CASES: readonly StoreCase[] = [
     'effect',
     'is settled once, and whoever comes later is told how',
     async ({ store }) => {
-      await store.startEffect(tenant, 'fx', { argsHash: 'h', by: 'w', at: 1 });
+      const { stored } = await store.startEffect(tenant, 'fx', { argsHash: 'h', by: 'w', at: 1 });
       const done = { status: 'settled', argsHash: 'h', by: 'w', outcome: 'done', data: 'out' };
-      assert.deepEqual(await store.settleEffect(tenant, 'fx', { outcome: 'done', data: 'out' }), done);
-      assert.deepEqual(await store.settleEffect(tenant, 'fx', { outcome: 'lost', data: '' }), done);
+      assert.deepEqual(
+        await store.settleEffect(tenant, 'fx', stored, { outcome: 'done', data: 'out' }),
+        done,
+      );
+      assert.deepEqual(await store.settleEffect(tenant, 'fx', stored, { outcome: 'lost', data: '' }), done);
       const again = await store.startEffect(tenant, 'fx', { argsHash: 'h', by: 'x', at: 2 });
-      assert.deepEqual(again, { mine: false, record: done });
+      assert.deepEqual([again.mine, again.record], [false, done]);
     },
   ],
   [
     'effect',
     'settled by twenty at once ends in one way',
     async ({ store }) => {
-      await store.startEffect(tenant, 'fx', { argsHash: 'h', by: 'w', at: 1 });
+      const { stored } = await store.startEffect(tenant, 'fx', { argsHash: 'h', by: 'w', at: 1 });
       const ends = Array.from({ length: 20 }, (_, index) =>
-        store.settleEffect(tenant, 'fx', { outcome: 'done', data: `d${index}` }),
+        store.settleEffect(tenant, 'fx', stored, { outcome: 'done', data: `d${index}` }),
       );
       const records = await Promise.all(ends);
       for (const record of records) assert.deepEqual(record, records[0]);
@@ -152,7 +155,9 @@ export const REGISTER_CASES: readonly StoreCase[] = [
     'effect',
     'cannot be settled before it was started',
     async ({ store }) => {
-      await rejectsWith('internal', store.settleEffect(tenant, 'fx', { outcome: 'done', data: '' }));
+      const { stored } = await store.startEffect(tenant, 'other', { argsHash: 'h', by: 'w', at: 1 });
+      const early = store.settleEffect(tenant, 'fx', stored, { outcome: 'done', data: '' });
+      await rejectsWith('internal', early);
     },
   ],
   [

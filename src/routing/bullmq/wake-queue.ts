@@ -4,7 +4,7 @@ import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { addressKey } from '../../events/index.ts';
 import type { ActorAddress } from '../../events/index.ts';
-import { CONNECT_TIMEOUT_MS } from '../redis/connect-redis.ts';
+import { CONNECT_TIMEOUT_MS, isReady, readyWithin } from '../redis/connect-redis.ts';
 import type { QueueDepth } from '../router.ts';
 import { createStrayWatch } from './stray-wakes.ts';
 import { createTenantBacklog } from './tenant-backlog.ts';
@@ -165,24 +165,4 @@ export function isDecodeError(error: unknown): boolean {
 /** Whoever calls may hold more than an address. */
 function idsOf({ tenant, conversation, agent }: ActorAddress): ActorAddress {
   return { tenant, conversation, agent };
-}
-
-/** Read anew: the status changes while we wait, which the type checker does not see. */
-function isReady(redis: Redis): boolean {
-  return redis.status === 'ready';
-}
-
-function readyWithin(redis: Redis, ms: number): Promise<boolean> {
-  if (isReady(redis)) return Promise.resolve(true);
-  return new Promise((resolve) => {
-    const settle = () => {
-      clearTimeout(timer);
-      redis.off('ready', settle);
-      redis.off('end', settle);
-      resolve(isReady(redis));
-    };
-    const timer = setTimeout(settle, ms);
-    redis.once('ready', settle);
-    redis.once('end', settle);
-  });
 }

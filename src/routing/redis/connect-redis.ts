@@ -62,6 +62,27 @@ export function connectRedis(url: string, { profile, onWarning }: RedisConnectOp
   return redis;
 }
 
+/** Read anew: the status changes while we wait, which the type checker does not see. */
+export function isReady(redis: Redis): boolean {
+  return redis.status === 'ready';
+}
+
+/** Whether it is ready by then. */
+export function readyWithin(redis: Redis, ms: number): Promise<boolean> {
+  if (isReady(redis)) return Promise.resolve(true);
+  return new Promise((resolve) => {
+    const settle = () => {
+      clearTimeout(timer);
+      redis.off('ready', settle);
+      redis.off('end', settle);
+      resolve(isReady(redis));
+    };
+    const timer = setTimeout(settle, ms);
+    redis.once('ready', settle);
+    redis.once('end', settle);
+  });
+}
+
 /** Ends a connection for good, in whatever state it is, and fails what still waits for it. */
 export function endConnection(redis: Redis): void {
   if (redis.status === 'end') return;

@@ -211,8 +211,9 @@ function crewOf(actors: Map<string, ActorRow>, { tenant, conversation }: LogKey)
     .sort((a, b) => (a.agent < b.agent ? -1 : 1));
 }
 
-function withoutData({ data: _, ...row }: ActorRow): Omit<ActorRow, 'data'> {
-  return row;
+function withoutData(row: ActorRow): Omit<ActorRow, 'data'> {
+  const { tenant, conversation, agent, fence, owner, until, processed, turn, cancel, parked, outbox } = row;
+  return { tenant, conversation, agent, fence, owner, until, processed, turn, cancel, parked, outbox };
 }
 
 function holds(row: ActorRow, { fence, turn, notCancelled, freeAt }: ActorCondition): boolean {
@@ -223,13 +224,22 @@ function holds(row: ActorRow, { fence, turn, notCancelled, freeAt }: ActorCondit
 }
 
 /** A key that is present and undefined means "leave it", as an absent one does. */
-function changed(row: ActorRow, { raiseFence, ...change }: ActorChange & { raiseFence?: true }): ActorRow {
-  const next: ActorRow = { ...row };
-  if (raiseFence) next.fence += 1;
-  for (const [name, value] of Object.entries(change)) {
-    if (value !== undefined) Object.assign(next, { [name]: value });
-  }
-  return next;
+function changed(row: ActorRow, change: ActorChange & { raiseFence?: true }): ActorRow {
+  const { tenant, conversation, agent, fence } = row;
+  return {
+    tenant,
+    conversation,
+    agent,
+    fence: change.raiseFence ? fence + 1 : fence,
+    owner: change.owner ?? row.owner,
+    until: change.until ?? row.until,
+    processed: change.processed ?? row.processed,
+    turn: change.turn === undefined ? row.turn : change.turn,
+    cancel: change.cancel === undefined ? row.cancel : change.cancel,
+    parked: change.parked === undefined ? row.parked : change.parked,
+    outbox: change.outbox ?? row.outbox,
+    data: change.data ?? row.data,
+  };
 }
 
 function unfinishedOf(actors: Map<string, ActorRow>, now: number, limit: number): ActorKey[] {
