@@ -35,7 +35,7 @@ async function activateMember(deps: EngineDeps, address: ActorAddress, member: M
   const acquired = await acquire(deps, address);
   if (acquired.kind === 'busy') {
     const wait = Math.min(Math.max(acquired.until - clock.now(), 0), 1_000);
-    return { kind: 'busy', retryInMs: wait + Math.floor(deps.random() * 50) };
+    return { kind: 'busy', retryInMs: wait + Math.floor(deps.random() * 50), isBegun: true };
   }
   const lease = holdLease(deps, acquired.record);
   try {
@@ -48,9 +48,10 @@ async function activateMember(deps: EngineDeps, address: ActorAddress, member: M
     lease.stop();
   }
   // This process ends with the turn still pinned: the wake is kept for another.
-  if (deps.stopping.aborted && lease.record.turn !== null) return { kind: 'busy', retryInMs: 0 };
+  if (deps.stopping.aborted && lease.record.turn !== null)
+    return { kind: 'busy', retryInMs: 0, isBegun: true };
   // A lease that ran out while the store was silent has perhaps no new holder, and then nobody else has this wake.
-  if (lease.isLost) return { kind: 'busy', retryInMs: LOST_PAUSE_MS };
+  if (lease.isLost) return { kind: 'busy', retryInMs: LOST_PAUSE_MS, isBegun: true };
   // A message between the last look and the release would otherwise wait for the sweeper.
   if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease.record);
   return { kind: 'done' };

@@ -1,8 +1,16 @@
 import { addUsage, type Reasoning, type ToolCall } from '../events/index.ts';
 import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from '../providers/provider.ts';
-import { policyOf } from '../errors.ts';
-import { journalKey, type ModelAnswer, ownDraft, type TurnRun, written } from './turn-run.ts';
+import { policyOf, TroupeError } from '../errors.ts';
+import {
+  type Ending,
+  type JournalEntry,
+  journalKey,
+  type ModelAnswer,
+  ownDraft,
+  type TurnRun,
+  written,
+} from './turn-run.ts';
 
 /**
  * One model call, journalled once: whatever the journal holds is what was answered, whoever wrote it. A call that
@@ -21,7 +29,9 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
     before ?? deps.store.journal(tenant, key, JSON.stringify(outcome?.answer), deps.clock.now()),
     written(run),
   ]);
-  const answer = JSON.parse(answered) as ModelAnswer;
+  const entry = JSON.parse(answered) as JournalEntry;
+  if ('sealed' in entry) return sealed(run, entry.sealed);
+  const answer = entry;
   run.answer = answer;
   run.failure = null;
   run.partial = '';
@@ -39,6 +49,14 @@ async function mayCall({ deps, live, member, lease }: TurnRun): Promise<boolean>
     if (lease.signal.aborted) return false;
     if (deps.stopping.aborted) throw deps.stopping.reason;
   }
+}
+
+/** Another holder has begun to end this turn. One that is asked to stop knows so from its record. */
+function sealed(run: TurnRun, ending: Ending): AgentEvent {
+  if (ending.kind !== 'failed')
+    throw new TroupeError('lease_lost', `turn ${run.turn.id} was ended by another`);
+  run.ending = ending;
+  return { type: 'MODEL_FAILED', retryable: false };
 }
 
 /** A vendor's filter ended the answer: nothing to repeat, and nothing that may pass for a reply. */

@@ -2,6 +2,7 @@ import type { EventDraft } from '../events/index.ts';
 import { AGENT_MACHINE_VERSION, type AgentEvent } from '../machines/agent-lifecycle.ts';
 import { saveSettled } from '../machines/snapshot.ts';
 import type { ActorPatch } from '../store/store.ts';
+import { sealTurn } from './seal-turn.ts';
 import { ownDraft, type TurnRun, written } from './turn-run.ts';
 
 /**
@@ -12,12 +13,14 @@ import { ownDraft, type TurnRun, written } from './turn-run.ts';
 export async function commitTurn(run: TurnRun): Promise<AgentEvent> {
   const { lease } = run;
   await written(run);
+  if (run.resumed && run.ending.kind !== 'done') await sealTurn(run);
   const cancelled = lease.record.cancel === run.turn.id;
   if (run.ending.kind !== 'aborted' && !cancelled) {
     const committed = await lease.writeUnlessCancelled(patchOf(run));
     if (committed) return ended(run);
   }
   run.ending = { kind: 'aborted', by: 'command' };
+  if (run.resumed) await sealTurn(run);
   await lease.write(patchOf(run));
   return ended(run);
 }

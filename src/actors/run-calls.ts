@@ -4,7 +4,7 @@ import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import { preview } from '../tools/preview.ts';
 import { runTool } from '../tools/run-tool.ts';
 import type { ToolContext, ToolRequest } from '../tools/tool.ts';
-import { journalKey, type ModelAnswer, ownDraft, type TurnRun } from './turn-run.ts';
+import { ownDraft, type TurnRun } from './turn-run.ts';
 
 /**
  * Runs the calls of one step through the effects ledger: the row is inserted before the tool is called, and only who
@@ -52,18 +52,6 @@ export async function runCalls(run: TurnRun): Promise<AgentEvent> {
 async function allEnded<T>(work: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(work);
   return Promise.all(work);
-}
-
-/** For a turn that is given up: its journalled steps with what is known of their calls. Runs nothing. */
-export async function recordCalls(run: TurnRun): Promise<void> {
-  const { deps, live, turn } = run;
-  for (;;) {
-    const answered = await deps.store.readJournal(live.address.tenant, journalKey(turn.id, run.step));
-    if (answered === null) return;
-    run.answer = JSON.parse(answered) as ModelAnswer;
-    if (run.answer.calls.length === 0) return;
-    await runCalls(run);
-  }
 }
 
 interface Settled {

@@ -10,7 +10,7 @@ import { readBaseline } from './freeze-baseline.ts';
 import type { Lease } from './lease.ts';
 import type { Member } from './member.ts';
 import type { LiveActor } from './registry.ts';
-import { recordCalls, runCalls } from './run-calls.ts';
+import { runCalls } from './run-calls.ts';
 import { type TurnRun, writeMeanwhile } from './turn-run.ts';
 
 /** Clocks of the processes that remove and that resume may differ. */
@@ -44,8 +44,6 @@ export async function runTurn(
   if (resumed && (await isForgotten(deps, live, turn))) {
     machine.send(refuse(run, forgotten()));
   } else if (turn.attempt > deps.limits.maxAttempts) {
-    run.givenUp = true;
-    await recordCalls(run);
     machine.send(refuse(run, poison(deps, turn)));
   }
   for (let effect = effectOf(live); effect; effect = effectOf(live)) {
@@ -59,7 +57,7 @@ async function perform(run: TurnRun, effect: EffectName): Promise<AgentEvent> {
   if (effect !== 'commit' && deps.stopping.aborted) throw deps.stopping.reason;
   try {
     const event = await EFFECTS[effect](run);
-    return event.type === 'ABORTED' ? await breakOff(run) : event;
+    return event.type === 'ABORTED' ? breakOff(run) : event;
   } catch (error) {
     // A commit that fails, and a lease or store that is gone, leave the turn pinned for whoever takes it next.
     if (effect === 'commit' || (error instanceof TroupeError && error.code !== 'internal')) throw error;
@@ -76,14 +74,9 @@ function effectOf({ machine }: LiveActor): EffectName | undefined {
 }
 
 /** Asked to stop: the turn ends as aborted. Lost lease or shutdown: nothing ends here, the turn stays pinned. */
-async function breakOff(run: TurnRun): Promise<AgentEvent> {
+function breakOff(run: TurnRun): AgentEvent {
   const reason: unknown = run.lease.signal.reason;
   if (!(reason instanceof TroupeError) || reason.code !== 'aborted') throw reason;
-  if (run.resumed) {
-    // An earlier attempt may have called tools that this one has not come to; what they did must not be forgotten.
-    run.givenUp = true;
-    await recordCalls(run);
-  }
   run.ending = { kind: 'aborted', by: 'command' };
   return { type: 'ABORTED' };
 }

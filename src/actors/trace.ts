@@ -11,7 +11,7 @@ import {
 } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { readReceipts } from './prompts.ts';
-import { journalKey, type ModelAnswer } from './turn-run.ts';
+import { journalKey, type JournalEntry } from './turn-run.ts';
 
 export interface TurnTrace {
   turn: TurnId;
@@ -69,6 +69,6 @@ export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string
 async function withUsage(deps: EngineDeps, tenant: TenantId, receipt: PromptReceipt): Promise<PromptReceipt> {
   const answered = await deps.store.readJournal(tenant, journalKey(receipt.turn as TurnId, receipt.step - 1));
   if (answered === null) return receipt;
-  const { usage } = JSON.parse(answered) as Pick<ModelAnswer, 'usage'>;
-  return { ...receipt, usage };
+  const entry = JSON.parse(answered) as JournalEntry;
+  return 'sealed' in entry ? receipt : { ...receipt, usage: entry.usage };
 }

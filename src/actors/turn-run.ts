@@ -25,7 +25,7 @@ export interface TurnRun {
   readonly baseline: FrozenBaseline;
   /** Whether somebody began this turn before: only then can there be a journal. */
   readonly resumed: boolean;
-  /** Started too often: what was done is recorded, and nothing more is done. */
+  /** It ends: what was done is recorded, and nothing more is done. */
   givenUp: boolean;
   /**
    * Records on their way into the store while the model is called: `turn.started`, receipts. Both follow from the pinned
@@ -58,6 +58,9 @@ export interface ModelAnswer {
   stop: 'end' | 'calls' | 'length' | 'refusal';
   usage: Usage;
 }
+
+/** What stands in the journal for a step: its answer, or that the turn ends without one. */
+export type JournalEntry = ModelAnswer | { sealed: Ending };
 
 /** Where the answer of a step is journalled. */
 export function journalKey(turn: TurnId, step: number): string {

@@ -5,12 +5,14 @@ import type { ActorAddress } from '../events/index.ts';
  * store is the truth. Proved by `testing/router-conformance.ts`:
  *  R1  Wakes of one actor are merged while it waits; after any wake the handler starts at least once more.
  *  R2  A wake during a run starts one more run after it, never a parallel one in this process.
- *  R3  `busy` (another process holds the lease) runs again after the given delay; it is not lost.
+ *  R3  `busy` (another process holds the lease) runs again after the given delay; it is not lost. Where many wait, what
+ *      `isBegun` goes before what is not.
  *  R4  At most `concurrency` handlers run at once; actors that wait are served in the order of their wakes.
  *  R5  A handler that throws does not stop the router; the error goes to `onError` and the wake is considered done.
  *  R6  `close` takes no new wakes, waits for running handlers, and never hangs on delayed ones.
  */
-export type WakeOutcome = { kind: 'done' } | { kind: 'busy'; retryInMs: number };
+/** `isBegun`: somebody is, or was, at work on it, and it should not queue again behind what nobody has looked at. */
+export type WakeOutcome = { kind: 'done' } | { kind: 'busy'; retryInMs: number; isBegun?: true };
 export type WakeHandler = (address: ActorAddress) => Promise<WakeOutcome>;
 
 export interface QueueDepth {

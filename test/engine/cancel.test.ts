@@ -145,7 +145,8 @@ test('wherever in a turn the stop comes: once acknowledged, no reply and no hand
     if (point > 400) break;
   }
   expect(point).toBeGreaterThan(40);
-  expect(acks).toBeGreaterThan(20);
+  // Before the pin and after the commit there is nothing to stop.
+  expect(acks).toBeGreaterThan(point / 4);
 }, 60_000);
 
 test('a stop at every point of the stream ends the turn as aborted', async () => {

@@ -88,4 +88,26 @@ describe('fairness between tenants', () => {
       { what: 'the promotion' },
     );
   });
+
+  redisTest(
+    'work that was begun goes before what nobody has looked at, when its time has come',
+    async (stage) => {
+      const router = stage.open();
+      await router.wake(address('begun'));
+      for (let each = 0; each < 400; each++) await router.wake(address(`n${each}`));
+      const order: string[] = [];
+      router.start(
+        async ({ agent }) => {
+          order.push(agent);
+          await new Promise((resolve) => setTimeout(resolve, 2));
+          const isFirst = order.length === 1;
+          return isFirst ? { kind: 'busy', retryInMs: 50, isBegun: true } : DONE;
+        },
+        { concurrency: 1, onError: rethrow },
+      );
+      await until(() => order.length === 402, { what: 'all of them' });
+      expect(order[0]).toBe('begun');
+      expect(order.lastIndexOf('begun')).toBeLessThan(200);
+    },
+  );
 });

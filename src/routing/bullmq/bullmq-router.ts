@@ -74,6 +74,8 @@ interface Service {
 const HOLD_BACK_MS = 100;
 const HOLD_BACK_SPREAD_MS = 150;
 const LATER_RETRY_MS = 1_000;
+/** By then a job that is due is in the list of those that wait. */
+const DUE_MARGIN_MS = 30;
 
 export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
   const { prefix = 'troupe', clock, random = Math.random, observer = {}, onDeaf = () => {} } = options;
@@ -124,7 +126,9 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
     }
     const { kind } = outcome;
     tell(() => observer.onDone?.({ runMs: clock.monotonic() - startedAt, outcome: kind }));
-    if (outcome.kind === 'busy') await holdBack(job, token, outcome.retryInMs);
+    if (outcome.kind !== 'busy') return;
+    if (outcome.isBegun) void hasten(job, outcome.retryInMs);
+    await holdBack(job, token, outcome.retryInMs);
   }
 
   async function becomeDue(address: ActorAddress, job: Job<unknown>, token: string): Promise<void> {
@@ -139,6 +143,13 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
   async function holdBack(job: Job<unknown>, token: string, ms: number): Promise<never> {
     await job.moveToDelayed(Date.now() + Math.max(1, Math.round(ms)), token).catch(lostLock);
     throw new DelayedError();
+  }
+
+  /** A job that was held back comes to the end of the queue when it is due: this takes it to the front. */
+  async function hasten(job: Job<unknown>, ms: number): Promise<void> {
+    await clock.sleep(ms + DUE_MARGIN_MS, closing.signal);
+    if (closing.signal.aborted || job.id === undefined) return;
+    await queue.toFront(job.id).catch((error: unknown) => warn(error, 'queue'));
   }
 
   async function giveBack(job: Job<unknown>, token: string): Promise<never> {

@@ -147,6 +147,11 @@ export function openWakeQueue({ redis, prefix, clock, strayAfterMs, warn }: Wake
     depth: () => reached(depth),
     overdue: (graceMs: number) => reached(() => overdue(graceMs)),
     dropUnreadable,
+    /** Of those that wait; nothing happens to one that does not. */
+    toFront: (jobId: string): Promise<void> =>
+      reached(async () => {
+        await queue.getBackend().changePriority(jobId, 0, true);
+      }),
     close: async (): Promise<void> => queue.close(),
   };
 }

@@ -32,6 +32,11 @@ export function encodeNotices(from: string, notices: readonly Notice[]): string 
   return JSON.stringify({ from, notices });
 }
 
+/** Without reading it: one's own are the most of them where one process does the most. */
+export function isFrom(text: string, from: string): boolean {
+  return text.startsWith(`{"from":${JSON.stringify(from)},`);
+}
+
 export interface DecodedMessage {
   from: string;
   notices: Notice[];

@@ -3,7 +3,7 @@ import type { Broadcast, Notice } from '../broadcast.ts';
 import { createListeners } from '../listeners.ts';
 import { createNoticeOutbox } from '../notice-outbox.ts';
 import { endConnection } from './connect-redis.ts';
-import { decodeNotices, encodeNotices } from './notice-message.ts';
+import { decodeNotices, encodeNotices, isFrom } from './notice-message.ts';
 import { createOutage } from './outage.ts';
 
 export interface RedisBroadcastOptions {
@@ -127,6 +127,7 @@ export function createRedisBroadcast(options: RedisBroadcastOptions): RedisBroad
   }
 
   function hear(text: string): void {
+    if (isFrom(text, from)) return;
     const message = decodeNotices(text);
     const malformed = message?.malformed ?? 1;
     if (malformed > 0 && counts.malformed === 0) {

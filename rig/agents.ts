@@ -1,0 +1,52 @@
+import * as z from 'zod';
+import { defineTool, defineTroupe } from '../src/index.ts';
+
+/**
+ * The company of the kill rig. Everything it calls is the rig's own: `RIG_MODEL_URL`, `RIG_TOOLS_URL`. What it sends
+ * carries the name of its process (`RIG_PROCESS`), so that the rig knows whose work a kill has broken off.
+ */
+export const AGENT_IDS = ['ada', 'bo', 'cy'] as const;
+export const LEASE_MS = 2_000;
+export const SWEEP_MS = 2_000;
+
+const { RIG_MODEL_URL = 'http://127.0.0.1:1/v1', RIG_TOOLS_URL = 'http://127.0.0.1:1' } = process.env;
+
+async function call(tool: string, effect: string, signal: AbortSignal): Promise<string> {
+  const response = await fetch(`${RIG_TOOLS_URL}/${tool}`, {
+    method: 'POST',
+    headers: { 'x-effect': effect, 'x-process': process.env['RIG_PROCESS'] ?? 'unknown' },
+    signal,
+  });
+  if (!response.ok) throw new Error(`the tool server answered ${response.status}`);
+  return response.text();
+}
+
+const book = defineTool({
+  name: 'book',
+  description: 'Books a seat. Booking twice would be wrong.',
+  schema: z.object({}),
+  run: (_, { effect, signal }) => call('book', effect, signal),
+});
+
+const look = defineTool({
+  name: 'look',
+  description: 'Looks at the free seats.',
+  schema: z.object({}),
+  idempotent: true,
+  run: (_, { effect, signal }) => call('look', effect, signal),
+});
+
+export const troupe = defineTroupe({
+  agents: AGENT_IDS.map((id) => ({
+    id,
+    provider: 'openai-compatible' as const,
+    model: `model-of-${id}`,
+    baseUrl: RIG_MODEL_URL,
+    apiKeyEnv: 'RIG_PROCESS',
+    instructions: 'You book seats.',
+    tools: ['book', 'look', 'handoff'],
+  })),
+  tools: [book, look],
+  // A turn is killed as often as chance will have it; none of them is poison.
+  limits: { leaseMs: LEASE_MS, sweepMs: SWEEP_MS, maxAttempts: 1_000, maxHops: 3 },
+});

@@ -1,0 +1,166 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Random } from '../test/support/engine-random.ts';
+import { AGENT_IDS } from './agents.ts';
+
+/** A message that a client wants in the log, and what it knows about it. */
+export interface Post {
+  conversation: string;
+  id: string;
+  content: string;
+  to: string[];
+  /** Requests sent for it. */
+  tries: number;
+  /** The answer of the first acknowledgement; null while there is none. */
+  acked: { seq: number; at: number } | null;
+}
+
+/** Answers that no fault explains: a refusal, a conflict, another seq for the same id. */
+export interface Misanswer {
+  what: string;
+  status: number;
+  body: string;
+}
+
+export interface Clients {
+  posts: Post[];
+  /** Turns whose cancel was acknowledged. */
+  cancelled: string[];
+  misanswers: Misanswer[];
+  /** Starts a burst of messages in one conversation. */
+  burst(): void;
+  /** Asks for a stop of the turn that this agent is at, once. */
+  cancel(conversation: string, agent: string): void;
+  /** Requests that are not acknowledged yet. */
+  open(): number;
+}
+
+export interface ClientOptions {
+  random: Random;
+  conversations: number;
+  apis: () => string[];
+}
+
+const PATIENCE_MS = 2_500;
+const FIRST_PAUSE_MS = 50;
+const MOST_PAUSE_MS = 800;
+const AGAIN = 0.05;
+/** Most messages at once: what comes while an agent is busy is answered by its next turn, so a burst is few turns. */
+const BURST = 14;
+/** Messages to everybody. */
+const TO_ALL = 0.03;
+const AUTHOR = { kind: 'user', id: 'u1', name: 'Ana' } as const;
+
+/** Clients as they should be: an id of one's own, the same request until it is acknowledged, each time to any API. */
+export function createClients({ random, conversations, apis }: ClientOptions): Clients {
+  const posts: Post[] = [];
+  const cancelled: string[] = [];
+  const misanswers: Misanswer[] = [];
+  const lengths = new Map<string, number>();
+  let open = 0;
+
+  function burst(): void {
+    const started = lengths.size;
+    // Every conversation is begun before any is gone back to.
+    const number = started < conversations ? started : Math.floor(random() * conversations);
+    const conversation = `k${number}`;
+    const favourite = AGENT_IDS[Math.floor(random() * AGENT_IDS.length)] ?? AGENT_IDS[0];
+    const size = 1 + Math.floor(random() * BURST);
+    for (let i = 0; i < size; i++) {
+      const at = lengths.get(conversation) ?? 0;
+      lengths.set(conversation, at + 1);
+      const id = `${conversation}-m${at}`;
+      const to = random() < TO_ALL ? [...AGENT_IDS] : [favourite];
+      const content = `${id}: please see to seat ${Math.floor(random() * 1e6)}`;
+      const post: Post = { conversation, id, content, to, tries: 0, acked: null };
+      posts.push(post);
+      void deliver(post);
+    }
+  }
+
+  async function deliver(post: Post): Promise<void> {
+    open += 1;
+    for (let pause = FIRST_PAUSE_MS; post.acked === null; pause = Math.min(2 * pause, MOST_PAUSE_MS)) {
+      if (await attempt(post)) break;
+      await wait(pause * (0.5 + random()));
+    }
+    open -= 1;
+    if (random() < AGAIN) await attempt(post);
+  }
+
+  /** True when there is no use in going on. */
+  async function attempt(post: Post): Promise<boolean> {
+    const { conversation, id, content, to } = post;
+    const answer = await request(`/api/conversations/${conversation}/events`, {
+      id,
+      author: AUTHOR,
+      to,
+      content,
+    });
+    if (answer === null) return false;
+    post.tries += 1;
+    if (isOutage(answer)) return false;
+    const seq = seqOf(answer.body);
+    if ((answer.status === 201 || answer.status === 200) && seq !== null) {
+      if (post.acked && post.acked.seq !== seq)
+        misanswers.push({ what: `post ${id}, acknowledged as ${post.acked.seq}`, ...answer });
+      post.acked ??= { seq, at: Date.now() };
+      return true;
+    }
+    misanswers.push({ what: `post ${id}`, ...answer });
+    return true;
+  }
+
+  async function cancel(conversation: string, agent: string): Promise<void> {
+    const listed = await request(`/api/conversations/${conversation}/actors`);
+    if (listed?.status !== 200) return;
+    const { actors } = JSON.parse(listed.body) as { actors: { agent: string; turn: string | null }[] };
+    const turn = actors.find((actor) => actor.agent === agent)?.turn;
+    if (turn === null || turn === undefined) return;
+    const answer = await request('/api/commands', { command: 'abort', turn });
+    if (answer === null || isOutage(answer)) return; // not acknowledged; whether it was heard is open
+    if (answer.status === 202) cancelled.push(turn);
+    // Refused: it has ended meanwhile, or the conversation has no such turn.
+    else if (answer.status !== 409) misanswers.push({ what: `abort ${turn}`, ...answer });
+  }
+
+  async function request(path: string, body?: unknown): Promise<{ status: number; body: string } | null> {
+    const urls = apis();
+    const url = urls[Math.floor(random() * urls.length)];
+    if (url === undefined) return null;
+    try {
+      const response = await fetch(`${url}${path}`, {
+        ...(body !== undefined && {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+        }),
+        signal: AbortSignal.timeout(PATIENCE_MS),
+      });
+      return { status: response.status, body: await response.text() };
+    } catch {
+      return { status: 0, body: '' }; // killed, stopped or reset: no answer is no acknowledgement
+    }
+  }
+
+  return {
+    posts,
+    cancelled,
+    misanswers,
+    burst,
+    cancel: (conversation, agent) => void cancel(conversation, agent),
+    open: () => open,
+  };
+}
+
+function isOutage({ status }: { status: number }): boolean {
+  return status === 0 || status === 503;
+}
+
+function seqOf(body: string): number | null {
+  try {
+    const { event } = JSON.parse(body) as { event?: { seq?: unknown } };
+    return typeof event?.seq === 'number' ? event.seq : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,83 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { MongoClient } from 'mongodb';
+import { TroupeError } from '../src/errors.ts';
+import type { ActorRecord, ConversationId, Event } from '../src/events/index.ts';
+import { DEFAULT_TENANT } from '../src/events/index.ts';
+import type { Store } from '../src/store/store.ts';
+import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
+
+/** The rig's own database on the server of MONGODB_URL, and the way to it that can be broken. */
+export interface RigDatabase {
+  /** Straight to the server. */
+  url: string;
+  /** For the processes under test. */
+  proxiedUrl: string;
+  proxy: TcpProxy | null;
+  drop(): Promise<void>;
+}
+
+export async function openRigDatabase(serverUrl: string, name: string): Promise<RigDatabase> {
+  const url = withName(serverUrl, name);
+  const target = singleHost(url);
+  const proxy = target && (await startTcpProxy(target));
+  return {
+    url,
+    proxiedUrl: proxy && target ? url.replace(target.written, `127.0.0.1:${proxy.port}`) : url,
+    proxy,
+    async drop() {
+      const client = await MongoClient.connect(url);
+      await client.db(name).dropDatabase();
+      await client.close();
+    },
+  };
+}
+
+export function withName(serverUrl: string, name: string): string {
+  const [, head = '', options = ''] = /^([a-z+]+:\/\/[^/?]+)(?:\/[^?]*)?(\?.*)?$/.exec(serverUrl) ?? [];
+  return `${head}/${name}${options}`;
+}
+
+/** A driver that discovers its servers would go around the proxy. */
+export function singleHost(url: string): { host: string; port: number; written: string } | null {
+  const match = /^mongodb:\/\/(?:[^@/]*@)?(([^,:/@]+)(?::(\d+))?)\//.exec(url);
+  if (!match || !url.includes('directConnection=true')) return null;
+  const [, written = '', host = '', port = '27017'] = match;
+  return { host, port: Number(port), written };
+}
+
+export interface History {
+  conversation: string;
+  events: Event[];
+  actors: ActorRecord[];
+  corrupt: string[];
+}
+
+const ALL = 1_000_000;
+
+/** Everything that is stored, one conversation at a time. */
+export async function* readHistories(store: Store): AsyncGenerator<History> {
+  for (const { id } of await patiently(() => store.conversations(DEFAULT_TENANT, ALL))) {
+    const log = { tenant: DEFAULT_TENANT, conversation: id satisfies ConversationId };
+    const history: History = { conversation: id, events: [], actors: [], corrupt: [] };
+    history.events = await patiently(() => store.read(log, { after: 0 }));
+    for (const actor of await patiently(() => store.listActors(log))) {
+      if ('address' in actor) history.corrupt.push(`@${actor.address.agent}: ${JSON.stringify(actor)}`);
+      else history.actors.push(actor);
+    }
+    yield history;
+  }
+}
+
+const TRIES = 5;
+
+/** A server that is late under all this load is asked again: its lateness is no finding. */
+async function patiently<T>(read: () => Promise<T>): Promise<T> {
+  for (let left = TRIES; ; left--) {
+    try {
+      return await read();
+    } catch (error) {
+      if (left === 0 || !(error instanceof TroupeError) || error.policy !== 'retry') throw error;
+      await wait(1_000);
+    }
+  }
+}

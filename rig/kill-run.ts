@@ -1,0 +1,273 @@
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { startFakeOpenAi } from '../src/testing/fake-openai.ts';
+import type { Store } from '../src/store/store.ts';
+import { type Random, randomOf } from '../test/support/engine-random.ts';
+import { bundleProcess } from './bundle-process.ts';
+import { type Clients, createClients } from './clients.ts';
+import type { RigDatabase } from './database.ts';
+import { createFakeModel } from './fake-model.ts';
+import { type FakeTools, startFakeTools } from './fake-tools.ts';
+import { type Fault, startFaults } from './faults.ts';
+import { type Fleet, type Role, startFleet } from './fleet.ts';
+import { conversationsFor, missingGoals } from './goals.ts';
+import type { RigRedis } from './own-redis.ts';
+import { createRecovery, type Recovery } from './recovery.ts';
+import { createWorkLog, type WorkLog } from './work-log.ts';
+
+/**
+ * One run: processes up -> load and faults together -> faults end, everything up -> quiet. What is left is in the
+ * database and in what this returns; nothing is judged here.
+ */
+export interface KillRunOptions {
+  seconds: number;
+  seed: number;
+  /** No faults. */
+  calm: boolean;
+  /** Logs of the processes go here. */
+  dir: string;
+  prefix: string;
+  database: RigDatabase;
+  store: Store;
+  redis: RigRedis;
+  say: (line: string) => void;
+}
+
+export interface KillRun {
+  /** Of load and faults. */
+  seconds: number;
+  clients: Clients;
+  tools: FakeTools;
+  faults: Fault[];
+  fleet: Fleet;
+  recovery: Recovery;
+  missing: string[];
+  /** From the end of the faults to quiet, ms; null if it was never quiet. */
+  quietAfterMs: number | null;
+}
+
+const ROLES: Role[] = ['api', 'api', 'worker', 'worker', 'worker'];
+/** Turns at once of a worker. More of them only take longer each, and what takes longer than a worker lives never ends. */
+const CONCURRENCY = 4;
+const BURSTS_PER_SECOND = 8;
+const CANCEL_EVERY_MS = 500;
+const TELL_EVERY_MS = 5_000;
+const BACKLOG_EVERY_MS = 2_000;
+/** Load waits while so many actors have something to do, or so many requests have no answer: it is not a flood test. */
+const MOST_BACKLOG = 500;
+const MOST_OPEN = 150;
+/** Without any progress: a slow machine may take its time, a system that is stuck may not. */
+const QUIET_WITHIN_MS = 60_000;
+const START_WITHIN_MS = 30_000;
+/** Where the machine is slow, a run goes on until it has done what it is for, at most for half its time again. */
+const MOST_EXTENSION = 0.5;
+
+export async function killRun(options: KillRunOptions): Promise<KillRun> {
+  const { seconds, seed, dir, database, store, redis, prefix, say } = options;
+  const work = createWorkLog();
+  const ending = new AbortController();
+  const over = new AbortController();
+  const faultsOn = () => !options.calm && !ending.signal.aborted;
+  const tools = await startFakeTools(randomOf(seed * 31 + 11), work, faultsOn);
+  const model = await startFakeOpenAi(createFakeModel(randomOf(seed * 31 + 12), work, faultsOn));
+  const { standby, agents } = await bundleProcess(dir, say);
+  const shared = [
+    agents,
+    '--mongodb',
+    database.proxiedUrl,
+    '--redis',
+    redis.url,
+    '--prefix',
+    prefix,
+    '--json',
+  ];
+  const logs = path.join(dir, 'logs');
+  mkdirSync(logs, { recursive: true });
+  const fleet = startFleet({
+    script: standby,
+    places: ROLES,
+    argsOf: (role) =>
+      role === 'api'
+        ? ['serve', ...shared, '--port', '0']
+        : ['worker', ...shared, '--concurrency', String(CONCURRENCY), '--max-lag', '0'],
+    env: {
+      RIG_MODEL_URL: model.url,
+      RIG_TOOLS_URL: tools.url,
+      // Loading is most of what a restart costs.
+      NODE_COMPILE_CACHE: path.join(dir, 'compile-cache'),
+    },
+    logs,
+  });
+  const recovery = createRecovery(store, over.signal);
+  try {
+    await within(fleet.allUp(), START_WITHIN_MS, () => `the processes do not start; see ${logs}`);
+    say('all processes are up; load and faults begin');
+    const began = Date.now();
+    const conversations = conversationsFor(seconds);
+    const clients = createClients({
+      random: randomOf(seed * 31 + 13),
+      conversations,
+      apis: () => fleet.apis(),
+    });
+    const { faults, done } = startFaults({
+      seed,
+      fleet,
+      redis,
+      proxy: database.proxy,
+      signal: options.calm ? AbortSignal.abort() : ending.signal,
+      onKill: ({ name }) => recovery.watch(work.of(name), Date.now(), state.backlog),
+    });
+    const state: LoadState = {
+      clients,
+      work,
+      store,
+      fleet,
+      faults,
+      recovery,
+      backlog: 0,
+      signal: ending.signal,
+    };
+    const loads = [
+      pace(state, randomOf(seed * 31 + 14)),
+      watchBacklog(state),
+      cancelSome(state, randomOf(seed * 31 + 15)),
+    ];
+    const telling = tell(state, began, say, over.signal);
+    const missing = await lastUntilDone(
+      state,
+      began,
+      seconds,
+      seconds * (options.calm ? 1 : 1 + MOST_EXTENSION),
+    );
+    ending.abort();
+    await Promise.all([...loads, done]);
+    const lasted = (Date.now() - began) / 1_000;
+    await within(fleet.allUp(), START_WITHIN_MS, () => `the processes do not come back; see ${logs}`);
+    const quietAfterMs = await quiet(state);
+    over.abort();
+    await telling;
+    return { seconds: lasted, clients, tools, faults, fleet, recovery, missing, quietAfterMs };
+  } finally {
+    ending.abort();
+    over.abort();
+    await fleet.close();
+    await Promise.all([model.close(), tools.close()]);
+  }
+}
+
+interface LoadState {
+  clients: Clients;
+  work: WorkLog;
+  store: Store;
+  fleet: Fleet;
+  faults: Fault[];
+  recovery: Recovery;
+  /** Actors with something to do. */
+  backlog: number;
+  signal: AbortSignal;
+}
+
+async function pace(state: LoadState, random: Random): Promise<void> {
+  const { clients, signal } = state;
+  while (await pause((1_000 / BURSTS_PER_SECOND) * 2 * random(), signal)) {
+    if (state.backlog < MOST_BACKLOG && clients.open() < MOST_OPEN) clients.burst();
+  }
+}
+
+async function watchBacklog(state: LoadState): Promise<void> {
+  while (await pause(BACKLOG_EVERY_MS, state.signal)) {
+    state.backlog = (await countDue(state.store)) ?? state.backlog;
+  }
+}
+
+async function cancelSome({ clients, work, signal }: LoadState, random: Random): Promise<void> {
+  while (await pause(CANCEL_EVERY_MS, signal)) {
+    const at = work.all();
+    const chosen = at[Math.floor(random() * at.length)];
+    if (chosen) clients.cancel(chosen.conversation, chosen.agent);
+  }
+}
+
+async function lastUntilDone(
+  state: LoadState,
+  began: number,
+  seconds: number,
+  most: number,
+): Promise<string[]> {
+  for (;;) {
+    await wait(200);
+    const lasted = (Date.now() - began) / 1_000;
+    const missing = missingGoals(seconds, progressOf(state));
+    if (lasted >= seconds && (missing.length === 0 || lasted >= most)) return missing;
+  }
+}
+
+function progressOf({ clients, faults }: LoadState) {
+  const { posts } = clients;
+  const times = (what: Fault['what']) => faults.filter((fault) => fault.what === what).length;
+  return {
+    kills: times('kill'),
+    stops: times('continue'),
+    queueLosses: times('wipe queue') + times('cut queue file'),
+    conversations: new Set(posts.map(({ conversation }) => conversation)).size,
+    triggers: posts.reduce((sum, { acked, to }) => sum + (acked ? to.length : 0), 0),
+  };
+}
+
+/** Nothing posted is open, and no actor has anything to do, leases or not, at two looks in a row. */
+async function quiet(state: LoadState): Promise<number | null> {
+  const { clients, store } = state;
+  const began = Date.now();
+  let least = Number.POSITIVE_INFINITY;
+  let progressAt = began;
+  for (let looks = 0; Date.now() - progressAt < QUIET_WITHIN_MS;) {
+    await wait(1_000);
+    const due = await countDue(store);
+    if (due !== null) state.backlog = due;
+    const left = clients.open() + (due ?? least);
+    if (left < least) progressAt = Date.now();
+    least = Math.min(least, left);
+    looks = left === 0 && due !== null ? looks + 1 : 0;
+    if (looks === 2) return Date.now() - began;
+  }
+  return null;
+}
+
+/** Null if the database did not answer. */
+async function countDue(store: Store): Promise<number | null> {
+  const query = { now: Number.MAX_SAFE_INTEGER, since: 0, limit: 10 * MOST_BACKLOG };
+  return store.due(query).then(
+    (due) => due.length,
+    () => null,
+  );
+}
+
+async function tell(
+  state: LoadState,
+  began: number,
+  say: KillRunOptions['say'],
+  signal: AbortSignal,
+): Promise<void> {
+  while (await pause(TELL_EVERY_MS, signal)) {
+    const { clients, fleet, recovery, backlog } = state;
+    const { kills, stops, queueLosses, triggers, conversations } = progressOf(state);
+    const up = fleet.places.filter((place) => place.process?.state === 'up').length;
+    say(
+      `${Math.round((Date.now() - began) / 1_000)} s: ${triggers} triggers in ${conversations} conversations, ${clients.open()} posts open, ` +
+        `${backlog} actors to serve, ${kills} kills, ${stops} stops, ${queueLosses} queue losses, ` +
+        `${recovery.times.length} recovered, ${clients.cancelled.length} cancelled, ${up} of ${fleet.places.length} up`,
+    );
+  }
+}
+
+/** False when the signal ends it. */
+async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
+  await wait(ms, undefined, { signal }).catch(() => undefined);
+  return !signal.aborted;
+}
+
+async function within(work: Promise<void>, ms: number, problem: () => string): Promise<void> {
+  const late = wait(ms, 'late', { ref: false });
+  if ((await Promise.race([work, late])) === 'late') throw new Error(problem());
+}

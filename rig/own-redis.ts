@@ -1,0 +1,116 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readdirSync, statSync, truncateSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import path from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+
+/** The queue's server, and two ways to lose what it holds. */
+export interface RigRedis {
+  url: string;
+  /** Whether the process is ours, so that its file may be cut. */
+  own: boolean;
+  wipe(): Promise<void>;
+  /** Kills the server, cuts the end off its append-only file, starts it again on the same port. Own servers only. */
+  cutFile(keep: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+const START_MS = 5_000;
+
+/** A server of our own with an append-only file in `dir`; null without `redis-server` on the PATH. */
+export async function startOwnRedis(dir: string): Promise<RigRedis | null> {
+  const port = await freePort();
+  const url = `redis://127.0.0.1:${port}`;
+  let server = start();
+  if (!(await isUp(server))) return null;
+
+  function start(): ChildProcess {
+    const options = { port, bind: '127.0.0.1', dir, save: '', appendonly: 'yes', appendfsync: 'everysec' };
+    const args = Object.entries({ ...options, 'maxmemory-policy': 'noeviction' }).flatMap(([name, value]) => [
+      `--${name}`,
+      String(value),
+    ]);
+    const child = spawn('redis-server', args, { stdio: 'ignore' });
+    child.on('error', () => {}); // told by `isUp`
+    return child;
+  }
+
+  async function isUp(child: ChildProcess): Promise<boolean> {
+    const until = Date.now() + START_MS;
+    const client = probe(url);
+    try {
+      while (Date.now() < until && child.pid !== undefined && child.exitCode === null) {
+        const answer = await client.ping().catch(() => null);
+        if (answer === 'PONG') return true;
+        await wait(20);
+      }
+      return false;
+    } finally {
+      client.disconnect();
+    }
+  }
+
+  return {
+    url,
+    own: true,
+    wipe: () => flush(url, 'all'),
+    async cutFile(keep) {
+      await end(server, 'SIGKILL');
+      for (const file of appendFiles(dir)) truncateSync(file, Math.floor(statSync(file).size * keep));
+      server = start();
+      if (!(await isUp(server))) throw new Error('redis-server does not start again after its file was cut');
+    },
+    close: () => end(server, 'SIGTERM'),
+  };
+}
+
+/** Somebody else's server: its database may be wiped, nothing more. */
+export function foreignRedis(url: string): RigRedis {
+  return {
+    url,
+    own: false,
+    wipe: () => flush(url, 'database'),
+    cutFile: () => Promise.reject(new Error('the append-only file of a foreign server is not ours to cut')),
+    close: () => Promise.resolve(),
+  };
+}
+
+/** A reconnecting client would hide what is being tested here. */
+function probe(url: string): Redis {
+  const client = new Redis(url, { maxRetriesPerRequest: 0, retryStrategy: () => 20 });
+  client.on('error', () => {}); // each command tells by itself
+  return client;
+}
+
+async function flush(url: string, what: 'all' | 'database'): Promise<void> {
+  const client = new Redis(url, { maxRetriesPerRequest: 5 });
+  try {
+    await (what === 'all' ? client.flushall() : client.flushdb());
+  } finally {
+    client.disconnect();
+  }
+}
+
+function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  child.kill(signal);
+  return ended;
+}
+
+/** The parts that grow; the base part is written at a rewrite only, and a cut in it is damage, not loss. */
+function appendFiles(dir: string): string[] {
+  const folder = path.join(dir, 'appendonlydir');
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.incr.aof'))
+    .map((name) => path.join(folder, name));
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

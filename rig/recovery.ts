@@ -1,0 +1,65 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { type ActorAddress, DEFAULT_TENANT } from '../src/events/index.ts';
+import type { Store } from '../src/store/store.ts';
+import type { Work } from './work-log.ts';
+
+/**
+ * Recovery time: from the SIGKILL of a process that had a model or tool request of an actor open, to the moment another
+ * process takes that actor's lease (its fence rises). Seen by polling, so each is too long by up to `POLL_MS`, never too
+ * short. Actors whose turn was committed by then are left out: nothing of them was broken off. What is broken off while
+ * many others wait is found just as soon and then waits in their queue, so how many waited is told beside each time.
+ */
+export interface Recovery {
+  /** Watches what this kill has broken off. */
+  watch(broken: readonly Work[], killedAt: number, backlog: number): void;
+  /** One per turn taken up again. */
+  times: Recovered[];
+  /** Turns not taken up yet. */
+  open(): number;
+}
+
+export interface Recovered {
+  ms: number;
+  /** Actors that had something to do at the time of the kill. */
+  backlog: number;
+}
+
+const POLL_MS = 150;
+/** Beyond that, reading what became of the victims would be a load of its own. */
+const MOST_WATCHED = 30;
+
+export function createRecovery(store: Pick<Store, 'readActor'>, ended: AbortSignal): Recovery {
+  const times: Recovered[] = [];
+  let watched = 0;
+
+  async function watchOne({ conversation, agent }: Work, killedAt: number, backlog: number): Promise<void> {
+    const address = { tenant: DEFAULT_TENANT, conversation, agent } as ActorAddress;
+    const before = await store.readActor(address);
+    if (!before?.turn || before.owner === '') return;
+    while (!ended.aborted) {
+      await wait(POLL_MS);
+      const now = await store.readActor(address);
+      if (now && now.fence > before.fence) return void times.push({ ms: Date.now() - killedAt, backlog });
+    }
+  }
+
+  return {
+    times,
+    open: () => watched,
+    watch(broken, killedAt, backlog) {
+      for (const work of broken) {
+        if (watched >= MOST_WATCHED) return;
+        watched += 1;
+        // A read that fails costs one figure.
+        void watchOne(work, killedAt, backlog)
+          .catch(() => undefined)
+          .finally(() => (watched -= 1));
+      }
+    },
+  };
+}
+
+export function percentile(values: readonly number[], p: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * p))] ?? 0;
+}

@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createStore } from '../src/store/create-store.ts';
+import { openMongoDriver } from '../src/store/mongo/open-mongo-driver.ts';
+import { openRigDatabase } from './database.ts';
+import { figuresLine, figuresOf } from './figures.ts';
+import { judge } from './judge.ts';
+import { killRun } from './kill-run.ts';
+import { readOptions, type RigOptions } from './options.ts';
+import { foreignRedis, type RigRedis, startOwnRedis } from './own-redis.ts';
+
+/**
+ * `npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm]`: real processes on a real Redis and a real server of
+ * MongoDB's protocol, killed, stopped and cut off at random; then everything that was stored is checked. Ends with one
+ * line of figures; exit code 1 on a violation, or when the run did too little to say anything.
+ */
+// An orderly end would close the handles of sockets that were reset, and Node 24 turns in that loop for ever.
+process.exit(await main(readOptions(process.argv.slice(2))));
+
+async function main(options: RigOptions): Promise<number> {
+  const { seconds, seed, json, keep, calm } = options;
+  const mongodb = process.env['MONGODB_URL'];
+  if (!mongodb) {
+    say('no MongoDB: set MONGODB_URL, or run `npm run rig`, which provides a server');
+    return 1;
+  }
+  say(`seed ${seed}, ${seconds} s`);
+  const dir = mkdtempSync(path.join(tmpdir(), 'troupe-rig-'));
+  const name = `rig_${seed}_${Date.now().toString(36)}`;
+  const redis = await openRedis(dir);
+  const database = await openRigDatabase(mongodb, name);
+  if (!database.proxy) say('MONGODB_URL names a set of servers: its connections are not reset');
+  const store = createStore(await openMongoDriver({ url: database.url }));
+  let isKept = keep;
+  try {
+    const run = await killRun({ seconds, seed, calm, dir, prefix: name, database, store, redis, say });
+    say('quiet; reading everything');
+    const { findings, counts, conversations } = await judge(run, store, dir);
+    const figures = figuresOf({
+      seconds: run.seconds,
+      seed,
+      conversations,
+      counts,
+      faults: run.faults,
+      failedStarts: run.fleet.failedStarts,
+      posts: run.clients.posts,
+      violations: findings.length,
+      recovered: run.recovery.times,
+      quietAfterMs: run.quietAfterMs ?? Number.NaN,
+    });
+    for (const { invariant, conversation, problem } of findings)
+      say(`${invariant} ${conversation}: ${problem}`);
+    if (findings.length > 0) say(`the conversations with violations, the faults and the logs are in ${dir}`);
+    if (run.missing.length > 0 && !calm) say(`too little was done: ${run.missing.join(', ')}`);
+    if (figures.recoveryUncrowdedP99Ms > figures.recoveryLimitMs) {
+      say('recovery was slower than a lease and a sweep, and not for want of a free worker');
+    }
+    isKept ||= findings.length > 0;
+    if (keep) say(`kept: ${database.url}, logs in ${dir}`);
+    console.log(json ? JSON.stringify({ ...figures, missing: run.missing, findings }) : figuresLine(figures));
+    return findings.length > 0 || (run.missing.length > 0 && !calm) ? 1 : 0;
+  } catch (error) {
+    isKept = true;
+    say(`the rig failed; logs are in ${dir}`);
+    throw error;
+  } finally {
+    if (!keep) await database.drop();
+    await store.close();
+    await database.proxy?.close();
+    await redis.close();
+    if (!isKept) rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+async function openRedis(dir: string): Promise<RigRedis> {
+  const own = await startOwnRedis(dir);
+  if (own) return own;
+  const url = process.env['REDIS_URL'];
+  if (!url) throw new Error('no Redis: put redis-server on the PATH, or set REDIS_URL');
+  say(
+    'redis-server is not on the PATH: the server of REDIS_URL is only wiped (FLUSHDB), its file is not cut',
+  );
+  return foreignRedis(url);
+}
+
+function say(line: string): void {
+  process.stderr.write(`rig: ${line}\n`);
+}

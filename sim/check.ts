@@ -1,0 +1,137 @@
+import { type ActorRecord, type Event, eventOf, newActorRecord, parseTurnId } from '../src/events/index.ts';
+import type { ActorAddress } from '../src/events/index.ts';
+import type { ActorRow, EventRow } from '../src/store/driver.ts';
+import { checkLog } from '../src/testing/check-log.ts';
+import type { Clients } from './clients.ts';
+import type { World } from './world.ts';
+
+/** What is wrong with the history of a schedule that has become quiet: one line each, the invariant first. */
+export function checkWorld(world: World, clients: Clients): string[] {
+  const events = [...world.data.logs.values()].flatMap(({ bySeq }) =>
+    [...bySeq.values()].sort((a, b) => a.seq - b.seq).map(eventOfRow),
+  );
+  const actors = [...world.data.actors.values()].filter(({ tenant }) => tenant !== '-').map(recordOfRow);
+  const found = checkLog(events, actors, { cancelled: clients.cancelled }).map(
+    ({ invariant, conversation, problem }) => `${invariant} ${conversation}: ${problem}`,
+  );
+  const byKey = new Map(events.map((event) => [`${event.conversation}/${event.id}`, event]));
+  found.push(
+    ...checkPosts(clients, byKey),
+    ...checkCalls(world, byKey),
+    ...checkTurns(world, events, clients.asked),
+    ...actors.filter(({ parked }) => parked === 'failed').map((actor) => `SET ASIDE ${actor.agent}`),
+    ...clients.problems.map((problem) => `CLIENT ${problem}`),
+    ...world.surprises.map((warning) => `WARNING ${warning}`),
+  );
+  world.figures.joins += events.filter(({ kind }) => kind === 'joined').length;
+  return found;
+}
+
+/** Acknowledged is durable, and as it was said. */
+function checkPosts({ posted }: Clients, byKey: ReadonlyMap<string, Event>): string[] {
+  return [...posted].flatMap(([key, draft]) => {
+    const event = byKey.get(key);
+    if (!event) return [`ACK post ${key} was acknowledged and is not in the log`];
+    const same = JSON.stringify([event.to, event.body]) === JSON.stringify([draft.to, draft.body]);
+    return same ? [] : [`ACK post ${key} was changed`];
+  });
+}
+
+/** I5: what ran is what was journalled; what may not run twice did not; what nobody knows is flagged to the model. */
+function checkCalls({ ledger, figures }: World, byKey: ReadonlyMap<string, Event>): string[] {
+  const found: string[] = [];
+  for (const [effect, { name, nonce, runs }] of Object.entries(ledger)) {
+    figures.calls += runs;
+    const [turn = '', at = ''] = effect.split('/');
+    const conversation = parseTurnId(turn)?.conversation;
+    if (name === 'note' && runs > 1) found.push(`I5 ${effect} (${name}) ran ${runs} times`);
+    const [step, index] = at.split('.');
+    const asked = eventAt(byKey, `${conversation}/${turn}:step:${step}`, 'step')?.body.calls[Number(index)];
+    const told = eventAt(byKey, `${conversation}/${turn}:result:${at}`, 'tool.result')?.body;
+    if (!asked || !told) {
+      found.push(`I5 ${effect} (${name}) ran and is not in the log`);
+      continue;
+    }
+    if (asked.name !== name || asked.args !== JSON.stringify({ nonce }))
+      found.push(`I5 ${effect} ran as ${name} ${nonce}, the log has ${asked.name} ${asked.args}`);
+    if (told.outcome === 'lost') figures.lost += 1;
+    if (told.outcome === 'lost' && !told.content.includes('[lost'))
+      found.push(`I5 ${effect} is lost and the model was not told`);
+    if (told.outcome === 'done' && runs === 0) found.push(`I5 ${effect} is done and never ran`);
+  }
+  for (const [key, event] of byKey) {
+    const result = eventOf(event, 'tool.result')?.body;
+    if (result?.outcome !== 'done' || (result.name !== 'note' && result.name !== 'put')) continue;
+    const [, turn = '', at = ''] = /^[^/]+\/(.*):result:(\d+\.\d+)$/.exec(key) ?? [];
+    if (!ledger[`${turn}/${at}`]) found.push(`I5 ${turn}/${at} is done and never ran`);
+  }
+  return found;
+}
+
+/** F9 and F25: a turn covers what it was started with, and fails only for what it did. */
+function checkTurns(
+  { limits, figures, plan }: World,
+  events: readonly Event[],
+  asked: ReadonlySet<string>,
+): string[] {
+  const found: string[] = [];
+  const inputs = new Map<string, readonly number[]>();
+  for (const event of events) {
+    const started = eventOf(event, 'turn.started');
+    if (started?.turn) inputs.set(started.turn, started.body.inputs);
+    const error = eventOf(event, 'error');
+    if (error && !error.body.code.startsWith('provider_'))
+      found.push(`ERROR ${error.body.code}: ${error.body.message}`);
+    const end =
+      eventOf(event, 'turn.done') ?? eventOf(event, 'turn.failed') ?? eventOf(event, 'turn.aborted');
+    if (!end) continue;
+    figures.turns += 1;
+    if (String(inputs.get(end.turn ?? '')) !== String(end.body.covers))
+      found.push(
+        `F9 turn ${end.turn} was started with ${inputs.get(end.turn ?? '')}, covers ${end.body.covers}`,
+      );
+    if (end.kind === 'turn.aborted' && !asked.has(end.turn ?? ''))
+      found.push(`F26 turn ${end.turn} was aborted and nobody had asked for it`);
+    if (end.kind !== 'turn.failed' || end.body.code.startsWith('provider_')) continue;
+    if (end.body.code === 'poison') figures.poisoned += 1;
+    const broken = plan.struck.filter(({ kind }) => kind !== 'next job loss' && kind !== 'queue loss').length;
+    if (end.body.code === 'poison' && limits.maxAttempts <= broken) continue;
+    found.push(`F25 turn ${end.turn} failed: ${end.body.code} ${end.body.message}`);
+  }
+  return found;
+}
+
+function eventAt<K extends Event['kind']>(byKey: ReadonlyMap<string, Event>, key: string, kind: K) {
+  const event = byKey.get(key);
+  return event ? eventOf(event, kind) : null;
+}
+
+/** As written, without the checks of a reader: what is held against the invariants is what is there. */
+function eventOfRow(row: EventRow): Event {
+  const { tenant, conversation, seq, id, at, kind, to, tokens, turn, data } = row;
+  const columns = { tenant, conversation, seq, id, at, kind, to, tokens, ...(turn !== null && { turn }) };
+  return { ...JSON.parse(data), ...columns } as Event;
+}
+
+function recordOfRow(row: ActorRow): ActorRecord {
+  const { tenant, conversation, agent, fence, owner, until, processed, cancel, parked, data } = row;
+  const address = { tenant, conversation, agent } as ActorAddress;
+  const columns = { fence, owner, until, processed, cancel, parked };
+  return { ...newActorRecord(address), ...JSON.parse(data), ...columns } as ActorRecord;
+}
+
+/** Actors with something left to do. */
+export function unsettled({ data }: World): string[] {
+  const found = new Set<string>();
+  for (const [key, { addressed }] of data.logs) {
+    for (const [agent, rows] of addressed) {
+      const actor = data.actors.get(`${key}/${agent}`);
+      if ((actor?.processed ?? 0) < (rows.at(-1)?.seq ?? 0) && actor?.parked == null)
+        found.add(`${key}/${agent}`);
+    }
+  }
+  for (const [key, { turn, outbox, parked }] of data.actors) {
+    if ((turn !== null || outbox) && parked === null) found.add(key);
+  }
+  return [...found];
+}

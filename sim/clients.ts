@@ -1,0 +1,162 @@
+import { TroupeError } from '../src/errors.ts';
+import {
+  type ActorAddress,
+  type AgentId,
+  type Author,
+  type ConversationId,
+  DEFAULT_TENANT,
+  type EventDraft,
+  type EventId,
+  type TurnId,
+} from '../src/events/index.ts';
+import { AGENTS, LATE_AGENT } from './company.ts';
+import type { Member } from './process.ts';
+import { below, between, pick } from './random.ts';
+import { STEP_MS } from './scheduler.ts';
+import { LEASE_MS, type World } from './world.ts';
+
+/**
+ * People outside: they repeat what was not acknowledged, also to another process and also after a long silence, with
+ * the same id. What they were told counts: `acknowledged` must be kept.
+ */
+export interface Clients {
+  /** What was acknowledged, by conversation and event id. */
+  readonly posted: Map<string, EventDraft>;
+  readonly cancelled: TurnId[];
+  /** Turns that somebody asked to stop, whatever the answer was. */
+  readonly asked: Set<string>;
+  readonly problems: string[];
+  /** Whether everything they wanted is done. */
+  isDone(): boolean;
+  /** Resumes whoever they paused. */
+  resumeAll(): void;
+}
+
+const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
+const CONVERSATIONS = ['c1', 'c2', 'c3'] as const;
+/** Over how many steps the messages are spread. */
+const SPREAD_STEPS = 350;
+/** Before a client gives up on an answer and asks again. */
+const IMPATIENCE_MS = LEASE_MS / 2;
+
+export function openClients(world: World): Clients {
+  const { random, scheduler, figures } = world;
+  const posted = new Map<string, EventDraft>();
+  const cancelled: TurnId[] = [];
+  const asked = new Set<string>();
+  const problems: string[] = [];
+  const paused = new Set<string>();
+  const conversations = CONVERSATIONS.slice(0, 2 + below(random, 2));
+  let running = 0;
+
+  function later(ms: number, work: () => Promise<void>): void {
+    running += 1;
+    scheduler.sleep(null, 'client', ms, () => void work().finally(() => (running -= 1)));
+  }
+
+  function wait(ms: number): Promise<void> {
+    return new Promise((resolve) => scheduler.sleep(null, 'client waits', ms, resolve));
+  }
+
+  /** Asks until somebody answers. What dies, fails or is silent is asked again, of anybody. */
+  async function insist<T>(ask: (member: Member) => Promise<T>): Promise<T | null> {
+    for (;;) {
+      const member = world.anyone();
+      if (!member) {
+        await wait(LEASE_MS / 10);
+        continue;
+      }
+      let silence = () => {};
+      const silent = new Promise<'silent'>((resolve) => {
+        const sleeper = scheduler.sleep(null, 'impatience', IMPATIENCE_MS, () => resolve('silent'));
+        silence = () => scheduler.cancel(sleeper);
+      });
+      const answered = ask(member).then(
+        (value) => ({ value }),
+        (error: unknown) => ({ error }),
+      );
+      const answer = await Promise.race([answered, member.died, silent]);
+      silence();
+      if (typeof answer === 'object' && 'value' in answer) return answer.value;
+      if (typeof answer === 'object' && !isRetryable(answer.error)) {
+        problems.push(`a client was told: ${String(answer.error)}`);
+        return null;
+      }
+      await wait(between(random, 0, 5 * STEP_MS));
+    }
+  }
+
+  function isRetryable(error: unknown): boolean {
+    return error instanceof TroupeError && error.policy === 'retry';
+  }
+
+  async function post(id: string, conversation: string, to: AgentId[]): Promise<void> {
+    const log = { tenant: DEFAULT_TENANT, conversation: conversation as ConversationId };
+    const body = { content: `message ${id}` };
+    const draft: EventDraft = { id: id as EventId, author: ANA, to, kind: 'message', body };
+    const told = await insist((member) => member.deps.log.append(log, [draft]));
+    if (told) posted.set(`${conversation}/${id}`, draft);
+  }
+
+  function addressees(late: boolean): AgentId[] {
+    const known = AGENTS.filter((agent) => late || agent !== LATE_AGENT);
+    const first = pick(random, known);
+    const second = pick(random, known);
+    // Some talk is for nobody, some for two.
+    const to = random() < 0.1 ? [] : random() < 0.15 ? [...new Set([first, second])] : [first];
+    return to as string[] as AgentId[];
+  }
+
+  async function cancelSome(): Promise<void> {
+    const busy = [...world.data.actors.values()].filter(({ turn }) => turn !== null);
+    if (busy.length === 0) return;
+    const turn = pick(random, busy).turn as TurnId;
+    asked.add(turn);
+    const running = await insist((member) => member.engine.abort(DEFAULT_TENANT, turn));
+    if (!running) return;
+    figures.cancels += 1;
+    cancelled.push(turn);
+  }
+
+  async function pauseSome(): Promise<void> {
+    const conversation = pick(random, conversations) as ConversationId;
+    const address = {
+      tenant: DEFAULT_TENANT,
+      conversation,
+      agent: pick(random, AGENTS) as string as AgentId,
+    };
+    paused.add(JSON.stringify(address));
+    await insist((member) => member.engine.pause(address));
+    await wait(between(random, 0, LEASE_MS));
+    if (random() < 0.5) await insist((member) => member.engine.resume(address));
+  }
+
+  const posts = 8 + Math.floor(random() * random() * 5);
+  const spread = SPREAD_STEPS * STEP_MS;
+  for (let index = 0; index < posts; index++) {
+    const late = index >= posts / 2;
+    const to = addressees(late);
+    const conversation = pick(random, conversations);
+    // Bursts are what races are made of.
+    const at = random() < 0.4 ? Math.floor(random() * 4) * (spread / 4) : random() * spread;
+    figures.posts += 1;
+    later(at, () => post(`m${index}`, conversation, to));
+    if (random() < 0.2) later(at + between(random, 0, LEASE_MS), () => post(`m${index}`, conversation, to));
+  }
+  for (let times = below(random, 4); times > 0; times--) later(random() * spread * 1.5, cancelSome);
+  if (random() < 0.3) later(random() * spread, pauseSome);
+
+  return {
+    posted,
+    cancelled,
+    asked,
+    problems,
+    isDone: () => running === 0,
+    resumeAll() {
+      for (const text of paused) {
+        const address = JSON.parse(text) as ActorAddress;
+        later(0, async () => void (await insist((member) => member.engine.resume(address))));
+      }
+    },
+  };
+}

@@ -1,0 +1,137 @@
+import * as z from 'zod';
+import type { Company } from '../src/actors/member.ts';
+import { parseTroupe } from '../src/agents-file.ts';
+import { buildCompany } from '../src/build-company.ts';
+import { type AgentId, NO_USAGE } from '../src/events/index.ts';
+import type { ModelEvent, ModelRequest, Provider } from '../src/providers/provider.ts';
+import { defineTool, type Tool } from '../src/tools/tool.ts';
+import { below, type Random } from './random.ts';
+
+/** Three agents, of whom one joins late and sees nothing of what was before. */
+export const AGENTS = ['bo', 'cy', 'di'] as const;
+export const LATE_AGENT = 'di';
+
+/** Numbers are no part of this rig. */
+export const countTokens = (text: string): number => Math.ceil(text.length / 4);
+
+/** What a tool really did: an account that no crash erases. */
+export interface ToolLedger {
+  [effect: string]: { name: string; nonce: string; runs: number };
+}
+
+/** How a member lets its models and tools wait, and when they may be wild. */
+export interface Stage {
+  random: Random;
+  ledger: ToolLedger;
+  /** Does `work` when the scheduler says so; never returns in a process that died. */
+  act<T>(label: string, work: () => T): Promise<T>;
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  isCalm(): boolean;
+  leaseMs: number;
+}
+
+const NOTE = z.object({ nonce: z.string() });
+
+const resting: Provider = {
+  name: 'scripted',
+  capabilities: { sessionResumption: false, interleavedSystem: true, toolCalling: true, caching: 'none' },
+  stream() {
+    throw new Error('this member has no model yet');
+  },
+};
+
+/** Parsed and counted once; each process gets its own models and tools. */
+const template = buildCompany(
+  parseTroupe({
+    agents: AGENTS.map((id) => ({
+      id,
+      provider: 'scripted' as const,
+      script: { rules: [{}] },
+      tools: ['note', 'put', 'handoff'],
+      join: id === LATE_AGENT ? ('fresh' as const) : ('full' as const),
+    })),
+    tools: [toolOf('note', false, null), toolOf('put', true, null)],
+  }),
+  () => resting,
+  countTokens,
+);
+
+export function companyOf(stage: Stage): Company {
+  const provider: Provider = { ...resting, stream: (request, { signal }) => answer(stage, request, signal) };
+  const note = toolOf('note', false, stage);
+  const put = toolOf('put', true, stage);
+  const company = new Map<AgentId, NonNullable<ReturnType<Company['get']>>>();
+  for (const [id, member] of template) {
+    const tools = new Map(member.tools).set('note', note).set('put', put);
+    company.set(id, { ...member, provider, tools });
+  }
+  return company;
+}
+
+function toolOf(name: 'note' | 'put', idempotent: boolean, stage: Stage | null): Tool {
+  return defineTool({
+    name,
+    description: idempotent ? 'writes under a key, twice if need be' : 'writes into a book, never twice',
+    schema: NOTE,
+    idempotent,
+    async run({ nonce }, { effect }) {
+      if (!stage) return '';
+      await stage.act(`tool ${name}`, () => {
+        const entry = (stage.ledger[effect] ??= { name, nonce, runs: 0 });
+        entry.runs += 1;
+        // Of another call under the same key: a replay that did not follow the journal.
+        if (entry.nonce !== nonce) entry.nonce += `|${nonce}`;
+      });
+      return `written ${nonce}`;
+    },
+  });
+}
+
+/** A real model never says the same twice: what it says here is chance, and only the journal makes it stay. */
+async function* answer(
+  stage: Stage,
+  { trace }: ModelRequest,
+  signal: AbortSignal,
+): AsyncGenerator<ModelEvent> {
+  const { random } = stage;
+  for (const event of script(stage, trace)) {
+    if (event.type === 'text' || event.type === 'done') await wait(stage, signal);
+    if (signal.aborted) return void (yield { type: 'aborted' });
+    if (event.type === 'done' && !stage.isCalm() && random() < 0.05) {
+      return void (yield { type: 'failed', error: { code: 'provider_overloaded', message: 'scripted' } });
+    }
+    yield event;
+  }
+}
+
+async function wait(stage: Stage, signal: AbortSignal): Promise<void> {
+  const dice = stage.random();
+  // Long enough that the lease must be renewed, unless the process is paused meanwhile.
+  if (dice < 0.06 && !stage.isCalm()) await stage.sleep(stage.leaseMs * (0.3 + dice * 10), signal);
+  await stage.act('chunk', () => undefined);
+}
+
+function script(stage: Stage, { agent, step }: ModelRequest['trace']): ModelEvent[] {
+  const { random } = stage;
+  const dice = random();
+  const text = (delta: string): ModelEvent => ({ type: 'text', delta });
+  const say = [text('well'), ...(random() < 0.3 ? [text(' then')] : [])];
+  if (dice < 0.3 && step < 3) {
+    const calls = Array.from({ length: 1 + below(random, 2) }, (_, index) => {
+      const name = random() < 0.6 ? 'note' : 'put';
+      const args = JSON.stringify({ nonce: nonce(random) });
+      return { type: 'call', call: { id: `${step}-${index}-${nonce(random)}`, name, args } } as const;
+    });
+    return [{ type: 'start' }, ...say, ...calls, { type: 'done', stop: 'calls', usage: NO_USAGE }];
+  }
+  if (dice < 0.38 && !stage.isCalm()) {
+    const to = AGENTS[(AGENTS.indexOf(agent as 'bo') + 1 + below(random, 2)) % AGENTS.length];
+    const call = { id: `h-${nonce(random)}`, name: 'handoff', args: JSON.stringify({ to, goal: 'go on' }) };
+    return [{ type: 'start' }, { type: 'call', call }, { type: 'done', stop: 'calls', usage: NO_USAGE }];
+  }
+  return [{ type: 'start' }, ...say, { type: 'done', stop: 'end', usage: NO_USAGE }];
+}
+
+function nonce(random: Random): string {
+  return below(random, 2 ** 31).toString(36);
+}

@@ -1,0 +1,216 @@
+import type { Mode } from './faults.ts';
+
+/** One mechanism of the production code taken away: the rig must notice. */
+export interface Mutant {
+  name: string;
+  mode: Mode;
+  /** Exact texts; each must stand in its file exactly once, else the mutant is out of date. */
+  edits: readonly Edit[];
+  /** The edit is in the queue's adapter, which the simulated queue stands for. */
+  plainDedup?: true;
+}
+
+export interface Edit {
+  /** Below `src`. */
+  file: string;
+  find: string;
+  replace: string;
+}
+
+const LOOK_AGAIN =
+  'if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease.record);';
+const WAKE =
+  'for (const { event } of appended) if (wake && event.to.length > 0) await wakeAddressed(log, event);';
+const APPEND = 'const appended = await store.append(log, entries);';
+
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'seq by a counter instead of insert-max+1',
+    mode: 'full',
+    edits: [
+      {
+        file: 'store/documents/append-queue.ts',
+        find: 'const head = remembered ?? (await readLast(log));',
+        replace: `await readLast(log);
+          const size = rowsUpToRepeat(rows, outcomes.length, stored).length;
+          const head = globalThis.simCounters.get(nameOf(log)) ?? 0;
+          globalThis.simCounters.set(nameOf(log), head + size);`,
+      },
+    ],
+  },
+  {
+    name: 'append without looking up the id',
+    mode: 'full',
+    edits: [
+      {
+        file: 'store/documents/append-queue.ts',
+        find: 'const twin = await events.find(log, row.id);',
+        replace: 'const twin = null;',
+      },
+    ],
+  },
+  {
+    name: 'reply first, then state',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/commit-turn.ts',
+        find: 'const committed = await lease.writeUnlessCancelled(patchOf(run));',
+        replace: `await run.deps.log.append(run.live.address, [...outputsOf(run), ...endingOf(run)]);
+          const committed = await lease.writeUnlessCancelled(patchOf(run));`,
+      },
+    ],
+  },
+  {
+    name: 'no journal of steps',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/call-model.ts',
+        find: 'before ?? deps.store.journal(tenant, key, JSON.stringify(outcome?.answer), deps.clock.now()),',
+        replace: 'before ?? JSON.stringify(outcome?.answer),',
+      },
+    ],
+  },
+  {
+    name: 'no ledger of effects',
+    mode: 'full',
+    edits: [
+      {
+        file: 'store/create-store.ts',
+        find: 'if (put.inserted) return { mine: true, record, stored };',
+        replace: 'if (record) return { mine: true, record, stored };',
+      },
+    ],
+  },
+  {
+    name: 'no sweeper',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/sweeper.ts',
+        find: 'for (const address of due) await router.wake(address);',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'an unknown answer taken for a refusal',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/commit-turn.ts',
+        find: 'const committed = await lease.writeUnlessCancelled(patchOf(run));',
+        replace: 'const committed = await lease.writeUnlessCancelled(patchOf(run)).catch(() => null);',
+      },
+    ],
+  },
+  {
+    name: 'no fence in compare-and-set',
+    mode: 'full',
+    edits: [
+      {
+        file: 'store/documents/document-driver.ts',
+        find: 'compareAndSet: begun((key, expect, change) => actors.update(key, expect, change)),',
+        replace:
+          'compareAndSet: begun((key, { fence: _, ...expect }, change) => actors.update(key, expect, change)),',
+      },
+    ],
+  },
+  {
+    name: 'wake before append',
+    mode: 'light',
+    edits: [
+      {
+        file: 'actors/conversation-log.ts',
+        find: APPEND,
+        replace: `for (const draft of drafts) if (wake && draft.to.length > 0) await wakeAddressed(log, draft);
+          ${APPEND}`,
+      },
+      { file: 'actors/conversation-log.ts', find: WAKE, replace: '' },
+    ],
+  },
+  {
+    name: 'plain deduplication: no next job is kept',
+    mode: 'light',
+    edits: [
+      {
+        file: 'routing/bullmq/wake-queue.ts',
+        find: 'deduplication: { id: key, keepLastIfActive: true },\n      ...(lane',
+        replace: 'deduplication: { id: key },\n      ...(lane',
+      },
+    ],
+    plainDedup: true,
+  },
+  {
+    name: 'a busy job is acknowledged instead of delayed',
+    mode: 'light',
+    edits: [
+      {
+        file: 'actors/activate.ts',
+        find: "return { kind: 'busy', retryInMs: wait + Math.floor(deps.random() * 50), isBegun: true };",
+        replace: "return { kind: 'done' };",
+      },
+    ],
+  },
+  {
+    name: 'no look again after the release',
+    mode: 'light',
+    edits: [{ file: 'actors/activate.ts', find: LOOK_AGAIN, replace: '' }],
+  },
+  {
+    name: 'inputs pinned anew on a retry',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/activate.ts',
+        find: 'const turn = resumed ? await resumeTurn(deps, lease, live) : await pinTurn(deps, lease, member, live);',
+        replace: 'const turn = await pinTurn(deps, lease, member, live);',
+      },
+    ],
+  },
+  {
+    name: 'a cancel is not in the filter of the commit',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/commit-turn.ts',
+        find: 'const committed = await lease.writeUnlessCancelled(patchOf(run));',
+        replace: 'const committed = await lease.write(patchOf(run));',
+      },
+    ],
+  },
+  {
+    name: 'a lost lease acknowledges the job',
+    mode: 'light',
+    edits: [
+      {
+        file: 'actors/activate.ts',
+        find: "if (lease.isLost) return { kind: 'busy', retryInMs: LOST_PAUSE_MS, isBegun: true };",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'two activations of one actor in one process',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/engine.ts',
+        find: "if (atWork.has(key)) return { kind: 'busy', retryInMs: AT_WORK_PAUSE_MS } as const;",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'a turn that ends is not sealed',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/commit-turn.ts',
+        find: "if (run.resumed && run.ending.kind !== 'done') await sealTurn(run);",
+        replace: '',
+      },
+    ],
+  },
+];

@@ -1,0 +1,93 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { Outcome } from './schedule.ts';
+import type { Report, Task } from './worker.ts';
+
+export interface PoolResult {
+  figures: Record<string, number>;
+  longestMs: number;
+  /** The first that was found. */
+  violation: Outcome | null;
+  problem: string | null;
+}
+
+export interface PoolOptions {
+  tasks: Task[];
+  jobs: number;
+  mutant?: string;
+  onProgress?: (schedules: number) => void;
+}
+
+/** A schedule that takes longer turns in circles inside one step, which only another process can see. */
+const SILENCE_MS = 60_000;
+const MUTANT_SILENCE_MS = 20_000;
+/** Schedules leave much behind that lives for a step only. */
+const YOUNG_SPACE = ['--min-semi-space-size=16', '--max-semi-space-size=16'];
+const WORKER = fileURLToPath(new URL('./worker.ts', import.meta.url));
+
+/** Works off the tasks in child processes, until the first violation. */
+export async function runPool(options: PoolOptions): Promise<PoolResult> {
+  const result: PoolResult = { figures: {}, longestMs: 0, violation: null, problem: null };
+  const tasks = [...options.tasks];
+  const children = Array.from({ length: Math.min(options.jobs, tasks.length) }, () =>
+    serve(options, tasks, result),
+  );
+  await Promise.all(children);
+  return result;
+}
+
+function serve(options: PoolOptions, tasks: Task[], result: PoolResult): Promise<void> {
+  const { mutant = '', onProgress } = options;
+  const child = fork(WORKER, [mutant], { execArgv: YOUNG_SPACE });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let current: Task | undefined;
+  let watchdog: NodeJS.Timeout | undefined;
+
+  function proceed(): void {
+    clearTimeout(watchdog);
+    current = result.violation || result.problem !== null ? undefined : tasks.shift();
+    if (!current) return end();
+    child.send(current);
+    const silence = mutant === '' ? SILENCE_MS : MUTANT_SILENCE_MS;
+    watchdog = setTimeout(() => fail(`HANG a schedule of ${told(current)} never ended`), silence);
+  }
+
+  function fail(problem: string): void {
+    result.problem ??= problem;
+    end();
+  }
+
+  function end(): void {
+    clearTimeout(watchdog);
+    stop(child);
+    resolve();
+  }
+
+  child.on('message', (report: Report) => {
+    if (report.type === 'stale') fail(report.problem);
+    else if (report.type === 'violation') result.violation ??= report.outcome;
+    else {
+      if (report.type === 'done') {
+        for (const [name, value] of Object.entries(report.figures))
+          result.figures[name] = (result.figures[name] ?? 0) + value;
+        result.longestMs = Math.max(result.longestMs, report.longestMs);
+        onProgress?.(result.figures['schedules'] ?? 0);
+      }
+      proceed();
+    }
+  });
+  child.on('exit', (code, signal) => {
+    if (current) fail(`CRASH the worker of ${told(current)} ended with ${signal ?? code}`);
+  });
+  child.on('error', (error) => fail(`CRASH ${String(error)}`));
+  return promise;
+}
+
+function told(task: Task | undefined): string {
+  return task ? `seeds ${task.from} to ${task.from + task.count - 1}, ${task.mode} faults` : 'no task';
+}
+
+function stop(child: ChildProcess): void {
+  child.removeAllListeners();
+  child.kill('SIGKILL');
+}

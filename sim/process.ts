@@ -1,0 +1,171 @@
+import { createConversationLog } from '../src/actors/conversation-log.ts';
+import { createEngine, type Engine } from '../src/actors/engine.ts';
+import { DEFAULT_LIMITS, type EngineDeps } from '../src/actors/engine-deps.ts';
+import { createRegistry } from '../src/actors/registry.ts';
+import type { Clock } from '../src/clock.ts';
+import { type ErrorCode, TroupeError } from '../src/errors.ts';
+import { NO_METRICS } from '../src/metrics.ts';
+import type { Notice } from '../src/routing/broadcast.ts';
+import { createOpenAdmission } from '../src/routing/open-admission.ts';
+import type { Router } from '../src/routing/router.ts';
+import { createStore } from '../src/store/create-store.ts';
+import { createDocumentDriver } from '../src/store/documents/document-driver.ts';
+import { createMemoryDocuments } from '../src/store/memory/memory-documents.ts';
+import type { Store } from '../src/store/store.ts';
+import { companyOf, countTokens } from './company.ts';
+import { randomOf } from './random.ts';
+import type { Owner } from './scheduler.ts';
+import type { World } from './world.ts';
+
+/** One process of the company: the production engine over ports whose every await belongs to the scheduler. */
+export interface Member {
+  readonly owner: Owner;
+  readonly slot: number;
+  readonly deps: EngineDeps;
+  readonly engine: Engine;
+  /** Resolves when the process dies: what its clients see. */
+  readonly died: Promise<'died'>;
+  /** What its clock is wrong by, ms. */
+  skew: number;
+  act<T>(label: string, work: () => T, fails?: ErrorCode | null): Promise<T>;
+  warn(error: unknown, where: string): void;
+  hear(notice: Notice): void;
+  die(): void;
+}
+
+const EPOCH = Date.UTC(2026, 0, 1);
+const SECRET = 'a secret of thirty-two characters';
+/** Share of answers that arrive later than what they report. */
+const LATE_ANSWERS = 1 / 8;
+
+export function bootMember(world: World, slot: number, incarnation: number, skew: number): Member {
+  const { scheduler } = world;
+  const name = `p${slot}.${incarnation}`;
+  const owner: Owner = { name, state: 'alive', held: [] };
+  const random = randomOf(world.seed, name);
+  const { promise: died, resolve: die } = Promise.withResolvers<'died'>();
+  const listeners = new Set<(notice: Notice) => void>();
+
+  /** One operation on the outside world, with everything that may go wrong there. */
+  function act<T>(label: string, work: () => T, fails: ErrorCode | null = null): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const run = () => {
+        const fault = world.faultAt(member, label, fails !== null);
+        if (fault === 'crash before') return world.kill(member);
+        if (fault === 'failed before' && fails) return reject(unavailable(fails, label));
+        let value: T;
+        try {
+          value = work();
+        } catch (error) {
+          return reject(error as Error);
+        }
+        if (fault === 'crash after') return world.kill(member);
+        if (fault === 'ambiguous ack' && fails) return reject(unavailable(fails, label));
+        if (owner.state === 'alive' && random() >= LATE_ANSWERS) return resolve(value);
+        scheduler.add(owner, 'answer', () => resolve(value));
+      };
+      scheduler.add(owner, label, run, fails ? () => void work() : undefined);
+    });
+  }
+
+  function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      const sleeper = scheduler.sleep(owner, 'timer', ms, wake);
+      signal?.addEventListener('abort', wake, { once: true });
+      function wake() {
+        scheduler.cancel(sleeper);
+        signal?.removeEventListener('abort', wake);
+        resolve();
+      }
+    });
+  }
+
+  const clock: Clock = {
+    now: () => Math.floor(EPOCH + scheduler.now() + member.skew),
+    monotonic: () => scheduler.now(),
+    sleep,
+  };
+  const warn = (error: unknown, where: string) => world.warned(name, error, where);
+  const documents = createMemoryDocuments({
+    data: world.data,
+    gate: (op, work) => act(op, work, 'store_unavailable'),
+  });
+  const store: Store = {
+    ...createStore(createDocumentDriver(documents, { random, sleep: (ms: number) => sleep(ms) })),
+    // Nobody gets to sweep: what is lost then stays lost.
+    ...(world.mode === 'light' && { claim: () => Promise.resolve(false) }),
+  };
+  const router: Router = {
+    wake: (address, { delayMs = 0 } = {}) =>
+      act('wake', () => world.queue.add(address, delayMs), 'queue_unavailable'),
+    start: (handler, { concurrency }) => world.queue.serve(member, handler, concurrency),
+    depth: () => Promise.resolve({ waiting: 0, active: 0, delayed: 0 }),
+    close: () => Promise.resolve(),
+  };
+  const broadcast: EngineDeps['broadcast'] = {
+    // Only requests to stop are heard here: nobody watches these conversations.
+    publish: (notice) => void (notice.type === 'stop' && world.announce(member, notice)),
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    close: () => Promise.resolve(),
+  };
+  const stopping = new AbortController();
+  const secretOf = () => SECRET;
+  const stage = {
+    random,
+    ledger: world.ledger,
+    act,
+    sleep,
+    isCalm: world.isCalm,
+    leaseMs: world.limits.leaseMs,
+  };
+  const deps: EngineDeps = {
+    store,
+    router,
+    broadcast,
+    admission: createOpenAdmission(),
+    metrics: NO_METRICS,
+    log: createConversationLog({
+      store,
+      router,
+      broadcast,
+      metrics: NO_METRICS,
+      clock,
+      countTokens,
+      onWarning: warn,
+    }),
+    company: companyOf(stage),
+    registry: createRegistry({ secretOf, onError: (error) => warn(error, 'machine') }),
+    clock,
+    random,
+    process: name,
+    secretOf,
+    countTokens,
+    limits: { ...DEFAULT_LIMITS, soleOwner: false, ...world.limits },
+    stopping: stopping.signal,
+    onDelta: () => undefined,
+    onWarning: warn,
+  };
+  const engine = createEngine(deps, stopping);
+  const member: Member = {
+    owner,
+    slot,
+    deps,
+    engine,
+    died,
+    skew,
+    act,
+    warn,
+    hear: (notice) => listeners.forEach((listener) => listener(notice)),
+    die: () => die('died'),
+  };
+  engine.start({ concurrency: 8 });
+  return member;
+}
+
+function unavailable(code: ErrorCode, label: string): TroupeError {
+  return new TroupeError(code, `simulated: ${label}`);
+}

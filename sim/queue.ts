@@ -1,0 +1,198 @@
+import { addressKey, type ActorAddress } from '../src/events/index.ts';
+import type { WakeHandler, WakeOutcome } from '../src/routing/router.ts';
+import { below, between, pick, type Random } from './random.ts';
+import type { Scheduler, Sleeper } from './scheduler.ts';
+import type { Member } from './process.ts';
+
+/**
+ * One BullMQ queue as its documentation and our measurements describe it: one job per actor by a dedup id with
+ * `keepLastIfActive`, delays for busy ones, jobs handed out again when their worker died, slept or lost its lock.
+ *  Q1  At most one job of an actor is waiting, delayed or active, except for holders that have lost their lock.
+ *  Q2  An add while the job is active is kept as the next one; while it waits or is delayed it is dropped.
+ *  Q3  Whoever lost the lock can neither finish nor delay the job any more.
+ */
+export interface SimQueue {
+  add(address: ActorAddress, delayMs: number): void;
+  /** A worker of this member takes jobs from now on. */
+  serve(member: Member, handler: WakeHandler, concurrency: number): void;
+  /** The locks of a member that died or sleeps run out. */
+  forsake(member: Member): void;
+  /** Somebody woke up who may take jobs. */
+  offer(): void;
+  /** A job is handed out a second time while its holder works. False if none is active. */
+  stall(random: Random): boolean;
+  /** Everything in it is gone. */
+  lose(): void;
+  /** A kept next job is gone, if the actor and the holder of its job `may` be robbed. False if there is none. */
+  loseNext(random: Random, may: (address: ActorAddress, holder: Member | null) => boolean): boolean;
+  isEmpty(): boolean;
+}
+
+interface Job {
+  address: ActorAddress;
+  key: string;
+  state: 'waiting' | 'delayed' | 'active';
+  /** Raised whenever it is handed out or its lock is lost. */
+  lock: number;
+  holder: Member | null;
+  sleeper: Sleeper | null;
+}
+
+interface Service {
+  member: Member;
+  handler: WakeHandler;
+  free: number;
+  /** Takes that are on their way. */
+  asking: number;
+}
+
+export interface SimQueueOptions {
+  scheduler: Scheduler;
+  random: Random;
+  /** Mean time until a stalled job is noticed, ms. */
+  stallMs: number;
+  /** Mutant: an add while the job is active is dropped. */
+  plainDedup: boolean;
+}
+
+export function createSimQueue({ scheduler, random, stallMs, plainDedup }: SimQueueOptions): SimQueue {
+  let jobs = new Map<string, Job>();
+  let kept = new Map<string, ActorAddress>();
+  /** Wakes that are to come later: jobs of their own. */
+  const laters = new Set<Sleeper>();
+  let waiting: Job[] = [];
+  let services: Service[] = [];
+
+  function offer(): void {
+    services = services.filter(({ member }) => member.owner.state !== 'dead');
+    // Who is paused asks for nothing, whatever it had asked for before.
+    const awake = services.filter(({ member }) => member.owner.state === 'alive');
+    let asking = awake.reduce((sum, service) => sum + service.asking, 0);
+    const first = below(random, awake.length);
+    for (let turn = 0; turn < awake.length && asking < waiting.length; turn++) {
+      const service = awake[(first + turn) % awake.length] as Service;
+      if (service.free <= service.asking) continue;
+      service.asking += 1;
+      asking += 1;
+      scheduler.add(service.member.owner, 'take', () => take(service));
+    }
+  }
+
+  function take(service: Service): void {
+    service.asking -= 1;
+    const job = waiting.shift();
+    if (!job) return;
+    if (waiting.length > 0) offer();
+    job.state = 'active';
+    job.lock += 1;
+    job.holder = service.member;
+    service.free -= 1;
+    scheduler.note(`${job.key} #${job.lock} is handed to ${service.member.owner.name}`);
+    void work(service, job, job.lock);
+  }
+
+  async function work(service: Service, job: Job, lock: number): Promise<void> {
+    let outcome: WakeOutcome = { kind: 'done' };
+    try {
+      outcome = await service.handler({ ...job.address });
+    } catch (error) {
+      service.member.warn(error, `wake of @${job.address.agent}`);
+    }
+    await service.member.act(`finish ${outcome.kind}`, () => finish(job, lock, outcome));
+    service.free += 1;
+    offer();
+  }
+
+  function finish(job: Job, lock: number, outcome: WakeOutcome): void {
+    const isHis = job.lock === lock && jobs.get(job.key) === job;
+    scheduler.note(`${job.key} #${lock} ends as ${outcome.kind}${isHis ? '' : ', its lock is gone'}`);
+    if (!isHis) return;
+    job.holder = null;
+    if (outcome.kind === 'busy') return delay(job, outcome.retryInMs);
+    jobs.delete(job.key);
+    const next = kept.get(job.key);
+    kept.delete(job.key);
+    if (next) create(next);
+  }
+
+  function delay(job: Job, ms: number): void {
+    job.state = 'delayed';
+    job.lock += 1;
+    job.sleeper = scheduler.sleep(null, 'delayed job', ms, () => enqueue(job));
+  }
+
+  function enqueue(job: Job): void {
+    if (jobs.get(job.key) !== job) return;
+    job.state = 'waiting';
+    job.holder = null;
+    waiting.push(job);
+    offer();
+  }
+
+  function create(address: ActorAddress): void {
+    const key = addressKey(address);
+    const job: Job = { address, key, state: 'waiting', lock: 0, holder: null, sleeper: null };
+    jobs.set(key, job);
+    enqueue(job);
+  }
+
+  function wake(address: ActorAddress): void {
+    const known = jobs.get(addressKey(address));
+    scheduler.note(`wake of ${addressKey(address)}: its job is ${known?.state ?? 'none'}`);
+    if (!known) create(address);
+    else if (known.state === 'active' && !plainDedup) kept.set(known.key, address);
+  }
+
+  /** The lock of an active job is lost: it will be handed out again, whatever its holder does. */
+  function release(job: Job): void {
+    job.lock += 1;
+    enqueue(job);
+  }
+
+  return {
+    add(address, delayMs) {
+      if (delayMs <= 0) return wake(address);
+      const later = scheduler.sleep(null, 'later job', delayMs, () => {
+        laters.delete(later);
+        wake(address);
+      });
+      laters.add(later);
+    },
+    serve(member, handler, concurrency) {
+      services.push({ member, handler, free: concurrency, asking: 0 });
+      offer();
+    },
+    forsake(member) {
+      for (const job of jobs.values()) {
+        if (job.state !== 'active' || job.holder !== member) continue;
+        const { lock } = job;
+        // Found by the second of two looks.
+        scheduler.sleep(null, 'stalled job', between(random, stallMs, 2 * stallMs), () => {
+          if (job.state === 'active' && job.lock === lock && member.owner.state !== 'alive') release(job);
+        });
+      }
+      // What it had asked for, others may have.
+      offer();
+    },
+    offer,
+    stall(random) {
+      const active = [...jobs.values()].filter(({ state }) => state === 'active');
+      if (active.length === 0) return false;
+      release(pick(random, active));
+      return true;
+    },
+    lose() {
+      for (const { sleeper } of jobs.values()) if (sleeper) scheduler.cancel(sleeper);
+      for (const later of laters) scheduler.cancel(later);
+      laters.clear();
+      jobs = new Map();
+      kept = new Map();
+      waiting = [];
+    },
+    loseNext(random, may) {
+      const found = [...kept].filter(([key, address]) => may(address, jobs.get(key)?.holder ?? null));
+      return found.length > 0 && kept.delete(pick(random, found)[0]);
+    },
+    isEmpty: () => jobs.size + laters.size === 0,
+  };
+}

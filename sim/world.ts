@@ -1,0 +1,264 @@
+import type { EngineLimits } from '../src/actors/engine-deps.ts';
+import { TroupeError } from '../src/errors.ts';
+import type { ActorAddress } from '../src/events/index.ts';
+import type { Notice } from '../src/routing/broadcast.ts';
+import { newMemoryData, type MemoryData } from '../src/store/memory/memory-documents.ts';
+import type { ToolLedger } from './company.ts';
+import { createFaultPlan, type Fault, type FaultKind, type FaultPlan, JUMPING, type Mode } from './faults.ts';
+import { bootMember, type Member } from './process.ts';
+import { createSimQueue, type SimQueue } from './queue.ts';
+import { below, between, pick, type Random, randomOf } from './random.ts';
+import { createScheduler, type Scheduler, STEP_MS } from './scheduler.ts';
+
+/**
+ * Two or three processes over shared documents and one shared queue, and what befalls them.
+ *  W1  A slot always has a member or a boot on its way: a process that died comes again.
+ *  W2  Faults strike at operations, by number, so that a list of them replays a schedule.
+ */
+export interface World {
+  readonly seed: number;
+  readonly mode: Mode;
+  readonly random: Random;
+  readonly scheduler: Scheduler;
+  readonly plan: FaultPlan;
+  readonly queue: SimQueue;
+  readonly data: MemoryData;
+  readonly ledger: ToolLedger;
+  readonly limits: Pick<
+    EngineLimits,
+    'leaseMs' | 'sweepMs' | 'maxAttempts' | 'maxHops' | 'maxSteps' | 'idleMs'
+  >;
+  readonly members: (Member | null)[];
+  readonly figures: Record<Figure, number>;
+  /** Warnings that nothing in a schedule explains. */
+  readonly surprises: string[];
+  /** Mean time until a stalled job is noticed, ms. */
+  readonly stallMs: number;
+  /** Furthest that a clock has been wrong, ms. */
+  farthestSkew(): number;
+  isCalm: () => boolean;
+  /** Strikes what is due at this operation; what concerns the operation itself is the caller's to do. */
+  faultAt(member: Member, label: string, mayFail: boolean): FaultKind | null;
+  kill(member: Member): void;
+  announce(from: Member, notice: Notice): void;
+  warned(name: string, error: unknown, where: string): void;
+  /** A member that answers, by chance; null while all are down. */
+  anyone(): Member | null;
+  /** Faults end, sleepers wake, the dead come back. */
+  calm(): void;
+}
+
+export type Figure =
+  | 'turns'
+  | 'crashes'
+  | 'ambiguous'
+  | 'failed'
+  | 'stalls'
+  | 'queueLosses'
+  | 'nextLosses'
+  | 'pauses'
+  | 'jumps'
+  | 'posts'
+  | 'cancels'
+  | 'joins'
+  | 'calls'
+  | 'lost'
+  | 'poisoned'
+  | 'steps';
+
+const FIGURES: readonly Figure[] = [
+  'turns',
+  'crashes',
+  'ambiguous',
+  'failed',
+  'stalls',
+  'queueLosses',
+  'nextLosses',
+  'pauses',
+  'jumps',
+  'posts',
+  'cancels',
+  'joins',
+  'calls',
+  'lost',
+  'poisoned',
+  'steps',
+];
+
+export const LEASE_MS = 6_000;
+export const SWEEP_MS = 6_000;
+const PAUSE_STEPS = { from: 50, to: 550 };
+
+export function noFigures(): Record<Figure, number> {
+  return Object.fromEntries(FIGURES.map((name) => [name, 0])) as Record<Figure, number>;
+}
+
+export interface WorldOptions {
+  seed: number;
+  mode: Mode;
+  replay?: readonly Fault[] | undefined;
+  plainDedup?: boolean | undefined;
+  onStep?: ((line: string) => void) | undefined;
+}
+
+declare global {
+  /** For the mutant that counts: a counter document of each log. */
+  var simCounters: Map<string, number> | undefined;
+}
+
+export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: WorldOptions): World {
+  globalThis.simCounters = new Map();
+  const random = randomOf(seed, mode);
+  const scheduler = createScheduler(random, onStep);
+  const jumps = mode === 'full' && random() < JUMPING;
+  const plan = createFaultPlan(randomOf(seed, `${mode} faults`), { mode, jumps, replay });
+  const figures = noFigures();
+  const slots = 2 + below(random, 2);
+  const skews = Array.from({ length: slots }, () => Math.round(between(random, -1, 1) * (LEASE_MS / 8)));
+  const incarnations = skews.map(() => 0);
+  // Without a sweeper also so slow that a holder hears of its lost lease before the queue does.
+  const stallMs = LEASE_MS * pick(random, mode === 'full' ? [0.2, 0.5, 1.2] : [0.2, 0.5, 1.2, 4, 4]);
+  let farthest = LEASE_MS / 8;
+  let calm = false;
+
+  function boot(slot: number): void {
+    const incarnation = (incarnations[slot] ?? 0) + 1;
+    incarnations[slot] = incarnation;
+    world.members[slot] = bootMember(world, slot, incarnation, skews[slot] ?? 0);
+  }
+
+  function kill(member: Member): void {
+    if (member.owner.state === 'dead') return;
+    figures.crashes += 1;
+    scheduler.kill(member.owner);
+    member.die();
+    world.queue.forsake(member);
+    world.members[member.slot] = null;
+    const wait = calm ? 0 : between(random, 100, LEASE_MS / 2);
+    scheduler.sleep(null, 'boot', wait, () => boot(member.slot));
+  }
+
+  function pause(member: Member, size: number): void {
+    if (member.owner.state !== 'alive') return;
+    figures.pauses += 1;
+    scheduler.pause(member.owner);
+    world.queue.forsake(member);
+    const ms = (PAUSE_STEPS.from + size * (PAUSE_STEPS.to - PAUSE_STEPS.from)) * STEP_MS;
+    scheduler.sleep(null, 'wake up', ms, () => wakeUp(member));
+  }
+
+  function wakeUp(member: Member): void {
+    if (member.owner.state !== 'paused') return;
+    scheduler.resume(member.owner);
+    world.queue.offer();
+  }
+
+  /** Leap seconds, bad NTP, a machine that slept: the clock is wrong by more than a lease from now on. */
+  function jump(member: Member, size: number): void {
+    figures.jumps += 1;
+    const ms = Math.round((size < 0.5 ? -1 : 1) * LEASE_MS * (1 + size));
+    member.skew += ms;
+    skews[member.slot] = member.skew;
+    farthest = Math.max(farthest, Math.abs(member.skew));
+  }
+
+  /** The holder of the job holds the lease as well: it will look again when it gives it back. */
+  function looksAgain({ tenant, conversation, agent }: ActorAddress, holder: Member | null): boolean {
+    const lease = world.data.actors.get(`${tenant}/${conversation}/${agent}`)?.owner;
+    return holder !== null && (lease?.startsWith(`${holder.owner.name}:`) ?? false);
+  }
+
+  /** Whether it struck: a fault that finds nothing to break is none. */
+  function strike(fault: Fault, member: Member, mayFail: boolean): boolean {
+    switch (fault.kind) {
+      case 'crash before':
+      case 'crash after':
+        return true;
+      case 'ambiguous ack':
+        if (mayFail) figures.ambiguous += 1;
+        return mayFail;
+      case 'failed before':
+        if (mayFail) figures.failed += 1;
+        return mayFail;
+      case 'stall duplicate': {
+        const stalled = world.queue.stall(random);
+        if (stalled) figures.stalls += 1;
+        return stalled;
+      }
+      case 'queue loss':
+        figures.queueLosses += 1;
+        world.queue.lose();
+        return true;
+      case 'next job loss': {
+        const lost = world.queue.loseNext(random, mode === 'light' ? looksAgain : () => true);
+        if (lost) figures.nextLosses += 1;
+        return lost;
+      }
+      case 'pause':
+        pause(member, fault.size);
+        return true;
+      case 'clock jump':
+        jump(member, fault.size);
+        return true;
+    }
+  }
+
+  const world: World = {
+    seed,
+    mode,
+    random,
+    scheduler,
+    plan,
+    queue: createSimQueue({ scheduler, random, stallMs, plainDedup }),
+    data: newMemoryData(),
+    ledger: {},
+    limits: {
+      leaseMs: LEASE_MS,
+      sweepMs: SWEEP_MS,
+      // In some schedules turns are given up; in most, none may be.
+      maxAttempts: random() < 0.15 ? 3 : 1_000,
+      maxHops: 3,
+      maxSteps: 6,
+      idleMs: 4 * LEASE_MS,
+    },
+    members: [],
+    figures,
+    surprises: [],
+    stallMs,
+    farthestSkew: () => farthest,
+    isCalm: () => calm,
+    faultAt(member, label, mayFail) {
+      const fault = plan.next();
+      if (!fault) return null;
+      if (!strike(fault, member, mayFail)) {
+        plan.struck.pop();
+        return null;
+      }
+      fault.told = `${member.owner.name} ${label} at ${Math.round(scheduler.now())} ms`;
+      return fault.kind;
+    },
+    kill,
+    announce(from, notice) {
+      for (const member of world.members) {
+        if (!member || member === from || random() < 0.2) continue;
+        scheduler.add(member.owner, 'notice', () => member.hear(notice));
+      }
+    },
+    warned(name, error, where) {
+      if (error instanceof TroupeError && error.code !== 'internal') return;
+      world.surprises.push(`${name} ${where}: ${error instanceof Error ? (error.stack ?? error) : error}`);
+    },
+    anyone() {
+      const up = world.members.filter((member) => member !== null);
+      return up.length > 0 ? pick(random, up) : null;
+    },
+    calm() {
+      calm = true;
+      plan.stop();
+      scheduler.hurry();
+      for (const member of world.members) if (member) wakeUp(member);
+    },
+  };
+  for (let slot = 0; slot < slots; slot++) boot(slot);
+  return world;
+}

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { singleHost, withName } from '../../rig/database.ts';
+import { conversationsFor, missingGoals } from '../../rig/goals.ts';
+import { readOptions } from '../../rig/options.ts';
+
+test('the database of a run is its own, on the server that is named', () => {
+  expect(withName('mongodb://127.0.0.1:9/?directConnection=true', 'rig_1')).toBe(
+    'mongodb://127.0.0.1:9/rig_1?directConnection=true',
+  );
+  expect(withName('mongodb://a:1,b:2/troupe?replicaSet=rs', 'rig_1')).toBe(
+    'mongodb://a:1,b:2/rig_1?replicaSet=rs',
+  );
+  expect(withName('mongodb://user:secret@h:1', 'rig_1')).toBe('mongodb://user:secret@h:1/rig_1');
+});
+
+test('only a server that the driver does not look behind is put behind the proxy', () => {
+  expect(singleHost('mongodb://u:p@h:9/rig?directConnection=true')).toEqual({
+    host: 'h',
+    port: 9,
+    written: 'h:9',
+  });
+  expect(singleHost('mongodb://h:9/rig')).toBeNull();
+  expect(singleHost('mongodb://a:1,b:2/rig?directConnection=true')).toBeNull();
+});
+
+test('a run that did too little says what is missing', () => {
+  const done = { kills: 100, stops: 10, triggers: 3_000, queueLosses: 2, conversations: 300 };
+  expect(missingGoals(60, done)).toEqual([]);
+  expect(missingGoals(60, { ...done, kills: 99, conversations: 299 })).toEqual([
+    'conversations 299 of 300',
+    'kills 99 of 100',
+  ]);
+  expect(missingGoals(6, { kills: 10, stops: 1, triggers: 300, queueLosses: 0, conversations: 30 })).toEqual(
+    [],
+  );
+  expect(conversationsFor(60)).toBe(300);
+  expect(conversationsFor(7_200)).toBe(10_000);
+});
+
+test('options that mean nothing are refused with the usage', () => {
+  expect(readOptions(['--seconds', '5', '--seed', '9', '--json'])).toEqual({
+    seconds: 5,
+    seed: 9,
+    json: true,
+    keep: false,
+    calm: false,
+  });
+  expect(() => readOptions(['--seconds', 'soon'])).toThrow(/npm run rig/);
+});
