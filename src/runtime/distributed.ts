@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { toTroupeError, TroupeError } from '../errors.ts';
 import { createBullmqRouter } from '../routing/bullmq/bullmq-router.ts';
 import { checkRedis } from '../routing/redis/check-redis.ts';
 import {
@@ -32,18 +33,15 @@ const SWEEP_WINDOW_MS = 600_000;
 export async function openDistributed(urls: DistributedUrls, options: ServiceOptions): Promise<Services> {
   const { clock, caps, leaseMs, metrics, onWarning, onDeaf } = options;
   const { redis, prefix } = urls;
-  const opening = openMongoDriver({ url: urls.mongodb, clock, onWarning });
-  try {
-    await Promise.all([opening, checkRedis(redis, { onWarning, timeoutMs: CHECK_MS })]);
-  } catch (error) {
-    // Told at once; what still opens is closed when it has.
-    void opening.then(
-      (late) => late.close(),
-      () => undefined,
-    );
-    throw error;
+  const [opened, checked] = await Promise.allSettled([
+    openMongoDriver({ url: urls.mongodb, clock, onWarning }),
+    checkRedis(redis, { onWarning, timeoutMs: CHECK_MS }),
+  ]);
+  if (opened.status === 'rejected' || checked.status === 'rejected') {
+    if (opened.status === 'fulfilled') await opened.value.close();
+    throw both(opened, checked);
   }
-  const driver = countStoreErrors(await opening, metrics);
+  const driver = countStoreErrors(opened.value, metrics);
   const connect = (profile: RedisProfile) => connectRedis(redis, { profile, onWarning });
   const producer = connect('producer');
   // It answered a moment ago; the first event should not find it on its way.
@@ -84,4 +82,12 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
       endConnection(producer);
     },
   };
+}
+
+/** Whoever has to mend two things should not have to find the second by mending the first. */
+function both(...results: readonly PromiseSettledResult<unknown>[]): unknown {
+  const errors = results.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
+  const [first, second] = errors.map(toTroupeError);
+  if (!first || !second) return errors[0];
+  return new TroupeError(first.code, `${first.message}; and ${second.message}`, first.data, { cause: first });
 }
