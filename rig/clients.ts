@@ -28,6 +28,8 @@ export interface Clients {
   misanswers: Misanswer[];
   /** Starts a burst of messages in one conversation. */
   burst(): void;
+  /** One message to one agent, in a conversation that begins with it. */
+  begin(): Post;
   /** Asks for a stop of the turn that this agent is at, once. */
   cancel(conversation: string, agent: string): void;
   /** Requests that are not acknowledged yet. */
@@ -63,18 +65,24 @@ export function createClients({ random, conversations, apis }: ClientOptions): C
     // Every conversation is begun before any is gone back to.
     const number = started < conversations ? started : Math.floor(random() * conversations);
     const conversation = `k${number}`;
-    const favourite = AGENT_IDS[Math.floor(random() * AGENT_IDS.length)] ?? AGENT_IDS[0];
+    const favourite = anyAgent();
     const size = 1 + Math.floor(random() * BURST);
-    for (let i = 0; i < size; i++) {
-      const at = lengths.get(conversation) ?? 0;
-      lengths.set(conversation, at + 1);
-      const id = `${conversation}-m${at}`;
-      const to = random() < TO_ALL ? [...AGENT_IDS] : [favourite];
-      const content = `${id}: please see to seat ${Math.floor(random() * 1e6)}`;
-      const post: Post = { conversation, id, content, to, tries: 0, acked: null };
-      posts.push(post);
-      void deliver(post);
-    }
+    for (let i = 0; i < size; i++) post(conversation, random() < TO_ALL ? [...AGENT_IDS] : [favourite]);
+  }
+
+  function post(conversation: string, to: string[]): Post {
+    const at = lengths.get(conversation) ?? 0;
+    lengths.set(conversation, at + 1);
+    const id = `${conversation}-m${at}`;
+    const content = `${id}: please see to seat ${Math.floor(random() * 1e6)}`;
+    const made: Post = { conversation, id, content, to, tries: 0, acked: null };
+    posts.push(made);
+    void deliver(made);
+    return made;
+  }
+
+  function anyAgent(): string {
+    return AGENT_IDS[Math.floor(random() * AGENT_IDS.length)] ?? AGENT_IDS[0];
   }
 
   async function deliver(post: Post): Promise<void> {
@@ -147,6 +155,7 @@ export function createClients({ random, conversations, apis }: ClientOptions): C
     cancelled,
     misanswers,
     burst,
+    begin: () => post(`k${lengths.size}`, [anyAgent()]),
     cancel: (conversation, agent) => void cancel(conversation, agent),
     open: () => open,
   };

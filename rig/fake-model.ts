@@ -12,6 +12,7 @@ export interface ChatRequest {
 
 const CHUNKS = 20;
 const CHUNK = 8;
+const SLOW_CHUNK_MS = 75;
 const FAULTS = 0.05;
 /** Longer than a lease, and not for ever: the client's own patience is five minutes. */
 const HANG_MS = 1.5 * LEASE_MS;
@@ -20,9 +21,15 @@ const LABEL = /\b(k\d+)-m\d+\b/g;
 
 /**
  * The model: an answer depends on the request alone, so that a request that is sent again gets the same kind of answer.
- * Whether it hangs, is refused or breaks off is chance, and ends with the faults.
+ * Whether it hangs, is refused or breaks off is chance, and ends with the faults. While it is slow, an answer is text
+ * alone and takes long enough to be hit on purpose.
  */
-export function createFakeModel(random: Random, work: WorkLog, faultsOn: () => boolean) {
+export function createFakeModel(
+  random: Random,
+  work: WorkLog,
+  faultsOn: () => boolean,
+  isSlow: () => boolean = () => false,
+) {
   return async function answer(request: FakeRequest): Promise<FakeReply> {
     const chat = request.body as ChatRequest;
     // Kept by the server for tests that look at requests; a long run would not fit into memory.
@@ -33,6 +40,8 @@ export function createFakeModel(random: Random, work: WorkLog, faultsOn: () => b
       agent: chat.model.replace('model-of-', ''),
     });
     void request.gone.then(done);
+    const { text = '' } = plannedReply(chat);
+    if (isSlow()) return { text, chunk: CHUNK, delayMs: SLOW_CHUNK_MS };
     const reply = { ...plannedReply(chat), chunk: CHUNK, delayMs: 3 + random() * 7 };
     if (!faultsOn() || random() >= FAULTS) return reply;
     return faulty(reply, random, faultsOn);

@@ -1,8 +1,15 @@
+import { LEASE_MS, SWEEP_MS } from './agents.ts';
+import { percentile } from './recovery.ts';
+
 /** What a run of one minute must have done to say anything; longer runs in proportion, where that makes sense. */
 const PER_MINUTE = { kills: 100, stops: 10, triggers: 3_000, queueLosses: 2 } as const;
 const CONVERSATIONS = 300;
 const CONVERSATIONS_PER_SECOND = 5;
 const MOST_CONVERSATIONS = 10_000;
+/** Of a run of a minute and of longer ones: what is said about them does not depend on the length of the run. */
+const RECOVERIES = 25;
+/** A lease and a sweep; sweeps are a quarter of their pause apart at random. */
+export const RECOVERY_LIMIT_MS = LEASE_MS + 1.25 * SWEEP_MS;
 
 export interface Progress {
   kills: number;
@@ -31,4 +38,18 @@ export function missingGoals(seconds: number, done: Progress): string[] {
     const reached = done[name as keyof Progress];
     return reached < goal ? [`${name} ${reached} of ${goal}`] : [];
   });
+}
+
+/** Recoveries of the phase that is for nothing else. */
+export function recoveriesFor(seconds: number): number {
+  return Math.max(1, Math.floor(RECOVERIES * Math.min(1, seconds / 60)));
+}
+
+export function missedRecovery(seconds: number, times: readonly number[]): string[] {
+  const goal = recoveriesFor(seconds);
+  const p99 = percentile(times, 0.99);
+  return [
+    ...(times.length < goal ? [`recoveries ${times.length} of ${goal}`] : []),
+    ...(p99 > RECOVERY_LIMIT_MS ? [`recovery p99 ${p99} ms of at most ${RECOVERY_LIMIT_MS} ms`] : []),
+  ];
 }

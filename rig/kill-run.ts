@@ -11,14 +11,15 @@ import { createFakeModel } from './fake-model.ts';
 import { type FakeTools, startFakeTools } from './fake-tools.ts';
 import { type Fault, startFaults } from './faults.ts';
 import { type Fleet, type Role, startFleet } from './fleet.ts';
-import { conversationsFor, missingGoals } from './goals.ts';
+import { conversationsFor, missedRecovery, missingGoals, recoveriesFor } from './goals.ts';
 import type { RigRedis } from './own-redis.ts';
 import { createRecovery, type Recovery } from './recovery.ts';
+import { recoveryPhase } from './recovery-phase.ts';
 import { createWorkLog, type WorkLog } from './work-log.ts';
 
 /**
- * One run: processes up -> load and faults together -> faults end, everything up -> quiet. What is left is in the
- * database and in what this returns; nothing is judged here.
+ * One run: processes up -> load and faults together -> faults end, everything up -> quiet -> single kills that time
+ * recovery -> quiet. What is left is in the database and in what this returns; nothing is judged here.
  */
 export interface KillRunOptions {
   seconds: number;
@@ -41,9 +42,13 @@ export interface KillRun {
   tools: FakeTools;
   faults: Fault[];
   fleet: Fleet;
-  recovery: Recovery;
+  /** Recovery times, ms: of the phase for them, and of the rest. */
+  recovered: readonly number[];
+  recoveredUnderLoad: readonly number[];
   missing: string[];
-  /** From the end of the faults to quiet, ms; null if it was never quiet. */
+  /** Not even half of what was to be done: such a run says nothing. */
+  didLittle: boolean;
+  /** From the end of the faults to quiet, ms; null if it was not, or not after the recovery phase. */
   quietAfterMs: number | null;
 }
 
@@ -62,15 +67,22 @@ const QUIET_WITHIN_MS = 60_000;
 const START_WITHIN_MS = 30_000;
 /** Where the machine is slow, a run goes on until it has done what it is for, at most for half its time again. */
 const MOST_EXTENSION = 0.5;
+const RECOVERY_POLL_MS = 150;
+/** Beyond the goal. */
+const SPARE_RECOVERIES = 5;
 
 export async function killRun(options: KillRunOptions): Promise<KillRun> {
   const { seconds, seed, dir, database, store, redis, prefix, say } = options;
   const work = createWorkLog();
   const ending = new AbortController();
   const over = new AbortController();
+  const measured = new AbortController();
+  let isMeasuring = false;
   const faultsOn = () => !options.calm && !ending.signal.aborted;
   const tools = await startFakeTools(randomOf(seed * 31 + 11), work, faultsOn);
-  const model = await startFakeOpenAi(createFakeModel(randomOf(seed * 31 + 12), work, faultsOn));
+  const model = await startFakeOpenAi(
+    createFakeModel(randomOf(seed * 31 + 12), work, faultsOn, () => isMeasuring),
+  );
   const { standby, agents } = await bundleProcess(dir, say);
   const shared = [
     agents,
@@ -99,7 +111,7 @@ export async function killRun(options: KillRunOptions): Promise<KillRun> {
     },
     logs,
   });
-  const recovery = createRecovery(store, over.signal);
+  const recovery = createRecovery(store, over.signal, RECOVERY_POLL_MS);
   try {
     await within(fleet.allUp(), START_WITHIN_MS, () => `the processes do not start; see ${logs}`);
     say('all processes are up; load and faults begin');
@@ -116,7 +128,7 @@ export async function killRun(options: KillRunOptions): Promise<KillRun> {
       redis,
       proxy: database.proxy,
       signal: options.calm ? AbortSignal.abort() : ending.signal,
-      onKill: ({ name }) => recovery.watch(work.of(name), Date.now(), state.backlog),
+      onKill: ({ name }) => recovery.watch(work.of(name), Date.now()),
     });
     const state: LoadState = {
       clients,
@@ -147,10 +159,41 @@ export async function killRun(options: KillRunOptions): Promise<KillRun> {
     const quietAfterMs = await quiet(state);
     over.abort();
     await telling;
-    return { seconds: lasted, clients, tools, faults, fleet, recovery, missing, quietAfterMs };
+    const didLittle = missingGoals(seconds / 2, progressOf(state)).length > 0;
+    const run = {
+      seconds: lasted,
+      clients,
+      tools,
+      faults,
+      fleet,
+      didLittle,
+      recoveredUnderLoad: recovery.times,
+    };
+    if (options.calm || quietAfterMs === null) return { ...run, recovered: [], missing, quietAfterMs };
+
+    isMeasuring = true;
+    const { times: recovered } = await recoveryPhase({
+      random: randomOf(seed * 31 + 16),
+      fleet,
+      clients,
+      work,
+      store,
+      recoveries: recoveriesFor(seconds) + SPARE_RECOVERIES,
+      onKill: (target) => faults.push({ at: Date.now(), what: 'kill', target }),
+      say,
+      ended: measured.signal,
+    });
+    const isQuiet = (await quiet(state)) !== null;
+    return {
+      ...run,
+      recovered,
+      missing: [...missing, ...missedRecovery(seconds, recovered)],
+      quietAfterMs: isQuiet ? quietAfterMs : null,
+    };
   } finally {
     ending.abort();
     over.abort();
+    measured.abort();
     await fleet.close();
     await Promise.all([model.close(), tools.close()]);
   }

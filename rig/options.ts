@@ -7,9 +7,11 @@ export interface RigOptions {
   keep: boolean;
   /** Load without faults: what the machine can do, to hold a bad run against. */
   calm: boolean;
+  /** A missed goal fails the run. Else only violations do, and a run that did not do half of what it was to do. */
+  strict: boolean;
 }
 
-export const USAGE = 'npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm]';
+export const USAGE = 'npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict]';
 
 /** Throws with the usage for anything else. */
 export function readOptions(args: string[]): RigOptions {
@@ -21,10 +23,11 @@ export function readOptions(args: string[]): RigOptions {
       json: { type: 'boolean', default: false },
       keep: { type: 'boolean', default: false },
       calm: { type: 'boolean', default: false },
+      strict: { type: 'boolean', default: false },
     },
   });
   const [seconds, seed] = [Number(values.seconds), Number(values.seed)];
   if (!Number.isInteger(seconds) || seconds < 1 || !Number.isInteger(seed) || seed < 0)
     throw new Error(`--seconds and --seed are whole numbers: ${USAGE}`);
-  return { seconds, seed, json: values.json, keep: values.keep, calm: values.calm };
+  return { seconds, seed, json: values.json, keep: values.keep, calm: values.calm, strict: values.strict };
 }

@@ -5,53 +5,52 @@ import type { Work } from './work-log.ts';
 
 /**
  * Recovery time: from the SIGKILL of a process that had a model or tool request of an actor open, to the moment another
- * process takes that actor's lease (its fence rises). Seen by polling, so each is too long by up to `POLL_MS`, never too
- * short. Actors whose turn was committed by then are left out: nothing of them was broken off. What is broken off while
- * many others wait is found just as soon and then waits in their queue, so how many waited is told beside each time.
+ * process takes that actor's lease (its fence rises). Seen by polling, so each is too long by up to `pollMs`, never too
+ * short. Actors whose turn was committed by then are left out: nothing of them was broken off.
  */
 export interface Recovery {
   /** Watches what this kill has broken off. */
-  watch(broken: readonly Work[], killedAt: number, backlog: number): void;
-  /** One per turn taken up again. */
-  times: Recovered[];
+  watch(broken: readonly Work[], killedAt: number): void;
+  /** One per turn taken up again, ms. */
+  times: number[];
   /** Turns not taken up yet. */
   open(): number;
 }
 
-export interface Recovered {
-  ms: number;
-  /** Actors that had something to do at the time of the kill. */
-  backlog: number;
-}
-
-const POLL_MS = 150;
 /** Beyond that, reading what became of the victims would be a load of its own. */
 const MOST_WATCHED = 30;
 
-export function createRecovery(store: Pick<Store, 'readActor'>, ended: AbortSignal): Recovery {
-  const times: Recovered[] = [];
+export function createRecovery(
+  store: Pick<Store, 'readActor'>,
+  ended: AbortSignal,
+  pollMs: number,
+): Recovery {
+  const times: number[] = [];
   let watched = 0;
 
-  async function watchOne({ conversation, agent }: Work, killedAt: number, backlog: number): Promise<void> {
+  async function watchOne({ conversation, agent }: Work, killedAt: number): Promise<void> {
     const address = { tenant: DEFAULT_TENANT, conversation, agent } as ActorAddress;
     const before = await store.readActor(address);
     if (!before?.turn || before.owner === '') return;
     while (!ended.aborted) {
-      await wait(POLL_MS);
+      await wait(pollMs);
       const now = await store.readActor(address);
-      if (now && now.fence > before.fence) return void times.push({ ms: Date.now() - killedAt, backlog });
+      if (!now) return;
+      if (now.fence > before.fence) return void times.push(Date.now() - killedAt);
+      // Its last write was on the way to the database when it was killed.
+      if (now.turn === null) return;
     }
   }
 
   return {
     times,
     open: () => watched,
-    watch(broken, killedAt, backlog) {
+    watch(broken, killedAt) {
       for (const work of broken) {
         if (watched >= MOST_WATCHED) return;
         watched += 1;
         // A read that fails costs one figure.
-        void watchOne(work, killedAt, backlog)
+        void watchOne(work, killedAt)
           .catch(() => undefined)
           .finally(() => (watched -= 1));
       }

@@ -11,15 +11,16 @@ import { readOptions, type RigOptions } from './options.ts';
 import { foreignRedis, type RigRedis, startOwnRedis } from './own-redis.ts';
 
 /**
- * `npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm]`: real processes on a real Redis and a real server of
- * MongoDB's protocol, killed, stopped and cut off at random; then everything that was stored is checked. Ends with one
- * line of figures; exit code 1 on a violation, or when the run did too little to say anything.
+ * `npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict]`: real processes on a real Redis and a
+ * real server of MongoDB's protocol, killed, stopped and cut off at random; then everything that was stored is checked.
+ * Ends with one line of figures. Exit code 1 on a violation, or where not half of what was to be done was done. A missed
+ * goal is told; on a slow machine it says more of the machine, so only `--strict` fails for it.
  */
 // An orderly end would close the handles of sockets that were reset, and Node 24 turns in that loop for ever.
 process.exit(await main(readOptions(process.argv.slice(2))));
 
 async function main(options: RigOptions): Promise<number> {
-  const { seconds, seed, json, keep, calm } = options;
+  const { seconds, seed, json, keep, calm, strict } = options;
   const mongodb = process.env['MONGODB_URL'];
   if (!mongodb) {
     say('no MongoDB: set MONGODB_URL, or run `npm run rig`, which provides a server');
@@ -46,20 +47,19 @@ async function main(options: RigOptions): Promise<number> {
       failedStarts: run.fleet.failedStarts,
       posts: run.clients.posts,
       violations: findings.length,
-      recovered: run.recovery.times,
+      recovered: run.recovered,
+      recoveredUnderLoad: run.recoveredUnderLoad,
       quietAfterMs: run.quietAfterMs ?? Number.NaN,
     });
     for (const { invariant, conversation, problem } of findings)
       say(`${invariant} ${conversation}: ${problem}`);
     if (findings.length > 0) say(`the conversations with violations, the faults and the logs are in ${dir}`);
-    if (run.missing.length > 0 && !calm) say(`too little was done: ${run.missing.join(', ')}`);
-    if (figures.recoveryUncrowdedP99Ms > figures.recoveryLimitMs) {
-      say('recovery was slower than a lease and a sweep, and not for want of a free worker');
-    }
+    if (run.missing.length > 0 && !calm) say(`goals missed: ${run.missing.join(', ')}`);
     isKept ||= findings.length > 0;
     if (keep) say(`kept: ${database.url}, logs in ${dir}`);
     console.log(json ? JSON.stringify({ ...figures, missing: run.missing, findings }) : figuresLine(figures));
-    return findings.length > 0 || (run.missing.length > 0 && !calm) ? 1 : 0;
+    const isFailed = findings.length > 0 || (!calm && (run.didLittle || (strict && run.missing.length > 0)));
+    return isFailed ? 1 : 0;
   } catch (error) {
     isKept = true;
     say(`the rig failed; logs are in ${dir}`);

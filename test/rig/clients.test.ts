@@ -56,6 +56,17 @@ test('a message is sent again under its id until it is acknowledged, whatever th
   expect(clients.misanswers).toEqual([]);
 });
 
+test('a conversation that is begun apart has one message to one agent, and an id that no other has', async () => {
+  const { listener, stored } = storing((status, seq) => [status, { event: { seq } }]);
+  const clients = clientsOf([await serve(listener)]);
+  clients.burst();
+  const begun = [clients.begin(), clients.begin()];
+  expect(begun.map(({ id }) => id)).toEqual(['k1-m0', 'k2-m0']);
+  expect(begun.every(({ to }) => to.length === 1)).toBe(true);
+  await expect.poll(() => clients.open()).toBe(0);
+  expect(begun.map(({ acked }) => acked?.seq)).toEqual(begun.map(({ id }) => stored.indexOf(id) + 1));
+});
+
 test('an answer that no outage explains is kept as such', async () => {
   const refusing = storing(() => [409, { error: { code: 'event_conflict' } }]);
   const clients = clientsOf([await serve(refusing.listener)]);

@@ -59,6 +59,32 @@ test('one model request in twenty hangs, is refused or breaks off, and none when
   expect(calm.filter(({ error, breaks }) => error ?? breaks)).toEqual([]);
 });
 
+test('a slow model answers with text alone, for long enough to be killed in the middle of it', async () => {
+  const answer = createFakeModel(
+    randomOf(7),
+    createWorkLog(),
+    () => false,
+    () => true,
+  );
+  for (const label of labels.slice(0, 50)) {
+    const {
+      text = '',
+      chunk,
+      delayMs,
+      calls,
+    } = await answer({
+      number: 1,
+      method: 'POST',
+      path: '',
+      headers: {},
+      body: asked(label),
+      gone: Promise.resolve(),
+    });
+    expect(calls).toBeUndefined();
+    expect((text.length / (chunk ?? 1)) * (delayMs ?? 0)).toBeGreaterThanOrEqual(1_500);
+  }
+});
+
 test('what a process has under way is known while it is under way', async () => {
   const work = createWorkLog();
   const calm = () => false;

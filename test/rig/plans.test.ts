@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { singleHost, withName } from '../../rig/database.ts';
-import { conversationsFor, missingGoals } from '../../rig/goals.ts';
+import { conversationsFor, missedRecovery, missingGoals, recoveriesFor } from '../../rig/goals.ts';
 import { readOptions } from '../../rig/options.ts';
 
 test('the database of a run is its own, on the server that is named', () => {
@@ -35,6 +35,18 @@ test('a run that did too little says what is missing', () => {
   );
   expect(conversationsFor(60)).toBe(300);
   expect(conversationsFor(7_200)).toBe(10_000);
+});
+
+test('too few recoveries, or one that took longer than a lease and a sweep, are missed goals', () => {
+  const times = Array.from({ length: 25 }, () => 2_000);
+  expect(missedRecovery(60, times)).toEqual([]);
+  expect(missedRecovery(7_200, times)).toEqual([]);
+  expect(missedRecovery(60, [...times.slice(2), 4_501])).toEqual([
+    'recoveries 24 of 25',
+    'recovery p99 4501 ms of at most 4500 ms',
+  ]);
+  expect(recoveriesFor(12)).toBe(5);
+  expect(missedRecovery(1, [])).toEqual(['recoveries 0 of 1']);
 });
 
 test('options that mean nothing are refused with the usage', () => {
