@@ -56,6 +56,7 @@ test('options that mean nothing are refused with the usage', () => {
     json: true,
     keep: false,
     calm: false,
+    strict: false,
   });
   expect(() => readOptions(['--seconds', 'soon'])).toThrow(/npm run rig/);
 });
