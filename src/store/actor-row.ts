@@ -15,6 +15,24 @@ export function newActorRow(address: Pick<ActorRow, 'tenant' | 'conversation' | 
   return { tenant, conversation, agent, ...free, outbox: false, data: NO_STATE };
 }
 
+/** A key that is present and undefined means "leave it", as an absent one does. */
+export function changedRow(row: ActorRow, change: ActorChange): ActorRow {
+  return {
+    tenant: row.tenant,
+    conversation: row.conversation,
+    agent: row.agent,
+    fence: row.fence,
+    owner: change.owner ?? row.owner,
+    until: change.until ?? row.until,
+    processed: change.processed ?? row.processed,
+    turn: change.turn === undefined ? row.turn : change.turn,
+    cancel: change.cancel === undefined ? row.cancel : change.cancel,
+    parked: change.parked === undefined ? row.parked : change.parked,
+    outbox: change.outbox ?? row.outbox,
+    data: change.data ?? row.data,
+  };
+}
+
 /** Written by a newer version, and so neither to be read nor to be written by this one. */
 const NEWER = 'it was written by a newer version of Troupe';
 

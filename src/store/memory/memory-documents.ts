@@ -1,3 +1,4 @@
+import { changedRow } from '../actor-row.ts';
 import type { ActorChange, ActorKey, ActorRow, EventRow } from '../driver.ts';
 import type { ActorCondition, Addressee, Documents, LogKey } from '../documents/documents.ts';
 
@@ -223,23 +224,10 @@ function holds(row: ActorRow, { fence, turn, notCancelled, freeAt }: ActorCondit
   return freeAt === undefined || row.until < freeAt;
 }
 
-/** A key that is present and undefined means "leave it", as an absent one does. */
-function changed(row: ActorRow, change: ActorChange & { raiseFence?: true }): ActorRow {
-  const { tenant, conversation, agent, fence } = row;
-  return {
-    tenant,
-    conversation,
-    agent,
-    fence: change.raiseFence ? fence + 1 : fence,
-    owner: change.owner ?? row.owner,
-    until: change.until ?? row.until,
-    processed: change.processed ?? row.processed,
-    turn: change.turn === undefined ? row.turn : change.turn,
-    cancel: change.cancel === undefined ? row.cancel : change.cancel,
-    parked: change.parked === undefined ? row.parked : change.parked,
-    outbox: change.outbox ?? row.outbox,
-    data: change.data ?? row.data,
-  };
+function changed(row: ActorRow, { raiseFence, ...change }: ActorChange & { raiseFence?: true }): ActorRow {
+  const next = changedRow(row, change);
+  if (raiseFence) next.fence += 1;
+  return next;
 }
 
 function unfinishedOf(actors: Map<string, ActorRow>, now: number, limit: number): ActorKey[] {

@@ -1,4 +1,4 @@
-import { newActorRow } from '../actor-row.ts';
+import { changedRow, newActorRow } from '../actor-row.ts';
 import type { AcquireOutcome, ActorChange, ActorExpectation, ActorKey, ActorRow } from '../driver.ts';
 import type { ActorRows } from './actor-rows.ts';
 import type { Database } from './database.ts';
@@ -24,7 +24,7 @@ export function createActorTable(database: Database, rows: ActorRows) {
     const { turn, cancel, processed } = actor.row;
     if (expect.turn !== undefined && turn !== expect.turn) return null;
     if (expect.notCancelled && turn !== null && cancel === turn) return null;
-    const row = rows.save(actor, changed(actor.row, change));
+    const row = rows.save(actor, changedRow(actor.row, change));
     // `processed` never goes back, so what is settled here never becomes pending again.
     if (row.processed !== processed) runStatement(settle, actor.log, key.agent, row.processed);
     return row;
@@ -44,22 +44,4 @@ export function createActorTable(database: Database, rows: ActorRows) {
   }
 
   return { acquire, compareAndSet, requestCancel, park };
-}
-
-/** A key that is present and undefined means "leave it", as an absent one does. */
-function changed(row: ActorRow, change: ActorChange): ActorRow {
-  return {
-    tenant: row.tenant,
-    conversation: row.conversation,
-    agent: row.agent,
-    fence: row.fence,
-    owner: change.owner ?? row.owner,
-    until: change.until ?? row.until,
-    processed: change.processed ?? row.processed,
-    turn: change.turn === undefined ? row.turn : change.turn,
-    cancel: change.cancel === undefined ? row.cancel : change.cancel,
-    parked: change.parked === undefined ? row.parked : change.parked,
-    outbox: change.outbox ?? row.outbox,
-    data: change.data ?? row.data,
-  };
 }
