@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { Adoption } from './compaction.ts';
 
 export const LayerName = z.enum([
   'rules',
@@ -32,5 +33,7 @@ export const BaselineBody = z.strictObject({
   model: z.string(),
   layers: z.array(BaselineLayer),
   reason: z.string(),
+  /** Present where the view begins anew with it. */
+  adopts: Adoption.optional(),
 });
 export type BaselineBody = z.infer<typeof BaselineBody>;

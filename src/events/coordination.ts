@@ -19,11 +19,3 @@ export const ApprovalDecidedBody = z.strictObject({ request: z.string(), approve
 export const ModeChangedBody = z.strictObject({ mode: z.enum(['chat', 'agent', 'run']) });
 export const PhaseChangedBody = z.strictObject({ phase: z.string(), instructions: z.string().default('') });
 export const RunDirectiveBody = z.strictObject({ run: z.string(), directive: z.string() });
-export const CompactionBody = z.strictObject({
-  from: z.int().positive(),
-  upTo: z.int().positive(),
-  summary: z.string(),
-  strategy: z.string(),
-  reason: z.string(),
-});
-export const PruneBody = z.strictObject({ seqs: z.array(z.int().positive()), reason: z.string() });

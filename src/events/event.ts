@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { Author } from './author.ts';
 import { BaselineBody } from './baseline.ts';
 import { CommandBody } from './command.ts';
+import { CompactionBody, CompactionNote, PruneBody } from './compaction.ts';
 import * as coordination from './coordination.ts';
 import { AgentId, ConversationId, EventId, TenantId, TurnId } from './ids.ts';
 import { HandoffBody, InjectionBody, JoinedBody, LeftBody, MessageBody } from './message.ts';
@@ -30,8 +31,13 @@ const BODIES = {
   'run.directive': coordination.RunDirectiveBody,
   injection: InjectionBody,
   error: ErrorBody,
-  compaction: coordination.CompactionBody,
-  prune: coordination.PruneBody,
+  compaction: CompactionBody,
+  'compaction.started': CompactionNote,
+  'compaction.pruned': CompactionNote,
+  'compaction.summarising': CompactionNote,
+  'compaction.done': CompactionNote,
+  'compaction.failed': CompactionNote,
+  prune: PruneBody,
   baseline: BaselineBody,
   'turn.started': TurnStartedBody,
   'turn.done': TurnDoneBody,

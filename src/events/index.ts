@@ -3,6 +3,7 @@ export * from './actor-record.ts';
 export * from './author.ts';
 export * from './baseline.ts';
 export * from './command.ts';
+export * from './compaction.ts';
 export * from './event.ts';
 export * from './ids.ts';
 export * from './message.ts';

@@ -1,0 +1,105 @@
+import * as z from 'zod';
+import { AgentId, EventId, TurnId } from './ids.ts';
+import { Usage } from './usage.ts';
+
+/**
+ * Everything lossy that is done to a view is an event, and a prompt is rendered from these events, never from a decision
+ * made again.
+ *
+ *   compaction   shared: what an earlier part of the log comes to, neutral in person. Changes nobody's view by itself.
+ *   baseline     with `adopts`: from here on one agent's view begins with a compaction (a new epoch).
+ *   prune        one agent's own tool results that its view shows as placeholders from here on.
+ *   compaction.started | pruned | summarising | done | failed   how relief went, for people; no view reads them.
+ */
+
+/** Why room had to be made. `overflow`: a provider refused the request as too long. */
+export const ReliefReason = z.enum(['over_budget', 'overflow', 'cold_cache', 'join', 'command']);
+export type ReliefReason = z.infer<typeof ReliefReason>;
+
+/** In the order in which they are tried. */
+export const ReliefStrategy = z.enum(['prune', 'adopt', 'summary', 'extraction', 'trim']);
+export type ReliefStrategy = z.infer<typeof ReliefStrategy>;
+
+const Seq = z.int().positive();
+const Tokens = z.int().nonnegative();
+
+/** Found without a model and carried from one compaction to the next; each in the order of first appearance. */
+export const Facts = z.strictObject({
+  artifacts: z.array(z.string()),
+  filesRead: z.array(z.string()),
+  filesModified: z.array(z.string()),
+  identifiers: z.array(z.string()),
+  errors: z.array(z.string()),
+  constraints: z.array(z.string()),
+  pending: z.array(z.string()),
+});
+export type Facts = z.infer<typeof Facts>;
+
+/** Words kept as they were said. `text` is whole unless `cut`. */
+export const Quote = z.strictObject({
+  seq: Seq,
+  /** As in a header: `Ana`, `@planner`, `Ana -> @coder`. */
+  speaker: z.string(),
+  text: z.string(),
+  cut: z.boolean().optional(),
+});
+export type Quote = z.infer<typeof Quote>;
+
+/** An event that extraction kept, and why: the parts of its score by name. */
+export const Choice = z.strictObject({ seq: Seq, score: z.number(), why: z.array(z.string()) });
+export type Choice = z.infer<typeof Choice>;
+
+/** Stands for the events 1..upTo. Number n+1 is made from number n and the events between, and stands for both. */
+export const CompactionBody = z.strictObject({
+  number: z.int().positive(),
+  upTo: Seq,
+  strategy: z.enum(['summary', 'extraction']),
+  reason: ReliefReason,
+  /** The agent that needed it; its model wrote it, unless another was named to. */
+  by: AgentId,
+  /** Sections in prose; empty where extraction chose quotes instead. */
+  summary: z.string(),
+  /** What people said, and what extraction chose of the rest; ascending by seq. */
+  quotes: z.array(Quote),
+  facts: Facts,
+  chosen: z.array(Choice),
+  tokens: z.strictObject({ before: Tokens, after: Tokens }),
+  usage: Usage.optional(),
+});
+export type CompactionBody = z.infer<typeof CompactionBody>;
+
+/** The compaction that a view begins with from this baseline on. */
+export const Adoption = z.strictObject({
+  /** Null where only the running turn was shortened. */
+  compaction: EventId.nullable(),
+  upTo: z.int().nonnegative(),
+  /** Steps of the running turn before `steps` are covered by `text`: a turn too long for its window. */
+  turn: z.strictObject({ id: TurnId, steps: z.int().positive(), text: z.string() }).optional(),
+  /** Messages that are kept shortened: their text from here on, by event. */
+  trimmed: z.array(z.strictObject({ event: EventId, text: z.string() })).optional(),
+  reason: ReliefReason,
+  tokens: z.strictObject({ before: Tokens, after: Tokens }),
+});
+export type Adoption = z.infer<typeof Adoption>;
+
+/** Tool results by event id (those of a running turn have no seq yet), and turns whose retrieved memories are cleared. */
+export const PruneBody = z.strictObject({
+  events: z.array(EventId),
+  memories: z.array(TurnId).default([]),
+  reason: ReliefReason,
+  tokens: z.strictObject({ before: Tokens, after: Tokens }),
+});
+export type PruneBody = z.infer<typeof PruneBody>;
+
+/** How relief goes. `attempt` counts within the turn. */
+export const CompactionNote = z.strictObject({
+  agent: AgentId,
+  attempt: z.int().positive(),
+  step: z.int().positive(),
+  reason: ReliefReason,
+  strategy: ReliefStrategy.optional(),
+  range: z.strictObject({ from: Seq, upTo: Seq }).optional(),
+  tokens: z.strictObject({ before: Tokens, after: Tokens.nullable() }),
+  message: z.string().optional(),
+});
+export type CompactionNote = z.infer<typeof CompactionNote>;
