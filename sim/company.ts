@@ -34,7 +34,13 @@ const NOTE = z.object({ nonce: z.string() });
 
 const resting: Provider = {
   name: 'scripted',
-  capabilities: { sessionResumption: false, interleavedSystem: true, toolCalling: true, caching: 'none' },
+  capabilities: {
+    sessionResumption: false,
+    interleavedSystem: true,
+    toolCalling: true,
+    caching: 'none',
+    reportsUsage: false,
+  },
   stream() {
     throw new Error('this member has no model yet');
   },

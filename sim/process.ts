@@ -1,3 +1,4 @@
+import { createCalibrationBook } from '../src/actors/calibration-book.ts';
 import { createConversationLog } from '../src/actors/conversation-log.ts';
 import { createEngine, type Engine } from '../src/actors/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps } from '../src/actors/engine-deps.ts';
@@ -144,6 +145,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     process: name,
     secretOf,
     countTokens,
+    models: createCalibrationBook({ store, clock, onWarning: warn }),
     limits: { ...DEFAULT_LIMITS, soleOwner: false, ...world.limits },
     stopping: stopping.signal,
     onDelta: () => undefined,

@@ -2,8 +2,11 @@ import { readFile, stat } from 'node:fs/promises';
 import { dirname, extname, isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import * as z from 'zod';
+import { Fragment } from './context/index.ts';
+import { ContextSettings } from './context-settings.ts';
 import { TroupeError } from './errors.ts';
 import { AgentId, nearestName } from './events/index.ts';
+import { fragmentProblems } from './fragments.ts';
 import { ProviderSettings } from './providers/settings.ts';
 import type { Tool } from './tools/tool.ts';
 
@@ -20,8 +23,8 @@ const AgentFields = z.object({
   description: z.string().max(300).default(''),
   instructions: z.string().default(''),
   tools: z.array(z.string()).default([]),
-  /** What a newcomer sees of what came before: all of it, or the trigger only. */
-  join: z.enum(['full', 'fresh']).default('full'),
+  /** What a newcomer sees of what came before: all of it, a summary and the newest, or the trigger only. */
+  join: z.enum(['full', 'summary', 'fresh']).default('full'),
   pubkey: z
     .string()
     .regex(/^[0-9a-f]{64}$/, 'a pubkey is 64 lower-case hex digits')
@@ -66,6 +69,11 @@ export const TroupeDefinition = z.strictObject({
   tools: z.array(z.custom<Tool>((value) => isTool(value), 'a tool is made with defineTool')).default([]),
   defaults: z.strictObject({ respondWhenUnaddressed: AgentId.optional() }).default({}),
   limits: Limits,
+  context: ContextSettings.prefault({}),
+  /** What the application adds to prompts. A JSON file may hold static ones with fixed texts. */
+  fragments: z.array(Fragment).optional(),
+  /** What becomes of a hand-over whose goal the agent leaves out: refused, taken from the log, or asked of a model. */
+  handoffs: z.enum(['agent', 'extract', 'summarise']).optional(),
 });
 export type TroupeDefinition = z.infer<typeof TroupeDefinition>;
 export interface TroupeInput {
@@ -73,6 +81,11 @@ export interface TroupeInput {
   tools?: Tool[];
   defaults?: { respondWhenUnaddressed?: string | undefined };
   limits?: z.input<typeof Limits>;
+  /** Budgets of prompts, and how they are kept. */
+  context?: z.input<typeof ContextSettings> | undefined;
+  fragments?: z.input<typeof Fragment>[] | undefined;
+  /** Default `extract`. */
+  handoffs?: 'agent' | 'extract' | 'summarise' | undefined;
 }
 
 /** For `agents.ts`: types and completion, nothing else. */
@@ -94,11 +107,21 @@ const Sketch = z
       .catch([]),
     tools: z.array(z.object({ name: Text }).catch({})).catch([]),
     defaults: z.object({ respondWhenUnaddressed: Text }).catch({}),
+    context: z.object({ summariser: Text }).catch({}),
+    fragments: z
+      .array(z.object({ name: Text, agents: z.array(Text).catch([]) }).catch({ agents: [] }))
+      .catch([]),
   })
-  .catch({ agents: [], tools: [], defaults: {} });
+  .catch({ agents: [], tools: [], defaults: {}, fragments: [], context: {} });
 
 /** What does not fit together. What is missing or no text is told by the schema. */
-function* crossProblems({ agents, tools, defaults }: z.infer<typeof Sketch>): Generator<Problem> {
+function* crossProblems({
+  agents,
+  tools,
+  defaults,
+  fragments,
+  context,
+}: z.infer<typeof Sketch>): Generator<Problem> {
   const known = new Set<string>([...BUILTIN_TOOLS, ...RESERVED_TOOLS]);
   const own = tools.map(({ name }) => name);
   for (const name of own) if (name !== undefined) known.add(name);
@@ -125,6 +148,11 @@ function* crossProblems({ agents, tools, defaults }: z.infer<typeof Sketch>): Ge
     if (own.indexOf(name) !== index) yield { path, message: `"${name}" is used twice` };
     const taken = [...BUILTIN_TOOLS, ...RESERVED_TOOLS].some((builtin) => builtin === name);
     if (taken) yield { path, message: `"${name}" is the name of a tool that comes with Troupe` };
+  }
+  yield* fragmentProblems(fragments, ids);
+  const { summariser } = context;
+  if (summariser !== undefined && !ids.includes(summariser)) {
+    yield { path: ['context', 'summariser'], message: `there is no agent "${summariser}"` };
   }
   const fallback = defaults.respondWhenUnaddressed;
   if (fallback !== undefined && !ids.includes(fallback)) {

@@ -1,9 +1,11 @@
 import type { AgentDefinition, TroupeDefinition } from './agents-file.ts';
 import type { Company, Member } from './actors/member.ts';
+import { policyOf } from './context-settings.ts';
 import { baselineTexts, type AgentProfile } from './context/index.ts';
 import type { AgentId } from './events/index.ts';
 import type { Provider } from './providers/provider.ts';
-import { handoff } from './tools/builtin/handoff.ts';
+import { fragmentsOf } from './fragments.ts';
+import { handoffTool } from './tools/builtin/handoff.ts';
 import { readArtifact } from './tools/builtin/read-artifact.ts';
 import { type Tool, toolSpec } from './tools/tool.ts';
 
@@ -12,16 +14,20 @@ export const DEFAULT_CONTEXT_WINDOW = 128_000;
 
 /** Definitions, providers and tools as the engine needs them. */
 export function buildCompany(
-  definition: Pick<TroupeDefinition, 'agents' | 'tools'>,
+  definition: Pick<TroupeDefinition, 'agents' | 'tools' | 'fragments' | 'handoffs' | 'context'>,
   providerOf: (agent: AgentDefinition) => Provider,
   countTokens: (text: string) => number,
 ): Company {
-  const offered = new Map<string, Tool>(
-    [...definition.tools, handoff, readArtifact].map((tool) => [tool.name, tool]),
-  );
+  const builtin = [handoffTool(definition.handoffs ?? 'extract'), readArtifact];
+  const offered = new Map<string, Tool>([...definition.tools, ...builtin].map((tool) => [tool.name, tool]));
   const tools = new Map(definition.agents.map((agent) => [agent.id, toolsOf(agent, offered)]));
-  const profiles = definition.agents.map((agent) => profileOf(agent, tools.get(agent.id) ?? []));
-  return new Map<AgentId, Member>(
+  const fragments = definition.fragments ?? [];
+  const profiles = definition.agents.map((agent) => ({
+    ...profileOf(agent, tools.get(agent.id) ?? []),
+    fragments: fragmentsOf(fragments, { agent: agent.id, role: agent.role }),
+  }));
+  const { context } = definition;
+  const members = new Map<AgentId, Member>(
     definition.agents.map((agent, index) => {
       const profile = profiles[index] as AgentProfile;
       const granted = tools.get(agent.id) ?? [];
@@ -33,10 +39,16 @@ export function buildCompany(
           tools: new Map(granted.map((tool) => [tool.name, tool])),
           baseline: baselineTexts(profile, profiles, countTokens),
           pubkey: agent.pubkey ?? null,
+          policy: policyOf(context),
+          summarises: context.summaries === 'model',
+          summariser: null,
         },
       ];
     }),
   );
+  const summariser = context.summariser && members.get(context.summariser);
+  if (summariser) for (const member of members.values()) member.summariser = summariser;
+  return members;
 }
 
 /** In a stable order, whatever the file's: the tool layer must not change with it. Whoever has tools may read artifacts. */

@@ -17,6 +17,7 @@ import {
   type Event,
   EventDraft,
   type EventId,
+  type EventKind,
   isRuntimeId,
   parseTurnId,
   type StreamDelta,
@@ -117,6 +118,7 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
         kind: 'message',
         body: { content: message.content },
         ...(message.replyTo !== undefined && { replyTo: message.replyTo }),
+        ...(message.context?.attachments && { context: { attachments: message.context.attachments } }),
       });
       const target = { tenant, conversation: conversationId(conversation) };
       if (isRuntimeId(draft.id)) return echoOf(target, draft);
@@ -148,6 +150,9 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
     trace: (turn) => traceTurn(deps, tenant, turn),
     async command(command, by) {
       const draft = commandDraft(command, by);
+      if (command.command === 'mode' || command.command === 'directive') {
+        return (await appendOne(await existing(command.conversation), draft)).event;
+      }
       if (command.command === 'abort') {
         const parts = parseTurnId(command.turn);
         if (!parts) throw new TroupeError('turn_unknown', `"${command.turn}" is not a turn id`);
@@ -222,12 +227,25 @@ function conversationId(text: string): ConversationId {
 }
 
 function commandDraft(command: Command, by: Author): EventDraft {
-  const body = {
-    command: command.command,
-    ...('agent' in command && { agent: command.agent }),
-    ...('turn' in command && { turn: command.turn }),
-  };
-  return parseDraft({ id: mintId(), author: by, to: [], kind: 'command', body });
+  return parseDraft({ id: mintId(), author: by, to: [], ...commandEvent(command) });
+}
+
+/** What a command appends: an actor's command is recorded as such, the others are the change itself. */
+function commandEvent(command: Command): { kind: EventKind; body: object } {
+  switch (command.command) {
+    case 'mode': {
+      const { mode, run } = command;
+      return { kind: 'mode.changed', body: { mode, ...(run !== undefined && { run }) } };
+    }
+    case 'directive': {
+      const { run, directive, brief = '', status } = command;
+      return { kind: 'run.directive', body: { run, directive, brief, status } };
+    }
+    case 'abort':
+      return { kind: 'command', body: { command: command.command, turn: command.turn } };
+    default:
+      return { kind: 'command', body: { command: command.command, agent: command.agent } };
+  }
 }
 
 function parseDraft(input: unknown): EventDraft {

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { createCalibrationBook } from './actors/calibration-book.ts';
 import { createConversationLog } from './actors/conversation-log.ts';
 import { createEngine } from './actors/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps } from './actors/engine-deps.ts';
@@ -84,6 +85,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     const secret = await store.meta('secret', randomBytes(24).toString('hex'));
     const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
       fenceKey(secret, `${tenant}/${conversation}`);
+    const models = createCalibrationBook({ store, clock, onWarning });
     const stopping = new AbortController();
     const deltas = new Set<(delta: StreamDelta) => void>();
     const tellAll = (delta: StreamDelta) =>
@@ -108,6 +110,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       process: randomUUID().slice(0, 8),
       secretOf,
       countTokens,
+      models,
       limits: { ...DEFAULT_LIMITS, ...services.limits, ...defined(limits) },
       stopping: stopping.signal,
       onDelta(delta) {
@@ -123,7 +126,10 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       engine,
       deltas,
       fallback: definition.defaults.respondWhenUnaddressed ?? null,
-      release: () => services.close(),
+      release: async () => {
+        await models.flush();
+        await services.close();
+      },
     });
   } catch (error) {
     await services.close();
@@ -161,7 +167,13 @@ function heard(onWarning: OnWarning): OnWarning {
   };
 }
 
-const NOBODY: TroupeDefinition = { agents: [], tools: [], defaults: {}, limits: {} };
+const NOBODY: TroupeDefinition = {
+  agents: [],
+  tools: [],
+  defaults: {},
+  limits: {},
+  context: { summaries: 'model' },
+};
 
 function defined(limits: Record<string, number | undefined>): Partial<EngineDeps['limits']> {
   return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined));
@@ -171,7 +183,13 @@ function defined(limits: Record<string, number | undefined>): Partial<EngineDeps
 function restingProvider({ provider }: AgentDefinition): Provider {
   return {
     name: provider,
-    capabilities: { sessionResumption: false, interleavedSystem: false, toolCalling: false, caching: 'none' },
+    capabilities: {
+      sessionResumption: false,
+      interleavedSystem: false,
+      toolCalling: false,
+      caching: 'none',
+      reportsUsage: false,
+    },
     stream() {
       throw new Error('a troupe opened with work: false takes no turns');
     },

@@ -24,6 +24,8 @@ export interface NewMessage {
   to?: readonly string[] | undefined;
   content: string;
   replyTo?: EventId | undefined;
+  /** What comes with it, as ids of the client's own: kept with the event, shown to no agent. */
+  context?: { attachments?: readonly string[] | undefined } | undefined;
 }
 
 export interface AgentInfo {
@@ -65,7 +67,7 @@ export interface Troupe {
   readonly agents: readonly AgentInfo[];
   send(conversation: string, message: NewMessage): Promise<Appended>;
   conversations(limit?: number): Promise<ConversationInfo[]>;
-  /** Its mode, phase and open delegations, folded from the log. Throws `conversation_unknown`. */
+  /** Its mode, run, phase and open delegations, folded from the log. Throws `conversation_unknown`. */
   conversation(conversation: string): Promise<ConversationState & { id: ConversationId; head: number }>;
   /** Throws `conversation_unknown`. */
   events(

@@ -30,6 +30,7 @@ const PORTS = [
   'routing/broadcast.ts',
   'routing/admission.ts',
   'providers/provider.ts',
+  'providers/embedder.ts',
   'providers/backoff.ts',
   'tools',
 ];
@@ -40,7 +41,7 @@ const LAYERS: Record<string, Layer> = {
   'metrics.ts': { may: ['errors.ts'], packages: [] },
   events: { may: ['errors.ts'], packages: ['zod'] },
   machines: { may: ['events', 'errors.ts'], packages: ['xstate', 'zod'], pure: true },
-  context: { may: ['events', 'errors.ts'], packages: ['gpt-tokenizer', 'minisearch', 'zod', 'node:crypto'], pure: true },
+  context: { may: ['events', 'errors.ts'], packages: ['gpt-tokenizer', 'zod', 'node:crypto'], pure: true },
   store: ADAPTER_LAYER,
   routing: ADAPTER_LAYER,
   providers: ADAPTER_LAYER,

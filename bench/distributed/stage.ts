@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
+import { createCalibrationBook } from '../../src/actors/calibration-book.ts';
 import { createConversationLog } from '../../src/actors/conversation-log.ts';
 import { createEngine } from '../../src/actors/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine-deps.ts';
@@ -76,6 +77,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const shared = { store, router, broadcast, clock, countTokens, metrics: NO_METRICS, onWarning: stop };
   const deps: EngineDeps = {
     ...shared,
+    models: createCalibrationBook({ store, clock, onWarning: stop }),
     admission: createRedisAdmission({ redis: producer, prefix, caps: {}, onWarning: stop }),
     log: createConversationLog(shared),
     company: companyOf(definition, options),

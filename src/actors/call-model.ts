@@ -1,7 +1,9 @@
 import { addUsage, type Reasoning, type ToolCall } from '../events/index.ts';
 import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from '../providers/provider.ts';
+import { countedKinds, limitIn, receiptOf } from '../context/index.ts';
 import { policyOf, TroupeError } from '../errors.ts';
+import { policyFor } from './relief/policy-for.ts';
 import {
   type Ending,
   type JournalEntry,
@@ -9,6 +11,7 @@ import {
   type ModelAnswer,
   ownDraft,
   type TurnRun,
+  writeMeanwhile,
   written,
 } from './turn-run.ts';
 
@@ -22,6 +25,7 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
   const key = journalKey(turn.id, run.step);
   const before = run.resumed ? await deps.store.readJournal(tenant, key) : null;
   if (before === null && !(await mayCall(run))) return { type: 'ABORTED' };
+  if (before !== null) recordPrompt(run);
   const outcome = before === null ? await measured(run) : null;
   if (outcome?.kind === 'aborted') return { type: 'ABORTED' };
   if (outcome?.kind === 'failed') return fail(run, outcome.failure);
@@ -36,6 +40,7 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
   run.failure = null;
   run.partial = '';
   run.usage = addUsage(run.usage, answer.usage);
+  learn(run, answer);
   if (answer.stop === 'refusal' && answer.calls.length === 0) return refused(run, answer);
   return answer.calls.length > 0 ? { type: 'MODEL_CALLED' } : { type: 'MODEL_REPLIED' };
 }
@@ -105,6 +110,7 @@ async function stream(run: TurnRun): Promise<StreamOutcome> {
     switch (event.type) {
       case 'start':
         index = 0;
+        recordPrompt(run);
         break;
       case 'text':
         text += event.delta;
@@ -152,6 +158,24 @@ function requestOf(run: TurnRun): ModelRequest {
   };
 }
 
+/** One prompt is recorded per step: the one that was accepted, or the last that was refused. */
+function recordPrompt(run: TurnRun): void {
+  const { prompt, deps, live } = run;
+  if (!prompt || prompt === run.recorded) return;
+  run.recorded = prompt;
+  const now = deps.clock.now();
+  writeMeanwhile(run, deps.store.putReceipt(live.address.tenant, receiptOf(prompt), now));
+}
+
+/** What the provider counted tells how it counts; a scripted model's figures are guesses and tell nothing. */
+function learn(run: TurnRun, { usage }: ModelAnswer): void {
+  const { deps, live, member, baseline } = run;
+  if (!member.provider.capabilities.reportsUsage || usage.input === 0) return;
+  run.last = { reported: usage.input, kinds: countedKinds(live.view, baseline.body) };
+  live.view.anchor = run.last;
+  run.model = deps.models.observe(live.address.tenant, member.profile, run.last);
+}
+
 async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {
   const { deps, live, lease } = run;
   const tries = (run.failure?.tries ?? 0) + 1;
@@ -165,5 +189,23 @@ async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {
       body: { code: failure.code, message: failure.message, step: run.step + 1, partial: run.partial },
     },
   ]);
+  if (failure.code === 'context_overflow' && mayRecover(run, failure)) return { type: 'OVERFLOWED' };
+  recordPrompt(run);
   return { type: 'MODEL_FAILED', retryable: policyOf(failure.code) === 'retry' };
+}
+
+/** Once per step: what is asked for again must be shorter, and by how much the refusal may say. */
+function mayRecover(run: TurnRun, { message }: ModelFailure): boolean {
+  const { relief, prompt, member, live, deps } = run;
+  if (relief.overflowed || !prompt) return false;
+  const named = limitIn(message)?.window;
+  // A window that is not named is smaller than what was refused; that is good for this turn and not for ever.
+  const guessed = prompt.tokens.estimate + prompt.tokens.reserved;
+  run.model =
+    named === undefined
+      ? { ...run.model, window: Math.min(guessed, run.model.window ?? guessed) }
+      : deps.models.learnWindow(live.address.tenant, member.profile, named);
+  run.policy = policyFor(member, run.model);
+  run.relief = { ...relief, overflowed: true, tried: false, reason: 'overflow' };
+  return true;
 }

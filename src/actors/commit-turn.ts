@@ -60,7 +60,7 @@ function outputsOf({ ending, outputs }: TurnRun): EventDraft[] {
 
 /** All endings share one id, so a turn can have only one. */
 function endingOf(run: TurnRun): EventDraft[] {
-  const { turn, ending, answer, usage, step } = run;
+  const { turn, ending, answer, usage, step, last } = run;
   // An answer that was complete when the turn was stopped has been heard by whoever watched.
   const partial = answer?.text ?? run.partial;
   const covers = turn.inputs;
@@ -80,6 +80,7 @@ function endingOf(run: TurnRun): EventDraft[] {
       steps: step + (answer ? 1 : 0),
       usage,
       ...(answer?.stop === 'length' && { cut: 'length' }),
+      ...(last && { last }),
     },
   };
   const text = answer?.text ?? '';

@@ -1,4 +1,5 @@
 import { initialTransition, transition } from 'xstate';
+import { type Directive, directiveOf, foldRun, newRunState } from '../context/index.ts';
 import type { Event } from '../events/index.ts';
 import { conversation, type ConversationEvent } from '../machines/conversation.ts';
 import type { Log, Store } from '../store/store.ts';
@@ -9,15 +10,19 @@ export interface ConversationState {
   state: string;
   phase: string | null;
   openDelegations: number;
+  /** What holds in run mode; absent in other modes and where no directive was given. */
+  run?: Directive;
 }
 
 const PAGE = 2_000;
 
 export async function conversationState(store: Store, log: Log): Promise<ConversationState> {
   let [snapshot] = initialTransition(conversation);
+  const runs = newRunState();
   for (let after = 0; ;) {
     const events = await store.read(log, { after, limit: PAGE });
     for (const event of events) {
+      foldRun(runs, event);
       const told = machineEvent(event);
       if (told) [snapshot] = transition(conversation, snapshot, told);
     }
@@ -26,7 +31,8 @@ export async function conversationState(store: Store, log: Log): Promise<Convers
   }
   const { value, context } = snapshot;
   const state = typeof value === 'string' ? value : Object.entries(value).flat().join('.');
-  return { state, ...context };
+  const run = snapshot.matches({ open: 'run' }) ? directiveOf(runs) : null;
+  return { state, ...context, ...(run && { run }) };
 }
 
 /** Most events are talk and change nothing here. */

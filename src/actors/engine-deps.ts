@@ -5,6 +5,7 @@ import type { Admission } from '../routing/admission.ts';
 import type { Broadcast } from '../routing/broadcast.ts';
 import type { Router } from '../routing/router.ts';
 import type { Store } from '../store/store.ts';
+import type { CalibrationBook } from './calibration-book.ts';
 import type { ConversationLog } from './conversation-log.ts';
 import type { Company } from './member.ts';
 import type { Registry } from './registry.ts';
@@ -27,6 +28,8 @@ export interface EngineDeps {
   /** Secret of a conversation: fences derive from it. */
   secretOf: (address: ActorAddress) => string;
   countTokens: (text: string) => number;
+  /** What is known of models: how they count, and how much they take. */
+  models: CalibrationBook;
   limits: EngineLimits;
   /** Aborts when the process wants to end: steps under way are finished, nothing new is begun. */
   stopping: AbortSignal;

@@ -1,4 +1,4 @@
-import { baselineBody, baselineDrift, type BaselineText } from '../context/index.ts';
+import { baselineBody, baselineDrift, type BaselineText, textsInMode } from '../context/index.ts';
 import { TroupeError } from '../errors.ts';
 import {
   agentAuthor,
@@ -7,6 +7,7 @@ import {
   type EventDraft,
   type EventId,
   eventOf,
+  type Mode,
   SYSTEM_AUTHOR,
   ToolSpec,
 } from '../events/index.ts';
@@ -26,9 +27,10 @@ export async function freezeBaseline(
   live: LiveActor,
 ): Promise<FrozenBaseline> {
   // Also where nothing is frozen anew: an imported log brings its baselines, not their texts.
-  await storeBodies(deps, address, member);
-  const frozen = live.view.baseline;
-  const { baseline, reason } = await baselineFor(deps.store, address, member, frozen, live.baseline);
+  const { baseline: frozen, mode } = live.view;
+  await storeBodies(deps, address, textsInMode(member.baseline, mode));
+  const warm = live.baseline;
+  const { baseline, reason } = await baselineFor(deps.store, address, member, frozen, { mode, warm });
   live.baseline = baseline;
   if (reason === null) return baseline;
 
@@ -47,18 +49,19 @@ export async function baselineFor(
   address: ActorAddress,
   member: Member,
   frozen: { id: EventId; body: BaselineBody } | null,
-  warm: FrozenBaseline | null = null,
+  { mode = null, warm = null }: { mode?: Mode | null; warm?: FrozenBaseline | null } = {},
 ): Promise<{ baseline: FrozenBaseline; reason: string | null }> {
-  const drift = baselineDrift(frozen?.body ?? null, member.profile, member.baseline);
+  const drift = baselineDrift(frozen?.body ?? null, member.profile, member.baseline, mode);
   if (frozen && drift === null) {
     const kept = warm?.id === frozen.id ? warm : await withTexts(store, address, member, frozen);
     if (kept) return { baseline: kept, reason: null };
   }
   const epoch = (frozen?.body.epoch ?? 0) + 1;
   const reason = drift ?? 'its texts are not in this store';
-  const body = baselineBody(member.profile, member.baseline, { epoch, reason });
+  const texts = textsInMode(member.baseline, mode);
+  const body = baselineBody(member.profile, texts, { epoch, reason });
   const id = `baseline:${address.agent}:${epoch}` as EventId;
-  return { baseline: { id, body, texts: member.baseline, tools: member.profile.tools }, reason };
+  return { baseline: { id, body, texts, tools: member.profile.tools }, reason };
 }
 
 /** The baseline of an old prompt. Throws `store_corrupt` if it or one of its texts is gone. */
@@ -82,10 +85,11 @@ async function withTexts(
   member: Member,
   { id, body }: { id: EventId; body: BaselineBody },
 ): Promise<FrozenBaseline | null> {
+  const known = [...textsInMode(member.baseline, 'agent'), ...textsInMode(member.baseline, 'chat')];
   const texts: BaselineText[] = [];
   let tools = member.profile.tools;
   for (const { name, hash, tokens } of body.layers) {
-    const same = member.baseline.find((layer) => layer.name === name && layer.hash === hash);
+    const same = known.find((layer) => layer.name === name && layer.hash === hash);
     const text = same?.text ?? (await store.readBody(tenant, hash));
     if (text === null) return null;
     texts.push({ name: name as BaselineText['name'], hash, tokens, text });
@@ -97,10 +101,14 @@ async function withTexts(
 /** Bodies that this process has stored; the texts of an agent are the same in all its conversations. */
 const stored = new WeakMap<Store, Set<string>>();
 
-async function storeBodies(deps: EngineDeps, { tenant }: ActorAddress, member: Member): Promise<void> {
+async function storeBodies(
+  deps: EngineDeps,
+  { tenant }: ActorAddress,
+  texts: readonly BaselineText[],
+): Promise<void> {
   const known = stored.get(deps.store) ?? new Set<string>();
   stored.set(deps.store, known);
-  const missing = member.baseline.filter(({ hash }) => !known.has(`${tenant}/${hash}`));
+  const missing = texts.filter(({ hash }) => !known.has(`${tenant}/${hash}`));
   if (missing.length === 0) return;
   const now = deps.clock.now();
   await Promise.all(missing.map(({ hash, text }) => deps.store.putBody(tenant, hash, text, now)));

@@ -1,4 +1,4 @@
-import type { AgentProfile, BaselineText } from '../context/index.ts';
+import type { AgentProfile, BaselineText, ReliefPolicy } from '../context/index.ts';
 import type { AgentId, BaselineBody, EventId, ToolSpec } from '../events/index.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Tool } from '../tools/tool.ts';
@@ -11,6 +11,10 @@ export interface Member {
   baseline: readonly BaselineText[];
   /** What pubkey addresses it, if any (64 hex digits). */
   pubkey: string | null;
+  policy: ReliefPolicy;
+  /** Whether a model writes its summaries, and which agent's, where that is not its own. */
+  summarises: boolean;
+  summariser: Pick<Member, 'provider' | 'profile'> | null;
 }
 
 /** A baseline as it was frozen: what is sent until the next one, whatever the definitions say by then. */

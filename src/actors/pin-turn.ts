@@ -1,4 +1,4 @@
-import { liveDelta, minute, rosterNews, toldUnder, type View } from '../context/index.ts';
+import { liveDelta, minute, modeItems, rosterNews, sayItem, toldUnder, type View } from '../context/index.ts';
 import { TroupeError } from '../errors.ts';
 import { type ActorRecord, type Event, type LiveItems, type PinnedTurn, turnId } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
@@ -7,6 +7,7 @@ import type { Lease } from './lease.ts';
 import type { FrozenBaseline, Member } from './member.ts';
 import { catchUp } from './read-view.ts';
 import type { LiveActor } from './registry.ts';
+import { contextOf, NO_FACTS, readFacts, type TurnFacts } from './turn-facts.ts';
 
 /**
  * Fixes the inputs of the next turn before any work, in one compare-and-set that also counts the first attempt and
@@ -32,15 +33,18 @@ export async function pinTurn(
     return null;
   }
   const baseline = await freezeBaseline(deps, address, member, live);
+  const facts = await readFacts(deps, address, member, live.view, last);
   const turn: PinnedTurn = {
     id: turnId(address, turnNo + 1),
     upTo: head,
     inputs: inputs.map((event) => event.seq),
     attempt: 1,
-    live: liveItems(last, live.view, member, baseline),
+    live: liveItems(last, live.view, member, baseline, facts),
     join: member.profile.join,
     baseline: baseline.id,
     hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
+    at: last.at,
+    context: contextOf(baseline, live.view, facts),
   };
   await lease.write({ state: { turn, outbox: [] } });
   return turn;
@@ -61,18 +65,25 @@ export function triggersIn(view: View, processed: number): Event[] {
 }
 
 /** What the agent should know at the start of this turn; only changes are said. Time is the trigger's, never a clock's. */
-export function liveItems(trigger: Event, view: View, member: Member, baseline: FrozenBaseline): LiveItems {
+export function liveItems(
+  trigger: Event,
+  view: View,
+  member: Member,
+  baseline: FrozenBaseline,
+  { directive, fragments }: TurnFacts = NO_FACTS,
+): LiveItems {
   const told = toldUnder(view.told, baseline.id);
   const roster = rosterNews(baseline.body, member.baseline, told.items['roster']);
   const task =
     trigger.kind === 'handoff'
       ? `@${trigger.author.id} handed over to you: take it from the summary above and answer the conversation`
       : 'answer the last message';
-  const facts = {
+  const facts: LiveItems = {
     time: minute(trigger.at),
     task,
-    ...(view.mode !== null && { mode: `MODE active: ${view.mode}; the history may include other modes` }),
+    ...modeItems(view.mode, directive),
     ...(roster !== null && { roster }),
   };
+  for (const [name, text] of fragments) Object.assign(facts, sayItem(name, text, told));
   return liveDelta(facts, told);
 }

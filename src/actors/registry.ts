@@ -22,6 +22,8 @@ export interface LiveActor {
   /** Present while this process holds the lease. */
   lease: Lease | null;
   usedAt: number;
+  /** Size at which a relief could do no more, in counted tokens: it is tried again when the prompt has grown. */
+  reliefStuckAt: number | null;
 }
 
 export interface Registry {
@@ -65,6 +67,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       lastTurn: record.lastTurn,
       lease: null,
       usedAt: now,
+      reliefStuckAt: null,
     };
   }
 
@@ -109,7 +112,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     trim(before) {
       let kept = 0;
       for (const [key, actor] of [...actors].reverse()) {
-        const weight = actor.view.messages.length + actor.view.pending.length + 1;
+        const weight = actor.view.slots.length + actor.view.pending.length + 1;
         const idle = !actor.lease && (actor.usedAt < before || kept + weight > capacity);
         if (idle) {
           actor.machine.stop();

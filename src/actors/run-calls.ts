@@ -4,6 +4,7 @@ import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import { preview } from '../tools/preview.ts';
 import { runTool } from '../tools/run-tool.ts';
 import type { ToolContext, ToolRequest } from '../tools/tool.ts';
+import { completeHandOver, type HandOver } from './hand-over.ts';
 import { ownDraft, type TurnRun } from './turn-run.ts';
 
 /**
@@ -57,7 +58,7 @@ async function allEnded<T>(work: readonly Promise<T>[]): Promise<T[]> {
 interface Settled {
   outcome: ToolOutcome;
   text: string;
-  request?: ToolRequest | undefined;
+  request?: HandOver | undefined;
 }
 
 async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<Settled> {
@@ -110,7 +111,8 @@ async function execute(run: TurnRun, call: ToolCall, effect: string): Promise<Se
   const { outcome, text, request } = await runTool(tool, call, context, { clock: deps.clock });
   if (!request) return { outcome, text };
   const refusal = refuseHandoff(run, request);
-  return refusal ? { outcome: 'failed', text: refusal } : { outcome, text, request };
+  if (refusal) return { outcome: 'failed', text: refusal };
+  return { outcome, text, request: await completeHandOver(run, request) };
 }
 
 function refuseHandoff({ deps, live, turn }: TurnRun, { to }: ToolRequest): string | null {
@@ -140,7 +142,7 @@ async function resultDraft(run: TurnRun, call: ToolCall, index: number, end: Set
   };
 }
 
-function handoffDraft(run: TurnRun, index: number, request: ToolRequest): EventDraft {
+function handoffDraft(run: TurnRun, index: number, request: HandOver): EventDraft {
   return {
     ...ownDraft(run, `handoff:${run.step}.${index}`),
     to: [request.to],

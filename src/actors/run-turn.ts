@@ -10,19 +10,21 @@ import { readBaseline } from './freeze-baseline.ts';
 import type { Lease } from './lease.ts';
 import type { Member } from './member.ts';
 import type { LiveActor } from './registry.ts';
+import { policyFor } from './relief/policy-for.ts';
+import { relieve } from './relief/relieve.ts';
 import { runCalls } from './run-calls.ts';
 import { type TurnRun, writeMeanwhile } from './turn-run.ts';
 
 /** Clocks of the processes that remove and that resume may differ. */
 const FORGET_MARGIN_MS = 3_600_000;
 
-/** What the machine's tags name. `compact` is refused: a prompt over budget ends the turn with `context_overflow`. */
+/** What the machine's tags name. */
 const EFFECTS: Record<EffectName, (run: TurnRun) => Promise<AgentEvent>> = {
   assemble,
   callModel,
   runCalls,
   backOff,
-  compact: () => Promise.resolve({ type: 'REFUSED' }),
+  compact: relieve,
   commit: commitTurn,
 };
 
@@ -122,6 +124,7 @@ async function startRun(
   if (live.baseline?.id !== turn.baseline) {
     live.baseline = await readBaseline(deps.store, live.address, member, turn.baseline);
   }
+  const model = await deps.models.get(live.address.tenant, member.profile);
   const run: TurnRun = {
     deps,
     lease,
@@ -129,11 +132,16 @@ async function startRun(
     live,
     turn,
     baseline: live.baseline,
+    model,
+    policy: policyFor(member, model),
+    relief: { step: -1, count: 0, tried: false, reason: null, replayed: -1, overflowed: false },
     resumed,
     givenUp: false,
     writing: [],
     step: 0,
     prompt: null,
+    recorded: null,
+    last: null,
     answer: null,
     failure: null,
     partial: '',
@@ -147,7 +155,7 @@ async function startRun(
 
 function startedDraft(member: Member, turn: PinnedTurn): EventDraft {
   const { id, name } = member.profile;
-  const { upTo, inputs, live, join, baseline } = turn;
+  const { upTo, inputs, live, join, baseline, context } = turn;
   return {
     id: startedId(turn),
     author: { kind: 'agent', id, name },
@@ -155,6 +163,7 @@ function startedDraft(member: Member, turn: PinnedTurn): EventDraft {
     turn: turn.id,
     kind: 'turn.started',
     body: { upTo, inputs, live, join, baseline },
+    ...(context && { context }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { replayRelief } from './relief/replay-relief.ts';
 import { runCalls } from './run-calls.ts';
 import { journalKey, type JournalEntry, type TurnRun } from './turn-run.ts';
 
@@ -11,6 +12,7 @@ export async function sealTurn(run: TurnRun): Promise<void> {
   const seal = JSON.stringify({ sealed: ending } satisfies JournalEntry);
   run.givenUp = true;
   for (;;) {
+    await replayRelief(run);
     const key = journalKey(turn.id, run.step);
     const stored = await deps.store.journal(live.address.tenant, key, seal, deps.clock.now());
     const entry = JSON.parse(stored) as JournalEntry;

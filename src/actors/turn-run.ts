@@ -1,10 +1,11 @@
-import type { AgentProfile } from '../context/index.ts';
+import type { AgentProfile, ModelFacts, ReliefPolicy, UsageAnchor } from '../context/index.ts';
 import type {
   EventDraft,
   EventId,
   PinnedTurn,
   PromptRecord,
   Reasoning,
+  ReliefReason,
   ToolCall,
   TurnId,
   Usage,
@@ -22,7 +23,13 @@ export interface TurnRun {
   readonly member: Member;
   readonly live: LiveActor;
   readonly turn: PinnedTurn;
-  readonly baseline: FrozenBaseline;
+  /** In force: a relief begins a new epoch in the middle of a turn. */
+  baseline: FrozenBaseline;
+  /** What is known of the model: its window, and how it counts. */
+  model: ModelFacts;
+  /** As scaled to the window. */
+  policy: ReliefPolicy;
+  relief: ReliefState;
   /** Whether somebody began this turn before: only then can there be a journal. */
   readonly resumed: boolean;
   /** It ends: what was done is recorded, and nothing more is done. */
@@ -35,6 +42,10 @@ export interface TurnRun {
   /** Index of the present step, from 0. */
   step: number;
   prompt: PromptRecord | null;
+  /** The prompt whose receipt is written. */
+  recorded: PromptRecord | null;
+  /** What was counted and reported for the last call. */
+  last: UsageAnchor | null;
   answer: ModelAnswer | null;
   failure: (ModelFailure & { tries: number }) | null;
   /** Text of a model call that broke off. */
@@ -43,6 +54,21 @@ export interface TurnRun {
   /** Steps, results and hand-overs of this turn so far, in order. */
   outputs: EventDraft[];
   ending: Ending;
+}
+
+/** How the view was relieved in the present step. */
+export interface ReliefState {
+  step: number;
+  /** Rewrites carried out. */
+  count: number;
+  /** Whether a relief was tried, with or without success. */
+  tried: boolean;
+  /** Why one is wanted now. */
+  reason: ReliefReason | null;
+  /** The last step for which the journal was asked what had been decided before a crash. */
+  replayed: number;
+  /** Whether the provider has refused this step's prompt as too long. */
+  overflowed: boolean;
 }
 
 export type Ending =

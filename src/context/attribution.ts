@@ -1,5 +1,6 @@
 import type { Event } from '../events/index.ts';
-import { escapeMarks, fence } from './fence.ts';
+import { escapeMarks, fenceEnds } from './fence.ts';
+import { frame, type Framed } from './framed.ts';
 import { fenceKey } from './hash.ts';
 import { agentLabel, isPerson, personLabel, severalBy } from './people.ts';
 import type { View } from './view.ts';
@@ -37,15 +38,16 @@ export function listHeader(event: Event, reader: Reader): string {
   return `[${speaker(event, reader)}${target(event)}]`;
 }
 
-export function fenceText(event: Event, text: string, { view }: Reader): string {
-  return fence('msg', fenceKey(view.secret, `${event.seq}`), escapeMarks(text));
+export function fenceText(event: Event, text: string, { view }: Reader, head = ''): Framed {
+  const [open, close] = fenceEnds('msg', fenceKey(view.secret, `${event.seq}`));
+  return frame(head + open, escapeMarks(text), close);
 }
 
 /** One event of somebody else as the text of a user message. Only the fence says where an agent's words end. */
-export function renderOther(event: Event, text: string, reader: Reader): string {
+export function renderOther(event: Event, text: string, reader: Reader, head = ''): Framed {
   const header = headerOf(event, reader);
-  if (event.author.kind !== 'user') return `${header}\n${fenceText(event, text, reader)}`;
+  if (event.author.kind !== 'user') return fenceText(event, text, reader, `${head}${header}\n`);
   const { view, upTo, named } = reader;
   const body = escapeMarks(text, named ? (name) => isPerson(view.people, name, upTo) : undefined);
-  return header === null ? body : `${header} ${body}`;
+  return frame(header === null ? head : `${head}${header} `, body);
 }

@@ -1,11 +1,11 @@
 import type { Event, TurnId, TurnStartedBody } from '../events/index.ts';
 import { readerAt, type Reader } from './attribution.ts';
 import { closeGroup } from './call-group.ts';
-import { estimateFraming } from './estimate-tokens.ts';
-import { hashText } from './hash.ts';
-import { afterTelling, renderLive, toldUnder } from './live.ts';
+import { inputLayers } from './input-layers.ts';
+import { afterTelling, toldUnder } from './live.ts';
 import { settle } from './settle.ts';
-import { awayBlock, earlierTrigger, handoffBlock, type Part, pushUser, verbatim } from './turn-input.ts';
+import type { Part } from './slot.ts';
+import { blockPart, earlierTrigger, plainPart, pushUser, verbatim, withLive } from './turn-input.ts';
 import type { View } from './view.ts';
 
 /**
@@ -13,9 +13,6 @@ import type { View } from './view.ts';
  * A newcomer under `full` gets the history verbatim instead of the block.
  */
 export type TurnInput = { id: TurnId } & TurnStartedBody;
-
-/** A request must end in words of somebody else; this stands in where the log has none. */
-const NOTHING_SAID: Part = { content: '[nothing new was said: go on]', events: [] };
 
 export function beginTurn(view: View, turn: TurnInput): void {
   closeGroup(view);
@@ -28,36 +25,18 @@ export function beginTurn(view: View, turn: TurnInput): void {
   const context = newcomer
     ? newcomerParts(others, inputs, reader, turn.join)
     : missedParts(others, inputs, reader);
-  const trigger = last ? [verbatim(last, reader)] : [];
-  const live = renderLive(turn.live, view.secret, turn.id);
-  const parts = hangOnLast([...context, ...trigger], live);
+  const trigger = last ? plainPart(verbatim(last, reader)) : (context.pop() ?? blockPart([], [], reader));
 
-  const begins = view.messages.length;
-  const start = { chain: view.chain, tokens: view.tokens };
-  for (const part of last ? parts.slice(0, -1) : parts) pushUser(view, part);
-  const between = view.tokens;
+  const begins = view.slots.length;
   // A newcomer has missed nothing: what came before it is its history.
-  const chainBefore = newcomer && last ? view.chain : start.chain;
-  for (const part of last ? parts.slice(-1) : []) pushUser(view, part);
-  const liveTokens = estimateFraming(live.length);
-  view.turn = {
-    id: turn.id,
-    ahead: new Map(),
-    begins,
-    chainBefore,
-    tokens: {
-      missed: newcomer ? 0 : between - start.tokens - (last ? 0 : liveTokens),
-      trigger: view.tokens - between - (last ? liveTokens : 0),
-      live: liveTokens,
-    },
-    hashes: { missed: hashParts(newcomer ? [] : context), trigger: hashParts(trigger), live: hashText(live) },
-  };
+  const start = view.chain;
+  for (const part of context) pushUser(view, part, turn.upTo, newcomer ? 'history' : 'missed');
+  const chainBefore = newcomer ? view.chain : start;
+  pushUser(view, withLive(trigger, turn.live, turn.id), turn.upTo, last ? 'trigger' : 'missed');
+  const input = inputLayers(view.slots.slice(begins), chainBefore, view.secret);
+  view.turn = { id: turn.id, ahead: new Map(), begins, inputs, input };
   view.told = afterTelling(toldUnder(view.told, turn.baseline), turn.live);
   view.present = true;
-}
-
-function hashParts(parts: readonly Part[]): string {
-  return hashText(parts.map(({ content }) => content).join('\n'));
 }
 
 function newcomerParts(
@@ -70,8 +49,8 @@ function newcomerParts(
   const rest = others.filter((event) => !isHandover(event, inputs));
   const seen = join === 'fresh' ? rest.filter((event) => inputs.has(event.seq)) : rest;
   return [
-    ...handoffs.map((event) => handoffBlock([event], [], reader)),
-    ...seen.map((event) => verbatim(event, reader)),
+    ...handoffs.map((event) => blockPart([event], [], reader)),
+    ...seen.map((event) => plainPart(verbatim(event, reader))),
   ];
 }
 
@@ -79,20 +58,12 @@ function missedParts(others: readonly Event[], inputs: ReadonlySet<number>, read
   const handoffs = others.filter((event) => isHandover(event, inputs));
   const missed = others.filter((event) => !inputs.has(event.seq));
   const earlier = others.filter((event) => inputs.has(event.seq) && !isHandover(event, inputs));
-  const block: Part[] = [];
-  if (handoffs.length > 0) block.push(handoffBlock(handoffs, missed, reader));
-  else if (missed.length > 0) block.push(awayBlock(missed, reader));
-  return [...block, ...earlier.map((event) => earlierTrigger(event, reader))];
+  const block = handoffs.length + missed.length > 0 ? [blockPart(handoffs, missed, reader)] : [];
+  return [...block, ...earlier.map((event) => plainPart(earlierTrigger(event, reader)))];
 }
 
 function isHandover(event: Event, inputs: ReadonlySet<number>): boolean {
   return event.kind === 'handoff' && inputs.has(event.seq);
-}
-
-/** The live block hangs on the last message of the input, never on a tool result. */
-function hangOnLast(parts: Part[], live: string): Part[] {
-  const { content, events } = parts.at(-1) ?? NOTHING_SAID;
-  return [...parts.slice(0, -1), { content: live === '' ? content : `${content}\n\n${live}`, events }];
 }
 
 /** A preview without a trigger: what waits, as the block it would be. */
@@ -100,6 +71,6 @@ export function showWaiting(view: View): void {
   const events = settle(view, view.upTo, new Set());
   if (events.length === 0) return;
   const reader = readerAt(view, view.upTo);
-  if (view.present) pushUser(view, awayBlock(events, reader));
-  else for (const event of events) pushUser(view, verbatim(event, reader));
+  if (view.present) pushUser(view, blockPart([], events, reader), view.upTo);
+  else for (const event of events) pushUser(view, plainPart(verbatim(event, reader)), event.seq);
 }

@@ -5,13 +5,26 @@ import type {
   PromptMessage,
   PromptReceipt,
   PromptRecord,
+  PromptTokens,
   ToolSpec,
 } from '../events/index.ts';
 import type { AgentProfile, BaselineText } from './baseline.ts';
-import { breakpointsOf } from './breakpoints.ts';
-import { hashText } from './hash.ts';
+import { breakpointsOf, sentBefore } from './breakpoints.ts';
+import { type Calibration, emptyCalibration, estimate } from './budget/calibrate.ts';
+import type { KindTokens } from './budget/content-kinds.ts';
+import { budgetOf, usageLevel } from './budget/token-budget.ts';
 import { closeGroup } from './call-group.ts';
+import { hashText } from './hash.ts';
 import { chainMessage, type View } from './view.ts';
+
+/** What is known of the model beside its definition. */
+export interface ModelFacts {
+  calibration: Calibration;
+  /** The window as a provider's refusal told it. */
+  window: number | null;
+}
+
+export const NOTHING_KNOWN: ModelFacts = { calibration: emptyCalibration(), window: null };
 
 export interface PromptInput {
   view: View;
@@ -24,19 +37,20 @@ export interface PromptInput {
     source: string;
   };
   step: number;
+  model?: ModelFacts;
 }
 
 /**
  * The prompt: baseline as one system message, then the view. Costs the same however long the history is, but for one
  * copy of an array of references. The view is closed (synthetic results) but otherwise left alone.
  */
-export function buildPrompt({ view, conversation, agent, baseline, step }: PromptInput): PromptRecord {
+export function buildPrompt(input: PromptInput): PromptRecord {
+  const { view, conversation, agent, baseline, step } = input;
   closeGroup(view);
   const system = systemMessage(baseline.texts);
-  const messages: PromptMessage[] = [system, ...view.messages];
-  const layers = layersOf(view, baseline);
-  const total = layers.reduce((sum, layer) => sum + layer.tokens, 0);
-  const reserved = agent.maxOutputTokens;
+  const messages: PromptMessage[] = [system];
+  for (const { message } of view.slots) messages.push(message);
+  const isSummarised = view.slots[0]?.layer === 'summary';
   return {
     turn: view.turn?.id ?? null,
     step,
@@ -46,18 +60,20 @@ export function buildPrompt({ view, conversation, agent, baseline, step }: Promp
     model: agent.model,
     mode: 'full',
     upTo: view.upTo,
-    layers,
+    layers: layersOf(view, baseline),
     messages,
     tools: [...baseline.tools],
     count: messages.length,
     chain: hashText(`${chainMessage('', system)}\n${view.chain}`),
-    tokens: {
-      total,
-      window: agent.contextWindow,
-      reserved,
-      free: agent.contextWindow - reserved - total,
-    },
-    breakpoints: breakpointsOf(messages.length, view.turn ? view.turn.begins : null),
+    tokens: tokensOf(input),
+    breakpoints: breakpointsOf({
+      count: messages.length,
+      turnBegins: view.turn?.begins ?? null,
+      summaryEnds: isSummarised ? 1 : null,
+      frontier: view.frontier === null ? null : view.frontier + 1,
+      sent: sentBefore(messages),
+    }),
+    cuts: [...view.cuts],
     cursor: { before: null, after: null },
   };
 }
@@ -72,35 +88,58 @@ function systemMessage(texts: readonly BaselineText[]): PromptMessage {
   return { role: 'system', content: spoken.map(({ text }) => text).join('\n\n'), seqs: [] };
 }
 
+/** Tokens of the baseline: in every prompt, never cut. */
+export function baselineTokens({ layers }: BaselineBody): number {
+  return layers.reduce((sum, { tokens }) => sum + tokens, 0);
+}
+
+/** What was counted, by kind of content. */
+export function countedKinds(view: View, baseline: BaselineBody): KindTokens {
+  return { ...view.kinds, system: view.kinds.system + baselineTokens(baseline) };
+}
+
+function tokensOf({ view, agent, baseline, model = NOTHING_KNOWN }: PromptInput): PromptTokens {
+  const { maxOutputTokens, contextWindow } = agent;
+  const window = model.window === null ? contextWindow : Math.min(contextWindow, model.window);
+  const { reserved, available } = budgetOf({ window, maxOutputTokens });
+  const kinds = countedKinds(view, baseline.body);
+  const { tokens, calibrated } = estimate(model.calibration, { kinds, anchor: view.anchor });
+  return {
+    total: view.tokens + baselineTokens(baseline.body),
+    window,
+    reserved,
+    free: available - tokens,
+    estimate: tokens,
+    calibrated,
+    ...usageLevel(tokens, available),
+  };
+}
+
 function layersOf(view: View, baseline: PromptInput['baseline']): PromptLayer[] {
-  const frozen: PromptLayer[] = baseline.body.layers.map(({ name, hash, tokens }) => ({
+  const layers: PromptLayer[] = baseline.body.layers.map(({ name, hash, tokens }) => ({
     name,
     stability: 'epoch',
     tokens,
     hash,
     source: baseline.source,
   }));
-  const turn = view.turn;
-  if (!turn) {
-    return [...frozen, historyLayer(view.chain, view.tokens, view.upTo)];
+  const [first] = view.slots;
+  const summary = first?.layer === 'summary' ? first.tokens : 0;
+  if (first && summary > 0) {
+    const hash = hashText(first.message.content);
+    const source = first.event ?? '';
+    layers.push({ name: 'summary', stability: 'summary', tokens: summary, hash, source });
   }
-  const { missed, trigger, live } = turn.tokens;
-  const inputLayer = (name: 'missed' | 'trigger' | 'live', tokens: number): PromptLayer => ({
-    name,
-    stability: 'turn',
-    tokens,
-    hash: turn.hashes[name],
-    source: turn.id,
-  });
-  return [
-    ...frozen,
-    historyLayer(turn.chainBefore, view.tokens - missed - trigger - live, view.upTo),
-    inputLayer('missed', missed),
-    inputLayer('trigger', trigger),
-    inputLayer('live', live),
-  ];
-}
-
-function historyLayer(hash: string, tokens: number, upTo: number): PromptLayer {
-  return { name: 'history', stability: 'append', tokens, hash, source: `1..${upTo}` };
+  const source = `${view.floor + 1}..${view.upTo}`;
+  const { turn } = view;
+  const { missed, trigger, live } = turn?.input.tokens ?? { missed: 0, trigger: 0, live: 0 };
+  const tokens = view.tokens - summary - missed - trigger - live;
+  const hash = turn ? turn.input.chainBefore : view.chain;
+  layers.push({ name: 'history', stability: 'append', tokens, hash, source });
+  if (!turn) return layers;
+  for (const name of ['missed', 'trigger', 'live'] as const) {
+    const { tokens: sizes, hashes } = turn.input;
+    layers.push({ name, stability: 'turn', tokens: sizes[name], hash: hashes[name], source: turn.id });
+  }
+  return layers;
 }

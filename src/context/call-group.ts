@@ -1,7 +1,7 @@
-import type { EventId, PromptMessage, StepBody, ToolResultBody } from '../events/index.ts';
-import { escapeFences } from './fence.ts';
+import type { EventId, PromptMessage, StepBody, ToolResultBody, TurnId } from '../events/index.ts';
 import { FRAME_TOKENS } from './estimate-tokens.ts';
-import { pushMessage, type View } from './view.ts';
+import { escapeFences } from './fence.ts';
+import { pushSlot, type View } from './view.ts';
 
 /**
  * A step and its results stand together in a prompt, whatever the log has between them; every call has exactly one
@@ -16,10 +16,12 @@ export interface Placed {
   id: EventId;
   seqs: number[];
   tokens: number;
+  turn?: TurnId | undefined;
 }
 
-export function openGroup(view: View, body: StepBody, at: Placed): PromptMessage {
+export function openGroup(view: View, body: StepBody, placed: Placed): PromptMessage {
   closeGroup(view);
+  const { id: event, seqs, turn } = placed;
   const calls = body.calls.map((call) => ({ ...call, id: uniqueCallId(view, call.id) }));
   const waiting = body.calls.map(({ id: written, name }, index) => ({
     written,
@@ -30,11 +32,13 @@ export function openGroup(view: View, body: StepBody, at: Placed): PromptMessage
     role: 'assistant',
     content: body.content.toWellFormed(),
     calls,
-    seqs: at.seqs,
+    seqs,
     ...(body.reasoning && { reasoning: body.reasoning }),
   };
-  pushMessage(view, message, at.tokens + FRAME_TOKENS);
-  view.group = { waiting };
+  const step = turn === undefined ? null : { turn, index: body.index };
+  const tokens = placed.tokens + FRAME_TOKENS;
+  pushSlot(view, { message, tokens, layer: 'history', part: null, event, at: null, step, artifact: null });
+  view.group = { waiting, step };
   return message;
 }
 
@@ -47,34 +51,53 @@ function uniqueCallId(view: View, id: string): string {
 }
 
 /** The rendered result, `late` for a call that was already answered synthetically, or null for one that nobody made. */
-export function addResult(view: View, body: ToolResultBody, at: Placed): PromptMessage | 'late' | null {
+export function addResult(view: View, body: ToolResultBody, placed: Placed): PromptMessage | 'late' | null {
   // Two calls of one step may carry the same id: their results come in the order of the calls.
-  const call = view.group?.waiting.find(({ written }) => written === body.call);
-  if (!view.group || !call) return view.lost.has(body.call) ? 'late' : null;
-  view.group.waiting.splice(view.group.waiting.indexOf(call), 1);
+  const { group } = view;
+  const call = group?.waiting.find(({ written }) => written === body.call);
+  if (!group || !call) return view.lost.has(body.call) ? 'late' : null;
+  group.waiting.splice(group.waiting.indexOf(call), 1);
+  const { id: event, seqs } = placed;
   const message: PromptMessage = {
     role: 'tool',
     call: call.id,
     name: body.name,
     content: body.content.trim() === '' ? NO_OUTPUT : escapeFences(body.content),
     failed: body.outcome !== 'done',
-    seqs: at.seqs,
+    seqs,
   };
-  pushMessage(view, message, at.tokens + FRAME_TOKENS);
-  if (view.group.waiting.length === 0) view.group = null;
+  const tokens = placed.tokens + FRAME_TOKENS;
+  const artifact = body.artifact ?? null;
+  pushSlot(view, {
+    message,
+    tokens,
+    layer: 'history',
+    part: null,
+    event,
+    at: null,
+    step: group.step,
+    artifact,
+  });
+  if (group.waiting.length === 0) view.group = null;
   return message;
 }
 
 /** Gives every call that is still open its synthetic result. */
 export function closeGroup(view: View): void {
-  if (!view.group) return;
-  for (const { written, id, name } of view.group.waiting) {
+  const { group } = view;
+  if (!group) return;
+  for (const { written, id, name } of group.waiting) {
     view.lost.add(written);
-    pushMessage(
-      view,
-      { role: 'tool', call: id, name, content: INTERRUPTED, failed: true, seqs: [] },
-      INTERRUPTED_TOKENS + FRAME_TOKENS,
-    );
+    pushSlot(view, {
+      message: { role: 'tool', call: id, name, content: INTERRUPTED, failed: true, seqs: [] },
+      tokens: INTERRUPTED_TOKENS + FRAME_TOKENS,
+      layer: 'history',
+      part: null,
+      event: null,
+      at: null,
+      step: group.step,
+      artifact: null,
+    });
   }
   view.group = null;
 }

@@ -3,12 +3,13 @@
  * conversation's secret, so no author can close a fence or open another; look-alikes are escaped all the same, so
  * that neither a model nor a reader is misled. Characters that are not seen (zero-width, bidi) hide no look-alike.
  */
-export type FenceTag = 'msg' | 'missed' | 'handoff' | 'reminder';
+const FENCE_TAGS = ['msg', 'missed', 'handoff', 'reminder', 'summary', 'transcript'] as const;
+export type FenceTag = (typeof FENCE_TAGS)[number];
 
 /** Adjacent repetitions never share a character: an author must not be able to make the search slow. */
 const UNSEEN = String.raw`[\p{Cf}\p{DI}]*`;
 const GAP = String.raw`[\s\p{Cf}\p{DI}]*`;
-const TAGS = ['msg', 'missed', 'handoff', 'reminder'].map(loose).join('|');
+const TAGS = FENCE_TAGS.map(loose).join('|');
 const FENCE_LOOKALIKE = new RegExp(
   String.raw`[<\uFF1C\uFE64](?=[\s\p{Cf}\p{DI}/\uFF0F]*(?:${TAGS})[-\u2010-\u2015])`,
   'giu',
@@ -29,7 +30,12 @@ function loose(word: string): string {
 }
 
 export function fence(tag: FenceTag, key: string, text: string): string {
-  return `<${tag}-${key}>\n${text}\n</${tag}-${key}>`;
+  const [open, close] = fenceEnds(tag, key);
+  return open + text + close;
+}
+
+export function fenceEnds(tag: FenceTag, key: string): [open: string, close: string] {
+  return [`<${tag}-${key}>\n`, `\n</${tag}-${key}>`];
 }
 
 /** Text that cannot be taken for a fence. Lone surrogates become U+FFFD: providers refuse them. */

@@ -1,9 +1,12 @@
-import type { Event, EventDraft } from '../events/index.ts';
+import type { Event, EventDraft, TurnDoneBody } from '../events/index.ts';
 import { beginTurn } from './begin-turn.ts';
+import type { UsageAnchor } from './budget/calibrate.ts';
+import { NO_TOKENS } from './budget/content-kinds.ts';
 import { closeGroup } from './call-group.ts';
 import { eventText, visibleText } from './event-text.ts';
 import { foldOwn, isSpoken } from './own-words.ts';
 import { meet } from './people.ts';
+import { rewrite } from './rewrite/rewrite.ts';
 import { isOwn, type View } from './view.ts';
 
 /**
@@ -15,20 +18,28 @@ export function foldEvent(view: View, event: Event): void {
   view.upTo = event.seq;
   if (event.author.kind === 'user') meet(view.people, event.author, event.seq);
   if (event.kind === 'mode.changed') view.mode = event.body.mode;
+  if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
   if (!isOwn(view, event)) {
     if (visibleText(event) !== null) view.pending.push(event);
     return;
   }
-  if (event.kind === 'baseline') view.baseline = { id: event.id, body: event.body };
-  else if (event.kind === 'turn.started') startTurn(view, event);
+  if (event.kind === 'turn.started') startTurn(view, event);
   else if (view.turn && event.turn === view.turn.id) foldOfTurn(view, event);
+  else if (event.kind === 'baseline' || event.kind === 'prune') rewrite(view, event);
   else if (isSpoken(event)) view.pending.push(event);
 }
 
 /** Folds what the running turn has produced and the log does not have yet; its seq is filled in when it comes. */
 export function foldAhead(view: View, draft: EventDraft, count: (text: string) => number): void {
-  if (!view.turn || view.turn.id !== draft.turn || view.turn.ahead.has(draft.id) || !isSpoken(draft)) return;
-  const message = foldOwn(view, draft, { id: draft.id, seqs: [], tokens: count(eventText(draft)) });
+  if (!view.turn || view.turn.id !== draft.turn || view.turn.ahead.has(draft.id)) return;
+  if (draft.kind === 'baseline' || draft.kind === 'prune') {
+    rewrite(view, draft);
+    view.turn.ahead.set(draft.id, { seqs: [] });
+    return;
+  }
+  if (!isSpoken(draft)) return;
+  const placed = { id: draft.id, seqs: [], tokens: count(eventText(draft)), turn: draft.turn };
+  const message = foldOwn(view, draft, placed);
   if (message && message !== 'late') view.turn.ahead.set(draft.id, message);
 }
 
@@ -40,11 +51,21 @@ function startTurn(view: View, event: Extract<Event, { kind: 'turn.started' }>):
 function foldOfTurn(view: View, event: Event): void {
   const ahead = view.turn?.ahead.get(event.id);
   if (ahead) ahead.seqs.push(event.seq);
-  else if (foldOwn(view, event, { id: event.id, seqs: [event.seq], tokens: event.tokens }) === 'late') {
-    view.pending.push(event);
-  }
+  else if (event.kind === 'baseline' || event.kind === 'prune') rewrite(view, event);
+  else if (foldOwn(view, event, placedAt(event)) === 'late') view.pending.push(event);
   if (event.kind === 'turn.done' || event.kind === 'turn.failed' || event.kind === 'turn.aborted') {
     closeGroup(view);
+    if (event.kind === 'turn.done') view.anchor = anchorOf(event.body);
+    view.spokeAt = event.at;
     view.turn = null;
   }
+}
+
+function placedAt({ id, seq, tokens, turn }: Event) {
+  return { id, seqs: [seq], tokens, turn };
+}
+
+/** What the provider reported for the turn's last call; one that reports nothing leaves nothing to go by. */
+function anchorOf({ last }: TurnDoneBody): UsageAnchor | null {
+  return last ? { reported: last.reported, kinds: { ...NO_TOKENS, ...last.kinds } } : null;
 }

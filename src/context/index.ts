@@ -6,12 +6,54 @@ export {
   type BaselineText,
   baselineTexts,
   rosterNews,
+  textsInMode,
 } from './baseline.ts';
 export { beginTurn, showWaiting, type TurnInput } from './begin-turn.ts';
-export { buildPrompt, receiptOf } from './build-prompt.ts';
+export {
+  baselineTokens,
+  buildPrompt,
+  countedKinds,
+  type ModelFacts,
+  NOTHING_KNOWN,
+  receiptOf,
+} from './build-prompt.ts';
+export type { UsageAnchor } from './budget/calibrate.ts';
+export { limitIn } from './budget/learn-window.ts';
+export { windowOf } from './budget/model-windows.ts';
+export { budgetOf } from './budget/token-budget.ts';
 export { eventText, visibleText } from './event-text.ts';
 export { foldAhead, foldEvent } from './fold-event.ts';
+export {
+  type AboutAgent,
+  type AboutTurn,
+  type AgentFragments,
+  type DynamicText,
+  Fragment,
+  type StaticText,
+} from './fragment.ts';
 export { fenceKey, hashText } from './hash.ts';
-export { liveDelta, toldUnder } from './live.ts';
+export { liveDelta, modeItems, RUNTIME_ITEMS, sayItem, toldUnder } from './live.ts';
+export { type Directive, directiveOf, foldRun, newRunState, type RunState } from './run-state.ts';
 export { minute } from './turn-input.ts';
+export type { Slot } from './slot.ts';
 export { createView, forkView, type View } from './view.ts';
+export { type CompactionBase, extractCompaction, summaryCompaction } from './relief/compose-compaction.ts';
+export { choosePrune } from './relief/choose-prune.ts';
+export type { CutFor } from './relief/cut-for.ts';
+export { adoptionOf, isEmptyPlan, isPruneOnly, latestCompaction, presentIn } from './relief/plan.ts';
+export { pairSafe } from './relief/plan-cut.ts';
+export { DEFAULT_POLICY, type ReliefPolicy, scaledPolicy } from './relief/policy.ts';
+export { type Room, roomOf } from './relief/room.ts';
+export {
+  adoptRung,
+  proposeCut,
+  pruneRung,
+  type ReliefWork,
+  type RungOutcome,
+  startWork,
+  takeCompaction,
+  trimRung,
+} from './relief/work.ts';
+export type { SummaryRequest } from './summary/fit-request.ts';
+export { fitSummaryRequest } from './summary/summary-request.ts';
+export { verifySummary } from './summary/verify-summary.ts';

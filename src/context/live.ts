@@ -1,6 +1,7 @@
-import type { LiveItems } from '../events/index.ts';
+import type { LiveItems, Mode } from '../events/index.ts';
 import { escapeMarks, fence } from './fence.ts';
 import { fenceKey } from './hash.ts';
+import type { Directive } from './run-state.ts';
 
 /**
  * The live block: what changed for this agent since it was last told. It hangs on the trigger's message, is recorded
@@ -9,6 +10,20 @@ import { fenceKey } from './hash.ts';
  * epoch.
  */
 export const REFRESH_TURNS = 20;
+
+/** Names of items that are the runtime's, now or soon; no fragment may take one. In lower case. */
+export const RUNTIME_ITEMS: readonly string[] = [
+  'time',
+  'task',
+  'mode',
+  'run',
+  'roster',
+  'memories',
+  'todos',
+  'delegations',
+  'target',
+  'nudges',
+];
 
 export interface Told {
   items: LiveItems;
@@ -30,6 +45,27 @@ export function liveDelta(facts: LiveItems, told: Told): LiveItems {
   if (told.turnsSinceFull >= REFRESH_TURNS) return facts;
   const changed = Object.entries(facts).filter(([name, value]) => told.items[name] !== value);
   return Object.fromEntries(changed);
+}
+
+const NO_MORE = 'nothing any more';
+
+/** What an item says now that it says `text`: that it has ended is told once, and what was never said does not end. */
+export function sayItem(name: string, text: string | null, told: Told): LiveItems {
+  if (text !== null) return { [name]: text };
+  const before = told.items[name];
+  return before === undefined || before === NO_MORE ? {} : { [name]: NO_MORE };
+}
+
+/** The mode banner. In run mode also what the run is for, and its step while one is active. */
+export function modeItems(mode: Mode | null, directive: Directive | null): LiveItems {
+  if (mode === null) return {};
+  const banner = { mode: `MODE active: ${mode}; the history may include other modes` };
+  return mode === 'run' && directive ? { ...banner, run: runText(directive) } : banner;
+}
+
+function runText({ run, directive, brief, status }: Directive): string {
+  if (status === 'completed') return `${run}: ${directive} (the step is completed)`;
+  return brief === '' ? `${run}: ${directive}` : `${run}: ${directive}\nthe present step: ${brief}`;
 }
 
 /** What the agent knows after being told `said`. */

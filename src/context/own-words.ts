@@ -2,7 +2,7 @@ import type { Event, EventDraft, PromptMessage } from '../events/index.ts';
 import { addResult, closeGroup, openGroup, type Placed } from './call-group.ts';
 import { estimateTokens, FRAME_TOKENS } from './estimate-tokens.ts';
 import { eventText } from './event-text.ts';
-import { pushMessage, type View } from './view.ts';
+import { pushSlot, type View } from './view.ts';
 
 /** Whether an own event has anything to render; the rest is bookkeeping. */
 export function isSpoken(event: EventDraft | Event): boolean {
@@ -52,8 +52,17 @@ function pushFailure(view: View, partial: string, line: string, at: Placed): Pro
   return pushOwn(view, partial === '' ? line : `${partial}\n${line}`, { ...at, tokens });
 }
 
-function pushOwn(view: View, text: string, { seqs, tokens }: Placed): PromptMessage {
+function pushOwn(view: View, text: string, { id: event, seqs, tokens }: Placed): PromptMessage {
   const message: PromptMessage = { role: 'assistant', content: text.toWellFormed(), seqs };
-  pushMessage(view, message, tokens + FRAME_TOKENS);
+  pushSlot(view, {
+    message,
+    tokens: tokens + FRAME_TOKENS,
+    layer: 'history',
+    part: null,
+    event,
+    at: null,
+    step: null,
+    artifact: null,
+  });
   return message;
 }

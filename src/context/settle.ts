@@ -2,7 +2,7 @@ import type { Event } from '../events/index.ts';
 import { readerAt } from './attribution.ts';
 import { closeGroup } from './call-group.ts';
 import { foldOwn } from './own-words.ts';
-import { pushUser, verbatim } from './turn-input.ts';
+import { plainPart, pushUser, verbatim } from './turn-input.ts';
 import { isOwn, type View } from './view.ts';
 
 /**
@@ -24,7 +24,7 @@ export function settle(view: View, upTo: number, inputs: ReadonlySet<number>): E
     } else {
       closeGroup(view);
       const history = waiting.filter(({ seq }) => !inputs.has(seq));
-      for (const other of history) pushUser(view, verbatim(other, reader));
+      for (const other of history) pushUser(view, plainPart(verbatim(other, reader)), other.seq);
       waiting = waiting.filter(({ seq }) => inputs.has(seq));
       foldOwn(view, event, placed(event));
       view.present = true;

@@ -1,71 +1,110 @@
-import type { Event } from '../events/index.ts';
+import type { Event, EventOf, LiveItems, TurnId } from '../events/index.ts';
 import { fenceText, listHeader, renderOther, type Reader } from './attribution.ts';
 import { estimateFraming, FRAME_TOKENS } from './estimate-tokens.ts';
 import { eventText, visibleText, visibleTokens } from './event-text.ts';
-import { escapeMarks, fence } from './fence.ts';
+import { escapeMarks, fence, fenceEnds } from './fence.ts';
+import { frame, type Framed } from './framed.ts';
 import { fenceKey } from './hash.ts';
-import { pushMessage, type View } from './view.ts';
+import { renderLive } from './live.ts';
+import { type Line, linesOf, type Part, type SlotLayer } from './slot.ts';
+import { pushSlot, type View } from './view.ts';
 
-/** One user message to be: its text, and the events that are in it. */
-export interface Part {
-  content: string;
-  events: readonly Event[];
-}
+/** The user messages of a view: lines of attributed, fenced text, alone or gathered in one block. */
 
 const AWAY = 'While you were away:';
 
-export function pushUser(view: View, { content, events }: Part): void {
-  const words = events.reduce((sum, event) => sum + visibleTokens(event), 0);
-  const length = events.reduce((sum, event) => sum + shownText(event).length, 0);
-  const tokens = words + estimateFraming(content.length - length) + FRAME_TOKENS;
-  pushMessage(view, { role: 'user', content, seqs: events.map(({ seq }) => seq) }, tokens);
+export function pushUser(view: View, part: Part, at: number, layer: SlotLayer = 'history'): void {
+  const content = renderPart(part, view.secret);
+  const seqs = linesOf(part).map(({ seq }) => seq);
+  const tokens = partTokens(part, content);
+  const message = { role: 'user' as const, content, seqs };
+  pushSlot(view, { message, tokens, layer, part, event: null, at, step: null, artifact: null });
+}
+
+/** Counted: the words. Estimated: what Troupe writes around them. */
+export function partTokens(part: Part, content: string): number {
+  const lines = linesOf(part);
+  const words = lines.reduce((sum, { tokens }) => sum + tokens, 0);
+  const length = lines.reduce((sum, { from, to }) => sum + to - from, 0);
+  return words + estimateFraming(content.length - length) + FRAME_TOKENS;
+}
+
+/** A request must end in words of somebody else; this stands in where the log has none. */
+const NOTHING_SAID = '[nothing new was said: go on]';
+
+export function renderPart(part: Part, secret: string): string {
+  const body = part.plain ? part.plain.content : (renderBlock(part, secret) ?? NOTHING_SAID);
+  const live = liveText(part, secret);
+  return live === '' ? body : `${body}\n\n${live}`;
+}
+
+/** The summaries of whoever hands over, and behind them what else was missed. */
+function renderBlock({ handoffs, missed }: Part, secret: string): string | null {
+  const parts = handoffs.map(({ content }) => content);
+  const [first] = missed;
+  if (first) {
+    const lines = [AWAY, ...missed.map(({ content }) => content)].join('\n');
+    parts.push(fence('missed', fenceKey(secret, `missed ${first.seq}`), lines));
+  }
+  return parts.length > 0 ? parts.join('\n') : null;
+}
+
+export function plainPart(line: Line): Part {
+  return { plain: line, handoffs: [], missed: [], live: null };
+}
+
+/** What was said since the agent last spoke, in one block, behind the summaries of who handed over. */
+export function blockPart(handoffs: readonly Event[], missed: readonly Event[], reader: Reader): Part {
+  return {
+    plain: null,
+    handoffs: handoffs.map((event) => handoffLine(event, reader)),
+    missed: missed.map((event) => awayLine(event, reader)),
+    live: null,
+  };
+}
+
+export function withLive(part: Part, items: LiveItems, turn: TurnId): Part {
+  return { ...part, live: { items, turn } };
+}
+
+export function liveText({ live }: Part, secret: string): string {
+  return live ? renderLive(live.items, secret, live.turn) : '';
+}
+
+/** One message of its own. */
+export function verbatim(event: Event, reader: Reader, head = ''): Line {
+  return event.kind === 'tool.result'
+    ? lateResult(event, reader, head)
+    : lineOf(event, renderOther(event, shownText(event), reader, head));
+}
+
+export function earlierTrigger(event: Event, reader: Reader): Line {
+  return verbatim(event, reader, '(addressed to you earlier)\n');
+}
+
+function awayLine(event: Event, reader: Reader): Line {
+  if (event.kind === 'tool.result') return lateResult(event, reader);
+  const head = `${minute(event.at)} ${listHeader(event, reader)}\n`;
+  return lineOf(event, fenceText(event, shownText(event), reader, head));
+}
+
+function handoffLine(event: Event, reader: Reader): Line {
+  const head = `${listHeader(event, reader)} handed this conversation over to you:\n`;
+  const [open, close] = fenceEnds('handoff', fenceKey(reader.view.secret, `${event.seq}`));
+  return lineOf(event, frame(head + open, escapeMarks(eventText(event)), close));
+}
+
+function lateResult(event: EventOf<'tool.result'>, reader: Reader, head = ''): Line {
+  const tool = event.body.name.replace(/[^A-Za-z0-9_.:-]/g, '_').slice(0, 64);
+  return lineOf(event, fenceText(event, shownText(event), reader, `${head}[late result of ${tool}]\n`));
 }
 
 function shownText(event: Event): string {
   return event.kind === 'tool.result' ? event.body.content : (visibleText(event) ?? '');
 }
 
-/** One message of its own. */
-export function verbatim(event: Event, reader: Reader): Part {
-  const content =
-    event.kind === 'tool.result'
-      ? lateResult(event, event.body.name, reader)
-      : renderOther(event, shownText(event), reader);
-  return { content, events: [event] };
-}
-
-export function earlierTrigger(event: Event, reader: Reader): Part {
-  return { content: `(addressed to you earlier)\n${verbatim(event, reader).content}`, events: [event] };
-}
-
-function lateResult(event: Event, name: string, reader: Reader): string {
-  const tool = name.replace(/[^A-Za-z0-9_.:-]/g, '_').slice(0, 64);
-  return `[late result of ${tool}]\n${fenceText(event, shownText(event), reader)}`;
-}
-
-/** What was said since the agent last spoke, in one block. */
-export function awayBlock(events: readonly Event[], reader: Reader): Part {
-  const lines = events.map((event) =>
-    event.kind === 'tool.result'
-      ? lateResult(event, event.body.name, reader)
-      : `${minute(event.at)} ${listHeader(event, reader)}\n${fenceText(event, shownText(event), reader)}`,
-  );
-  const key = fenceKey(reader.view.secret, `missed ${events[0]?.seq}`);
-  return { content: fence('missed', key, [AWAY, ...lines].join('\n')), events };
-}
-
-/** The summaries of whoever hands over, and behind them what else was missed. */
-export function handoffBlock(handoffs: readonly Event[], missed: readonly Event[], reader: Reader): Part {
-  const summaries = handoffs.map((event) => {
-    const body = fence(
-      'handoff',
-      fenceKey(reader.view.secret, `${event.seq}`),
-      escapeMarks(eventText(event)),
-    );
-    return `${listHeader(event, reader)} handed this conversation over to you:\n${body}`;
-  });
-  const away = missed.length === 0 ? [] : [awayBlock(missed, reader).content];
-  return { content: [...summaries, ...away].join('\n'), events: [...handoffs, ...missed] };
+function lineOf(event: Event, framed: Framed): Line {
+  return { ...framed, event: event.id, seq: event.seq, tokens: visibleTokens(event) };
 }
 
 /** The last time that a Date can hold; imported events may name a later one. */

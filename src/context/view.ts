@@ -1,15 +1,27 @@
 import { hash } from 'node:crypto';
-import type { AgentId, BaselineBody, Event, EventId, PromptMessage, TurnId } from '../events/index.ts';
+import type {
+  AgentId,
+  BaselineBody,
+  CompactionBody,
+  Cut,
+  Event,
+  EventId,
+  PromptMessage,
+  TurnId,
+} from '../events/index.ts';
+import type { UsageAnchor } from './budget/calibrate.ts';
+import { kindOf, type KindTokens, NO_TOKENS } from './budget/content-kinds.ts';
 import { FRAME_TOKENS } from './estimate-tokens.ts';
 import { NOTHING_TOLD, type Told } from './live.ts';
 import type { People } from './people.ts';
+import type { Slot } from './slot.ts';
 
 /**
- * A view: the log as one agent sees it, as a fold that only ever grows at the end.
+ * A view: the log as one agent sees it, as a fold that grows at the end and is rewritten only by events.
  *
  * Owns the rendered messages and what is needed to render the next ones. Does not own budgets, layers or baselines.
- *  V1  Messages once rendered never change: request n+1 begins with all bytes of request n.
- *  V2  Every visible event is in exactly one place: rendered or `pending`.
+ *  V1  Between two logged rewrites messages never change: request n+1 begins with all bytes of request n.
+ *  V2  Every visible event is in exactly one place: rendered, `pending`, or covered by a summary.
  *  V3  Only the events of the running turn are rendered as they come. Everything else (others' words, own words outside
  *      a turn, as in imported history) is `pending` until a turn begins that reaches it.
  *  V4  So what is rendered depends on the log and on the `upTo` of its turns alone, not on when it was read: a cold
@@ -20,15 +32,19 @@ export interface View {
   readonly secret: string;
   /** Last seq folded. */
   upTo: number;
-  messages: PromptMessage[];
-  /** Sum over `messages`. */
+  slots: Slot[];
+  /** Sum over `slots`. */
   tokens: number;
-  /** Chained hash over `messages`. */
+  /** The same by kind of content. */
+  kinds: KindTokens;
+  /** Sum over `slots`, UTF-8. */
+  bytes: number;
+  /** Chained hash over the messages. */
   chain: string;
   pending: Event[];
   people: People;
   group: CallGroup | null;
-  /** Every call id in `messages`, to keep them unique. */
+  /** Every call id ever rendered, to keep them unique. */
   calls: Set<string>;
   /** Calls answered synthetically; a result that comes later is news, not an answer. */
   lost: Set<string>;
@@ -39,10 +55,23 @@ export interface View {
   baseline: { id: EventId; body: BaselineBody } | null;
   /** Whether the agent has said anything or been given a turn. */
   present: boolean;
+  /** The shared compactions of the conversation, by id, oldest first. Bodies are the log's own. */
+  compactions: Map<EventId, CompactionBody>;
+  /** Events up to here are covered by the summary that the view begins with. */
+  floor: number;
+  /** The rewrites in force, oldest first. */
+  cuts: Cut[];
+  /** The last slot that a prune has rewritten. */
+  frontier: number | null;
+  /** What the provider reported for the last call since the last rewrite, and what we had counted. */
+  anchor: UsageAnchor | null;
+  /** When the agent's last turn ended, ms: tells whether its cache has gone cold. */
+  spokeAt: number | null;
 }
 
 /** A step whose results are still coming. `written` is the id as the author wrote it, `id` the one in the prompt. */
 export interface CallGroup {
+  step: Slot['step'];
   waiting: { written: string; id: string; name: string }[];
 }
 
@@ -50,9 +79,16 @@ export interface CallGroup {
 export interface OpenTurn {
   id: TurnId;
   /** Messages rendered ahead of the log (drafts of this turn), waiting for their seq. */
-  ahead: Map<EventId, PromptMessage>;
-  /** Where this turn's input begins in `messages`, and what it costs. */
+  ahead: Map<EventId, { seqs: number[] }>;
+  /** Where this turn's input begins in `slots`. */
   begins: number;
+  /** Seqs of what it answers: never covered while it runs. */
+  inputs: ReadonlySet<number>;
+  input: InputLayers;
+}
+
+/** What the layers of a turn's input cost, and the chain before them. */
+export interface InputLayers {
   chainBefore: string;
   tokens: { missed: number; trigger: number; live: number };
   hashes: { missed: string; trigger: string; live: string };
@@ -63,8 +99,10 @@ export function createView(agent: AgentId, secret: string): View {
     agent,
     secret,
     upTo: 0,
-    messages: [],
+    slots: [],
     tokens: 0,
+    kinds: { ...NO_TOKENS },
+    bytes: 0,
     chain: '',
     pending: [],
     people: new Map(),
@@ -76,22 +114,36 @@ export function createView(agent: AgentId, secret: string): View {
     mode: null,
     baseline: null,
     present: false,
+    compactions: new Map(),
+    floor: 0,
+    cuts: [],
+    frontier: null,
+    anchor: null,
+    spokeAt: null,
   };
 }
 
 /** A copy to look ahead with; the original is not touched, nor are its messages that still wait for their seq. */
 export function forkView(view: View): View {
-  const ahead = new Map([...(view.turn?.ahead ?? [])].map(([id, m]) => [id, { ...m, seqs: m.seqs.slice() }]));
-  const copies = new Map([...ahead].map(([id, copy]) => [view.turn?.ahead.get(id), copy]));
+  const seqs = new Map([...(view.turn?.ahead.values() ?? [])].map((m) => [m.seqs, m.seqs.slice()]));
+  const ahead = new Map(
+    [...(view.turn?.ahead ?? [])].map(([id, m]) => [id, { seqs: seqs.get(m.seqs) ?? [] }]),
+  );
   return {
     ...view,
-    messages: view.messages.map((message) => copies.get(message) ?? message),
+    slots: view.slots.map((slot) => {
+      const copy = seqs.get(slot.message.seqs);
+      return copy ? { ...slot, message: { ...slot.message, seqs: copy } } : slot;
+    }),
     pending: view.pending.slice(),
     people: new Map([...view.people].map(([name, namesakes]) => [name, namesakes.slice()])),
-    group: view.group && { waiting: view.group.waiting.slice() },
+    group: view.group && { ...view.group, waiting: view.group.waiting.slice() },
+    kinds: { ...view.kinds },
     calls: new Set(view.calls),
     lost: new Set(view.lost),
     turn: view.turn && { ...view.turn, ahead },
+    compactions: new Map(view.compactions),
+    cuts: view.cuts.slice(),
   };
 }
 
@@ -100,11 +152,22 @@ const OPENER: PromptMessage = { role: 'user', content: '[the conversation begins
 const OPENER_TOKENS = 6 + FRAME_TOKENS;
 
 /** Appends a message. The chain covers what is sent, never the seqs: those are known later for an agent's own words. */
-export function pushMessage(view: View, message: PromptMessage, tokens: number): void {
-  if (view.messages.length === 0 && message.role === 'assistant') pushMessage(view, OPENER, OPENER_TOKENS);
-  view.messages.push(message);
-  view.tokens += tokens;
-  view.chain = chainMessage(view.chain, message);
+export function pushSlot(view: View, slot: Slot): void {
+  if (view.slots.length === 0 && slot.message.role === 'assistant') {
+    pushSlot(view, { ...slot, message: OPENER, tokens: OPENER_TOKENS, event: null, at: 0, step: null });
+  }
+  view.slots.push(slot);
+  view.tokens += slot.tokens;
+  view.kinds[kindOf(slot.message)] += slot.tokens;
+  view.bytes += bytesOf(slot.message);
+  view.chain = chainMessage(view.chain, slot.message);
+}
+
+/** What a message takes of a request, about: its text and its calls in UTF-8. */
+export function bytesOf(message: PromptMessage): number {
+  const text = Buffer.byteLength(message.content);
+  if (message.role !== 'assistant' || !message.calls) return text;
+  return message.calls.reduce((sum, { args }) => sum + Buffer.byteLength(args), text);
 }
 
 export function chainMessage(chain: string, message: PromptMessage): string {

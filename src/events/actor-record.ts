@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { ActorAddress, TurnId } from './ids.ts';
 import { EventDraft } from './event.ts';
+import { EventContext } from './event-context.ts';
 import { LiveItems } from './turn.ts';
 
 /** The inputs of one activation, fixed before any work, so that a retry after a crash sees the same. */
@@ -16,6 +17,10 @@ export const PinnedTurn = z.strictObject({
   join: z.enum(['full', 'summary', 'fresh']),
   baseline: z.string(),
   hop: z.int().nonnegative(),
+  /** Time of the trigger, ms, as the log has it. */
+  at: z.int().nonnegative().optional(),
+  /** Of its `turn.started`. */
+  context: EventContext.optional(),
 });
 export type PinnedTurn = z.infer<typeof PinnedTurn>;
 

@@ -13,7 +13,7 @@ import { Usage } from './usage.ts';
  */
 
 /** Why room had to be made. `overflow`: a provider refused the request as too long. */
-export const ReliefReason = z.enum(['over_budget', 'overflow', 'cold_cache', 'join', 'command']);
+export const ReliefReason = z.enum(['over_budget', 'overflow', 'cold_cache', 'join']);
 export type ReliefReason = z.infer<typeof ReliefReason>;
 
 /** In the order in which they are tried. */
@@ -22,6 +22,10 @@ export type ReliefStrategy = z.infer<typeof ReliefStrategy>;
 
 const Seq = z.int().positive();
 const Tokens = z.int().nonnegative();
+
+/** Of the whole prompt, before and after; `trigger` is what it was to stay under. */
+export const CutTokens = z.strictObject({ before: Tokens, after: Tokens, trigger: Tokens });
+export type CutTokens = z.infer<typeof CutTokens>;
 
 /** Found without a model and carried from one compaction to the next; each in the order of first appearance. */
 export const Facts = z.strictObject({
@@ -62,6 +66,8 @@ export const CompactionBody = z.strictObject({
   /** What people said, and what extraction chose of the rest; ascending by seq. */
   quotes: z.array(Quote),
   facts: Facts,
+  /** The facts as they are shown: what there was room for. */
+  listing: z.string(),
   chosen: z.array(Choice),
   tokens: z.strictObject({ before: Tokens, after: Tokens }),
   usage: Usage.optional(),
@@ -77,8 +83,11 @@ export const Adoption = z.strictObject({
   turn: z.strictObject({ id: TurnId, steps: z.int().positive(), text: z.string() }).optional(),
   /** Messages that are kept shortened: their text from here on, by event. */
   trimmed: z.array(z.strictObject({ event: EventId, text: z.string() })).optional(),
+  /** As `events` and `memories` of a prune. */
+  pruned: z.array(EventId).optional(),
+  forgotten: z.array(TurnId).optional(),
   reason: ReliefReason,
-  tokens: z.strictObject({ before: Tokens, after: Tokens }),
+  tokens: CutTokens,
 });
 export type Adoption = z.infer<typeof Adoption>;
 
@@ -87,7 +96,7 @@ export const PruneBody = z.strictObject({
   events: z.array(EventId),
   memories: z.array(TurnId).default([]),
   reason: ReliefReason,
-  tokens: z.strictObject({ before: Tokens, after: Tokens }),
+  tokens: CutTokens,
 });
 export type PruneBody = z.infer<typeof PruneBody>;
 
@@ -103,3 +112,17 @@ export const CompactionNote = z.strictObject({
   message: z.string().optional(),
 });
 export type CompactionNote = z.infer<typeof CompactionNote>;
+
+/** A rewrite that is in force in a prompt: what was cut and why. */
+export const Cut = z.object({
+  event: EventId,
+  kind: z.enum(['adopt', 'prune']),
+  reason: ReliefReason,
+  tokens: CutTokens,
+  /** Of an adoption: what its summary covers, and which compaction that is. */
+  upTo: z.int().nonnegative().optional(),
+  compaction: EventId.nullable().optional(),
+  /** How many tool results are shown as placeholders since. */
+  results: z.int().nonnegative().optional(),
+});
+export type Cut = z.infer<typeof Cut>;

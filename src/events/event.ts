@@ -4,6 +4,7 @@ import { BaselineBody } from './baseline.ts';
 import { CommandBody } from './command.ts';
 import { CompactionBody, CompactionNote, PruneBody } from './compaction.ts';
 import * as coordination from './coordination.ts';
+import { EventContext } from './event-context.ts';
 import { AgentId, ConversationId, EventId, TenantId, TurnId } from './ids.ts';
 import { HandoffBody, InjectionBody, JoinedBody, LeftBody, MessageBody } from './message.ts';
 import { StepBody, ToolResultBody } from './step.ts';
@@ -61,6 +62,7 @@ const DraftEnvelope = z.strictObject({
   turn: TurnId.optional(),
   replyTo: EventId.optional(),
   hop: z.int().nonnegative().optional(),
+  context: EventContext.optional(),
 });
 type DraftEnvelope = z.infer<typeof DraftEnvelope>;
 

@@ -14,8 +14,14 @@ export const HandoffSummary = z.strictObject({
   openQuestions: z.array(z.string()).default([]),
   artifacts: z.array(z.string()).default([]),
   why: z.string().default(''),
+  /** Who wrote it; the handing agent where nothing is said, as in logs from before there was another. */
+  by: z.enum(['agent', 'compactor', 'extraction']).optional(),
 });
 export type HandoffSummary = z.infer<typeof HandoffSummary>;
+
+/** A summary as a tool asks for it: what is empty in it was left out. */
+export const HandoffDraft = HandoffSummary.extend({ goal: z.string().default('') });
+export type HandoffDraft = z.infer<typeof HandoffDraft>;
 
 export const HandoffBody = z.strictObject({ summary: HandoffSummary });
 export const JoinedBody = z.strictObject({ agent: AgentId, policy: z.enum(['full', 'summary', 'fresh']) });

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { LayerName, Stability } from './baseline.ts';
+import { Cut } from './compaction.ts';
 import { AgentId, ConversationId, TurnId } from './ids.ts';
 import { Reasoning, ToolCall } from './step.ts';
 import { Usage } from './usage.ts';
@@ -50,7 +51,14 @@ export const PromptTokens = z.object({
   /** Kept free for the answer. */
   reserved: z.int().nonnegative(),
   free: z.int(),
+  /** What the provider will count, as far as is known; `calibrated` by what it reported before. */
+  estimate: z.int().nonnegative(),
+  calibrated: z.boolean(),
+  /** `estimate` in per cent of what the window leaves beside the answer. */
+  percent: z.number().nonnegative(),
+  level: z.enum(['normal', 'warning', 'critical']),
 });
+export type PromptTokens = z.infer<typeof PromptTokens>;
 
 /**
  * What is stored per model call: ranges and hashes, a few hundred bytes however long the history. The messages are
@@ -73,6 +81,8 @@ export const PromptReceipt = z.object({
   tokens: PromptTokens,
   /** Indexes of the messages after which a provider with explicit caching sets a breakpoint. */
   breakpoints: z.array(z.int().nonnegative()),
+  /** The rewrites in force, oldest first. */
+  cuts: z.array(Cut),
   cursor: z.object({ before: z.int().nullable(), after: z.int().nullable() }),
   usage: Usage.optional(),
 });

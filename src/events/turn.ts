@@ -30,6 +30,13 @@ export const TurnDoneBody = z.strictObject({
   usage: Usage,
   /** Present when the reply was cut off at the agent's `maxOutputTokens`. */
   cut: z.literal('length').optional(),
+  /** Of the last call: the input tokens that the provider reported, and what was counted, by kind of content. */
+  last: z
+    .strictObject({
+      reported: z.int().positive(),
+      kinds: z.record(z.string(), z.number().nonnegative()),
+    })
+    .optional(),
 });
 export type TurnDoneBody = z.infer<typeof TurnDoneBody>;
 

@@ -31,7 +31,7 @@ const OPERATIONS: Record<string, Operation> = {
     answer: { status: 200, schema: listOf('conversations', { type: 'object' }) },
   },
   'GET /api/conversations/{c}': {
-    summary: 'State, phase and open delegations of a conversation',
+    summary: 'State, run, phase and open delegations of a conversation',
     answer: { status: 200, schema: { type: 'object' } },
   },
   'POST /api/conversations/{c}/events': {
@@ -68,8 +68,8 @@ const OPERATIONS: Record<string, Operation> = {
     answer: { status: 200 },
   },
   'POST /api/commands': {
-    summary: 'Pause or resume an agent, abort a turn',
-    body: schemas.CommandRequest,
+    summary: 'Pause or resume an agent, abort a turn, change the mode, direct a run',
+    body: schemas.AnyCommand,
     answer: {
       status: 202,
       schema: { type: 'object', properties: { event: EVENT, seq: { type: 'integer' } } },

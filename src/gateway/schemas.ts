@@ -1,6 +1,14 @@
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
-import { Author, COMMANDS, ConversationId, EventId, MAX_RECIPIENTS } from '../events/index.ts';
+import {
+  Attachments,
+  Author,
+  Command,
+  COMMANDS,
+  ConversationId,
+  EventId,
+  MAX_RECIPIENTS,
+} from '../events/index.ts';
 
 /** What clients send. Bodies are strict: an unknown key is a mistake to be told, not to be dropped. */
 
@@ -13,6 +21,8 @@ export const NewEventBody = z.strictObject({
   to: z.array(z.unknown()).max(MAX_RECIPIENTS).pipe(z.array(Recipient)).optional(),
   content: z.string(),
   replyTo: EventId.optional(),
+  /** The rest of an event's context is the runtime's to write. */
+  context: z.strictObject({ attachments: Attachments.optional() }).optional(),
 });
 
 /** Who asks when a command does not say. */
@@ -22,6 +32,11 @@ export const CommandRequest = z.looseObject({
   command: z.enum(COMMANDS),
   author: Author.default(OPERATOR),
 });
+
+/** Every command in full, for those who read the API's description. */
+export const AnyCommand = z.union(
+  Command.options.map((option: z.ZodObject) => option.extend({ author: Author.optional() })),
+);
 
 const Seq = z.coerce.number().int().nonnegative();
 export const EventsQuery = z.object({

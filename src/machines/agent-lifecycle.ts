@@ -30,6 +30,7 @@ export type AgentEvent =
   | { type: 'PROMPT_READY' }
   | { type: 'OVER_BUDGET' }
   | { type: 'COMPACTED' }
+  | { type: 'OVERFLOWED' }
   | { type: 'MODEL_REPLIED' }
   | { type: 'MODEL_CALLED' }
   | { type: 'MODEL_FAILED'; retryable: boolean }
@@ -92,6 +93,7 @@ export const agentLifecycle = setup({
           on: {
             MODEL_REPLIED: { target: 'committing', actions: 'countStep' },
             MODEL_CALLED: { target: 'acting', actions: 'countStep' },
+            OVERFLOWED: 'compacting',
             MODEL_FAILED: [
               { guard: 'mayRetry', target: '#agent.backoff', actions: 'countTry' },
               { target: 'committing' },

@@ -47,6 +47,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
       interleavedSystem: false,
       toolCalling: true,
       caching: 'breakpoints',
+      reportsUsage: true,
     },
     stream: (request, { signal }) =>
       guardStream({

@@ -55,6 +55,7 @@ function compileRule(rule: Script['rules'][number], index: number): CompiledRule
   return {
     matches(asked) {
       const { trace } = asked.request;
+      if ((when.purpose ?? 'turn') !== (trace.purpose ?? 'turn')) return false;
       if (when.agent !== undefined && when.agent !== trace.agent) return false;
       if (when.step !== undefined && when.step !== trace.step) return false;
       if (when.call !== undefined && when.call !== trace.call) return false;

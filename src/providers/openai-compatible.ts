@@ -49,6 +49,7 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
       interleavedSystem: quirks.interleavedSystem ?? isOpenAi,
       toolCalling: true,
       caching: 'automatic',
+      reportsUsage: true,
     },
     stream: (request, { signal }) =>
       guardStream({

@@ -40,7 +40,15 @@ export interface ModelRequest {
   /** Stable per tenant, conversation and agent: for vendors that route by cache key. */
   cacheKey: string;
   /** Who asks; recorded by fakes, never sent to a vendor. `call` counts the calls of this step, from 1. */
-  trace: { conversation: string; agent: string; turn: TurnId; step: number; call: number };
+  trace: {
+    conversation: string;
+    agent: string;
+    turn: TurnId;
+    step: number;
+    call: number;
+    /** Default `turn`. */
+    purpose?: 'compaction';
+  };
 }
 
 export interface ProviderCapabilities {
@@ -50,6 +58,8 @@ export interface ProviderCapabilities {
   interleavedSystem: boolean;
   toolCalling: boolean;
   caching: 'none' | 'automatic' | 'breakpoints';
+  /** Whether its usage is what the vendor counted; a guess must not calibrate anything. */
+  reportsUsage: boolean;
 }
 
 export interface Provider {

@@ -18,6 +18,7 @@ export function createScripted({ script, clock }: { script: Script; clock: Clock
       interleavedSystem: true,
       toolCalling: true,
       caching: 'automatic',
+      reportsUsage: false,
     },
     stream: (request, { signal }) => answer(rules, request, clock, signal),
   };

@@ -18,6 +18,8 @@ export const ScriptRule = z.strictObject({
       answer: z.int().positive().optional(),
       /** Number of the call within the step, from 1: lets the first try fail and the second succeed. */
       call: z.int().positive().optional(),
+      /** What is asked for: a rule that does not say so answers turns only. */
+      purpose: z.enum(['turn', 'compaction']).optional(),
     })
     .default({}),
   /** The answer; `{{last}}` is the text it answers, `{{n}}` the number of this agent's answer. */

@@ -168,6 +168,12 @@ export function createStore(driver: StoreDriver): Store {
     readReceipt,
     putBody: (tenant, hash, text, at) => put({ tenant, shelf: 'body', key: hash }, text, at),
     readBody: (tenant, hash) => driver.readRegister({ tenant, shelf: 'body', key: hash }),
+    recall: (tenant, key) => driver.readRegister({ tenant, shelf: 'note', key }),
+    async remember(tenant, key, from, to) {
+      const note: RegisterKey = { tenant, shelf: 'note', key };
+      if (from !== null && (await driver.swap(note, from, to))) return to;
+      return (await driver.putOnce(note, to, 0)).data;
+    },
     async meta(key, value) {
       return (await driver.putOnce({ tenant: STORE_ITSELF, shelf: 'meta', key }, value, 0)).data;
     },

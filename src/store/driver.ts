@@ -73,8 +73,8 @@ export interface ActorExpectation {
 
 export type AcquireOutcome = { kind: 'acquired'; row: ActorRow } | { kind: 'busy'; until: number };
 
-/** Insert-once records beside the log. `effect` rows are the only ones that are ever swapped. */
-export type Shelf = 'journal' | 'effect' | 'artifact' | 'prompt' | 'body' | 'meta';
+/** Insert-once records beside the log. Only `effect` and `note` rows are ever swapped. */
+export type Shelf = 'journal' | 'effect' | 'artifact' | 'prompt' | 'body' | 'meta' | 'note';
 export interface RegisterKey {
   tenant: string;
   shelf: Shelf;

@@ -15,10 +15,15 @@ export function encodeEvent(log: Log, { draft, at, tokens }: Entry): NewEventRow
     hash: '',
     tokens,
     turn: draft.turn ?? null,
-    data: JSON.stringify({ author: draft.author, body: draft.body, replyTo: draft.replyTo, hop: draft.hop }),
+    data: dataOf(draft),
   };
   row.hash = payloadHash(row);
   return row;
+}
+
+/** What is not there is left out of the text, so that a field that came later changes no older event's hash. */
+function dataOf({ author, body, replyTo, hop, context }: EventDraft): string {
+  return JSON.stringify({ author, body, replyTo, hop, context });
 }
 
 /** The event that a fresh append made, from what was written: this is a hot path, nothing is read or parsed again. */

@@ -109,6 +109,13 @@ export interface Store {
   /** Content-addressed text, stored once. */
   putBody(tenant: TenantId, hash: string, text: string, at: number): Promise<void>;
   readBody(tenant: TenantId, hash: string): Promise<string | null>;
+  /** What was last remembered under a key: a tenant's small facts that change, and that nothing depends on. */
+  recall(tenant: TenantId, key: string): Promise<string | null>;
+  /**
+   * Writes `to` if nothing is there, or what is there is `from`. Returns what is stored afterwards: `to`, or what
+   * somebody else has written.
+   */
+  remember(tenant: TenantId, key: string, from: string | null, to: string): Promise<string>;
   /** Insert-once facts of this store (its secret, its schema); returns what is stored. */
   meta(key: string, value: string): Promise<string>;
 

@@ -1,15 +1,30 @@
 import type { Usage } from '../events/index.ts';
 import type { ModelFailure } from '../providers/provider.ts';
+import { fakeVector } from './fake-embedder.ts';
 import { FAKE_USAGE, pieces, sse, type FakeHandler, type FakeReply, type FakeRequest } from './fake-reply.ts';
 import { startFakeServer, type FakeServer } from './fake-server.ts';
 
-/** OpenAI's chat completions; `url` is the base URL, with /v1. */
+/** OpenAI's chat completions and embeddings; `url` is the base URL, with /v1. */
 export async function startFakeOpenAi(handler: FakeHandler = () => ({ text: 'ok' })): Promise<FakeServer> {
   const server = await startFakeServer(
-    { path: '/v1/chat/completions', frames, failure, failureFrame: ({ body }) => sse(body) },
+    {
+      path: '/v1/chat/completions',
+      frames,
+      failure,
+      failureFrame: ({ body }) => sse(body),
+      json: { '/v1/embeddings': embeddings },
+    },
     handler,
   );
   return Object.assign(server, { url: `${server.url}/v1` });
+}
+
+/** One vector for each input, made of its words. */
+function embeddings({ body }: FakeRequest) {
+  const { model, input } = body as { model: string; input: string[] };
+  const data = input.map((text, index) => ({ object: 'embedding', index, embedding: fakeVector(text) }));
+  const tokens = input.reduce((sum, text) => sum + Math.ceil(text.length / 4), 0);
+  return { object: 'list', model, data, usage: { prompt_tokens: tokens, total_tokens: tokens } };
 }
 
 const FINISH = { end: 'stop', calls: 'tool_calls', length: 'length', refusal: 'content_filter' } as const;

@@ -10,6 +10,8 @@ export interface FakeVendor {
   failure(error: NonNullable<FakeReply['error']>): FakeFailure;
   /** The failure as an event within a stream. */
   failureFrame(failure: FakeFailure): string;
+  /** What is answered in one piece of JSON, by path. */
+  json?: Readonly<Record<string, (request: FakeRequest) => unknown>>;
 }
 
 export interface FakeServer extends AsyncDisposable {
@@ -45,7 +47,8 @@ export async function startFakeServer(vendor: FakeVendor, handler: FakeHandler):
     };
     requests.push(request);
     waiting.get(request.number)?.resolve(request);
-    if (request.path !== vendor.path) return send(outgoing, 404, {}, '<html>no such page</html>');
+    const json = vendor.json?.[request.path];
+    if (request.path !== vendor.path && !json) return send(outgoing, 404, {}, '<html>no such page</html>');
     const reply = await handler(request);
     if (reply.hang) return gone;
     if (reply.raw) return send(outgoing, reply.raw.status, reply.raw.headers ?? {}, reply.raw.body);
@@ -55,7 +58,17 @@ export async function startFakeServer(vendor: FakeVendor, handler: FakeHandler):
       if (reply.error.retryAfter) headers['retry-after'] = reply.error.retryAfter;
       return send(outgoing, status, headers, JSON.stringify(body));
     }
+    if (json) return sendJson(outgoing, json(request), reply);
     await stream(outgoing, reply, request, gone);
+  }
+
+  async function sendJson(
+    outgoing: ServerResponse,
+    body: unknown,
+    { delayMs = 0 }: FakeReply,
+  ): Promise<void> {
+    if (delayMs > 0) await wait(delayMs, undefined, { signal: closing.signal });
+    send(outgoing, 200, { 'content-type': 'application/json' }, JSON.stringify(body));
   }
 
   async function stream(

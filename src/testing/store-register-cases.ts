@@ -20,8 +20,18 @@ const RECEIPT: PromptReceipt = {
   layers: [{ name: 'rules', stability: 'epoch', tokens: 5, hash: 'h', source: 'config' }],
   count: 2,
   chain: 'c',
-  tokens: { total: 5, window: 100, reserved: 10, free: 85 },
+  tokens: {
+    total: 5,
+    window: 100,
+    reserved: 10,
+    free: 85,
+    estimate: 6,
+    calibrated: false,
+    percent: 6,
+    level: 'normal',
+  },
   breakpoints: [0],
+  cuts: [],
   cursor: { before: null, after: 2 },
 };
 
@@ -198,6 +208,34 @@ export const REGISTER_CASES: readonly StoreCase[] = [
       await store.putBody(tenant, 'h1', 'text', 2);
       assert.equal(await store.readBody(tenant, 'h1'), 'text');
       assert.equal(await store.readBody(tenant, 'h2'), null);
+    },
+  ],
+  [
+    'note',
+    'is written where nothing is, or over what the writer has seen',
+    async ({ store }) => {
+      assert.equal(await store.recall(tenant, 'n'), null);
+      assert.equal(await store.remember(tenant, 'n', null, 'one'), 'one');
+      assert.equal(await store.remember(tenant, 'n', null, 'two'), 'one');
+      assert.equal(await store.remember(tenant, 'n', 'zero', 'two'), 'one');
+      assert.equal(await store.remember(tenant, 'n', 'one', 'two'), 'two');
+      assert.equal(await store.recall(tenant, 'n'), 'two');
+      assert.equal(await store.remember(tenant, 'gone', 'seen', 'new'), 'new');
+      assert.equal(await store.recall('globex' as typeof tenant, 'n'), null);
+    },
+  ],
+  [
+    'note',
+    'of twenty writers that saw the same ends as that of one, and each is told which',
+    async ({ store }) => {
+      await store.remember(tenant, 'n', null, 'start');
+      const writes = Array.from({ length: 20 }, (_, index) =>
+        store.remember(tenant, 'n', 'start', `from ${index}`),
+      );
+      const told = await Promise.all(writes);
+      const stored = await store.recall(tenant, 'n');
+      assert.notEqual(stored, 'start');
+      for (const each of told) assert.equal(each, stored);
     },
   ],
   [

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { type ActorAddress, AgentId, HandoffSummary, type ToolSpec } from '../events/index.ts';
+import { type ActorAddress, AgentId, HandoffDraft, type ToolSpec } from '../events/index.ts';
 
 /**
  * A tool: a name, a schema, and what to do. `idempotent` tools may be sent again after a crash with the same effect
@@ -14,11 +14,18 @@ export interface ToolContext {
 }
 
 /** What a tool may ask of the turn beside its text; carried out when the turn commits. */
-export const ToolRequest = z.strictObject({
-  kind: z.literal('handoff'),
-  to: AgentId,
-  summary: HandoffSummary,
-});
+export const ToolRequest = z
+  .strictObject({
+    kind: z.literal('handoff'),
+    to: AgentId,
+    summary: HandoffDraft,
+    /** How a summary without a goal is completed; without this it needs one. */
+    fill: z.enum(['extract', 'summarise']).optional(),
+  })
+  .refine(({ summary, fill }) => fill !== undefined || summary.goal.trim() !== '', {
+    path: ['summary', 'goal'],
+    message: 'a handoff needs a goal',
+  });
 export type ToolRequest = z.infer<typeof ToolRequest>;
 
 export type ToolReturn = string | { text: string; request?: ToolRequest };

@@ -153,9 +153,9 @@ test('a preview leaves the view that it was made from as it was', () => {
   );
 });
 
-function state({ messages, tokens, chain, pending, people, present, told, calls, lost, turn }: View) {
+function state({ slots, tokens, chain, pending, people, present, told, calls, lost, turn }: View) {
   return {
-    messages,
+    slots,
     tokens,
     chain,
     pending: pending.map(({ seq }) => seq),

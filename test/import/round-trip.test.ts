@@ -53,6 +53,17 @@ const envelope = fc.record(
     turn: fc.string({ maxLength: 30 }),
     replyTo: slug,
     hop: fc.nat(9),
+    context: fc.record(
+      {
+        rules: slug,
+        mode: fc.constantFrom('chat', 'agent', 'run'),
+        run: slug,
+        fragments: fc.dictionary(slug, slug, { maxKeys: 3 }),
+        memories: fc.array(fc.integer({ min: 1, max: 99 })),
+        attachments: fc.array(slug),
+      },
+      { requiredKeys: [] },
+    ),
   },
   { requiredKeys: ['id', 'author', 'to'] },
 );

@@ -12,7 +12,13 @@ export function modelOf(answer: Answer): TestModel {
   const requests: ModelRequest[] = [];
   return {
     name: 'scripted',
-    capabilities: { sessionResumption: false, interleavedSystem: true, toolCalling: true, caching: 'none' },
+    capabilities: {
+      sessionResumption: false,
+      interleavedSystem: true,
+      toolCalling: true,
+      caching: 'none',
+      reportsUsage: false,
+    },
     requests,
     stream(request, { signal }) {
       requests.push(request);

@@ -1,3 +1,4 @@
+import { createCalibrationBook } from '../../src/actors/calibration-book.ts';
 import { createConversationLog } from '../../src/actors/conversation-log.ts';
 import { createEngine, type Engine } from '../../src/actors/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine-deps.ts';
@@ -112,6 +113,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     process: `engine-${(engines += 1)}`,
     secretOf,
     countTokens,
+    models: createCalibrationBook({ store, clock, onWarning }),
     limits: { ...DEFAULT_LIMITS, soleOwner: true, ...limits },
     stopping: stopping.signal,
     onDelta: (delta) => deltas.forEach((listener) => listener(delta)),

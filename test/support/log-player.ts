@@ -9,6 +9,8 @@ import {
   hashText,
   liveDelta,
   minute,
+  type ReliefPolicy,
+  type Room,
   type TurnInput,
   type View,
 } from '../../src/context/index.ts';
@@ -23,6 +25,8 @@ import type {
   TenantId,
   TurnId,
 } from '../../src/events/index.ts';
+
+import { relieveView } from './relieve-view.ts';
 
 export const SECRET = 'secret';
 const T0 = Date.UTC(2026, 0, 1);
@@ -76,11 +80,15 @@ export interface Sent {
   /** The log when the turn was pinned, and what the turn had produced by then. */
   log: readonly Event[];
   outputs: readonly EventDraft[];
+  /** What was in the log by then, whoever made it. */
+  compactions: readonly Event[];
 }
 
 /** The same request from nothing but the log and what the turn has produced. */
-export function rebuilt({ agent, prompt, turn, log, outputs }: Sent): PromptRecord {
+export function rebuilt({ agent, prompt, turn, log, outputs, compactions }: Sent): PromptRecord {
   const view = viewOf(agent, log);
+  for (const event of compactions)
+    if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
   beginTurn(view, turn);
   for (const draft of outputs) foldAhead(view, draft, countTokens);
   return promptOf(view, prompt.step);
@@ -136,13 +144,30 @@ export class LogPlayer {
   }
 
   /** What is sent for the next step. A crash before it loses the view. */
-  request(open: OpenTurn, { crashed = false } = {}): Sent {
+  request(
+    open: OpenTurn,
+    {
+      crashed = false,
+      relief = null,
+    }: { crashed?: boolean; relief?: { policy: ReliefPolicy; room: Room } | null } = {},
+  ): Sent {
     const { agent, turn, log } = open;
-    if (crashed) this.views.set(agent, viewOf(agent, log));
+    if (crashed) {
+      const view = viewOf(agent, log);
+      // What a resumed turn reads for the rewrites it replays.
+      for (const event of this.log)
+        if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
+      this.views.set(agent, view);
+    }
     const view = this.views.get(agent) as View;
     if (view.turn?.id !== turn.id) beginTurn(view, turn);
     for (const draft of open.outputs) foldAhead(view, draft, countTokens);
+    if (relief) {
+      const append = (draft: EventDraft) => this.append(draft);
+      relieveView({ view, log: this.log, append, outputs: open.outputs, baseline: BASELINE, ...relief });
+    }
     const sent: Sent = {
+      compactions: this.log.filter((event) => event.kind === 'compaction'),
       agent,
       prompt: promptOf(view, open.outputs.length),
       turn,

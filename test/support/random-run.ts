@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import type { ReliefPolicy, Room } from '../../src/context/index.ts';
 import type { AgentId, Author, EventDraft } from '../../src/events/index.ts';
 import { LogPlayer, own, type OpenTurn } from './log-player.ts';
 
@@ -81,12 +82,22 @@ export const moves: fc.Arbitrary<Move[]> = fc.array(
   { maxLength: 25 },
 );
 
+type Relief = { policy: ReliefPolicy; room: Room };
+
 /** Plays the moves. Every text holds a word of its own, `w<n>z`, so that it can be found. */
 export class RandomRun {
   readonly player = new LogPlayer();
+  readonly #filler: string;
+  readonly #relief: (n: number) => Relief | null;
   readonly #open = new Map<Agent, { id: string; name: string }[]>();
   #words = 0;
   #callIds = 0;
+
+  /** `relief` is asked before every request; texts are lengthened by `filler`. */
+  constructor(options: { filler?: string; relief?: (request: number) => Relief | null } = {}) {
+    this.#filler = options.filler ?? '';
+    this.#relief = options.relief ?? (() => null);
+  }
 
   play(all: readonly Move[]): this {
     for (const move of all) this.#make(move);
@@ -94,7 +105,7 @@ export class RandomRun {
   }
 
   #text(kind: string): string {
-    return kind.trim() === '' ? kind : `word w${(this.#words += 1)}z`;
+    return kind.trim() === '' ? kind : `word w${(this.#words += 1)}z${this.#filler}`;
   }
 
   #make(move: Move): void {
@@ -157,7 +168,7 @@ export class RandomRun {
     const { player } = this;
     const open = player.pin(name, () => this.play(before));
     if (!open) return;
-    player.request(open);
+    player.request(open, { relief: this.#relief(player.sent.length) });
     for (const [index, step] of steps.entries()) {
       const { id } = open.turn;
       const draft = this.#step(name, step.calls, step.text, index, false);
@@ -170,7 +181,7 @@ export class RandomRun {
         } as EventDraft);
       }
       this.play(step.late);
-      player.request(open, { crashed: step.crashed });
+      player.request(open, { crashed: step.crashed, relief: this.#relief(player.sent.length) });
     }
     this.play(during);
     // A turn that never ends leaves its start in the log and its outputs nowhere: the next one finds them missing.

@@ -5,7 +5,15 @@ import type { StoredText } from './stored-text.ts';
 import { fromStored, toStored } from './stored-text.ts';
 
 /** Numbers are stored: never change one. Those up to 2 are indexed by age. */
-const SHELVES: Record<Shelf, number> = { journal: 1, effect: 2, artifact: 3, prompt: 4, body: 5, meta: 6 };
+const SHELVES: Record<Shelf, number> = {
+  journal: 1,
+  effect: 2,
+  artifact: 3,
+  prompt: 4,
+  body: 5,
+  meta: 6,
+  note: 7,
+};
 
 export function createRegisterTable(database: Database) {
   const insert = database.prepare(

@@ -1,0 +1,22 @@
+import { createReadStream } from 'node:fs';
+import path from 'node:path';
+import type { Event } from '../src/events/index.ts';
+import { importTranscript } from '../src/import/index.ts';
+import { ASSISTANT, DATA } from '../test/support/real-logs.ts';
+import { logged } from '../test/support/log-player.ts';
+
+/** The first conversation of a file of `../shared/data` at the times at which it was held, which `realLogs` evens out. */
+export async function timedLog(file: string): Promise<Event[]> {
+  const log: Event[] = [];
+  let first: string | null = null;
+  const source = createReadStream(path.join(DATA, file));
+  for await (const { conversation, draft, at } of importTranscript(source, {
+    agent: ASSISTANT as never,
+    fileName: file,
+  })) {
+    first ??= conversation;
+    if (conversation !== first) break;
+    log.push(logged(draft, log.length + 1, at ?? log.at(-1)?.at));
+  }
+  return log;
+}

@@ -1,0 +1,128 @@
+import {
+  type CutFor,
+  extractCompaction,
+  fitSummaryRequest,
+  latestCompaction,
+  pairSafe,
+  summaryCompaction,
+  verifySummary,
+} from '../../context/index.ts';
+import { TroupeError } from '../../errors.ts';
+import { type CompactionBody, type Event, type EventId, SYSTEM_AUTHOR } from '../../events/index.ts';
+import type { ReliefEvent } from '../../machines/compaction.ts';
+import { askSummary } from './ask-summary.ts';
+import { compactionId, takeLock } from './compaction-lock.ts';
+import { noteRelief } from './note-relief.ts';
+import type { TurnRelief } from './relief-work.ts';
+
+export interface SharedCompaction {
+  id: EventId;
+  body: CompactionBody;
+}
+
+export type Made = { kind: 'made'; compaction: SharedCompaction } | { kind: 'not'; event: ReliefEvent };
+
+/** Share of a prompt's room that the request for a summary may take of the summariser's window. */
+const REQUEST_SHARE = 0.8;
+
+/**
+ * Makes the next compaction of the conversation and logs it, for every agent to adopt. It goes on from the last one:
+ * what that kept is in its input, so nothing falls between the two.
+ */
+export async function makeCompaction(
+  work: TurnRelief,
+  cut: CutFor,
+  strategy: 'summary' | 'extraction',
+): Promise<Made> {
+  const { run } = work;
+  if (strategy === 'summary' && !run.member.summarises) return not('SKIPPED');
+  const previous = latestCompaction(run.live.view)?.body ?? null;
+  const number = (previous?.number ?? 0) + 1;
+  const events = await readRange(work, previous?.upTo ?? 0, cut.upTo);
+  const upTo = pairSafe(events, cut.upTo);
+  if (upTo <= (previous?.upTo ?? 0)) return not('SKIPPED');
+  const range = events.filter(({ seq }) => seq <= upTo);
+  const base = {
+    number,
+    upTo,
+    reason: work.reason,
+    by: run.live.address.agent,
+    before: cut.before,
+    budget: cut.budget,
+    events: range,
+    previous,
+    policy: work.policy,
+    secret: run.live.view.secret,
+    people: run.live.view.people,
+    count: run.deps.countTokens,
+  };
+  if (strategy === 'extraction') return log(work, number, extractCompaction(base));
+  if (!(await takeLock(run, number))) return not('LOCKED');
+  await noteRelief(work, 'compaction.summarising', { strategy, range: { from: 1, upTo } });
+  const written = await summarise(work, base);
+  if (written.kind === 'not') return written;
+  return log(work, number, summaryCompaction({ ...base, ...written }));
+}
+
+type Base = Parameters<typeof extractCompaction>[0];
+
+async function summarise(
+  work: TurnRelief,
+  { events, previous, people, secret, count }: Base,
+): Promise<
+  { kind: 'written'; text: string; usage: CompactionBody['usage'] } | { kind: 'not'; event: ReliefEvent }
+> {
+  const { run, policy } = work;
+  const { profile } = run.member.summariser ?? run.member;
+  const budgetTokens = policy.summaryTokens;
+  const maxTokens = Math.floor((profile.contextWindow - budgetTokens) * REQUEST_SHARE);
+  const request = fitSummaryRequest({ previous, events, budgetTokens, people, secret, maxTokens, count });
+  if (!request) return failed(work, 'not even the shortest request for a summary fits its window');
+  const answer = await askSummary(run, request, Math.ceil(budgetTokens * 1.5));
+  if (answer.kind === 'aborted') return not('ABORTED');
+  if (answer.kind === 'failed') return failed(work, answer.message);
+  const verdict = verifySummary(answer.text, {
+    inputTokens: request.tokens,
+    maxTokens: budgetTokens,
+    count,
+  });
+  if (verdict.kind === 'rejected') return failed(work, `the summary was rejected: ${verdict.why}`);
+  return { kind: 'written', text: verdict.text, usage: answer.usage };
+}
+
+async function failed(work: TurnRelief, message: string): Promise<{ kind: 'not'; event: ReliefEvent }> {
+  await noteRelief(work, 'compaction.failed', { strategy: 'summary', message });
+  return not('FAILED');
+}
+
+async function log(work: TurnRelief, number: number, body: CompactionBody | null): Promise<Made> {
+  if (!body) return not('FAILED');
+  const { deps, live } = work.run;
+  const id = compactionId(number);
+  try {
+    await deps.log.append(live.address, [{ id, author: SYSTEM_AUTHOR, to: [], kind: 'compaction', body }]);
+  } catch (error) {
+    // Somebody else was first: theirs counts.
+    if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
+  }
+  const event = await deps.store.readById(live.address, id);
+  if (event?.kind !== 'compaction') return not('FAILED');
+  live.view.compactions.set(id, event.body);
+  return { kind: 'made', compaction: { id, body: event.body } };
+}
+
+async function readRange({ run }: TurnRelief, after: number, upTo: number): Promise<Event[]> {
+  const { store } = run.deps;
+  const events: Event[] = [];
+  for (let at = after; at < upTo;) {
+    const page = await store.read(run.live.address, { after: at, upTo, limit: 2_000 });
+    if (page.length === 0) break;
+    events.push(...page);
+    at = page.at(-1)?.seq ?? upTo;
+  }
+  return events;
+}
+
+function not(type: 'SKIPPED' | 'FAILED' | 'LOCKED' | 'ABORTED'): { kind: 'not'; event: ReliefEvent } {
+  return { kind: 'not', event: { type } };
+}

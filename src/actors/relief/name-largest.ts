@@ -1,0 +1,23 @@
+import type { Slot } from '../../context/index.ts';
+import type { PromptRecord } from '../../events/index.ts';
+import type { TurnRun } from '../turn-run.ts';
+
+/** Why a prompt cannot be made to fit: the room, the layers, and the single messages that are the most of it. */
+export function nameLargest({ live }: TurnRun, { tokens, layers }: PromptRecord): string {
+  const { estimate, window, reserved } = tokens;
+  const room = window - reserved;
+  const parts = layers.toSorted((a, b) => b.tokens - a.tokens).slice(0, 3);
+  const largest = live.view.slots.toSorted((a, b) => b.tokens - a.tokens).slice(0, 2);
+  return [
+    `the prompt has about ${estimate} tokens; a window of ${window} less ${reserved} reserved for the answer leaves ${room}`,
+    `largest layers: ${parts.map(({ name, tokens: size }) => `${name} ${size}`).join(', ')}`,
+    `largest messages: ${largest.map(nameOf).join(', ')}`,
+    'what is to be answered, the newest results and the instructions are never cut',
+  ].join('. ');
+}
+
+function nameOf({ message, tokens, layer }: Slot): string {
+  const [first] = message.seqs;
+  const which = first === undefined ? layer : `event ${first}`;
+  return `${which} (${message.role}) ${tokens}`;
+}

@@ -1,0 +1,28 @@
+import type { CompactionNote, EventId, EventKind } from '../../events/index.ts';
+import { ownDraft } from '../turn-run.ts';
+import type { TurnRelief } from './relief-work.ts';
+
+type NoteKind = Extract<EventKind, `compaction.${string}`>;
+
+/** Tells the log how relief goes, for people: no prompt depends on it. By fence, so that a retry tells its own. */
+export async function noteRelief(
+  { run, reason, before, after }: TurnRelief,
+  kind: NoteKind,
+  more: Partial<Pick<CompactionNote, 'strategy' | 'range' | 'message'>> = {},
+): Promise<void> {
+  const { deps, live, lease, step } = run;
+  const attempt = run.relief.count + 1;
+  const what = more.strategy ? `.${more.strategy}` : '';
+  const part = `${kind}:${lease.record.fence}.${step}.${attempt}${what}`;
+  const own = ownDraft(run, part);
+  const tokens = { before, after: kind === 'compaction.started' ? null : after };
+  const body: CompactionNote = {
+    agent: live.address.agent,
+    attempt,
+    step: step + 1,
+    reason,
+    tokens,
+    ...more,
+  };
+  await deps.log.append(live.address, [{ ...own, id: own.id as EventId, kind, body }]);
+}

@@ -1,0 +1,78 @@
+import { createActor } from 'xstate';
+import { adoptionOf, isEmptyPlan, isPruneOnly, presentIn } from '../../context/index.ts';
+import type { EventDraft, EventId } from '../../events/index.ts';
+import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
+import { compaction, type ReliefEffect } from '../../machines/compaction.ts';
+import { ownDraft, type TurnRun } from '../turn-run.ts';
+import { noteRelief } from './note-relief.ts';
+import { startRelief, type TurnRelief } from './relief-work.ts';
+import { journalRelief, takeRelief } from './replay-relief.ts';
+import { RUNGS } from './rungs.ts';
+
+/**
+ * Makes room in the agent's view: the machine says which rung comes next, the rungs gather a plan, and the plan is
+ * carried out as one rewrite, journalled before anything is sent that follows from it.
+ */
+export async function relieve(run: TurnRun): Promise<AgentEvent> {
+  const reason = run.relief.reason ?? 'over_budget';
+  const work = startRelief(run, reason);
+  run.relief.tried = true;
+  run.relief.reason = null;
+  await noteRelief(work, 'compaction.started');
+  if ((await climb(work)) === 'aborted') return { type: 'ABORTED' };
+  if (isEmptyPlan(work.plan)) {
+    run.live.reliefStuckAt = work.before;
+    await noteRelief(work, 'compaction.failed', { message: 'nothing more can be left out' });
+    return { type: 'COMPACTED' };
+  }
+  const draft = await journalRelief(run, draftOf(work));
+  await takeRelief(run, draft);
+  const strategy = work.used.at(-1);
+  const done = draft.kind === 'prune' ? 'compaction.pruned' : 'compaction.done';
+  await noteRelief(work, done, {
+    ...(strategy && { strategy }),
+    ...(work.plan.compaction && { range: { from: 1, upTo: work.plan.compaction.body.upTo } }),
+  });
+  run.live.reliefStuckAt = work.after > work.room.trigger ? work.after : null;
+  return { type: 'COMPACTED' };
+}
+
+async function climb(work: TurnRelief): Promise<'ended' | 'aborted'> {
+  const machine = createActor(compaction);
+  machine.subscribe({ error: () => undefined }); // told by the snapshot below
+  machine.start();
+  machine.send({ type: 'START', reason: work.reason });
+  for (;;) {
+    const snapshot = machine.getSnapshot();
+    if (snapshot.status === 'error') throw snapshot.error;
+    if (snapshot.status === 'done') return snapshot.value === 'aborted' ? 'aborted' : 'ended';
+    const [effect] = snapshot.tags as Set<ReliefEffect>;
+    if (!effect) throw new Error(`the compaction machine stands still in ${JSON.stringify(snapshot.value)}`);
+    machine.send(await RUNGS[effect](work));
+  }
+}
+
+function draftOf(work: TurnRelief): EventDraft {
+  const { run, reason, before, after, room } = work;
+  const plan = presentIn(run.live.view, work.plan);
+  const tokens = { before, after, trigger: room.trigger };
+  const number = run.relief.count;
+  if (isPruneOnly(plan)) {
+    const events = [...plan.pruned];
+    const memories = [...plan.forgotten];
+    return {
+      ...ownDraft(run, `relief:${run.step}.${number}`),
+      kind: 'prune',
+      body: { events, memories, reason, tokens },
+    };
+  }
+  const { body } = run.baseline;
+  const epoch = body.epoch + 1;
+  const own = ownDraft(run, '');
+  return {
+    ...own,
+    id: `baseline:${run.live.address.agent}:${epoch}` as EventId,
+    kind: 'baseline',
+    body: { ...body, epoch, reason: `compaction: ${reason}`, adopts: adoptionOf(plan, { reason, tokens }) },
+  };
+}

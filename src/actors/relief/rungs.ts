@@ -1,0 +1,35 @@
+import {
+  adoptRung,
+  proposeCut,
+  pruneRung,
+  type RungOutcome,
+  takeCompaction,
+  trimRung,
+} from '../../context/index.ts';
+import type { ReliefEffect, ReliefEvent } from '../../machines/compaction.ts';
+import { awaitOther } from './await-other.ts';
+import { makeCompaction } from './make-compaction.ts';
+import type { TurnRelief } from './relief-work.ts';
+
+/** What the machine's tags name: the rungs of the ladder, each with what came of it. */
+export const RUNGS: Record<ReliefEffect, (work: TurnRelief) => ReliefEvent | Promise<ReliefEvent>> = {
+  adopt: (work) => told(adoptRung(work)),
+  prune: (work) => told(pruneRung(work)),
+  summarise: (work) => compactBy(work, 'summary'),
+  awaitOther,
+  extract: (work) => compactBy(work, 'extraction'),
+  trim: (work) => told(trimRung(work, work.run.outputs, work.run.deps.countTokens)),
+};
+
+async function compactBy(work: TurnRelief, strategy: 'summary' | 'extraction'): Promise<ReliefEvent> {
+  const cut = proposeCut(work);
+  if (!cut) return { type: 'SKIPPED' };
+  const made = await makeCompaction(work, cut, strategy);
+  return made.kind === 'made' ? told(takeCompaction(work, made.compaction, strategy)) : made.event;
+}
+
+const TOLD = { fits: 'FITS', gained: 'NOT_ENOUGH', nothing: 'SKIPPED' } as const;
+
+function told(outcome: RungOutcome): ReliefEvent {
+  return { type: TOLD[outcome] };
+}

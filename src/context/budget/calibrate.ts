@@ -1,0 +1,115 @@
+import * as z from 'zod';
+import { KINDS, type KindTokens, sumOf } from './content-kinds.ts';
+
+/**
+ * What a model's own tokenizer makes of a token of ours: a ratio for each kind of content, and the tokens that the
+ * provider adds to every request. Learnt from reported usage by a Kalman filter: each report is one equation,
+ *
+ *   reported = ratio of prose x prose + ratio of code x code + ... + added
+ *
+ * which is divided by `reported`, so that a report of 2,000 tokens says as much as one of 200,000.
+ *  C1  Pure: the same reports in the same order give the same state.
+ *  C2  A report that makes no sense changes nothing; one that is far off moves the state no further than one that is
+ *      somewhat off. Ratios stay within 0.5..3.
+ */
+const Parameters = z.array(z.number()).length(KINDS.length + 1);
+export const Calibration = z.object({
+  /** Reports learnt from. */
+  reports: z.int().nonnegative(),
+  /** Ratios in the order of `KINDS`, then the added tokens in thousands. */
+  mean: Parameters.refine((mean) => mean.every((value, index) => clamp(value, rangeOf(index)) === value)),
+  /** Covariance of `mean`. */
+  spread: z.array(Parameters).length(KINDS.length + 1),
+});
+export type Calibration = z.infer<typeof Calibration>;
+
+/** The last reported usage of the same model since the last rewrite, and what had been counted for that request. */
+export interface UsageAnchor {
+  kinds: KindTokens;
+  reported: number;
+}
+
+/** As many reports make a calibration. */
+const CALIBRATED_AFTER = 3;
+/** On top of what is not calibrated. */
+const MARGIN = 1.1;
+const RATIO_RANGE = { from: 0.5, to: 3 };
+/** Thousands of tokens: an agent harness behind a provider may add its own prompt and tools. */
+const ADDED_RANGE = { from: 0, to: 40 };
+/** Standard deviations before anything is known. */
+const RATIO_PRIOR = 0.3;
+const ADDED_PRIOR = 1.5;
+/** How far a report may be off for reasons that are not in the equation, as a share of it. */
+const NOISE = 0.02;
+/** What may change from one report to the next: other content of the same kind. Standard deviation. */
+const DRIFT = 0.004;
+/** A report further off than this, in standard deviations, counts as if it were this far off. */
+const SURPRISE = 3;
+/** Reported / counted outside of this, beyond what a provider may add, is no usage of this request. */
+const PLAUSIBLE = { from: 0.3, to: 4 };
+
+export function emptyCalibration(): Calibration {
+  const mean = [...KINDS.map(() => 1), 0];
+  const spread = mean.map((_, row) => mean.map((__, column) => (row !== column ? 0 : priorOf(row) ** 2)));
+  return { reports: 0, mean, spread };
+}
+
+function priorOf(index: number): number {
+  return index < KINDS.length ? RATIO_PRIOR : ADDED_PRIOR;
+}
+
+export function observe(state: Calibration, { kinds, reported }: UsageAnchor): Calibration {
+  if (!isPlausible(kinds, reported)) return state;
+  const { mean, spread } = state;
+  const row = [...KINDS.map((kind) => kinds[kind] / reported), 1_000 / reported];
+  const drifted = spread.map((line, i) => line.map((value, j) => (i === j ? drift(value, i) : value)));
+  const seen = drifted.map((line) => dot(line, row));
+  const variance = Math.max(0, dot(seen, row)) + NOISE * NOISE;
+  const bound = SURPRISE * Math.sqrt(variance);
+  const surprise = clamp(1 - dot(mean, row), { from: -bound, to: bound });
+  return {
+    reports: state.reports + 1,
+    mean: mean.map((value, i) => clamp(value + ((seen[i] ?? 0) * surprise) / variance, rangeOf(i))),
+    spread: drifted.map((line, i) =>
+      line.map((value, j) => value - ((seen[i] ?? 0) * (seen[j] ?? 0)) / variance),
+    ),
+  };
+}
+
+/** Never negative. `calibrated` says whether the margin is still on top. */
+export function estimate(
+  { reports, mean }: Calibration,
+  { kinds, anchor }: { kinds: KindTokens; anchor: UsageAnchor | null },
+): { tokens: number; calibrated: boolean } {
+  const calibrated = reports >= CALIBRATED_AFTER;
+  const since = KINDS.map((kind) => kinds[kind] - (anchor?.kinds[kind] ?? 0));
+  const added = anchor ? 0 : (mean[KINDS.length] ?? 0) * 1_000;
+  const grown = dot(mean, since) + added;
+  // What is not certain is estimated high: what has come is more, what has gone is not less.
+  const safe = calibrated ? grown : grown > 0 ? grown * MARGIN : grown / MARGIN;
+  return { tokens: Math.max(0, Math.ceil((anchor?.reported ?? 0) + safe)), calibrated };
+}
+
+/** Never more uncertain than at first, so that what is seen again after a million reports does not jump. */
+function drift(variance: number, index: number): number {
+  return Math.min(variance + DRIFT * DRIFT, Math.max(variance, priorOf(index) ** 2));
+}
+
+function isPlausible(kinds: KindTokens, reported: number): boolean {
+  const counted = sumOf(kinds);
+  if (!Number.isFinite(reported) || reported <= 0 || !Number.isFinite(counted) || counted <= 0) return false;
+  return reported >= counted * PLAUSIBLE.from && reported <= counted * PLAUSIBLE.to + ADDED_RANGE.to * 1_000;
+}
+
+function rangeOf(index: number) {
+  return index < KINDS.length ? RATIO_RANGE : ADDED_RANGE;
+}
+
+/** Over the length of the shorter. */
+function dot(a: readonly number[], b: readonly number[]): number {
+  return b.reduce((sum, value, index) => sum + value * (a[index] ?? 0), 0);
+}
+
+function clamp(value: number, { from, to }: { from: number; to: number }): number {
+  return Math.min(to, Math.max(from, value));
+}

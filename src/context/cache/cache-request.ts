@@ -1,0 +1,123 @@
+import type { PromptMessage, PromptRecord, ToolSpec } from '../../events/index.ts';
+import { hashText } from '../hash.ts';
+import type { CacheBlock, CacheRequest } from './simulate-cache.ts';
+
+type Count = (text: string) => number;
+
+/** What of a prompt decides about its caching. */
+type CachedPrompt = Pick<
+  PromptRecord,
+  'conversation' | 'agent' | 'provider' | 'model' | 'tools' | 'messages' | 'breakpoints'
+>;
+
+export interface CacheFacts {
+  at: number;
+  /** Tokens of the answer. */
+  output: number;
+  count: Count;
+}
+
+/**
+ * A prompt in the blocks that its provider sees: the tools, the system text, then for each message its text, each call,
+ * each result. What a message comes to is kept beside it, so that a long log is counted once and not once per request.
+ */
+export function cacheRequestOf(prompt: CachedPrompt, { at, output, count }: CacheFacts): CacheRequest {
+  const memo = memoOf(count);
+  const blocks: CacheBlock[] = [];
+  /** Index of the block in which each message ends; where it gave none, in which the one before it ended. */
+  const ends: number[] = [];
+  const tools = toolsBlock(prompt.tools, memo, count);
+  if (tools) blocks.push(tools);
+  for (const message of prompt.messages) {
+    const { reasoning, rest } =
+      message.role === 'system' ? systemBlocks(message, memo, count) : partsOf(message, memo, count);
+    if (reasoning && isOwnReasoning(message, prompt)) blocks.push(reasoning);
+    for (const block of rest) blocks.push(block);
+    ends.push(blocks.length - 1);
+  }
+  const marked = prompt.breakpoints.map((index) => ends[index] ?? -1).filter((end) => end >= 0);
+  return {
+    at,
+    key: `${prompt.conversation}/${prompt.agent}`,
+    variant: hashText(JSON.stringify([prompt.provider, prompt.model, tools?.hash ?? null])),
+    blocks,
+    breakpoints: [...new Set(marked)].toSorted((a, b) => a - b),
+    output,
+  };
+}
+
+interface Parts {
+  /** Sent to the model that signed it and to no other. */
+  reasoning: CacheBlock | null;
+  rest: readonly CacheBlock[];
+}
+
+/** Messages and tools keep their identity from prompt to prompt; the system message is made anew for each. */
+interface Memo {
+  messages: WeakMap<PromptMessage, Parts>;
+  tools: WeakMap<ToolSpec, CacheBlock>;
+  system: { text: string; parts: Parts } | null;
+}
+
+const MEMOS = new WeakMap<Count, Memo>();
+
+function memoOf(count: Count): Memo {
+  const known = MEMOS.get(count);
+  if (known) return known;
+  const memo: Memo = { messages: new WeakMap(), tools: new WeakMap(), system: null };
+  MEMOS.set(count, memo);
+  return memo;
+}
+
+function toolsBlock(tools: readonly ToolSpec[], memo: Memo, count: Count): CacheBlock | null {
+  if (tools.length === 0) return null;
+  const each = tools.map((tool) => {
+    const block = memo.tools.get(tool) ?? blockOf('tool', JSON.stringify(tool), count);
+    memo.tools.set(tool, block);
+    return block;
+  });
+  return {
+    hash: hashText(each.map(({ hash }) => hash).join('\n')),
+    tokens: each.reduce((sum, { tokens }) => sum + tokens, 0),
+  };
+}
+
+function systemBlocks(message: PromptMessage, memo: Memo, count: Count): Parts {
+  if (memo.system?.text !== message.content) {
+    memo.system = { text: message.content, parts: split(message, count) };
+  }
+  return memo.system.parts;
+}
+
+function partsOf(message: PromptMessage, memo: Memo, count: Count): Parts {
+  const known = memo.messages.get(message);
+  if (known) return known;
+  const parts = split(message, count);
+  memo.messages.set(message, parts);
+  return parts;
+}
+
+function split(message: PromptMessage, count: Count): Parts {
+  const { role, content } = message;
+  if (role === 'tool') {
+    const { call, failed } = message;
+    return { reasoning: null, rest: [blockOf(`tool ${call} ${failed}`, content, count)] };
+  }
+  const text = content.trim() === '' ? [] : [blockOf(role, content, count)];
+  if (role !== 'assistant') return { reasoning: null, rest: text };
+  const { reasoning, calls = [] } = message;
+  const signed = reasoning?.signature === undefined ? null : `${reasoning.text}\n${reasoning.signature}`;
+  return {
+    reasoning: signed === null ? null : blockOf('reasoning', signed, count),
+    rest: [...text, ...calls.map(({ id, name, args }) => blockOf(`call ${id}`, `${name} ${args}`, count))],
+  };
+}
+
+function blockOf(role: string, text: string, count: Count): CacheBlock {
+  return { hash: hashText(`${role}\n${text}`), tokens: count(text) };
+}
+
+function isOwnReasoning(message: PromptMessage, { provider, model }: CachedPrompt): boolean {
+  if (message.role !== 'assistant') return false;
+  return message.reasoning?.provider === provider && message.reasoning.model === model;
+}

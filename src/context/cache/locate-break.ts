@@ -1,0 +1,123 @@
+import type { LayerName, PromptLayer, PromptMessage, PromptRecord, ToolSpec } from '../../events/index.ts';
+
+/** A logged rewrite that a prompt was rendered under: a compaction adopted, or outputs pruned. */
+export interface Cut {
+  event: string;
+  kind: 'adopt' | 'prune';
+}
+
+type CutPrompt = Pick<PromptRecord, 'mode' | 'provider' | 'model' | 'layers' | 'messages' | 'tools'> & {
+  readonly cuts?: readonly Cut[];
+};
+
+export interface CacheBreak {
+  layer: LayerName;
+  /** Index of the first message that differs; null where it is not a message. */
+  message: number | null;
+  cause: string;
+}
+
+/**
+ * Why a provider can not reuse all that it was sent with `before` for `after`; null where `after` begins with all of it.
+ * In the order in which providers read: model, tools, system text, messages. What a delta was sent on top of is the
+ * provider's memory, so of a delta nothing can be said.
+ */
+export function locateBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
+  if (before.mode === 'delta' || after.mode === 'delta') return null;
+  return (
+    modelBreak(before, after) ??
+    toolsBreak(before, after) ??
+    systemBreak(before, after) ??
+    messageBreak(before, after)
+  );
+}
+
+function modelBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
+  const [was, is] = [before, after].map(({ provider, model }) => `${provider}/${model}`);
+  if (was === is) return null;
+  const first = after.layers[0]?.name ?? 'rules';
+  return { layer: first, message: null, cause: `model changed from ${was} to ${is}` };
+}
+
+function toolsBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
+  const [was, is] = [before.tools.map(toolText), after.tools.map(toolText)];
+  if (was.length === is.length && was.every((text, index) => text === is[index])) return null;
+  const source = sourceOf(after, 'tools');
+  return {
+    layer: 'tools',
+    message: null,
+    cause: `tools changed: ${toolNews(before.tools, after.tools)}${source}`,
+  };
+}
+
+function toolText(tool: ToolSpec): string {
+  return JSON.stringify(tool);
+}
+
+/** As `+added -removed ~changed`; a mere change of order is news too. */
+function toolNews(before: readonly ToolSpec[], after: readonly ToolSpec[]): string {
+  const was = new Map(before.map((tool) => [tool.name, toolText(tool)]));
+  const is = new Set(after.map(({ name }) => name));
+  const news = [
+    ...after.filter(({ name }) => !was.has(name)).map(({ name }) => `+${name}`),
+    ...before.filter(({ name }) => !is.has(name)).map(({ name }) => `-${name}`),
+    ...after
+      .filter((tool) => (was.get(tool.name) ?? toolText(tool)) !== toolText(tool))
+      .map(({ name }) => `~${name}`),
+  ];
+  return news.length === 0 ? 'their order' : news.join(' ');
+}
+
+function systemBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
+  const [was, is] = [before.messages[0], after.messages[0]];
+  if (was?.role !== 'system' || is?.role !== 'system' || isSame(was, is)) return null;
+  const changed = after.layers.find(
+    (layer) =>
+      layer.stability === 'epoch' && layer.name !== 'tools' && hashOf(before, layer.name) !== layer.hash,
+  );
+  const name = changed?.name ?? 'rules';
+  const cause = changed
+    ? `${name} changed${sourceOf(after, name)}`
+    : 'system text changed, and no layer says so';
+  return { layer: name, message: 0, cause };
+}
+
+function messageBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
+  const message = before.messages.findIndex((was, index) => {
+    const is = after.messages[index];
+    return is === undefined || !isSame(was, is);
+  });
+  if (message === -1) return null;
+  const known = new Set(before.cuts?.map(({ event }) => event));
+  const news = after.cuts?.filter(({ event }) => !known.has(event)) ?? [];
+  // An adoption rewrites from the beginning, so it is the cause even where a prune came with it.
+  const cut = news.find(({ kind }) => kind === 'adopt') ?? news[0];
+  if (cut?.kind === 'adopt') return { layer: 'summary', message, cause: `summary adopted (${cut.event})` };
+  if (cut) return { layer: 'history', message, cause: `outputs pruned (${cut.event})` };
+  const how = message < after.messages.length ? 'changed' : 'is gone';
+  return { layer: 'history', message, cause: `message ${message} ${how}` };
+}
+
+/** What is sent, not the seqs: those come later for an agent's own words. Warm prompts share their messages. */
+function isSame(a: PromptMessage, b: PromptMessage): boolean {
+  if (a === b) return true;
+  if (a.content !== b.content) return false;
+  if (a.role === 'tool')
+    return b.role === 'tool' && a.call === b.call && a.name === b.name && a.failed === b.failed;
+  if (a.role !== 'assistant' || b.role !== 'assistant') return a.role === b.role;
+  return JSON.stringify([a.calls, a.reasoning]) === JSON.stringify([b.calls, b.reasoning]);
+}
+
+function layerOf({ layers }: CutPrompt, name: LayerName): PromptLayer | undefined {
+  return layers.find((layer) => layer.name === name);
+}
+
+function hashOf(prompt: CutPrompt, name: LayerName): string | null {
+  return layerOf(prompt, name)?.hash ?? null;
+}
+
+/** The baseline event that froze a layer. */
+function sourceOf(prompt: CutPrompt, name: LayerName): string {
+  const source = layerOf(prompt, name)?.source;
+  return source === undefined ? '' : ` (${source})`;
+}

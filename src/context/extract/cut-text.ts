@@ -1,0 +1,48 @@
+import { capped, sentencesOf, whole } from './sentences.ts';
+
+type Count = (text: string) => number;
+
+const HEAD_SHARE = 0.65;
+const MAX_TRIES = 24;
+
+/** The text if it has at most so many tokens, else its head and tail around a note; '' where not even that fits. */
+export function headTail(text: string, maxTokens: number, count: Count): string {
+  // Where the start alone is too long, the rest need not be counted.
+  const start = text.slice(0, maxTokens * 8);
+  const tokens = count(start);
+  if (tokens <= maxTokens && (start.length === text.length || count(text) <= maxTokens)) return text;
+  let room = Math.floor((start.length * maxTokens) / Math.max(1, tokens));
+  for (let tries = 0; tries < MAX_TRIES && room >= 8; tries += 1) {
+    const head = whole(text.slice(0, Math.floor(room * HEAD_SHARE))).trimEnd();
+    const tail = whole(text.slice(text.length - Math.floor(room * (1 - HEAD_SHARE)))).trimStart();
+    const piece = `${head}\n[… ${text.length - head.length - tail.length} characters …]\n${tail}`;
+    if (count(piece) <= maxTokens) return piece;
+    room = Math.floor(room * 0.8);
+  }
+  return '';
+}
+
+const BULLET = /^\s*(?:[-*+•]|\d{1,3}[.)])\s+\S/;
+const MAX_BULLETS = 12;
+const MAX_PART = 400;
+const MAX_BULLET = 160;
+
+/** What a long text comes to: its first paragraph, its bullets and the sentence with which it ends. */
+export function gist(text: string): string {
+  const [first = '', ...rest] = text.trim().split(/\n\s{0,200}\n/);
+  const bullets = rest.flatMap((paragraph) => paragraph.split('\n').filter((line) => BULLET.test(line)));
+  const conclusion = conclusionOf(rest.at(-1) ?? '');
+  const kept = bullets.slice(0, MAX_BULLETS).map((line) => capped(line.trimEnd(), MAX_BULLET));
+  const isSaid = kept.some((line) => line.includes(conclusion));
+  const parts = [
+    capped(first.trim(), MAX_PART),
+    ...kept,
+    ...(conclusion === '' || isSaid ? [] : [conclusion]),
+  ];
+  const short = parts.join('\n');
+  return short.length < text.length ? short : text;
+}
+
+export function conclusionOf(text: string): string {
+  return capped(sentencesOf(text).at(-1) ?? '', MAX_PART);
+}

@@ -1,0 +1,124 @@
+import type { Choice, Event, Quote } from '../../events/index.ts';
+import { type Candidate, LEVELS } from './candidate.ts';
+import { keepNewest } from './keep-newest.ts';
+import { listCandidates } from './list-candidates.ts';
+import { createPricing, type Kept, type Pricing } from './pricing.ts';
+
+export interface ExtractionInput {
+  events: readonly Event[];
+  /** The compaction before; its quotes compete with the events since. */
+  previous: { quotes: readonly Quote[] } | null;
+  /** For all quotes together. */
+  budget: number;
+  count: (text: string) => number;
+}
+
+export interface Extraction {
+  quotes: Quote[];
+  chosen: Choice[];
+  tokens: number;
+}
+
+/** What people said, the newest first, before anything else. */
+const PEOPLE_SHARE = 0.6;
+const MAX_PEOPLE_TOKENS = 20_000;
+/** Delegations, questions, approvals, hand-overs, changes of mode. */
+const KEY_SHARE = 0.25;
+/** What a short text costs beyond its words when it is weighed, or "Done!" would be worth more than any reason. */
+const WEIGHT_OFFSET_TOKENS = 30;
+
+/**
+ * The messages worth keeping, found without a model: people's words and key events first, then whatever scores highest
+ * for its length. Texts are whole where they fit. A function of its arguments, never over the budget.
+ */
+export function extractKeyMessages({ events, previous, budget, count }: ExtractionInput): Extraction {
+  const candidates = listCandidates(events, previous?.quotes ?? [], count);
+  const pricing = createPricing(count);
+  const kept = choose(candidates, budget, pricing).toSorted((a, b) => a.candidate.seq - b.candidate.seq);
+  return {
+    quotes: kept.map(({ candidate: { seq, speaker }, text, cut }) => ({
+      seq,
+      speaker,
+      text,
+      ...(cut && { cut }),
+    })),
+    chosen: kept.map(({ candidate: { seq, scored } }) => ({ seq, ...scored })),
+    tokens: sum(kept),
+  };
+}
+
+function choose(candidates: readonly Candidate[], budget: number, pricing: Pricing): Kept[] {
+  const whole = allWhole(candidates, budget, pricing);
+  if (whole) return whole;
+  const people = candidates.filter(({ role }) => role === 'person');
+  const keys = candidates.filter(({ role }) => role === 'key');
+  const peopleShare = Math.min(MAX_PEOPLE_TOKENS, Math.floor(budget * PEOPLE_SHARE));
+  const must = [
+    ...keepNewest(people, peopleShare, pricing),
+    ...keepNewest(keys, Math.floor(budget * KEY_SHARE), pricing),
+  ];
+  const taken = new Set(must.map(({ candidate }) => candidate));
+  const rest = candidates.filter((candidate) => !taken.has(candidate));
+  const chosen = [...must, ...fillByWorth(rest, budget - sum(must), pricing)];
+  return restore(chosen, budget - sum(chosen), pricing);
+}
+
+/** Counting stops where the budget does: of a long log most is never counted. */
+function allWhole(candidates: readonly Candidate[], budget: number, pricing: Pricing): Kept[] | null {
+  const kept: Kept[] = [];
+  let left = budget;
+  for (const candidate of candidates) {
+    const form = pricing.at(candidate, 'whole');
+    left -= form.tokens;
+    if (left < 0) return null;
+    kept.push(form);
+  }
+  return kept;
+}
+
+/** By score per token; what does not fit as a preview may fit as what it comes to. */
+function fillByWorth(candidates: readonly Candidate[], budget: number, pricing: Pricing): Kept[] {
+  const ranked = candidates
+    .map((candidate) => ({ candidate, worth: worthOf(pricing.at(candidate, 'preview')) }))
+    .toSorted((a, b) => b.worth - a.worth || b.candidate.seq - a.candidate.seq);
+  const kept: Kept[] = [];
+  let left = budget;
+  for (const { candidate } of ranked) {
+    const form = (['preview', 'gist'] as const)
+      .map((level) => pricing.at(candidate, level))
+      .find(({ tokens }) => tokens <= left);
+    if (!form) continue;
+    left -= form.tokens;
+    kept.push(form);
+  }
+  return kept;
+}
+
+function worthOf({ candidate, tokens }: Kept): number {
+  return candidate.scored.score / (tokens + WEIGHT_OFFSET_TOKENS);
+}
+
+/** Far above what text has for a token: longer texts need not be counted to be found too long. */
+const CHARACTERS_PER_TOKEN = 16;
+
+/** Room that is left over gives the best of the cut texts their length back. */
+function restore(kept: readonly Kept[], room: number, pricing: Pricing): Kept[] {
+  let left = room;
+  const longer = new Map<Candidate, Kept>();
+  const cut = kept.filter((form) => form.cut);
+  for (const form of cut.toSorted((a, b) => worthOf(b) - worthOf(a) || b.candidate.seq - a.candidate.seq)) {
+    const { candidate } = form;
+    const most = form.tokens + left;
+    const better = LEVELS.filter((level) => candidate.text(level).length <= most * CHARACTERS_PER_TOKEN)
+      .map((level) => pricing.at(candidate, level))
+      .find(({ tokens }) => tokens <= most);
+    if (!better || better.tokens <= form.tokens) continue;
+    left -= better.tokens - form.tokens;
+    longer.set(candidate, better);
+  }
+  return kept.map((form) => longer.get(form.candidate) ?? form);
+}
+
+function sum(kept: readonly Kept[]): number {
+  return kept.reduce((total, { tokens }) => total + tokens, 0);
+}

@@ -1,0 +1,99 @@
+import { whole } from './sentences.ts';
+
+/** What a text names. Paths and ids count wherever they stand, names of code only where somebody speaks of them. */
+export interface Named {
+  paths: string[];
+  ids: string[];
+  names: string[];
+}
+
+/** Longer words are data. They are never searched, so that none can make a search slow. */
+const MAX_WORD = 256;
+const WORD = /[^\s"'`<>()[\]{},;|=*]+/g;
+const NOTABLE = /[/\\_@#.\d]|[a-z][A-Z]|[A-Z]{3}/;
+
+const EXTENSIONS =
+  'tsx?|[cm]?[jt]s|jsx|jsonl?|ya?ml|toml|ini|cfg|conf|env|lock|mdx?|txt|rst|csv|tsv|sql|html?|s?css|less|xml|svg|py|ipynb|rs|go|java|kts?|swift|scala|[ch]|cc|[ch]pp|cs|rb|php|pl|lua|sh|bash|zsh|fish|ps1|bat|vue|svelte|proto|graphql|tf|gradle|properties|pdf|docx?|xlsx?|pptx?|png|jpe?g|gif|webp|zip|tar|gz|db|sqlite|diff|patch';
+const FILE_NAME = new RegExp(String.raw`^[\w@.+-]*[\w-]\.(?:${EXTENSIONS})$`, 'i');
+const LAST_PART = /[^/\\]*$/;
+const EXTENSION = /^[^/\\]*[\w-]\.[A-Za-z][A-Za-z0-9]{0,7}$/;
+const ROOTED = /^(?:\.{1,2}|~|[A-Za-z]:)?[/\\][\w.@~+-]+[/\\]/;
+const RELATIVE = /^\.{1,2}\/[\w.@~+-]+/;
+/** A line number, or the line itself where a search printed it without a space. */
+const AFTER_EXTENSION = /(\.[A-Za-z][A-Za-z0-9]{0,7}):.*$/;
+const PATH_SIGNS = /^[\p{L}\p{N}_.@~+\-/\\:%$#!&]+$/u;
+
+const ID_FORMS = [
+  /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i,
+  /^[0-9A-HJKMNP-TV-Z]{26}$/,
+  /^(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}$/i,
+  /^n(?:pub|profile|event|ote|addr)1[0-9a-z]{20,}$/,
+  /^#?[A-Z]{1,6}-?\d{3,}$/,
+  /^[A-Z][A-Z0-9]{1,9}-\d{1,8}$/,
+  /^(?=[A-Z0-9]*[A-Z])(?=[A-Z0-9]*\d[A-Z0-9]*\d)[A-Z0-9]{5,40}$/,
+  /^#\d{1,9}$/,
+  /^\d{6,30}$/,
+  /^[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*[_-]\d{3,}$/,
+  /^[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+$/,
+];
+const NAME_FORMS = [
+  /^[a-z$_][a-z0-9]*[A-Z][A-Za-z0-9]*$/,
+  /^[A-Z][a-z0-9]+[A-Z][A-Za-z0-9]*$/,
+  /^_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+$/,
+  /^[A-Za-z_$][\w$]+(?:(?:\.|::|#)[A-Za-z_$][\w$]+)+$/,
+];
+const IN_BACKTICKS = /`([^`\s]{2,80})`/g;
+const NAME_IN_BACKTICKS = /^[@$\w][\w$.:#@/-]*(?:\(\))?$/;
+/** The value of a field that is called an id, in JSON, also where that stands escaped in JSON. */
+const ID_FIELD =
+  /(?:_?id|Id|ID|_code|Code|_number|Number|_key|_ref|sku|uuid)\\{0,3}"\s{0,2}:\s{0,2}\\{0,3}"?([^"\\\s,}\]]{3,80})/g;
+/** In JSON that holds code: a line end or quote written as two characters, not the start of a Windows folder. */
+const ESCAPED = /\\+(?:[nrt](?![a-z]{2})|(?="))/g;
+const URL = /^https?:\/\/[^\s]{4,}$/;
+const EMPTY_VALUES = new Set(['null', 'true', 'false', 'undefined', 'None']);
+
+export function findWords(written: string, spoken: boolean): Named {
+  const text = written.includes('\\') ? written.replace(ESCAPED, ' ') : written;
+  const found: Named = { paths: [], ids: [], names: [] };
+  for (const [raw] of text.matchAll(WORD)) {
+    if (raw.length > MAX_WORD || !NOTABLE.test(raw)) continue;
+    // A range of commits is two of them.
+    for (const word of raw.includes('/') ? [raw] : raw.split('..')) place(word, spoken, found);
+  }
+  for (const [, value = ''] of text.matchAll(ID_FIELD)) {
+    if (!EMPTY_VALUES.has(value) && !/^\d{1,3}$/.test(value) && !value.includes('${')) found.ids.push(value);
+  }
+  if (!spoken) return found;
+  for (const [, name = ''] of text.matchAll(IN_BACKTICKS)) {
+    if (/[A-Za-z]{2}/.test(name) && NAME_IN_BACKTICKS.test(name)) found.names.push(whole(name));
+  }
+  return found;
+}
+
+function place(raw: string, spoken: boolean, found: Named): void {
+  const word = raw.replace(/[.,:!?*_~…。，]{1,8}$/, '').replace(/^(?:file:\/\/|\*{1,3}|@(?=\/))/, '');
+  if (word.length < 3) return;
+  if (word.includes('://')) {
+    if (spoken && URL.test(word)) found.ids.push(word);
+    return;
+  }
+  const path = asPath(word);
+  if (path !== null) found.paths.push(path);
+  else if (isId(word)) found.ids.push(word);
+  else if (spoken && NAME_FORMS.some((form) => form.test(word))) found.names.push(word);
+}
+
+function isId(word: string): boolean {
+  return ID_FORMS.some((form) => form.test(word)) && !/^\d{4}-\d\d/.test(word);
+}
+
+/** The path that a word is, without a line number behind it; null where it is none. */
+export function asPath(word: string): string | null {
+  const path = word.includes(':') ? word.replace(AFTER_EXTENSION, '$1') : word;
+  if (path.length > MAX_WORD || path.includes('://')) return null;
+  if (!/[/\\]/.test(path)) return FILE_NAME.test(path) ? path : null;
+  if (!PATH_SIGNS.test(path) || /\\[nrtx"]/.test(path)) return null;
+  const last = LAST_PART.exec(path)?.[0] ?? '';
+  const isPath = EXTENSION.test(last) || ((ROOTED.test(path) || RELATIVE.test(path)) && !/\\\\/.test(path));
+  return isPath && /[A-Za-z]/.test(path) ? path : null;
+}

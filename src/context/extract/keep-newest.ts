@@ -1,0 +1,42 @@
+import { type Candidate, LEVELS } from './candidate.ts';
+import type { Kept, Pricing } from './pricing.ts';
+
+/** Rounds that are kept when nothing else can be. */
+const LAST_ROUNDS = 4;
+/** Where not all fits, one message may be quoted whole only up to this part of the share. */
+const WHOLE_PART = 1 / 8;
+
+/**
+ * What must be kept, within a share. The first rung that holds it all:
+ *   all whole; previews of the long ones; what the long ones come to; then the newest, as many as fit;
+ *   where those do not reach back over the last rounds, these alone, each cut to an equal part; at last one alone.
+ * Every rung is tried once, so that no text can make this go on.
+ */
+export function keepNewest(candidates: readonly Candidate[], share: number, pricing: Pricing): Kept[] {
+  const newest = candidates.toSorted((a, b) => b.seq - a.seq);
+  for (const level of LEVELS) {
+    const kept = newest.map((candidate) => pricing.at(candidate, level));
+    if (kept.reduce((sum, { tokens }) => sum + tokens, 0) <= share) return kept;
+  }
+  const fitting = fill(newest, share, pricing);
+  const recent = newest.filter(({ round }) => round <= LAST_ROUNDS);
+  if (fitting.length >= recent.length) return fitting;
+  const part = Math.floor(share / recent.length);
+  const pieces = recent.flatMap((candidate) => pricing.within(candidate, part) ?? []);
+  if (pieces.length === recent.length) return pieces;
+  return newest.slice(0, 1).flatMap((candidate) => pricing.within(candidate, share) ?? []);
+}
+
+/** From the newest on, up to the first that does not fit: nothing older is kept instead of it. */
+function fill(newest: readonly Candidate[], share: number, pricing: Pricing): Kept[] {
+  const fitting: Kept[] = [];
+  let left = share;
+  for (const candidate of newest) {
+    const forms = LEVELS.map((level) => pricing.at(candidate, level));
+    const kept = forms.find(({ tokens }) => tokens <= share * WHOLE_PART) ?? forms.at(-1);
+    if (!kept || kept.tokens > left) break;
+    left -= kept.tokens;
+    fitting.push(kept);
+  }
+  return fitting;
+}

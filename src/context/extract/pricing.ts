@@ -1,0 +1,61 @@
+import type { Quote } from '../../events/index.ts';
+import type { Candidate, Level } from './candidate.ts';
+import { headTail } from './cut-text.ts';
+
+type Count = (text: string) => number;
+
+/** A candidate as it would be quoted, and what that costs. */
+export interface Kept {
+  candidate: Candidate;
+  text: string;
+  cut: boolean;
+  tokens: number;
+}
+
+export interface Pricing {
+  at: (candidate: Candidate, level: Level) => Kept;
+  /** Its head and tail within so many tokens; null where that would say nothing. */
+  within: (candidate: Candidate, tokens: number) => Kept | null;
+}
+
+/** A shorter piece of a message says nothing. */
+const MIN_PIECE_TOKENS = 40;
+
+/** Brackets, number and fence of a quote: two keys of eight hexadecimal digits, which seldom share a token. */
+const FENCED_TOKENS = 28;
+
+/** What a quote costs in a prompt: its words, its speaker, and the marks around both. */
+export function quoteTokens({ speaker, text }: Pick<Quote, 'speaker' | 'text'>, count: Count): number {
+  return count(text) + count(speaker) + FENCED_TOKENS;
+}
+
+/** Counts every form of a text once. */
+export function createPricing(count: Count): Pricing {
+  const known = new Map<Candidate, Map<Level, Kept>>();
+  const price = (candidate: Candidate, text: string, cut: boolean): Kept => {
+    const tokens = quoteTokens({ speaker: candidate.speaker, text }, count);
+    return { candidate, text, cut, tokens };
+  };
+  return {
+    at(candidate, level) {
+      const forms = known.get(candidate) ?? new Map<Level, Kept>();
+      known.set(candidate, forms);
+      const form = forms.get(level) ?? price(candidate, ...shownAt(candidate, level));
+      forms.set(level, form);
+      return form;
+    },
+    within(candidate, tokens) {
+      const room = tokens - quoteTokens({ speaker: candidate.speaker, text: '' }, count);
+      const [whole] = shownAt(candidate, 'whole');
+      const text = room < MIN_PIECE_TOKENS ? '' : headTail(whole, room, count);
+      return text === '' ? null : price(candidate, text, candidate.isCut || text !== whole);
+    },
+  };
+}
+
+/** Cutting may find nothing that fits, in which case there is nothing shorter than the whole. */
+function shownAt(candidate: Candidate, level: Level): [text: string, cut: boolean] {
+  const whole = candidate.text('whole');
+  const text = level === 'whole' ? whole : candidate.text(level) || whole;
+  return [text, candidate.isCut || text !== whole];
+}

@@ -1,0 +1,135 @@
+import type { Facts } from '../../events/index.ts';
+
+/**
+ * In the order in which room is given: what was demanded and what is open before what can be looked up again. `part` of
+ * the room is a list's own, so that a talkative one does not leave the others without any.
+ */
+const SECTIONS: readonly { list: keyof Facts; title: string; inline: boolean; part: number }[] = [
+  { list: 'constraints', title: 'Constraints and preferences', inline: false, part: 0.4 },
+  { list: 'pending', title: 'Open', inline: false, part: 0.25 },
+  { list: 'artifacts', title: 'Artifacts', inline: true, part: 0.1 },
+  { list: 'errors', title: 'Errors met', inline: false, part: 0.15 },
+  { list: 'filesModified', title: 'Files modified', inline: true, part: 0.1 },
+  { list: 'filesRead', title: 'Files read', inline: true, part: 0.1 },
+  { list: 'identifiers', title: 'Also named', inline: true, part: 0.15 },
+];
+
+/** What a heading and its note of what is left out cost at most. */
+const HEADING_TOKENS = 16;
+const MAX_TRIES = 6;
+
+interface Entry {
+  section: number;
+  place: number;
+  text: string;
+}
+
+type Count = (text: string) => number;
+
+/**
+ * The lists as text, within a budget: what does not stand in `shown` (the text beside it) before what does, the newest
+ * first. Every entry is given literally or not at all; what is left out is counted.
+ */
+export function renderFacts(facts: Facts, budgetTokens: number, count: Count, shown = ''): string {
+  const entries = entriesOf(facts);
+  const fresh = entries.filter(({ text }) => !shown.includes(text));
+  const known = entries.filter(({ text }) => shown.includes(text));
+  const costs = new Map(
+    entries.map((entry) => [entry, count(`${isInline(entry) ? ', ' : '\n- '}${entry.text}`)]),
+  );
+  // Joined texts may cost a little more than their sum, which only counting tells.
+  let room = budgetTokens;
+  for (let tries = 0; tries < MAX_TRIES && room > 0; tries += 1) {
+    const text = renderEntries(entries, chooseEntries({ fresh, known }, costs, room));
+    const over = count(text) - budgetTokens;
+    if (over <= 0) return text;
+    room -= over + 1;
+  }
+  return '';
+}
+
+/** Each list its own part first, then what is left in the order of the lists. */
+function chooseEntries(
+  { fresh, known }: { fresh: readonly Entry[]; known: readonly Entry[] },
+  costs: ReadonlyMap<Entry, number>,
+  room: number,
+): Set<Entry> {
+  const kept = new Set<Entry>();
+  const used = SECTIONS.map(() => 0);
+  let left = room;
+  const passes = [
+    { entries: fresh, isOwnPart: true },
+    { entries: fresh, isOwnPart: false },
+    { entries: known, isOwnPart: false },
+  ];
+  for (const { entries, isOwnPart } of passes) {
+    for (const entry of entries) {
+      const spent = used[entry.section] ?? 0;
+      const cost = (costs.get(entry) ?? 0) + (spent === 0 ? HEADING_TOKENS : 0);
+      const most = isOwnPart ? room * (SECTIONS[entry.section]?.part ?? 0) : Infinity;
+      if (kept.has(entry) || cost > left || spent + cost > most) continue;
+      left -= cost;
+      used[entry.section] = spent + cost;
+      kept.add(entry);
+    }
+  }
+  return kept;
+}
+
+function isInline({ section }: Entry): boolean {
+  return SECTIONS[section]?.inline === true;
+}
+
+/** By section, the newest first; nothing twice, and no end of a path or bare name of a call that stands there whole. */
+function entriesOf(facts: Facts): Entry[] {
+  const covered = new Set<string>();
+  const entries = SECTIONS.flatMap(({ list, inline }, section) => {
+    const texts = facts[list];
+    if (inline) for (const text of texts) for (const part of endsOf(text)) covered.add(part);
+    return texts.map((text, place) => ({
+      section,
+      place,
+      text: inline ? text : text.replace(/\s*\n\s*/g, ' '),
+    }));
+  });
+  const seen = new Set<string>();
+  return entries
+    .filter(({ section, text }) => {
+      const isTwice = seen.has(text) || (SECTIONS[section]?.inline === true && covered.has(text));
+      seen.add(text);
+      return !isTwice;
+    })
+    .toSorted((a, b) => a.section - b.section || rankOf(a) - rankOf(b) || b.place - a.place);
+}
+
+/** Of what was merely named: ids that cannot be guessed, then paths, numbers, and names, which code can be searched for. */
+function rankOf({ section, text }: Entry): number {
+  if (SECTIONS[section]?.list !== 'identifiers') return 0;
+  if (/[/\\]/.test(text)) return 1;
+  if (/^\d+$/.test(text)) return 2;
+  return /\d/.test(text) || text.includes('@') ? 0 : 3;
+}
+
+/** `c.ts` and `b/c.ts` of `a/b/c.ts`, `run` of `run()`: whoever reads the whole has read them. */
+function endsOf(text: string): string[] {
+  const ends: string[] = text.endsWith('()') ? [text.slice(0, -2)] : [];
+  for (let at = text.indexOf('/', 1); at >= 0 && at < text.length - 1; at = text.indexOf('/', at + 1)) {
+    ends.push(text.slice(at + 1));
+  }
+  return ends;
+}
+
+function renderEntries(entries: readonly Entry[], kept: ReadonlySet<Entry>): string {
+  const sections = SECTIONS.map(({ title, inline }, index) => {
+    const all = entries.filter(({ section }) => section === index);
+    const chosen = all.filter((entry) => kept.has(entry)).toSorted((a, b) => a.place - b.place);
+    const texts = chosen.map(({ text }) => text);
+    if (texts.length === 0) return '';
+    const head =
+      texts.length === all.length ? title : `${title} (${all.length - texts.length} more not listed)`;
+    return inline
+      ? `${head}: ${texts.join(', ')}`
+      : [`${head}:`, ...texts.map((text) => `- ${text}`)].join('\n');
+  });
+  return sections.filter((text) => text !== '').join('\n');
+}

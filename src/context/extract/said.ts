@@ -1,0 +1,62 @@
+import type { Event } from '../../events/index.ts';
+import { handoffText } from '../event-text.ts';
+
+/** What somebody said with an event, calls and results left out; '' where it is bookkeeping. */
+export function said(event: Event): string {
+  switch (event.kind) {
+    case 'message':
+    case 'step':
+    case 'injection':
+      return event.body.content;
+    case 'handoff':
+      return handoffText(event.body.summary);
+    case 'turn.failed':
+    case 'turn.aborted':
+      return event.body.partial;
+    case 'question':
+    case 'approval.requested':
+      return event.body.text;
+    case 'delegation.opened':
+      return event.body.task;
+    case 'delegation.completed':
+    case 'delegation.aborted':
+      return event.body.result;
+    case 'phase.changed':
+      return event.body.instructions;
+    case 'run.directive':
+      return event.body.directive;
+    default:
+      return '';
+  }
+}
+
+/** The same as a quote shows it: a key event says in words what happened. */
+export function inWords(event: Event): string {
+  switch (event.kind) {
+    case 'handoff':
+      return `(handoff)\n${said(event)}`;
+    case 'delegation.opened':
+      return `(delegation ${event.body.delegation} to @${event.body.assignee}) ${event.body.task}`;
+    case 'delegation.completed':
+      return `(result of delegation ${event.body.delegation}) ${event.body.result}`;
+    case 'delegation.aborted':
+      return `(delegation ${event.body.delegation} was aborted) ${event.body.result}`;
+    case 'question':
+      return `(question ${event.body.question}) ${event.body.text}`;
+    case 'approval.requested':
+      return `(approval ${event.body.request} of ${event.body.tool} requested) ${event.body.text}`;
+    case 'approval.decided':
+      return `(approval ${event.body.request} ${event.body.approved ? 'given' : 'refused'})`;
+    case 'mode.changed':
+      return `(mode is now ${event.body.mode})`;
+    case 'phase.changed':
+      return `(phase is now ${event.body.phase}) ${event.body.instructions}`;
+    case 'run.directive':
+      return `(directive of run ${event.body.run}) ${event.body.directive}`;
+    case 'turn.failed':
+    case 'turn.aborted':
+      return said(event) === '' ? '' : `(interrupted) ${said(event)}`;
+    default:
+      return event.kind === 'tool.result' ? '' : said(event);
+  }
+}

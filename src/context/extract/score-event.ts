@@ -1,0 +1,75 @@
+import { CONSTRAINT, DECISION, PENDING, REFUSAL } from './lexicon.ts';
+import { errorLines } from './find-errors.ts';
+import { findWords } from './find-words.ts';
+import { sentencesOf } from './sentences.ts';
+
+/** What there is to judge of something said or done. */
+export interface Scorable {
+  /** What was said; '' where only tools were called. */
+  text: string;
+  /** What was called, in one line each: arguments hold code, whose words oblige nobody. */
+  calls: string;
+  /** What its calls gave back. */
+  results: string;
+  role: 'person' | 'key' | 'reply' | 'work' | 'system';
+  /** 0 for the newest, 1 for the oldest. */
+  age: number;
+  /** Quoted by the compaction before. */
+  kept: boolean;
+}
+
+export interface Score {
+  score: number;
+  why: string[];
+}
+
+/** Only the start and end of something long are judged: what matters is said there, and judging stays cheap. */
+const MAX_JUDGED = 6_000;
+const LARGE_RESULT = 2_000;
+const CODE = /```|=>|\bfunction\b|\bclass\b|[{};]\s*$/m;
+const NUMBER = /(?:^|[^\w.])[$€£¥]?\d[\d.,:]*\d(?:%|\b)/g;
+
+const ROLE_POINTS = { person: 4, key: 4, reply: 2, work: 0, system: 1 } as const;
+
+/** How much something is worth keeping, as a sum of parts that each have a name. */
+export function scoreEvent({ text, calls, results, role, age, kept }: Scorable): Score {
+  const said = judged(text);
+  const sentences = sentencesOf(said);
+  const matching = (pattern: RegExp): number => sentences.filter((sentence) => pattern.test(sentence)).length;
+  const { paths, ids } = findWords(`${said}\n${judged(calls)}`, true);
+  const parts: [name: string, points: number][] = [
+    [role, ROLE_POINTS[role]],
+    ['kept before', kept ? 2 : 0],
+    ['recency', 3 * (1 - age)],
+    ['obligation', upTo(4, 1.5 * (matching(CONSTRAINT) + matching(REFUSAL)))],
+    ['decision', upTo(3, 1.5 * matching(DECISION))],
+    ['open', upTo(3, 1.5 * matching(PENDING))],
+    ['paths', upTo(2, 0.5 * paths.length)],
+    ['ids', upTo(2, 0.5 * ids.length)],
+    ['numbers', upTo(1, 0.25 * (said.match(NUMBER)?.length ?? 0))],
+    ['code', CODE.test(said) ? 0.5 : 0],
+    ['errors', upTo(4, 2 * errorLines(judged(results) + said).length)],
+    ['large result', -upTo(1.5, 0.5 * Math.log2(Math.max(1, results.length / LARGE_RESULT)))],
+  ];
+  const counted = parts
+    .map(([name, points]) => [name, round(points)] as const)
+    .filter(([, points]) => points !== 0);
+  return {
+    score: round(counted.reduce((sum, [, points]) => sum + points, 0)),
+    why: counted.map(([name, points]) => `${name} ${points > 0 ? '+' : ''}${points}`),
+  };
+}
+
+function judged(text: string): string {
+  if (text.length <= MAX_JUDGED) return text;
+  return `${text.slice(0, MAX_JUDGED / 2)}\n${text.slice(-MAX_JUDGED / 2)}`;
+}
+
+function upTo(max: number, points: number): number {
+  return Math.min(max, points);
+}
+
+/** To hundredths, so that a sum is the same on every machine and reads well. */
+function round(points: number): number {
+  return Math.round(points * 100) / 100;
+}

@@ -1,0 +1,64 @@
+import * as z from 'zod';
+import { AgentId, type ConversationId, type TenantId } from '../events/index.ts';
+
+/**
+ * Prompt fragments: what an application adds to the prompts of its agents. A static one stands in a frozen layer and is
+ * evaluated when the company is built. A dynamic one is an item of the live block: evaluated when a turn is pinned,
+ * recorded with that turn, and restated only when it has changed.
+ */
+export interface AboutAgent {
+  agent: AgentId;
+  role: 'manager' | 'worker' | 'peer';
+}
+
+export interface AboutTurn {
+  tenant: TenantId;
+  conversation: ConversationId;
+  agent: AgentId;
+  /** Time of the event that the turn answers, ms. */
+  at: number;
+}
+
+/** Null where the fragment has nothing to say. */
+export type StaticText = (about: AboutAgent) => string | null;
+export type DynamicText = (about: AboutTurn) => string | null | Promise<string | null>;
+
+/** The fragments of one agent, each list in the order of the fragments' names. */
+export interface AgentFragments {
+  rules: readonly string[];
+  environment: readonly string[];
+  live: readonly { name: string; text: DynamicText }[];
+}
+
+export const NO_FRAGMENTS: AgentFragments = { rules: [], environment: [], live: [] };
+
+const common = {
+  /** The name of the live item, if it is dynamic; never a number, or items would change their order. */
+  name: z
+    .string()
+    .regex(
+      /^[A-Za-z][A-Za-z0-9_-]{0,63}$/,
+      'a fragment name is 1 to 64 of A-Z a-z 0-9 _ - and starts with a letter',
+    ),
+  /** Who is given it; all agents by default. */
+  agents: z.array(AgentId).min(1).optional(),
+};
+
+export const Fragment = z.discriminatedUnion('lifecycle', [
+  z.strictObject({
+    ...common,
+    lifecycle: z.literal('static'),
+    layer: z.enum(['rules', 'environment']),
+    text: z.union([z.string(), functionOf<StaticText>()], 'must be a text or a function that gives one'),
+  }),
+  z.strictObject({
+    ...common,
+    lifecycle: z.literal('dynamic'),
+    text: functionOf<DynamicText>('must be a function: what never changes is a static fragment'),
+  }),
+]);
+export type Fragment = z.infer<typeof Fragment>;
+
+function functionOf<F>(message?: string) {
+  return z.custom<F>((value) => typeof value === 'function', message);
+}

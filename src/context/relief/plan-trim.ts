@@ -1,0 +1,118 @@
+import type { Event, EventDraft, EventId } from '../../events/index.ts';
+import { collectFacts } from '../extract/collect-facts.ts';
+import { gist, headTail } from '../extract/cut-text.ts';
+import { extractKeyMessages } from '../extract/extract-key-messages.ts';
+import { renderFacts } from '../extract/render-facts.ts';
+import { linesOf, type Slot } from '../slot.ts';
+import type { View } from '../view.ts';
+import { choosePrune } from './choose-prune.ts';
+import { type ReliefPlan, withPlan } from './plan.ts';
+import type { ReliefPolicy } from './policy.ts';
+import { isWithin, type Room } from './room.ts';
+
+export interface TrimInput {
+  view: View;
+  plan: ReliefPlan;
+  room: Room;
+  policy: ReliefPolicy;
+  /** What the running turn has produced so far. */
+  outputs: readonly EventDraft[];
+  count: (text: string) => number;
+}
+
+/** Shares of what the window leaves: newest outputs, newest steps, and single texts that stay when all else is gone. */
+const OUTPUT_SHARE = 0.05;
+const STEPS_SHARE = 0.15;
+const PREFIX_SHARE = 0.1;
+const TEXT_SHARE = 0.04;
+const LEAST_TEXT_TOKENS = 80;
+
+/**
+ * The last resort: tool outputs of the running turn too, then its early steps as a text, then long texts that had stayed
+ * whole. Each only as long as the prompt is still too long; null where nothing is left to do.
+ */
+export function planTrim(input: TrimInput): ReliefPlan | null {
+  let { plan } = input;
+  for (const stage of [pruneDeep, foldSteps, shorten]) {
+    const view = withPlan(input.view, plan);
+    if (plan !== input.plan && isWithin(view, input.room, input.room.trigger)) break;
+    plan = stage({ ...input, plan }, view) ?? plan;
+  }
+  return plan === input.plan ? null : plan;
+}
+
+function pruneDeep({ plan, policy, room }: TrimInput, view: View): ReliefPlan | null {
+  const protectTokens = Math.floor(room.available * OUTPUT_SHARE);
+  const prune = { ...policy.prune, turns: 0, protectTokens };
+  const { events } = choosePrune(view, { ...policy, prune });
+  return events.length === 0 ? null : { ...plan, pruned: [...plan.pruned, ...events] };
+}
+
+/** The early steps of a turn that has become too long for its window, as a text; the newest stay. */
+function foldSteps({ plan, room, outputs, count }: TrimInput, view: View): ReliefPlan | null {
+  const { turn } = view;
+  if (!turn) return null;
+  const steps = keptFrom(view, turn.id, room.available * STEPS_SHARE);
+  if (steps <= (plan.turn?.steps ?? 0)) return null;
+  const early = outputs
+    .filter((draft) => stepOf(draft) < steps)
+    .map((draft, index) => asLogged(draft, index + 1));
+  const budget = Math.floor(room.available * PREFIX_SHARE);
+  const facts = renderFacts(collectFacts(early, null), Math.floor(budget / 3), count);
+  const { quotes } = extractKeyMessages({
+    events: early,
+    previous: null,
+    budget: Math.floor(budget / 2),
+    count,
+  });
+  const text = [...quotes.map((quote) => `- ${quote.text}`), facts].filter(Boolean).join('\n');
+  return { ...plan, turn: { id: turn.id, steps, text: text || '(nothing of note)' } };
+}
+
+/** The first step that stays: the newest within the budget, and the last one always. */
+function keptFrom(view: View, turn: string, budget: number): number {
+  let tokens = 0;
+  let first = Infinity;
+  for (const { step, tokens: size } of view.slots.toReversed()) {
+    if (step?.turn !== turn) continue;
+    tokens += size;
+    if (tokens > budget && step.index < first && first !== Infinity) break;
+    first = Math.min(first, step.index);
+  }
+  return first === Infinity ? 0 : first;
+}
+
+function stepOf(draft: EventDraft): number {
+  if (draft.kind === 'step') return draft.body.index;
+  const match = draft.kind === 'tool.result' ? /:result:(\d+)\./.exec(draft.id) : null;
+  return match ? Number(match[1]) : Infinity;
+}
+
+function asLogged(draft: EventDraft, seq: number): Event {
+  const nowhere = { tenant: 'none', conversation: 'none', at: 0, tokens: 0 };
+  return { ...nowhere, ...draft, seq } as Event;
+}
+
+/** Long texts, but never what the running turn is to answer. */
+function shorten({ plan, room, count }: TrimInput, view: View): ReliefPlan | null {
+  const most = Math.max(LEAST_TEXT_TOKENS, Math.floor(room.available * TEXT_SHARE));
+  const trimmed = view.slots.flatMap((slot) => shortened(slot, most, view, count));
+  return trimmed.length === 0 ? null : { ...plan, trimmed: [...plan.trimmed, ...trimmed] };
+}
+
+function shortened(
+  { part, message, event, tokens, layer }: Slot,
+  most: number,
+  { turn }: View,
+  count: (text: string) => number,
+): { event: EventId; text: string }[] {
+  if (tokens <= most * 1.2 || layer === 'summary') return [];
+  const cut = (text: string) => headTail(gist(text), most, count) || '[left out to make room]';
+  if (!part) {
+    const isCall = message.role === 'assistant' && (message.calls?.length ?? 0) > 0 && message.content === '';
+    return event === null || isCall ? [] : [{ event, text: cut(message.content) }];
+  }
+  return linesOf(part)
+    .filter((line) => line.tokens > most && !turn?.inputs.has(line.seq))
+    .map((line) => ({ event: line.event, text: cut(line.content.slice(line.from, line.to)) }));
+}

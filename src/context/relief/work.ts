@@ -1,0 +1,100 @@
+import type { EventDraft, ReliefReason, ReliefStrategy } from '../../events/index.ts';
+import type { View } from '../view.ts';
+import { choosePrune } from './choose-prune.ts';
+import { type CutFor, cutFor } from './cut-for.ts';
+import { latestCompaction, NO_PLAN, type ReliefPlan, withPlan } from './plan.ts';
+import { planTrim } from './plan-trim.ts';
+import type { ReliefPolicy } from './policy.ts';
+import { isWithin, type Room, sizeIn } from './room.ts';
+
+/**
+ * One relief under way. A rung extends the plan where that makes the prompt smaller, and says what came of it; the view
+ * is not touched before the plan is carried out as a whole.
+ */
+export interface ReliefWork {
+  readonly view: View;
+  readonly reason: ReliefReason;
+  readonly policy: ReliefPolicy;
+  readonly room: Room;
+  /** Counted tokens of the prompt as it is. */
+  readonly before: number;
+  plan: ReliefPlan;
+  /** Counted tokens with the plan. */
+  after: number;
+  /** The strategies that brought something. */
+  used: ReliefStrategy[];
+}
+
+/** `fits`: under the limit of the rung. `gained`: smaller, but not enough. `nothing`: no use. */
+export type RungOutcome = 'fits' | 'gained' | 'nothing';
+
+export function startWork(
+  view: View,
+  { reason, policy, room }: Pick<ReliefWork, 'reason' | 'policy' | 'room'>,
+): ReliefWork {
+  const before = sizeIn(view, room);
+  return { view, reason, policy, room, before, plan: NO_PLAN, after: before, used: [] };
+}
+
+/** What another agent has had compacted costs nothing to use. */
+export function adoptRung(work: ReliefWork): RungOutcome {
+  const latest = latestCompaction(work.view);
+  const floor = work.plan.compaction?.body.upTo ?? work.view.floor;
+  if (!latest || latest.body.upTo <= floor) return 'nothing';
+  return takeCompaction(work, latest, 'adopt');
+}
+
+export function pruneRung(work: ReliefWork): RungOutcome {
+  const { view, policy, plan, room } = work;
+  const { events, gain } = choosePrune(withPlan(view, plan), policy);
+  if (gain < policy.prune.minGain) return 'nothing';
+  // So far under the trigger that the next turn does not come back to it.
+  const limit = room.trigger * 0.9;
+  return tryPlan(work, { ...plan, pruned: [...plan.pruned, ...events] }, 'prune', limit);
+}
+
+/** How far the next compaction should reach; null where none would help, or the last ones have not. */
+export function proposeCut({ view, plan, room, policy }: ReliefWork): CutFor | null {
+  return isFruitless(view, policy) ? null : cutFor(view, plan, room, policy);
+}
+
+export function takeCompaction(
+  work: ReliefWork,
+  compaction: NonNullable<ReliefPlan['compaction']>,
+  strategy: ReliefStrategy,
+): RungOutcome {
+  return tryPlan(work, { ...work.plan, compaction }, strategy, comfort(work));
+}
+
+export function trimRung(work: ReliefWork, outputs: readonly EventDraft[], count: Count): RungOutcome {
+  const { view, plan, room, policy } = work;
+  const trimmed = planTrim({ view, plan, room, policy, outputs, count });
+  return trimmed ? tryPlan(work, trimmed, 'trim', room.available * 0.95) : 'nothing';
+}
+
+type Count = (text: string) => number;
+
+/** How small a compaction must make the prompt to have been worth it. */
+function comfort({ room, policy, reason }: ReliefWork): number {
+  const isStrict = reason === 'overflow' || reason === 'join';
+  return isStrict ? room.target : Math.max(room.target, room.trigger * policy.progress);
+}
+
+/** Compactions that keep not helping are not repeated for ever. */
+const MAX_FRUITLESS = 3;
+
+function isFruitless({ cuts }: View, { progress }: ReliefPolicy): boolean {
+  const latest = cuts.filter(({ kind }) => kind === 'adopt').slice(-MAX_FRUITLESS);
+  const failed = latest.filter(({ tokens }) => tokens.after > tokens.trigger * progress);
+  return failed.length === MAX_FRUITLESS;
+}
+
+function tryPlan(work: ReliefWork, plan: ReliefPlan, strategy: ReliefStrategy, limit: number): RungOutcome {
+  const view = withPlan(work.view, plan);
+  const after = sizeIn(view, work.room);
+  if (after >= work.after) return 'nothing';
+  work.plan = plan;
+  work.after = after;
+  work.used.push(strategy);
+  return isWithin(view, work.room, limit) ? 'fits' : 'gained';
+}

@@ -1,0 +1,212 @@
+import type { AgentId, Event } from '../../events/index.ts';
+import { dateOf } from './date-of.ts';
+import { memoryText } from './memory-text.ts';
+import { wordsOf } from './words.ts';
+
+/**
+ * Full-text search over the events that one agent may see, ranked by BM25. An event is short and leans on what was
+ * said around it ("yes, in Lisbon" answers the line before), so the words of its neighbours count as its own, only
+ * less. They are added up before BM25 dampens repetition: with a field each, as libraries have it, recall is lower.
+ * - Grows at the end only: events come in the order of the log, and what is not newer is passed over.
+ * - Ties are broken by seq, so that the same events and question always give the same ranking.
+ */
+export interface SearchIndex {
+  /** How many events can be found. */
+  readonly size: number;
+  /** The last seq that was added, found by search or not. */
+  readonly upTo: number;
+  add(events: readonly Event[]): void;
+  /** Whether the event can be found. */
+  has(seq: number): boolean;
+  /** Best first. */
+  search(query: string, limit: number): Hit[];
+}
+
+export interface Hit {
+  seq: number;
+  score: number;
+}
+
+export interface SearchSettings {
+  /** What a word counts for in the events after it, the next one first: an answer leans on its question. */
+  onward: readonly number[];
+  /** The same in the events before it. As many. */
+  back: readonly number[];
+  /** What is said after a pause this long is no neighbour any more. */
+  pauseMs: number;
+  /** BM25: how soon repetition stops to count, and how much long texts are marked down. */
+  k1: number;
+  b: number;
+  /** Factor for events of somebody whom the question names. */
+  named: number;
+}
+
+/** Chosen on LoCoMo; what is best for two of its dialogues does about as well on the third: `score/retrieval.ts`. */
+export const SEARCH_SETTINGS: SearchSettings = {
+  onward: [0.8, 0.5],
+  back: [0.6, 0.3],
+  pauseMs: 3_600_000,
+  k1: 0.9,
+  b: 0.75,
+  named: 1.3,
+};
+
+/** Of a long text the beginning is indexed. */
+const MAX_INDEXED_CHARS = 16_384;
+const MAX_QUERY_CHARS = 2_048;
+
+/** One event. Its number is its place in the index. */
+interface Doc {
+  seq: number;
+  at: number;
+  speaker: string;
+  /** How many words it has itself, and with those of its neighbours by their weights. */
+  own: number;
+  length: number;
+}
+
+/** The events with a word, by number, ascending, and how often each has it. */
+interface Postings {
+  docs: number[];
+  counts: number[];
+}
+
+const NOWHERE: Postings = { docs: [], counts: [] };
+
+export function createSearchIndex(
+  viewer: AgentId | null = null,
+  settings: SearchSettings = SEARCH_SETTINGS,
+): SearchIndex {
+  const { onward, back, pauseMs, k1, b, named } = settings;
+  const docs: Doc[] = [];
+  const seqs = new Set<number>();
+  const postings = new Map<string, Postings>();
+  /** The words of every name that spoke. */
+  const speakers = new Map<string, ReadonlySet<string>>();
+  let upTo = 0;
+  /** Of all events, with neighbours. */
+  let totalLength = 0;
+
+  function addOne(event: Event): void {
+    const text = memoryText(event, viewer);
+    if (text === null) return;
+    const words = [...wordsOf(text.slice(0, MAX_INDEXED_CHARS)), ...wordsOf(dateWords(event.at))];
+    const speaker = event.author.name;
+    if (!speakers.has(speaker)) speakers.set(speaker, new Set(wordsOf(speaker)));
+    const number = docs.push({ seq: event.seq, at: event.at, speaker, own: words.length, length: 0 }) - 1;
+    seqs.add(event.seq);
+    for (const word of words) post(word, number);
+    lengthen(number, words.length);
+    for (let distance = 1; distance <= onward.length; distance += 1) {
+      const other = neighbour(number, distance);
+      if (!other) continue;
+      lengthen(number, weightOf(distance) * other.own);
+      lengthen(number - distance, weightOf(-distance) * words.length);
+    }
+  }
+
+  function lengthen(number: number, words: number): void {
+    const doc = docs[number];
+    if (doc) doc.length += words;
+    totalLength += words;
+  }
+
+  function post(word: string, number: number): void {
+    const known = postings.get(word);
+    if (!known) postings.set(word, { docs: [number], counts: [1] });
+    else if (known.docs.at(-1) === number) known.counts.push((known.counts.pop() ?? 0) + 1);
+    else {
+      known.docs.push(number);
+      known.counts.push(1);
+    }
+  }
+
+  /** What a word counts for in the event so many places after its own. */
+  function weightOf(offset: number): number {
+    if (offset === 0) return 1;
+    return (offset > 0 ? onward[offset - 1] : back[-offset - 1]) ?? 0;
+  }
+
+  /** The event so many before this one, unless there was a pause between. */
+  function neighbour(number: number, before: number): Doc | null {
+    const doc = docs[number];
+    const other = docs[number - before];
+    return doc && other && Math.abs(doc.at - other.at) <= pauseMs ? other : null;
+  }
+
+  /** How often a word stands in or near each event that has it in reach; by number. */
+  function countsOf(word: string): { numbers: number[]; counts: Float64Array } {
+    const numbers: number[] = [];
+    const counts = new Float64Array(docs.length);
+    const { docs: holders, counts: held } = postings.get(word) ?? NOWHERE;
+    for (let index = 0; index < holders.length; index += 1) {
+      const holder = holders[index] ?? 0;
+      for (let offset = -back.length; offset <= onward.length; offset += 1) {
+        const number = holder + offset;
+        if (!neighbour(Math.max(number, holder), Math.abs(offset))) continue;
+        const known = counts[number] ?? 0;
+        if (known === 0) numbers.push(number);
+        counts[number] = known + weightOf(offset) * (held[index] ?? 0);
+      }
+    }
+    return { numbers, counts };
+  }
+
+  function scoresOf(words: Iterable<string>): Float64Array {
+    const scores = new Float64Array(docs.length);
+    const meanLength = totalLength / docs.length;
+    for (const word of words) {
+      const { numbers, counts } = countsOf(word);
+      const rarity = Math.log(1 + (docs.length - numbers.length + 0.5) / (numbers.length + 0.5));
+      for (const number of numbers) {
+        const count = counts[number] ?? 0;
+        const length = (docs[number]?.length ?? 0) / meanLength;
+        const dampened = (count * (k1 + 1)) / (count + k1 * (1 - b + b * length));
+        scores[number] = (scores[number] ?? 0) + rarity * dampened;
+      }
+    }
+    return scores;
+  }
+
+  return {
+    get size() {
+      return docs.length;
+    },
+    get upTo() {
+      return upTo;
+    },
+    has: (seq) => seqs.has(seq),
+    add(events) {
+      for (const event of events) {
+        if (event.seq <= upTo) continue;
+        upTo = event.seq;
+        addOne(event);
+      }
+    },
+    search(query, limit) {
+      const words = new Set(wordsOf(query.slice(0, MAX_QUERY_CHARS)));
+      const asked = new Set([...speakers].filter(([, name]) => overlap(name, words)).map(([name]) => name));
+      const scores = scoresOf(words);
+      const hits: Hit[] = [];
+      for (const [number, { seq, speaker }] of docs.entries()) {
+        const score = (scores[number] ?? 0) * (asked.has(speaker) ? named : 1);
+        if (score > 0) hits.push({ seq, score });
+      }
+      return hits.sort((one, other) => other.score - one.score || one.seq - other.seq).slice(0, limit);
+    },
+  };
+}
+
+function overlap(name: ReadonlySet<string>, words: ReadonlySet<string>): boolean {
+  for (const word of name) if (words.has(word)) return true;
+  return false;
+}
+
+const MONTHS = 'January February March April May June July August September October November December'.split(
+  ' ',
+);
+
+function dateWords(at: number): string {
+  const date = dateOf(at);
+  return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]} ${date.getUTCFullYear()}`;
+}

@@ -1,0 +1,23 @@
+import type { EventDraftOf } from '../../events/index.ts';
+import type { View } from '../view.ts';
+import { adopt } from './adopt.ts';
+import { pruneSlots } from './prune-slots.ts';
+import { recount } from './recount.ts';
+
+/**
+ * Carries out a logged rewrite of the agent's own view. Everything it does follows from the event and from what the
+ * view holds, so that a cold rebuild arrives at the same bytes.
+ */
+export function rewrite(view: View, event: EventDraftOf<'baseline' | 'prune'>): void {
+  // What was reported before is of another prompt.
+  view.anchor = null;
+  if (event.kind === 'prune') {
+    const { events, memories, reason, tokens } = event.body;
+    pruneSlots(view, { events: new Set(events), memories: new Set(memories) });
+    view.cuts.push({ event: event.id, kind: 'prune', reason, tokens, results: events.length });
+    recount(view);
+    return;
+  }
+  view.baseline = { id: event.id, body: event.body };
+  if (event.body.adopts) adopt(view, event.id, event.body.adopts);
+}

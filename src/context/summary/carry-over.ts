@@ -1,0 +1,55 @@
+import type { CompactionBody, Event, Quote, Usage } from '../../events/index.ts';
+import type { People } from '../people.ts';
+import { clipToTokens } from './clip.ts';
+import { renderCompaction } from './render-compaction.ts';
+import { isPersonSpeaker, peopleOf, speakerOf } from './speakers.ts';
+
+/**
+ * What people said, word for word and newest first until the budget is used up, quotes of the last compaction included;
+ * what one message may take is half of it. Ascending by seq.
+ */
+export function peopleQuotes(
+  events: readonly Event[],
+  previous: readonly Quote[],
+  budgetTokens: number,
+  count: (text: string) => number,
+  people: People = peopleOf(events),
+): Quote[] {
+  const bySeq = new Map(previous.filter(({ speaker }) => isPersonSpeaker(speaker)).map((q) => [q.seq, q]));
+  for (const event of events) {
+    if (event.kind !== 'message' || event.author.kind !== 'user' || event.body.content.trim() === '')
+      continue;
+    bySeq.set(event.seq, { seq: event.seq, speaker: speakerOf(event, people), text: event.body.content });
+  }
+  const newestFirst = [...bySeq.values()].toSorted((a, b) => b.seq - a.seq);
+  const kept: Quote[] = [];
+  let left = budgetTokens;
+  for (const quote of newestFirst) {
+    const clipped = clipToTokens(quote.text, Math.floor(budgetTokens / 2), count);
+    const tokens = clipped === null ? Infinity : count(clipped.text);
+    if (clipped === null || tokens > left) break;
+    left -= tokens;
+    kept.push(clipped.cut ? { ...quote, text: clipped.text, cut: true } : quote);
+  }
+  return kept.toReversed();
+}
+
+export interface CompactionParts extends Omit<CompactionBody, 'tokens' | 'usage'> {
+  /** Tokens of what it stands for. */
+  before: number;
+  secret: string;
+  count: (text: string) => number;
+  usage?: Usage | undefined;
+}
+
+/** The body of the event, with what it costs as it is rendered. */
+export function composeCompaction({
+  before,
+  secret,
+  count,
+  usage,
+  ...parts
+}: CompactionParts): CompactionBody {
+  const body = { ...parts, tokens: { before, after: 0 }, ...(usage && { usage }) };
+  return { ...body, tokens: { before, after: count(renderCompaction(body, secret)) } };
+}

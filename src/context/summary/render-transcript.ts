@@ -1,0 +1,137 @@
+import type { Event, EventDraft } from '../../events/index.ts';
+import { eventText, handoffText } from '../event-text.ts';
+import { escapeMarks, fence } from '../fence.ts';
+import { isPerson, type People } from '../people.ts';
+import { minute } from '../turn-input.ts';
+import { clip } from './clip.ts';
+import { AT_THE_END, header, peopleOf, speakerOf } from './speakers.ts';
+
+/** What a summariser reads: who said and did what, to whom and when, each entry between marks no author can make. */
+export interface TranscriptOptions {
+  /** Of the fences around the entries. */
+  key: string;
+  /** Head and tail of a result; 0: only how it ended. Default 2,000. */
+  resultChars?: number;
+  /** Default 8,000. */
+  messageChars?: number;
+  /** Whether long messages keep their tail. Default true. */
+  tails?: boolean;
+  /** Whether tool calls and results are shown. Default true. */
+  calls?: boolean;
+  /** Everybody in the conversation, where the events do not show all namesakes. */
+  people?: People;
+}
+
+const ARGS_CHARS = 500;
+
+export function renderTranscript(
+  events: readonly (Event | EventDraft)[],
+  options: TranscriptOptions,
+): string {
+  return transcriptBlocks(events, options).join('\n');
+}
+
+/** One block per event that has something to tell; bookkeeping has none. */
+export function transcriptBlocks(
+  events: readonly (Event | EventDraft)[],
+  options: TranscriptOptions,
+): string[] {
+  const people = options.people ?? peopleOf(events);
+  return events.flatMap((event) => {
+    const entry = entryOf(event, options);
+    if (!entry) return [];
+    const place = 'seq' in event ? `#${event.seq} ${minute(event.at)}` : '';
+    const head = [header(speakerOf(event, people)), place, entry.what].filter(Boolean).join(' ');
+    return [block(head, entry.body, options.key, people)];
+  });
+}
+
+/** An entry under its header; the header alone where there are no words. */
+export function block(head: string, body: string, key: string, people: People): string {
+  if (body.trim() === '') return head;
+  const text = escapeMarks(body, (name) => isPerson(people, name, AT_THE_END));
+  return `${head}\n${fence('transcript', key, text)}`;
+}
+
+interface Entry {
+  /** Behind the header; '' for plain words. */
+  what: string;
+  body: string;
+}
+
+function entryOf(event: Event | EventDraft, options: TranscriptOptions): Entry | null {
+  const { resultChars = 2_000, messageChars = 8_000, tails = true, calls = true } = options;
+  const words = (what: string, text: string): Entry => ({
+    what,
+    body: clip(text, messageChars, { tail: tails }),
+  });
+  const unlessEmpty = (entry: Entry): Entry | null => (entry.body.trim() === '' ? null : entry);
+  switch (event.kind) {
+    case 'message':
+      return unlessEmpty(words('', event.body.content));
+    case 'injection':
+      return event.body.oneStep ? null : unlessEmpty(words('notes', event.body.content));
+    case 'step': {
+      const { body } = words('', event.body.content);
+      const made = event.body.calls.map(({ name, args }) => `call ${plain(name)} ${clip(args, ARGS_CHARS)}`);
+      return unlessEmpty({ what: '', body: [body, ...(calls ? made : [])].filter(Boolean).join('\n') });
+    }
+    case 'tool.result': {
+      if (!calls) return null;
+      const { name, outcome, artifact, content } = event.body;
+      const whole = artifact === undefined ? '' : `, whole in @artifact/${plain(artifact)}`;
+      const body = resultChars === 0 ? '' : clip(content, resultChars);
+      return { what: `result of ${plain(name)}: ${outcome}${whole}`, body };
+    }
+    case 'handoff':
+      return words('hands over', handoffText(event.body.summary));
+    case 'delegation.opened':
+      return words(
+        `delegates to @${event.body.assignee}, delegation ${plain(event.body.delegation)}`,
+        event.body.task,
+      );
+    case 'delegation.completed':
+      return words(`completes delegation ${plain(event.body.delegation)}`, event.body.result);
+    case 'delegation.aborted':
+      return words(`breaks off delegation ${plain(event.body.delegation)}`, event.body.result);
+    case 'question':
+      return words(`asks, question ${plain(event.body.question)}`, event.body.text);
+    case 'approval.requested': {
+      const { request, tool, text } = event.body;
+      return words(`asks for approval of ${plain(tool)}, request ${plain(request)}`, text);
+    }
+    case 'approval.decided':
+      return words(
+        `${event.body.approved ? 'approves' : 'refuses'} request ${plain(event.body.request)}`,
+        '',
+      );
+    case 'joined':
+      return words(`@${event.body.agent} joined`, '');
+    case 'left':
+      return words(`@${event.body.agent} left`, event.body.reason);
+    case 'mode.changed':
+      return words(`the mode is now ${event.body.mode}`, '');
+    case 'phase.changed':
+      return words(`the phase is now ${plain(event.body.phase)}`, event.body.instructions);
+    case 'run.directive': {
+      const { run, status, directive, brief } = event.body;
+      return words(`directs run ${plain(run)}, its step is ${status}`, `${directive}\n${brief}`.trim());
+    }
+    case 'turn.failed':
+      return unlessEmpty(words(`failed after saying (${plain(event.body.code)})`, eventText(event)));
+    case 'turn.aborted':
+      return unlessEmpty(words('was interrupted after saying', eventText(event)));
+    default:
+      return null;
+  }
+}
+
+/** A name or id of outside as it may stand in a header. */
+function plain(id: string): string {
+  return (
+    id
+      .replace(/[^\p{L}\p{N}_.:@/#-]/gu, '_')
+      .slice(0, 128)
+      .toWellFormed() || 'unnamed'
+  );
+}

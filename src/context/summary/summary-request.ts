@@ -1,0 +1,88 @@
+import type { CompactionBody, Event, Quote } from '../../events/index.ts';
+import { escapeMarks, fence } from '../fence.ts';
+import { fenceKey } from '../hash.ts';
+import type { People } from '../people.ts';
+import { clip } from './clip.ts';
+import {
+  type FittedRequest,
+  fitRequest,
+  leftOut,
+  levelOptions,
+  requestAt,
+  type RequestDraft,
+  type SummaryRequest,
+} from './fit-request.ts';
+import { conversationInstructions } from './instructions.ts';
+import { block, transcriptBlocks } from './render-transcript.ts';
+import { header, peopleOf } from './speakers.ts';
+
+export interface SummaryInput {
+  /** What stands for the events before: it is updated, never written again from nothing. */
+  previous: CompactionBody | null;
+  /** Everything after `previous.upTo` that the new compaction stands for. */
+  events: readonly Event[];
+  /** Room for the summary. */
+  budgetTokens: number;
+  secret: string;
+  /** Everybody in the conversation; without it, those who speak in `events`. */
+  people?: People;
+}
+
+/** `level` 0 shows most, 4 least. */
+export function summaryRequest(input: SummaryInput & { level: number }): SummaryRequest {
+  return requestAt(input.level, draftAt(input, input.level));
+}
+
+/** The first level that fits into `maxTokens`, or null where none does. */
+export function fitSummaryRequest(
+  input: SummaryInput & { maxTokens: number; count: (text: string) => number },
+): FittedRequest | null {
+  return fitRequest((level) => draftAt(input, level), input);
+}
+
+function draftAt(input: SummaryInput, level: number): RequestDraft {
+  const { previous, events, budgetTokens, secret } = input;
+  const people = input.people ?? peopleOf(events);
+  const last = events.at(-1)?.seq ?? previous?.upTo ?? 0;
+  const key = fenceKey(secret, `summarise ${last}`);
+  const options = { ...levelOptions(level), key, people };
+  const kept = (previous?.quotes ?? []).map((quote) => quoteBlock(quote, options));
+  const since = transcriptBlocks(events, options);
+  const system = conversationInstructions(budgetTokens);
+  return {
+    entries: kept.length + since.length,
+    show: (newest) => {
+      const left = Math.max(0, kept.length + since.length - newest);
+      const user = [
+        summarySoFar(previous, key),
+        ...section(`Kept as it was said, of events 1 to ${previous?.upTo}:`, kept.slice(left)),
+        ...leftOut(left),
+        ...section(sinceLine(previous, events), since.slice(Math.max(0, left - kept.length))),
+        'Now write the summary.',
+      ];
+      return { system, user: user.join('\n\n') };
+    },
+  };
+}
+
+function summarySoFar(previous: CompactionBody | null, key: string): string {
+  if (!previous || previous.summary.trim() === '') return 'There is no summary so far.';
+  const text = fence('summary', key, escapeMarks(previous.summary));
+  return `The summary so far, of events 1 to ${previous.upTo}, to be updated:\n${text}`;
+}
+
+function sinceLine(previous: CompactionBody | null, events: readonly Event[]): string {
+  const range = `events ${events[0]?.seq} to ${events.at(-1)?.seq}`;
+  return previous ? `What came since, ${range}:` : `The conversation, ${range}:`;
+}
+
+function section(title: string, blocks: readonly string[]): string[] {
+  return blocks.length === 0 ? [] : [`${title}\n${blocks.join('\n')}`];
+}
+
+type QuoteOptions = ReturnType<typeof levelOptions> & { key: string; people: People };
+
+function quoteBlock({ seq, speaker, text }: Quote, options: QuoteOptions): string {
+  const { key, people, messageChars, tails = true } = options;
+  return block(`${header(speaker)} #${seq}`, clip(text, messageChars, { tail: tails }), key, people);
+}

@@ -1,0 +1,132 @@
+import { toolSyntaxShare } from './tool-syntax.ts';
+
+export type SummaryVerdict =
+  | { kind: 'ok'; text: string; cut: boolean }
+  | { kind: 'rejected'; why: SummaryFlaw };
+
+export type SummaryFlaw =
+  | 'empty'
+  | 'tool_syntax'
+  | 'refusal'
+  | 'too_short'
+  | 'too_long'
+  | 'larger_than_input';
+
+export interface SummaryBounds {
+  /** Tokens of what the summary replaces. */
+  inputTokens: number;
+  maxTokens: number;
+  count: (text: string) => number;
+}
+
+/** A summary up to so many times its room is cut; beyond it the model has written something else. */
+const MAX_OVERRUN = 2;
+/** An input over the first cannot come to less than the second: "Done." or "Here is the summary:". */
+const LONG_INPUT_TOKENS = 2_000;
+const MIN_TOKENS = 16;
+/** Prose may quote a call; a call is not prose. */
+const MAX_TOOL_SHARE = 0.5;
+
+/** What a model wrote as a summary, without what it is wrapped in, if it can stand for the conversation. */
+export function verifySummary(
+  written: string,
+  { inputTokens, maxTokens, count }: SummaryBounds,
+): SummaryVerdict {
+  const text = unwrap(written.toWellFormed());
+  if (!/[\p{L}\p{N}]/u.test(text)) return { kind: 'rejected', why: 'empty' };
+  if (toolSyntaxShare(text) > MAX_TOOL_SHARE) return { kind: 'rejected', why: 'tool_syntax' };
+  if (isRefusal(text)) return { kind: 'rejected', why: 'refusal' };
+  const tokens = count(text);
+  if (tokens >= inputTokens) return { kind: 'rejected', why: 'larger_than_input' };
+  if (inputTokens > LONG_INPUT_TOKENS && tokens < MIN_TOKENS) return { kind: 'rejected', why: 'too_short' };
+  if (tokens <= maxTokens) return { kind: 'ok', text, cut: false };
+  const shorter = tokens > maxTokens * MAX_OVERRUN ? null : cutAtBoundary(text, maxTokens, count);
+  return shorter === null ? { kind: 'rejected', why: 'too_long' } : { kind: 'ok', text: shorter, cut: true };
+}
+
+/** More than a model wraps around anything; a bound on the work. */
+const MAX_LAYERS = 4;
+/** Thoughts at the start, closed or not. */
+const LEADING_THOUGHTS =
+  /^(?:\s*<(think|thinking|thought|reasoning|analysis|scratchpad)>(?:[^]*?<\/\1>|[^]*$))+/i;
+/** The end of thoughts whose beginning the model's template has swallowed. */
+const THOUGHT_END = /^[ \t]*<\/think(?:ing)?>[ \t]*$/im;
+const SUMMARY_TAG = /^<(summary(?:-\w+)?)>([^]*)<\/\1>$/i;
+const FENCE_LINE = /^(`{3,})(markdown|md|text|txt|plaintext)?\s*$/i;
+
+/** Without thoughts, an outer code fence and an outer summary tag, in whatever order they lie around it. */
+function unwrap(written: string): string {
+  let text = written.trim();
+  for (let layer = 0; layer < MAX_LAYERS; layer += 1) {
+    text = withoutThoughts(text).trim().replace(SUMMARY_TAG, '$2').trim();
+    text = withoutFence(text).trim();
+  }
+  return text;
+}
+
+function withoutThoughts(text: string): string {
+  const rest = text.replace(LEADING_THOUGHTS, '');
+  const end = THOUGHT_END.exec(rest);
+  if (!end || /<think/i.test(rest.slice(0, end.index))) return rest;
+  return rest.slice(end.index + end[0].length);
+}
+
+/** Two bare code blocks with prose between them begin and end like one that is wrapped around it. */
+function withoutFence(text: string): string {
+  const lines = text.split('\n');
+  const [, ticks, language] = FENCE_LINE.exec(lines[0] ?? '') ?? [];
+  if (ticks === undefined || lines.length < 3 || lines.at(-1)?.trim() !== ticks) return text;
+  const inner = lines.slice(1, -1);
+  const isNested = inner.some((line) => line.trimStart().startsWith(ticks));
+  return isNested && language === undefined ? text : inner.join('\n');
+}
+
+const MAX_REFUSAL_CHARS = 400;
+const REFUSALS: readonly RegExp[] = [
+  /^(?:i['’]m |i am )?(?:very |so )?sorry\b/i,
+  /^i apologi[sz]e\b/i,
+  /^i (?:can['’]?t|cannot|can not|won['’]?t|am unable|am not able)\b/i,
+  /^i['’]m (?:unable|not able)\b/i,
+  /^as an ai\b/i,
+  /^(?:es )?tut mir leid\b|^ich kann (?:dabei|das|diese|hier|ihnen|dir)\b/i,
+  /^(?:je suis )?désolée?\b|^je ne (?:peux|suis) pas\b/i,
+  /^lo siento\b|^no puedo\b/i,
+];
+
+/** A summary reports what others could not do; a refusal is short and begins in the first person. */
+function isRefusal(text: string): boolean {
+  return text.length <= MAX_REFUSAL_CHARS && REFUSALS.some((pattern) => pattern.test(text));
+}
+
+/** The longest beginning that fits and ends with a paragraph, or else a line or a sentence; null where that is little. */
+function cutAtBoundary(text: string, maxTokens: number, count: (text: string) => number): string | null {
+  for (const boundary of [/\n[ \t]*\n/g, /\n/g, /(?<=[.!?])\s|(?<=[。！？])/g]) {
+    const cut = longestFitting(
+      text,
+      [...text.matchAll(boundary)].map(({ index }) => index),
+      maxTokens,
+      count,
+    );
+    if (count(cut) >= maxTokens / 2) return cut;
+  }
+  return null;
+}
+
+function longestFitting(
+  text: string,
+  ends: readonly number[],
+  maxTokens: number,
+  count: (text: string) => number,
+): string {
+  let [fits, tooMany] = [-1, ends.length];
+  while (tooMany - fits > 1) {
+    const middle = Math.floor((fits + tooMany) / 2);
+    if (count(text.slice(0, ends[middle])) <= maxTokens) fits = middle;
+    else tooMany = middle;
+  }
+  // A heading with nothing under it says nothing.
+  return text
+    .slice(0, ends[fits] ?? 0)
+    .replace(/(?:\n#{1,6} [^\n]*\s*)+$/, '')
+    .trim();
+}

@@ -1,0 +1,28 @@
+import * as z from 'zod';
+import { Mode } from './mode.ts';
+
+/** Attachments of one event: more is refused before anything is stored. */
+export const MAX_ATTACHMENTS = 64;
+
+const Hash = z.string().min(1).max(128);
+export const Attachments = z.array(z.string().min(1).max(256)).max(MAX_ATTACHMENTS);
+
+/**
+ * What was injected into an event or attached to it, as ids and hashes: never the words themselves. The engine writes
+ * it on `turn.started`, clients write `attachments` on what they send. No prompt is rendered from it.
+ */
+export const EventContext = z.strictObject({
+  /** Hashes of the frozen layers in force; the texts are stored under them. */
+  rules: Hash.optional(),
+  persona: Hash.optional(),
+  tools: Hash.optional(),
+  environment: Hash.optional(),
+  mode: Mode.optional(),
+  run: z.string().optional(),
+  /** By name: the hash of the text that a dynamic fragment gave for this turn, whether it was restated or not. */
+  fragments: z.record(z.string(), Hash).optional(),
+  /** Seqs of retrieved events. */
+  memories: z.array(z.int().positive()).optional(),
+  attachments: Attachments.optional(),
+});
+export type EventContext = z.infer<typeof EventContext>;

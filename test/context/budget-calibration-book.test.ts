@@ -1,0 +1,169 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { createCalibrationBook } from '../../src/actors/calibration-book.ts';
+import { systemClock } from '../../src/clock.ts';
+import { estimate, type UsageAnchor } from '../../src/context/budget/calibrate.ts';
+import { NO_TOKENS } from '../../src/context/budget/content-kinds.ts';
+import { type ModelFacts, NOTHING_KNOWN } from '../../src/context/index.ts';
+import { TroupeError } from '../../src/errors.ts';
+import type { TenantId } from '../../src/events/index.ts';
+import { createStore } from '../../src/store/create-store.ts';
+import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
+import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
+import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
+import type { Store } from '../../src/store/store.ts';
+import { createFakeClock } from '../../src/testing/fake-clock.ts';
+
+const ACME = 'acme' as TenantId;
+const SONNET = { provider: 'anthropic', model: 'claude-sonnet-4-5' };
+const KINDS = { ...NO_TOKENS, prose: 10_000, system: 2_000 };
+const REPORT: UsageAnchor = { kinds: KINDS, reported: 15_000 };
+
+const STORES: Record<string, () => Promise<Store>> = {
+  'documents in memory': async () =>
+    createStore(
+      createDocumentDriver(createMemoryDocuments(), {
+        random: Math.random,
+        sleep: (ms) => systemClock.sleep(ms),
+      }),
+    ),
+  sqlite: async () => createStore(await openSqliteDriver({ path: ':memory:' })),
+};
+
+/** A store that counts what it is asked, and can be away. */
+async function stage(open = STORES['sqlite']!) {
+  const real = await open();
+  onTestFinished(() => real.close());
+  const counts = { recall: 0, remember: 0 };
+  const faults = { away: false };
+  const warnings: string[] = [];
+  const clock = createFakeClock();
+  function asked<T>(what: keyof typeof counts, work: () => Promise<T>): Promise<T> {
+    counts[what] += 1;
+    return faults.away ? Promise.reject(new TroupeError('store_unavailable', 'away')) : work();
+  }
+  const store: Pick<Store, 'recall' | 'remember'> = {
+    recall: (...args) => asked('recall', () => real.recall(...args)),
+    remember: (...args) => asked('remember', () => real.remember(...args)),
+  };
+  const open_ = () =>
+    createCalibrationBook({ store, clock, onWarning: (_, where) => void warnings.push(where) });
+  return { real, counts, faults, warnings, clock, openBook: open_ };
+}
+
+function tokensOf({ calibration }: ModelFacts): number {
+  return estimate(calibration, { kinds: KINDS, anchor: null }).tokens;
+}
+
+for (const [name, open] of Object.entries(STORES)) {
+  test(`what one process learnt, the next one knows (${name})`, async () => {
+    const { openBook } = await stage(open);
+    const first = openBook();
+    expect(await first.get(ACME, SONNET)).toEqual(NOTHING_KNOWN);
+    for (let n = 0; n < 5; n += 1) first.observe(ACME, SONNET, REPORT);
+    const known = first.learnWindow(ACME, SONNET, 180_000);
+    await first.flush();
+    expect(known.calibration.reports).toBe(5);
+    expect(await openBook().get(ACME, SONNET)).toEqual(known);
+  });
+
+  test(`of two processes that learn at once neither is lost (${name})`, async () => {
+    const { openBook } = await stage(open);
+    const [one, two] = [openBook(), openBook()];
+    await Promise.all([one.get(ACME, SONNET), two.get(ACME, SONNET)]);
+    for (let n = 0; n < 4; n += 1) {
+      one.observe(ACME, SONNET, REPORT);
+      two.observe(ACME, SONNET, { ...REPORT, reported: 15_300 });
+    }
+    two.learnWindow(ACME, SONNET, 190_000);
+    await Promise.all([one.flush(), two.flush()]);
+    const facts = await openBook().get(ACME, SONNET);
+    expect(facts.calibration.reports).toBe(8);
+    expect(facts.window).toBe(190_000);
+    expect(tokensOf(facts)).toBeGreaterThan(14_700);
+    expect(tokensOf(facts)).toBeLessThan(15_500);
+  });
+}
+
+test('tenants, providers and models are apart', async () => {
+  const { openBook } = await stage();
+  const book = openBook();
+  book.learnWindow(ACME, SONNET, 100_000);
+  await book.flush();
+  const fresh = openBook();
+  expect((await fresh.get(ACME, SONNET)).window).toBe(100_000);
+  for (const [tenant, name] of [
+    ['globex' as TenantId, SONNET],
+    [ACME, { ...SONNET, provider: 'bedrock' }],
+    [ACME, { ...SONNET, model: 'claude-opus-5' }],
+  ] as const)
+    expect(await fresh.get(tenant, name)).toEqual(NOTHING_KNOWN);
+});
+
+test('the store is asked once a minute, however many turns there are', async () => {
+  const { openBook, counts, clock } = await stage();
+  const [book, other] = [openBook(), openBook()];
+  await Promise.all(Array.from({ length: 20 }, () => book.get(ACME, SONNET)));
+  expect(counts.recall).toBe(1);
+  other.learnWindow(ACME, SONNET, 90_000);
+  await other.flush();
+  await clock.advance(59_999);
+  expect((await book.get(ACME, SONNET)).window).toBeNull();
+  expect(counts.recall).toBe(1);
+  await clock.advance(1);
+  expect((await book.get(ACME, SONNET)).window).toBe(90_000);
+  expect(counts.recall).toBe(2);
+});
+
+test('a note is written every 20 seconds at most, and at once when a window was learnt', async () => {
+  const { openBook, counts, clock, real } = await stage();
+  const book = openBook();
+  await book.get(ACME, SONNET);
+  for (let n = 0; n < 30; n += 1) {
+    book.observe(ACME, SONNET, REPORT);
+    await clock.advance(1_000);
+  }
+  expect(counts.remember).toBe(2);
+  book.learnWindow(ACME, SONNET, 64_000);
+  await clock.advance(0);
+  const note = await real.recall(ACME, 'model ["anthropic","claude-sonnet-4-5"]');
+  expect(JSON.parse(note ?? '')).toMatchObject({ window: 64_000, calibration: { reports: 30 } });
+  expect(counts.remember).toBe(3);
+});
+
+test('a store that is away is one warning, and what was learnt meanwhile is kept', async () => {
+  const { openBook, faults, warnings, clock, counts } = await stage();
+  const book = openBook();
+  faults.away = true;
+  expect(await book.get(ACME, SONNET)).toEqual(NOTHING_KNOWN);
+  for (let n = 0; n < 3; n += 1) {
+    book.observe(ACME, SONNET, REPORT);
+    await clock.advance(20_000);
+  }
+  expect(counts.remember).toBe(3);
+  expect(warnings).toHaveLength(1);
+  faults.away = false;
+  expect((await book.get(ACME, SONNET)).calibration.reports).toBe(3);
+  await book.flush();
+  expect((await openBook().get(ACME, SONNET)).calibration.reports).toBe(3);
+  faults.away = true;
+  book.observe(ACME, SONNET, REPORT);
+  await book.flush();
+  expect(warnings).toHaveLength(2);
+});
+
+test('a note that makes no sense is as good as none, and is written over', async () => {
+  const { openBook, real, warnings } = await stage();
+  const key = 'model ["anthropic","claude-sonnet-4-5"]';
+  for (const [from, damaged] of [
+    [null, '{'],
+    ['{', '{"calibration":{"reports":1,"mean":[9e9],"spread":[]},"window":1}'],
+  ] as const) {
+    expect(await real.remember(ACME, key, from, damaged)).toBe(damaged);
+    expect(await openBook().get(ACME, SONNET)).toEqual(NOTHING_KNOWN);
+  }
+  const book = openBook();
+  book.observe(ACME, SONNET, REPORT);
+  await book.flush();
+  expect((await openBook().get(ACME, SONNET)).calibration.reports).toBe(1);
+  expect(warnings).toEqual([]);
+});

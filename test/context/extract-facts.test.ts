@@ -1,0 +1,241 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { countTokens } from '../../src/context/count-tokens.ts';
+import { collectFacts } from '../../src/context/extract/collect-facts.ts';
+import { renderFacts } from '../../src/context/extract/render-facts.ts';
+import { shareBudget } from '../../src/context/extract/share-budget.ts';
+import type { Event, Facts } from '../../src/events/index.ts';
+import { HAS_DATA, realLogs } from '../support/real-logs.ts';
+import {
+  agentSays,
+  at,
+  call,
+  delegation,
+  personSays,
+  result,
+  someEvents,
+} from '../support/extract-events.ts';
+
+const NONE: Facts = {
+  artifacts: [],
+  filesRead: [],
+  filesModified: [],
+  identifiers: [],
+  errors: [],
+  constraints: [],
+  pending: [],
+};
+const collect = (...events: Event[]) => collectFacts(at(events), null);
+
+describe('facts', () => {
+  test.each([
+    ['en', 'You must never push to main.'],
+    ['en, a request', "please don't touch the tests."],
+    ['en, a refusal', 'No, I will not pay for that.'],
+    ['en, a preference', 'I prefer the aisle seat.'],
+    ['de', 'Bitte nicht die Datenbank löschen.'],
+    ['fr', 'Il ne faut jamais appeler le client.'],
+    ['es', 'Por favor, no borres nada.'],
+    ['pt', 'Você deve usar apenas a versão dois.'],
+    ['it', 'Non cancellare i file.'],
+    ['ru', 'Никогда не удаляй логи.'],
+    ['zh', '请不要修改配置文件。'],
+    ['ja', 'テストは変更しないでください。'],
+  ])('carry what people demand (%s)', (_, sentence) => {
+    const { constraints } = collect(personSays(`Here is the weather. ${sentence} Thanks.`));
+    expect(constraints).toContain(sentence);
+    expect(constraints).not.toContain('Here is the weather.');
+  });
+
+  test('carry a demand that an agent quotes, and not what it tells itself', () => {
+    const facts = collect(agentSays('You asked me to never use tabs. I should look at the file.'));
+    expect(facts.constraints).toEqual(['You asked me to never use tabs.']);
+  });
+
+  test.each([
+    ['en', 'We still need to port the selector.'],
+    ['en, a mark', 'TODO: write the changelog'],
+    ['de', 'Die Tests fehlen noch und müssen noch laufen.'],
+    ['fr', 'Il reste à écrire la documentation.'],
+    ['es', 'Queda por revisar el informe.'],
+    ['pt', 'Ainda falta o relatório.'],
+    ['it', 'Resta da fare la verifica.'],
+    ['ru', 'Осталось проверить отчёт.'],
+    ['zh', '下一步是更新文档。'],
+    ['ja', 'ドキュメントはまだです。'],
+  ])('carry what is still to do (%s)', (_, sentence) => {
+    expect(collect(agentSays(`All is well.\n${sentence}`)).pending).toEqual([sentence]);
+  });
+
+  test('drop a box once it is ticked and a to-do once it is completed, and keep the others', () => {
+    const todos = (status: string) => call('TodoWrite', { todos: [{ content: 'ship it', status }] });
+    const open = [agentSays('- [ ] one\n- [ ] two'), todos('pending')];
+    expect(collect(...open).pending).toEqual(['one', 'two', 'ship it']);
+    const before = collectFacts(at(open), null);
+    expect(collectFacts(at([agentSays('- [x] one'), todos('completed')]), before).pending).toEqual(['two']);
+  });
+
+  test('keep a question open until somebody else has spoken, and a delegation until it ends', () => {
+    const asked = collect(agentSays('Shall I deploy?'), delegation('opened', 'd1', 'check the build'));
+    expect(asked.pending).toEqual(['[@coder] Shall I deploy?', 'delegation d1 to @coder: check the build']);
+    expect(collectFacts(at([agentSays('Waiting.')]), asked).pending).toEqual(asked.pending);
+    expect(
+      collectFacts(at([personSays('Yes.'), delegation('completed', 'd1', 'ok')]), asked).pending,
+    ).toEqual([]);
+  });
+
+  test('tell the files that a call reads from those that it changes', () => {
+    const facts = collect(
+      call('read', { path: 'src/a.ts' }),
+      call('Edit', { file_path: '/repo/src/b.ts', old_string: 'x/y.ts', new_string: 'z' }),
+      call('apply_patch', { patch: '*** Update File: src/c.ts\n+x\n+++ b/src/d.ts' }),
+      call('bash', { command: 'cd /repo/app && grep -n foo src/e.ts > out/f.txt; rm lib/g.js' }),
+      call('search_flight', { origin: 'JFK', date: '2024-05-20' }),
+    );
+    expect(facts.filesModified).toEqual(
+      expect.arrayContaining(['/repo/src/b.ts', 'src/c.ts', 'src/d.ts', 'out/f.txt', 'lib/g.js']),
+    );
+    expect(facts.filesRead).toEqual(expect.arrayContaining(['src/a.ts', 'src/e.ts']));
+    expect(facts.filesModified).not.toContain('src/a.ts');
+    expect(facts.filesRead).not.toContain('JFK');
+  });
+
+  test('find ids wherever they stand, names of code where somebody speaks, artifacts and paths', () => {
+    const facts = collect(
+      personSays('Order #W4923227, ticket ABC-123, see `runTurn()` and build_prompt in @artifact/abc-1.'),
+      result('{"reservation_id": "HATHAT", "user_id": "mia_li_3668", "first_name": "Mia"}', 'done', 'art-2'),
+      result('at 7f9c2ba4e88f827d616045507605853ed73b8093 src/deep/file.ts:12:3 snake_noise'),
+    );
+    expect(facts.identifiers).toEqual(
+      expect.arrayContaining(['#W4923227', 'ABC-123', 'runTurn()', 'build_prompt', 'HATHAT', 'mia_li_3668']),
+    );
+    expect(facts.identifiers).toContain('7f9c2ba4e88f827d616045507605853ed73b8093');
+    expect(facts.identifiers).toContain('src/deep/file.ts');
+    expect(facts.identifiers).not.toContain('snake_noise');
+    expect(facts.artifacts).toEqual(['@artifact/abc-1', '@artifact/art-2']);
+  });
+
+  test('take one line per error, and none from code that handles errors', () => {
+    const facts = collect(
+      result('> build\nsrc/a.ts(3,1): error TS2739: Type is missing\nmore', 'failed'),
+      result('ls: cannot access x: No such file or directory\nexit 2', 'failed'),
+      result('Traceback (most recent call last):\n  File "x.py"\nValueError: bad input'),
+      result('  } catch (error: any) {\n  isError: boolean;\n  error: ColorSchema,'),
+    );
+    expect(facts.errors).toEqual([
+      'src/a.ts(3,1): error TS2739: Type is missing',
+      'ls: cannot access x: No such file or directory',
+      'ValueError: bad input',
+    ]);
+  });
+
+  test('carry on everything that was known, whatever comes', () => {
+    const words = fc.array(fc.string({ minLength: 1, maxLength: 30, unit: 'grapheme' }), { maxLength: 5 });
+    const previous = fc.record({
+      artifacts: words,
+      filesRead: words,
+      filesModified: words,
+      identifiers: words,
+      errors: words,
+      constraints: words,
+      pending: words.map((tasks) => tasks.map((task) => `task ${task}`)),
+    });
+    fc.assert(
+      fc.property(previous, someEvents, (known, events) => {
+        const facts = collectFacts(events, known);
+        for (const list of Object.keys(NONE) as (keyof Facts)[]) {
+          expect(facts[list].slice(0, new Set(known[list]).size)).toEqual([...new Set(known[list])]);
+        }
+      }),
+    );
+  });
+
+  test('are the same collected in two goes as in one', () => {
+    fc.assert(
+      fc.property(someEvents, fc.nat(), (events, cut) => {
+        const half = cut % (events.length + 1);
+        const first = collectFacts(events.slice(0, half), null);
+        expect(collectFacts(events.slice(half), first)).toEqual(collectFacts(events, null));
+      }),
+    );
+  });
+
+  test.runIf(HAS_DATA)('of a real session are the same collected in two goes as in one', async () => {
+    const [log = []] = await realLogs('pi-large-session.jsonl');
+    const all = collectFacts(log, null);
+    for (const half of [1, 77, 250, 600, log.length - 1]) {
+      expect(collectFacts(log.slice(half), collectFacts(log.slice(0, half), null))).toEqual(all);
+    }
+  });
+
+  // The bound is far above what it takes (about 0.2 s) and far below what one slow pattern would (minutes).
+  test.each([
+    'a',
+    '.',
+    '/',
+    '?! ',
+    '"id": "',
+    '`',
+    '-_',
+    'aB',
+    '[ ] ',
+    '@a',
+    '\\n',
+    'must ',
+    '不',
+    '(error: ',
+    '1:2',
+  ])('take no long for a megabyte of %j', (piece) => {
+    const text = piece.repeat(1_000_000 / piece.length);
+    const started = performance.now();
+    collect(personSays(text), result(text, 'failed'), agentSays(`x\n${text}`));
+    expect(performance.now() - started).toBeLessThan(3_000);
+  });
+});
+
+describe('facts as text', () => {
+  const facts: Facts = {
+    ...NONE,
+    constraints: ['never push', 'only on Monday'],
+    filesRead: ['b/c.ts', 'a/b/c.ts'],
+    identifiers: ['c.ts', 'runTurn', 'runTurn()', 'W123456'],
+  };
+
+  test('name every entry once, and a path by its longest form', () => {
+    expect(renderFacts(facts, 1_000, countTokens)).toBe(
+      'Constraints and preferences:\n- never push\n- only on Monday\nFiles read: a/b/c.ts\nAlso named: runTurn(), W123456',
+    );
+  });
+
+  test('stay within any budget and give each entry whole or not at all', () => {
+    const lists = fc.array(
+      fc.string({ minLength: 1, unit: 'grapheme' }).map((text) => text.replace(/\s/g, '_')),
+    );
+    fc.assert(
+      fc.property(
+        fc.record({ constraints: lists, errors: lists, identifiers: lists }),
+        fc.nat(200),
+        (some, budget) => {
+          const text = renderFacts({ ...NONE, ...some }, budget, countTokens);
+          expect(countTokens(text)).toBeLessThanOrEqual(budget);
+          const known = new Set([...some.constraints, ...some.errors]);
+          for (const [, entry = ''] of text.matchAll(/^- (.*)$/gm)) expect(known).toContain(entry);
+        },
+      ),
+    );
+  });
+
+  test('leave out first what stands beside them', () => {
+    const two = { ...NONE, constraints: ['never push to main', 'always run the tests'] };
+    const text = renderFacts(two, 24, countTokens, 'Ana: always run the tests');
+    expect(text).toContain('never push to main');
+    expect(text).not.toContain('always run the tests');
+    expect(text).toContain('1 more not listed');
+  });
+
+  test('take at most half of the room, and less where less is needed', () => {
+    const many = { ...NONE, identifiers: Array.from({ length: 500 }, (_, n) => `W${100_000 + n}`) };
+    expect(shareBudget(many, 1_000, countTokens).facts).toBeLessThanOrEqual(500);
+    expect(shareBudget(NONE, 1_000, countTokens)).toEqual({ facts: 0, quotes: 1_000 });
+  });
+});

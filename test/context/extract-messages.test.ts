@@ -1,0 +1,155 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { countTokens } from '../../src/context/count-tokens.ts';
+import { extractKeyMessages } from '../../src/context/extract/extract-key-messages.ts';
+import { quoteTokens } from '../../src/context/extract/pricing.ts';
+import type { Event, Quote } from '../../src/events/index.ts';
+import {
+  agentSays,
+  at,
+  call,
+  delegation,
+  personSays,
+  result,
+  someEvents,
+} from '../support/extract-events.ts';
+import { HAS_DATA, realLogs } from '../support/real-logs.ts';
+
+const extract = (events: readonly Event[], budget: number, quotes: readonly Quote[] = []) =>
+  extractKeyMessages({ events, previous: { quotes }, budget, count: countTokens });
+const seqs = (quotes: readonly Quote[]) => quotes.map(({ seq }) => seq);
+const costOf = (quotes: readonly Quote[]) =>
+  quotes.reduce((sum, quote) => sum + quoteTokens(quote, countTokens), 0);
+
+describe('key messages', () => {
+  test('are never over the budget, ascending, once each, explained, and always the same', () => {
+    fc.assert(
+      fc.property(someEvents, fc.nat(2_500), (events, budget) => {
+        const found = extract(events, budget);
+        expect(costOf(found.quotes)).toBe(found.tokens);
+        expect(found.tokens).toBeLessThanOrEqual(budget);
+        expect(seqs(found.quotes)).toEqual([...new Set(seqs(found.quotes))].toSorted((a, b) => a - b));
+        expect(found.chosen.map(({ seq }) => seq)).toEqual(seqs(found.quotes));
+        for (const { score, why } of found.chosen) {
+          const sum = why.reduce((total, part) => total + Number(part.split(' ').at(-1)), 0);
+          expect(score).toBeCloseTo(sum, 5);
+        }
+        expect(extract(events, budget)).toEqual(found);
+      }),
+    );
+  });
+
+  test('are everything, and whole, where everything fits', () => {
+    const events = at([personSays('Hi'), call('read', { path: 'a.ts' }), result('text'), agentSays('Done')]);
+    const { quotes } = extract(events, 1_000);
+    expect(quotes).toEqual([
+      { seq: 1, speaker: 'Ana', text: 'Hi' },
+      { seq: 2, speaker: '@coder', text: 'read path=a.ts -> done\ntext' },
+      { seq: 4, speaker: '@coder', text: 'Done' },
+    ]);
+  });
+
+  test('say what was written where they are not marked as cut', () => {
+    fc.assert(
+      fc.property(someEvents, fc.nat(2_500), (events, budget) => {
+        for (const { seq, text, cut } of extract(events, budget).quotes) {
+          const event = events.find((one) => one.seq === seq);
+          if (event?.kind === 'message' && !cut) expect(text).toBe(event.body.content);
+        }
+      }),
+    );
+  });
+
+  test('name who speaks and to whom', () => {
+    const events = at([personSays('Do it', ['coder']), agentSays('I ask Bob', ['bob'])]);
+    expect(extract(events, 1_000).quotes.map(({ speaker }) => speaker)).toEqual([
+      'Ana -> @coder',
+      '@coder -> @bob',
+    ]);
+  });
+
+  test('keep the words of people, the newest first, before those of agents', () => {
+    const chatter = Array.from({ length: 20 }, (_, n) => [
+      personSays(`Person number ${n} says something of middling length here.`),
+      agentSays(`You must know: decision ${n} in src/file-${n}.ts is final and approved.`),
+    ]).flat();
+    const { quotes } = extract(at(chatter), 700);
+    const people = quotes.filter(({ speaker }) => speaker === 'Ana');
+    expect(costOf(people)).toBeLessThanOrEqual(700 * 0.6);
+    expect(costOf(people)).toBeGreaterThan(700 * 0.4);
+    expect(seqs(people)).toEqual(seqs(people).map((_, index) => 39 - 2 * (people.length - 1 - index)));
+  });
+
+  test('keep delegations and hand-overs where much longer talk goes', () => {
+    const talk = Array.from({ length: 30 }, () => agentSays('well '.repeat(60)));
+    const events = at([delegation('opened', 'd1', 'check the build'), ...talk]);
+    expect(extract(events, 400).quotes[0]).toEqual({
+      seq: 1,
+      speaker: '@coder',
+      text: '(delegation d1 to @coder) check the build',
+    });
+  });
+
+  test('show a failed call with its error, and a large result not at all', () => {
+    const big = 'line of output\n'.repeat(400);
+    const events = at([
+      call('bash', { command: 'make' }, 'I build it.'),
+      result(`${big}make: Error: no rule\n${big}`, 'failed'),
+      call('bash', { command: 'ls' }),
+      result(big),
+    ]);
+    const { quotes } = extract(events, 300);
+    expect(quotes[0]?.text).toBe('I build it.\nbash command=make -> failed\nmake: Error: no rule');
+    expect(quotes[1]?.text).toBe('bash command=ls -> done');
+  });
+
+  test('hold of one huge message its head and its tail', () => {
+    const { quotes, tokens } = extract(at([personSays(`START ${'x y '.repeat(50_000)} END`)]), 300);
+    expect(quotes).toHaveLength(1);
+    expect(quotes[0]?.cut).toBe(true);
+    expect(quotes[0]?.text).toMatch(/^START .*END$/s);
+    expect(tokens).toBeGreaterThan(100);
+  });
+
+  test('hold of several huge messages the last four rounds, each cut', () => {
+    const events = at(Array.from({ length: 9 }, (_, n) => personSays(`N${n} ${'x y '.repeat(9_000)}`)));
+    expect(seqs(extract(events, 800).quotes).slice(-4)).toEqual([6, 7, 8, 9]);
+    expect(seqs(extract(events, 180).quotes)).toEqual([9]);
+    expect(seqs(extract(events, 20).quotes)).toEqual([]);
+  });
+
+  test('lose nothing that was quoted before while it fits', () => {
+    fc.assert(
+      fc.property(someEvents, someEvents, fc.integer({ min: 200, max: 2_500 }), (early, late, budget) => {
+        const first = extract(early, budget);
+        const since = at(late, early.length + 1);
+        const all = first.tokens + extract(since, 1_000_000).tokens;
+        const second = extract(since, all, first.quotes);
+        expect(second.quotes.slice(0, first.quotes.length)).toEqual(first.quotes);
+        const tight = extract(since, budget, first.quotes);
+        expect(tight.tokens).toBeLessThanOrEqual(budget);
+      }),
+    );
+  });
+
+  test('prefer what people said in the part before to what agents said since', () => {
+    const before: Quote[] = [{ seq: 1, speaker: 'Ana', text: 'The deadline is Friday.' }];
+    const since = at(
+      Array.from({ length: 30 }, (_, n) => agentSays(`Reply number ${n} goes on about it.`)),
+      2,
+    );
+    expect(extract(since, 200, before).quotes[0]).toEqual(before[0]);
+  });
+
+  test.runIf(HAS_DATA)('of a real session keep within every budget what a person said', async () => {
+    const [log = []] = await realLogs('pi-large-session.jsonl');
+    const people = log.filter(({ author, kind }) => author.kind === 'user' && kind === 'message');
+    for (const budget of [500, 3_000, 12_000, 40_000]) {
+      const { quotes, tokens } = extract(log, budget);
+      expect(tokens).toBeLessThanOrEqual(budget);
+      expect(tokens).toBeGreaterThan(budget * 0.9);
+      const kept = new Set(seqs(quotes));
+      if (budget >= 12_000) expect(people.filter(({ seq }) => !kept.has(seq))).toEqual([]);
+    }
+  });
+});

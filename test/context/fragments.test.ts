@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest';
+import { type TroupeInput, parseTroupe } from '../../src/agents-file.ts';
+import { NOTHING_TOLD, sayItem } from '../../src/context/live.ts';
+import { fragmentsOf } from '../../src/fragments.ts';
+import type { AgentId } from '../../src/events/index.ts';
+
+type Fragments = NonNullable<TroupeInput['fragments']>;
+
+const SCRIPT = { provider: 'scripted', model: 'm', script: { rules: [{ reply: 'ok' }] } } as const;
+
+function parse(...fragments: Fragments) {
+  return parseTroupe({ agents: [{ id: 'a', ...SCRIPT }], fragments });
+}
+
+test.each<[string, object, string]>([
+  ['a name that is no slug', { name: 'house style' }, 'fragments[0].name'],
+  ['a name that is a number, and would be moved to the front', { name: '7' }, 'fragments[0].name'],
+  ['the name of an item of the runtime', { name: 'Roster' }, 'is an item of the runtime'],
+  ['an agent that is not there', { agents: ['b'] }, 'fragments[0].agents[0]: there is no agent "b"'],
+  ['a layer that is not for fragments', { layer: 'persona' }, 'fragments[0].layer'],
+  ['a text that is none', { text: 7 }, 'fragments[0].text'],
+  ['a dynamic one with a fixed text', { lifecycle: 'dynamic', layer: undefined }, 'fragments[0].text'],
+])('%s is refused', (_, wrong, told) => {
+  const fragment = { name: 'x', lifecycle: 'static', layer: 'rules', text: 't', ...wrong };
+  expect(() => parse(fragment as Fragments[0])).toThrow(told);
+  expect(() => parse(fragment as Fragments[0])).toThrow(expect.objectContaining({ code: 'config_invalid' }));
+});
+
+test('a JSON file may hold static fragments with fixed texts', () => {
+  const file = `{
+    "agents": [{ "id": "a", "provider": "scripted", "model": "m", "script": { "rules": [{ "reply": "ok" }] } }],
+    "fragments": [{ "name": "style", "lifecycle": "static", "layer": "rules", "text": "Be kind." }]
+  }`;
+  const { fragments = [] } = parseTroupe(JSON.parse(file));
+  expect(fragmentsOf(fragments, { agent: 'a' as AgentId, role: 'peer' }).rules).toEqual(['Be kind.']);
+});
+
+test('a name is taken once, by a static fragment or a dynamic one', () => {
+  const fixed = { name: 'x', lifecycle: 'static', layer: 'rules', text: 't' } as const;
+  expect(() => parse(fixed, { name: 'x', lifecycle: 'dynamic', text: () => 't' })).toThrow(
+    '"x" is used twice',
+  );
+});
+
+test('fragments come in the order of their names, in their layers, to the agents they name', () => {
+  const { fragments = [] } = parse(
+    { name: 'b', lifecycle: 'static', layer: 'rules', text: ({ agent, role }) => `${agent} is a ${role}` },
+    { name: 'a', lifecycle: 'static', layer: 'rules', text: 'first' },
+    { name: 'c', lifecycle: 'static', layer: 'environment', text: 'outside' },
+    { name: 'd', lifecycle: 'static', layer: 'rules', text: () => null },
+    { name: 'Z', lifecycle: 'static', layer: 'rules', text: 'upper case is first' },
+    { name: 'e', lifecycle: 'static', layer: 'rules', text: 'only for a', agents: ['a'] },
+  );
+  const given = fragmentsOf(fragments, { agent: 'a' as AgentId, role: 'peer' });
+  expect(given.rules).toEqual(['upper case is first', 'first', 'a is a peer', 'only for a']);
+  expect(given.environment).toEqual(['outside']);
+  const other = fragmentsOf(fragments, { agent: 'b' as AgentId, role: 'peer' });
+  expect(other.rules).not.toContain('only for a');
+});
+
+test.each([
+  [
+    'throws',
+    () => {
+      throw new Error('no disk');
+    },
+    'fragment x of @a failed: no disk',
+  ],
+  ['promises a text', () => Promise.resolve('later') as never, 'gave no text'],
+])('a static fragment that %s is told when the company is built', (_, text, told) => {
+  const { fragments = [] } = parse({ name: 'x', lifecycle: 'static', layer: 'rules', text });
+  expect(() => fragmentsOf(fragments, { agent: 'a' as AgentId, role: 'peer' })).toThrow(told);
+});
+
+test('an item that ends is told to end once, and one that was never said is not', () => {
+  const told = (items: Record<string, string>) => ({ ...NOTHING_TOLD, items });
+  expect(sayItem('weather', 'rain', told({}))).toEqual({ weather: 'rain' });
+  expect(sayItem('weather', null, told({}))).toEqual({});
+  const ended = sayItem('weather', null, told({ weather: 'rain' }));
+  expect(ended).toEqual({ weather: 'nothing any more' });
+  expect(sayItem('weather', null, told(ended))).toEqual({});
+});

@@ -1,0 +1,129 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { DEFAULT_POLICY, roomOf, scaledPolicy } from '../../src/context/index.ts';
+import { bytes, invalidities, misplaced, visibleSeqs } from '../support/check-prompt.ts';
+import { rebuilt, type Sent, viewOf } from '../support/log-player.ts';
+import { AGENTS, moves, RandomRun } from '../support/random-run.ts';
+
+const RUNS = { numRuns: 300 };
+const FILLER = ` and so on, ${'as was said before in so many words '.repeat(12)}`;
+
+/** A run in which windows are so small that views are rewritten again and again, before requests of the runs' choice. */
+function crowdedRun([all, available, when]: [Parameters<RandomRun['play']>[0], number, boolean[]]): RandomRun {
+  const policy = scaledPolicy(DEFAULT_POLICY, available);
+  const relief = { policy, room: roomOf({ available, fixed: 50, ratio: 1, reason: 'over_budget' }, policy) };
+  return new RandomRun({
+    filler: FILLER,
+    relief: (n) => (when[n % when.length] ? relief : null),
+  }).play(all);
+}
+
+const crowded = fc.tuple(
+  moves,
+  fc.constantFrom(300, 1_500, 4_000, 12_000),
+  fc.array(fc.boolean(), { minLength: 1, maxLength: 6 }),
+);
+
+/** What a summary stands for in a request: everything up to there, but for what the turn that adopted it was to answer. */
+function covered({ prompt }: Sent, all: readonly Sent[]): (seq: number) => boolean {
+  const adopted = prompt.cuts.filter(({ compaction }) => compaction).at(-1);
+  const turn = all.find((sent) => adopted?.event.startsWith(`${sent.turn.id}:`))?.turn;
+  return (seq) => seq <= (adopted?.upTo ?? 0) && !turn?.inputs.includes(seq);
+}
+
+test('every visible event is in a request once, or covered by its summary, whatever was rewritten', () => {
+  let rewritten = 0;
+  fc.assert(
+    fc.property(crowded, (run) => {
+      const { player } = crowdedRun(run);
+      for (const sent of player.sent) {
+        const { agent, prompt, log } = sent;
+        rewritten += prompt.cuts.length;
+        const isCovered = covered(sent, player.sent);
+        const visible = visibleSeqs(log, agent).filter((seq) => !isCovered(seq));
+        const messages = prompt.messages.map((m) => ({ ...m, seqs: m.seqs.filter((seq) => seq <= log.length) }));
+        expect(misplaced(messages, visible)).toEqual([]);
+      }
+    }),
+    RUNS,
+  );
+  expect(rewritten).toBeGreaterThan(300);
+});
+
+test('a rewritten request is one that providers accept', () => {
+  fc.assert(
+    fc.property(crowded, (run) => {
+      for (const { prompt } of crowdedRun(run).player.sent) expect(invalidities(prompt.messages)).toEqual([]);
+    }),
+    RUNS,
+  );
+});
+
+test('a rewritten request is the same bytes from nothing but the log and what the turn has produced', () => {
+  fc.assert(
+    fc.property(crowded, (run) => {
+      for (const sent of crowdedRun(run).player.sent) {
+        const cold = rebuilt(sent);
+        expect(bytes(cold.messages)).toEqual(bytes(sent.prompt.messages));
+        expect([cold.chain, cold.tokens, cold.layers]).toEqual([
+          sent.prompt.chain,
+          sent.prompt.tokens,
+          sent.prompt.layers,
+        ]);
+      }
+    }),
+    RUNS,
+  );
+});
+
+test('a view that was rewritten while warm is the one that the whole log gives', () => {
+  fc.assert(
+    fc.property(crowded, (run) => {
+      const { player } = crowdedRun(run);
+      for (const agent of AGENTS) {
+        const { slots, tokens, chain, floor, cuts } = player.view(agent);
+        const cold = viewOf(agent, player.log);
+        expect({ slots, tokens, chain, floor, cuts }).toEqual({
+          slots: cold.slots,
+          tokens: cold.tokens,
+          chain: cold.chain,
+          floor: cold.floor,
+          cuts: cold.cuts,
+        });
+      }
+    }),
+    RUNS,
+  );
+});
+
+test('between two rewrites each request starts with all bytes of the one before', () => {
+  fc.assert(
+    fc.property(crowded, (run) => {
+      const { player } = crowdedRun(run);
+      const last = new Map<string, Sent>();
+      for (const sent of player.sent) {
+        const before = last.get(sent.agent);
+        last.set(sent.agent, sent);
+        if (!before || before.prompt.cuts.length !== sent.prompt.cuts.length) continue;
+        // What an abandoned turn was sent is in nobody's log.
+        if (!player.log.some(({ id }) => id === `${before.turn.id}:end`)) continue;
+        const sentBefore = bytes(before.prompt.messages);
+        expect(bytes(sent.prompt.messages).slice(0, sentBefore.length)).toEqual(sentBefore);
+      }
+    }),
+    RUNS,
+  );
+});
+
+test('tokens of a view are the sum over its messages, and a rewrite leaves fewer', () => {
+  fc.assert(
+    fc.property(crowded, (run) => {
+      const { player } = crowdedRun(run);
+      for (const view of player.views.values()) {
+        expect(view.tokens).toBe(view.slots.reduce((sum, { tokens }) => sum + tokens, 0));
+        for (const { tokens } of view.cuts) expect(tokens.after).toBeLessThan(tokens.before);
+      }
+    }),
+    RUNS,
+  );
+});

@@ -1,0 +1,116 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  type AgentProfile,
+  baselineBody,
+  baselineDrift,
+  baselineTexts,
+  textsInMode,
+} from '../../src/context/index.ts';
+import type { AgentId, Mode } from '../../src/events/index.ts';
+
+const count = (text: string) => text.length;
+const HANDOFF = { name: 'handoff', description: '', parameters: {} };
+
+function agent(id: string, more: Partial<AgentProfile> = {}): AgentProfile {
+  return {
+    id: id as AgentId,
+    name: id,
+    role: 'peer',
+    description: '',
+    instructions: '',
+    provider: 'p',
+    model: 'm',
+    contextWindow: 1_000,
+    maxOutputTokens: 100,
+    join: 'full',
+    tools: [],
+    ...more,
+  };
+}
+
+const boss = agent('boss', { role: 'manager', instructions: 'Ship on Fridays.', tools: [HANDOFF] });
+const ada = agent('ada', { role: 'worker' });
+const cy = agent('cy', { role: 'worker', instructions: 'Write tests.' });
+const peer = agent('peer');
+
+function textOf(of: AgentProfile, company: AgentProfile[], name: string, mode: Mode = 'agent'): string {
+  const texts = textsInMode(baselineTexts(of, company, count), mode);
+  return texts.find((layer) => layer.name === name)?.text ?? '';
+}
+
+test('a manager is told what the platform does, which of its tools reach others, and of everybody', () => {
+  const text = textOf(boss, [boss, ada, cy, peer], 'environment');
+  expect(text).toContain('# The platform');
+  expect(text).toContain('- handoff: another agent takes the conversation over');
+  for (const id of ['@boss', '@ada', '@cy', '@peer']) expect(text).toContain(id);
+  const bound = textOf({ ...boss, tools: [] }, [boss, ada], 'environment');
+  expect(bound).toContain('None of your tools reaches another agent');
+  expect(bound).not.toContain('handoff');
+});
+
+test('a worker sees its managers and itself, and reports to them instead of to people', () => {
+  const company = [peer, ada, boss, cy];
+  const text = textOf(ada, company, 'environment');
+  expect(text).not.toContain('# The platform');
+  expect(text.match(/- @\w+/g)).toEqual(['- @ada', '- @boss']);
+  expect(textOf(ada, company, 'persona')).toMatch(
+    /report its result to the manager \(@boss\)\. Do not address/,
+  );
+});
+
+test('where there is no manager a worker sees everybody and reports to nobody in particular', () => {
+  expect(textOf(ada, [peer, ada, cy], 'environment').match(/- @\w+/g)).toEqual([
+    '- @peer',
+    '- @ada',
+    '- @cy',
+  ]);
+  expect(textOf(ada, [peer, ada, cy], 'persona')).not.toContain('manager');
+});
+
+test('a worker without instructions of its own works under those of its manager', () => {
+  expect(textOf(ada, [boss, ada], 'persona')).toContain('@boss was told holds for you too');
+  expect(textOf(ada, [boss, ada], 'persona')).toContain('Ship on Fridays.');
+  expect(textOf(cy, [boss, cy], 'persona')).toContain('Write tests.');
+  expect(textOf(cy, [boss, cy], 'persona')).not.toContain('Ship on Fridays.');
+  expect(textOf(peer, [boss, peer], 'persona')).not.toContain('Ship on Fridays.');
+});
+
+test('chat leaves out the instructions, inherited ones too, and keeps who the agent is', () => {
+  for (const of of [boss, ada, cy]) {
+    const text = textOf(of, [boss, ada, cy], 'persona', 'chat');
+    expect(text).toContain(`# You are ${of.id} (@${of.id})`);
+    expect(text).not.toMatch(/Fridays|Write tests/);
+  }
+});
+
+const modes = fc.constantFrom<Mode>('chat', 'agent', 'run');
+const instructions = fc.constantFrom('', 'Be brief.');
+const roles = fc.constantFrom('manager', 'worker', 'peer' as const);
+
+test('a baseline drifts with the mode exactly where the mode changes what the agent is sent', () => {
+  fc.assert(
+    fc.property(modes, modes, instructions, roles, fc.boolean(), (before, now, own, role, led) => {
+      const bo = agent('bo', { instructions: own, role });
+      const texts = baselineTexts(bo, led ? [boss, bo] : [bo], count);
+      const frozen = baselineBody(bo, textsInMode(texts, before), { epoch: 1, reason: '' });
+      const hasPersona = own !== '' || (role === 'worker' && led);
+      const differs = hasPersona && (before === 'chat') !== (now === 'chat');
+      expect(baselineDrift(frozen, bo, texts, now)).toBe(differs ? 'mode changed' : null);
+    }),
+  );
+});
+
+test('a drift names each cause: the mode beside changed tools, and new instructions as no change of mode', () => {
+  const bo = agent('bo', { instructions: 'one' });
+  const frozen = baselineBody(bo, textsInMode(baselineTexts(bo, [bo], count), 'agent'), {
+    epoch: 1,
+    reason: '',
+  });
+  const armed = { ...bo, tools: [HANDOFF] };
+  expect(baselineDrift(frozen, armed, baselineTexts(armed, [armed], count), 'chat')).toBe(
+    'mode, tools changed',
+  );
+  const other = { ...bo, instructions: 'two' };
+  expect(baselineDrift(frozen, other, baselineTexts(other, [other], count), 'agent')).toBe('persona changed');
+});

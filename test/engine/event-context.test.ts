@@ -1,0 +1,103 @@
+import { expect, test } from 'vitest';
+import { hashText } from '../../src/context/index.ts';
+import type { AgentId, Event, EventId } from '../../src/events/index.ts';
+import { mortal } from '../support/engine-driver.ts';
+import { asks, bytes, byStep, inOrder, modelOf, says } from '../support/engine-models.ts';
+import { ANA, logOf, openStage, type Stage, until } from '../support/engine-stage.ts';
+import { openDriver } from '../support/mode.ts';
+import { defineTool } from '../../src/tools/tool.ts';
+import * as z from 'zod';
+
+const adds = defineTool({ name: 'adds', description: 'a', schema: z.object({}), run: () => '2' });
+
+function startOf(events: readonly Event[]): Event | undefined {
+  return events.find(({ kind }) => kind === 'turn.started');
+}
+
+/** Gives an agent of a stage a dynamic fragment, as `buildCompany` would. */
+function addFragment(stage: Stage, name: string, text: () => string | null): void {
+  const member = stage.deps.company.get('bo' as AgentId);
+  if (!member) throw new Error('there is no @bo');
+  member.profile.fragments = { rules: [], environment: [], live: [{ name, text }] };
+}
+
+test('a started turn names the frozen layers that its prompt has, and each is stored under its hash', async () => {
+  const stage = await openStage({ agents: [{ id: 'bo', model: inOrder(says('well')) }] });
+  await stage.say('c', 'hello', ['bo']);
+  await stage.quiet();
+  const context = startOf(await stage.events('c'))?.context;
+  const { layers } = await stage.troupe.promptOf('c:bo:1');
+  for (const name of ['rules', 'persona', 'environment'] as const) {
+    expect(context?.[name]).toBe(layers.find((layer) => layer.name === name)?.hash);
+    const text = await stage.store.readBody(logOf('c').tenant, context?.[name] ?? '');
+    expect(hashText(text ?? '')).toBe(context?.[name]);
+  }
+  expect(context).not.toHaveProperty('mode');
+});
+
+test('a turn taken up by another process keeps what its fragments said at first, though they say otherwise now', async () => {
+  const inner = await openDriver();
+  const first = mortal(inner);
+  const hung = modelOf(async function* ({ trace }) {
+    if (trace.step === 2) await new Promise(() => undefined);
+    yield* asks(['adds', {}]);
+  });
+  const agents = { tools: [adds] };
+  const killed = await openStage({
+    ...agents,
+    driver: first.driver,
+    agents: [{ id: 'bo', model: hung, tools: ['adds'] }],
+  });
+  addFragment(killed, 'weather', () => 'rain');
+  await killed.say('c', 'go', ['bo']);
+  await until('the second step', () => hung.requests.length === 2);
+  first.kill();
+  const model = byStep(says('never asked'), says('done'));
+  const stage = await openStage({ ...agents, driver: inner, agents: [{ id: 'bo', model, tools: ['adds'] }] });
+  addFragment(stage, 'weather', () => 'sun');
+  await stage.quiet();
+  expect(bytes(model.requests[0])).toBe(bytes(hung.requests[1]));
+  const events = await stage.events('c');
+  expect(startOf(events)?.context?.fragments).toEqual({ weather: hashText('rain') });
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('attachments are kept with a message, and are part of what its id stands for', async () => {
+  const driver = await openDriver();
+  const stage = await openStage({ driver, agents: [{ id: 'bo', model: inOrder(says('-')) }] });
+  const message = { id: 'm1' as EventId, author: ANA, content: 'see this' };
+  const context = { attachments: ['photo-1', 'photo-2'] };
+  expect((await stage.troupe.send('c', { ...message, context })).kind).toBe('appended');
+  expect((await stage.troupe.send('c', { ...message, context })).kind).toBe('exists');
+  await expect(stage.troupe.send('c', message)).rejects.toMatchObject({ code: 'event_conflict' });
+  const other = { attachments: ['photo-2', 'photo-1'] };
+  await expect(stage.troupe.send('c', { ...message, context: other })).rejects.toMatchObject({
+    code: 'event_conflict',
+  });
+  const again = await openStage({ driver, agents: [{ id: 'bo', model: inOrder(says('-')) }] });
+  expect((await again.events('c'))[0]?.context).toEqual(context);
+});
+
+test('an export carries the context of its events, and importing it twice is importing it once', async () => {
+  const source = await openStage({ agents: [{ id: 'bo', model: inOrder(says('well')) }] });
+  await source.troupe.send('c', {
+    author: ANA,
+    to: ['bo'],
+    content: 'see this',
+    context: { attachments: ['photo-1'] },
+  });
+  await source.quiet();
+  let lines = '';
+  for await (const line of source.troupe.export('c')) lines += line;
+  const target = await openStage({ agents: [{ id: 'bo', model: inOrder(says('well')) }] });
+  for (let round = 0; round < 2; round++) {
+    async function* chunks() {
+      yield lines;
+    }
+    const { skipped } = await target.troupe.import(chunks(), { conversation: 'c' });
+    expect(skipped).toEqual([]);
+  }
+  const contexts = async (stage: Stage) => (await stage.events('c')).map(({ context }) => context);
+  expect(await contexts(target)).toEqual(await contexts(source));
+  expect((await contexts(target)).filter(Boolean)).toHaveLength(2);
+});

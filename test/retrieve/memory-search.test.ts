@@ -1,0 +1,232 @@
+import { describe, expect, test } from 'vitest';
+import { createMemorySearch, type MemoryRequest } from '../../src/actors/memory-search.ts';
+import type { AgentId, ConversationId, Event } from '../../src/events/index.ts';
+import type { Embedder } from '../../src/providers/embedder.ts';
+import { TroupeError } from '../../src/errors.ts';
+import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeEmbedder } from '../../src/testing/fake-embedder.ts';
+import { ADDRESS, called, dialogue, said } from './said.ts';
+
+const LOG = dialogue(
+  'The harbour opens at six.',
+  'Bread and butter for breakfast.',
+  'Our accountant is Ines.',
+  'The red folder has the contracts.',
+);
+
+function stage(embedder: Embedder | null = null, over: { maxEvents?: number } = {}) {
+  const clock = createFakeClock();
+  const warnings: string[] = [];
+  const memory = createMemorySearch({
+    embedder,
+    clock,
+    onWarning: (error, where) => warnings.push(`${where}: ${(error as Error).message}`),
+    ...over,
+  });
+  const search = async (query: string, request: Partial<MemoryRequest> = {}) => {
+    const { signal } = new AbortController();
+    const hits = await memory.search({ address: ADDRESS, events: LOG, query, limit: 3, signal, ...request });
+    return hits.map(({ seq }) => seq);
+  };
+  /** Lets the background work that is possible be done. */
+  const settle = () => clock.advance(0);
+  return { clock, warnings, memory, search, settle };
+}
+
+describe('without an embedder', () => {
+  test('what was said is found by its words', async () => {
+    const { search } = stage();
+    expect((await search('where are the contracts'))[0]).toBe(4);
+  });
+
+  test('the log is read once, and only what is new after that', async () => {
+    const { search } = stage();
+    const asked: number[] = [];
+    const log = LOG.slice();
+    async function* events(after: number): AsyncGenerator<Event[]> {
+      asked.push(after);
+      for (let start = after; start < log.length; start += 2) yield log.slice(start, start + 2);
+    }
+    expect((await search('contracts', { events }))[0]).toBe(4);
+    log.push(said(5, 'The zeppelin landed.'));
+    expect((await search('zeppelin', { events }))[0]).toBe(5);
+    expect(asked).toEqual([0, 4]);
+  });
+
+  test('two searches at once read the log without taking an event twice', async () => {
+    const { search } = stage();
+    async function* events(after: number): AsyncGenerator<Event[]> {
+      for (const event of LOG.slice(after)) {
+        await Promise.resolve();
+        yield [event];
+      }
+    }
+    const alone = await stage().search('harbour breakfast', { events });
+    const both = [search('harbour breakfast', { events }), search('harbour breakfast', { events })];
+    expect(await Promise.all(both)).toEqual([alone, alone]);
+  });
+
+  test('an agent, a conversation and a tenant find nothing that only others were given', async () => {
+    const { search } = stage();
+    await search('contracts');
+    const others = [
+      { ...ADDRESS, agent: 'coder' as AgentId },
+      { ...ADDRESS, conversation: 'd' as ConversationId },
+      { ...ADDRESS, tenant: 'other' as typeof ADDRESS.tenant },
+    ];
+    for (const address of others) expect(await search('contracts', { address, events: [] })).toEqual([]);
+  });
+
+  test('the least recently searched is forgotten, and built again when it is asked for', async () => {
+    const { search } = stage(null, { maxEvents: 6 });
+    const asked: string[] = [];
+    const of = (conversation: string) => ({
+      address: { ...ADDRESS, conversation: conversation as ConversationId },
+      async *events(after: number) {
+        asked.push(`${conversation} after ${after}`);
+        yield LOG.slice(after);
+      },
+    });
+    for (const conversation of ['a', 'b', 'b', 'a']) await search('contracts', of(conversation));
+    expect(asked).toEqual(['a after 0', 'b after 0', 'b after 4', 'a after 0']);
+  });
+});
+
+describe('with an embedder', () => {
+  test('the first search waits for no vector; later ones find by meaning too', async () => {
+    const embedder = createFakeEmbedder();
+    // A model that knows what the words do not say: every question is about bread.
+    const embed: Embedder['embed'] = (texts, options) =>
+      embedder.embed(
+        texts.map((text) => (text.endsWith('?') ? 'Bread and butter for breakfast.' : text)),
+        options,
+      );
+    const { search, settle } = stage({ ...embedder, embed });
+    expect(await search('What do we eat?')).toEqual([]);
+    await settle();
+    expect((await search('What do we eat?'))[0]).toBe(2);
+  });
+
+  test('every event is embedded once', async () => {
+    const embedder = createFakeEmbedder();
+    const { search, settle } = stage(embedder);
+    for (const query of ['bread?', 'butter?', 'harbour?']) {
+      await search(query);
+      await settle();
+    }
+    expect(embedder.calls.filter((texts) => texts.length > 1)).toHaveLength(1);
+    expect(embedder.calls.flat().filter((text) => text.startsWith('Bread'))).toHaveLength(1);
+  });
+
+  test("nothing of an agent's own calls is sent out or found by others", async () => {
+    const embedder = createFakeEmbedder();
+    const { search, settle } = stage(embedder);
+    const address = { ...ADDRESS, agent: 'coder' as AgentId };
+    const log = [...LOG, ...called(5, 'coder', '{"path":"ledger.csv"}', 'balance 4711')];
+    expect((await search('ledger 4711', { address, events: log })).length).toBeGreaterThan(0);
+    await settle();
+    expect(embedder.calls.flat().join()).not.toMatch(/ledger\.csv|4711/);
+  });
+
+  test('what only another agent was given is not found by its meaning either', async () => {
+    const { search, settle } = stage(createFakeEmbedder());
+    await search('contracts', { address: { ...ADDRESS, agent: 'coder' as AgentId } });
+    await settle();
+    expect(await search('The red folder has the contracts.', { events: LOG.slice(0, 3) })).not.toContain(4);
+  });
+
+  test('a late one costs the deadline once, one warning, and is left alone for a minute', async () => {
+    const embedder = createFakeEmbedder((texts) =>
+      texts.length === 1 ? new Promise<void>(() => undefined) : undefined,
+    );
+    const { clock, warnings, search, settle } = stage(embedder);
+    await search('contracts');
+    await settle();
+    const slow = search('contracts');
+    await clock.advance(299);
+    expect(clock.sleeping()).toBe(1);
+    await clock.advance(1);
+    expect((await slow)[0]).toBe(4);
+    expect(await search('contracts')).toEqual(await slow);
+    expect(warnings).toHaveLength(1);
+
+    await clock.advance(60_000);
+    const asked = embedder.calls.length;
+    const again = search('contracts');
+    await clock.advance(300);
+    await again;
+    expect(embedder.calls.length).toBe(asked + 1);
+    expect(warnings).toHaveLength(1);
+  });
+
+  test('one that fails is told once per row of failures and tried again after a minute', async () => {
+    let isDown = true;
+    const embedder = createFakeEmbedder(() => {
+      if (isDown) throw new TroupeError('provider_overloaded', 'too busy');
+    });
+    const { clock, warnings, search, settle } = stage(embedder);
+    const round = async () => {
+      expect((await search('contracts'))[0]).toBe(4);
+      await settle();
+    };
+    await round();
+    await round();
+    expect([embedder.calls.length, warnings.length]).toEqual([1, 1]);
+    await clock.advance(60_000);
+    await round();
+    expect([embedder.calls.length, warnings.length]).toEqual([2, 1]);
+
+    isDown = false;
+    await clock.advance(60_000);
+    await round();
+    await round();
+    isDown = true;
+    await round();
+    expect(warnings).toHaveLength(2);
+    expect(warnings[0]).toMatch(/too busy/);
+  });
+
+  test('texts that are refused for what they say are not sent again and again', async () => {
+    const embedder = createFakeEmbedder((texts) => {
+      if (texts.length > 1) throw new TroupeError('provider_invalid_request', 'bad input');
+    });
+    const { clock, search, settle } = stage(embedder);
+    for (let round = 0; round < 3; round += 1) {
+      await search('contracts');
+      await settle();
+      await clock.advance(60_000);
+    }
+    expect(embedder.calls).toHaveLength(1);
+  });
+
+  test('an aborted turn waits no longer and blames nobody', async () => {
+    const embedder = createFakeEmbedder((texts) =>
+      texts.length === 1 ? new Promise<void>(() => undefined) : undefined,
+    );
+    const { warnings, search, settle } = stage(embedder);
+    await search('contracts');
+    await settle();
+    const controller = new AbortController();
+    const slow = search('contracts', { signal: controller.signal });
+    await settle();
+    controller.abort();
+    expect((await slow)[0]).toBe(4);
+    expect(warnings).toEqual([]);
+  });
+
+  test('closing ends the background work', async () => {
+    const seen = Promise.withResolvers<AbortSignal>();
+    const embedder = createFakeEmbedder((_, signal) => {
+      seen.resolve(signal);
+      return new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(new TroupeError('aborted', 'aborted')));
+      });
+    });
+    const { memory, warnings, search } = stage(embedder);
+    await search('contracts');
+    const signal = await seen.promise;
+    await memory[Symbol.asyncDispose]();
+    expect(signal.aborted).toBe(true);
+    expect(warnings).toEqual([]);
+  });
+});

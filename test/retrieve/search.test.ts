@@ -1,0 +1,165 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { fuseRanks } from '../../src/context/retrieve/fuse-ranks.ts';
+import { createSearchIndex } from '../../src/context/retrieve/search-index.ts';
+import { createVectorIndex } from '../../src/context/retrieve/vector-index.ts';
+import type { AgentId, Event } from '../../src/events/index.ts';
+import { called, dialogue, said } from './said.ts';
+
+function indexOf(events: readonly Event[], viewer: string | null = null) {
+  const index = createSearchIndex(viewer as AgentId | null);
+  index.add(events);
+  return index;
+}
+
+function found(events: readonly Event[], query: string, limit = 10): number[] {
+  return indexOf(events)
+    .search(query, limit)
+    .map(({ seq }) => seq);
+}
+
+const FILLER = [
+  'The weather was grey.',
+  'Lunch came late.',
+  'Nobody minded.',
+  'A bus went by.',
+  'It rained.',
+];
+
+describe('search by words', () => {
+  test('finds words in another form, whatever their case and accents', () => {
+    const log = dialogue(...FILLER, 'We went CAMPING near Málaga with two ponies.', ...FILLER);
+    expect(found(log, 'who camped?')[0]).toBe(6);
+    expect(found(log, 'malaga')[0]).toBe(6);
+    expect(found(log, 'a pony')[0]).toBe(6);
+  });
+
+  test.each([
+    ['Japanese', '会議は来週の火曜日に東京で開きます。', '東京の会議'],
+    ['Korean', '회의는 다음 주에 서울에서 열립니다.', '서울 회의'],
+    ['Thai', 'การประชุมจะจัดขึ้นที่กรุงเทพ', 'กรุงเทพ'],
+    ['Russian', 'Совещание состоится в Москве.', 'где совещание'],
+    ['Hindi', 'बैठक दिल्ली में होगी', 'दिल्ली'],
+    ['Arabic', 'الاجتماع في القاهرة', 'القاهرة'],
+  ])('finds %s', (_, text, query) => {
+    expect(found(dialogue(...FILLER, text, ...FILLER), query)[0]).toBe(6);
+  });
+
+  test('an answer is found by the words of its question, but the question first', () => {
+    const log = dialogue(...FILLER, 'Which city is the client in?', 'Lisbon.', ...FILLER, ...FILLER);
+    expect(found(log, 'city of the client').slice(0, 2)).toEqual([6, 7]);
+  });
+
+  test('what was said after a long pause is no neighbour', () => {
+    const day = 86_400_000;
+    const log = [said(1, 'Which city is the client in?', { at: 0 }), said(2, 'Good morning.', { at: day })];
+    expect(found(log, 'city of the client')).toEqual([1]);
+  });
+
+  test('who is named in the question comes before who said the same', () => {
+    const log = [
+      said(1, 'I booked the train.', { by: 'Ana', at: 0 }),
+      said(2, 'I booked the train.', { by: 'Bob', at: 7_200_000 }),
+    ];
+    expect(found(log, 'What did Bob book?')).toEqual([2, 1]);
+    expect(found(log, 'What did Ana book?')).toEqual([1, 2]);
+  });
+
+  test('finds by the date on which it was said', () => {
+    const log = [3, 9, 27].map((date, index) => said(index + 1, 'Hello.', { at: Date.UTC(2025, 4, date) }));
+    expect(found(log, 'What was said on 9 May 2025?')[0]).toBe(2);
+  });
+
+  test('an agent finds its own calls and results, and never those of others', () => {
+    const log = called(1, 'coder', '{"path":"ledger.csv"}', 'balance 4711');
+    const search = (viewer: string | null) => indexOf(log, viewer).search('ledger 4711', 10).length;
+    expect([search('coder'), search('planner'), search(null)]).toEqual([2, 0, 0]);
+  });
+
+  test('nothing is found for words that nobody said, for no words, and in an empty index', () => {
+    expect(found(dialogue(...FILLER), 'zeppelin')).toEqual([]);
+    expect(found(dialogue(...FILLER), ' the of … ')).toEqual([]);
+    expect(found([], 'weather')).toEqual([]);
+  });
+});
+
+const someWords = fc.array(fc.constantFrom('alpha', 'beta', 'gamma', 'delta', '東京都', 'Ünïcode'), {
+  maxLength: 6,
+});
+const someLog = fc
+  .array(fc.record({ words: someWords, pause: fc.integer({ min: 0, max: 7_200_000 }) }), { maxLength: 30 })
+  .map((turns) => {
+    let at = 0;
+    return turns.map(({ words, pause }, index) => said(index + 1, words.join(' '), { at: (at += pause) }));
+  });
+
+describe('the index', () => {
+  test('gives the same ranking however the events came in, and takes none of them twice', () => {
+    fc.assert(
+      fc.property(someLog, someWords, fc.array(fc.nat(30)), (log, query, cuts) => {
+        const grown = createSearchIndex();
+        for (const cut of cuts) grown.add(log.slice(0, cut));
+        grown.add(log);
+        const whole = indexOf(log);
+        expect(grown.search(query.join(' '), 10)).toEqual(whole.search(query.join(' '), 10));
+        expect([grown.size, grown.upTo]).toEqual([whole.size, whole.upTo]);
+      }),
+    );
+  });
+
+  test('ranks by falling score, then by seq, with no event twice', () => {
+    fc.assert(
+      fc.property(someLog, someWords, (log, query) => {
+        const hits = indexOf(log).search(query.join(' '), 100);
+        const sorted = hits.toSorted((one, other) => other.score - one.score || one.seq - other.seq);
+        expect(hits).toEqual(sorted);
+        expect(new Set(hits.map(({ seq }) => seq)).size).toBe(hits.length);
+        expect(hits.every(({ score }) => score > 0 && Number.isFinite(score))).toBe(true);
+      }),
+    );
+  });
+});
+
+describe('rankings made one', () => {
+  const ranking = (...seqs: number[]) => seqs.map((seq) => ({ seq }));
+
+  test('what stands high in both comes first, ties by seq', () => {
+    const fused = fuseRanks([ranking(5, 3, 9), ranking(3, 7)]);
+    expect(fused.map(({ seq }) => seq)).toEqual([3, 5, 7, 9]);
+    expect(fused[0]?.score).toBeCloseTo(1 / 62 + 1 / 61, 12);
+    expect(fuseRanks([ranking(9), ranking(2)]).map(({ seq }) => seq)).toEqual([2, 9]);
+    expect(fuseRanks([])).toEqual([]);
+  });
+
+  test('one ranking keeps its order', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(fc.nat()), (seqs) => {
+        expect(fuseRanks([ranking(...seqs), []]).map(({ seq }) => seq)).toEqual(seqs);
+      }),
+    );
+  });
+});
+
+describe('search by vectors', () => {
+  test('ranks by angle, not by length, ties by seq', () => {
+    const index = createVectorIndex();
+    index.add(7, [0, 100]);
+    index.add(2, [1, 1]);
+    index.add(4, [3, 0]);
+    index.add(3, [9, 0]);
+    expect(index.search([1, 0], 3).map(({ seq }) => seq)).toEqual([3, 4, 2]);
+    expect(index.search([1, 0], 3, (seq) => seq !== 3).map(({ seq }) => seq)).toEqual([4, 2, 7]);
+  });
+
+  test('takes no vector that cannot be compared', () => {
+    const index = createVectorIndex();
+    expect([
+      index.add(1, [1, 2]),
+      index.add(2, [1, 2, 3]),
+      index.add(3, [0, 0]),
+      index.add(4, [NaN, 1]),
+    ]).toEqual([true, false, false, false]);
+    expect(index.size).toBe(1);
+    expect(index.search([1, 2, 3], 5)).toEqual([]);
+  });
+});

@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest';
+import type { Command } from '../../src/events/index.ts';
+import { ROOM, UMA } from '../support/company.ts';
+import { ROOM_ID, scripted, scriptedRoom, type ScriptedRoom } from './stage.ts';
+
+type Mode = Extract<Command, { command: 'mode' }>['mode'];
+
+function setMode(room: ScriptedRoom, mode: Mode, run?: string) {
+  return room.troupe.command({ command: 'mode', conversation: ROOM_ID, mode, run }, UMA);
+}
+
+function direct(room: ScriptedRoom, status: 'active' | 'completed', brief?: string) {
+  return room.troupe.command(
+    { command: 'directive', conversation: ROOM_ID, run: 'r1', directive: 'ship it', brief, status },
+    UMA,
+  );
+}
+
+test('a mode is an event of who asked for it; the log goes on and the banner says what is active', async () => {
+  await using room = await scriptedRoom({ agents: [scripted('a')] });
+  await room.say('a', 'one');
+  const event = await setMode(room, 'chat');
+  expect(event).toMatchObject({ kind: 'mode.changed', author: UMA, body: { mode: 'chat' }, to: [] });
+  await room.say('a', 'two');
+  await room.say('a', 'three');
+  const banner = 'mode: MODE active: chat; the history may include other modes';
+  expect(await room.told('a', 2)).toContain(banner);
+  expect(await room.told('a', 3)).not.toContain(banner);
+  const { messages } = await room.troupe.promptOf(`${ROOM}:a:3`);
+  expect(messages.map(({ content }) => content).join('\n')).toContain('one');
+  expect(await room.troupe.conversation(ROOM)).toMatchObject({ state: 'open.chat' });
+});
+
+test('chat leaves the persona out and agent mode brings it back, each as a baseline with its cause', async () => {
+  await using room = await scriptedRoom({
+    agents: [scripted('a', { instructions: 'Answer in verse.' }), scripted('plain')],
+  });
+  const turns: Mode[] = ['agent', 'chat', 'chat', 'run', 'agent'];
+  await room.troupe.send(ROOM, { author: UMA, content: 'begin' });
+  for (const mode of turns) {
+    await setMode(room, mode);
+    await room.say('a', mode);
+    await room.say('plain', mode);
+  }
+  const versed = await Promise.all(
+    turns.map(async (_, index) => (await room.system('a', index + 1)).includes('Answer in verse.')),
+  );
+  expect(versed).toEqual([true, false, false, true, true]);
+  const reasons = (await room.events('baseline')).map(({ author, body }) => [author.id, body.reason]);
+  expect(reasons).toEqual([
+    ['a', 'first turn'],
+    ['plain', 'first turn'],
+    ['a', 'mode changed'],
+    ['a', 'mode changed'],
+  ]);
+});
+
+test('in run mode the directive and the brief are told while the step is active, then the directive alone', async () => {
+  await using room = await scriptedRoom({ agents: [scripted('a')] });
+  await room.say('a', 'zero');
+  await direct(room, 'active', 'write the notes');
+  await room.say('a', 'not in run mode yet');
+  await setMode(room, 'run', 'r1');
+  await room.say('a', 'one');
+  await room.say('a', 'two');
+  await direct(room, 'completed');
+  await room.say('a', 'three');
+  expect((await room.told('a', 2)).join('\n')).not.toContain('ship it');
+  expect((await room.told('a', 3)).slice(-2)).toEqual([
+    'run: r1: ship it',
+    'the present step: write the notes',
+  ]);
+  expect((await room.told('a', 4)).join('\n')).not.toContain('ship it');
+  expect((await room.told('a', 5)).at(-1)).toBe('run: r1: ship it (the step is completed)');
+  expect((await room.events('turn.started')).map(({ context }) => [context?.mode, context?.run])).toEqual([
+    [undefined, undefined],
+    [undefined, undefined],
+    ['run', 'r1'],
+    ['run', 'r1'],
+    ['run', 'r1'],
+  ]);
+  expect(await room.troupe.conversation(ROOM)).toMatchObject({
+    state: 'open.run',
+    run: { run: 'r1', directive: 'ship it', brief: '', status: 'completed' },
+  });
+});
+
+test('a conversation that is not there has no mode to change', async () => {
+  await using room = await scriptedRoom({ agents: [scripted('a')] });
+  await expect(setMode(room, 'chat')).rejects.toMatchObject({ code: 'conversation_unknown' });
+  await expect(direct(room, 'active')).rejects.toMatchObject({ code: 'conversation_unknown' });
+});

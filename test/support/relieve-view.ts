@@ -1,0 +1,116 @@
+import {
+  adoptionOf,
+  adoptRung,
+  extractCompaction,
+  foldAhead,
+  isEmptyPlan,
+  isPruneOnly,
+  latestCompaction,
+  pairSafe,
+  presentIn,
+  proposeCut,
+  pruneRung,
+  type ReliefPolicy,
+  type ReliefWork,
+  type Room,
+  startWork,
+  takeCompaction,
+  trimRung,
+  type View,
+} from '../../src/context/index.ts';
+import { countTokens } from '../../src/context/count-tokens.ts';
+import {
+  type AgentId,
+  type BaselineBody,
+  type Event,
+  type EventDraft,
+  type EventId,
+  type ReliefReason,
+  SYSTEM_AUTHOR,
+} from '../../src/events/index.ts';
+
+export interface Relieving {
+  view: View;
+  /** The whole log; compactions are appended to it through `append`. */
+  log: readonly Event[];
+  append: (draft: EventDraft) => Event;
+  /** What the running turn has produced so far; the rewrite is pushed to it. */
+  outputs: EventDraft[];
+  policy: ReliefPolicy;
+  room: Room;
+  reason?: ReliefReason;
+  baseline: BaselineBody;
+}
+
+/** The ladder as the engine climbs it where no model writes summaries. Returns the rewrite, or null if there was nothing to do. */
+export function relieveView(relieving: Relieving): EventDraft | null {
+  const { view, policy, room, outputs, reason = 'over_budget' } = relieving;
+  const work = startWork(view, { reason, policy, room });
+  climb(work, relieving);
+  if (isEmptyPlan(work.plan)) return null;
+  const draft = rewriteOf(work, relieving);
+  outputs.push(draft);
+  foldAhead(view, draft, countTokens);
+  return draft;
+}
+
+function climb(work: ReliefWork, relieving: Relieving): void {
+  if (adoptRung(work) === 'fits' || (work.reason !== 'overflow' && pruneRung(work) === 'fits')) return;
+  for (let round = 0; round < 3; round++) {
+    if (compact(work, relieving) || trimRung(work, relieving.outputs, countTokens) === 'fits') return;
+  }
+}
+
+function compact(
+  work: ReliefWork,
+  { view, log, append, reason = 'over_budget', policy }: Relieving,
+): boolean {
+  const cut = proposeCut(work);
+  if (!cut) return false;
+  const previous = latestCompaction(view)?.body ?? null;
+  const events = log.filter(({ seq }) => seq > (previous?.upTo ?? 0) && seq <= cut.upTo);
+  const upTo = pairSafe(events, cut.upTo);
+  if (upTo <= (previous?.upTo ?? 0)) return false;
+  const number = (previous?.number ?? 0) + 1;
+  const body = extractCompaction({
+    number,
+    upTo,
+    reason,
+    by: view.agent,
+    before: cut.before,
+    budget: cut.budget,
+    events: events.filter(({ seq }) => seq <= upTo),
+    previous,
+    policy,
+    secret: view.secret,
+    people: view.people,
+    count: countTokens,
+  });
+  if (!body) return false;
+  const id = `compaction:${number}` as EventId;
+  append({ id, author: SYSTEM_AUTHOR, to: [], kind: 'compaction', body });
+  view.compactions.set(id, body);
+  return takeCompaction(work, { id, body }, 'extraction') === 'fits';
+}
+
+function rewriteOf(
+  { view, plan, reason, before, after, room }: ReliefWork,
+  { baseline, outputs }: Relieving,
+): EventDraft {
+  const kept = presentIn(view, plan);
+  const tokens = { before, after, trigger: room.trigger };
+  const turn = view.turn?.id;
+  const author = { kind: 'agent' as const, id: view.agent, name: view.agent };
+  const own = { author, to: [] as AgentId[], ...(turn !== undefined && { turn }) };
+  const id = `${turn ?? view.agent}:relief:${outputs.length}.${view.cuts.length}` as EventId;
+  if (isPruneOnly(kept)) {
+    return { ...own, id, kind: 'prune', body: { events: [...kept.pruned], memories: [], reason, tokens } };
+  }
+  const epoch = (view.baseline?.body.epoch ?? 1) + 1;
+  return {
+    ...own,
+    id,
+    kind: 'baseline',
+    body: { ...baseline, epoch, reason: 'compaction', adopts: adoptionOf(kept, { reason, tokens }) },
+  };
+}
