@@ -24,6 +24,7 @@ import { baselineFor, readBaseline } from './freeze-baseline.ts';
 import type { Member } from './member.ts';
 import { liveItems, triggersIn } from './pin-turn.ts';
 import { catchUp } from './read-view.ts';
+import { readFacts } from './turn-facts.ts';
 
 const PAGE = 2_000;
 
@@ -37,7 +38,8 @@ export async function nextPrompt(
   const view = warm ? forkView(warm) : createView(address.agent, deps.secretOf(address));
   const head = await catchUp(deps.log, address, view);
   const record = await deps.store.readActor(address);
-  const { baseline, reason } = await baselineFor(deps.store, address, member, view.baseline);
+  const { mode } = view;
+  const { baseline, reason } = await baselineFor(deps.store, address, member, view.baseline, { mode });
   const inputs = triggersIn(view, record?.processed ?? 0);
   const last = inputs.at(-1);
   if (last && !view.turn) {
@@ -45,7 +47,7 @@ export async function nextPrompt(
       id: turnId(address, (record?.turnNo ?? 0) + 1),
       upTo: head,
       inputs: inputs.map((event) => event.seq),
-      live: liveItems(last, view, member, baseline),
+      live: liveItems(last, view, member, baseline, await readFacts(deps, address, member, view, last)),
       join: member.profile.join,
       baseline: baseline.id,
     });
@@ -56,6 +58,7 @@ export async function nextPrompt(
     agent: member.profile,
     baseline: { ...baseline, source: reason === null ? baseline.id : 'next' },
     step: 1,
+    model: await deps.models.get(address.tenant, member.profile),
   });
   return { ...prompt, turn: null };
 }
@@ -84,7 +87,9 @@ export async function sentPrompt(
   const member = deps.company.get(receipt.agent);
   if (!member) throw new TroupeError('agent_unknown', `agent "${receipt.agent}" is not defined any more`, {});
   const source = receipt.layers[0]?.source ?? '';
-  const baseline = await readBaseline(deps.store, address, member, source);
+  // The epoch that a running turn has begun is in the log only when it ends.
+  const warm = deps.registry.find(address)?.baseline;
+  const baseline = warm?.id === source ? warm : await readBaseline(deps.store, address, member, source);
   const prompt = buildPrompt({
     view,
     conversation: receipt.conversation,
@@ -117,8 +122,10 @@ async function viewAsSent(deps: EngineDeps, address: ActorAddress, receipt: Prom
     const events = await deps.store.read(address, { after, limit: PAGE });
     for (const event of events) {
       after = event.seq;
+      // What another agent had compacted meanwhile may be what this turn adopted.
+      if (event.kind === 'compaction') foldEvent(view, event);
       if (event.turn !== receipt.turn) continue;
-      if (isBefore(event, receipt.step - 1)) foldEvent(view, event);
+      if (isBefore(event, receipt.step - 1) || isInForce(event, receipt)) foldEvent(view, event);
       if (isEnding(event)) return view;
     }
     if (events.length < PAGE) return view;
@@ -131,6 +138,11 @@ function isBefore(event: Event, step: number): boolean {
   if (body) return body.index < step;
   const result = eventOf(event, 'tool.result');
   return result !== null && Number(/:result:(\d+)\./.exec(result.id)?.[1] ?? Infinity) < step;
+}
+
+/** A rewrite of this turn that had been made when the prompt was sent. */
+function isInForce({ id, kind }: Event, { cuts }: PromptReceipt): boolean {
+  return (kind === 'baseline' || kind === 'prune') && cuts.some(({ event }) => event === id);
 }
 
 function isEnding({ kind }: Event): boolean {

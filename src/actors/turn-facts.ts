@@ -1,8 +1,7 @@
-import { type AboutTurn, type Directive, type DynamicText, hashText, type View } from '../context/index.ts';
+import { type AboutTurn, type Directive, directiveOf, type DynamicText, hashText, type View } from '../context/index.ts';
 import type { ActorAddress, Event, EventContext } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import type { FrozenBaseline, Member } from './member.ts';
-import { readRun } from './read-run.ts';
 
 /** How long a fragment may take before the turn goes on without it, ms. */
 const FRAGMENT_DEADLINE_MS = 1_000;
@@ -25,11 +24,8 @@ export async function readFacts(
 ): Promise<TurnFacts> {
   const { tenant, conversation, agent } = address;
   const about: AboutTurn = { tenant, conversation, agent, at: trigger.at };
-  const [directive, fragments] = await Promise.all([
-    readRun(deps.store, address, view),
-    readFragments(deps, member, about),
-  ]);
-  return { directive, fragments };
+  const directive = view.mode === 'run' ? directiveOf(view.run) : null;
+  return { directive, fragments: await readFragments(deps, member, about) };
 }
 
 const FROZEN_LAYERS: readonly string[] = ['rules', 'persona', 'tools', 'environment'];

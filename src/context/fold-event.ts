@@ -7,6 +7,7 @@ import { eventText, visibleText } from './event-text.ts';
 import { foldOwn, isSpoken } from './own-words.ts';
 import { meet } from './people.ts';
 import { rewrite } from './rewrite/rewrite.ts';
+import { foldRun } from './run-state.ts';
 import { isOwn, type View } from './view.ts';
 
 /**
@@ -18,6 +19,7 @@ export function foldEvent(view: View, event: Event): void {
   view.upTo = event.seq;
   if (event.author.kind === 'user') meet(view.people, event.author, event.seq);
   if (event.kind === 'mode.changed') view.mode = event.body.mode;
+  foldRun(view.run, event);
   if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
   if (!isOwn(view, event)) {
     if (visibleText(event) !== null) view.pending.push(event);

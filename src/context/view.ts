@@ -14,6 +14,7 @@ import { kindOf, type KindTokens, NO_TOKENS } from './budget/content-kinds.ts';
 import { FRAME_TOKENS } from './estimate-tokens.ts';
 import { NOTHING_TOLD, type Told } from './live.ts';
 import type { People } from './people.ts';
+import { newRunState, type RunState } from './run-state.ts';
 import type { Slot } from './slot.ts';
 
 /**
@@ -51,6 +52,7 @@ export interface View {
   turn: OpenTurn | null;
   told: Told;
   mode: 'chat' | 'agent' | 'run' | null;
+  run: RunState;
   /** The baseline in force: the last one this agent has logged. */
   baseline: { id: EventId; body: BaselineBody } | null;
   /** Whether the agent has said anything or been given a turn. */
@@ -112,6 +114,7 @@ export function createView(agent: AgentId, secret: string): View {
     turn: null,
     told: NOTHING_TOLD,
     mode: null,
+    run: newRunState(),
     baseline: null,
     present: false,
     compactions: new Map(),
@@ -142,6 +145,7 @@ export function forkView(view: View): View {
     calls: new Set(view.calls),
     lost: new Set(view.lost),
     turn: view.turn && { ...view.turn, ahead },
+    run: { ...view.run, directives: new Map(view.run.directives) },
     compactions: new Map(view.compactions),
     cuts: view.cuts.slice(),
   };

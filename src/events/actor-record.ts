@@ -39,7 +39,7 @@ export type Session = z.infer<typeof Session>;
  * Version of the record and of the machine whose snapshot it holds. Raise it with any change that older code would read
  * wrongly: processes of two versions work side by side while a deploy rolls.
  */
-export const ACTOR_VERSION = 1;
+export const ACTOR_VERSION = 2;
 
 /** Why an actor takes no turns; null when it does. */
 export const Parked = z.enum(['paused', 'failed', 'retired']);

@@ -124,9 +124,9 @@ test('a note is written every 20 seconds at most, and at once when a window was 
   }
   expect(counts.remember).toBe(2);
   book.learnWindow(ACME, SONNET, 64_000);
-  await clock.advance(0);
-  const note = await real.recall(ACME, 'model ["anthropic","claude-sonnet-4-5"]');
-  expect(JSON.parse(note ?? '')).toMatchObject({ window: 64_000, calibration: { reports: 30 } });
+  const noted = async () =>
+    JSON.parse((await real.recall(ACME, 'model ["anthropic","claude-sonnet-4-5"]')) ?? 'null') as unknown;
+  await expect.poll(noted).toMatchObject({ window: 64_000, calibration: { reports: 30 } });
   expect(counts.remember).toBe(3);
 });
 

@@ -115,6 +115,11 @@ describe('facts', () => {
     expect(facts.artifacts).toEqual(['@artifact/abc-1', '@artifact/art-2']);
   });
 
+  test('read the code in arguments as it was meant, not as JSON writes it', () => {
+    const facts = collect(call('write', { path: 'x.sh', content: "cd a\nsrc/b.ts\t'c/d.ts'\n" }));
+    expect(facts.identifiers).toEqual(['src/b.ts', 'c/d.ts']);
+  });
+
   test('take one line per error, and none from code that handles errors', () => {
     const facts = collect(
       result('> build\nsrc/a.ts(3,1): error TS2739: Type is missing\nmore', 'failed'),
@@ -193,6 +198,9 @@ describe('facts', () => {
   });
 });
 
+/** Joined texts cost more than their parts. */
+const overCounting = (text: string) => Math.ceil(text.length ** 1.3 / 4);
+
 describe('facts as text', () => {
   const facts: Facts = {
     ...NONE,
@@ -218,6 +226,9 @@ describe('facts as text', () => {
         (some, budget) => {
           const text = renderFacts({ ...NONE, ...some }, budget, countTokens);
           expect(countTokens(text)).toBeLessThanOrEqual(budget);
+          expect(overCounting(renderFacts({ ...NONE, ...some }, budget, overCounting))).toBeLessThanOrEqual(
+            budget,
+          );
           const known = new Set([...some.constraints, ...some.errors]);
           for (const [, entry = ''] of text.matchAll(/^- (.*)$/gm)) expect(known).toContain(entry);
         },

@@ -9,6 +9,7 @@ const ALPHABET: AgentEvent[] = [
   { type: 'PROMPT_READY' },
   { type: 'OVER_BUDGET' },
   { type: 'COMPACTED' },
+  { type: 'OVERFLOWED' },
   { type: 'MODEL_REPLIED' },
   { type: 'MODEL_CALLED' },
   { type: 'MODEL_FAILED', retryable: true },

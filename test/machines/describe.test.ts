@@ -15,6 +15,7 @@ test('a description lists the legal events of a state, inherited ones included, 
     events: [
       { event: 'MODEL_REPLIED', guard: null, target: 'working.committing' },
       { event: 'MODEL_CALLED', guard: null, target: 'working.acting' },
+      { event: 'OVERFLOWED', guard: null, target: 'working.compacting' },
       { event: 'MODEL_FAILED', guard: 'mayRetry', target: 'backoff' },
       { event: 'MODEL_FAILED', guard: null, target: 'working.committing' },
       { event: 'ABORTED', guard: null, target: 'working.committing' },

@@ -68,7 +68,7 @@ function compact(
   const cut = proposeCut(work);
   if (!cut) return false;
   const previous = latestCompaction(view)?.body ?? null;
-  const events = log.filter(({ seq }) => seq > (previous?.upTo ?? 0) && seq <= cut.upTo);
+  const events = log.filter(({ seq }) => seq > (previous?.upTo ?? 0));
   const upTo = pairSafe(events, cut.upTo);
   if (upTo <= (previous?.upTo ?? 0)) return false;
   const number = (previous?.number ?? 0) + 1;

@@ -38,7 +38,7 @@ export async function makeCompaction(
   if (strategy === 'summary' && !run.member.summarises) return not('SKIPPED');
   const previous = latestCompaction(run.live.view)?.body ?? null;
   const number = (previous?.number ?? 0) + 1;
-  const events = await readRange(work, previous?.upTo ?? 0, cut.upTo);
+  const events = await readRange(work, previous?.upTo ?? 0, run.turn.upTo);
   const upTo = pairSafe(events, cut.upTo);
   if (upTo <= (previous?.upTo ?? 0)) return not('SKIPPED');
   const range = events.filter(({ seq }) => seq <= upTo);

@@ -1,21 +1,17 @@
-import type { Event, Facts, StepBody } from '../../events/index.ts';
-import type { People } from '../people.ts';
+import type { Event, EventOf, Facts, StepBody } from '../../events/index.ts';
 import { errorLines, errorsOf } from './find-errors.ts';
 import { constraintsOf } from './find-constraints.ts';
 import { filesOf } from './find-files.ts';
-import { questionsOf, tasksOf, tasksOfCall } from './find-pending.ts';
+import { tasksOf, tasksOfCall } from './find-pending.ts';
 import { findWords } from './find-words.ts';
+import { noteDealings, noteQuestions } from './open-items.ts';
 import { said } from './said.ts';
-import { capped } from './sentences.ts';
-import { speakerOf } from '../summary/speakers.ts';
+import { capped, oneLine } from './sentences.ts';
 
 /** A listing of a thousand files is in its artifact; carrying it on would push out what somebody needs. */
 const MAX_NEW_PER_RESULT = 150;
 const MAX_NAME = 256;
-const MAX_QUESTION = 320;
-
-/** Namesakes are not told apart here: an entry must not depend on who else has spoken. */
-const NOBODY: People = new Map();
+const MAX_FAILURE = 240;
 
 type Lists = { [K in keyof Facts]: Set<string> };
 
@@ -56,7 +52,8 @@ function note(lists: Lists, event: Event): void {
   const text = said(event);
   if (event.kind === 'step') noteCalls(lists, event.body);
   if (text !== '') noteSpeech(lists, event, text);
-  noteDealings(lists, event);
+  noteDealings(lists.pending, event);
+  if (event.kind === 'turn.failed') lists.errors.add(failureOf(event.body));
 }
 
 function noteSpeech(lists: Lists, event: Event, text: string): void {
@@ -69,7 +66,7 @@ function noteSpeech(lists: Lists, event: Event, text: string): void {
   const { open, done } = tasksOf(text);
   add(lists.pending, open);
   for (const task of done) lists.pending.delete(task);
-  if (event.kind === 'message') noteQuestions(lists, event, text);
+  if (event.kind === 'message') noteQuestions(lists.pending, event, text);
 }
 
 function noteCalls(lists: Lists, { calls }: StepBody): void {
@@ -103,77 +100,8 @@ function noteWords({ identifiers, filesRead, filesModified }: Lists, text: strin
   add(identifiers, spoken ? fresh : [...new Set(fresh)].slice(0, MAX_NEW_PER_RESULT));
 }
 
-const ASKED = /^\[([^\]\n]{1,200})\] .*[?？]["'”’»)]*(?: \(question [^)]*\))?$/;
-
-/** A question stays open until somebody has spoken who could answer it; `[name]` in front tells whose it is. */
-function noteQuestions({ pending }: Lists, event: Event, text: string): void {
-  const who = speakerOf(event, NOBODY);
-  for (const entry of pending) {
-    const asker = ASKED.exec(entry)?.[1];
-    if (asker !== undefined && answers(event, who, asker)) pending.delete(entry);
-  }
-  add(
-    pending,
-    questionsOf(text).map((question) => capped(`[${who}] ${question}`, MAX_QUESTION)),
-  );
-}
-
-/** A person is answered by anybody else, an agent by people and by the agents that it asked. */
-function answers({ author }: Event, who: string, asker: string): boolean {
-  const [name = '', asked = ''] = asker.split(' -> ');
-  const [speaker = ''] = who.split(' -> ');
-  if (speaker === name || author.kind === 'system') return false;
-  if (author.kind === 'user' || !name.startsWith('@')) return true;
-  return asked.split(', ').includes(speaker);
-}
-
-/** What is open between agents and people: each is closed by the event that names its id. */
-function noteDealings({ pending, errors }: Lists, event: Event): void {
-  const close = (opening: string): void => {
-    for (const entry of pending) if (entry.startsWith(opening)) pending.delete(entry);
-  };
-  switch (event.kind) {
-    case 'delegation.opened':
-      pending.add(
-        capped(
-          `delegation ${event.body.delegation} to @${event.body.assignee}: ${oneLine(event.body.task)}`,
-          MAX_QUESTION,
-        ),
-      );
-      break;
-    case 'delegation.completed':
-    case 'delegation.aborted':
-      close(`delegation ${event.body.delegation} to `);
-      break;
-    case 'approval.requested':
-      pending.add(
-        capped(
-          `approval ${event.body.request} of ${event.body.tool}: ${oneLine(event.body.text)}`,
-          MAX_QUESTION,
-        ),
-      );
-      break;
-    case 'approval.decided':
-      close(`approval ${event.body.request} of `);
-      break;
-    case 'question':
-      pending.add(
-        capped(
-          `[${speakerOf(event, NOBODY)}] ${oneLine(event.body.text)} (question ${event.body.question})`,
-          MAX_QUESTION,
-        ),
-      );
-      break;
-    case 'turn.failed':
-      errors.add(capped(`${event.body.code}: ${oneLine(event.body.message)}`, MAX_QUESTION));
-      break;
-    default:
-      break;
-  }
-}
-
-function oneLine(text: string): string {
-  return text.replace(/\s*\n\s*/g, ' ').trim();
+function failureOf({ code, message }: EventOf<'turn.failed'>['body']): string {
+  return capped(`${code}: ${oneLine(message)}`, MAX_FAILURE);
 }
 
 function add(list: Set<string>, entries: readonly string[]): void {

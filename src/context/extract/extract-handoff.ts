@@ -2,7 +2,7 @@ import type { AgentId, Event, HandoffSummary } from '../../events/index.ts';
 import { collectFacts } from './collect-facts.ts';
 import { conclusionOf, gist } from './cut-text.ts';
 import { DECISION, PENDING } from './lexicon.ts';
-import { bare, capped, sentencesOf } from './sentences.ts';
+import { bare, capped, oneLine, sentencesOf } from './sentences.ts';
 
 const MAX_FIELD = 600;
 const MAX_ITEMS = 8;
@@ -57,7 +57,7 @@ function short(text: string): string {
 /** A short reply is its own conclusion; of a long one its first line and its last sentence. */
 function resultOf(reply: string): string {
   const text = reply.trim();
-  if (text.length <= 160) return text.replace(/\s*\n\s*/g, ' ');
+  if (text.length <= 160) return oneLine(text);
   const first = sentencesOf(text).slice(0, 1).map(bare).join('');
   const last = conclusionOf(text);
   return capped(first === last ? first : `${first} … ${last}`, 320);

@@ -47,13 +47,13 @@ const NAME_IN_BACKTICKS = /^[@$\w][\w$.:#@/-]*(?:\(\))?$/;
 /** The value of a field that is called an id, in JSON, also where that stands escaped in JSON. */
 const ID_FIELD =
   /(?:_?id|Id|ID|_code|Code|_number|Number|_key|_ref|sku|uuid)\\{0,3}"\s{0,2}:\s{0,2}\\{0,3}"?([^"\\\s,}\]]{3,80})/g;
-/** In JSON that holds code: a line end or quote written as two characters, not the start of a Windows folder. */
-const ESCAPED = /\\+(?:[nrt](?![a-z]{2})|(?="))/g;
+const LOOKS_LIKE_JSON = /^\s{0,20}[{[]/;
+const LINE_SIGNS = new Set(['n', 'r', 't']);
 const URL = /^https?:\/\/[^\s]{4,}$/;
 const EMPTY_VALUES = new Set(['null', 'true', 'false', 'undefined', 'None']);
 
 export function findWords(written: string, spoken: boolean): Named {
-  const text = written.includes('\\') ? written.replace(ESCAPED, ' ') : written;
+  const text = LOOKS_LIKE_JSON.test(written) ? unescaped(written) : written;
   const found: Named = { paths: [], ids: [], names: [] };
   for (const [raw] of text.matchAll(WORD)) {
     if (raw.length > MAX_WORD || !NOTABLE.test(raw)) continue;
@@ -70,8 +70,14 @@ export function findWords(written: string, spoken: boolean): Named {
   return found;
 }
 
+/** JSON as it reads: the letter of a line end would stick to the path behind it. */
+function unescaped(json: string): string {
+  if (!json.includes('\\')) return json;
+  return json.replace(/\\(.)/g, (_, sign: string) => (LINE_SIGNS.has(sign) ? ' ' : sign));
+}
+
 function place(raw: string, spoken: boolean, found: Named): void {
-  const word = raw.replace(/[.,:!?*_~…。，]{1,8}$/, '').replace(/^(?:file:\/\/|\*{1,3}|@(?=\/))/, '');
+  const word = raw.replace(/[.,:!?*_~…。，\\]{1,8}$/, '').replace(/^(?:file:\/\/|\*{1,3}|@(?=\/))/, '');
   if (word.length < 3) return;
   if (word.includes('://')) {
     if (spoken && URL.test(word)) found.ids.push(word);

@@ -1,17 +1,18 @@
 import type { Facts } from '../../events/index.ts';
+import { oneLine } from './sentences.ts';
 
 /**
  * In the order in which room is given: what was demanded and what is open before what can be looked up again. `part` of
  * the room is a list's own, so that a talkative one does not leave the others without any.
  */
 const SECTIONS: readonly { list: keyof Facts; title: string; inline: boolean; part: number }[] = [
-  { list: 'constraints', title: 'Constraints and preferences', inline: false, part: 0.4 },
-  { list: 'pending', title: 'Open', inline: false, part: 0.25 },
+  { list: 'constraints', title: 'Constraints and preferences', inline: false, part: 0.3 },
+  { list: 'pending', title: 'Open', inline: false, part: 0.2 },
   { list: 'artifacts', title: 'Artifacts', inline: true, part: 0.1 },
   { list: 'errors', title: 'Errors met', inline: false, part: 0.15 },
   { list: 'filesModified', title: 'Files modified', inline: true, part: 0.1 },
-  { list: 'filesRead', title: 'Files read', inline: true, part: 0.1 },
-  { list: 'identifiers', title: 'Also named', inline: true, part: 0.15 },
+  { list: 'filesRead', title: 'Files read', inline: true, part: 0.05 },
+  { list: 'identifiers', title: 'Also named', inline: true, part: 0.1 },
 ];
 
 /** What a heading and its note of what is left out cost at most. */
@@ -89,7 +90,7 @@ function entriesOf(facts: Facts): Entry[] {
     return texts.map((text, place) => ({
       section,
       place,
-      text: inline ? text : text.replace(/\s*\n\s*/g, ' '),
+      text: inline ? text : oneLine(text),
     }));
   });
   const seen = new Set<string>();

@@ -48,7 +48,7 @@ export function scoreEvent({ text, calls, results, role, age, kept }: Scorable):
     ['ids', upTo(2, 0.5 * ids.length)],
     ['numbers', upTo(1, 0.25 * (said.match(NUMBER)?.length ?? 0))],
     ['code', CODE.test(said) ? 0.5 : 0],
-    ['errors', upTo(4, 2 * errorLines(judged(results) + said).length)],
+    ['errors', upTo(4, 2 * errorLines(`${judged(results)}\n${said}`).length)],
     ['large result', -upTo(1.5, 0.5 * Math.log2(Math.max(1, results.length / LARGE_RESULT)))],
   ];
   const counted = parts

@@ -26,6 +26,10 @@ export function bare(line: string): string {
   return line.replace(/^(?:[-*+•>#]{1,6}|\d{1,3}[.)])\s+/, '').trim();
 }
 
+export function oneLine(text: string): string {
+  return text.replace(/\s*\n\s*/g, ' ').trim();
+}
+
 /** At most so many characters, never half of one; the marked middle of a long sentence is worth more than its start. */
 export function capped(text: string, maxLength: number, keep?: RegExp): string {
   if (text.length <= maxLength) return text;

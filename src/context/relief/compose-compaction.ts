@@ -8,7 +8,9 @@ import type {
   Usage,
 } from '../../events/index.ts';
 import { collectFacts } from '../extract/collect-facts.ts';
+import { headTail } from '../extract/cut-text.ts';
 import { extractKeyMessages } from '../extract/extract-key-messages.ts';
+import { quoteTokens } from '../extract/pricing.ts';
 import { renderFacts } from '../extract/render-facts.ts';
 import { shareBudget } from '../extract/share-budget.ts';
 import type { People } from '../people.ts';
@@ -38,16 +40,27 @@ const FRAME_TOKENS = 120;
 const SHARES = [1, 0.8, 0.6, 0.4, 0.2];
 /** Of what a summary leaves, what people said may have. */
 const QUOTES_SHARE = 0.6;
+/** Of an extraction, an earlier summary in prose may have. */
+const PROSE_SHARE = 0.4;
 
 /** The words that matter most, without a model. Null where nothing fits, or what fits is no smaller. */
 export function extractCompaction(base: CompactionBase): CompactionBody | null {
   const facts = collectFacts(base.events, base.previous?.facts ?? null);
   return firstFitting(base, (room) => {
     const { events, previous, count } = base;
-    const share = shareBudget(facts, room, count);
-    const { quotes, chosen } = extractKeyMessages({ events, previous, budget: share.quotes, count });
-    const listing = listed(facts, quotes, share.facts, base);
-    return { strategy: 'extraction', summary: '', quotes, chosen, facts, listing };
+    // What a model wrote before cannot be found again in events that are not read any more.
+    const summary = headTail(previous?.summary ?? '', Math.floor(room * PROSE_SHARE), count);
+    const share = shareBudget(facts, room - count(summary), count);
+    const { quotes, chosen, tokens } = extractKeyMessages({ events, previous, budget: share.quotes, count });
+    const left = room - count(summary) - tokens;
+    return {
+      strategy: 'extraction',
+      summary,
+      quotes,
+      chosen,
+      facts,
+      listing: listed(facts, quotes, left, base),
+    };
   });
 }
 
@@ -61,7 +74,7 @@ export function summaryCompaction(
   return firstFitting(base, (room) => {
     const most = Math.min(policy.quoteTokens, Math.floor((room - words) * QUOTES_SHARE));
     const quotes = peopleQuotes(events, previous?.quotes ?? [], Math.max(0, most), count, people);
-    const said = quotes.reduce((sum, quote) => sum + count(quote.text), 0);
+    const said = quotes.reduce((sum, quote) => sum + quoteTokens(quote, count), 0);
     const listing = listed(facts, [...quotes, { text }], Math.max(0, room - words - said), base);
     return {
       strategy: 'summary',

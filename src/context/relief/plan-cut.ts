@@ -33,6 +33,8 @@ interface Unit {
 function unitsOf(slot: Slot, { turn }: View): Unit[] {
   const { message, part, step, tokens, layer } = slot;
   if (layer === 'summary' || (step !== null && step.turn === turn?.id)) return [];
+  // A synthetic result goes with its step.
+  if (!part && lastSeq(slot) === Infinity) return [];
   if (!part) return [{ first: firstSeq(slot), last: lastSeq(slot), tokens, begins: message.role === 'user' }];
   return linesOf(part)
     .filter(({ seq }) => !turn?.inputs.has(seq))
@@ -40,21 +42,34 @@ function unitsOf(slot: Slot, { turn }: View): Unit[] {
 }
 
 /**
- * The last place at or before `upTo` where no agent's call waits for its result: a summary that parts a call from its
- * result would leave one of them alone in somebody's view.
+ * The last place at or before `upTo` where no call waits for its result: a summary that parts a call from its result
+ * would leave one of them alone in somebody's view. `events` reach as far as the log is known.
  */
 export function pairSafe(events: readonly Event[], upTo: number): number {
-  const open = new Map<string, Set<string>>();
-  let safe = 0;
-  for (const event of events) {
-    if (event.seq > upTo) break;
-    const { author, kind } = event;
-    if (author.kind === 'agent') {
-      if (kind === 'step') open.set(author.id, new Set(event.body.calls.map(({ id }) => id)));
-      else if (kind === 'tool.result') open.get(author.id)?.delete(event.body.call);
-      else if (kind === 'message' || kind.startsWith('turn.')) open.delete(author.id);
-    }
-    if ([...open.values()].every((waiting) => waiting.size === 0)) safe = event.seq;
+  let safe = upTo;
+  // Where one is left out, an earlier one may be parted by that: so from the last to the first.
+  for (const { from, to } of pairsOf(events).toSorted((a, b) => b.from - a.from)) {
+    if (from <= safe && to > safe) safe = from - 1;
   }
   return safe;
+}
+
+/** From each call to its result; those of a turn that is still being written down may have theirs yet to come. */
+function pairsOf(events: readonly Event[]): { from: number; to: number }[] {
+  const pairs: { from: number; to: number; turn: string | undefined }[] = [];
+  const latest = new Map<string, { to: number }>();
+  const ended = new Set<string | undefined>([undefined]);
+  for (const { kind, author, turn, seq, body } of events) {
+    if (kind === 'step') {
+      for (const { id } of body.calls) {
+        const pair = { from: seq, to: Infinity, turn };
+        pairs.push(pair);
+        latest.set(`${author.id} ${id}`, pair);
+      }
+    } else if (kind === 'tool.result') {
+      const pair = latest.get(`${author.id} ${body.call}`);
+      if (pair) pair.to = seq;
+    } else if (kind === 'turn.done' || kind === 'turn.failed' || kind === 'turn.aborted') ended.add(turn);
+  }
+  return pairs.filter(({ to, turn }) => to !== Infinity || !ended.has(turn));
 }
