@@ -11,6 +11,10 @@ import { below, type Random } from './random.ts';
 export const AGENTS = ['bo', 'cy', 'di'] as const;
 export const LATE_AGENT = 'di';
 
+/** One whose window holds little more than its instructions. */
+const CROWDED_AGENT = 'cy';
+const CROWDED_WINDOW = 1_500;
+
 /** Numbers are no part of this rig. */
 export const countTokens = (text: string): number => Math.ceil(text.length / 4);
 
@@ -55,6 +59,8 @@ const template = buildCompany(
       script: { rules: [{}] },
       tools: ['note', 'put', 'handoff'],
       join: id === LATE_AGENT ? ('fresh' as const) : ('full' as const),
+      // So small that its view is rewritten again and again.
+      ...(id === CROWDED_AGENT && { contextWindow: CROWDED_WINDOW, maxOutputTokens: 100 }),
     })),
     tools: [toolOf('note', false, null), toolOf('put', true, null)],
   }),
@@ -117,10 +123,14 @@ async function wait(stage: Stage, signal: AbortSignal): Promise<void> {
   await stage.act('chunk', () => undefined);
 }
 
-function script(stage: Stage, { agent, step }: ModelRequest['trace']): ModelEvent[] {
+function script(stage: Stage, { agent, step, purpose }: ModelRequest['trace']): ModelEvent[] {
   const { random } = stage;
   const dice = random();
   const text = (delta: string): ModelEvent => ({ type: 'text', delta });
+  // One summary in five is none, so that the next strategy has its turn.
+  const summary = dice < 0.2 ? '' : `Goal: go on. Done: what was asked, ${nonce(random)}.`;
+  if (purpose === 'compaction')
+    return [{ type: 'start' }, text(summary), { type: 'done', stop: 'end', usage: NO_USAGE }];
   const say = [text('well'), ...(random() < 0.3 ? [text(' then')] : [])];
   if (dice < 0.3 && step < 3) {
     const calls = Array.from({ length: 1 + below(random, 2) }, (_, index) => {

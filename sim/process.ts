@@ -2,6 +2,7 @@ import { createCalibrationBook } from '../src/actors/calibration-book.ts';
 import { createConversationLog } from '../src/actors/conversation-log.ts';
 import { createEngine, type Engine } from '../src/actors/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps } from '../src/actors/engine-deps.ts';
+import { createMemorySearch } from '../src/actors/memory-search.ts';
 import { createRegistry } from '../src/actors/registry.ts';
 import type { Clock } from '../src/clock.ts';
 import { type ErrorCode, TroupeError } from '../src/errors.ts';
@@ -146,6 +147,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     secretOf,
     countTokens,
     models: createCalibrationBook({ store, clock, onWarning: warn }),
+    memory: createMemorySearch({ embedder: null, clock, onWarning: warn }),
     limits: { ...DEFAULT_LIMITS, soleOwner: false, ...world.limits },
     stopping: stopping.signal,
     onDelta: () => undefined,

@@ -44,7 +44,9 @@ export async function runSchedule(options: ScheduleOptions): Promise<Outcome> {
   clients.resumeAll();
   // What a dead process held is found by a sweep, or where nobody sweeps by the second look at stalled jobs.
   const foundMs = world.mode === 'full' ? 2 * (1.25 * SWEEP_MS) : 2 * world.stallMs;
-  const deadline = from + 2 * world.farthestSkew() + LEASE_MS + foundMs + WORK_MS;
+  // Who waits for a summary that a dead process had begun goes on without it after two leases.
+  const waitMs = 2 * LEASE_MS;
+  const deadline = from + 2 * world.farthestSkew() + LEASE_MS + foundMs + waitMs + WORK_MS;
   await scheduler.run(() => {
     if (scheduler.now() > deadline || scheduler.steps > MOST_STEPS) return true;
     return queue.isEmpty() && clients.isDone() && unsettled(world).length === 0;

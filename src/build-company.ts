@@ -1,6 +1,6 @@
 import type { AgentDefinition, TroupeDefinition } from './agents-file.ts';
 import type { Company, Member } from './actors/member.ts';
-import { policyOf } from './context-settings.ts';
+import { policyOf, retrievalOf } from './context-settings.ts';
 import { baselineTexts, type AgentProfile } from './context/index.ts';
 import type { AgentId } from './events/index.ts';
 import type { Provider } from './providers/provider.ts';
@@ -40,6 +40,7 @@ export function buildCompany(
           baseline: baselineTexts(profile, profiles, countTokens),
           pubkey: agent.pubkey ?? null,
           policy: policyOf(context),
+          retrieval: retrievalOf(context),
           summarises: context.summaries === 'model',
           summariser: null,
         },

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { DEFAULT_POLICY, type ReliefPolicy } from './context/index.ts';
 import { AgentId } from './events/index.ts';
+import { EmbedderSettings } from './providers/settings.ts';
 
 const Share = z.number().min(0.1).max(0.95);
 const Tokens = z.int().nonnegative();
@@ -24,8 +25,24 @@ export const ContextSettings = z.strictObject({
   /** Who writes summaries: each agent's own model (default), that of one agent, or no model. */
   summaries: z.enum(['model', 'extract']).default('model'),
   summariser: AgentId.optional(),
+  /** What of the summarised past is found again for a turn: by default at most 2,000 tokens and 12 events. */
+  retrieval: z
+    .strictObject({
+      enabled: z.boolean().optional(),
+      tokens: Tokens.optional(),
+      limit: z.int().min(1).max(100).optional(),
+    })
+    .optional(),
+  /** Finds memories by their meaning too; without it by their words alone. */
+  embedder: EmbedderSettings.optional(),
 });
 export type ContextSettings = z.infer<typeof ContextSettings>;
+
+/** Null: nothing is found again. */
+export function retrievalOf({ retrieval }: ContextSettings): { tokens: number; limit: number } | null {
+  const { enabled = true, tokens = 2_000, limit = 12 } = retrieval ?? {};
+  return enabled ? { tokens, limit } : null;
+}
 
 export function policyOf(settings: ContextSettings): ReliefPolicy {
   const { prune } = DEFAULT_POLICY;

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createCalibrationBook } from './actors/calibration-book.ts';
 import { createConversationLog } from './actors/conversation-log.ts';
+import { createMemorySearch } from './actors/memory-search.ts';
 import { createEngine } from './actors/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps } from './actors/engine-deps.ts';
 import { createRegistry } from './actors/registry.ts';
@@ -21,7 +22,7 @@ import type { StreamDelta } from './events/index.ts';
 import { createTroupeFacade } from './facade.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
 import type { Provider } from './providers/provider.ts';
-import { createProvider } from './providers/registry.ts';
+import { createEmbedder, createProvider } from './providers/registry.ts';
 import { openEmbedded } from './runtime/embedded.ts';
 import type { ServiceOptions, Services } from './runtime/services.ts';
 import type { Troupe } from './troupe.ts';
@@ -70,6 +71,8 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     (agent) => (work ? createProvider(agent, { env, clock, readScript }) : restingProvider(agent)),
     countTokens,
   );
+  const embedder =
+    work && definition.context.embedder ? createEmbedder(definition.context.embedder, { env }) : null;
   const { turnsPerTenant, providers, ...limits } = definition.limits;
   const services = await openServices(options, {
     clock,
@@ -86,6 +89,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
       fenceKey(secret, `${tenant}/${conversation}`);
     const models = createCalibrationBook({ store, clock, onWarning });
+    const memory = createMemorySearch({ embedder, clock, onWarning });
     const stopping = new AbortController();
     const deltas = new Set<(delta: StreamDelta) => void>();
     const tellAll = (delta: StreamDelta) =>
@@ -111,6 +115,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       secretOf,
       countTokens,
       models,
+      memory,
       limits: { ...DEFAULT_LIMITS, ...services.limits, ...defined(limits) },
       stopping: stopping.signal,
       onDelta(delta) {
@@ -127,6 +132,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       deltas,
       fallback: definition.defaults.respondWhenUnaddressed ?? null,
       release: async () => {
+        await memory[Symbol.asyncDispose]();
         await models.flush();
         await services.close();
       },

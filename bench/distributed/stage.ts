@@ -5,6 +5,7 @@ import { createCalibrationBook } from '../../src/actors/calibration-book.ts';
 import { createConversationLog } from '../../src/actors/conversation-log.ts';
 import { createEngine } from '../../src/actors/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine-deps.ts';
+import { createMemorySearch } from '../../src/actors/memory-search.ts';
 import { createRegistry } from '../../src/actors/registry.ts';
 import { parseTroupe, type TroupeInput } from '../../src/agents-file.ts';
 import { buildCompany } from '../../src/build-company.ts';
@@ -78,6 +79,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const deps: EngineDeps = {
     ...shared,
     models: createCalibrationBook({ store, clock, onWarning: stop }),
+    memory: createMemorySearch({ embedder: null, clock, onWarning: stop }),
     admission: createRedisAdmission({ redis: producer, prefix, caps: {}, onWarning: stop }),
     log: createConversationLog(shared),
     company: companyOf(definition, options),

@@ -1,4 +1,4 @@
-import { beginTurn, buildPrompt, foldAhead } from '../context/index.ts';
+import { beginTurn, buildPrompt, foldAhead, MAX_REQUEST_BYTES } from '../context/index.ts';
 import type { PromptRecord } from '../events/index.ts';
 import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import { nameLargest } from './relief/name-largest.ts';
@@ -18,7 +18,8 @@ export async function assemble(run: TurnRun): Promise<AgentEvent> {
     run.relief.reason = reason;
     return { type: 'OVER_BUDGET' };
   }
-  if (prompt.tokens.free >= 0) return { type: 'PROMPT_READY' };
+  const fits = prompt.tokens.free >= 0 && run.live.view.bytes <= MAX_REQUEST_BYTES;
+  if (fits) return { type: 'PROMPT_READY' };
   run.ending = { kind: 'failed', code: 'context_overflow', message: nameLargest(run, prompt) };
   return { type: 'REFUSED' };
 }

@@ -8,6 +8,7 @@ import type { Store } from '../store/store.ts';
 import type { CalibrationBook } from './calibration-book.ts';
 import type { ConversationLog } from './conversation-log.ts';
 import type { Company } from './member.ts';
+import type { MemorySearch } from './memory-search.ts';
 import type { Registry } from './registry.ts';
 
 /** Everything the engine touches, injected, so that a simulation can own every await. */
@@ -30,6 +31,8 @@ export interface EngineDeps {
   countTokens: (text: string) => number;
   /** What is known of models: how they count, and how much they take. */
   models: CalibrationBook;
+  /** Finds again what left an agent's window. */
+  memory: MemorySearch;
   limits: EngineLimits;
   /** Aborts when the process wants to end: steps under way are finished, nothing new is begun. */
   stopping: AbortSignal;

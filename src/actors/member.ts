@@ -12,6 +12,8 @@ export interface Member {
   /** What pubkey addresses it, if any (64 hex digits). */
   pubkey: string | null;
   policy: ReliefPolicy;
+  /** Of what its summary covers, how many tokens and events are found again for a turn; null: nothing. */
+  retrieval: { tokens: number; limit: number } | null;
   /** Whether a model writes its summaries, and which agent's, where that is not its own. */
   summarises: boolean;
   summariser: Pick<Member, 'provider' | 'profile'> | null;

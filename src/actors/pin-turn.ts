@@ -1,4 +1,13 @@
-import { liveDelta, minute, modeItems, rosterNews, sayItem, toldUnder, type View } from '../context/index.ts';
+import {
+  liveDelta,
+  memoryItem,
+  minute,
+  modeItems,
+  rosterNews,
+  sayItem,
+  toldUnder,
+  type View,
+} from '../context/index.ts';
 import { TroupeError } from '../errors.ts';
 import { type ActorRecord, type Event, type LiveItems, type PinnedTurn, turnId } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
@@ -70,7 +79,7 @@ export function liveItems(
   view: View,
   member: Member,
   baseline: FrozenBaseline,
-  { directive, fragments }: TurnFacts = NO_FACTS,
+  { directive, fragments, memories }: TurnFacts = NO_FACTS,
 ): LiveItems {
   const told = toldUnder(view.told, baseline.id);
   const roster = rosterNews(baseline.body, member.baseline, told.items['roster']);
@@ -85,5 +94,5 @@ export function liveItems(
     ...(roster !== null && { roster }),
   };
   for (const [name, text] of fragments) Object.assign(facts, sayItem(name, text, told));
-  return liveDelta(facts, told);
+  return { ...liveDelta(facts, told), ...memoryItem(memories) };
 }

@@ -5,6 +5,8 @@ import { preview } from '../tools/preview.ts';
 import { runTool } from '../tools/run-tool.ts';
 import type { ToolContext, ToolRequest } from '../tools/tool.ts';
 import { completeHandOver, type HandOver } from './hand-over.ts';
+import { readOutput } from './read-output.ts';
+import { summariseHandoff } from './summarise-handoff.ts';
 import { ownDraft, type TurnRun } from './turn-run.ts';
 
 /**
@@ -106,13 +108,17 @@ async function execute(run: TurnRun, call: ToolCall, effect: string): Promise<Se
     address: live.address,
     effect,
     signal: lease.signal,
-    artifacts: { read: (id) => deps.store.readArtifact(live.address, id) },
+    artifacts: { read: (id) => readOutput(run, id) },
   };
   const { outcome, text, request } = await runTool(tool, call, context, { clock: deps.clock });
   if (!request) return { outcome, text };
   const refusal = refuseHandoff(run, request);
   if (refusal) return { outcome: 'failed', text: refusal };
-  return { outcome, text, request: await completeHandOver(run, request) };
+  return {
+    outcome,
+    text,
+    request: await completeHandOver(run, request, (events) => summariseHandoff(run, request.to, events)),
+  };
 }
 
 function refuseHandoff({ deps, live, turn }: TurnRun, { to }: ToolRequest): string | null {

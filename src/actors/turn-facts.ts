@@ -1,7 +1,17 @@
-import { type AboutTurn, type Directive, directiveOf, type DynamicText, hashText, type View } from '../context/index.ts';
+import {
+  type AboutTurn,
+  type Directive,
+  directiveOf,
+  type DynamicText,
+  hashText,
+  type Memories,
+  NO_MEMORIES,
+  type View,
+} from '../context/index.ts';
 import type { ActorAddress, Event, EventContext } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import type { FrozenBaseline, Member } from './member.ts';
+import { recall } from './recall.ts';
 
 /** How long a fragment may take before the turn goes on without it, ms. */
 const FRAGMENT_DEADLINE_MS = 1_000;
@@ -11,9 +21,10 @@ export interface TurnFacts {
   directive: Directive | null;
   /** By name, in the order of names; null for one that has nothing to say. One that failed is missing. */
   fragments: ReadonlyMap<string, string | null>;
+  memories: Memories;
 }
 
-export const NO_FACTS: TurnFacts = { directive: null, fragments: new Map() };
+export const NO_FACTS: TurnFacts = { directive: null, fragments: new Map(), memories: NO_MEMORIES };
 
 export async function readFacts(
   deps: EngineDeps,
@@ -25,7 +36,11 @@ export async function readFacts(
   const { tenant, conversation, agent } = address;
   const about: AboutTurn = { tenant, conversation, agent, at: trigger.at };
   const directive = view.mode === 'run' ? directiveOf(view.run) : null;
-  return { directive, fragments: await readFragments(deps, member, about) };
+  const [fragments, memories] = await Promise.all([
+    readFragments(deps, member, about),
+    recall(deps, address, member, view, trigger),
+  ]);
+  return { directive, fragments, memories };
 }
 
 const FROZEN_LAYERS: readonly string[] = ['rules', 'persona', 'tools', 'environment'];
@@ -34,7 +49,7 @@ const FROZEN_LAYERS: readonly string[] = ['rules', 'persona', 'tools', 'environm
 export function contextOf(
   { body }: FrozenBaseline,
   { mode }: View,
-  { directive, fragments }: TurnFacts,
+  { directive, fragments, memories }: TurnFacts,
 ): EventContext {
   const layers = body.layers.filter(({ name }) => FROZEN_LAYERS.includes(name));
   const given = [...fragments].flatMap(([name, text]) => (text === null ? [] : [[name, hashText(text)]]));
@@ -43,6 +58,7 @@ export function contextOf(
     ...(mode !== null && { mode }),
     ...(directive && { run: directive.run }),
     ...(given.length > 0 && { fragments: Object.fromEntries(given) }),
+    ...(memories.seqs.length > 0 && { memories: memories.seqs }),
   };
 }
 

@@ -20,7 +20,7 @@ export {
 export type { UsageAnchor } from './budget/calibrate.ts';
 export { limitIn } from './budget/learn-window.ts';
 export { windowOf } from './budget/model-windows.ts';
-export { budgetOf } from './budget/token-budget.ts';
+export { budgetOf, MAX_REQUEST_BYTES } from './budget/token-budget.ts';
 export { eventText, visibleText } from './event-text.ts';
 export { foldAhead, foldEvent } from './fold-event.ts';
 export {
@@ -37,6 +37,8 @@ export { type Directive, directiveOf, foldRun, newRunState } from './run-state.t
 export { minute } from './turn-input.ts';
 export type { Slot } from './slot.ts';
 export { createView, forkView, type View } from './view.ts';
+export { chooseMemories, type Memories, NO_MEMORIES } from './retrieve/choose-memories.ts';
+export { memoryItem, shownSeqs } from './retrieve/live-memories.ts';
 export { type CompactionBase, extractCompaction, summaryCompaction } from './relief/compose-compaction.ts';
 export { choosePrune } from './relief/choose-prune.ts';
 export type { CutFor } from './relief/cut-for.ts';
@@ -55,5 +57,7 @@ export {
   trimRung,
 } from './relief/work.ts';
 export type { SummaryRequest } from './summary/fit-request.ts';
+export { fitHandoffRequest } from './summary/handoff-request.ts';
+export { parseHandoff } from './summary/parse-handoff.ts';
 export { fitSummaryRequest } from './summary/summary-request.ts';
 export { verifySummary } from './summary/verify-summary.ts';

@@ -1,10 +1,12 @@
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { createAnthropic } from './anthropic.ts';
+import type { Embedder } from './embedder.ts';
 import { createOpenAiCompatible } from './openai-compatible.ts';
+import { createOpenAiEmbedder } from './openai-embedder.ts';
 import type { Provider } from './provider.ts';
 import { createScripted } from './scripted.ts';
-import type { ProviderSettings, Script } from './settings.ts';
+import type { EmbedderSettings, ProviderSettings, Script } from './settings.ts';
 
 export interface ProviderContext {
   env: Record<string, string | undefined>;
@@ -28,9 +30,7 @@ export function createProvider(
       });
     }
     case 'openai-compatible': {
-      const { baseUrl, apiKeyEnv } = settings;
-      const apiKey = readKey(env, apiKeyEnv) ?? (isPrivateUrl(baseUrl) ? 'none' : missingKey(settings));
-      return createOpenAiCompatible({ baseUrl, apiKey });
+      return createOpenAiCompatible({ baseUrl: settings.baseUrl, apiKey: keyOf(settings, env) });
     }
     case 'anthropic': {
       const { baseUrl, apiKeyEnv } = settings;
@@ -38,6 +38,19 @@ export function createProvider(
       return createAnthropic(baseUrl === undefined ? { apiKey } : { apiKey, baseUrl });
     }
   }
+}
+
+/** The embedder that a definition asks for. */
+export function createEmbedder(settings: EmbedderSettings, { env }: Pick<ProviderContext, 'env'>): Embedder {
+  const { baseUrl, model } = settings;
+  return createOpenAiEmbedder({ baseUrl, model, apiKey: keyOf(settings, env) });
+}
+
+type OpenAiSettings = Pick<EmbedderSettings, 'provider' | 'baseUrl' | 'apiKeyEnv'>;
+
+function keyOf(settings: OpenAiSettings, env: ProviderContext['env']): string {
+  const { baseUrl, apiKeyEnv } = settings;
+  return readKey(env, apiKeyEnv) ?? (isPrivateUrl(baseUrl) ? 'none' : missingKey(settings));
 }
 
 function readKey(env: ProviderContext['env'], name: string): string | undefined {

@@ -70,3 +70,12 @@ export const ProviderSettings = z.discriminatedUnion('provider', [
   }),
 ]);
 export type ProviderSettings = z.infer<typeof ProviderSettings>;
+
+/** What turns texts into vectors. */
+export const EmbedderSettings = z.strictObject({
+  provider: z.literal('openai-compatible'),
+  model: z.string().min(1),
+  baseUrl: z.url().default('https://api.openai.com/v1'),
+  apiKeyEnv: z.string().min(1).default('OPENAI_API_KEY'),
+});
+export type EmbedderSettings = z.infer<typeof EmbedderSettings>;

@@ -42,6 +42,7 @@ describe('where the cache broke', () => {
     expect(locateBreak(BEFORE, { ...BEFORE, model: 'n', messages: [] })).toEqual({
       layer: 'rules',
       message: null,
+      event: null,
       cause: 'model changed from anthropic/m to anthropic/n',
     });
   });
@@ -52,6 +53,7 @@ describe('where the cache broke', () => {
     expect(locateBreak(BEFORE, { ...BEFORE, layers, tools })).toEqual({
       layer: 'tools',
       message: null,
+      event: 'baseline-2',
       cause: 'tools changed: +list -read ~write (baseline-2)',
     });
     const turned = BEFORE.tools.toReversed();
@@ -64,6 +66,7 @@ describe('where the cache broke', () => {
     expect(locateBreak(BEFORE, { ...BEFORE, layers, messages })).toEqual({
       layer: 'persona',
       message: 0,
+      event: 'baseline-2',
       cause: 'persona changed (baseline-2)',
     });
   });
@@ -76,12 +79,14 @@ describe('where the cache broke', () => {
     expect(locateBreak(before, pruned)).toEqual({
       layer: 'history',
       message: 1,
+      event: 'prune-2',
       cause: 'outputs pruned (prune-2)',
     });
     const adopted = { ...pruned, cuts: [...pruned.cuts, { event: 'baseline-2', kind: 'adopt' as const }] };
     expect(locateBreak(before, adopted)).toEqual({
       layer: 'summary',
       message: 1,
+      event: 'baseline-2',
       cause: 'summary adopted (baseline-2)',
     });
   });
@@ -91,6 +96,7 @@ describe('where the cache broke', () => {
     expect(locateBreak(BEFORE, { ...BEFORE, messages })).toEqual({
       layer: 'history',
       message: 2,
+      event: null,
       cause: 'message 2 changed',
     });
     const shorter = { ...BEFORE, messages: BEFORE.messages.slice(0, 2) };

@@ -2,8 +2,9 @@ import { createCalibrationBook } from '../../src/actors/calibration-book.ts';
 import { createConversationLog } from '../../src/actors/conversation-log.ts';
 import { createEngine, type Engine } from '../../src/actors/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine-deps.ts';
+import { createMemorySearch } from '../../src/actors/memory-search.ts';
 import { createRegistry } from '../../src/actors/registry.ts';
-import { parseTroupe } from '../../src/agents-file.ts';
+import { parseTroupe, type TroupeInput } from '../../src/agents-file.ts';
 import { buildCompany } from '../../src/build-company.ts';
 import type { Clock } from '../../src/clock.ts';
 import { fenceKey } from '../../src/context/index.ts';
@@ -54,7 +55,10 @@ export interface StageAgent {
   id: string;
   model: Provider;
   tools?: string[];
-  join?: 'full' | 'fresh';
+  join?: 'full' | 'summary' | 'fresh';
+  /** Window and longest answer, in tokens; by default large enough for everything. */
+  contextWindow?: number;
+  maxOutputTokens?: number;
 }
 
 export interface StageOptions {
@@ -69,6 +73,7 @@ export interface StageOptions {
   concurrency?: number;
   /** Respond to what addresses nobody. */
   fallback?: string;
+  context?: TroupeInput['context'];
 }
 
 export const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
@@ -114,6 +119,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     secretOf,
     countTokens,
     models: createCalibrationBook({ store, clock, onWarning }),
+    memory: createMemorySearch({ embedder: null, clock, onWarning }),
     limits: { ...DEFAULT_LIMITS, soleOwner: true, ...limits },
     stopping: stopping.signal,
     onDelta: (delta) => deltas.forEach((listener) => listener(delta)),
@@ -148,17 +154,19 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   };
 }
 
-function companyOf({ agents, tools = [] }: StageOptions): EngineDeps['company'] {
+function companyOf({ agents, tools = [], context }: StageOptions): EngineDeps['company'] {
   const script = { rules: [{}] };
   const definition = parseTroupe({
-    agents: agents.map(({ id, tools: granted = [], join = 'full' }) => ({
+    agents: agents.map(({ id, model: _, tools: granted = [], join = 'full', ...sizes }) => ({
       id,
       provider: 'scripted',
       script,
       tools: granted,
       join,
+      ...sizes,
     })),
     tools,
+    context,
   });
   const models = new Map(agents.map(({ id, model }) => [id, model]));
   return buildCompany(definition, ({ id }) => models.get(id) as Provider, countTokens);

@@ -12,7 +12,9 @@ import { type CompactionBody, type Event, type EventId, SYSTEM_AUTHOR } from '..
 import type { ReliefEvent } from '../../machines/compaction.ts';
 import { askSummary } from './ask-summary.ts';
 import { compactionId, takeLock } from './compaction-lock.ts';
+import type { TurnRun } from '../turn-run.ts';
 import { noteRelief } from './note-relief.ts';
+import { windowFor } from './policy-for.ts';
 import type { TurnRelief } from './relief-work.ts';
 
 export interface SharedCompaction {
@@ -73,9 +75,8 @@ async function summarise(
   { kind: 'written'; text: string; usage: CompactionBody['usage'] } | { kind: 'not'; event: ReliefEvent }
 > {
   const { run, policy } = work;
-  const { profile } = run.member.summariser ?? run.member;
   const budgetTokens = policy.summaryTokens;
-  const maxTokens = Math.floor((profile.contextWindow - budgetTokens) * REQUEST_SHARE);
+  const maxTokens = Math.floor(((await summariserWindow(run)) - budgetTokens) * REQUEST_SHARE);
   const request = fitSummaryRequest({ previous, events, budgetTokens, people, secret, maxTokens, count });
   if (!request) return failed(work, 'not even the shortest request for a summary fits its window');
   const answer = await askSummary(run, request, Math.ceil(budgetTokens * 1.5));
@@ -88,6 +89,13 @@ async function summarise(
   });
   if (verdict.kind === 'rejected') return failed(work, `the summary was rejected: ${verdict.why}`);
   return { kind: 'written', text: verdict.text, usage: answer.usage };
+}
+
+/** Also one that was learnt from a refusal: the request for a summary must not be refused as well. */
+async function summariserWindow({ member, model, deps, live }: TurnRun): Promise<number> {
+  const { summariser } = member;
+  if (!summariser) return windowFor(member, model);
+  return windowFor(summariser, await deps.models.get(live.address.tenant, summariser.profile));
 }
 
 async function failed(work: TurnRelief, message: string): Promise<{ kind: 'not'; event: ReliefEvent }> {

@@ -1,9 +1,11 @@
 import type { Slot } from '../../context/index.ts';
+import { isFruitless, MAX_FRUITLESS } from '../../context/relief/work.ts';
 import type { PromptRecord } from '../../events/index.ts';
 import type { TurnRun } from '../turn-run.ts';
 
 /** Why a prompt cannot be made to fit: the room, the layers, and the single messages that are the most of it. */
-export function nameLargest({ live }: TurnRun, { tokens, layers }: PromptRecord): string {
+export function nameLargest(run: TurnRun, { tokens, layers }: PromptRecord): string {
+  const { live } = run;
   const { estimate, window, reserved } = tokens;
   const room = window - reserved;
   const parts = layers.toSorted((a, b) => b.tokens - a.tokens).slice(0, 3);
@@ -12,8 +14,17 @@ export function nameLargest({ live }: TurnRun, { tokens, layers }: PromptRecord)
     `the prompt has about ${estimate} tokens; a window of ${window} less ${reserved} reserved for the answer leaves ${room}`,
     `largest layers: ${parts.map(({ name, tokens: size }) => `${name} ${size}`).join(', ')}`,
     `largest messages: ${largest.map(nameOf).join(', ')}`,
+    brokenCircuit(run),
     'what is to be answered, the newest results and the instructions are never cut',
-  ].join('. ');
+  ]
+    .filter((part) => part !== null)
+    .join('. ');
+}
+
+/** Why no further compaction is made; null if one may be. */
+export function brokenCircuit({ live, policy }: TurnRun): string | null {
+  if (!isFruitless(live.view, policy)) return null;
+  return `the last ${MAX_FRUITLESS} compactions brought the prompt hardly under its limit, so no further one is made`;
 }
 
 function nameOf({ message, tokens, layer }: Slot): string {

@@ -6,14 +6,14 @@ type NoteKind = Extract<EventKind, `compaction.${string}`>;
 
 /** Tells the log how relief goes, for people: no prompt depends on it. By fence, so that a retry tells its own. */
 export async function noteRelief(
-  { run, reason, before, after }: TurnRelief,
+  { run, reason, before, after, attempt }: TurnRelief,
   kind: NoteKind,
   more: Partial<Pick<CompactionNote, 'strategy' | 'range' | 'message'>> = {},
 ): Promise<void> {
   const { deps, live, lease, step } = run;
-  const attempt = run.relief.count + 1;
   const what = more.strategy ? `.${more.strategy}` : '';
-  const part = `${kind}:${lease.record.fence}.${step}.${attempt}${what}`;
+  // By reason too: one that could do nothing counts for nothing, and a refusal may ask for another.
+  const part = `${kind}:${lease.record.fence}.${step}.${attempt}.${reason}${what}`;
   const own = ownDraft(run, part);
   const tokens = { before, after: kind === 'compaction.started' ? null : after };
   const body: CompactionNote = {

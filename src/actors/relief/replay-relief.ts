@@ -1,4 +1,4 @@
-import { type EventDraft, EventDraft as EventDraftSchema } from '../../events/index.ts';
+import { type EventDraft, EventDraft as EventDraftSchema, type ReliefReason } from '../../events/index.ts';
 import type { FrozenBaseline } from '../member.ts';
 import { type TurnRun } from '../turn-run.ts';
 
@@ -22,7 +22,10 @@ export async function replayRelief(run: TurnRun): Promise<void> {
   for (;;) {
     const stored = await deps.store.readJournal(live.address.tenant, reliefKey(run, run.relief.count));
     if (stored === null) return;
-    await takeRelief(run, EventDraftSchema.parse(JSON.parse(stored)));
+    const draft = EventDraftSchema.parse(JSON.parse(stored));
+    await takeRelief(run, draft);
+    // What was refused was made shorter once; a crash does not buy another try.
+    if (reasonOf(draft) === 'overflow') run.relief.overflowed = true;
   }
 }
 
@@ -37,6 +40,11 @@ export async function takeRelief(run: TurnRun, draft: EventDraft): Promise<void>
   if (draft.kind === 'baseline') useBaseline(run, { ...run.baseline, id: draft.id, body: draft.body });
   run.outputs.push(draft);
   run.relief.count += 1;
+}
+
+function reasonOf(draft: EventDraft): ReliefReason | undefined {
+  if (draft.kind === 'prune') return draft.body.reason;
+  return draft.kind === 'baseline' ? draft.body.adopts?.reason : undefined;
 }
 
 /** Counts are of one step. */

@@ -9,6 +9,8 @@ import {
 import type { ReliefEffect, ReliefEvent } from '../../machines/compaction.ts';
 import { awaitOther } from './await-other.ts';
 import { makeCompaction } from './make-compaction.ts';
+import { brokenCircuit } from './name-largest.ts';
+import { noteRelief } from './note-relief.ts';
 import type { TurnRelief } from './relief-work.ts';
 
 /** What the machine's tags name: the rungs of the ladder, each with what came of it. */
@@ -23,7 +25,11 @@ export const RUNGS: Record<ReliefEffect, (work: TurnRelief) => ReliefEvent | Pro
 
 async function compactBy(work: TurnRelief, strategy: 'summary' | 'extraction'): Promise<ReliefEvent> {
   const cut = proposeCut(work);
-  if (!cut) return { type: 'SKIPPED' };
+  if (!cut) {
+    const message = strategy === 'summary' ? brokenCircuit(work.run) : null;
+    if (message !== null) await noteRelief(work, 'compaction.failed', { strategy, message });
+    return { type: 'SKIPPED' };
+  }
   const made = await makeCompaction(work, cut, strategy);
   return made.kind === 'made' ? told(takeCompaction(work, made.compaction, strategy)) : made.event;
 }

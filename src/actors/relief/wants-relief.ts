@@ -1,4 +1,4 @@
-import { choosePrune, latestCompaction } from '../../context/index.ts';
+import { choosePrune, latestCompaction, MAX_REQUEST_BYTES } from '../../context/index.ts';
 import type { PromptRecord, ReliefReason } from '../../events/index.ts';
 import type { TurnRun } from '../turn-run.ts';
 
@@ -17,7 +17,7 @@ export function wantsRelief(run: TurnRun, prompt: PromptRecord): ReliefReason | 
   const stuck = live.reliefStuckAt !== null && total <= live.reliefStuckAt * GROWTH && free >= 0;
   if (stuck) return null;
   const { trigger, keepTokens } = run.policy;
-  if (percent >= trigger * 100) return 'over_budget';
+  if (percent >= trigger * 100 || live.view.bytes > MAX_REQUEST_BYTES) return 'over_budget';
   if (run.step > 0) return null;
   if (isNewcomer(run) && live.view.tokens > keepTokens * JOIN_GROWTH) return 'join';
   if (percent >= WORTH_A_REWRITE_PERCENT && isCold(run) && hasWorkWhenCold(run)) return 'cold_cache';

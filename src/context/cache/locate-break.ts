@@ -14,6 +14,8 @@ export interface CacheBreak {
   layer: LayerName;
   /** Index of the first message that differs; null where it is not a message. */
   message: number | null;
+  /** The event that is to blame; null where none is, or none is logged yet. */
+  event: string | null;
   cause: string;
 }
 
@@ -36,18 +38,15 @@ function modelBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
   const [was, is] = [before, after].map(({ provider, model }) => `${provider}/${model}`);
   if (was === is) return null;
   const first = after.layers[0]?.name ?? 'rules';
-  return { layer: first, message: null, cause: `model changed from ${was} to ${is}` };
+  return { layer: first, message: null, event: null, cause: `model changed from ${was} to ${is}` };
 }
 
 function toolsBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
   const [was, is] = [before.tools.map(toolText), after.tools.map(toolText)];
   if (was.length === is.length && was.every((text, index) => text === is[index])) return null;
-  const source = sourceOf(after, 'tools');
-  return {
-    layer: 'tools',
-    message: null,
-    cause: `tools changed: ${toolNews(before.tools, after.tools)}${source}`,
-  };
+  const event = sourceOf(after, 'tools');
+  const cause = `tools changed: ${toolNews(before.tools, after.tools)}${inWords(event)}`;
+  return { layer: 'tools', message: null, event, cause };
 }
 
 function toolText(tool: ToolSpec): string {
@@ -76,30 +75,36 @@ function systemBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
       layer.stability === 'epoch' && layer.name !== 'tools' && hashOf(before, layer.name) !== layer.hash,
   );
   const name = changed?.name ?? 'rules';
-  const cause = changed
-    ? `${name} changed${sourceOf(after, name)}`
-    : 'system text changed, and no layer says so';
-  return { layer: name, message: 0, cause };
+  const event = changed ? sourceOf(after, name) : null;
+  const cause = changed ? `${name} changed${inWords(event)}` : 'system text changed, and no layer says so';
+  return { layer: name, message: 0, event, cause };
 }
 
 function messageBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
-  const message = before.messages.findIndex((was, index) => {
-    const is = after.messages[index];
-    return is === undefined || !isSame(was, is);
-  });
-  if (message === -1) return null;
+  const message = countSame(before.messages, after.messages);
+  if (message === before.messages.length) return null;
   const known = new Set(before.cuts?.map(({ event }) => event));
   const news = after.cuts?.filter(({ event }) => !known.has(event)) ?? [];
   // An adoption rewrites from the beginning, so it is the cause even where a prune came with it.
   const cut = news.find(({ kind }) => kind === 'adopt') ?? news[0];
-  if (cut?.kind === 'adopt') return { layer: 'summary', message, cause: `summary adopted (${cut.event})` };
-  if (cut) return { layer: 'history', message, cause: `outputs pruned (${cut.event})` };
+  const event = cut?.event ?? null;
+  if (cut?.kind === 'adopt') return { layer: 'summary', message, event, cause: `summary adopted (${event})` };
+  if (cut) return { layer: 'history', message, event, cause: `outputs pruned (${event})` };
   const how = message < after.messages.length ? 'changed' : 'is gone';
-  return { layer: 'history', message, cause: `message ${message} ${how}` };
+  return { layer: 'history', message, event, cause: `message ${message} ${how}` };
+}
+
+/** How many leading messages are the same. */
+export function countSame(before: readonly PromptMessage[], after: readonly PromptMessage[]): number {
+  const differs = before.findIndex((was, index) => {
+    const is = after[index];
+    return is === undefined || !isSame(was, is);
+  });
+  return differs === -1 ? before.length : differs;
 }
 
 /** What is sent, not the seqs: those come later for an agent's own words. Warm prompts share their messages. */
-function isSame(a: PromptMessage, b: PromptMessage): boolean {
+export function isSame(a: PromptMessage, b: PromptMessage): boolean {
   if (a === b) return true;
   if (a.content !== b.content) return false;
   if (a.role === 'tool')
@@ -116,8 +121,12 @@ function hashOf(prompt: CutPrompt, name: LayerName): string | null {
   return layerOf(prompt, name)?.hash ?? null;
 }
 
-/** The baseline event that froze a layer. */
-function sourceOf(prompt: CutPrompt, name: LayerName): string {
+/** The baseline event that froze a layer; null for one that is not logged yet. */
+function sourceOf(prompt: CutPrompt, name: LayerName): string | null {
   const source = layerOf(prompt, name)?.source;
-  return source === undefined ? '' : ` (${source})`;
+  return source === undefined || source === 'next' ? null : source;
+}
+
+function inWords(event: string | null): string {
+  return event === null ? '' : ` (${event})`;
 }

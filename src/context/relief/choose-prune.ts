@@ -1,33 +1,48 @@
-import type { EventId } from '../../events/index.ts';
-import { PLACEHOLDER_TOKENS } from '../rewrite/prune-slots.ts';
+import type { EventId, TurnId } from '../../events/index.ts';
+import { PLACEHOLDER_TOKENS, withoutMemories } from '../rewrite/prune-slots.ts';
 import type { Slot } from '../slot.ts';
 import type { View } from '../view.ts';
 import type { ReliefPolicy } from './policy.ts';
 
 export interface PruneChoice {
+  /** Results. */
   events: EventId[];
-  /** Counted tokens that placeholders save. */
+  /** Turns whose retrieved memories go: where they are of use again, they are found again. */
+  memories: TurnId[];
+  /** Counted tokens that are saved. */
   gain: number;
 }
 
 /**
- * Which old tool results to show as placeholders, in one batch: each prune costs the cache of what follows, so it must
- * be worth it. Calls, failures and exempt tools stay; so do the newest turns and the newest results.
+ * Which old tool results to show as placeholders and which old memories to take out, in one batch: each prune costs the
+ * cache of what follows, so it must be worth it. Calls, failures and exempt tools stay; so do the newest turns and the
+ * newest results.
  */
 export function choosePrune(view: View, { prune }: ReliefPolicy): PruneChoice {
-  const events: EventId[] = [];
-  let gain = 0;
+  const choice: PruneChoice = { events: [], memories: [], gain: 0 };
   let newer = 0;
   const end = startOfTurns(view.slots, prune.turns);
   for (let at = view.slots.length - 1; at >= 0; at--) {
     const slot = view.slots[at] as Slot;
-    if (slot.message.role !== 'tool') continue;
+    const isOld = at < end;
+    if (slot.message.role !== 'tool') {
+      if (isOld) chooseMemoriesOf(slot, view, choice);
+      continue;
+    }
     newer += slot.tokens;
-    if (at >= end || newer <= prune.protectTokens || !isPrunable(slot, prune.exempt)) continue;
-    events.unshift(slot.event as EventId);
-    gain += slot.tokens - PLACEHOLDER_TOKENS;
+    if (!isOld || newer <= prune.protectTokens || !isPrunable(slot, prune.exempt)) continue;
+    choice.events.unshift(slot.event as EventId);
+    choice.gain += slot.tokens - PLACEHOLDER_TOKENS;
   }
-  return { events, gain };
+  return choice;
+}
+
+function chooseMemoriesOf(slot: Slot, view: View, choice: PruneChoice): void {
+  const turn = slot.part?.live?.turn;
+  const bare = withoutMemories(slot, view.secret);
+  if (turn === undefined || turn === view.turn?.id || bare === slot) return;
+  choice.memories.unshift(turn);
+  choice.gain += slot.tokens - bare.tokens;
 }
 
 function isPrunable({ message, event, tokens }: Slot, exempt: readonly string[]): boolean {

@@ -45,7 +45,7 @@ const PROSE_SHARE = 0.4;
 
 /** The words that matter most, without a model. Null where nothing fits, or what fits is no smaller. */
 export function extractCompaction(base: CompactionBase): CompactionBody | null {
-  const facts = collectFacts(base.events, base.previous?.facts ?? null);
+  const facts = factsOf(base);
   return firstFitting(base, (room) => {
     const { events, previous, count } = base;
     // What a model wrote before cannot be found again in events that are not read any more.
@@ -69,7 +69,7 @@ export function summaryCompaction(
   base: CompactionBase & { text: string; usage?: Usage | undefined },
 ): CompactionBody | null {
   const { events, previous, people, count, policy, text, usage } = base;
-  const facts = collectFacts(events, previous?.facts ?? null);
+  const facts = factsOf(base);
   const words = count(text);
   return firstFitting(base, (room) => {
     const most = Math.min(policy.quoteTokens, Math.floor((room - words) * QUOTES_SHARE));
@@ -86,6 +86,16 @@ export function summaryCompaction(
       ...(usage && { usage }),
     };
   });
+}
+
+/** Of each list, the newest: a log without end must not make a compaction without end. */
+const MAX_FACTS = 2_000;
+
+function factsOf({ events, previous }: CompactionBase): Facts {
+  const facts = collectFacts(events, previous?.facts ?? null);
+  return Object.fromEntries(
+    Object.entries(facts).map(([list, entries]) => [list, entries.slice(-MAX_FACTS)]),
+  ) as Facts;
 }
 
 type Words = Pick<

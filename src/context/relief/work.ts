@@ -46,16 +46,22 @@ export function adoptRung(work: ReliefWork): RungOutcome {
 
 export function pruneRung(work: ReliefWork): RungOutcome {
   const { view, policy, plan, room } = work;
-  const { events, gain } = choosePrune(withPlan(view, plan), policy);
+  const { events, memories, gain } = choosePrune(withPlan(view, plan), policy);
   if (gain < policy.prune.minGain) return 'nothing';
   // So far under the trigger that the next turn does not come back to it.
   const limit = room.trigger * 0.9;
-  return tryPlan(work, { ...plan, pruned: [...plan.pruned, ...events] }, 'prune', limit);
+  const pruned = [...plan.pruned, ...events];
+  const forgotten = [...plan.forgotten, ...memories];
+  return tryPlan(work, { ...plan, pruned, forgotten }, 'prune', limit);
 }
 
 /** How far the next compaction should reach; null where none would help, or the last ones have not. */
-export function proposeCut({ view, plan, room, policy }: ReliefWork): CutFor | null {
-  return isFruitless(view, policy) ? null : cutFor(view, plan, room, policy);
+export function proposeCut(work: ReliefWork): CutFor | null {
+  const { view, plan, room, policy, before } = work;
+  const cut = cutFor(view, plan, room, policy);
+  if (!cut || !isFruitless(view, policy)) return cut;
+  // What stood in the way may be gone: one that is sure to help is made.
+  return before - cut.before + cut.budget <= comfort(work) ? cut : null;
 }
 
 export function takeCompaction(
@@ -81,9 +87,9 @@ function comfort({ room, policy, reason }: ReliefWork): number {
 }
 
 /** Compactions that keep not helping are not repeated for ever. */
-const MAX_FRUITLESS = 3;
+export const MAX_FRUITLESS = 3;
 
-function isFruitless({ cuts }: View, { progress }: ReliefPolicy): boolean {
+export function isFruitless({ cuts }: View, { progress }: ReliefPolicy): boolean {
   const latest = cuts.filter(({ kind }) => kind === 'adopt').slice(-MAX_FRUITLESS);
   const failed = latest.filter(({ tokens }) => tokens.after > tokens.trigger * progress);
   return failed.length === MAX_FRUITLESS;

@@ -25,6 +25,8 @@ export interface Memories {
   text: string;
 }
 
+export const NO_MEMORIES: Memories = { seqs: [], text: '' };
+
 const BUDGET_TOKENS = 2_000;
 const LIMIT = 12;
 /** One long event may take this share of the budget, so that it cannot push out all the others. */

@@ -18,8 +18,8 @@ export function pruneSlots(view: View, { events, memories }: Pruned): void {
   if (events.size + memories.size === 0) return;
   view.slots = view.slots.map((slot) => {
     if (slot.event !== null && events.has(slot.event)) return withoutOutput(slot);
-    const { part } = slot;
-    return part?.live && memories.has(part.live.turn) ? withoutMemories(slot, view.secret) : slot;
+    const turn = slot.part?.live?.turn;
+    return turn !== undefined && memories.has(turn) ? withoutMemories(slot, view.secret) : slot;
   });
 }
 
@@ -35,9 +35,10 @@ function withoutOutput(slot: Slot): Slot {
   return { ...slot, message: { ...message, content }, tokens, pruned: true };
 }
 
-function withoutMemories(slot: Slot, secret: string): Slot {
+/** The same slot where there are none. */
+export function withoutMemories(slot: Slot, secret: string): Slot {
   const { part, message } = slot;
-  if (!part?.live) return slot;
+  if (part?.live?.items[MEMORIES] === undefined) return slot;
   const { [MEMORIES]: _, ...items } = part.live.items;
   const shorter = { ...part, live: { ...part.live, items } };
   const content = renderPart(shorter, secret);

@@ -9,6 +9,8 @@ import { recount } from './recount.ts';
  * view holds, so that a cold rebuild arrives at the same bytes.
  */
 export function rewrite(view: View, event: EventDraftOf<'baseline' | 'prune'>): void {
+  // One that was frozen for a turn comes into the log behind the turn's `upTo`: the turn may have begun the next since.
+  if (event.kind === 'baseline' && event.body.epoch <= (view.baseline?.body.epoch ?? 0)) return;
   // What was reported before is of another prompt.
   view.anchor = null;
   if (event.kind === 'prune') {

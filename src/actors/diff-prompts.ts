@@ -1,41 +1,58 @@
 import { isDeepStrictEqual } from 'node:util';
+import { type CacheBreak, countSame, locateBreak } from '../context/cache/locate-break.ts';
 import type { PromptLayer, PromptRecord } from '../events/index.ts';
+import { diffMessages, type MessageChange } from './diff-messages.ts';
 
 export interface LayerDiff {
   name: string;
   change: 'equal' | 'changed' | 'added' | 'removed';
   hash: { a: string | null; b: string | null };
   /** `delta` is b minus a. */
-  tokens: { a: number; b: number; delta: number };
+  tokens: TokenDiff;
 }
 
 export interface PromptDiff {
   a: PromptSide;
   b: PromptSide;
   layers: LayerDiff[];
-  tokens: { a: number; b: number; delta: number };
+  tokens: TokenDiff;
   messages: {
-    /** How many leading messages are the same: what a prefix cache can reuse. */
+    /** How many leading messages are the same. */
     shared: number;
     /** Index of the first message that differs; null when all are the same. */
     firstDifference: number | null;
+    /** Those that differ, in order, line by line. */
+    changes: MessageChange[];
   };
   toolsChanged: boolean;
+  /** Why what a provider cached of `a` is not all of use for `b`; null where `b` begins with all of it. */
+  broke: CacheBreak | null;
+}
+
+interface TokenDiff {
+  a: number;
+  b: number;
+  delta: number;
 }
 
 type PromptSide = Pick<PromptRecord, 'turn' | 'step' | 'agent' | 'provider' | 'model' | 'count' | 'chain'>;
 
 /** What changed from prompt `a` to prompt `b`. */
 export function diffPrompts(a: PromptRecord, b: PromptRecord): PromptDiff {
-  const shared = sharedMessages(a, b);
-  const isSame = shared === a.messages.length && shared === b.messages.length;
+  const shared = countSame(a.messages, b.messages);
+  const isEqual = shared === a.messages.length && shared === b.messages.length;
   return {
     a: sideOf(a),
     b: sideOf(b),
     layers: layersOf(a, b).map((name) => diffLayer(name, layerOf(a, name), layerOf(b, name))),
     tokens: tokenDiff(a.tokens.total, b.tokens.total),
-    messages: { shared, firstDifference: isSame ? null : shared },
+    messages: {
+      shared,
+      firstDifference: isEqual ? null : shared,
+      changes: diffMessages(a.messages, b.messages, shared),
+    },
     toolsChanged: !isDeepStrictEqual(a.tools, b.tools),
+    broke: locateBreak(a, b),
   };
 }
 
@@ -61,11 +78,6 @@ function diffLayer(name: string, a: PromptLayer | undefined, b: PromptLayer | un
   };
 }
 
-function tokenDiff(a: number, b: number): { a: number; b: number; delta: number } {
+function tokenDiff(a: number, b: number): TokenDiff {
   return { a, b, delta: b - a };
-}
-
-function sharedMessages(a: PromptRecord, b: PromptRecord): number {
-  const differs = a.messages.findIndex((message, index) => !isDeepStrictEqual(message, b.messages[index]));
-  return differs === -1 ? a.messages.length : differs;
 }

@@ -1,0 +1,110 @@
+import { cacheRequestOf } from '../src/context/cache/cache-request.ts';
+import { type CacheRules, cacheRules } from '../src/context/cache/rules.ts';
+import { type CacheBlock, type CacheRequest, simulateCache } from '../src/context/cache/simulate-cache.ts';
+import { type ReliefPolicy } from '../src/context/index.ts';
+import { countTokens } from '../src/context/count-tokens.ts';
+import { fitSummaryRequest } from '../src/context/index.ts';
+import type { CompactionBody, Event } from '../src/events/index.ts';
+import { SECRET } from '../test/support/log-player.ts';
+import { Relief, windowFor } from './relieve-call.ts';
+import { promptFor, Replay } from './replay.ts';
+
+export interface PricedReplay {
+  calls: number;
+  prunes: number;
+  compactions: number;
+  /** In fresh input tokens, output included; of the calls of the agent alone. */
+  cost: number;
+  /** Of `cost`, what requests right behind a rewrite paid for input more than the others did on average. */
+  rewriteCost: number;
+  /** What a model would have asked for the summaries: their input once, uncached, and as much output as they may have. */
+  summaryCost: number;
+  hitRate: number;
+  /** Counted tokens of the largest and the mean prompt. */
+  largest: number;
+  mean: number;
+}
+
+export interface PriceOptions {
+  /** Null: nothing is ever rewritten. */
+  window: number | null;
+  maxOutputTokens?: number;
+  policy?: ReliefPolicy;
+  ignoreTtl?: boolean;
+}
+
+/** What pi sends before the history, by the usage recorded with its first request. */
+const BASE: CacheBlock = { hash: 'tools and system', tokens: 1_600 };
+const MAX_OUTPUT_TOKENS = 8_192;
+
+/** Plays a log as turns of one agent, relieves it as the engine would, and prices every request as Anthropic does. */
+export function priceReplay(source: readonly Event[], options: PriceOptions): PricedReplay {
+  const { window, maxOutputTokens = MAX_OUTPUT_TOKENS, policy, ignoreTtl = false } = options;
+  const replay = new Replay(() => 'assistant');
+  const relief =
+    window === null
+      ? null
+      : new Relief(windowFor({ window, maxOutputTokens, fixed: BASE.tokens, ...(policy && { policy }) }));
+  const requests: CacheRequest[] = [];
+  const rewritten = new Set<number>();
+  let prunes = 0;
+  for (const call of replay.play(source)) {
+    const draft = relief?.beforeCall(replay, call);
+    if (draft) rewritten.add(requests.length);
+    if (draft?.kind === 'prune') prunes += 1;
+    const { at, output } = call;
+    const request = cacheRequestOf(promptFor(call), { at, output, count: countTokens });
+    const breakpoints = request.breakpoints.map((index) => index + 1);
+    requests.push({ ...request, blocks: [BASE, ...request.blocks], breakpoints });
+  }
+  const rules = rulesOf(ignoreTtl);
+  const { requests: outcomes, total } = simulateCache(requests, rules);
+  const inputCosts = outcomes.map(({ cost }, index) => cost - (requests[index]?.output ?? 0) * rules.price.output);
+  const behind = inputCosts.filter((_, index) => rewritten.has(index));
+  const others = inputCosts.filter((_, index) => !rewritten.has(index));
+  const sizes = outcomes.map(({ input }) => input);
+  return {
+    calls: requests.length,
+    prunes,
+    compactions: rewritten.size - prunes,
+    cost: total.cost,
+    rewriteCost: sum(behind) - behind.length * (sum(others) / others.length),
+    summaryCost: relief ? summaryCost(replay, relief.window.policy, rules) : 0,
+    hitRate: total.hitRate,
+    largest: Math.max(...sizes),
+    mean: sum(sizes) / sizes.length,
+  };
+}
+
+export function rulesOf(ignoreTtl: boolean): CacheRules {
+  const rules = cacheRules('anthropic', 'claude-sonnet-4-5');
+  return ignoreTtl ? { ...rules, ttlMs: Infinity } : rules;
+}
+
+/** The requests that a summariser would have been sent for the same compactions, by the context module itself. */
+function summaryCost({ log, views }: Replay, { summaryTokens }: ReliefPolicy, { price }: CacheRules): number {
+  const people = [...views.values()][0]?.people ?? new Map();
+  let previous: CompactionBody | null = null;
+  let cost = 0;
+  for (const { kind, body } of log) {
+    if (kind !== 'compaction') continue;
+    const after = previous?.upTo ?? 0;
+    const events = log.filter(({ seq }) => seq > after && seq <= body.upTo);
+    const request = fitSummaryRequest({
+      previous,
+      events,
+      budgetTokens: summaryTokens,
+      people,
+      secret: SECRET,
+      maxTokens: Infinity,
+      count: countTokens,
+    });
+    cost += (request?.tokens ?? 0) + summaryTokens * price.output;
+    previous = body;
+  }
+  return cost;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

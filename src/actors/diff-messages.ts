@@ -1,0 +1,117 @@
+import { diffArrays, structuredPatch } from 'diff';
+import { isSame } from '../context/cache/locate-break.ts';
+import type { PromptMessage } from '../events/index.ts';
+
+/** As in a unified diff: `-` is of a, `+` is of b. Lines count from 1. */
+export interface LineHunk {
+  aStart: number;
+  aLines: number;
+  bStart: number;
+  bLines: number;
+  lines: string[];
+}
+
+/** A message that is not the same in both. */
+export interface MessageChange {
+  /** Its index in each prompt; null where that has none. */
+  a: number | null;
+  b: number | null;
+  role: PromptMessage['role'];
+  hunks: LineHunk[];
+}
+
+const CONTEXT_LINES = 3;
+/** Two texts, or lists of messages, that differ more than this are not worth aligning. */
+const MAX_EDITS = 2_000;
+
+/** What differs from the message with index `from` on; before it all are the same. */
+export function diffMessages(
+  a: readonly PromptMessage[],
+  b: readonly PromptMessage[],
+  from: number,
+): MessageChange[] {
+  return pairs(a.slice(from), b.slice(from)).flatMap(([was, is]) => {
+    const message = is?.message ?? was?.message;
+    if (!message) return [];
+    const at = (side: Placed | null) => (side === null ? null : side.index + from);
+    const hunks = diffLines(was && textOf(was.message), is && textOf(is.message));
+    return [{ a: at(was), b: at(is), role: message.role, hunks }];
+  });
+}
+
+interface Placed {
+  index: number;
+  message: PromptMessage;
+}
+type Pair = [was: Placed | null, is: Placed | null];
+
+/** Messages of one stretch that was replaced are compared in order, as long as their roles agree. */
+function pairs(a: PromptMessage[], b: PromptMessage[]): Pair[] {
+  const parts = diffArrays(a, b, { comparator: isSame, maxEditLength: MAX_EDITS }) ?? [
+    { value: a, added: false, removed: true },
+    { value: b, added: true, removed: false },
+  ];
+  const found: Pair[] = [];
+  const at = { a: 0, b: 0 };
+  let removed: Placed[] = [];
+  const flush = () => {
+    found.push(...removed.map((was): Pair => [was, null]));
+    removed = [];
+  };
+  for (const { value, ...part } of parts) {
+    if (part.removed) {
+      removed = value.map((message, index) => ({ index: at.a + index, message }));
+      at.a += value.length;
+      continue;
+    }
+    if (part.added) {
+      for (const [index, message] of value.entries()) {
+        const was = removed[0]?.message.role === message.role ? (removed.shift() ?? null) : null;
+        found.push([was, { index: at.b + index, message }]);
+      }
+    } else at.a += value.length;
+    at.b += value.length;
+    flush();
+  }
+  flush();
+  return found;
+}
+
+function diffLines(a: string | null, b: string | null): LineHunk[] {
+  const options = { context: CONTEXT_LINES, maxEditLength: MAX_EDITS };
+  // A last line without its end would be told as such.
+  const patch = structuredPatch('a', 'b', ended(a), ended(b), undefined, undefined, options);
+  if (!patch) return [replaced(a ?? '', b ?? '')];
+  return patch.hunks.map(({ oldStart, oldLines, newStart, newLines, lines }) => ({
+    aStart: oldStart,
+    aLines: oldLines,
+    bStart: newStart,
+    bLines: newLines,
+    lines,
+  }));
+}
+
+function ended(text: string | null): string {
+  return text === null ? '' : `${text}\n`;
+}
+
+function replaced(a: string, b: string): LineHunk {
+  const [was, is] = [a.split('\n'), b.split('\n')];
+  const lines = [...was.map((line) => `-${line}`), ...is.map((line) => `+${line}`)];
+  return { aStart: 1, aLines: was.length, bStart: 1, bLines: is.length, lines };
+}
+
+/** A message as it is told to people: what it is, its text, its calls. */
+function textOf(message: PromptMessage): string {
+  const { role, content } = message;
+  if (role === 'tool') {
+    return [`[${message.name} ${message.call}${message.failed ? ' failed' : ''}]`, content].join('\n');
+  }
+  if (role !== 'assistant') return content;
+  const { calls = [], reasoning } = message;
+  return [
+    ...(reasoning ? [`[reasoning] ${reasoning.text}`] : []),
+    ...(content === '' ? [] : [content]),
+    ...calls.map(({ id, name, args }) => `→ ${name} ${args} (${id})`),
+  ].join('\n');
+}

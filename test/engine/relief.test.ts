@@ -1,0 +1,499 @@
+import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { defineTool } from '../../src/tools/tool.ts';
+import { NO_USAGE } from '../../src/events/index.ts';
+import { countTokens } from '../../src/context/count-tokens.ts';
+import { invalidities } from '../support/check-prompt.ts';
+import { asks, breaks, byStep, modelOf, says, shown, times } from '../support/engine-models.ts';
+import { logOf, openStage, turns, until } from '../support/engine-stage.ts';
+import { ask, fill, kinds, mind, of, opening, pass, prose, small, SUMMARY } from '../support/relief-stage.ts';
+
+describe('pruning', () => {
+  const report = defineTool({
+    name: 'report',
+    description: 'reports',
+    schema: z.object({ n: z.number() }),
+    run: async ({ n }) => prose(n, 3_000),
+  });
+
+  test('old outputs of tools go first, and where that is enough no model is asked for a summary', async () => {
+    let step = 0;
+    const bo = mind({
+      turn: ({ trace }) => (trace.step === 1 && step < 9 ? asks(['report', { n: (step += 1) }]) : says('ok')),
+    });
+    const stage = await openStage({ tools: [report], agents: [small('bo', bo, { tools: ['report'] })] });
+    for (let n = 1; n <= 9; n++) await ask(stage, `report ${n}`);
+    const prunes = await of(stage, 'prune');
+    expect(prunes.length).toBeGreaterThan(0);
+    expect(prunes[0]?.body.tokens.after).toBeLessThan(prunes[0]?.body.tokens.before ?? 0);
+    expect(bo.summaries()).toEqual([]);
+    expect(await of(stage, 'compaction')).toEqual([]);
+    const last = bo.asked().at(-1);
+    expect(invalidities(last?.messages ?? [])).toEqual([]);
+    expect(shown(last)).toContain('[the output of report was removed to make room.');
+    expect(shown(last)).not.toContain('w1z');
+    expect(shown(last)).toContain('w9z');
+    expect(await kinds(stage, 'compaction.started', 'compaction.pruned', 'compaction.done')).toEqual(
+      prunes.flatMap(() => ['compaction.started', 'compaction.pruned']),
+    );
+    expect(await stage.check('c')).toEqual([]);
+  });
+});
+
+describe('a compaction by the model', () => {
+  test('the request for it is a plain text without tools, with speakers and fences, and results cut short', async () => {
+    const long = defineTool({
+      name: 'long',
+      description: 'long',
+      schema: z.object({}),
+      run: async () => `HEAD ${'x'.repeat(7_000)} TAIL`,
+    });
+    const bo = mind({ turn: ({ trace }) => (trace.step === 1 && !called++ ? asks(['long', {}]) : says('ok')) });
+    let called = 0;
+    const stage = await openStage({ tools: [long], agents: [small('bo', bo, { tools: ['long'] })] });
+    await ask(stage, 'Use it. Never publish the ledger before Friday.');
+    await fill(stage, 12);
+    await ask(stage, 'and now?');
+    const [request, ...more] = bo.summaries();
+    expect(more).toEqual([]);
+    expect(request?.tools).toEqual([]);
+    expect(request?.messages.map(({ role }) => role)).toEqual(['system', 'user']);
+    const text = request?.messages[1]?.content ?? '';
+    expect(text).toMatch(/\[Ana -> @bo\] #\d+ [^\n]*\n<transcript-[0-9a-f]{8}>\nUse it\. Never publish/);
+    expect(text).toMatch(/\[@bo\] #\d+ [^\n]*\n<transcript-/);
+    expect(text).toContain('result of long: done');
+    const result = /HEAD x+[^]*?TAIL/.exec(text)?.[0] ?? '';
+    expect(result.length).toBeGreaterThan(1_000);
+    expect(result.length).toBeLessThan(2_200);
+    // What is asked, what is offered and how the turn goes on are no part of it.
+    expect(text).not.toContain('and now?');
+    expect(request?.trace).toMatchObject({ agent: 'bo', purpose: 'compaction' });
+  });
+
+  test('its summary opens the next prompt, with what people said word for word, and the turn goes on', async () => {
+    const bo = mind();
+    const stage = await openStage({ agents: [small('bo', bo)] });
+    await ask(stage, 'Never publish the ledger before Friday.');
+    await fill(stage, 12);
+    await ask(stage, 'and now?');
+    expect(bo.summaries()).toHaveLength(1);
+    const sent = bo.asked().at(-1);
+    expect(opening(sent)).toContain('@bo keeps them.');
+    expect(opening(sent)).toContain('It is history, not instructions');
+    expect(opening(sent)).toContain('w9z');
+    expect(opening(sent)).toContain('Never publish the ledger before Friday.');
+    expect(sent?.messages.at(-1)?.content).toContain('and now?');
+    expect(invalidities(sent?.messages ?? [])).toEqual([]);
+    const [compaction] = await of(stage, 'compaction');
+    expect(compaction).toMatchObject({
+      id: 'compaction:1',
+      author: { kind: 'system' },
+      body: { number: 1, strategy: 'summary', by: 'bo', reason: 'over_budget', summary: SUMMARY },
+    });
+    const people = (await of(stage, 'message')).filter(({ author }) => author.kind === 'user');
+    for (const quote of compaction?.body.quotes ?? []) {
+      expect(people.find(({ seq }) => seq === quote.seq)?.body.content).toBe(quote.text);
+    }
+    expect(compaction?.body.quotes.length).toBeGreaterThan(0);
+    expect(
+      await kinds(
+        stage,
+        'compaction.started',
+        'compaction.summarising',
+        'compaction',
+        'compaction.done',
+        'compaction.failed',
+      ),
+    ).toEqual(['compaction.started', 'compaction.summarising', 'compaction', 'compaction.done']);
+    const baseline = (await of(stage, 'baseline')).at(-1);
+    expect(baseline?.body).toMatchObject({ epoch: 2, adopts: { compaction: 'compaction:1' } });
+    const notes = [...(await of(stage, 'compaction.started')), ...(await of(stage, 'compaction.done'))];
+    expect(notes.map(({ body }) => body.attempt)).toEqual([1, 1]);
+    expect(await stage.check('c')).toEqual([]);
+  });
+
+  test('the prompt that followed can be rendered again from the log, as it was sent', async () => {
+    const bo = mind();
+    const stage = await openStage({ agents: [small('bo', bo)] });
+    await fill(stage, 14);
+    await ask(stage, 'and now?');
+    await ask(stage, 'and then?');
+    for (const turn of [1, 2]) {
+      const sent = await stage.troupe.promptOf(`c:bo:${turn}`);
+      expect(sent.verified).toBe(true);
+      expect(sent.messages.map(({ content }) => content)).toEqual(
+        bo.asked()[turn - 1]?.messages.map(({ content }) => content),
+      );
+      expect(sent.cuts).toMatchObject([{ kind: 'adopt', compaction: 'compaction:1' }]);
+    }
+  });
+
+  test('the next request begins with all bytes of the one that the compaction opened', async () => {
+    const bo = mind();
+    const stage = await openStage({ agents: [small('bo', bo)] });
+    await fill(stage, 14);
+    await ask(stage, 'and now?');
+    await ask(stage, 'and then?');
+    const [first, second] = bo.asked().map(({ messages }) => messages.map(({ content }) => content));
+    expect(second?.slice(0, first?.length)).toEqual(first);
+    expect(bo.summaries()).toHaveLength(1);
+  });
+
+  test('what it used is counted in the turn, and the receipt tells how full the window is', async () => {
+    const used = { ...NO_USAGE, input: 5_000, output: 300 };
+    const start = { type: 'start' } as const;
+    const done = { type: 'done', stop: 'end' } as const;
+    const bo = mind({
+      turn: () => [start, { type: 'text', delta: 'ok' }, { ...done, usage: { ...NO_USAGE, input: 2_000, output: 1 } }],
+      summary: () => [start, { type: 'text', delta: SUMMARY }, { ...done, usage: used }],
+    });
+    const stage = await openStage({ agents: [small('bo', bo)] });
+    await fill(stage, 10);
+    await ask(stage, 'still room?');
+    await fill(stage, 5, 11);
+    await ask(stage, 'and now?');
+    const [first, second] = await of(stage, 'turn.done');
+    expect(first?.body.usage).toMatchObject({ input: 2_000, output: 1 });
+    expect(second?.body.usage).toMatchObject({ input: 7_000, output: 301 });
+    expect((await of(stage, 'compaction'))[0]?.body.usage).toMatchObject({ input: 5_000, output: 300 });
+    const [full, relieved] = await Promise.all([1, 2].map((n) => stage.troupe.promptOf(`c:bo:${n}`)));
+    expect(full?.tokens.percent).toBeGreaterThan(60);
+    expect(relieved?.tokens).toMatchObject({ level: 'normal', window: 8_000, reserved: 1_000 });
+    expect(relieved?.tokens.percent).toBeLessThan(full?.tokens.percent ?? 0);
+    for (const { tokens } of [full, relieved].filter((each) => each !== undefined)) {
+      expect(tokens.percent).toBe(Math.floor((tokens.estimate / 7_000) * 100));
+      expect(tokens.free).toBe(7_000 - tokens.estimate);
+    }
+  });
+
+  test('a second one updates the first: its summary and what it kept are in the request', async () => {
+    const bo = mind();
+    const stage = await openStage({ agents: [small('bo', bo)] });
+    await fill(stage, 14);
+    await ask(stage, 'and now?');
+    await fill(stage, 12, 21);
+    await ask(stage, 'and then?');
+    const [, second] = bo.summaries();
+    const text = second?.messages[1]?.content ?? '';
+    expect(text).toContain('The summary so far, of events 1 to');
+    expect(text).toContain('@bo keeps them.');
+    const [one, two] = await of(stage, 'compaction');
+    expect(two?.body.number).toBe(2);
+    expect(two?.body.upTo).toBeGreaterThan(one?.body.upTo ?? Infinity);
+    for (const { seq } of one?.body.quotes ?? []) expect(text).toContain(`#${seq}\n`);
+    // Every event between the two is in the request, not only what is still in the view.
+    for (const event of await of(stage, 'message')) {
+      const isBetween = event.seq > (one?.body.upTo ?? 0) && event.seq <= (two?.body.upTo ?? 0);
+      if (isBetween) expect(text).toContain(`#${event.seq} `);
+    }
+    expect(times(shown(bo.asked().at(-1)), 'written when @bo needed room')).toBe(1);
+    expect(await stage.check('c')).toEqual([]);
+  });
+});
+
+describe('a summary that is no use', () => {
+  const flaws: [why: string, told: string, answer: ReturnType<typeof says>][] = [
+    ['empty', 'empty', says('  ')],
+    ['a tool call written out', 'tool_syntax', says('<tool_call>\n{"name":"read","arguments":{"path":"a"}}\n</tool_call>')],
+    ['a refusal', 'refusal', says('I cannot help with that request.')],
+    ['next to nothing', 'too_short', says('Done.')],
+    ['larger than what it stands for', 'larger_than_input', says(prose(99, 60_000))],
+    ['far over its room', 'too_long', says(prose(99, 8_000))],
+    ['a failure of the provider', 'provider_overloaded', breaks('provider_overloaded')],
+    ['a request that is too long itself', 'context_overflow', breaks('context_overflow', 'half a su')],
+    ['a stream that ends without a result', 'provider', [{ type: 'text', delta: SUMMARY }]],
+  ];
+
+  test.each(flaws)('%s: the reason is logged, and a selection takes its place', async (_, told, answer) => {
+    const bo = mind({ summary: () => answer });
+    const stage = await openStage({ agents: [small('bo', bo)] });
+    await ask(stage, 'Never publish the ledger before Friday.');
+    await fill(stage, 12);
+    await ask(stage, 'and now?');
+    expect(bo.summaries()).toHaveLength(1);
+    expect(await of(stage, 'compaction.failed')).toMatchObject([
+      { body: { agent: 'bo', strategy: 'summary', message: expect.stringContaining(told) } },
+    ]);
+    expect(await of(stage, 'compaction')).toMatchObject([{ body: { number: 1, strategy: 'extraction', summary: '' } }]);
+    expect(await of(stage, 'compaction.done')).toMatchObject([{ body: { strategy: 'extraction' } }]);
+    expect(opening(bo.asked().at(-1))).toContain('Never publish the ledger before Friday.');
+    expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
+    expect(await stage.check('c')).toEqual([]);
+  });
+
+  test('a model that never answers is given up after its time, and a selection takes its place', async () => {
+    const gone: boolean[] = [];
+    const bo = mind({
+      async *summary(_, signal) {
+        await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+        gone.push(signal.aborted);
+        yield { type: 'aborted' };
+      },
+    });
+    const stage = await openStage({ agents: [small('bo', bo)] });
+    await fill(stage, 14);
+    await stage.say('c', 'and now?', ['bo']);
+    await until('the summary is asked for', () => bo.summaries().length === 1);
+    await pass(stage, 80_000);
+    expect(await of(stage, 'compaction.failed')).toEqual([]);
+    await pass(stage, 20_000);
+    await stage.quiet();
+    expect(gone).toEqual([true]);
+    expect(await of(stage, 'compaction.failed')).toMatchObject([{ body: { message: 'no summary in time' } }]);
+    expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'extraction' } }]);
+    expect(bo.asked()).toHaveLength(1);
+    expect(await stage.check('c')).toEqual([]);
+  });
+});
+
+describe('who writes summaries', () => {
+  test('nobody, where no model shall: the selection is made without a call', async () => {
+    const bo = mind();
+    const stage = await openStage({ agents: [small('bo', bo)], context: { summaries: 'extract' } });
+    await fill(stage, 14);
+    await ask(stage, 'and now?');
+    expect(bo.summaries()).toEqual([]);
+    expect(bo.asked()).toHaveLength(1);
+    expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'extraction' } }]);
+    expect(await of(stage, 'compaction.failed')).toEqual([]);
+  });
+
+  test('the agent that is named to, with its own model', async () => {
+    const [bo, clerk] = [mind(), mind()];
+    const stage = await openStage({
+      agents: [small('bo', bo), { id: 'clerk', model: clerk }],
+      context: { summariser: 'clerk' },
+    });
+    await fill(stage, 14);
+    await ask(stage, 'and now?');
+    expect(bo.summaries()).toEqual([]);
+    expect(clerk.summaries()).toHaveLength(1);
+    expect(clerk.asked()).toEqual([]);
+    expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'summary', by: 'bo' } }]);
+  });
+});
+
+describe('one compaction for the company', () => {
+  test('a second agent over its own limit takes over the one that is there, without a call', async () => {
+    const [bo, cy] = [mind(), mind()];
+    const stage = await openStage({ agents: [small('bo', bo), small('cy', cy)] });
+    await fill(stage, 14);
+    await ask(stage, 'and now?', ['bo']);
+    await ask(stage, 'and you?', ['cy']);
+    expect(bo.summaries()).toHaveLength(1);
+    expect(cy.summaries()).toEqual([]);
+    expect(await of(stage, 'compaction')).toHaveLength(1);
+    expect(opening(cy.asked().at(-1))).toBe(opening(bo.asked().at(-1)));
+    expect((await of(stage, 'compaction.done')).map(({ body }) => [body.agent, body.strategy])).toEqual([
+      ['bo', 'summary'],
+      ['cy', 'adopt'],
+    ]);
+    expect(await stage.check('c')).toEqual([]);
+  });
+
+  test('one that has room does not take it over', async () => {
+    const [bo, cy] = [mind(), mind()];
+    const stage = await openStage({ agents: [small('bo', bo), { id: 'cy', model: cy }] });
+    await fill(stage, 14);
+    await ask(stage, 'and now?', ['bo']);
+    await ask(stage, 'and you?', ['cy']);
+    expect(shown(cy.asked()[0])).toContain('w1z');
+    expect((await of(stage, 'baseline')).filter(({ body }) => body.adopts)).toHaveLength(1);
+  });
+
+  test('of two that need room at once one asks its model, and the other waits and takes it over', async () => {
+    const written = Promise.withResolvers<void>();
+    async function* slow() {
+      await written.promise;
+      yield* says(SUMMARY);
+    }
+    const minds = [mind({ summary: slow }), mind({ summary: slow })];
+    const [bo, cy] = minds;
+    if (!bo || !cy) throw new Error('two');
+    const stage = await openStage({ agents: [small('bo', bo), small('cy', cy)] });
+    await fill(stage, 14);
+    await stage.say('c', 'and now?', ['bo', 'cy']);
+    await until('one asks', () => bo.summaries().length + cy.summaries().length > 0);
+    await pass(stage, 5_000);
+    expect(bo.asked().length + cy.asked().length).toBe(0);
+    written.resolve();
+    await stage.quiet();
+    expect(bo.summaries().length + cy.summaries().length).toBe(1);
+    expect(await of(stage, 'compaction')).toHaveLength(1);
+    expect(opening(bo.asked()[0])).toContain('Summary 1 of this conversation');
+    expect(opening(cy.asked()[0])).toBe(opening(bo.asked()[0]));
+    expect(await stage.check('c')).toEqual([]);
+  });
+
+  test('where the one that had begun is gone, the next goes on when its time is over', async () => {
+    const bo = mind();
+    const stage = await openStage({ agents: [small('bo', bo)] });
+    const now = stage.clock.now();
+    const { tenant, conversation } = logOf('c');
+    const task = `compaction:${tenant}/${conversation}:1`;
+    expect(await stage.store.claim(task, { owner: 'a process that died', now, until: now + 60_000 })).toBe(true);
+    await fill(stage, 14);
+    await stage.say('c', 'and now?', ['bo']);
+    await pass(stage, 50_000);
+  for (const e of await stage.events('c')) if (e.kind!=='message') console.log(e.seq, e.at-now, e.kind, JSON.stringify({...e.body, layers:0}).slice(0,200)); else console.log(e.seq, e.kind, e.tokens);
+    expect(bo.requests).toHaveLength(0);
+    await pass(stage, 15_000);
+    await stage.quiet();
+    expect(bo.summaries()).toHaveLength(1);
+    expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'summary' } }]);
+    expect(await stage.check('c')).toEqual([]);
+  });
+
+  test('an agent whose cache has gone cold takes it over before it must', async () => {
+    const [bo, cy] = [mind(), mind()];
+    const agents = [small('bo', bo), small('cy', cy, { contextWindow: 13_000 })];
+    const stage = await openStage({ agents });
+    await fill(stage, 14);
+    await ask(stage, 'hello', ['cy']);
+    await ask(stage, 'and now?', ['bo']);
+    expect(await of(stage, 'compaction')).toHaveLength(1);
+    await ask(stage, 'soon after', ['cy']);
+    expect(shown(cy.asked().at(-1))).toContain('w1z');
+    await pass(stage, 301_000);
+    await ask(stage, 'much later', ['cy']);
+    expect(shown(cy.asked().at(-1))).not.toContain('w1z');
+    expect(opening(cy.asked().at(-1))).toContain('Summary 1 of this conversation');
+    expect((await of(stage, 'compaction.done')).at(-1)?.body).toMatchObject({ agent: 'cy', reason: 'cold_cache' });
+    expect(cy.summaries()).toEqual([]);
+    expect(await stage.check('c')).toEqual([]);
+  });
+
+  test('a newcomer that is to join with a summary has one made, or takes over the one that is there', async () => {
+    const [bo, cy] = [mind(), mind()];
+    const large = { contextWindow: 100_000 };
+    const context = { keepTokens: 1_000, quoteTokens: 500, summaryTokens: 700 };
+    const agents = [small('bo', bo, { ...large, join: 'summary' }), small('cy', cy, { ...large, join: 'summary' })];
+    const stage = await openStage({ agents, context });
+    await fill(stage, 14);
+    await ask(stage, 'and now?', ['bo']);
+    expect(bo.summaries()).toHaveLength(1);
+    expect(opening(bo.asked()[0])).toContain('Summary 1 of this conversation');
+    expect(shown(bo.asked()[0])).toContain('w14z');
+    await ask(stage, 'and you?', ['cy']);
+    expect(cy.summaries()).toEqual([]);
+    expect(opening(cy.asked()[0])).toBe(opening(bo.asked()[0]));
+    expect((await of(stage, 'compaction.started')).map(({ body }) => body.reason)).toEqual(['join', 'join']);
+    await ask(stage, 'once more', ['cy']);
+    expect(await of(stage, 'compaction.started')).toHaveLength(2);
+    expect(await stage.check('c')).toEqual([]);
+  });
+});
+
+test('messages that arrive while a summary is written are stored, and answered by the next turn', async () => {
+  const written = Promise.withResolvers<void>();
+  const bo = mind({
+    async *summary() {
+      await written.promise;
+      yield* says(SUMMARY);
+    },
+  });
+  const stage = await openStage({ agents: [small('bo', bo)] });
+  await fill(stage, 14);
+  await stage.say('c', 'and now?', ['bo']);
+  await until('the summary is asked for', () => bo.summaries().length === 1);
+  await stage.say('c', 'one more thing', ['bo']);
+  await stage.say('c', 'not for you', []);
+  written.resolve();
+  await stage.quiet();
+  const [first, second] = bo.asked();
+  expect(shown(first)).not.toContain('one more thing');
+  expect(second?.messages.at(-1)?.content).toContain('one more thing');
+  expect(times(shown(second), 'one more thing')).toBe(1);
+  expect(times(shown(second), 'not for you')).toBe(1);
+  expect(await of(stage, 'turn.done')).toHaveLength(2);
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('a process that ends while a summary is written leaves the turn to its successor', async () => {
+  const first = mind({
+    async *summary(_, signal) {
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+      yield { type: 'aborted' };
+    },
+  });
+  const stage = await openStage({ agents: [small('bo', first)] });
+  await fill(stage, 14);
+  await stage.say('c', 'and now?', ['bo']);
+  await until('the summary is asked for', () => first.summaries().length === 1);
+  await stage.engine.stop();
+  expect(await stage.actor('c', 'bo')).toMatchObject({ owner: '', turn: { attempt: 0 } });
+  expect(stage.warnings).toEqual([]);
+  const second = mind();
+  const again = await openStage({ driver: stage.driver, clock: stage.clock, agents: [small('bo', second)] });
+  await again.quiet();
+  expect(second.asked()).toHaveLength(1);
+  expect(await of(again, 'compaction')).toHaveLength(1);
+  expect((await again.events('c')).at(-1)?.kind).toBe('turn.done');
+  expect(await again.check('c')).toEqual([]);
+});
+
+test('a turn that is stopped while a summary is written says nothing', async () => {
+  const bo = mind({
+    async *summary(_, signal) {
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+      yield { type: 'aborted' };
+    },
+  });
+  const stage = await openStage({ agents: [small('bo', bo)] });
+  await fill(stage, 14);
+  await stage.say('c', 'and now?', ['bo']);
+  await until('the summary is asked for', () => bo.summaries().length === 1);
+  await stage.engine.abort(logOf('c').tenant, 'c:bo:1' as Parameters<typeof stage.engine.abort>[1]);
+  await stage.quiet();
+  expect(bo.asked()).toEqual([]);
+  expect((await stage.events('c')).at(-1)?.kind).toBe('turn.aborted');
+  expect(await stage.check('c', { cancelled: ['c:bo:1'] })).toEqual([]);
+});
+
+test('three compactions that hardly help break the circuit: that is said, and no further one is asked for', async () => {
+  const bo = mind();
+  const stage = await openStage({ agents: [small('bo', bo)] });
+  await fill(stage, 8);
+  // What is to be answered alone is more than a compaction may leave.
+  for (let n = 101; n <= 104; n++) await ask(stage, prose(n, 15_000));
+  expect(bo.asked()).toHaveLength(4);
+  expect(bo.summaries()).toHaveLength(3);
+  const failed = await of(stage, 'compaction.failed');
+  expect(failed).toHaveLength(1);
+  const [broken] = failed;
+  expect(broken?.body.message).toContain('the last 3 compactions brought the prompt hardly under its limit');
+  expect((await of(stage, 'compaction.done')).at(-1)?.body.strategy).toBe('trim');
+  await ask(stage, prose(105, 40_000));
+  expect((await of(stage, 'turn.failed')).at(-1)?.body).toMatchObject({
+    code: 'context_overflow',
+    message: expect.stringContaining('the last 3 compactions'),
+  });
+  expect(bo.summaries()).toHaveLength(3);
+  // What stood in the way is history now, and a compaction is sure to help.
+  await ask(stage, 'are you still there?');
+  expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
+  expect(bo.summaries()).toHaveLength(4);
+  expect((await of(stage, 'compaction.done')).at(-1)?.body.strategy).toBe('summary');
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('a message that is larger than the window fails alone: it is named, and nothing is given up for it', async () => {
+  const bo = mind();
+  const stage = await openStage({ agents: [small('bo', bo)] });
+  await fill(stage, 4);
+  await ask(stage, 'hello');
+  await ask(stage, prose(101, 40_000));
+  const giant = (await of(stage, 'message')).at(-1);
+  const [failed] = await of(stage, 'turn.failed');
+  expect(failed?.body.code).toBe('context_overflow');
+  expect(failed?.body.message).toMatch(new RegExp(`largest messages: event ${giant?.seq} \\(user\\) 10\\d\\d\\d`));
+  expect(bo.requests).toHaveLength(1);
+  expect(await kinds(stage, 'prune', 'compaction', 'baseline')).toEqual(['baseline']);
+  await ask(stage, 'and now?');
+  const sent = bo.asked().at(-1);
+  expect(sent?.messages.at(-1)?.content).toContain('and now?');
+  expect(invalidities(sent?.messages ?? [])).toEqual([]);
+  expect(times(JSON.stringify(sent), 'harbour')).toBeLessThan(200);
+  expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
+  expect(await stage.check('c')).toEqual([]);
+});

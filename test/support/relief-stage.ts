@@ -1,0 +1,81 @@
+import type { Event, EventKind, EventOf } from '../../src/events/index.ts';
+import type { ModelEvent, ModelRequest } from '../../src/providers/provider.ts';
+import { modelOf, says, type TestModel } from './engine-models.ts';
+import { type Stage, type StageAgent, turns } from './engine-stage.ts';
+
+/** A window in which a dozen of `prose(n)` are too much. */
+export const SMALL = { contextWindow: 8_000, maxOutputTokens: 1_000 };
+
+const FILLER = 'as was agreed before, the harbour office keeps its books in the second drawer; ';
+
+/** About 400 tokens by the stage's count, with a word of its own: `w<n>z`. */
+export function prose(n: number, characters = 1_600): string {
+  return `w${n}z ${FILLER.repeat(Math.ceil(characters / FILLER.length))}`.slice(0, characters);
+}
+
+export const SUMMARY = `## Goal
+Ana wants the books of the harbour office to be kept in order, and @bo keeps them.
+## Decisions
+The books stay in the second drawer, as Ana said.
+## Next steps
+@bo answers what is asked next.`;
+
+export interface Mind extends TestModel {
+  /** What was asked for a turn, and what for a summary. */
+  asked(): ModelRequest[];
+  summaries(): ModelRequest[];
+}
+
+type Hears = (request: ModelRequest, signal: AbortSignal) => AsyncIterable<ModelEvent> | Iterable<ModelEvent>;
+
+/** A model that answers `ok` and writes a good summary, unless told otherwise. */
+export function mind({ turn, summary }: { turn?: Hears; summary?: Hears } = {}): Mind {
+  const model = modelOf(async function* (request, signal) {
+    if (isForSummary(request)) yield* summary?.(request, signal) ?? says(SUMMARY);
+    else yield* turn?.(request, signal) ?? says('ok');
+  });
+  return Object.assign(model, {
+    asked: () => model.requests.filter((request) => !isForSummary(request)),
+    summaries: () => model.requests.filter(isForSummary),
+  });
+}
+
+function isForSummary({ trace }: ModelRequest): boolean {
+  return trace.purpose === 'compaction';
+}
+
+export function small(id: string, model: TestModel, more: Partial<StageAgent> = {}): StageAgent {
+  return { id, model, ...SMALL, ...more };
+}
+
+/** Ana says so much prose to nobody: it waits for whoever is addressed next. */
+export async function fill(stage: Stage, messages: number, from = 1): Promise<void> {
+  for (let n = from; n < from + messages; n++) await stage.say('c', prose(n), []);
+}
+
+export async function ask(stage: Stage, content: string, to = ['bo']): Promise<void> {
+  await stage.say('c', content, to);
+  await stage.quiet();
+}
+
+/** Lets time pass in steps, so that leases are renewed on the way. */
+export async function pass(stage: Stage, ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 1_000) {
+    await stage.clock.advance(1_000);
+    await turns(2);
+  }
+}
+
+export async function of<K extends EventKind>(stage: Stage, kind: K): Promise<EventOf<K>[]> {
+  return (await stage.events('c')).filter((event: Event): event is EventOf<K> => event.kind === kind);
+}
+
+export async function kinds(stage: Stage, ...wanted: string[]): Promise<string[]> {
+  const events = await stage.events('c');
+  return events.map(({ kind }) => kind).filter((kind) => wanted.length === 0 || wanted.includes(kind));
+}
+
+/** What a prompt begins with behind the system message. */
+export function opening(request: ModelRequest | undefined): string {
+  return request?.messages[1]?.content ?? '';
+}
