@@ -59,16 +59,29 @@ export class Relief {
     const reason = this.#reasonFor(call);
     if (!reason) return null;
     this.climbs += 1;
-    const { view, outputs, agent } = call;
-    const { policy, room } = this.window;
-    const before = sizeIn(view, room);
-    const { log } = replay;
-    const append = (draft: EventDraft) => replay.append(draft);
-    const draft = relieveView({ view, log, append, outputs, policy, room, reason, baseline: BASELINE });
-    const isStuck = !draft || !isWithin(view, room, room.trigger);
-    if (isStuck) this.#stuckAt.set(agent, draft ? sizeIn(view, room) : before);
-    else this.#stuckAt.delete(agent);
+    const { view, agent } = call;
+    const { room } = this.window;
+    const draft = this.#relieve(replay, call, { ...this.window, reason });
+    if (isWithin(view, room, room.trigger)) this.#stuckAt.delete(agent);
+    else this.#stuckAt.set(agent, sizeIn(view, room));
     return draft;
+  }
+
+  /** The provider has refused the request as too long: as far as it tells, `available` is what there is. */
+  afterRefusal(replay: Replay, call: ModelCall, available: number): EventDraft | null {
+    this.climbs += 1;
+    const { policy, room } = this.window;
+    const reason = 'overflow';
+    const tighter = roomOf({ available, fixed: room.fixed, ratio: 1, reason }, policy);
+    return this.#relieve(replay, call, { policy, room: tighter, reason });
+  }
+
+  #relieve(
+    { log, append }: Replay,
+    { view, outputs }: ModelCall,
+    how: Window & { reason: ReliefReason },
+  ): EventDraft | null {
+    return relieveView({ view, log, append, outputs, baseline: BASELINE, ...how });
   }
 
   #reasonFor({ view, agent, step, at }: ModelCall): ReliefReason | null {

@@ -66,7 +66,7 @@ function problemsOf(
 }
 
 /** What a summary stands for: everything up to there, but for what the turn that adopted it was to answer. */
-function coveredIn(
+export function coveredIn(
   { cuts }: PromptRecord,
   inputs: ReadonlyMap<string, readonly number[]>,
 ): (seq: number) => boolean {

@@ -63,11 +63,11 @@ export class Replay {
     }
   }
 
-  append(draft: EventDraft, at = this.log.at(-1)?.at ?? 0): Event {
+  readonly append = (draft: EventDraft, at = this.log.at(-1)?.at ?? 0): Event => {
     const event = logged(draft, this.log.length + 1, at);
     this.log.push(event);
     return event;
-  }
+  };
 
   /** Warm: what the log has had since is folded in. */
   view(agent: string): View {

@@ -12,8 +12,8 @@ export const AGENTS = ['bo', 'cy', 'di'] as const;
 export const LATE_AGENT = 'di';
 
 /** One whose window holds little more than its instructions. */
-const CROWDED_AGENT = 'cy';
-const CROWDED_WINDOW = 1_500;
+export const CROWDED_AGENT = 'cy';
+const CROWDED_WINDOW = 1_350;
 
 /** Numbers are no part of this rig. */
 export const countTokens = (text: string): number => Math.ceil(text.length / 4);

@@ -36,7 +36,7 @@ export interface Member {
 }
 
 const EPOCH = Date.UTC(2026, 0, 1);
-const SECRET = 'a secret of thirty-two characters';
+export const SECRET = 'a secret of thirty-two characters';
 /** Share of answers that arrive later than what they report. */
 const LATE_ANSWERS = 1 / 8;
 

@@ -84,6 +84,7 @@ function tellFigures(figures: Record<string, number>, seconds: number, longestMs
     `${of('joins')} joins`,
     `${of('calls')} tool calls (${of('lost')} lost)`,
     `${of('poisoned')} poisoned`,
+    `${of('rewritten')} prompts of rewritten views`,
     `${of('violations')} violations`,
     `${all.seconds} s`,
     `${all.perSecond}/s`,

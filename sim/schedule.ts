@@ -1,3 +1,4 @@
+import { checkPrompts } from './check-prompts.ts';
 import { checkWorld, unsettled } from './check.ts';
 import { openClients } from './clients.ts';
 import type { Fault, Mode } from './faults.ts';
@@ -51,7 +52,7 @@ export async function runSchedule(options: ScheduleOptions): Promise<Outcome> {
     if (scheduler.now() > deadline || scheduler.steps > MOST_STEPS) return true;
     return queue.isEmpty() && clients.isDone() && unsettled(world).length === 0;
   });
-  const violations = checkWorld(world, clients);
+  const violations = [...checkWorld(world, clients), ...(await checkPrompts(world))];
   if (!clients.isDone()) violations.push('CLIENT a client was never answered');
   world.figures.steps = scheduler.steps;
   return {

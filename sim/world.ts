@@ -64,6 +64,7 @@ export type Figure =
   | 'calls'
   | 'lost'
   | 'poisoned'
+  | 'rewritten'
   | 'steps';
 
 const FIGURES: readonly Figure[] = [
@@ -82,6 +83,7 @@ const FIGURES: readonly Figure[] = [
   'calls',
   'lost',
   'poisoned',
+  'rewritten',
   'steps',
 ];
 

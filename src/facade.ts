@@ -1,8 +1,11 @@
 import { addressees, resolveAgent } from './actors/address-message.ts';
 import { actorStatus } from './actors/actor-status.ts';
+import { cacheCost } from './actors/cache-cost.ts';
 import { conversationState } from './actors/conversation-state.ts';
+import { diffTurns } from './actors/diff-turns.ts';
 import type { Engine } from './actors/engine.ts';
 import type { EngineDeps } from './actors/engine-deps.ts';
+import { inspectPrompt } from './actors/inspect-prompt.ts';
 import type { Member } from './actors/member.ts';
 import { nextPrompt, sentPrompt } from './actors/prompts.ts';
 import { traceTurn } from './actors/trace.ts';
@@ -62,6 +65,14 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
 
   function addressOf(conversation: string, agent: string): ActorAddress {
     return { tenant, conversation: conversationId(conversation), agent: resolveAgent(company, agent) };
+  }
+
+  async function memberIn(conversation: string, agent: string): Promise<[ActorAddress, Member]> {
+    const address = addressOf(conversation, agent);
+    const member = company.get(address.agent);
+    if (!member) throw new TroupeError('agent_unknown', `there is no agent "${agent}"`);
+    await existing(conversation);
+    return [address, member];
   }
 
   /** Our own words, brought back by a gateway: one event. Anything else under an id of ours is refused. */
@@ -140,13 +151,19 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
       return records.map((record) => actorStatus(deps, record));
     },
     async prompt(conversation, agent) {
-      const address = addressOf(conversation, agent);
-      const member = company.get(address.agent);
-      if (!member) throw new TroupeError('agent_unknown', `there is no agent "${agent}"`);
-      await existing(conversation);
-      return nextPrompt(deps, address, member);
+      const [address, member] = await memberIn(conversation, agent);
+      return inspectPrompt(deps, address, member, await nextPrompt(deps, address, member));
     },
-    promptOf: (turn, step) => sentPrompt(deps, tenant, turn, step),
+    async promptOf(turn, step) {
+      const prompt = await sentPrompt(deps, tenant, turn, step);
+      const [address, member] = await memberIn(prompt.conversation, prompt.agent);
+      return inspectPrompt(deps, address, member, prompt);
+    },
+    diff: (a, b, steps = {}) => diffTurns(deps, tenant, [a, b], steps),
+    async cost(conversation, agent, options) {
+      const [address, member] = await memberIn(conversation, agent);
+      return cacheCost(deps, address, member, options);
+    },
     trace: (turn) => traceTurn(deps, tenant, turn),
     async command(command, by) {
       const draft = commandDraft(command, by);

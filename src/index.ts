@@ -11,4 +11,14 @@ export { type ErrorCode, type ErrorPolicy, TroupeError } from './errors.ts';
 export type { Author, Command, Event, EventDraft, EventKind, PromptRecord, Usage } from './events/index.ts';
 export { createTroupe, type TroupeOptions } from './runtime.ts';
 export { defineTool, type Tool, type ToolContext } from './tools/tool.ts';
-export type { ActorStatus, ImportRequest, NewMessage, SentPrompt, Troupe, TurnTrace } from './troupe.ts';
+export type {
+  ActorStatus,
+  CostReport,
+  ImportRequest,
+  InspectedPrompt,
+  NewMessage,
+  PromptDiff,
+  SentPrompt,
+  Troupe,
+  TurnTrace,
+} from './troupe.ts';

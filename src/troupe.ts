@@ -9,7 +9,11 @@ import type {
   StreamDelta,
 } from './events/index.ts';
 import type { ActorStatus } from './actors/actor-status.ts';
+import type { CostOptions, CostReport } from './actors/cache-cost.ts';
 import type { ConversationState } from './actors/conversation-state.ts';
+import type { PromptDiff } from './actors/diff-prompts.ts';
+import type { DiffSteps } from './actors/diff-turns.ts';
+import type { Inspection } from './actors/inspect-prompt.ts';
 import type { TurnTrace } from './actors/trace.ts';
 import type { ImportReport } from './import/index.ts';
 import type { QueueDepth } from './routing/router.ts';
@@ -39,8 +43,11 @@ export interface AgentInfo {
   pubkey: string | null;
 }
 
+/** A prompt with what of it is cached, what was cut and why, and when room will be made. */
+export type InspectedPrompt = PromptRecord & Inspection;
+
 /** `verified`: rendering it again from the log gave the bytes that were sent. */
-export type SentPrompt = PromptRecord & { verified: boolean };
+export type SentPrompt = InspectedPrompt & { verified: boolean };
 
 export interface ConversationInfo {
   id: ConversationId;
@@ -76,9 +83,16 @@ export interface Troupe {
   ): Promise<{ events: Event[]; head: number }>;
   actors(conversation: string): Promise<ActorStatus[]>;
   /** The prompt this agent would be sent now; nothing is sent or changed. */
-  prompt(conversation: string, agent: string): Promise<PromptRecord>;
+  prompt(conversation: string, agent: string): Promise<InspectedPrompt>;
   /** A past prompt as it was sent; `step` counts from 1, the last by default. Throws `turn_unknown`. */
   promptOf(turn: string, step?: number): Promise<SentPrompt>;
+  /**
+   * What changed from the prompt of turn `a` to that of turn `b` of the same agent, or with `next` to the one it would be
+   * sent now. Throws `turn_unknown`, and `event_invalid` for turns of two agents.
+   */
+  diff(a: string, b: string, steps?: DiffSteps): Promise<PromptDiff>;
+  /** What all prompts of an agent cost with a vendor's cache, call by call. Renders each of them again. */
+  cost(conversation: string, agent: string, options?: CostOptions): Promise<CostReport>;
   trace(turn: string): Promise<TurnTrace>;
   /** Accepted commands are events; returns the command's event. Throws `command_refused`. */
   command(command: Command, by: Author): Promise<Event>;
@@ -104,4 +118,13 @@ export interface ImportRequest {
   fileName?: string | undefined;
 }
 
-export type { ActorStatus, ConversationState, StreamDelta, TurnTrace };
+export type {
+  ActorStatus,
+  ConversationState,
+  CostOptions,
+  CostReport,
+  DiffSteps,
+  PromptDiff,
+  StreamDelta,
+  TurnTrace,
+};

@@ -28,6 +28,11 @@ import { readFacts } from './turn-facts.ts';
 
 const PAGE = 2_000;
 
+/** What reading a past prompt takes. */
+type ReadDeps = Pick<EngineDeps, 'store' | 'company' | 'registry' | 'secretOf'> & {
+  log: Pick<EngineDeps['log'], 'read'>;
+};
+
 /** The prompt an agent would be sent now. Works on a copy of the view: nothing is sent, pinned or changed. */
 export async function nextPrompt(
   deps: EngineDeps,
@@ -68,7 +73,7 @@ export async function nextPrompt(
  * hashes, so a hundred turns do not store a hundred copies.
  */
 export async function sentPrompt(
-  deps: EngineDeps,
+  deps: ReadDeps,
   tenant: TenantId,
   turn: string,
   step?: number,
@@ -101,7 +106,7 @@ export async function sentPrompt(
 }
 
 export async function readReceipts(
-  deps: EngineDeps,
+  deps: Pick<EngineDeps, 'store'>,
   tenant: TenantId,
   turn: string,
 ): Promise<PromptReceipt[]> {
@@ -115,7 +120,7 @@ export async function readReceipts(
 }
 
 /** The view as it stood at a step: the log up to the turn, then the turn's own steps before this one. */
-async function viewAsSent(deps: EngineDeps, address: ActorAddress, receipt: PromptReceipt): Promise<View> {
+async function viewAsSent(deps: ReadDeps, address: ActorAddress, receipt: PromptReceipt): Promise<View> {
   const view = createView(address.agent, deps.secretOf(address));
   await catchUp(deps.log, address, view, receipt.upTo);
   for (let after = receipt.upTo; ;) {

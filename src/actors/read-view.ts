@@ -10,7 +10,7 @@ const PAGE = 2_000;
  * The cost is in what is new, never in what the view holds already.
  */
 export async function catchUp(
-  log: ConversationLog,
+  log: Pick<ConversationLog, 'read'>,
   address: ActorAddress,
   view: View,
   upTo?: number,
@@ -23,7 +23,7 @@ export async function catchUp(
 }
 
 function readPage(
-  log: ConversationLog,
+  log: Pick<ConversationLog, 'read'>,
   address: ActorAddress,
   after: number,
   upTo?: number,

@@ -36,11 +36,11 @@ export async function recall(
     address,
     events: (after) => coveredEvents(deps, address, { after, floor }),
     query,
-    // However many of the best are shown anyway.
-    limit: limit + [...shown].filter((seq) => seq <= floor).length,
+    limit,
     signal: deps.stopping,
   });
-  const best = hits.filter(({ seq }) => isCovered(seq)).slice(0, limit);
+  // What is shown is not made up for: the next best would be further and further from the matter.
+  const best = hits.filter(({ seq }) => isCovered(seq));
   const model = await deps.models.get(address.tenant, member.profile);
   return chooseMemories({
     hits: best,

@@ -1,10 +1,15 @@
-import type { Event, PromptRecord } from '../events/index.ts';
+import type { Event } from '../events/index.ts';
 import type { ImportReport } from '../import/index.ts';
 import type {
   ActorStatus,
   ConversationInfo,
+  CostOptions,
+  CostReport,
+  DiffSteps,
   ImportRequest,
+  InspectedPrompt,
   NewMessage,
+  PromptDiff,
   SentPrompt,
   TurnTrace,
 } from '../troupe.ts';
@@ -29,8 +34,11 @@ export interface Client {
   head(conversation: string): Promise<number>;
   /** Stored events after `after`, then live ones, each once, until `signal` aborts. */
   follow(conversation: string, after: number, signal: AbortSignal): AsyncGenerator<Frame, void>;
-  prompt(conversation: string, agent: string): Promise<PromptRecord>;
+  prompt(conversation: string, agent: string): Promise<InspectedPrompt>;
   promptOf(turn: string, step?: number): Promise<SentPrompt>;
+  diff(a: string, b: string, steps: DiffSteps): Promise<PromptDiff>;
+  /** A server does not tell how far it is: `onTurn` is for direct ones. */
+  cost(conversation: string, agent: string, options: CostOptions): Promise<CostReport>;
   trace(turn: string): Promise<TurnTrace>;
   import(chunks: AsyncIterable<Uint8Array>, request: ImportRequest): Promise<ImportReport>;
   export(conversation: string): AsyncGenerator<string>;

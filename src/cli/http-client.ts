@@ -1,7 +1,15 @@
 import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
-import type { Event, PromptRecord } from '../events/index.ts';
+import type { Event } from '../events/index.ts';
 import type { ImportReport } from '../import/index.ts';
-import type { ActorStatus, ConversationInfo, SentPrompt, TurnTrace } from '../troupe.ts';
+import type {
+  ActorStatus,
+  ConversationInfo,
+  CostReport,
+  InspectedPrompt,
+  PromptDiff,
+  SentPrompt,
+  TurnTrace,
+} from '../troupe.ts';
 import type { Client, Delta, Frame } from './client.ts';
 import { readServerEvents } from './read-server-events.ts';
 
@@ -30,6 +38,8 @@ export function createHttpClient(base: string, token: string | undefined): Clien
     return (await (await request(path, init)).json()) as T;
   }
   const conversationPath = (conversation: string) => `/api/conversations/${encodeURIComponent(conversation)}`;
+  const agentPath = (conversation: string, agent: string) =>
+    `${conversationPath(conversation)}/agents/${encodeURIComponent(agent)}`;
   const turnPath = (turn: string) => `/api/turns/${encodeURIComponent(turn)}`;
 
   return {
@@ -61,18 +71,17 @@ export function createHttpClient(base: string, token: string | undefined): Clien
       }
       if (!signal.aborted) throw unreachable(root, 'the stream of events ended');
     },
-    prompt: (conversation, agent) =>
-      get<PromptRecord>(`${conversationPath(conversation)}/agents/${encodeURIComponent(agent)}/prompt`),
-    promptOf: (turn, step) =>
-      get<SentPrompt>(`${turnPath(turn)}/prompt${step === undefined ? '' : `?step=${step}`}`),
+    prompt: (conversation, agent) => get<InspectedPrompt>(`${agentPath(conversation, agent)}/prompt`),
+    promptOf: (turn, step) => get<SentPrompt>(`${turnPath(turn)}/prompt${queryOf({ step })}`),
+    diff: (a, b, { stepA, stepB }) =>
+      get<PromptDiff>(`${turnPath(a)}/diff/${encodeURIComponent(b)}${queryOf({ stepA, stepB })}`),
+    cost: (conversation, agent, { vendor }) =>
+      get<CostReport>(`${agentPath(conversation, agent)}/cost${queryOf({ vendor })}`),
     trace: (turn) => get<TurnTrace>(turnPath(turn)),
     import(chunks, { fileName, ...fields }) {
-      const query = new URLSearchParams();
-      for (const [name, value] of Object.entries({ ...fields, file: fileName })) {
-        if (value !== undefined) query.set(name, value);
-      }
+      const query = queryOf({ ...fields, file: fileName });
       const body = ReadableStream.from(chunks) as RequestBody;
-      return post<ImportReport>(`/api/import?${query}`, body, 'application/octet-stream');
+      return post<ImportReport>(`/api/import${query}`, body, 'application/octet-stream');
     },
     async *export(conversation) {
       const response = await request(`${conversationPath(conversation)}/export`);
@@ -85,6 +94,14 @@ export function createHttpClient(base: string, token: string | undefined): Clien
     idle: async () => {},
     close: async () => {},
   };
+}
+
+/** With its question mark, or nothing. */
+function queryOf(fields: Record<string, string | number | undefined>): string {
+  const given = Object.entries(fields).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)]],
+  );
+  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
 }
 
 function unreachable(url: string, cause: unknown): TroupeError {

@@ -7,6 +7,11 @@ export function paint(style: Style, text: string): string {
   return styleText(style, text, { stream: process.stdout });
 }
 
+/** Where colours tell nothing, marks must. */
+export function isPainted(): boolean {
+  return paint('bold', ' ') !== ' ';
+}
+
 export function print(text = ''): void {
   process.stdout.write(`${text}\n`);
 }
@@ -37,6 +42,25 @@ export function printable(text: string): string {
 export function clip(text: string, width: number): string {
   const line = printable(text).replace(/\s+/g, ' ').trim();
   return line.length <= width ? line : `${line.slice(0, width - 1)}…`;
+}
+
+/** Cut off at `width` characters, spaces and all. */
+export function cutOff(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, width - 1)}…`;
+}
+
+/** A title and what is said under it, in lines of at most `width`; what is one word stays whole. */
+export function paragraph(title: string, text: string, { indent = 10, width = 80 } = {}): string {
+  const lines: string[] = [];
+  let line = title.padEnd(indent);
+  for (const word of text.split(' ')) {
+    if (line.length > indent && line.length + word.length > width) {
+      lines.push(line.trimEnd());
+      line = ' '.repeat(indent);
+    }
+    line += `${word} `;
+  }
+  return [...lines, line.trimEnd()].join('\n');
 }
 
 /** Rows in aligned columns; those named in `right` end together. */

@@ -1,5 +1,7 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { version } from './version.ts';
+
+const VENDORS = ['anthropic', 'openai', 'gemini', 'deepseek'];
 
 /**
  * The command line as data. Handlers are loaded when their command runs, so that `--help` and `dev` start fast.
@@ -63,6 +65,13 @@ export function createProgram(): Command {
     .argument('<agent>')
     .option('--turn <id>', 'of this turn: its id or number')
     .option('--step <n>', 'of this model call of the turn', wholeNumber(1))
+    .option('--against <id>', 'instead: what changed since the prompt of that turn')
+    .option('--cost', "instead: what each prompt cost, with a vendor's cache")
+    .addOption(
+      new Option('--vendor <name>', "whose cache (default: the model's)")
+        .choices(VENDORS)
+        .implies({ cost: true }),
+    )
     .action(async (conversation, agent, options) =>
       (await import('./context.ts')).context(conversation, agent, options),
     );

@@ -1,97 +1,98 @@
-import type { PromptMessage, PromptRecord } from '../events/index.ts';
-import { type Style, number, paint, printable, screenWidth, table } from './output.ts';
+import type { PromptMessage } from '../events/index.ts';
+import type { InspectedPrompt, SentPrompt } from '../troupe.ts';
+import { count, cutOff, number, paint, paragraph, printable, screenWidth, type Style } from './output.ts';
+import { cachedMark, renderGrid, renderLayers } from './render-grid.ts';
 
-const LAYER_STYLE: Record<string, Style> = {
-  rules: 'magenta',
-  persona: 'blue',
-  tools: 'cyan',
-  environment: 'green',
-  summary: 'yellow',
-  history: 'white',
-  missed: 'yellowBright',
-  trigger: 'redBright',
-  live: 'greenBright',
-};
 const ROLE_STYLE: Record<PromptMessage['role'], Style> = {
   system: 'magenta',
   user: 'cyan',
   assistant: 'green',
   tool: 'yellow',
 };
-const HASH_CHARS = 10;
+const LEVEL_STYLE = { normal: 'green', warning: 'yellow', critical: 'red' } as const;
+const WIDTH = 80;
 
-/** A prompt for people: where its tokens go, then every message as the model reads it. */
-export function renderPrompt(prompt: PromptRecord): string {
+/** A prompt for people: where its tokens go and why it is as it is, then every message as the model reads it. */
+export function renderPrompt(prompt: InspectedPrompt | SentPrompt): string {
   return [
     renderHeading(prompt),
-    renderBar(prompt),
+    renderGrid(prompt),
     renderLayers(prompt),
+    renderFacts(prompt),
     ...prompt.messages.map(renderMessage),
   ].join('\n\n');
 }
 
-function renderHeading(prompt: PromptRecord): string {
+function renderHeading(prompt: InspectedPrompt | SentPrompt): string {
   const { agent, conversation, turn, step, tokens, provider, model, mode, cursor } = prompt;
   const which = turn === null ? 'next prompt' : `turn ${turn}, step ${step}`;
   const used = Math.round((tokens.total / tokens.window) * 100);
-  return [
+  const lines = [
     paint('bold', `@${agent} in ${conversation}: ${which}`),
-    `${provider} ${printable(model)}, ${mode}, ${number(tokens.total)} of ${number(tokens.window)} tokens (${used} %), ` +
-      `cursor ${cursor.before ?? '-'} → ${cursor.after ?? '-'}`,
+    cutOff(
+      `${provider} ${printable(model)}, ${mode}, cursor ${cursor.before ?? '-'} → ${cursor.after ?? '-'}`,
+      WIDTH,
+    ),
+    `${number(tokens.total)} of ${number(tokens.window)} tokens (${used} %) in ${count(prompt.messages.length, 'message')}`,
+  ];
+  if ('verified' in prompt && !prompt.verified) {
+    lines.push(paint('red', 'The log does not give the bytes that were sent: this is what it gives now.'));
+  }
+  return lines.join('\n');
+}
+
+function renderFacts({ tokens, cached, relief, cuts, messages }: InspectedPrompt): string {
+  const { estimate, percent, level, calibrated } = tokens;
+  const learnt = calibrated ? 'calibrated by what the provider reported' : 'not calibrated yet';
+  const usage = `${number(estimate)} tokens estimated, ${percent} % of the room: ${level}, ${learnt}`;
+  const known =
+    cached.messages === 0
+      ? 'nothing of it was sent before'
+      : `${number(cached.tokens)} tokens in ${number(cached.messages)} of ${count(messages.length, 'message')} ` +
+        `begin as the last prompt did (${cachedMark()})`;
+  const due =
+    relief.left > 0
+      ? `in ${number(relief.left)} tokens, at ${number(relief.at)}`
+      : `due: ${number(relief.at)} tokens are reached`;
+  return [
+    paint(LEVEL_STYLE[level], paragraph('usage', usage)),
+    paragraph('cached', known),
+    paragraph('relief', due),
+    ...cuts.map((cut) => paragraph('cut', describeCut(cut))),
   ].join('\n');
 }
 
-interface Slice {
-  name: string;
-  tokens: number;
-  style: Style;
-  mark: string;
+type CutDetail = InspectedPrompt['cuts'][number];
+
+function describeCut(cut: CutDetail): string {
+  const { reason, tokens, by, strategy } = cut;
+  const author = by === undefined ? '' : `, by @${by} with ${strategy}`;
+  return `${whatWasCut(cut)}: ${reason}, ${number(tokens.before)} → ${number(tokens.after)} tokens${author}`;
 }
 
-function slicesOf({ layers, tokens }: PromptRecord): Slice[] {
-  return [
-    ...layers.map(({ name, tokens: size }) => ({
-      name,
-      tokens: size,
-      style: LAYER_STYLE[name] ?? 'white',
-      mark: '█',
-    })),
-    { name: 'reserved', tokens: tokens.reserved, style: 'dim', mark: '▒' },
-    { name: 'free', tokens: Math.max(0, tokens.free), style: 'dim', mark: '·' },
+function whatWasCut({
+  kind,
+  event,
+  compaction,
+  upTo = 0,
+  results = 0,
+  trimmed = 0,
+  steps = 0,
+}: CutDetail): string {
+  if (kind === 'prune') return `prune: ${count(results, 'tool output')} (${event})`;
+  const beside = [
+    ...(steps > 0 ? [`${count(steps, 'step')} of its turn as text`] : []),
+    ...(trimmed > 0 ? [`${count(trimmed, 'text')} shortened`] : []),
+    ...(results > 0 ? [count(results, 'tool output')] : []),
   ];
-}
-
-/** One cell for whatever is there at all, however small. */
-function renderBar(prompt: PromptRecord): string {
-  const cells = Math.min(screenWidth(), 80);
-  const slices = slicesOf(prompt).filter(({ tokens }) => tokens > 0);
-  const total = slices.reduce((sum, { tokens }) => sum + tokens, 0);
-  const widths = slices.map(({ tokens }) => Math.max(1, Math.round((tokens / total) * cells)));
-  const widest = widths.indexOf(Math.max(...widths));
-  const excess = widths.reduce((sum, width) => sum + width, 0) - cells;
-  return slices
-    .map(({ style, mark }, index) => {
-      const width = (widths[index] ?? 0) - (index === widest ? excess : 0);
-      return paint(style, mark.repeat(Math.max(1, width)));
-    })
-    .join('');
-}
-
-function renderLayers(prompt: PromptRecord): string {
-  const details = new Map(prompt.layers.map((layer) => [layer.name as string, layer]));
-  const rows = slicesOf(prompt).map(({ name, tokens, style, mark }) => {
-    const layer = details.get(name);
-    const cells = [`${paint(style, mark)} ${name}`, number(tokens), layer?.stability ?? ''];
-    return [...cells, layer?.hash.slice(0, HASH_CHARS) ?? '', printable(layer?.source ?? '')];
-  });
-  const heads = ['  layer', 'tokens', 'stability', 'hash', 'source'].map((head) => paint('dim', head));
-  return table([heads, ...rows], [1]);
+  if (!compaction) return `trim: ${beside.join(', ')} (${event})`;
+  return [`${compaction} covers events 1–${number(upTo)}`, ...beside].join(', ');
 }
 
 function renderMessage(message: PromptMessage, index: number): string {
   const { role, content, seqs } = message;
   const title = `── ${index} ${role}${about(message)}${seqs.length > 0 ? ` · seq ${ranges(seqs)}` : ''} `;
-  const lines = [paint(ROLE_STYLE[role], title.padEnd(Math.min(screenWidth(), 80), '─'))];
+  const lines = [paint(ROLE_STYLE[role], title.padEnd(Math.min(screenWidth(), WIDTH), '─'))];
   if (content !== '') lines.push(printable(content));
   if (message.role === 'assistant') {
     for (const { name, args } of message.calls ?? []) lines.push(printable(`→ ${name} ${args}`));

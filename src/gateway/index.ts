@@ -4,7 +4,5 @@ export type { AppOptions } from './app.ts';
 export { isLoopback } from './guard.ts';
 export { openApiDocument } from './openapi.ts';
 export { createStatusApp } from './status-app.ts';
-export type { LayerDiff, PromptDiff } from './prompt-diff.ts';
-export { diffPrompts } from './prompt-diff.ts';
 export { serveHttp } from './serve-http.ts';
 export type { HttpServer } from './serve-http.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { Event, PromptRecord } from '../events/index.ts';
+import { AgentId, Cut, Event, PromptRecord } from '../events/index.ts';
 import * as schemas from './schemas.ts';
 
 interface Operation {
@@ -13,6 +13,20 @@ interface Operation {
 const JSON_TYPE = 'application/json';
 const EVENT = { $ref: '#/components/schemas/Event' };
 const PROMPT = { $ref: '#/components/schemas/Prompt' };
+
+/** A prompt with what is told of it beside. */
+const Inspected = PromptRecord.extend({
+  cached: z.object({ messages: z.int(), tokens: z.int() }),
+  relief: z.object({ at: z.int(), left: z.int() }),
+  cuts: z.array(
+    Cut.extend({
+      by: AgentId.optional(),
+      strategy: z.enum(['summary', 'extraction']).optional(),
+      trimmed: z.int().optional(),
+      steps: z.int().optional(),
+    }),
+  ),
+});
 
 const READINESS = {
   type: 'object',
@@ -52,6 +66,11 @@ const OPERATIONS: Record<string, Operation> = {
     summary: 'The prompt the agent would be sent now; nothing is sent',
     answer: { status: 200, schema: PROMPT },
   },
+  'GET /api/conversations/{c}/agents/{a}/cost': {
+    summary: "What the agent's prompts cost with a vendor's cache, call by call; renders each of them again",
+    query: schemas.CostQuery,
+    answer: { status: 200, schema: listOf('rows', { type: 'object' }, { total: { type: 'object' } }) },
+  },
   'GET /api/conversations/{c}/export': {
     summary: 'The conversation as JSON lines',
     answer: { status: 200, type: 'application/x-ndjson' },
@@ -63,7 +82,8 @@ const OPERATIONS: Record<string, Operation> = {
     answer: { status: 200, schema: PROMPT },
   },
   'GET /api/turns/{a}/diff/{b}': {
-    summary: 'What changed between two prompts, layer by layer',
+    summary:
+      "What changed between two prompts of an agent: layers, messages line by line, why the cache broke; b may be 'next'",
     query: schemas.DiffQuery,
     answer: { status: 200 },
   },
@@ -119,7 +139,7 @@ export function openApiDocument(): object {
     info: { title: 'Troupe', version: '1' },
     paths,
     components: {
-      schemas: { Event: schemaOf(Event), Prompt: schemaOf(PromptRecord), Error: ERROR },
+      schemas: { Event: schemaOf(Event), Prompt: schemaOf(Inspected), Error: ERROR },
     },
   });
 }

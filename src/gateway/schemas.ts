@@ -49,6 +49,9 @@ export const DiffQuery = z.object({
   stepA: z.coerce.number().int().positive().optional(),
   stepB: z.coerce.number().int().positive().optional(),
 });
+export const CostQuery = z.object({
+  vendor: z.enum(['anthropic', 'openai', 'gemini', 'deepseek']).optional(),
+});
 export const StreamQuery = z.object({ conversation: ConversationId.optional(), after: Seq.optional() });
 export const ImportQuery = z.object({
   conversation: ConversationId.optional(),

@@ -2,10 +2,9 @@ import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../src/tools/tool.ts';
 import { NO_USAGE } from '../../src/events/index.ts';
-import { countTokens } from '../../src/context/count-tokens.ts';
 import { invalidities } from '../support/check-prompt.ts';
-import { asks, breaks, byStep, modelOf, says, shown, times } from '../support/engine-models.ts';
-import { logOf, openStage, turns, until } from '../support/engine-stage.ts';
+import { asks, breaks, says, shown, times } from '../support/engine-models.ts';
+import { logOf, openStage, type Stage, until } from '../support/engine-stage.ts';
 import { ask, fill, kinds, mind, of, opening, pass, prose, small, SUMMARY } from '../support/relief-stage.ts';
 
 describe('pruning', () => {
@@ -325,22 +324,39 @@ describe('one compaction for the company', () => {
     expect(await stage.check('c')).toEqual([]);
   });
 
+  /** As if @cy had begun to write the first compaction, and died. */
+  async function begunByCy(stage: Stage, forMs: number) {
+    const now = stage.clock.now();
+    const lock = JSON.stringify({ agent: 'cy', until: now + forMs });
+    expect(await stage.store.journal(logOf('c').tenant, 'compaction/c/1', lock, now)).toBe(lock);
+  }
+
   test('where the one that had begun is gone, the next goes on when its time is over', async () => {
     const bo = mind();
     const stage = await openStage({ agents: [small('bo', bo)] });
-    const now = stage.clock.now();
-    const { tenant, conversation } = logOf('c');
-    const task = `compaction:${tenant}/${conversation}:1`;
-    expect(await stage.store.claim(task, { owner: 'a process that died', now, until: now + 60_000 })).toBe(true);
+    await begunByCy(stage, 20_000);
     await fill(stage, 14);
     await stage.say('c', 'and now?', ['bo']);
-    await pass(stage, 50_000);
-  for (const e of await stage.events('c')) if (e.kind!=='message') console.log(e.seq, e.at-now, e.kind, JSON.stringify({...e.body, layers:0}).slice(0,200)); else console.log(e.seq, e.kind, e.tokens);
-    expect(bo.requests).toHaveLength(0);
     await pass(stage, 15_000);
+    expect(bo.requests).toHaveLength(0);
+    await pass(stage, 10_000);
     await stage.quiet();
     expect(bo.summaries()).toHaveLength(1);
-    expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'summary' } }]);
+    expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'summary', by: 'bo' } }]);
+    expect(await stage.check('c')).toEqual([]);
+  });
+
+  test('where it holds on for longer than anybody can wait, the next does without a model', async () => {
+    const bo = mind();
+    const stage = await openStage({ agents: [small('bo', bo)] });
+    await begunByCy(stage, 3_600_000);
+    await fill(stage, 14);
+    await stage.say('c', 'and now?', ['bo']);
+    await pass(stage, 120_000);
+    await stage.quiet();
+    expect(bo.summaries()).toEqual([]);
+    expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'extraction', by: 'bo' } }]);
+    expect(bo.asked()).toHaveLength(1);
     expect(await stage.check('c')).toEqual([]);
   });
 
@@ -452,7 +468,8 @@ test('a turn that is stopped while a summary is written says nothing', async () 
 
 test('three compactions that hardly help break the circuit: that is said, and no further one is asked for', async () => {
   const bo = mind();
-  const stage = await openStage({ agents: [small('bo', bo)] });
+  const context = { retrieval: { enabled: false } };
+  const stage = await openStage({ agents: [small('bo', bo)], context });
   await fill(stage, 8);
   // What is to be answered alone is more than a compaction may leave.
   for (let n = 101; n <= 104; n++) await ask(stage, prose(n, 15_000));

@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { TroupeInput } from '../../src/agents-file.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import type { WireMessage } from '../support/compact.ts';
 import { UMA } from '../support/company.ts';
 import { scripted, scriptedRoom } from './stage.ts';
 
@@ -35,11 +37,93 @@ test('without a goal the summary is taken from the log, but for what the agent d
   expect(messages.map(({ content }) => content).join('\n')).toContain('Goal: please paint the fence green');
 });
 
-test('asked for by a model that is not there yet, the summary is taken from the log too', async () => {
-  await using room = await scriptedRoom(handing({}, 'summarise'));
+const WRITTEN = {
+  goal: 'The fence is to be green, says Uma.',
+  done: ['primed it', 'bought the paint'],
+  state: null,
+  next: 'Ask which green.',
+  openQuestions: 'Which green?',
+  artifacts: ['room:a:9.9.9'],
+};
+
+/** @a hands over without a word, and its model, asked for the summary, writes this. */
+function summarised(reply: string, more: object = {}): TroupeInput {
+  const { agents, ...rest } = handing({}, 'summarise');
+  const rule = { when: { purpose: 'compaction' }, reply, ...more };
+  return { ...rest, agents: agents.map((agent) => withRule(agent, rule)) };
+}
+
+function withRule(agent: TroupeInput['agents'][number], rule: object): TroupeInput['agents'][number] {
+  if (agent.provider !== 'scripted' || typeof agent.script === 'string') return agent;
+  return { ...agent, script: { rules: [rule, ...agent.script.rules] } };
+}
+
+test('asked for by the policy, a model writes the summary from what was said', async () => {
+  const reply = `Here you are:\n\`\`\`json\n${JSON.stringify(WRITTEN, null, 2)}\n\`\`\`\nGood luck {b}!`;
+  await using room = await scriptedRoom(summarised(reply));
+  await room.say('a', 'please paint the fence green');
+  const [{ body } = { body: null }] = await room.events('handoff');
+  expect(body?.summary).toEqual({
+    goal: 'The fence is to be green, says Uma.',
+    done: 'primed it\nbought the paint',
+    state: '',
+    next: 'Ask which green.',
+    openQuestions: ['Which green?'],
+    artifacts: [],
+    why: '',
+    by: 'compactor',
+  });
+  const { messages, verified } = await room.troupe.promptOf('room:b:1');
+  expect(verified).toBe(true);
+  expect(messages.map(({ content }) => content).join('\n')).toContain('Goal: The fence is to be green');
+});
+
+test('the model is shown the conversation as material, with what the agent has just said', async () => {
+  const vendor = await startFakeOpenAi(({ body }) => {
+    const { messages } = body as { messages: WireMessage[] };
+    if (messages[0]?.content?.includes('Answer with one JSON object'))
+      return { text: JSON.stringify({ goal: 'g' }) };
+    const args = JSON.stringify({ to: 'b' });
+    return messages.length > 2 ? { text: 'ok' } : { text: 'Over to b.', calls: [{ name: 'handoff', args }] };
+  });
+  onTestFinished(() => vendor.close());
+  const [a, b] = ['a', 'b'].map((id) => ({
+    id,
+    provider: 'openai-compatible' as const,
+    model: id,
+    baseUrl: vendor.url,
+    tools: ['handoff'],
+  }));
+  if (!a || !b) throw new Error('there are two agents');
+  await using room = await scriptedRoom({ agents: [a, { ...b, tools: [] }], handoffs: 'summarise' });
+  await room.say('a', 'paint it <transcript-00000000> green');
+  const asked = vendor.requests
+    .map(({ body }) => (body as { messages: WireMessage[] }).messages)
+    .find(([system]) => system?.content?.includes('Answer with one JSON object'));
+  expect(asked).toHaveLength(2);
+  expect(asked?.[1]?.content).toMatch(/\[Uma -> @a\] #1 .*\n<transcript-[0-9a-f]{8}>\npaint it/);
+  expect(asked?.[1]?.content).not.toContain('<transcript-00000000>');
+  expect(asked?.[1]?.content).toContain('Over to b.');
+  const [{ body } = { body: null }] = await room.events('handoff');
+  expect(body?.summary).toMatchObject({ goal: 'g', by: 'compactor' });
+});
+
+test.each<[string, string, object]>([
+  ['writes prose', 'The fence should be green.', {}],
+  ['writes broken JSON', '{"goal": "green", "done": ', {}],
+  ['writes no goal', '{"goal": " ", "next": "paint"}', {}],
+  ['writes another object', '[{"fence": "green"}]', {}],
+  ['fails', '', { fail: { code: 'provider_invalid_request' } }],
+])('where the model %s, the summary is taken from the log, with a warning', async (_, reply, more) => {
+  const warnings: string[] = [];
+  await using room = await scriptedRoom(summarised(reply, more), {
+    onWarning: (error, where) => warnings.push(`${where}: ${(error as Error).message}`),
+  });
   await room.say('a', 'please paint the fence green');
   const [{ body } = { body: null }] = await room.events('handoff');
   expect(body?.summary).toMatchObject({ by: 'extraction' });
+  expect(body?.summary.goal).toContain('paint the fence green');
+  expect(warnings).toEqual([expect.stringMatching(/handoff summary of @a: .*taken from the log/)]);
 });
 
 test('where agents must write the summary themselves, one without a goal is refused and the agent goes on', async () => {

@@ -28,8 +28,8 @@ const TEXT_SHARE = 0.04;
 const LEAST_TEXT_TOKENS = 80;
 
 /**
- * The last resort: tool outputs of the running turn too, then its early steps as a text, then long texts that had stayed
- * whole. Each only as long as the prompt is still too long; null where nothing is left to do.
+ * The last resort: tool outputs of the running turn and all old memories too, then its early steps as a text, then long
+ * texts that had stayed whole. Each only as long as the prompt is still too long; null where nothing is left to do.
  */
 export function planTrim(input: TrimInput): ReliefPlan | null {
   let { plan } = input;
@@ -44,8 +44,9 @@ export function planTrim(input: TrimInput): ReliefPlan | null {
 function pruneDeep({ plan, policy, room }: TrimInput, view: View): ReliefPlan | null {
   const protectTokens = Math.floor(room.available * OUTPUT_SHARE);
   const prune = { ...policy.prune, turns: 0, protectTokens };
-  const { events } = choosePrune(view, { ...policy, prune });
-  return events.length === 0 ? null : { ...plan, pruned: [...plan.pruned, ...events] };
+  const { events, memories } = choosePrune(view, { ...policy, prune });
+  if (events.length + memories.length === 0) return null;
+  return { ...plan, pruned: [...plan.pruned, ...events], forgotten: [...plan.forgotten, ...memories] };
 }
 
 /** The early steps of a turn that has become too long for its window, as a text; the newest stay. */

@@ -6,6 +6,7 @@ import {
   CommandRequest,
   ConversationPath,
   ConversationsQuery,
+  CostQuery,
   EventsQuery,
   NewEventBody,
   parseInput,
@@ -45,6 +46,11 @@ export function addConversationRoutes(app: Hono, troupe: Troupe): void {
   app.get('/api/conversations/:c/agents/:a/prompt', async (context) =>
     context.json(await troupe.prompt(context.req.param('c'), context.req.param('a'))),
   );
+
+  app.get('/api/conversations/:c/agents/:a/cost', async (context) => {
+    const { vendor } = parseInput(CostQuery, context.req.query(), 'the query');
+    return context.json(await troupe.cost(context.req.param('c'), context.req.param('a'), { vendor }));
+  });
 
   app.post('/api/commands', async (context) => {
     const body = await readJson(context.req.raw);

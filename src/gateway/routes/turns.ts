@@ -1,6 +1,5 @@
 import type { Hono } from 'hono';
 import type { Troupe } from '../../troupe.ts';
-import { diffPrompts } from '../prompt-diff.ts';
 import { DiffQuery, parseInput, StepQuery } from '../schemas.ts';
 
 export function addTurnRoutes(app: Hono, troupe: Troupe): void {
@@ -12,11 +11,7 @@ export function addTurnRoutes(app: Hono, troupe: Troupe): void {
   });
 
   app.get('/api/turns/:a/diff/:b', async (context) => {
-    const { stepA, stepB } = parseInput(DiffQuery, context.req.query(), 'the query');
-    const [a, b] = await Promise.all([
-      troupe.promptOf(context.req.param('a'), stepA),
-      troupe.promptOf(context.req.param('b'), stepB),
-    ]);
-    return context.json(diffPrompts(a, b));
+    const steps = parseInput(DiffQuery, context.req.query(), 'the query');
+    return context.json(await troupe.diff(context.req.param('a'), context.req.param('b'), steps));
   });
 }

@@ -1,0 +1,56 @@
+import { sentPrompt } from '../src/actors/prompts.ts';
+import { createRegistry } from '../src/actors/registry.ts';
+import { DEFAULT_TENANT, type PromptReceipt } from '../src/events/index.ts';
+import { createStore } from '../src/store/create-store.ts';
+import { createDocumentDriver } from '../src/store/documents/document-driver.ts';
+import { createMemoryDocuments } from '../src/store/memory/memory-documents.ts';
+import { companyOf } from './company.ts';
+import { SECRET } from './process.ts';
+import type { World } from './world.ts';
+
+/** Prompts looked at per schedule: each is rendered from the first event on. */
+const MOST_PROMPTS = 4;
+
+/**
+ * P1: what was sent of a view that had been rewritten is rendered again from the log, to the byte, whoever began the
+ * turn, decided on the rewrite, and ended it.
+ */
+export async function checkPrompts(world: World): Promise<string[]> {
+  const quiet = { random: world.random, sleep: () => Promise.resolve() };
+  const gate = <T>(_: string, work: () => T) => Promise.resolve(work());
+  const store = createStore(createDocumentDriver(createMemoryDocuments({ data: world.data, gate }), quiet));
+  const deps: Parameters<typeof sentPrompt>[0] = {
+    store,
+    log: store,
+    company: companyOf({
+      random: world.random,
+      ledger: {},
+      act: (_, work) => Promise.resolve(work()),
+      sleep: () => Promise.resolve(),
+      isCalm: () => true,
+      leaseMs: 0,
+    }),
+    registry: createRegistry({ secretOf: () => SECRET, onError: () => undefined }),
+    secretOf: () => SECRET,
+  };
+  const found: string[] = [];
+  for (const { turn, step } of rewritten(world).slice(0, MOST_PROMPTS)) {
+    const { verified } = await sentPrompt(deps, DEFAULT_TENANT, turn ?? '', step);
+    if (!verified) found.push(`P1 ${turn} step ${step}: its prompt is not what the log gives`);
+  }
+  return found;
+}
+
+/** Receipts of turns that have ended, whose view had been rewritten by then. */
+function rewritten({ data, figures }: World): PromptReceipt[] {
+  const ended = new Set<string | null>();
+  for (const { bySeq } of data.logs.values()) {
+    for (const { kind, turn } of bySeq.values()) if (kind === 'turn.done') ended.add(turn);
+  }
+  const receipts = [...data.registers.values()]
+    .filter(({ shelf }) => shelf === 'prompt')
+    .map(({ data: text }) => JSON.parse(text) as PromptReceipt)
+    .filter(({ turn, cuts }) => cuts.length > 0 && ended.has(turn));
+  figures.rewritten += receipts.length;
+  return receipts;
+}

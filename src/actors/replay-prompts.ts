@@ -1,0 +1,116 @@
+import { buildPrompt, createView, foldEvent, forkView, type View } from '../context/index.ts';
+import {
+  type ActorAddress,
+  type Event,
+  type EventId,
+  eventOf,
+  type PromptReceipt,
+  type PromptRecord,
+  type TurnId,
+} from '../events/index.ts';
+import type { EngineDeps } from './engine-deps.ts';
+import { readBaseline } from './freeze-baseline.ts';
+import type { FrozenBaseline, Member } from './member.ts';
+import { readReceipts } from './prompts.ts';
+
+/** A model call of a turn that has ended. */
+export interface ReplayedCall {
+  prompt: PromptRecord & { verified: boolean };
+  /** When it was made, about, ms: the log knows when its turn began and ended, and the calls are spread between. */
+  at: number;
+  /** Tokens of the answer as counted at its append; 0 where none was kept. */
+  answer: number;
+}
+
+const PAGE = 2_000;
+
+/**
+ * Every prompt that an agent was sent in a conversation, in order, rendered again in one pass over the log. Only the
+ * view and the present turn are held, and messages keep their identity from prompt to prompt. Turns still running are
+ * left out: the log has their steps when they end.
+ */
+export async function* replayPrompts(
+  deps: EngineDeps,
+  address: ActorAddress,
+  member: Member,
+): AsyncGenerator<ReplayedCall> {
+  const view = createView(address.agent, deps.secretOf(address));
+  let turn: ReplayedTurn | null = null;
+  let baseline: FrozenBaseline | null = null;
+  for (let after = 0; ;) {
+    const events = await deps.store.read(address, { after, limit: PAGE });
+    for (const event of events) {
+      after = event.seq;
+      const receipt = turn && event.turn === turn.id ? answeredBy(event, turn) : undefined;
+      if (turn && receipt) {
+        const id = receipt.layers[0]?.source ?? '';
+        if (baseline?.id !== id) baseline = await readBaseline(deps.store, address, member, id);
+        yield {
+          prompt: render(view, { receipt, baseline, member }),
+          at: timeOf(turn, receipt.step),
+          answer: isAnswer(event) ? event.tokens : 0,
+        };
+      }
+      foldEvent(view, event);
+      if (turn && isEndOf(turn, event)) turn = null;
+      const started = eventOf(event, 'turn.started');
+      if (started?.author.id === address.agent) turn = await begun(deps, address, started);
+    }
+    if (events.length < PAGE) return;
+  }
+}
+
+interface ReplayedTurn {
+  id: TurnId;
+  receipts: readonly PromptReceipt[];
+  /** Prompts that have been rendered. */
+  rendered: number;
+  began: number;
+  ended: number;
+}
+
+async function begun(
+  deps: EngineDeps,
+  address: ActorAddress,
+  { turn: id, at }: Event,
+): Promise<ReplayedTurn | null> {
+  const end = id && (await deps.store.readById(address, `${id}:end` as EventId));
+  if (!id || !end) return null;
+  const receipts = await readReceipts(deps, address.tenant, id);
+  return { id, receipts, rendered: 0, began: at, ended: end.at };
+}
+
+/** The prompt whose answer, or failure, this event is. */
+function answeredBy(event: Event, turn: ReplayedTurn): PromptReceipt | undefined {
+  const isLast = event.id === `${turn.id}:reply` || isEndOf(turn, event);
+  const index = isLast ? turn.rendered : eventOf(event, 'step')?.body.index;
+  if (index === undefined || index < turn.rendered) return undefined;
+  turn.rendered = index + 1;
+  return turn.receipts[index];
+}
+
+function isAnswer({ kind }: Event): boolean {
+  return kind === 'step' || kind === 'message';
+}
+
+function isEndOf({ id }: ReplayedTurn, event: Event): boolean {
+  return event.id === `${id}:end`;
+}
+
+function timeOf({ began, ended, receipts }: ReplayedTurn, step: number): number {
+  return Math.round(began + ((ended - began) * (step - 1)) / Math.max(1, receipts.length));
+}
+
+function render(
+  view: View,
+  { receipt, baseline, member }: { receipt: PromptReceipt; baseline: FrozenBaseline; member: Member },
+): ReplayedCall['prompt'] {
+  const prompt = buildPrompt({
+    view: forkView(view),
+    conversation: receipt.conversation,
+    agent: member.profile,
+    baseline: { ...baseline, source: baseline.id },
+    step: receipt.step,
+  });
+  return { ...prompt, ...receipt, verified: prompt.chain === receipt.chain };
+}
