@@ -27,8 +27,9 @@ const REFUSED_SHARE = 0.04;
 const REAL_SHARE = 0.85;
 
 export function playRound(random: Random): RoundResult {
-  const window = Math.floor(10 ** between(random, 3, 4.3));
-  const maxOutputTokens = upTo(random, window);
+  const magnitude = random() < 0.02 ? between(random, 4, 5.3) : between(random, 3.3, 4);
+  const window = Math.floor(10 ** magnitude);
+  const maxOutputTokens = upTo(random, window / 2);
   const fixed = random() < 0.06 ? upTo(random, window * 2) : upTo(random, Math.max(1, window / 10));
   const relief = new Relief(windowFor({ window, maxOutputTokens, fixed }));
   const agents = ['ada', 'bob', 'cyd'].slice(0, 1 + upTo(random, 3));
@@ -134,11 +135,11 @@ function randomLog(random: Random, window: number): Event[] {
   const agent = { kind: 'agent' as const, id: 'assistant', name: 'assistant' };
   const text = (most: number) => randomText(random, Math.floor(10 ** between(random, 0.5, Math.log10(most * 4))));
   const huge = () => (random() < 0.05 ? window * 4 : window / 3);
-  const exchanges = 1 + upTo(random, 4);
+  const exchanges = 1 + upTo(random, 3);
   for (let exchange = 0; exchange < exchanges; exchange++) {
     for (let said = upTo(random, 3); said >= 0; said--)
       add({ author: user, kind: 'message', body: { content: text(random() < 0.03 ? window * 2 : window / 4) } });
-    for (let index = upTo(random, 4) - 1; index >= 0; index--) {
+    for (let index = upTo(random, 3) - 1; index >= 0; index--) {
       const calls = Array.from({ length: 1 + upTo(random, 3) }, (_, at) => ({
         id: `k${log.length}-${at}`,
         name: pick(random, ['read', 'bash', 'todo_write']),

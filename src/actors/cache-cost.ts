@@ -106,11 +106,12 @@ function priced(
     calls.map(({ request }) => request),
     rules,
   );
-  const rows = requests.map(({ brokeAt: _, ...outcome }, index): CostRow => {
+  const rows = requests.map(({ input, read, written, fresh, cost }, index): CostRow => {
     const { request, ...call } = calls[index] as Call;
     const { at, output } = request;
     const pause = at - (calls[index - 1]?.request.at ?? at);
-    return { ...call, at, ...outcome, output, coldAfterMs: pause >= rules.ttlMs ? pause : null };
+    const coldAfterMs = pause >= rules.ttlMs ? pause : null;
+    return { ...call, at, input, read, written, fresh, output, cost, coldAfterMs };
   });
   const reported = rows.flatMap((row) => row.reported ?? []);
   return {

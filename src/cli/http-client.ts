@@ -98,10 +98,11 @@ export function createHttpClient(base: string, token: string | undefined): Clien
 
 /** With its question mark, or nothing. */
 function queryOf(fields: Record<string, string | number | undefined>): string {
-  const given = Object.entries(fields).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, String(value)]],
-  );
-  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== undefined) query.set(name, String(value));
+  }
+  return query.size === 0 ? '' : `?${query}`;
 }
 
 function unreachable(url: string, cause: unknown): TroupeError {

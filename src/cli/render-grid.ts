@@ -33,12 +33,11 @@ interface Slice {
 
 /** The window in cells: the layers in the order in which they are sent, each split where the cached part ends. */
 export function renderGrid(prompt: InspectedPrompt): string {
-  const cells = slicesOf(prompt)
-    .filter(({ tokens }) => tokens > 0)
-    .flatMap((slice, index, slices) => {
-      const width = widths(slices)[index] ?? 0;
-      return Array.from({ length: width }, () => paint(slice.style, slice.mark));
-    });
+  const slices = slicesOf(prompt).filter(({ tokens }) => tokens > 0);
+  const cells = widthsOf(slices).flatMap((width, index) => {
+    const slice = slices[index];
+    return slice ? Array.from({ length: width }, () => paint(slice.style, slice.mark)) : [];
+  });
   const rows = Math.ceil(cells.length / COLUMNS);
   return Array.from({ length: rows }, (_, row) =>
     cells.slice(row * COLUMNS, (row + 1) * COLUMNS).join(' '),
@@ -46,7 +45,7 @@ export function renderGrid(prompt: InspectedPrompt): string {
 }
 
 /** At least one cell for whatever is there at all; the largest gives it. */
-function widths(slices: readonly Slice[]): number[] {
+function widthsOf(slices: readonly Slice[]): number[] {
   const total = slices.reduce((sum, { tokens }) => sum + tokens, 0);
   const found = slices.map(({ tokens }) => Math.max(1, Math.round((tokens / total) * CELLS)));
   const widest = found.indexOf(Math.max(...found));

@@ -40,10 +40,20 @@ interface Options {
   context?: TroupeInput['context'];
   embedding?: (request: FakeRequest) => FakeReply;
   data?: string;
+  /** Of @q. */
+  window?: number;
+  /** What else was said before all. */
+  before?: readonly object[];
 }
 
 /** @p, whose window is too small for what was said, and @q, whose is not; the vendor records what they are sent. */
-async function room({ context = {}, embedding = () => ({}), data }: Options = {}) {
+async function room({
+  context = {},
+  embedding = () => ({}),
+  data,
+  window = 100_000,
+  before = [],
+}: Options = {}) {
   const vendor = await startFakeOpenAi((request) =>
     request.path === '/v1/embeddings' ? embedding(request) : { text: 'noted', usage: null },
   );
@@ -55,7 +65,7 @@ async function room({ context = {}, embedding = () => ({}), data }: Options = {}
         provider: 'openai-compatible',
         model: id,
         baseUrl: vendor.url,
-        contextWindow: id === 'p' ? 5_000 : 100_000,
+        contextWindow: id === 'p' ? 5_000 : window,
         maxOutputTokens: 200,
       })),
       context: {
@@ -90,7 +100,7 @@ async function room({ context = {}, embedding = () => ({}), data }: Options = {}
     ask,
     /** Imports what was said and has the agent make room for its first answer. */
     async compacted() {
-      const text = JSON.stringify({ messages: HISTORY });
+      const text = JSON.stringify({ messages: [...before, ...HISTORY] });
       await troupe.import(chunksOf(text), { agent: 'p', conversation: ROOM, format: 'openai' });
       await ask('good morning');
     },
@@ -140,9 +150,9 @@ test('nothing is found again that the prompt shows anyway: newer words, quotes, 
     Number(seq),
   );
   expect(quoted.length).toBeGreaterThan(0);
-  const days = quoted.map((seq) => `day ${(seq - 1) / 2}`).join(', ');
-  await ask(`what happened on day 39, on ${days}, and who is the harbour master?`);
-  await ask(`again: what happened on day 39, on ${days}, and who is the harbour master?`);
+  const day = Math.floor((quoted.findLast((seq) => seq % 2 === 1) ?? 0) / 2);
+  await ask(`who is the harbour master, and what happened on day ${day} and day 39?`);
+  await ask(`again: who is the harbour master, and what happened on day ${day} and day 39?`);
   const { messages } = await troupe.promptOf(`${ROOM}:p:3`);
   const told = messages.flatMap(({ content }) => memoriesIn(content).map(seqOf));
   expect(told).toContain(HARBOUR_SEQ);
@@ -176,6 +186,24 @@ test('an agent that still sees everything is told no memories, whatever others h
   await ask('what is the name of the harbour master?', 'p');
   expect(memoriesIn(last('p')).length).toBeGreaterThan(0);
   expect(memoriesIn(last('q'))).toEqual([]);
+});
+
+test("an agent finds its own calls and results again, and never another's", async () => {
+  const call = { id: 'c1', type: 'function', function: { name: 'open_ledger', arguments: '{"year":1987}' } };
+  const { compacted, ask, last } = await room({
+    window: 5_000,
+    before: [
+      { role: 'user', content: 'What is in the ledger?' },
+      { role: 'assistant', content: '', tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'c1', content: `The ledger balance is 4711. ${PADDING.repeat(3)}` },
+    ],
+  });
+  await compacted();
+  await ask('good morning', 'q');
+  for (const agent of ['p', 'q']) await ask('what is the ledger balance of 1987?', agent);
+  expect(memoriesIn(last('p')).join()).toMatch(/#3 @p .*balance is 4711/);
+  expect(memoriesIn(last('q')).length).toBeGreaterThan(0);
+  expect(memoriesIn(last('q')).join()).not.toMatch(/4711|open_ledger/);
 });
 
 test('a preview shows the memories that the turn would have', async () => {

@@ -6,7 +6,7 @@ import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
 import type { FakeHandler, FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
 import type { FakeServer } from '../../src/testing/fake-server.ts';
 import type { Troupe } from '../../src/troupe.ts';
-import { mortal } from '../support/engine-driver.ts';
+import { mortal, tapDriver } from '../support/engine-driver.ts';
 import { bytes, says, type TestModel } from '../support/engine-models.ts';
 import { openStage, until } from '../support/engine-stage.ts';
 import { openDriver, openTroupe } from '../support/mode.ts';
@@ -132,10 +132,19 @@ test.each(WIRES)(
     expect(events.filter(({ kind, author }) => kind === 'message' && author.kind === 'agent')).toMatchObject([
       { body: { content: 'understood' } },
     ]);
-    const prompt = await troupe.promptOf('c:bo:1');
-    expect(prompt).toMatchObject({ verified: true, step: 1, tokens: { window: wire.window } });
   },
 );
+
+test('the receipt of the step is that of the request that was accepted', async () => {
+  const [wire] = WIRES as [Wire];
+  await using server = await wire.start(takes(7_000, wire.refusal));
+  await using troupe = await roomOn(wire, server);
+  await sayAll(troupe);
+  await askAll(troupe, 'Where are the books?');
+  const prompt = await troupe.promptOf('c:bo:1');
+  expect(prompt.messages.at(-1)?.content).toBe(sentIn(server.requests[2] as FakeRequest).messages.at(-1)?.content);
+  expect(prompt).toMatchObject({ verified: true, step: 1, tokens: { window: wire.window }, cuts: [{ kind: 'adopt' }] });
+});
 
 test.each(WIRES)('the window that $name named is known to the next conversation, which is not refused', async (wire) => {
   await using server = await wire.start(takes(7_000, wire.refusal));
@@ -281,14 +290,15 @@ test('a crash between the shared compaction and its adoption: it is taken over, 
   const dying = refusesOnce();
   const driver = await openDriver();
   const first = mortal(driver);
-  const stage = await openStage({ driver: first.driver, agents: [small('bo', dying)] });
-  stage.troupe.watch((note) => {
-    if (note.type === 'event' && note.event.kind === 'compaction') first.kill();
+  const isWritten = tapDriver(first.driver, (op, phase, [rows]) => {
+    if (op !== 'append' || phase !== 'after') return;
+    if ((rows as { id: string }[]).some(({ id }) => id === 'compaction:1')) first.kill();
   });
+  const stage = await openStage({ driver: isWritten, agents: [small('bo', dying)] });
   await fill(stage, 9);
   await stage.say('c', 'Where are the books?', ['bo']);
-  await until('the summary is written', () => dying.summaries().length === 1);
-  await until('it is dead', async () => (await driver.readEvent({ tenant: 'default', conversation: 'c', id: 'compaction:1' })) !== null);
+  const key = { tenant: 'default', conversation: 'c', id: 'compaction:1' };
+  await until('the summary is written', async () => (await driver.readEvent(key)) !== null);
   const next = refusesOnce();
   const again = await openStage({ driver, agents: [small('bo', next)] });
   await again.quiet();

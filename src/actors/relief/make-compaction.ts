@@ -40,6 +40,9 @@ export async function makeCompaction(
   if (strategy === 'summary' && !run.member.summarises) return not('SKIPPED');
   const previous = latestCompaction(run.live.view)?.body ?? null;
   const number = (previous?.number ?? 0) + 1;
+  // Another agent, or this one before a crash, may have written it since this turn began.
+  const there = await readCompaction(run, number);
+  if (there) return { kind: 'made', compaction: there };
   const events = await readRange(work, previous?.upTo ?? 0, run.turn.upTo);
   const upTo = pairSafe(events, cut.upTo);
   if (upTo <= (previous?.upTo ?? 0)) return not('SKIPPED');
@@ -63,7 +66,8 @@ export async function makeCompaction(
   await noteRelief(work, 'compaction.summarising', { strategy, range: { from: 1, upTo } });
   const written = await summarise(work, base);
   if (written.kind === 'not') return written;
-  return log(work, number, summaryCompaction({ ...base, ...written }));
+  const body = summaryCompaction({ ...base, ...written });
+  return body ? log(work, number, body) : failed(work, 'the summary does not fit into the room there is');
 }
 
 type Base = Parameters<typeof extractCompaction>[0];
@@ -113,10 +117,16 @@ async function log(work: TurnRelief, number: number, body: CompactionBody | null
     // Somebody else was first: theirs counts.
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
   }
+  const compaction = await readCompaction(work.run, number);
+  return compaction ? { kind: 'made', compaction } : not('FAILED');
+}
+
+async function readCompaction({ deps, live }: TurnRun, number: number): Promise<SharedCompaction | null> {
+  const id = compactionId(number);
   const event = await deps.store.readById(live.address, id);
-  if (event?.kind !== 'compaction') return not('FAILED');
+  if (event?.kind !== 'compaction') return null;
   live.view.compactions.set(id, event.body);
-  return { kind: 'made', compaction: { id, body: event.body } };
+  return { id, body: event.body };
 }
 
 async function readRange({ run }: TurnRelief, after: number, upTo: number): Promise<Event[]> {

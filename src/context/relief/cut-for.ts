@@ -36,8 +36,9 @@ export function cutFor(view: View, plan: ReliefPlan, room: Room, policy: ReliefP
       Math.max(room.target - rest, Math.floor(room.trigger * policy.progress) - rest),
     );
     if (budget >= wanted) return { upTo, budget, before };
-    const last = Math.min(most, Math.floor(room.available * 0.95) - rest);
-    if (last >= LEAST_TOKENS && (best === null || last > best.budget)) best = { upTo, budget: last, before };
+    // What stays is over the target already: the less of it, the better, and the summary must leave room for the turn.
+    const last = Math.min(Math.max(wanted, LEAST_TOKENS), Math.floor(room.available * 0.95) - rest);
+    if (last >= LEAST_TOKENS) best = { upTo, budget: last, before };
   }
   return best;
 }

@@ -69,6 +69,8 @@ export function takeCompaction(
   compaction: NonNullable<ReliefPlan['compaction']>,
   strategy: ReliefStrategy,
 ): RungOutcome {
+  // What the view has not come to yet is shown when it does: it must not be covered before.
+  if (compaction.body.upTo > work.view.upTo) return 'nothing';
   return tryPlan(work, { ...work.plan, compaction }, strategy, comfort(work));
 }
 
