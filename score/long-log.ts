@@ -20,9 +20,8 @@ export async function longLog(): Promise<Event[]> {
   return log.slice(0, log.findLastIndex(({ kind }) => kind === 'turn.done') + 1);
 }
 
-const WORDS = 'the agent reads a file and says what it has found in it so that others can go on from there'.split(
-  ' ',
-);
+const WORDS =
+  'the agent reads a file and says what it has found in it so that others can go on from there'.split(' ');
 
 /** A question, three calls and an answer, over and over, of sizes that differ. */
 function madeUpLog(): Event[] {
@@ -35,12 +34,18 @@ function madeUpLog(): Event[] {
   const author = { kind: 'agent' as const, id: 'assistant' as AgentId, name: 'assistant' };
   for (let round = 0; round < 200; round++) {
     const question = textOf(round, 20);
-    add({ author: { kind: 'user', id: 'u', name: 'Uma' }, kind: 'message', body: { content: question } }, question);
+    add(
+      { author: { kind: 'user', id: 'u', name: 'Uma' }, kind: 'message', body: { content: question } },
+      question,
+    );
     for (let index = 0; index < 3; index++) {
       const call = { id: `call-${round}-${index}`, name: 'read', args: `{"path":"src/f${round}.ts"}` };
       add({ author, kind: 'step', body: { index, content: '', calls: [call] } }, call.args);
       const content = textOf(round * 3 + index, 150 + ((round * 37) % 300));
-      add({ author, kind: 'tool.result', body: { call: call.id, name: 'read', outcome: 'done', content } }, content);
+      add(
+        { author, kind: 'tool.result', body: { call: call.id, name: 'read', outcome: 'done', content } },
+        content,
+      );
     }
     const answer = textOf(round + 7, 60);
     add({ author, kind: 'message', body: { content: answer } }, answer);

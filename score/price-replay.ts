@@ -59,7 +59,9 @@ export function priceReplay(source: readonly Event[], options: PriceOptions): Pr
   }
   const rules = rulesOf(ignoreTtl);
   const { requests: outcomes, total } = simulateCache(requests, rules);
-  const inputCosts = outcomes.map(({ cost }, index) => cost - (requests[index]?.output ?? 0) * rules.price.output);
+  const inputCosts = outcomes.map(
+    ({ cost }, index) => cost - (requests[index]?.output ?? 0) * rules.price.output,
+  );
   const behind = inputCosts.filter((_, index) => rewritten.has(index));
   const others = inputCosts.filter((_, index) => !rewritten.has(index));
   const sizes = outcomes.map(({ input }) => input);

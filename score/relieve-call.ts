@@ -46,19 +46,20 @@ const GROWTH = 1.05;
 /** Relieves the views of a replayed conversation when the engine would, before a request is sent. */
 export class Relief {
   readonly window: Window;
-  /** How often the ladder was climbed. */
-  climbs = 0;
   readonly #stuckAt = new Map<string, number>();
 
   constructor(window: Window) {
     this.window = window;
   }
 
+  isDue(call: ModelCall): boolean {
+    return this.#reasonFor(call) !== null;
+  }
+
   /** The rewrite that was carried out, or null. */
   beforeCall(replay: Replay, call: ModelCall): EventDraft | null {
     const reason = this.#reasonFor(call);
     if (!reason) return null;
-    this.climbs += 1;
     const { view, agent } = call;
     const { room } = this.window;
     const draft = this.#relieve(replay, call, { ...this.window, reason });
@@ -69,7 +70,6 @@ export class Relief {
 
   /** The provider has refused the request as too long: as far as it tells, `available` is what there is. */
   afterRefusal(replay: Replay, call: ModelCall, available: number): EventDraft | null {
-    this.climbs += 1;
     const { policy, room } = this.window;
     const reason = 'overflow';
     const tighter = roomOf({ available, fixed: room.fixed, ratio: 1, reason }, policy);

@@ -103,7 +103,8 @@ export class Replay {
 
   #pin(agent: AgentId, { at }: Event): TurnInput {
     const settled = this.#settled.get(agent) ?? 0;
-    const waiting = () => this.view(agent).pending.filter(({ seq, to }) => seq > settled && to.includes(agent));
+    const waiting = () =>
+      this.view(agent).pending.filter(({ seq, to }) => seq > settled && to.includes(agent));
     if (waiting().length === 0) {
       const id = `go-on-${this.log.length + 1}` as Event['id'];
       this.append({ ...GO_ON, id, to: [agent] }, at);

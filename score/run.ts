@@ -6,8 +6,12 @@ import { parseArgs } from 'node:util';
 import { type Figure, figureLine, isMet, type Scored } from './figure.ts';
 import { type Options, USAGE } from './options.ts';
 import { scoreCache } from './sections/cache.ts';
+import { scoreCarry } from './sections/carry.ts';
 import { estimatorSection } from './sections/estimator.ts';
+import { scoreFuzz } from './sections/fuzz.ts';
 import { scoreInvariants } from './sections/invariants.ts';
+import { scorePolicy } from './sections/policy.ts';
+import { retentionSection } from './sections/retention.ts';
 import { retrievalSection } from './sections/retrieval.ts';
 import { scoreSpeed } from './sections/speed.ts';
 
@@ -19,8 +23,15 @@ import { scoreSpeed } from './sections/speed.ts';
 const SECTIONS: Record<string, { title: string; score: (options: Options) => Promise<Scored> }> = {
   invariants: { title: 'Invariants, on every real log', score: scoreInvariants },
   cache: { title: 'Cache: the layout at four vendors', score: scoreCache },
+  policy: { title: 'Policy: prunes and compactions beside an append-only log', score: scorePolicy },
+  retention: {
+    title: 'Retention: what can still be found when a log is made short',
+    score: retentionSection,
+  },
+  carry: { title: 'A second compaction, and what the first one kept', score: scoreCarry },
   retrieval: { title: 'Retrieval: evidence found on LoCoMo', score: retrievalSection },
   estimator: { title: 'Estimator: beside recorded usage', score: estimatorSection },
+  fuzz: { title: 'Fuzz: random conversations in random windows', score: scoreFuzz },
   speed: { title: 'Speed and memory', score: scoreSpeed },
 };
 

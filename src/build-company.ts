@@ -1,7 +1,7 @@
 import type { AgentDefinition, TroupeDefinition } from './agents-file.ts';
 import type { Company, Member } from './actors/member.ts';
 import { policyOf, retrievalOf } from './context-settings.ts';
-import { baselineTexts, type AgentProfile } from './context/index.ts';
+import { baselineTexts, type AgentProfile, windowOf } from './context/index.ts';
 import type { AgentId } from './events/index.ts';
 import type { Provider } from './providers/provider.ts';
 import { fragmentsOf } from './fragments.ts';
@@ -52,6 +52,23 @@ export function buildCompany(
   return members;
 }
 
+/** A script takes whatever it is given, whatever its model is called. */
+function knownWindow({ provider, model }: AgentDefinition): number | null {
+  return provider === 'scripted' ? null : (windowOf(model)?.window ?? null);
+}
+
+/** One line for each model whose window nobody told us and that we do not know; for warnings. */
+export function unknownWindows(agents: readonly AgentDefinition[]): string[] {
+  const unknown = agents.filter(
+    (agent) =>
+      agent.contextWindow === undefined && agent.provider !== 'scripted' && knownWindow(agent) === null,
+  );
+  return [...new Set(unknown.map(({ model }) => model))].map(
+    (model) =>
+      `the window of the model "${model}" is not known: ${DEFAULT_CONTEXT_WINDOW} tokens are assumed until it refuses them; set contextWindow`,
+  );
+}
+
 /** In a stable order, whatever the file's: the tool layer must not change with it. Whoever has tools may read artifacts. */
 function toolsOf(agent: AgentDefinition, offered: ReadonlyMap<string, Tool>): Tool[] {
   const names = new Set(agent.tools);
@@ -69,7 +86,7 @@ function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile
     instructions,
     provider,
     model,
-    contextWindow: agent.contextWindow ?? DEFAULT_CONTEXT_WINDOW,
+    contextWindow: agent.contextWindow ?? knownWindow(agent) ?? DEFAULT_CONTEXT_WINDOW,
     maxOutputTokens,
     join,
     tools: tools.map(toolSpec),

@@ -14,7 +14,7 @@ import {
   type TroupeDefinition,
   type TroupeInput,
 } from './agents-file.ts';
-import { buildCompany } from './build-company.ts';
+import { buildCompany, unknownWindows } from './build-company.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { fenceKey } from './context/index.ts';
 import { TroupeError } from './errors.ts';
@@ -65,6 +65,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
   const definition = options.allowEmpty && input.agents.length === 0 ? NOBODY : parseTroupe(input);
   warnOfReserved(definition, onWarning);
   for (const problem of unknownFields(definition.agents)) onWarning(problem, 'agents');
+  if (work) for (const problem of unknownWindows(definition.agents)) onWarning(problem, 'models');
   const { countTokens } = await import('./context/count-tokens.ts');
   const company = buildCompany(
     definition,

@@ -14,9 +14,7 @@ export async function estimatorSection(): Promise<Scored> {
     figure(`${model}, ${how}: p95 error of ${requests} requests`, p95, 'share', goalFor(how)),
     figure(`${model}, ${how}: p50`, p50, 'share'),
   ]);
-  const counting = scoreCounting().map(({ text, ms }) =>
-    figure(`1 MB of ${text}`, ms, 'ms', below(MOST_MS)),
-  );
+  const counting = scoreCounting().map(({ text, ms }) => figure(`1 MB of ${text}`, ms, 'ms', below(MOST_MS)));
   return {
     figures: [...errors, ...counting],
     violations: [],

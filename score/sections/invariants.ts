@@ -86,7 +86,8 @@ function checkEveryIndex(name: string, log: readonly Event[], agent: string, tal
     if (index % every === 0) {
       tally.coldBuilds += 1;
       const cold = promptFor(asking(viewOf(agent, log.slice(0, index + 1)), index + 2));
-      if (bytes(cold.messages).join('\n') !== bytes(messages).join('\n')) problems.push('other bytes when cold');
+      if (bytes(cold.messages).join('\n') !== bytes(messages).join('\n'))
+        problems.push('other bytes when cold');
     }
     tally.problems.push(...problems.map((problem) => `${name} @${agent} at ${index}: ${problem}`));
   }

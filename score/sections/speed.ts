@@ -35,12 +35,7 @@ export async function scoreSpeed({ quick, note }: Options): Promise<Scored> {
       figure('  per 1,000 events', (cold / log.length) * 1_000, 'ms'),
       figure('memory of a warm view beside the bytes of its texts', heldBytes / textBytes, 'ratio', below(3)),
       figure('  its texts, UTF-8', textBytes, 'bytes'),
-      figure(
-        'chain hash the same in another process',
-        chain === chainElsewhere ? 1 : 0,
-        'share',
-        atLeast(1),
-      ),
+      figure('chain hash the same in another process', chain === chainElsewhere ? 1 : 0, 'share', atLeast(1)),
       figure(`compaction of the whole log, facts and quotes, without a model`, select, 'ms'),
       figure(`  the whole ladder, into a window of ${WINDOW.toLocaleString('en')}`, relieve, 'ms'),
     ],
@@ -127,7 +122,14 @@ function compactionTimes(log: readonly Event[], note: Options['note']): { select
   const before = view.tokens;
   const relief = new Relief(windowFor({ window: WINDOW }));
   const at = log.at(-1)?.at ?? 0;
-  const turn: TurnInput = { id: 't' as TurnId, upTo: log.length, inputs: [], live: {}, join: 'full', baseline: 'b' };
+  const turn: TurnInput = {
+    id: 't' as TurnId,
+    upTo: log.length,
+    inputs: [],
+    live: {},
+    join: 'full',
+    baseline: 'b',
+  };
   beginTurn(view, turn);
   const begin = performance.now();
   relief.beforeCall(replay, { agent: AGENT, view, turn, step: 1, at, output: 0, outputs: [] });

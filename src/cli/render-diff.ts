@@ -58,7 +58,8 @@ function signed(value: number): string {
 
 function renderLayers({ layers }: PromptDiff): string {
   const heads = ['  layer', 'before', 'after', 'tokens', ''].map((head) => paint('dim', head));
-  const rows = layers.map(({ name, change, tokens }) =>
+  const present = layers.filter(({ change, tokens }) => change === 'changed' || tokens.a + tokens.b > 0);
+  const rows = present.map(({ name, change, tokens }) =>
     [`${MARKS[change]} ${name}`, number(tokens.a), number(tokens.b), signed(tokens.delta), change].map(
       (cell) => (change === 'equal' ? paint('dim', cell) : cell),
     ),

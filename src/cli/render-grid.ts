@@ -89,7 +89,8 @@ export function renderLayers({ layers, tokens, cached }: InspectedPrompt): strin
   const share = (size: number) => `${((size / tokens.window) * 100).toFixed(1)} %`;
   let before = 0;
   const rows = layers.map(({ name, tokens: size, stability, hash, source }) => {
-    const mark = paint(LAYERS[name].style, markOf(name, before + size <= cached.tokens && size > 0));
+    const isCached = cached.messages > 0 && before + size <= cached.tokens;
+    const mark = paint(LAYERS[name].style, markOf(name, isCached));
     before += size;
     return [
       `${mark} ${name}`,

@@ -10,6 +10,8 @@ const ROLE_STYLE: Record<PromptMessage['role'], Style> = {
   tool: 'yellow',
 };
 const LEVEL_STYLE = { normal: 'green', warning: 'yellow', critical: 'red' } as const;
+/** The newest say most; `--json` has all. */
+const MOST_CUTS = 5;
 const WIDTH = 80;
 
 /** A prompt for people: where its tokens go and why it is as it is, then every message as the model reads it. */
@@ -58,7 +60,8 @@ function renderFacts({ tokens, cached, relief, cuts, messages }: InspectedPrompt
     paint(LEVEL_STYLE[level], paragraph('usage', usage)),
     paragraph('cached', known),
     paragraph('relief', due),
-    ...cuts.map((cut) => paragraph('cut', describeCut(cut))),
+    ...(cuts.length > MOST_CUTS ? [paragraph('cut', `${number(cuts.length - MOST_CUTS)} before these`)] : []),
+    ...cuts.slice(-MOST_CUTS).map((cut) => paragraph('cut', describeCut(cut))),
   ].join('\n');
 }
 

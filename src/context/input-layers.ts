@@ -1,7 +1,6 @@
-import { estimateFraming } from './estimate-tokens.ts';
 import { hashText } from './hash.ts';
 import type { Slot } from './slot.ts';
-import { liveText, renderPart } from './turn-input.ts';
+import { liveText, liveTokens, renderPart } from './turn-input.ts';
 import type { InputLayers } from './view.ts';
 
 /** The layers of a turn's input, from its slots; `chainBefore` is the chain over all that stands before them. */
@@ -13,9 +12,9 @@ export function inputLayers(slots: readonly Slot[], chainBefore: string, secret:
     if ((layer !== 'missed' && layer !== 'trigger') || !part) continue;
     const said = liveText(part, secret);
     live += said;
-    const liveTokens = estimateFraming(said.length);
-    tokens[layer] += size - liveTokens;
-    tokens.live += liveTokens;
+    const ofLive = liveTokens(part, said);
+    tokens[layer] += size - ofLive;
+    tokens.live += ofLive;
     texts[layer].push(renderPart({ ...part, live: null }, secret));
   }
   const hashes = {

@@ -11,6 +11,9 @@ import type { Directive } from './run-state.ts';
  */
 export const REFRESH_TURNS = 20;
 
+/** The item that holds retrieved events: the only one with words of others, and the only one that may be cleared later. */
+export const MEMORIES = 'memories';
+
 /** Names of items that are the runtime's, now or soon; no fragment may take one. In lower case. */
 export const RUNTIME_ITEMS: readonly string[] = [
   'time',

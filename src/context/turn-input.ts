@@ -5,7 +5,7 @@ import { eventText, visibleText, visibleTokens } from './event-text.ts';
 import { escapeMarks, fence, fenceEnds } from './fence.ts';
 import { frame, type Framed } from './framed.ts';
 import { fenceKey } from './hash.ts';
-import { renderLive } from './live.ts';
+import { MEMORIES, renderLive } from './live.ts';
 import { type Line, linesOf, type Part, type SlotLayer } from './slot.ts';
 import { pushSlot, type View } from './view.ts';
 
@@ -16,17 +16,30 @@ const AWAY = 'While you were away:';
 export function pushUser(view: View, part: Part, at: number, layer: SlotLayer = 'history'): void {
   const content = renderPart(part, view.secret);
   const seqs = linesOf(part).map(({ seq }) => seq);
-  const tokens = partTokens(part, content);
+  const tokens = partTokens(part, content, view.secret);
   const message = { role: 'user' as const, content, seqs };
   pushSlot(view, { message, tokens, layer, part, event: null, at, step: null, artifact: null });
 }
 
 /** Counted: the words. Estimated: what Troupe writes around them. */
-export function partTokens(part: Part, content: string): number {
+export function partTokens(part: Part, content: string, secret: string): number {
   const lines = linesOf(part);
   const words = lines.reduce((sum, { tokens }) => sum + tokens, 0);
   const length = lines.reduce((sum, { from, to }) => sum + to - from, 0);
-  return words + estimateFraming(content.length - length) + FRAME_TOKENS;
+  const live = liveText(part, secret);
+  const framing = estimateFraming(content.length - length - live.length);
+  return words + framing + liveTokens(part, live) + FRAME_TOKENS;
+}
+
+/** Bytes of prose for a token, with some to spare. */
+const PROSE_BYTES = 3;
+
+/** Of a live block as rendered: its keys and times as framing, what was retrieved as prose. */
+export function liveTokens({ live }: Part, text: string): number {
+  const memories = live?.items[MEMORIES] ?? '';
+  return (
+    estimateFraming(text.length - memories.length) + Math.ceil(Buffer.byteLength(memories) / PROSE_BYTES)
+  );
 }
 
 /** A request must end in words of somebody else; this stands in where the log has none. */

@@ -56,9 +56,7 @@ test('what was said can be listed, traced, and looked at as each agent sees it',
   expect(trace).toMatch(/turn\.started .*answers 1/);
   expect(trace).toMatch(/step +model +messages +tokens +layers/);
   const grid = (await place.run(['context', 'c1', 'worker'])).out;
-  expect(grid).toMatch(/^@worker in c1: next prompt\n.* of 128,000 tokens/);
-  expect(grid).toMatch(/█ rules +\d+ +epoch +[0-9a-f]{10} /);
-  expect(grid).toMatch(/▒ reserved +4,096\n· free +\d/);
+  expect(grid).toMatch(/^@worker in c1: next prompt\n.*\n.* of 128,000 tokens/);
   expect(grid).toMatch(/── 1 user · seq 1 ─/);
   expect(grid).not.toContain('\u001b');
 });

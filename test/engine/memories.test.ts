@@ -99,21 +99,21 @@ async function room({
     vendor,
     ask,
     /** Imports what was said and has the agent make room for its first answer. */
-    async compacted() {
+    compacted: async () => {
       const text = JSON.stringify({ messages: [...before, ...HISTORY] });
       await troupe.import(chunksOf(text), { agent: 'p', conversation: ROOM, format: 'openai' });
       await ask('good morning');
     },
     /** The last message that a model was sent. */
     last: (agent = 'p') => sentTo(agent).at(-1)?.messages?.at(-1)?.content ?? '',
-    async turns(agent = 'p') {
+    turns: async (agent = 'p') => {
       const { events } = await troupe.events(ROOM, { limit: 1_000 });
       return events.filter(
         (event): event is Extract<Event, { kind: 'turn.started' }> =>
           event.kind === 'turn.started' && event.author.id === agent,
       );
     },
-    async prunes() {
+    prunes: async () => {
       const { events } = await troupe.events(ROOM, { limit: 1_000 });
       return events.flatMap((event) => (event.kind === 'prune' ? [event.body] : []));
     },
@@ -254,9 +254,13 @@ test('memories of old turns are taken out when room is needed, and are found aga
     await ask(`${questions[n] ?? 'so'} ${'And again nothing. '.repeat(20)}`);
   const [prune] = await prunes();
   expect(prune?.events).toEqual([]);
-  const last = (await turns()).length;
-  const old = [2, 3, 4, 5].filter((turn) => turn < last - 1).map((turn) => `${ROOM}:p:${turn}`);
-  expect(prune?.memories).toEqual(old);
+  const all = await turns();
+  const last = all.length;
+  const old = all.slice(0, -2).filter(({ body }) => body.live['memories'] !== undefined);
+  // Those that a summary has covered meanwhile are gone anyway; the others go all at once.
+  const cleared = prune?.memories ?? [];
+  expect(cleared.length).toBeGreaterThan(2);
+  expect(cleared).toEqual(old.slice(-cleared.length).map(({ turn }) => turn));
   const { messages, tokens, verified } = await troupe.promptOf(`${ROOM}:p:${last}`);
   expect(verified).toBe(true);
   expect(messages.some(({ content }) => content.includes('Ines Carvalho'))).toBe(false);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { countTokens } from '../../src/context/count-tokens.ts';
-import type { Author, Event, EventKind, EventOf } from '../../src/events/index.ts';
+import type { Author, Event } from '../../src/events/index.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
 import type { FakeHandler, FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
@@ -10,7 +10,7 @@ import { mortal, tapDriver } from '../support/engine-driver.ts';
 import { bytes, says, type TestModel } from '../support/engine-models.ts';
 import { openStage, until } from '../support/engine-stage.ts';
 import { openDriver, openTroupe } from '../support/mode.ts';
-import { ask, fill, kinds, mind, of, small, SUMMARY } from '../support/relief-stage.ts';
+import { ask, fill, kinds, mind, of, only, small, SUMMARY } from '../support/relief-stage.ts';
 
 const UMA: Author = { kind: 'user', id: 'u1', name: 'Uma' };
 const FILLER = 'the harbour office keeps its books in the second drawer, where nobody looks for them; ';
@@ -89,10 +89,6 @@ async function askAll(troupe: Troupe, content: string, room = 'c'): Promise<Even
   await troupe.send(room, { author: UMA, content, to: ['bo'] });
   await troupe.idle();
   return (await troupe.events(room)).events;
-}
-
-function only<K extends EventKind>(events: readonly Event[], kind: K): EventOf<K>[] {
-  return events.filter((event): event is EventOf<K> => event.kind === kind);
 }
 
 test.each(WIRES)(

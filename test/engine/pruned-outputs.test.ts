@@ -76,11 +76,11 @@ async function room(data?: string) {
         role === 'tool' ? [...(/@artifact\/([^\]\s]+)/.exec(content ?? '')?.slice(1, 2) ?? [])] : [],
       ),
     /** What a reading gave: the result that the last prompt ends in. */
-    async reads(id: string, agent = 'p') {
+    reads: async (id: string, agent = 'p') => {
       await ask(`read ${id}`, agent);
       return messages().at(-1)?.content ?? '';
     },
-    async untilPruned() {
+    untilPruned: async () => {
       for (let day = 1; day < 12; day++) {
         await ask(`look at day ${day}`);
         const { events } = await troupe.events(ROOM, { limit: 1_000 });

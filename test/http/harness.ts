@@ -1,5 +1,5 @@
 import type { Hono } from 'hono';
-import type { AgentInput } from '../../src/agents-file.ts';
+import type { AgentInput, TroupeInput } from '../../src/agents-file.ts';
 import { createApp, type AppOptions } from '../../src/gateway/index.ts';
 import type { TroupeOptions } from '../../src/runtime.ts';
 import type { Troupe } from '../../src/troupe.ts';
@@ -35,12 +35,15 @@ export interface Answer {
 export async function startApi(
   options: AppOptions & {
     agents?: AgentInput[];
+    /** More than agents; in their stead. */
+    company?: TroupeInput;
     troupe?: TroupeOptions;
     wrap?: (troupe: Troupe) => Troupe;
   } = {},
 ): Promise<Harness> {
-  const { agents = [ECHO, OTHER], troupe: troupeOptions, wrap = (troupe) => troupe, ...appOptions } = options;
-  const troupe = await openTroupe({ agents }, { onWarning: () => {}, ...troupeOptions });
+  const { agents = [ECHO, OTHER], company = { agents }, ...others } = options;
+  const { troupe: troupeOptions, wrap = (troupe) => troupe, ...appOptions } = others;
+  const troupe = await openTroupe(company, { onWarning: () => {}, ...troupeOptions });
   const errors: unknown[] = [];
   const app = createApp(wrap(troupe), { onError: (error) => errors.push(error), ...appOptions });
   async function ask(path: string, init?: RequestInit): Promise<Answer> {

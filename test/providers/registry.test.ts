@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createProvider } from '../../src/providers/registry.ts';
-import { ProviderSettings } from '../../src/providers/settings.ts';
+import { createEmbedder, createProvider } from '../../src/providers/registry.ts';
+import { EmbedderSettings, ProviderSettings } from '../../src/providers/settings.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
 import { collectEvents, textOf } from '../../src/testing/collect-events.ts';
@@ -56,4 +56,14 @@ test('such a server is sent a key that says so', async () => {
   await using server = await startFakeOpenAi();
   await collectEvents(create({ provider: 'openai-compatible', baseUrl: server.url }));
   expect(server.requests[0]?.headers).toMatchObject({ authorization: 'Bearer none' });
+});
+
+test('an embedder needs a key like a provider, and is made without a look at its server', () => {
+  const settings = EmbedderSettings.parse({ provider: 'openai-compatible', model: 'vectors' });
+  expect(() => createEmbedder(settings, { env: {} })).toThrow(
+    expect.objectContaining({ code: 'config_invalid', message: expect.stringContaining('OPENAI_API_KEY') }),
+  );
+  expect(createEmbedder(settings, { env: { OPENAI_API_KEY: 'k' } }).model).toBe('vectors');
+  const local = { ...settings, baseUrl: 'http://localhost:11434/v1' };
+  expect(createEmbedder(local, { env: {} }).model).toBe('vectors');
 });

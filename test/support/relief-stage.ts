@@ -1,4 +1,4 @@
-import type { Event, EventKind, EventOf } from '../../src/events/index.ts';
+import type { Event } from '../../src/events/index.ts';
 import type { ModelEvent, ModelRequest } from '../../src/providers/provider.ts';
 import { modelOf, says, type TestModel } from './engine-models.ts';
 import { type Stage, type StageAgent, turns } from './engine-stage.ts';
@@ -66,8 +66,14 @@ export async function pass(stage: Stage, ms: number): Promise<void> {
   }
 }
 
-export async function of<K extends EventKind>(stage: Stage, kind: K): Promise<EventOf<K>[]> {
-  return (await stage.events('c')).filter((event: Event): event is EventOf<K> => event.kind === kind);
+export async function of<K extends Event['kind']>(stage: Stage, kind: K): Promise<EventsOf<K>> {
+  return only(await stage.events('c'), kind);
+}
+
+type EventsOf<K extends Event['kind']> = Extract<Event, { kind: K }>[];
+
+export function only<K extends Event['kind']>(events: readonly Event[], kind: K): EventsOf<K> {
+  return events.filter((event): event is EventsOf<K>[number] => event.kind === kind);
 }
 
 export async function kinds(stage: Stage, ...wanted: string[]): Promise<string[]> {

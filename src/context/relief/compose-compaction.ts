@@ -38,6 +38,8 @@ export interface CompactionBase {
 /** What stands around the parts, and the shares of the budget that are tried until the whole fits. */
 const FRAME_TOKENS = 120;
 const SHARES = [1, 0.8, 0.6, 0.4, 0.2];
+/** Headings of a listing are reckoned at most: so much more than they cost may be asked for, or a short one finds no room. */
+const HEADINGS_TOKENS = 40;
 /** Of what a summary leaves, what people said may have. */
 const QUOTES_SHARE = 0.6;
 /** Of an extraction, an earlier summary in prose may have. */
@@ -52,7 +54,7 @@ export function extractCompaction(base: CompactionBase): CompactionBody | null {
     const summary = headTail(previous?.summary ?? '', Math.floor(room * PROSE_SHARE), count);
     const share = shareBudget(facts, room - count(summary), count);
     const { quotes, chosen, tokens } = extractKeyMessages({ events, previous, budget: share.quotes, count });
-    const left = room - count(summary) - tokens;
+    const left = room - count(summary) - tokens + HEADINGS_TOKENS;
     return {
       strategy: 'extraction',
       summary,

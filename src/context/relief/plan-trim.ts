@@ -21,7 +21,7 @@ export interface TrimInput {
 }
 
 /** Shares of what the window leaves: newest outputs, newest steps, and single texts that stay when all else is gone. */
-const OUTPUT_SHARE = 0.05;
+const OUTPUT_SHARES = [0.3, 0.15, 0.05];
 const STEPS_SHARE = 0.15;
 const PREFIX_SHARE = 0.1;
 const TEXT_SHARE = 0.04;
@@ -41,12 +41,25 @@ export function planTrim(input: TrimInput): ReliefPlan | null {
   return plan === input.plan ? null : plan;
 }
 
-function pruneDeep({ plan, policy, room }: TrimInput, view: View): ReliefPlan | null {
-  const protectTokens = Math.floor(room.available * OUTPUT_SHARE);
-  const prune = { ...policy.prune, turns: 0, protectTokens };
-  const { events, memories } = choosePrune(view, { ...policy, prune });
-  if (events.length + memories.length === 0) return null;
-  return { ...plan, pruned: [...plan.pruned, ...events], forgotten: [...plan.forgotten, ...memories] };
+/** Never what the agent's last step has brought: it has not read it yet. */
+function pruneDeep({ plan, policy, room, view: whole }: TrimInput, view: View): ReliefPlan | null {
+  const unread = newestResults(view);
+  let deeper: ReliefPlan | null = null;
+  for (const share of OUTPUT_SHARES) {
+    const prune = { ...policy.prune, turns: 0, protectTokens: Math.floor(room.available * share) };
+    const { events, memories } = choosePrune(view, { ...policy, prune });
+    const old = events.filter((event) => !unread.has(event));
+    if (old.length + memories.length === 0) continue;
+    deeper = { ...plan, pruned: [...plan.pruned, ...old], forgotten: [...plan.forgotten, ...memories] };
+    if (isWithin(withPlan(whole, deeper), room, room.target)) break;
+  }
+  return deeper;
+}
+
+/** Of the step that the prompt ends with. */
+function newestResults({ slots }: View): ReadonlySet<EventId | null> {
+  const from = slots.findLastIndex(({ message }) => message.role !== 'tool') + 1;
+  return new Set(slots.slice(from).map(({ event }) => event));
 }
 
 /** The early steps of a turn that has become too long for its window, as a text; the newest stay. */

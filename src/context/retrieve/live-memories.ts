@@ -1,5 +1,5 @@
 import type { LiveItems } from '../../events/index.ts';
-import { MEMORIES } from '../rewrite/prune-slots.ts';
+import { MEMORIES } from '../live.ts';
 import type { View } from '../view.ts';
 import type { Memories } from './choose-memories.ts';
 

@@ -99,7 +99,7 @@ function withoutLines(
   };
   const content = renderPart(shorter, view.secret);
   const message = { ...slot.message, content, seqs: left.map(({ seq }) => seq) };
-  return [{ ...slot, part: shorter, message, tokens: partTokens(shorter, content) }];
+  return [{ ...slot, part: shorter, message, tokens: partTokens(shorter, content, view.secret) }];
 }
 
 type Prefix = NonNullable<Adoption['turn']>;

@@ -1,5 +1,6 @@
 import type { EventId, TurnId } from '../../events/index.ts';
 import { estimateTokens, FRAME_TOKENS } from '../estimate-tokens.ts';
+import { MEMORIES } from '../live.ts';
 import type { Slot } from '../slot.ts';
 import { partTokens, renderPart } from '../turn-input.ts';
 import type { View } from '../view.ts';
@@ -10,8 +11,6 @@ export interface Pruned {
   /** Turns whose retrieved memories are taken out of their live block. */
   memories: ReadonlySet<TurnId>;
 }
-
-export const MEMORIES = 'memories';
 
 /** Shows results as placeholders that say what was there and where all of it is. Sums are left to `recount`. */
 export function pruneSlots(view: View, { events, memories }: Pruned): void {
@@ -42,5 +41,10 @@ export function withoutMemories(slot: Slot, secret: string): Slot {
   const { [MEMORIES]: _, ...items } = part.live.items;
   const shorter = { ...part, live: { ...part.live, items } };
   const content = renderPart(shorter, secret);
-  return { ...slot, part: shorter, message: { ...message, content }, tokens: partTokens(shorter, content) };
+  return {
+    ...slot,
+    part: shorter,
+    message: { ...message, content },
+    tokens: partTokens(shorter, content, secret),
+  };
 }

@@ -32,7 +32,7 @@ function trimPart(slot: Slot, part: Part, texts: ReadonlyMap<EventId, string>, s
   };
   const content = renderPart(shorter, secret);
   const message = { ...slot.message, content };
-  return { ...slot, part: shorter, message, tokens: partTokens(shorter, content) };
+  return { ...slot, part: shorter, message, tokens: partTokens(shorter, content, secret) };
 }
 
 function trimLine(line: Line, text: string | undefined): Line {

@@ -1,0 +1,108 @@
+import { eventText } from '../src/context/event-text.ts';
+import { renderCompaction } from '../src/context/summary/render-compaction.ts';
+import { isPersonSpeaker } from '../src/context/summary/speakers.ts';
+import type { CompactionBody, Event, Facts } from '../src/events/index.ts';
+import { SECRET } from '../test/support/log-player.ts';
+
+/** How much of what one compaction kept the next one still has, over all pairs of a log. */
+export interface Carried {
+  pairs: number;
+  /** Entries of the lists, `pending` apart: these are closed when events show that they are done. */
+  facts: Share;
+  pending: Share;
+  /** Pending items that are gone although nothing that was said since names them. */
+  vanished: string[];
+  /** What people said: word for word, where all of it fits for sure; and wherever, shortened or in a list too. */
+  quotesThatFit: Share;
+  quotes: Share;
+  /** Constraints that could be read in one and can be read in the next. */
+  shownConstraints: Share;
+}
+
+export interface Share {
+  kept: number;
+  of: number;
+}
+
+const noShare = (): Share => ({ kept: 0, of: 0 });
+
+export function noCarried(): Carried {
+  return {
+    pairs: 0,
+    facts: noShare(),
+    pending: noShare(),
+    vanished: [],
+    quotesThatFit: noShare(),
+    quotes: noShare(),
+    shownConstraints: noShare(),
+  };
+}
+
+/** Half of a compaction is for quotes at least, and people's words come first in 0.6 of that: below it all of them fit. */
+const SURE_SHARE = 0.3;
+
+export function countCarried(log: readonly Event[], carried: Carried, count: (text: string) => number): void {
+  const bodies = log.flatMap((event) => (event.kind === 'compaction' ? [event.body] : []));
+  for (const [index, after] of bodies.entries()) {
+    const before = bodies[index - 1];
+    if (!before) continue;
+    const between = log.filter(({ seq }) => seq > before.upTo && seq <= after.upTo);
+    carried.pairs += 1;
+    countFacts(before.facts, after.facts, between, carried);
+    countQuotes(before, after, between, { carried, count });
+  }
+}
+
+function countFacts(before: Facts, after: Facts, between: readonly Event[], carried: Carried): void {
+  for (const list of Object.keys(before) as (keyof Facts)[]) {
+    const known = new Set(after[list]);
+    const share = list === 'pending' ? carried.pending : carried.facts;
+    share.of += before[list].length;
+    share.kept += before[list].filter((entry) => known.has(entry)).length;
+    if (list !== 'pending') continue;
+    const said = between.map(eventText).join('\n');
+    const gone = before[list].filter((entry) => !known.has(entry));
+    carried.vanished.push(...gone.filter((entry) => !isClosed(entry, said, between)));
+  }
+}
+
+/** A question is closed by whoever speaks next; work by a list or a text that names it again. */
+function isClosed(entry: string, said: string, between: readonly Event[]): boolean {
+  if (/^\[[^\]\n]+\] /.test(entry)) return between.some(({ kind }) => kind === 'message' || kind === 'step');
+  const plain = said.replaceAll('\\"', '"').replaceAll('\\n', '\n');
+  return plain.includes(entry.replace(/…$/, ''));
+}
+
+interface Counting {
+  carried: Carried;
+  count: (text: string) => number;
+}
+
+function countQuotes(
+  before: CompactionBody,
+  after: CompactionBody,
+  between: readonly Event[],
+  { carried, count }: Counting,
+): void {
+  const rendered = renderCompaction(after, SECRET);
+  const people = before.quotes.filter(({ speaker }) => isPersonSpeaker(speaker));
+  const news = between.filter(({ author, kind }) => author.kind === 'user' && kind === 'message');
+  const size = [...people.map(({ text }) => text), ...news.map(eventText)].reduce(
+    (sum, text) => sum + count(text) + FRAME_TOKENS,
+    0,
+  );
+  const later = new Map(after.quotes.map((quote) => [quote.seq, quote.text]));
+  carried.quotes.of += people.length;
+  carried.quotes.kept += people.filter(({ seq, text }) => later.has(seq) || rendered.includes(text)).length;
+  if (size <= after.tokens.after * SURE_SHARE) {
+    carried.quotesThatFit.of += people.length;
+    carried.quotesThatFit.kept += people.filter(({ seq, text }) => later.get(seq) === text).length;
+  }
+  const seen = renderCompaction(before, SECRET);
+  const constraints = before.facts.constraints.filter((entry) => seen.includes(entry));
+  carried.shownConstraints.of += constraints.length;
+  carried.shownConstraints.kept += constraints.filter((entry) => rendered.includes(entry)).length;
+}
+
+/** Speaker, number and fence of a quote. */
+const FRAME_TOKENS = 36;

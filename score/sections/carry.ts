@@ -1,0 +1,54 @@
+import { countTokens } from '../../src/context/count-tokens.ts';
+import type { Event } from '../../src/events/index.ts';
+import { HAS_DATA } from '../../test/support/real-logs.ts';
+import { countCarried, noCarried, type Share } from '../carried.ts';
+import { DATA_FILES, namedLogs, NO_DATA } from '../data-files.ts';
+import { atLeast, atMost, figure, type Scored } from '../figure.ts';
+import type { Options } from '../options.ts';
+import { Relief, windowFor } from '../relieve-call.ts';
+import { Replay, withAssistant } from '../replay.ts';
+
+const MIN_LOG_TOKENS = 3_000;
+const LEAST_WINDOW = 2_000;
+const WINDOW_SHARES = [1 / 8, 1 / 4];
+
+/** Every real log in windows so small that it is compacted again and again: what each compaction loses of the one before. */
+export async function scoreCarry({ quick, note }: Options): Promise<Scored> {
+  if (!HAS_DATA) return { figures: [], violations: [], skipped: NO_DATA };
+  const carried = noCarried();
+  for (const file of DATA_FILES) {
+    note(file);
+    for (const [, log] of await namedLogs(file, quick)) {
+      const tokens = log.reduce((sum, event) => sum + event.tokens, 0);
+      if (tokens < MIN_LOG_TOKENS) continue;
+      for (const share of WINDOW_SHARES) {
+        countCarried(compacted(log, Math.max(LEAST_WINDOW, tokens * share)), carried, countTokens);
+      }
+    }
+  }
+  const of = ({ kept, of: all }: Share) => (all === 0 ? NaN : kept / all);
+  const { pairs, facts, pending, vanished, quotesThatFit, quotes, shownConstraints } = carried;
+  for (const one of vanished.slice(0, 5)) note(`vanished: ${one}`);
+  return {
+    figures: [
+      figure('facts of a compaction that are in the next one', of(facts), 'share', atLeast(1)),
+      figure('  facts', facts.of, 'count'),
+      figure('  pairs of compactions', pairs, 'count'),
+      figure('  open items that are still open', of(pending), 'share'),
+      figure('  open items gone that nothing since has named', vanished.length, 'count', atMost(0)),
+      figure("people's words, where all of them fit", of(quotesThatFit), 'share', atLeast(1)),
+      figure('  quotes', quotesThatFit.of, 'count'),
+      figure("  people's words, also where they do not, shortened or in a list too", of(quotes), 'share'),
+      figure('  quotes', quotes.of, 'count'),
+      figure('  constraints that could be read and still can', of(shownConstraints), 'share'),
+    ],
+    violations: [],
+  };
+}
+
+function compacted(log: readonly Event[], window: number): readonly Event[] {
+  const replay = new Replay(() => 'assistant');
+  const relief = new Relief(windowFor({ window, fixed: 50 }));
+  for (const call of replay.play(withAssistant(log))) relief.beforeCall(replay, call);
+  return replay.log;
+}

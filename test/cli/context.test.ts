@@ -1,0 +1,178 @@
+import { expect, test } from 'vitest';
+import { AGENTS, type Ran, workplace } from './harness.ts';
+
+type Prompt = {
+  messages: unknown[];
+  tokens: { total: number; estimate: number; window: number };
+  cached: { messages: number; tokens: number };
+  relief: { at: number; left: number };
+  cuts: object[];
+};
+
+/** What stands before the messages: that is laid out, they are quoted. */
+function head({ out }: Ran): string {
+  return out.slice(0, out.indexOf('── 0 system'));
+}
+
+test('the window is shown in cells of half a per cent, with what is cached in capitals, in 80 columns', async () => {
+  using place = workplace();
+  await place.run(['send', 'c1', 'Hello', '--to', 'worker']);
+  const fresh = await place.run(['context', 'c1', 'planner']);
+  expect(head(fresh)).toContain('cached    nothing of it was sent before');
+  await place.run(['send', 'c1', 'Hello', '--to', 'planner']);
+  const shown = head(await place.run(['context', 'c1', 'planner']));
+  const rows = shown.split('\n').filter((line) => /^\S( \S){19}$/.test(line));
+  expect(rows).toHaveLength(10);
+  const cells = rows.join(' ').split(' ');
+  expect(cells.filter((cell) => cell === '▒')).toHaveLength(6);
+  expect(cells.join('')).toMatch(/^R+PE?HH?h+▒{6}·+$/);
+  expect(shown).toMatch(/^R rules +\d+ +0\.\d % +epoch +[0-9a-f]{10} +baseline:planner:1$/m);
+  expect(shown).toMatch(/^▒ reserved +4,096 +3\.2 %$/m);
+  expect(shown).toMatch(/^usage +\d+ tokens estimated, 0 % of the room: normal, not calibrated yet$/m);
+  expect(shown).toMatch(/^cached +\d+ tokens in 4 of 5 messages begin as the last prompt did \(capital$/m);
+  expect(shown).toMatch(/^relief +in 98,\d{3} tokens, at 99,124$/m);
+  expect(shown).not.toContain('\u001b');
+  expect(Math.max(...shown.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+});
+
+test('on a terminal the marks are coloured cells', async () => {
+  using place = workplace();
+  await place.run(['send', 'c1', 'Hello']);
+  const { out } = await place.run(['context', 'c1', 'planner'], { env: { FORCE_COLOR: '1' } });
+  expect(out).toContain('\u001b[');
+  expect(out).toContain('■');
+  expect(out).toContain('□');
+});
+
+test('what is cached is what the last prompt was, whichever process is asked', async () => {
+  using place = workplace();
+  for (const text of ['one', 'two']) await place.run(['send', 'c1', text]);
+  const sent = (await place.run(['context', 'c1', 'planner', '--turn', '2', '--json'])).json as Prompt;
+  const first = (await place.run(['context', 'c1', 'planner', '--turn', '1', '--json'])).json as Prompt;
+  expect(sent.cached).toEqual({ messages: first.messages.length, tokens: first.tokens.total });
+  expect(first.cached).toEqual({ messages: 0, tokens: 0 });
+  const direct = (await place.run(['context', 'c1', 'planner', '--json'])).json as Prompt;
+  expect(direct.cached).toEqual({ messages: sent.messages.length, tokens: sent.tokens.total });
+  expect(direct.relief.left).toBe(direct.relief.at - direct.tokens.estimate);
+  await using dev = await place.dev();
+  const served = await place.run(['context', 'c1', 'planner', '--json', '--url', dev.url]);
+  expect(served.json).toEqual(direct);
+});
+
+test('what was cut is told with its reason, and what it left of the cache', async () => {
+  const agents = AGENTS.agents.map((agent) => ({ ...agent, contextWindow: 2_400, maxOutputTokens: 200 }));
+  using place = workplace({ agents: { ...AGENTS, agents, context: { summaries: 'extract' } } });
+  const long = 'lorem ipsum '.repeat(100);
+  let turns = 0;
+  let prompt = {} as Prompt;
+  for (; turns < 10 && !prompt.cuts?.length; turns++) {
+    await place.run(['send', 'c1', `${turns} ${long}`]);
+    prompt = (await place.run(['context', 'c1', 'planner', '--json'])).json as Prompt;
+  }
+  expect(prompt.cuts).toMatchObject([
+    {
+      kind: 'adopt',
+      reason: 'over_budget',
+      compaction: 'compaction:1',
+      by: 'planner',
+      strategy: 'extraction',
+    },
+  ]);
+  const sent = await place.run(['context', 'c1', 'planner', '--turn', `${turns}`, '--json']);
+  expect((sent.json as Prompt).cached.messages).toBe(1);
+  const shown = head(await place.run(['context', 'c1', 'planner'])).replace(/\s+/g, ' ');
+  expect(shown).toMatch(
+    /cut compaction:1 covers events 1–\d+: over_budget, [\d,]+ → [\d,]+ tokens, by @planner with extraction/,
+  );
+  const cost = await place.run(['context', 'c1', 'planner', '--cost']);
+  expect(cost.out).toMatch(/^ {4}broke in summary at message 1: summary adopted \(baseline:planner:2\)$/m);
+});
+
+test('two turns, or a turn and the next prompt, are compared layer by layer and line by line', async () => {
+  using place = workplace();
+  for (const text of ['one', 'two\nof three lines\nof it']) await place.run(['send', 'c1', text]);
+  const { out } = await place.run(['context', 'c1', 'planner', '--turn', '2', '--against', '1']);
+  expect(out).toMatch(
+    /^@planner: c1:planner:1, step 1 → c1:planner:2, step 1\ntokens +\d+ → \d+ \(\+\d+\)\n/,
+  );
+  expect(out).toMatch(/^messages +the first 2 of 2 and 4 are the same\ncache +nothing broke/m);
+  expect(out).toMatch(/^~ history +\d+ +\d+ +\+\d+ +changed$/m);
+  expect(out).toMatch(/^── \+ 3 user ─+\n@@ -1,0 \+1,\d+ @@\n\+two\n\+of three lines\n\+of it$/m);
+  const next = await place.run(['context', 'c1', 'planner', '--against', 'c1:planner:2', '--json']);
+  expect(next.json).toMatchObject({
+    a: { turn: 'c1:planner:2' },
+    b: { turn: null },
+    messages: { shared: 4, changes: [{ a: null, b: 4, role: 'assistant', hunks: [{ lines: ['+plan 2'] }] }] },
+    broke: null,
+  });
+  await using dev = await place.dev();
+  const served = await place.run([
+    ...['context', 'c1', 'planner', '--against', '2', '--json'],
+    ...['--url', dev.url],
+  ]);
+  expect(served.json).toEqual(next.json);
+});
+
+test('a long difference is shown in part, and told in full as JSON', async () => {
+  using place = workplace();
+  await place.run(['send', 'c1', 'short']);
+  const lines = Array.from({ length: 60 }, (_, n) => `line ${n}`).join('\n');
+  await place.run(['send', 'c1', '-'], { input: lines });
+  const args = ['context', 'c1', 'planner', '--turn', '2', '--against', '1'];
+  const { out } = await place.run(args);
+  expect(out).toContain('+line 22\n… ');
+  expect(out).not.toContain('line 23');
+  expect((await place.run([...args, '--json'])).out).toContain('+line 59');
+});
+
+test('what the prompts of an agent cost is told call by call and in sum, alike by a server', async () => {
+  using place = workplace();
+  for (const text of ['one', 'two ', 'three']) await place.run(['send', 'c1', text.repeat(600)]);
+  const told = await place.run(['context', 'c1', 'planner', '--cost']);
+  expect(told).toMatchObject({ code: 0, err: '' });
+  expect(told.out).toMatch(/^@planner in c1: prompts in the cache of anthropic \(test\)$/m);
+  expect(told.out).toMatch(/^turn\.step +input +read +written +fresh +cost +reported read\/written$/m);
+  expect(told.out).toMatch(/^3\.1 +[\d,]+ +[1-9][\d,]* +[1-9][\d,]* +0 +[\d,]+ +-$/m);
+  expect(told.out).toMatch(/^total +[\d,]+ input tokens in 3 calls: [\d,]+ read \(\d+\.\d %\)/m);
+  expect(told.out).toMatch(/without a cache/);
+  const direct = await place.run(['context', 'c1', 'planner', '--vendor', 'openai', '--json']);
+  expect(direct.json).toMatchObject({
+    vendor: 'openai',
+    rows: [{ turn: 'c1:planner:1', step: 1, broke: null, reported: null, verified: true }, {}, {}],
+    total: { written: 0 },
+  });
+  await using dev = await place.dev();
+  const args = ['context', 'c1', 'planner', '--vendor', 'openai', '--json', '--url', dev.url];
+  expect((await place.run(args)).json).toEqual(direct.json);
+  const nothing = await place.run(['context', 'c1', 'worker', '--cost']);
+  expect(nothing).toMatchObject({ code: 0, out: expect.stringContaining('no prompt of a turn') });
+});
+
+test('a question that makes no sense is refused with what to do', async () => {
+  using place = workplace();
+  await place.run(['send', 'c1', 'x']);
+  for (const [args, message] of [
+    [['--turn', '9'], /^turn_unknown: no prompt of turn "c1:planner:9" .*"troupe ls c1" tells/],
+    [['--against', '9'], /^turn_unknown: no prompt of turn "c1:planner:9"/],
+    [['--against', 'nonsense'], /^turn_unknown: "nonsense" is not a turn id/],
+    [['--against', 'c1:worker:1'], /^event_invalid: turn c1:worker:1 is of @worker in c1: name one of @pla/],
+    [['--turn', 'c1:worker:1'], /^event_invalid: .*as --turn 1/],
+    [['--turn', '1', '--against', 'c2:planner:1'], /^event_invalid: .* is of @planner in c2/],
+    [['--turn', '1', '--step', '7', '--against', '1'], /^turn_unknown: .* step 7 was sent/],
+    [['--step', '1', '--against', '1'], /^event_invalid: --step is of a past turn/],
+    [['--cost', '--turn', '1'], /^event_invalid: --cost is of all turns/],
+    [['--vendor', 'acme'], /^usage: .*Allowed choices are anthropic, openai, gemini, deepseek/],
+  ] as const) {
+    const { code, err } = await place.run(['context', 'c1', 'planner', ...args]);
+    expect(err).toMatch(message);
+    expect(code).not.toBe(0);
+  }
+});
+
+test('the help of context fits a screen', async () => {
+  using place = workplace();
+  const { out } = await place.run(['context', '--help']);
+  const lines = out.trimEnd().split('\n');
+  expect(lines.length).toBeLessThanOrEqual(24);
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
+});
