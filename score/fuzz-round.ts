@@ -61,7 +61,7 @@ export function playRound(random: Random): RoundResult {
     result.problems.push(...problemsOf(replay, call, inputs));
     if (isWithin(call.view, relief.window.room, available)) continue;
     const least = neverCut(call.view, fixed, available);
-    if (least <= available) {
+    if (least <= available * SURE_SHARE) {
       result.undue.push(`${sizeIn(call.view, relief.window.room)} of ${available}, never cut ${least}`);
     }
     return { ...result, outcome: 'overflow' };
@@ -92,25 +92,34 @@ function problemsOf(
   return [...invalidities(messages), ...misplaced(messages, visible)];
 }
 
-/** A relief gives a summary so much at least, where there is anything to summarise. */
+/** As the ladder has it: what a summary has at least, and what of the newest steps stays beside the last one. */
 const SUMMARY_SHARE = 0.1;
+const LEAST_SUMMARY_TOKENS = 150;
+const STEPS_SHARE = 0.15;
 /** A result that is hardly larger than its placeholder is left alone. */
 const SMALL_RESULT_TOKENS = 2 * PLACEHOLDER_TOKENS;
+/** Counts are estimates: the last resort aims at less than the whole window. */
+const SURE_SHARE = 0.95;
 
 /**
- * The baseline, a summary, what the turn is to answer, its early steps where they are one text already, and its last
- * step with its results as placeholders. All else can be left out.
+ * The baseline, a summary, what the turn is to answer, its early steps where they are one text already, and its newest
+ * steps, large results as placeholders. All else can be left out.
  */
 function neverCut({ slots, turn }: View, fixed: number, available: number): number {
+  let tokens = fixed + Math.max(LEAST_SUMMARY_TOKENS, Math.floor(available * SUMMARY_SHARE));
+  let ofSteps = 0;
   const last = slots.findLastIndex(({ message }) => message.role === 'assistant');
-  const sizes = slots.map(({ part, tokens, message, step, event }, at) => {
-    if (part) return askedTokens(part, tokens, turn?.inputs ?? new Set());
-    if (step?.turn !== turn?.id) return 0;
-    const isEarlySteps = message.role === 'user' && event === null;
-    if (!isEarlySteps && at < last) return 0;
-    return message.role === 'tool' ? Math.min(tokens, SMALL_RESULT_TOKENS) : tokens;
-  });
-  return sizes.reduce((sum, tokens) => sum + tokens, fixed + Math.floor(available * SUMMARY_SHARE));
+  for (const [at, { part, tokens: size, message, step, event }] of [...slots.entries()].toReversed()) {
+    const least = message.role === 'tool' ? Math.min(size, SMALL_RESULT_TOKENS) : size;
+    if (part) tokens += askedTokens(part, size, turn?.inputs ?? new Set());
+    else if (step?.turn !== turn?.id) continue;
+    else if (message.role === 'user' && event === null) tokens += size;
+    else if (at >= last || ofSteps + least <= available * STEPS_SHARE) {
+      ofSteps += least;
+      tokens += least;
+    }
+  }
+  return tokens;
 }
 
 /** With the frame of the message, its live block among it. */

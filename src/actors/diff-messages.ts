@@ -22,7 +22,7 @@ export interface MessageChange {
 
 const CONTEXT_LINES = 3;
 /** Two texts, or lists of messages, that differ more than this are not worth aligning. */
-const MAX_EDITS = 2_000;
+const MAX_EDITS = 1_000;
 
 /** What differs from the message with index `from` on; before it all are the same. */
 export function diffMessages(

@@ -115,7 +115,13 @@ test('an import says what was repaired, and an export of it is imported as the s
 });
 
 test('looking at data takes no turns and needs no keys', async () => {
-  const keyed = { id: 'cloud', provider: 'anthropic', model: 'm', apiKeyEnv: 'NO_SUCH_KEY_HERE' };
+  const keyed = {
+    id: 'cloud',
+    provider: 'anthropic',
+    model: 'm',
+    contextWindow: 200_000,
+    apiKeyEnv: 'NO_SUCH_KEY_HERE',
+  };
   using place = workplace({ agents: { agents: [keyed] } });
   const file = place.write('t.jsonl', '{"role":"user","content":"Hi"}\n{"role":"assistant","content":"Ho"}');
   for (const args of [

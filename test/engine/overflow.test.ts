@@ -31,7 +31,8 @@ const WIRES: Wire[] = [
     name: 'OpenAI',
     provider: 'openai-compatible',
     start: startFakeOpenAi,
-    refusal: "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+    refusal:
+      "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
     window: 8_192,
   },
   {
@@ -53,12 +54,22 @@ interface Sent {
 
 /** What was sent, whatever the format. */
 function sentIn({ body }: FakeRequest): Sent {
-  const { system, messages, tools } = body as { system?: unknown; messages: { role: string; content: unknown }[]; tools?: unknown };
+  const { system, messages, tools } = body as {
+    system?: unknown;
+    messages: { role: string; content: unknown }[];
+    tools?: unknown;
+  };
   const all = messages.map(({ role, content }) => ({ role, content: textOf(content) }));
   const first = textOf(system ?? '') || (all[0]?.role === 'system' ? all[0].content : '');
   const rest = all.filter(({ role }) => role !== 'system');
   const tokens = countTokens(first) + rest.reduce((sum, { content }) => sum + countTokens(content), 0);
-  return { system: first, messages: rest, tools, isForSummary: first.startsWith('You keep the record'), tokens };
+  return {
+    system: first,
+    messages: rest,
+    tools,
+    isForSummary: first.startsWith('You keep the record'),
+    tokens,
+  };
 }
 
 function textOf(content: unknown): string {
@@ -75,9 +86,21 @@ function takes(most: number, message: string, summary: FakeReply = { text: SUMMA
   };
 }
 
-async function roomOn(wire: Wire, server: FakeServer, more: { contextWindow?: number } = {}): Promise<Troupe> {
+async function roomOn(
+  wire: Wire,
+  server: FakeServer,
+  more: { contextWindow?: number } = {},
+): Promise<Troupe> {
   const { provider } = wire;
-  const agent = { id: 'bo', provider, model: 'm', baseUrl: server.url, contextWindow: 128_000, maxOutputTokens: 1_000, ...more };
+  const agent = {
+    id: 'bo',
+    provider,
+    model: 'm',
+    baseUrl: server.url,
+    contextWindow: 128_000,
+    maxOutputTokens: 1_000,
+    ...more,
+  };
   return openTroupe({ agents: [agent] }, { env: { OPENAI_API_KEY: 'k', ANTHROPIC_API_KEY: 'k' } });
 }
 
@@ -104,7 +127,10 @@ test.each(WIRES)(
     expect(refused?.tokens).toBeGreaterThan(7_000);
     expect(again?.tokens).toBeLessThan(4_000);
     expect(again?.system).toBe(refused?.system);
-    expect(again?.messages[0]).toMatchObject({ role: 'user', content: expect.stringContaining('Summary 1 of this') });
+    expect(again?.messages[0]).toMatchObject({
+      role: 'user',
+      content: expect.stringContaining('Summary 1 of this'),
+    });
     expect(again?.messages[0]?.content).toContain('@bo keeps them.');
     const last = again?.messages.at(-1);
     expect(last?.role).toBe('user');
@@ -121,7 +147,9 @@ test.each(WIRES)(
       'baseline',
       'turn.done',
     ]);
-    expect(only(events, 'error')).toMatchObject([{ body: { code: 'context_overflow', message: expect.stringContaining(wire.refusal) } }]);
+    expect(only(events, 'error')).toMatchObject([
+      { body: { code: 'context_overflow', message: expect.stringContaining(wire.refusal) } },
+    ]);
     expect(only(events, 'compaction.started')).toMatchObject([{ body: { reason: 'overflow' } }]);
     const adopts = only(events, 'baseline').at(-1)?.body.adopts;
     expect(adopts).toMatchObject({ compaction: 'compaction:1', reason: 'overflow' });
@@ -138,44 +166,59 @@ test('the receipt of the step is that of the request that was accepted', async (
   await sayAll(troupe);
   await askAll(troupe, 'Where are the books?');
   const prompt = await troupe.promptOf('c:bo:1');
-  expect(prompt.messages.at(-1)?.content).toBe(sentIn(server.requests[2] as FakeRequest).messages.at(-1)?.content);
-  expect(prompt).toMatchObject({ verified: true, step: 1, tokens: { window: wire.window }, cuts: [{ kind: 'adopt' }] });
-});
-
-test.each(WIRES)('the window that $name named is known to the next conversation, which is not refused', async (wire) => {
-  await using server = await wire.start(takes(7_000, wire.refusal));
-  await using troupe = await roomOn(wire, server);
-  await sayAll(troupe);
-  await askAll(troupe, 'Where are the books?');
-  const before = server.requests.length;
-  await sayAll(troupe, 'd');
-  const events = await askAll(troupe, 'And here?', 'd');
-  expect(only(events, 'error')).toEqual([]);
-  expect(only(events, 'compaction.started')).toMatchObject([{ body: { reason: 'over_budget' } }]);
-  expect(only(events, 'turn.done')).toHaveLength(1);
-  const sent = server.requests.slice(before).map(sentIn);
-  expect(sent.map(({ isForSummary }) => isForSummary)).toEqual([true, false]);
-  expect((await troupe.promptOf('d:bo:1')).tokens.window).toBe(wire.window);
-});
-
-test.each(WIRES)('a second refusal by $name ends the turn, and the next message is answered', async (wire) => {
-  let refuses = true;
-  await using server = await wire.start((request) => {
-    if (sentIn(request).isForSummary) return { text: SUMMARY };
-    return refuses ? { error: { code: 'context_overflow', message: wire.refusal } } : { text: 'understood', usage: null };
+  expect(prompt.messages.at(-1)?.content).toBe(
+    sentIn(server.requests[2] as FakeRequest).messages.at(-1)?.content,
+  );
+  expect(prompt).toMatchObject({
+    verified: true,
+    step: 1,
+    tokens: { window: wire.window },
+    cuts: [{ kind: 'adopt' }],
   });
-  await using troupe = await roomOn(wire, server);
-  await sayAll(troupe);
-  const events = await askAll(troupe, 'Where are the books?');
-  expect(server.requests.map((request) => sentIn(request).isForSummary)).toEqual([false, true, false]);
-  expect(only(events, 'error')).toHaveLength(2);
-  expect(only(events, 'compaction')).toHaveLength(1);
-  expect(events.at(-1)).toMatchObject({ kind: 'turn.failed', body: { code: 'context_overflow' } });
-  refuses = false;
-  const later = await askAll(troupe, 'And now?');
-  expect(later.at(-1)?.kind).toBe('turn.done');
-  expect(server.requests.length).toBe(4);
 });
+
+test.each(WIRES)(
+  'the window that $name named is known to the next conversation, which is not refused',
+  async (wire) => {
+    await using server = await wire.start(takes(7_000, wire.refusal));
+    await using troupe = await roomOn(wire, server);
+    await sayAll(troupe);
+    await askAll(troupe, 'Where are the books?');
+    const before = server.requests.length;
+    await sayAll(troupe, 'd');
+    const events = await askAll(troupe, 'And here?', 'd');
+    expect(only(events, 'error')).toEqual([]);
+    expect(only(events, 'compaction.started')).toMatchObject([{ body: { reason: 'over_budget' } }]);
+    expect(only(events, 'turn.done')).toHaveLength(1);
+    const sent = server.requests.slice(before).map(sentIn);
+    expect(sent.map(({ isForSummary }) => isForSummary)).toEqual([true, false]);
+    expect((await troupe.promptOf('d:bo:1')).tokens.window).toBe(wire.window);
+  },
+);
+
+test.each(WIRES)(
+  'a second refusal by $name ends the turn, and the next message is answered',
+  async (wire) => {
+    let refuses = true;
+    await using server = await wire.start((request) => {
+      if (sentIn(request).isForSummary) return { text: SUMMARY };
+      return refuses
+        ? { error: { code: 'context_overflow', message: wire.refusal } }
+        : { text: 'understood', usage: null };
+    });
+    await using troupe = await roomOn(wire, server);
+    await sayAll(troupe);
+    const events = await askAll(troupe, 'Where are the books?');
+    expect(server.requests.map((request) => sentIn(request).isForSummary)).toEqual([false, true, false]);
+    expect(only(events, 'error')).toHaveLength(2);
+    expect(only(events, 'compaction')).toHaveLength(1);
+    expect(events.at(-1)).toMatchObject({ kind: 'turn.failed', body: { code: 'context_overflow' } });
+    refuses = false;
+    const later = await askAll(troupe, 'And now?');
+    expect(later.at(-1)?.kind).toBe('turn.done');
+    expect(server.requests.length).toBe(4);
+  },
+);
 
 test.each(['Your input exceeds the context window of this model.', 'input is too long for requested model'])(
   'a refusal that names no number is recovered from too, and nothing is learnt for ever: %s',
@@ -194,6 +237,24 @@ test.each(['Your input exceeds the context window of this model.', 'input is too
   },
 );
 
+test('a provider that counts three times as much as we do is believed', async () => {
+  const [wire] = WIRES as [Wire];
+  const most = 7_192;
+  await using server = await wire.start((request) => {
+    const { tokens, isForSummary } = sentIn(request);
+    if (isForSummary) return { text: SUMMARY };
+    const message = `This model's maximum context length is 8192 tokens. However, your messages resulted in ${tokens * 3} tokens.`;
+    if (tokens * 3 > most) return { error: { code: 'context_overflow', message } };
+    return { text: 'understood', usage: null };
+  });
+  await using troupe = await roomOn(wire, server);
+  for (const content of SAID.slice(0, 6)) await troupe.send('c', { author: UMA, content });
+  const events = await askAll(troupe, 'Where are the books?');
+  expect(sentIn(server.requests[0] as FakeRequest).tokens).toBeLessThan(most);
+  expect(server.requests.map((request) => sentIn(request).isForSummary)).toEqual([false, true, false]);
+  expect(events.at(-1)?.kind).toBe('turn.done');
+});
+
 test('where there is nothing to leave out the refused request is not sent again', async () => {
   const [wire] = WIRES as [Wire];
   await using server = await wire.start(takes(50, wire.refusal));
@@ -202,7 +263,10 @@ test('where there is nothing to leave out the refused request is not sent again'
   expect(server.requests).toHaveLength(1);
   expect(events.at(-1)).toMatchObject({
     kind: 'turn.failed',
-    body: { code: 'context_overflow', message: expect.stringMatching(/8192 tokens.*largest messages: event 1 \(user\)/s) },
+    body: {
+      code: 'context_overflow',
+      message: expect.stringMatching(/8192 tokens.*largest messages: event 1 \(user\)/s),
+    },
   });
 });
 
@@ -227,7 +291,10 @@ function refusesOnce(more: Parameters<typeof mind>[0] = {}) {
     turn: (request, signal) => {
       if (refused) return more.turn?.(request, signal) ?? says('understood');
       refused = true;
-      return [{ type: 'start' }, { type: 'failed', error: { code: 'context_overflow', message: 'too many tokens' } }];
+      return [
+        { type: 'start' },
+        { type: 'failed', error: { code: 'context_overflow', message: 'too many tokens' } },
+      ];
     },
   });
 }
@@ -276,7 +343,10 @@ test('a crash buys no second compaction: who is refused again after it has faile
   const stage = await openStage({ driver, agents: [small('bo', next)] });
   await stage.quiet();
   expect(next.requests).toHaveLength(1);
-  expect((await stage.events('c')).at(-1)).toMatchObject({ kind: 'turn.failed', body: { code: 'context_overflow' } });
+  expect((await stage.events('c')).at(-1)).toMatchObject({
+    kind: 'turn.failed',
+    body: { code: 'context_overflow' },
+  });
   await ask(stage, 'And now?');
   expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
   expect(await stage.check('c')).toEqual([]);

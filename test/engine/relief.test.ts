@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { defineTool } from '../../src/tools/tool.ts';
 import { NO_USAGE } from '../../src/events/index.ts';
+import { defineTool } from '../../src/tools/tool.ts';
 import { invalidities } from '../support/check-prompt.ts';
 import { asks, breaks, says, shown, times } from '../support/engine-models.ts';
-import { logOf, openStage, type Stage, until } from '../support/engine-stage.ts';
+import { logOf, openStage, until } from '../support/engine-stage.ts';
 import { ask, fill, kinds, mind, of, opening, pass, prose, small, SUMMARY } from '../support/relief-stage.ts';
 
 describe('pruning', () => {
@@ -47,7 +47,9 @@ describe('a compaction by the model', () => {
       schema: z.object({}),
       run: async () => `HEAD ${'x'.repeat(7_000)} TAIL`,
     });
-    const bo = mind({ turn: ({ trace }) => (trace.step === 1 && !called++ ? asks(['long', {}]) : says('ok')) });
+    const bo = mind({
+      turn: ({ trace }) => (trace.step === 1 && !called++ ? asks(['long', {}]) : says('ok')),
+    });
     let called = 0;
     const stage = await openStage({ tools: [long], agents: [small('bo', bo, { tools: ['long'] })] });
     await ask(stage, 'Use it. Never publish the ledger before Friday.');
@@ -143,7 +145,11 @@ describe('a compaction by the model', () => {
     const start = { type: 'start' } as const;
     const done = { type: 'done', stop: 'end' } as const;
     const bo = mind({
-      turn: () => [start, { type: 'text', delta: 'ok' }, { ...done, usage: { ...NO_USAGE, input: 2_000, output: 1 } }],
+      turn: () => [
+        start,
+        { type: 'text', delta: 'ok' },
+        { ...done, usage: { ...NO_USAGE, input: 2_000, output: 1 } },
+      ],
       summary: () => [start, { type: 'text', delta: SUMMARY }, { ...done, usage: used }],
     });
     const stage = await openStage({ agents: [small('bo', bo)] });
@@ -186,6 +192,7 @@ describe('a compaction by the model', () => {
       if (isBetween) expect(text).toContain(`#${event.seq} `);
     }
     expect(times(shown(bo.asked().at(-1)), 'written when @bo needed room')).toBe(1);
+    expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
     expect(await stage.check('c')).toEqual([]);
   });
 });
@@ -193,7 +200,11 @@ describe('a compaction by the model', () => {
 describe('a summary that is no use', () => {
   const flaws: [why: string, told: string, answer: ReturnType<typeof says>][] = [
     ['empty', 'empty', says('  ')],
-    ['a tool call written out', 'tool_syntax', says('<tool_call>\n{"name":"read","arguments":{"path":"a"}}\n</tool_call>')],
+    [
+      'a tool call written out',
+      'tool_syntax',
+      says('<tool_call>\n{"name":"read","arguments":{"path":"a"}}\n</tool_call>'),
+    ],
     ['a refusal', 'refusal', says('I cannot help with that request.')],
     ['next to nothing', 'too_short', says('Done.')],
     ['larger than what it stands for', 'larger_than_input', says(prose(99, 60_000))],
@@ -213,7 +224,9 @@ describe('a summary that is no use', () => {
     expect(await of(stage, 'compaction.failed')).toMatchObject([
       { body: { agent: 'bo', strategy: 'summary', message: expect.stringContaining(told) } },
     ]);
-    expect(await of(stage, 'compaction')).toMatchObject([{ body: { number: 1, strategy: 'extraction', summary: '' } }]);
+    expect(await of(stage, 'compaction')).toMatchObject([
+      { body: { number: 1, strategy: 'extraction', summary: '' } },
+    ]);
     expect(await of(stage, 'compaction.done')).toMatchObject([{ body: { strategy: 'extraction' } }]);
     expect(opening(bo.asked().at(-1))).toContain('Never publish the ledger before Friday.');
     expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
@@ -241,161 +254,6 @@ describe('a summary that is no use', () => {
     expect(await of(stage, 'compaction.failed')).toMatchObject([{ body: { message: 'no summary in time' } }]);
     expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'extraction' } }]);
     expect(bo.asked()).toHaveLength(1);
-    expect(await stage.check('c')).toEqual([]);
-  });
-});
-
-describe('who writes summaries', () => {
-  test('nobody, where no model shall: the selection is made without a call', async () => {
-    const bo = mind();
-    const stage = await openStage({ agents: [small('bo', bo)], context: { summaries: 'extract' } });
-    await fill(stage, 14);
-    await ask(stage, 'and now?');
-    expect(bo.summaries()).toEqual([]);
-    expect(bo.asked()).toHaveLength(1);
-    expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'extraction' } }]);
-    expect(await of(stage, 'compaction.failed')).toEqual([]);
-  });
-
-  test('the agent that is named to, with its own model', async () => {
-    const [bo, clerk] = [mind(), mind()];
-    const stage = await openStage({
-      agents: [small('bo', bo), { id: 'clerk', model: clerk }],
-      context: { summariser: 'clerk' },
-    });
-    await fill(stage, 14);
-    await ask(stage, 'and now?');
-    expect(bo.summaries()).toEqual([]);
-    expect(clerk.summaries()).toHaveLength(1);
-    expect(clerk.asked()).toEqual([]);
-    expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'summary', by: 'bo' } }]);
-  });
-});
-
-describe('one compaction for the company', () => {
-  test('a second agent over its own limit takes over the one that is there, without a call', async () => {
-    const [bo, cy] = [mind(), mind()];
-    const stage = await openStage({ agents: [small('bo', bo), small('cy', cy)] });
-    await fill(stage, 14);
-    await ask(stage, 'and now?', ['bo']);
-    await ask(stage, 'and you?', ['cy']);
-    expect(bo.summaries()).toHaveLength(1);
-    expect(cy.summaries()).toEqual([]);
-    expect(await of(stage, 'compaction')).toHaveLength(1);
-    expect(opening(cy.asked().at(-1))).toBe(opening(bo.asked().at(-1)));
-    expect((await of(stage, 'compaction.done')).map(({ body }) => [body.agent, body.strategy])).toEqual([
-      ['bo', 'summary'],
-      ['cy', 'adopt'],
-    ]);
-    expect(await stage.check('c')).toEqual([]);
-  });
-
-  test('one that has room does not take it over', async () => {
-    const [bo, cy] = [mind(), mind()];
-    const stage = await openStage({ agents: [small('bo', bo), { id: 'cy', model: cy }] });
-    await fill(stage, 14);
-    await ask(stage, 'and now?', ['bo']);
-    await ask(stage, 'and you?', ['cy']);
-    expect(shown(cy.asked()[0])).toContain('w1z');
-    expect((await of(stage, 'baseline')).filter(({ body }) => body.adopts)).toHaveLength(1);
-  });
-
-  test('of two that need room at once one asks its model, and the other waits and takes it over', async () => {
-    const written = Promise.withResolvers<void>();
-    async function* slow() {
-      await written.promise;
-      yield* says(SUMMARY);
-    }
-    const minds = [mind({ summary: slow }), mind({ summary: slow })];
-    const [bo, cy] = minds;
-    if (!bo || !cy) throw new Error('two');
-    const stage = await openStage({ agents: [small('bo', bo), small('cy', cy)] });
-    await fill(stage, 14);
-    await stage.say('c', 'and now?', ['bo', 'cy']);
-    await until('one asks', () => bo.summaries().length + cy.summaries().length > 0);
-    await pass(stage, 5_000);
-    expect(bo.asked().length + cy.asked().length).toBe(0);
-    written.resolve();
-    await stage.quiet();
-    expect(bo.summaries().length + cy.summaries().length).toBe(1);
-    expect(await of(stage, 'compaction')).toHaveLength(1);
-    expect(opening(bo.asked()[0])).toContain('Summary 1 of this conversation');
-    expect(opening(cy.asked()[0])).toBe(opening(bo.asked()[0]));
-    expect(await stage.check('c')).toEqual([]);
-  });
-
-  /** As if @cy had begun to write the first compaction, and died. */
-  async function begunByCy(stage: Stage, forMs: number) {
-    const now = stage.clock.now();
-    const lock = JSON.stringify({ agent: 'cy', until: now + forMs });
-    expect(await stage.store.journal(logOf('c').tenant, 'compaction/c/1', lock, now)).toBe(lock);
-  }
-
-  test('where the one that had begun is gone, the next goes on when its time is over', async () => {
-    const bo = mind();
-    const stage = await openStage({ agents: [small('bo', bo)] });
-    await begunByCy(stage, 20_000);
-    await fill(stage, 14);
-    await stage.say('c', 'and now?', ['bo']);
-    await pass(stage, 15_000);
-    expect(bo.requests).toHaveLength(0);
-    await pass(stage, 10_000);
-    await stage.quiet();
-    expect(bo.summaries()).toHaveLength(1);
-    expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'summary', by: 'bo' } }]);
-    expect(await stage.check('c')).toEqual([]);
-  });
-
-  test('where it holds on for longer than anybody can wait, the next does without a model', async () => {
-    const bo = mind();
-    const stage = await openStage({ agents: [small('bo', bo)] });
-    await begunByCy(stage, 3_600_000);
-    await fill(stage, 14);
-    await stage.say('c', 'and now?', ['bo']);
-    await pass(stage, 120_000);
-    await stage.quiet();
-    expect(bo.summaries()).toEqual([]);
-    expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'extraction', by: 'bo' } }]);
-    expect(bo.asked()).toHaveLength(1);
-    expect(await stage.check('c')).toEqual([]);
-  });
-
-  test('an agent whose cache has gone cold takes it over before it must', async () => {
-    const [bo, cy] = [mind(), mind()];
-    const agents = [small('bo', bo), small('cy', cy, { contextWindow: 13_000 })];
-    const stage = await openStage({ agents });
-    await fill(stage, 14);
-    await ask(stage, 'hello', ['cy']);
-    await ask(stage, 'and now?', ['bo']);
-    expect(await of(stage, 'compaction')).toHaveLength(1);
-    await ask(stage, 'soon after', ['cy']);
-    expect(shown(cy.asked().at(-1))).toContain('w1z');
-    await pass(stage, 301_000);
-    await ask(stage, 'much later', ['cy']);
-    expect(shown(cy.asked().at(-1))).not.toContain('w1z');
-    expect(opening(cy.asked().at(-1))).toContain('Summary 1 of this conversation');
-    expect((await of(stage, 'compaction.done')).at(-1)?.body).toMatchObject({ agent: 'cy', reason: 'cold_cache' });
-    expect(cy.summaries()).toEqual([]);
-    expect(await stage.check('c')).toEqual([]);
-  });
-
-  test('a newcomer that is to join with a summary has one made, or takes over the one that is there', async () => {
-    const [bo, cy] = [mind(), mind()];
-    const large = { contextWindow: 100_000 };
-    const context = { keepTokens: 1_000, quoteTokens: 500, summaryTokens: 700 };
-    const agents = [small('bo', bo, { ...large, join: 'summary' }), small('cy', cy, { ...large, join: 'summary' })];
-    const stage = await openStage({ agents, context });
-    await fill(stage, 14);
-    await ask(stage, 'and now?', ['bo']);
-    expect(bo.summaries()).toHaveLength(1);
-    expect(opening(bo.asked()[0])).toContain('Summary 1 of this conversation');
-    expect(shown(bo.asked()[0])).toContain('w14z');
-    await ask(stage, 'and you?', ['cy']);
-    expect(cy.summaries()).toEqual([]);
-    expect(opening(cy.asked()[0])).toBe(opening(bo.asked()[0]));
-    expect((await of(stage, 'compaction.started')).map(({ body }) => body.reason)).toEqual(['join', 'join']);
-    await ask(stage, 'once more', ['cy']);
-    expect(await of(stage, 'compaction.started')).toHaveLength(2);
     expect(await stage.check('c')).toEqual([]);
   });
 });
@@ -503,7 +361,9 @@ test('a message that is larger than the window fails alone: it is named, and not
   const giant = (await of(stage, 'message')).at(-1);
   const [failed] = await of(stage, 'turn.failed');
   expect(failed?.body.code).toBe('context_overflow');
-  expect(failed?.body.message).toMatch(new RegExp(`largest messages: event ${giant?.seq} \\(user\\) 10\\d\\d\\d`));
+  expect(failed?.body.message).toMatch(
+    new RegExp(`largest messages: event ${giant?.seq} \\(user\\) 10\\d\\d\\d`),
+  );
   expect(bo.requests).toHaveLength(1);
   expect(await kinds(stage, 'prune', 'compaction', 'baseline')).toEqual(['baseline']);
   await ask(stage, 'and now?');

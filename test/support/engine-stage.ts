@@ -157,19 +157,27 @@ export async function openStage(options: StageOptions): Promise<Stage> {
 function companyOf({ agents, tools = [], context }: StageOptions): EngineDeps['company'] {
   const script = { rules: [{}] };
   const definition = parseTroupe({
-    agents: agents.map(({ id, model: _, tools: granted = [], join = 'full', ...sizes }) => ({
+    agents: agents.map(({ id, tools: granted = [], join = 'full', ...agent }) => ({
       id,
       provider: 'scripted',
       script,
       tools: granted,
       join,
-      ...sizes,
+      ...sizesOf(agent),
     })),
     tools,
     context,
   });
   const models = new Map(agents.map(({ id, model }) => [id, model]));
   return buildCompany(definition, ({ id }) => models.get(id) as Provider, countTokens);
+}
+
+/** What is not given is left to the defaults. */
+function sizesOf({ contextWindow, maxOutputTokens }: Partial<StageAgent>): Partial<StageAgent> {
+  return {
+    ...(contextWindow !== undefined && { contextWindow }),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+  };
 }
 
 export function logOf(conversation: string) {

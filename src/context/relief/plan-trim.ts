@@ -84,16 +84,19 @@ function foldSteps({ plan, room, outputs, count }: TrimInput, view: View): Relie
 }
 
 /** The first step that stays: the newest within the budget, and the last one always. */
-function keptFrom(view: View, turn: string, budget: number): number {
-  let tokens = 0;
-  let first = Infinity;
-  for (const { step, tokens: size } of view.slots.toReversed()) {
-    if (step?.turn !== turn) continue;
-    tokens += size;
-    if (tokens > budget && step.index < first && first !== Infinity) break;
-    first = Math.min(first, step.index);
+function keptFrom({ slots }: View, turn: string, budget: number): number {
+  const sizes = new Map<number, number>();
+  for (const { step, tokens } of slots) {
+    if (step?.turn === turn) sizes.set(step.index, (sizes.get(step.index) ?? 0) + tokens);
   }
-  return first === Infinity ? 0 : first;
+  let left = budget;
+  let first: number | null = null;
+  for (const [index, tokens] of [...sizes].toReversed()) {
+    left -= tokens;
+    if (left < 0 && first !== null) break;
+    first = index;
+  }
+  return first ?? 0;
 }
 
 function stepOf(draft: EventDraft): number {
