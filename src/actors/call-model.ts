@@ -4,6 +4,7 @@ import type { ModelEvent, ModelFailure, ModelRequest } from '../providers/provid
 import { countedKinds, limitIn, receiptOf } from '../context/index.ts';
 import { policyOf, TroupeError } from '../errors.ts';
 import { policyFor } from './relief/policy-for.ts';
+import { takeCall } from './take-call.ts';
 import {
   type Ending,
   type JournalEntry,
@@ -24,7 +25,7 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
   const tenant = live.address.tenant;
   const key = journalKey(turn.id, run.step);
   const before = run.resumed ? await deps.store.readJournal(tenant, key) : null;
-  if (before === null && !(await mayCall(run))) return { type: 'ABORTED' };
+  if (before === null && !(await takeCall(run, run.member.profile.provider))) return { type: 'ABORTED' };
   if (before !== null) recordPrompt(run);
   const outcome = before === null ? await measured(run) : null;
   if (outcome?.kind === 'aborted') return { type: 'ABORTED' };
@@ -43,17 +44,6 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
   learn(run, answer);
   if (answer.stop === 'refusal' && answer.calls.length === 0) return refused(run, answer);
   return answer.calls.length > 0 ? { type: 'MODEL_CALLED' } : { type: 'MODEL_REPLIED' };
-}
-
-/** Waits for its place within the provider's rate; false if the turn is to stop meanwhile. */
-async function mayCall({ deps, live, member, lease }: TurnRun): Promise<boolean> {
-  for (;;) {
-    const waitMs = await deps.admission.takeCall(live.address.tenant, member.profile.provider);
-    if (waitMs === 0) return true;
-    await deps.clock.sleep(waitMs, AbortSignal.any([lease.signal, deps.stopping]));
-    if (lease.signal.aborted) return false;
-    if (deps.stopping.aborted) throw deps.stopping.reason;
-  }
 }
 
 /** Another holder has begun to end this turn. One that is asked to stop knows so from its record. */
@@ -110,9 +100,9 @@ async function stream(run: TurnRun): Promise<StreamOutcome> {
     switch (event.type) {
       case 'start':
         index = 0;
-        recordPrompt(run);
         break;
       case 'text':
+        recordPrompt(run);
         text += event.delta;
         tell(event.delta);
         break;
@@ -123,6 +113,8 @@ async function stream(run: TurnRun): Promise<StreamOutcome> {
         calls.push(event.call);
         break;
       default:
+        // One that is refused as too long may be sent again shorter: `fail` records what is not.
+        if (event.type !== 'failed') recordPrompt(run);
         run.partial = text;
         return finished(event, { text, calls, reasoning });
     }

@@ -1,7 +1,6 @@
 import { locateBreak } from '../context/cache/locate-break.ts';
 import { estimateTokens } from '../context/estimate-tokens.ts';
-import { hashText } from '../context/index.ts';
-import { chainMessage } from '../context/view.ts';
+import { chainOf } from '../context/prompt-chain.ts';
 import { TroupeError } from '../errors.ts';
 import {
   type ActorAddress,
@@ -102,12 +101,6 @@ async function receiptBefore(
 function isSameModel(a: PromptReceipt, b: PromptReceipt): boolean {
   const toolsOf = ({ layers }: PromptReceipt) => layers.find(({ name }) => name === 'tools')?.hash;
   return a.provider === b.provider && a.model === b.model && toolsOf(a) === toolsOf(b);
-}
-
-/** As a prompt's own chain is made: the system message, then the view. */
-function chainOf([system, ...view]: readonly PromptMessage[]): string {
-  const first = system ? chainMessage('', system) : '';
-  return hashText(`${first}\n${view.reduce((chain, message) => chainMessage(chain, message), '')}`);
 }
 
 /** A share of what was counted: the record has sums for its layers only. */

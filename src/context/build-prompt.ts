@@ -15,7 +15,8 @@ import type { KindTokens } from './budget/content-kinds.ts';
 import { budgetOf, usageLevel } from './budget/token-budget.ts';
 import { closeGroup } from './call-group.ts';
 import { hashText } from './hash.ts';
-import { chainMessage, type View } from './view.ts';
+import { promptChain } from './prompt-chain.ts';
+import type { View } from './view.ts';
 
 /** What is known of the model beside its definition. */
 export interface ModelFacts {
@@ -64,7 +65,7 @@ export function buildPrompt(input: PromptInput): PromptRecord {
     messages,
     tools: [...baseline.tools],
     count: messages.length,
-    chain: hashText(`${chainMessage('', system)}\n${view.chain}`),
+    chain: promptChain(system, view.chain),
     tokens: tokensOf(input),
     breakpoints: breakpointsOf({
       count: messages.length,

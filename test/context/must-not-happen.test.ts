@@ -146,7 +146,9 @@ describe('a task is not gone on with after a compaction', () => {
     );
     const last = bo.asked().at(-1);
     expect(shown(last)).toContain('Write seven reports.');
-    expect(shown(last)).toContain('w7z');
+    // What a step has brought is read by the next one, whatever had to go for it.
+    for (const [index, request] of bo.asked().slice(1).entries())
+      expect(shown(request)).toContain(`w${index + 1}z`);
     expect(last?.messages.at(-1)?.role).toBe('tool');
     expect((await of(stage, 'tool.result')).map(({ body }) => body.outcome)).toEqual(Array(7).fill('done'));
   });

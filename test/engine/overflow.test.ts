@@ -237,14 +237,14 @@ test.each(['Your input exceeds the context window of this model.', 'input is too
   },
 );
 
-test('a provider that counts three times as much as we do is believed', async () => {
+test('a provider that counts five times as much as we do is believed', async () => {
   const [wire] = WIRES as [Wire];
   const most = 7_192;
   await using server = await wire.start((request) => {
     const { tokens, isForSummary } = sentIn(request);
     if (isForSummary) return { text: SUMMARY };
-    const message = `This model's maximum context length is 8192 tokens. However, your messages resulted in ${tokens * 3} tokens.`;
-    if (tokens * 3 > most) return { error: { code: 'context_overflow', message } };
+    const message = `This model's maximum context length is 8192 tokens. However, your messages resulted in ${tokens * 5} tokens.`;
+    if (tokens * 5 > most) return { error: { code: 'context_overflow', message } };
     return { text: 'understood', usage: null };
   });
   await using troupe = await roomOn(wire, server);

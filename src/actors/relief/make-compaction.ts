@@ -85,7 +85,7 @@ async function summarise(
   if (!request) return failed(work, 'not even the shortest request for a summary fits its window');
   const answer = await askSummary(run, request, Math.ceil(budgetTokens * 1.5));
   if (answer.kind === 'aborted') return not('ABORTED');
-  if (answer.kind === 'failed') return failed(work, answer.message);
+  if (answer.kind === 'failed') return failed(work, `${answer.code}: ${answer.message}`);
   const verdict = verifySummary(answer.text, {
     inputTokens: request.tokens,
     maxTokens: budgetTokens,
