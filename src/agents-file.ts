@@ -33,10 +33,19 @@ const AgentFields = z.object({
 
 // Loose where it runs, strict where it is typed: unknown fields reach `unknownFields`, and editors still mark them.
 const LooseAgentFields = AgentFields.loose() as unknown as typeof AgentFields;
-export const AgentDefinition = z.intersection(LooseAgentFields, ProviderSettings);
+export const AgentDefinition = z.preprocess(
+  withoutUndefined,
+  z.intersection(LooseAgentFields, ProviderSettings),
+) as unknown as z.ZodIntersection<typeof AgentFields, typeof ProviderSettings>;
 export type AgentDefinition = z.infer<typeof AgentDefinition>;
 /** As written: everything with a default may be left out. */
 export type AgentInput = z.input<typeof AgentDefinition>;
+
+/** A field that is written out as undefined is one that was left out; the intersection would take it for a contradiction. */
+function withoutUndefined(agent: unknown): unknown {
+  if (typeof agent !== 'object' || agent === null || Array.isArray(agent)) return agent;
+  return Object.fromEntries(Object.entries(agent).filter(([, value]) => value !== undefined));
+}
 
 /** Over all processes. */
 const ProviderCaps = z.strictObject({

@@ -44,9 +44,12 @@ export function openGroup(view: View, body: StepBody, placed: Placed): PromptMes
 
 /** Vendors reuse ids like call_0 from step to step; within one request each must be unique. */
 function uniqueCallId(view: View, id: string): string {
-  let unique = id;
-  for (let n = 2; view.calls.has(unique); n++) unique = `${id}-${n}`;
-  view.calls.add(unique);
+  const { calls } = view;
+  let number = calls.get(id) ?? 0;
+  let unique = number === 0 ? id : `${id}-${(number += 1)}`;
+  while (unique !== id && calls.has(unique)) unique = `${id}-${(number += 1)}`;
+  calls.set(id, Math.max(1, number));
+  if (unique !== id) calls.set(unique, 1);
   return unique;
 }
 

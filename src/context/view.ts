@@ -45,8 +45,8 @@ export interface View {
   pending: Event[];
   people: People;
   group: CallGroup | null;
-  /** Every call id ever rendered, to keep them unique. */
-  calls: Set<string>;
+  /** Every call id ever rendered, to keep them unique, with the last number that was appended to it. */
+  calls: Map<string, number>;
   /** Calls answered synthetically; a result that comes later is news, not an answer. */
   lost: Set<string>;
   turn: OpenTurn | null;
@@ -109,7 +109,7 @@ export function createView(agent: AgentId, secret: string): View {
     pending: [],
     people: new Map(),
     group: null,
-    calls: new Set(),
+    calls: new Map(),
     lost: new Set(),
     turn: null,
     told: NOTHING_TOLD,
@@ -142,7 +142,7 @@ export function forkView(view: View): View {
     people: new Map([...view.people].map(([name, namesakes]) => [name, namesakes.slice()])),
     group: view.group && { ...view.group, waiting: view.group.waiting.slice() },
     kinds: { ...view.kinds },
-    calls: new Set(view.calls),
+    calls: new Map(view.calls),
     lost: new Set(view.lost),
     turn: view.turn && { ...view.turn, ahead },
     run: { ...view.run, directives: new Map(view.run.directives) },

@@ -251,7 +251,9 @@ describe('a summary that is no use', () => {
     await pass(stage, 20_000);
     await stage.quiet();
     expect(gone).toEqual([true]);
-    expect(await of(stage, 'compaction.failed')).toMatchObject([{ body: { message: 'provider_truncated: no summary in time' } }]);
+    expect(await of(stage, 'compaction.failed')).toMatchObject([
+      { body: { message: 'provider_truncated: no summary in time' } },
+    ]);
     expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'extraction' } }]);
     expect(bo.asked()).toHaveLength(1);
     expect(await stage.check('c')).toEqual([]);

@@ -56,6 +56,7 @@ export function relieveView(relieving: Relieving): EventDraft | null {
 
 function climb(work: ReliefWork, relieving: Relieving): void {
   if (adoptRung(work) === 'fits' || (work.reason !== 'overflow' && pruneRung(work) === 'fits')) return;
+  if (work.reason === 'cold_cache') return;
   for (let round = 0; round < 3; round++) {
     if (compact(work, relieving) || trimRung(work, relieving.outputs, countTokens) === 'fits') return;
   }
