@@ -28,7 +28,7 @@ import {
   SUMMARY,
 } from '../support/relief-stage.ts';
 
-/** One test for each line of CONTEXT section 8 that a prompt can break without a compaction; the others are in `must-not-happen.test.ts`. */
+/** One test for each of the things that must not happen to a prompt, of those that need no compaction; the others are in `must-not-happen.test.ts`. */
 
 const report = defineTool({
   name: 'report',

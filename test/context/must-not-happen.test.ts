@@ -21,7 +21,7 @@ import { openDriver } from '../support/mode.ts';
 import { at, call, agentSays, personSays, result } from '../support/extract-events.ts';
 import { ask, fill, kinds, mind, type Mind, of, opening, prose, small } from '../support/relief-stage.ts';
 
-/** One test for each line of CONTEXT section 8, of what was seen to go wrong in real systems; continued in `must-not-happen-in-prompts.test.ts`. */
+/** One test for each of the things that must not happen to a prompt, all of them seen in real systems; continued in `must-not-happen-in-prompts.test.ts`. */
 
 function reports(characters: number) {
   return defineTool({

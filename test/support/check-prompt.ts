@@ -49,7 +49,7 @@ export function misplaced(messages: readonly PromptMessage[], expected: Iterable
   return problems;
 }
 
-/** Written from CONTEXT section 1, not from the code: what a prompt of the agent must hold of a log. */
+/** Written from the rules in docs/design.md, not from the code: what a prompt of the agent must hold of a log. */
 export function visibleSeqs(log: readonly Event[], agent: string): number[] {
   const answered = new Set<string>();
   const made = new Set<string>();
