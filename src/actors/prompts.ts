@@ -119,7 +119,7 @@ export async function readReceipts(
   }
 }
 
-/** The view as it stood at a step: the log up to the turn, then the turn's own steps before this one. */
+/** The view as it stood at a step: the log up to the turn, then what the turn did before this step was answered. */
 async function viewAsSent(deps: ReadDeps, address: ActorAddress, receipt: PromptReceipt): Promise<View> {
   const view = createView(address.agent, deps.secretOf(address));
   await catchUp(deps.log, address, view, receipt.upTo);
@@ -130,24 +130,16 @@ async function viewAsSent(deps: ReadDeps, address: ActorAddress, receipt: Prompt
       // What another agent had compacted meanwhile may be what this turn adopted.
       if (event.kind === 'compaction') foldEvent(view, event);
       if (event.turn !== receipt.turn) continue;
-      if (isBefore(event, receipt.step - 1) || isInForce(event, receipt)) foldEvent(view, event);
-      if (isEnding(event)) return view;
+      if (isAnswer(event, receipt.step - 1) || isEnding(event)) return view;
+      foldEvent(view, event);
     }
     if (events.length < PAGE) return view;
   }
 }
 
-function isBefore(event: Event, step: number): boolean {
-  if (eventOf(event, 'turn.started')) return true;
-  const body = eventOf(event, 'step')?.body;
-  if (body) return body.index < step;
-  const result = eventOf(event, 'tool.result');
-  return result !== null && Number(/:result:(\d+)\./.exec(result.id)?.[1] ?? Infinity) < step;
-}
-
-/** A rewrite of this turn that had been made when the prompt was sent. */
-function isInForce({ id, kind }: Event, { cuts }: PromptReceipt): boolean {
-  return (kind === 'baseline' || kind === 'prune') && cuts.some(({ event }) => event === id);
+/** What the log has of the answer to a step: the step that called tools, or the reply. */
+function isAnswer(event: Event, step: number): boolean {
+  return event.kind === 'message' || (eventOf(event, 'step')?.body.index ?? -1) >= step;
 }
 
 function isEnding({ kind }: Event): boolean {

@@ -44,6 +44,7 @@ export { choosePrune } from './relief/choose-prune.ts';
 export type { CutFor } from './relief/cut-for.ts';
 export { adoptionOf, isEmptyPlan, isPruneOnly, latestCompaction, presentIn } from './relief/plan.ts';
 export { pairSafe } from './relief/plan-cut.ts';
+export { earlySteps } from './relief/plan-trim.ts';
 export { DEFAULT_POLICY, type ReliefPolicy, scaledPolicy } from './relief/policy.ts';
 export { type Room, roomOf } from './relief/room.ts';
 export {
@@ -51,6 +52,7 @@ export {
   proposeCut,
   pruneRung,
   type ReliefWork,
+  retell,
   type RungOutcome,
   startWork,
   takeCompaction,
@@ -60,4 +62,5 @@ export type { SummaryRequest } from './summary/fit-request.ts';
 export { fitHandoffRequest } from './summary/handoff-request.ts';
 export { parseHandoff } from './summary/parse-handoff.ts';
 export { fitSummaryRequest } from './summary/summary-request.ts';
+export { fitTurnPrefixRequest } from './summary/turn-prefix-request.ts';
 export { verifySummary } from './summary/verify-summary.ts';

@@ -25,7 +25,7 @@ export interface SharedCompaction {
 export type Made = { kind: 'made'; compaction: SharedCompaction } | { kind: 'not'; event: ReliefEvent };
 
 /** Share of a prompt's room that the request for a summary may take of the summariser's window. */
-const REQUEST_SHARE = 0.8;
+export const REQUEST_SHARE = 0.8;
 
 /**
  * Makes the next compaction of the conversation and logs it, for every agent to adopt. It goes on from the last one:
@@ -96,7 +96,7 @@ async function summarise(
 }
 
 /** Also one that was learnt from a refusal: the request for a summary must not be refused as well. */
-async function summariserWindow({ member, model, deps, live }: TurnRun): Promise<number> {
+export async function summariserWindow({ member, model, deps, live }: TurnRun): Promise<number> {
   const { summariser } = member;
   if (!summariser) return windowFor(member, model);
   return windowFor(summariser, await deps.models.get(live.address.tenant, summariser.profile));

@@ -12,6 +12,7 @@ import { makeCompaction } from './make-compaction.ts';
 import { brokenCircuit } from './name-largest.ts';
 import { noteRelief } from './note-relief.ts';
 import type { TurnRelief } from './relief-work.ts';
+import { retellSteps } from './retell-steps.ts';
 
 /** What the machine's tags name: the rungs of the ladder, each with what came of it. */
 export const RUNGS: Record<ReliefEffect, (work: TurnRelief) => ReliefEvent | Promise<ReliefEvent>> = {
@@ -20,8 +21,16 @@ export const RUNGS: Record<ReliefEffect, (work: TurnRelief) => ReliefEvent | Pro
   summarise: (work) => compactBy(work, 'summary'),
   awaitOther,
   extract: (work) => compactBy(work, 'extraction'),
-  trim: (work) => told(trimRung(work, work.run.outputs, work.run.deps.countTokens)),
+  trim,
 };
+
+async function trim(work: TurnRelief): Promise<ReliefEvent> {
+  const steps = work.plan.turn?.steps;
+  const outcome = trimRung(work, work.run.outputs, work.run.deps.countTokens);
+  const isSplit = work.plan.turn !== null && work.plan.turn.steps !== steps;
+  if (isSplit && !(await retellSteps(work))) return { type: 'ABORTED' };
+  return told(outcome);
+}
 
 async function compactBy(work: TurnRelief, strategy: 'summary' | 'extraction'): Promise<ReliefEvent> {
   const cut = proposeCut(work);

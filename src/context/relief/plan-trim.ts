@@ -68,9 +68,7 @@ function foldSteps({ plan, room, outputs, count }: TrimInput, view: View): Relie
   if (!turn) return null;
   const steps = keptFrom(view, turn.id, room.available * STEPS_SHARE);
   if (steps <= (plan.turn?.steps ?? 0)) return null;
-  const early = outputs
-    .filter((draft) => stepOf(draft) < steps)
-    .map((draft, index) => asLogged(draft, index + 1));
+  const early = earlySteps(outputs, steps).map((draft, index) => asLogged(draft, index + 1));
   const budget = Math.floor(room.available * PREFIX_SHARE);
   const facts = renderFacts(collectFacts(early, null), Math.floor(budget / 3), count);
   const { quotes } = extractKeyMessages({
@@ -97,6 +95,11 @@ function keptFrom({ slots }: View, turn: string, budget: number): number {
     first = index;
   }
   return first ?? 0;
+}
+
+/** Of what a turn has produced: its first steps, with their results. */
+export function earlySteps(outputs: readonly EventDraft[], steps: number): EventDraft[] {
+  return outputs.filter((draft) => stepOf(draft) < steps);
 }
 
 function stepOf(draft: EventDraft): number {

@@ -80,6 +80,18 @@ export function trimRung(work: ReliefWork, outputs: readonly EventDraft[], count
   return trimmed ? tryPlan(work, trimmed, 'trim', room.available * 0.95) : 'nothing';
 }
 
+/** The early steps of the running turn in other words; false where they would take more room. */
+export function retell(work: ReliefWork, text: string): boolean {
+  const { view, plan, room } = work;
+  if (!plan.turn) return false;
+  const retold = { ...plan, turn: { ...plan.turn, text } };
+  const after = sizeIn(withPlan(view, retold), room);
+  if (after > Math.max(work.after, room.trigger)) return false;
+  work.plan = retold;
+  work.after = after;
+  return true;
+}
+
 type Count = (text: string) => number;
 
 /** How small a compaction must make the prompt to have been worth it. */
