@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { countReporterPlugin } from './test/reporter.ts';
 
@@ -18,6 +19,8 @@ const shared = {
 export default defineConfig({
   plugins: [countReporterPlugin()],
   test: {
+    // Tests wait for processes and clocks as much as they work; by default one core of two would stand idle.
+    maxWorkers: Math.max(availableParallelism() + 1, 3),
     projects: [
       {
         test: {

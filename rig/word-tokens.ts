@@ -2,3 +2,6 @@
 export function countTokens(text: string): number {
   return Math.ceil(text.length / 4);
 }
+
+/** It remembers nothing. */
+export function setMergeCacheSize(_size: number): void {}

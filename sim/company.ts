@@ -3,7 +3,7 @@ import type { Company } from '../src/actors/member.ts';
 import { parseTroupe } from '../src/agents-file.ts';
 import { buildCompany } from '../src/build-company.ts';
 import { type AgentId, NO_USAGE } from '../src/events/index.ts';
-import type { ModelEvent, ModelRequest, Provider } from '../src/providers/provider.ts';
+import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../src/providers/provider.ts';
 import { defineTool, type Tool } from '../src/tools/tool.ts';
 import { below, type Random } from './random.ts';
 
@@ -38,13 +38,7 @@ const NOTE = z.object({ nonce: z.string() });
 
 const resting: Provider = {
   name: 'scripted',
-  capabilities: {
-    sessionResumption: false,
-    interleavedSystem: true,
-    toolCalling: true,
-    caching: 'none',
-    reportsUsage: false,
-  },
+  capabilities: { ...STATELESS, interleavedSystem: true, caching: 'none', reportsUsage: false },
   stream() {
     throw new Error('this member has no model yet');
   },

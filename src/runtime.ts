@@ -21,7 +21,7 @@ import { TroupeError } from './errors.ts';
 import type { StreamDelta } from './events/index.ts';
 import { createTroupeFacade } from './facade.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
-import type { Provider } from './providers/provider.ts';
+import { type Provider, STATELESS } from './providers/provider.ts';
 import { createEmbedder, createProvider } from './providers/registry.ts';
 import { openEmbedded } from './runtime/embedded.ts';
 import type { ServiceOptions, Services } from './runtime/services.ts';
@@ -190,13 +190,7 @@ function defined(limits: Record<string, number | undefined>): Partial<EngineDeps
 function restingProvider({ provider }: AgentDefinition): Provider {
   return {
     name: provider,
-    capabilities: {
-      sessionResumption: false,
-      interleavedSystem: false,
-      toolCalling: false,
-      caching: 'none',
-      reportsUsage: false,
-    },
+    capabilities: { ...STATELESS, toolCalling: false, caching: 'none', reportsUsage: false },
     stream() {
       throw new Error('a troupe opened with work: false takes no turns');
     },

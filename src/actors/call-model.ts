@@ -112,6 +112,9 @@ async function stream(run: TurnRun): Promise<StreamOutcome> {
       case 'call':
         calls.push(event.call);
         break;
+      case 'session':
+      case 'compacted':
+        break;
       default:
         // One that is refused as too long may be sent again shorter: `fail` records what is not.
         if (event.type !== 'failed') recordPrompt(run);

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { loadAgentsFile, type TroupeInput } from '../agents-file.ts';
+import type { TroupeInput } from '../agents-file.ts';
 
 /** Where a definition came from; `file` is null for the demo company. */
 export interface FoundAgents {
@@ -14,6 +14,8 @@ const NAMES = ['agents.ts', 'agents.js', 'agents.mjs', 'agents.json'];
 export async function findAgents(file: string | undefined): Promise<FoundAgents | null> {
   const path = file ?? NAMES.find((name) => existsSync(name));
   if (path === undefined) return null;
+  // Checking a file takes the whole context module, which most commands can do without.
+  const { loadAgentsFile } = await import('../agents-file.ts');
   return { definition: await loadAgentsFile(path), file: resolve(path) };
 }
 

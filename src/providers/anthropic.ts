@@ -3,7 +3,7 @@ import { readMessageEvents } from './anthropic-events.ts';
 import { anthropicBody } from './anthropic-messages.ts';
 import { fetchOptions } from './connect-timeout.ts';
 import { guardStream, type StreamWatch } from './guard-stream.ts';
-import type { ModelEvent, ModelRequest, Provider } from './provider.ts';
+import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from './provider.ts';
 
 export interface AnthropicOptions {
   /** Default https://api.anthropic.com; a trailing /v1 is dropped, as the SDK adds it. */
@@ -42,13 +42,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
 
   return {
     name: NAME,
-    capabilities: {
-      sessionResumption: false,
-      interleavedSystem: false,
-      toolCalling: true,
-      caching: 'breakpoints',
-      reportsUsage: true,
-    },
+    capabilities: { ...STATELESS, caching: 'breakpoints' },
     stream: (request, { signal }) =>
       guardStream({
         signal,

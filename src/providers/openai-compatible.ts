@@ -3,7 +3,7 @@ import { fetchOptions } from './connect-timeout.ts';
 import { guardStream, type StreamWatch } from './guard-stream.ts';
 import { readChunks } from './openai-chunks.ts';
 import { openAiBody, type OpenAiQuirks } from './openai-messages.ts';
-import type { ModelEvent, ModelRequest, Provider } from './provider.ts';
+import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from './provider.ts';
 
 export interface OpenAiCompatibleOptions {
   name?: string;
@@ -44,13 +44,7 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
 
   return {
     name,
-    capabilities: {
-      sessionResumption: false,
-      interleavedSystem: quirks.interleavedSystem ?? isOpenAi,
-      toolCalling: true,
-      caching: 'automatic',
-      reportsUsage: true,
-    },
+    capabilities: { ...STATELESS, interleavedSystem: quirks.interleavedSystem ?? isOpenAi },
     stream: (request, { signal }) =>
       guardStream({
         signal,

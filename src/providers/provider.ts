@@ -4,7 +4,7 @@ import type { PromptMessage, Reasoning, ToolCall, ToolSpec, TurnId, Usage } from
 /**
  * The provider port: one model call, as a stream of events in this legal order:
  *
- *   start  (text | reasoning | call)*  ( done | failed | aborted )
+ *   start  session?  (text | reasoning | call | compacted)*  ( done | failed | aborted )
  *
  * - The stream never throws and always ends with exactly one of the last three.
  * - `call` is emitted once per tool call, when its arguments are complete.
@@ -12,13 +12,17 @@ import type { PromptMessage, Reasoning, ToolCall, ToolSpec, TurnId, Usage } from
  *   `provider_truncated` (the SDKs end quietly on a cut connection).
  * - When `signal` aborts, the stream ends with `aborted`, whatever the SDK does.
  * - Adapters never retry: backoff is the engine's.
+ * - `session` and `compacted` come from session-stateful providers only (`capabilities.sessionResumption`).
  */
 export type ModelEvent =
   | { type: 'start' }
+  | { type: 'session'; change: SessionChange; id: string }
   | { type: 'text'; delta: string }
   | { type: 'reasoning'; reasoning: Reasoning }
   | { type: 'call'; call: ToolCall }
-  | { type: 'done'; stop: 'end' | 'calls' | 'length' | 'refusal'; usage: Usage }
+  /** The provider has shortened its memory by itself. */
+  | { type: 'compacted' }
+  | { type: 'done'; stop: 'end' | 'calls' | 'length' | 'refusal'; usage: Usage; session?: SessionMark }
   | { type: 'failed'; error: ModelFailure }
   | { type: 'aborted' };
 
@@ -28,6 +32,28 @@ export interface ModelFailure {
   /** When the vendor said how long to wait. */
   retryAfterMs?: number;
 }
+
+/** `warm`: it was open in this process and is where it should be. `rewound`: what came after the checkpoint was dropped. */
+export type SessionChange = 'started' | 'warm' | 'resumed' | 'rewound';
+
+/** A place in a provider's own memory of a conversation. Opaque to all but the adapter that gave it. */
+export interface SessionMark {
+  id: string;
+  /** The end of the last answer that counts: whatever the session holds beyond it is dropped when it is resumed. */
+  checkpoint: string;
+}
+
+/**
+ * What a session-stateful provider is asked for. A turn that calls tools stays open in the provider: its stream ends
+ * with `done` and `stop: 'calls'`, and the next request for the same `cacheKey` continues it with the results.
+ */
+export type SessionRequest =
+  /** `messages` are the whole prompt, baseline first: a new session begins. */
+  | { kind: 'start' }
+  /** `messages` are what the session has not seen beyond the mark: one new turn in it. Other roles than `user` may come: words and calls of the agent's own that its session does not hold. */
+  | { kind: 'resume'; mark: SessionMark }
+  /** `messages` are the results of the calls that the last stream ended with, in their order. */
+  | { kind: 'continue' };
 
 export interface ModelRequest {
   model: string;
@@ -39,6 +65,10 @@ export interface ModelRequest {
   maxOutputTokens: number;
   /** Stable per tenant, conversation and agent: for vendors that route by cache key. */
   cacheKey: string;
+  /** Given to session-stateful providers, except for `purpose: 'compaction'`, which must leave no trace in any session. */
+  session?: SessionRequest;
+  /** JSON schema (draft 2020-12) that the answer must fit, where the agent declares one. */
+  replySchema?: Record<string, unknown>;
   /** Who asks; recorded by fakes, never sent to a vendor. `call` counts the calls of this step, from 1. */
   trace: {
     conversation: string;
@@ -54,16 +84,40 @@ export interface ModelRequest {
 export interface ProviderCapabilities {
   /** The provider remembers the conversation itself; it is sent deltas. */
   sessionResumption: boolean;
+  /** A session can be taken back to an earlier mark. Without it, a session whose turn broke off is given up. */
+  rewind: boolean;
+  /** A session can be copied. */
+  fork: boolean;
   /** System messages may stand between others. */
   interleavedSystem: boolean;
   toolCalling: boolean;
+  /** Images among the messages. */
+  images: boolean;
   caching: 'none' | 'automatic' | 'breakpoints';
   /** Whether its usage is what the vendor counted; a guess must not calibrate anything. */
   reportsUsage: boolean;
 }
 
+/** What a plain request-and-answer provider can do; adapters say what differs. */
+export const STATELESS: ProviderCapabilities = {
+  sessionResumption: false,
+  rewind: false,
+  fork: false,
+  interleavedSystem: false,
+  toolCalling: true,
+  images: false,
+  caching: 'automatic',
+  reportsUsage: true,
+};
+
 export interface Provider {
   readonly name: string;
   readonly capabilities: ProviderCapabilities;
+  /** Where its sessions live (machine and directories): a session id is worth nothing elsewhere. */
+  readonly home?: string;
   stream(request: ModelRequest, options: { signal: AbortSignal }): AsyncIterable<ModelEvent>;
+  /** The turn that this cache key has open, waiting for results, is not continued. Its session stays usable by its marks. */
+  leave?(cacheKey: string): void;
+  /** Ends processes and connections. */
+  close?(): Promise<void>;
 }

@@ -37,6 +37,10 @@ export function createProvider(
       const apiKey = readKey(env, apiKeyEnv) ?? missingKey(settings);
       return createAnthropic(baseUrl === undefined ? { apiKey } : { apiKey, baseUrl });
     }
+    case 'openai':
+    case 'claude-code':
+    case 'codex':
+      throw new TroupeError('config_invalid', `the ${settings.provider} provider is being built`);
   }
 }
 

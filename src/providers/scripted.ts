@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { Usage } from '../events/index.ts';
 import { mintCallId } from './call-text.ts';
 import { AskedRequest, compileScript, type CompiledRule } from './compile-script.ts';
-import type { ModelEvent, ModelRequest, Provider } from './provider.ts';
+import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from './provider.ts';
 import type { Script } from './settings.ts';
 
 /**
@@ -13,13 +13,7 @@ export function createScripted({ script, clock }: { script: Script; clock: Clock
   const rules = compileScript(script);
   return {
     name: 'scripted',
-    capabilities: {
-      sessionResumption: false,
-      interleavedSystem: true,
-      toolCalling: true,
-      caching: 'automatic',
-      reportsUsage: false,
-    },
+    capabilities: { ...STATELESS, interleavedSystem: true, reportsUsage: false },
     stream: (request, { signal }) => answer(rules, request, clock, signal),
   };
 }

@@ -49,6 +49,13 @@ const Common = {
   contextWindow: z.int().min(1024).optional(),
   maxOutputTokens: z.int().positive().default(4096),
 };
+/** Of an agent whose model is reached through a command-line program that remembers the conversation. */
+const Cli = {
+  /** Where it works; made if missing. Default: an empty directory of the agent's own. */
+  cwd: z.string().min(1).optional(),
+  /** Names of environment variables that it is given beside PATH; it gets no others. */
+  env: z.array(z.string().min(1)).default([]),
+};
 export const ProviderSettings = z.discriminatedUnion('provider', [
   z.object({
     provider: z.literal('scripted'),
@@ -67,6 +74,34 @@ export const ProviderSettings = z.discriminatedUnion('provider', [
     ...Common,
     baseUrl: z.url().optional(),
     apiKeyEnv: z.string().min(1).default('ANTHROPIC_API_KEY'),
+  }),
+  z.object({
+    provider: z.literal('openai'),
+    ...Common,
+    baseUrl: z.url().default('https://api.openai.com/v1'),
+    apiKeyEnv: z.string().min(1).default('OPENAI_API_KEY'),
+  }),
+  z.object({
+    provider: z.literal('claude-code'),
+    ...Common,
+    ...Cli,
+    baseUrl: z.url().optional(),
+    /** Without a value in the environment the CLI's own login is used. */
+    apiKeyEnv: z.string().min(1).default('ANTHROPIC_API_KEY'),
+    /** Claude Code's own tools that this agent may use, by their names there (`Read`, `Bash`). */
+    builtinTools: z.array(z.string().min(1)).default([]),
+  }),
+  z.object({
+    provider: z.literal('codex'),
+    ...Common,
+    ...Cli,
+    baseUrl: z.url().optional(),
+    /** Without a value in the environment the CLI's own login is used. */
+    apiKeyEnv: z.string().min(1).default('OPENAI_API_KEY'),
+    /** Codex' own tools that this agent may use. */
+    builtinTools: z.array(z.enum(['shell'])).default([]),
+    /** What its own tools may touch. */
+    sandbox: z.enum(['read-only', 'workspace-write', 'danger-full-access']).default('read-only'),
   }),
 ]);
 export type ProviderSettings = z.infer<typeof ProviderSettings>;

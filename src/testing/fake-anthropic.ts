@@ -1,5 +1,12 @@
-import type { ModelFailure } from '../providers/provider.ts';
-import { FAKE_USAGE, pieces, sse, type FakeHandler, type FakeReply, type FakeRequest } from './fake-reply.ts';
+import {
+  FAKE_USAGE,
+  pieces,
+  sse,
+  type FakeHandler,
+  type FakeReply,
+  type FakeRequest,
+  type VendorFailure,
+} from './fake-reply.ts';
 import { startFakeServer, type FakeServer } from './fake-server.ts';
 
 /** Anthropic's messages API. */
@@ -71,7 +78,7 @@ function frames(reply: FakeReply, request: FakeRequest) {
   return { head, content, tail };
 }
 
-const FAILURES: Record<ModelFailure['code'], [status: number, type: string, message: string]> = {
+const FAILURES: Record<VendorFailure, [status: number, type: string, message: string]> = {
   provider_auth: [401, 'authentication_error', 'invalid API key'],
   provider_quota: [
     400,

@@ -1,7 +1,14 @@
 import type { Usage } from '../events/index.ts';
-import type { ModelFailure } from '../providers/provider.ts';
 import { fakeVector } from './fake-embedder.ts';
-import { FAKE_USAGE, pieces, sse, type FakeHandler, type FakeReply, type FakeRequest } from './fake-reply.ts';
+import {
+  FAKE_USAGE,
+  pieces,
+  sse,
+  type FakeHandler,
+  type FakeReply,
+  type FakeRequest,
+  type VendorFailure,
+} from './fake-reply.ts';
 import { startFakeServer, type FakeServer } from './fake-server.ts';
 
 /** OpenAI's chat completions and embeddings; `url` is the base URL, with /v1. */
@@ -67,7 +74,7 @@ function usageOf(usage: Usage) {
 }
 
 const FAILURES: Record<
-  ModelFailure['code'],
+  VendorFailure,
   [status: number, type: string, code: string | null, message: string]
 > = {
   provider_auth: [401, 'invalid_request_error', 'invalid_api_key', 'Incorrect API key provided.'],

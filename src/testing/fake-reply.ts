@@ -1,6 +1,9 @@
 import type { Usage } from '../events/index.ts';
 import type { ModelFailure } from '../providers/provider.ts';
 
+/** What a vendor's server may answer with; the others are found out on our side. */
+export type VendorFailure = Exclude<ModelFailure['code'], 'provider_session_lost' | 'provider_unusable'>;
+
 /** What a fake vendor answers, in no vendor's words: each fake turns it into the wire format of its own. */
 export interface FakeReply {
   text?: string;
@@ -15,7 +18,7 @@ export interface FakeReply {
   /** Milliseconds before every chunk. */
   delayMs?: number;
   /** An error instead of an answer, or, with `after`, as an event after so many chunks of it. */
-  error?: { code: ModelFailure['code']; message?: string; retryAfter?: string; after?: number };
+  error?: { code: VendorFailure; message?: string; retryAfter?: string; after?: number };
   /** Any response at all, instead of an answer. */
   raw?: { status: number; headers?: Record<string, string>; body: string };
   /** Stops after so many chunks of content: `end` politely, `cut` the connection, `reset` it, or `hang`. */

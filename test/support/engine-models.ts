@@ -1,4 +1,10 @@
-import type { ModelEvent, ModelFailure, ModelRequest, Provider } from '../../src/providers/provider.ts';
+import {
+  type ModelEvent,
+  type ModelFailure,
+  type ModelRequest,
+  type Provider,
+  STATELESS,
+} from '../../src/providers/provider.ts';
 import { NO_USAGE } from '../../src/events/index.ts';
 
 /** A model made of what a test wants to hear, which remembers what it was asked. */
@@ -12,13 +18,7 @@ export function modelOf(answer: Answer): TestModel {
   const requests: ModelRequest[] = [];
   return {
     name: 'scripted',
-    capabilities: {
-      sessionResumption: false,
-      interleavedSystem: true,
-      toolCalling: true,
-      caching: 'none',
-      reportsUsage: false,
-    },
+    capabilities: { ...STATELESS, interleavedSystem: true, caching: 'none', reportsUsage: false },
     requests,
     stream(request, { signal }) {
       requests.push(request);
