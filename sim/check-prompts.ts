@@ -4,6 +4,7 @@ import { DEFAULT_TENANT, type PromptReceipt } from '../src/events/index.ts';
 import { createStore } from '../src/store/create-store.ts';
 import { createDocumentDriver } from '../src/store/documents/document-driver.ts';
 import { createMemoryDocuments } from '../src/store/memory/memory-documents.ts';
+import { newSessionMemory } from '../src/testing/fake-sessions.ts';
 import { companyOf } from './company.ts';
 import { SECRET } from './process.ts';
 import type { World } from './world.ts';
@@ -29,6 +30,9 @@ export async function checkPrompts(world: World): Promise<string[]> {
       sleep: () => Promise.resolve(),
       isCalm: () => true,
       leaseMs: 0,
+      memory: newSessionMemory(),
+      machine: '',
+      isAlive: () => true,
     }),
     registry: createRegistry({ secretOf: () => SECRET, onError: () => undefined }),
     secretOf: () => SECRET,

@@ -2,8 +2,9 @@ import { type ActorRecord, type Event, eventOf, newActorRecord, parseTurnId } fr
 import type { ActorAddress } from '../src/events/index.ts';
 import type { ActorRow, EventRow } from '../src/store/driver.ts';
 import { checkLog } from '../src/testing/check-log.ts';
+import { checkSessions } from '../src/testing/check-sessions.ts';
 import type { Clients } from './clients.ts';
-import { CROWDED_AGENT } from './company.ts';
+import { CROWDED_AGENT, REMEMBERING_AGENT } from './company.ts';
 import type { World } from './world.ts';
 
 /** What is wrong with the history of a schedule that has become quiet: one line each, the invariant first. */
@@ -20,6 +21,7 @@ export function checkWorld(world: World, clients: Clients): string[] {
     ...checkPosts(clients, byKey),
     ...checkCalls(world, byKey),
     ...checkTurns(world, events, clients.asked),
+    ...checkMemories(world, events),
     ...actors.filter(({ parked }) => parked === 'failed').map((actor) => `SET ASIDE ${actor.agent}`),
     ...clients.problems.map((problem) => `CLIENT ${problem}`),
     ...world.surprises.map((warning) => `WARNING ${warning}`),
@@ -36,6 +38,19 @@ function checkPosts({ posted }: Clients, byKey: ReadonlyMap<string, Event>): str
     const same = JSON.stringify([event.to, event.body]) === JSON.stringify([draft.to, draft.body]);
     return same ? [] : [`ACK post ${key} was changed`];
   });
+}
+
+/** S1: whatever becomes of turns and processes, a session shows its agent every message exactly once. What agents say here is not told apart. */
+function checkMemories({ memories, figures }: World, events: readonly Event[]): string[] {
+  const seen = memories.flatMap((memory) => memory.seen);
+  figures.recalled += seen.filter(({ change }) => change !== 'started').length;
+  return [...Map.groupBy(events, ({ conversation }) => conversation).values()].flatMap((log) =>
+    checkSessions(log.filter(isOfPeople), REMEMBERING_AGENT, seen).map((problem) => `S1 ${problem}`),
+  );
+}
+
+function isOfPeople({ kind, author }: Event): boolean {
+  return kind !== 'message' || author.kind === 'user';
 }
 
 /** I5: what ran is what was journalled; what may not run twice did not; what nobody knows is flagged to the model. */

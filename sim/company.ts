@@ -4,6 +4,7 @@ import { parseTroupe } from '../src/agents-file.ts';
 import { buildCompany } from '../src/build-company.ts';
 import { type AgentId, NO_USAGE } from '../src/events/index.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../src/providers/provider.ts';
+import { createFakeSessions, type SessionMemory } from '../src/testing/fake-sessions.ts';
 import { defineTool, type Tool } from '../src/tools/tool.ts';
 import { below, type Random } from './random.ts';
 
@@ -14,6 +15,9 @@ export const LATE_AGENT = 'di';
 /** One whose window holds little more than its instructions. */
 export const CROWDED_AGENT = 'cy';
 const CROWDED_WINDOW = 1_350;
+
+/** One whose provider remembers. */
+export const REMEMBERING_AGENT = 'bo';
 
 /** Numbers are no part of this rig. */
 export const countTokens = (text: string): number => Math.ceil(text.length / 4);
@@ -32,6 +36,10 @@ export interface Stage {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   isCalm(): boolean;
   leaseMs: number;
+  /** What the remembering agent's provider keeps on this machine. */
+  memory: SessionMemory;
+  machine: string;
+  isAlive(): boolean;
 }
 
 const NOTE = z.object({ nonce: z.string() });
@@ -64,12 +72,18 @@ const template = buildCompany(
 
 export function companyOf(stage: Stage): Company {
   const provider: Provider = { ...resting, stream: (request, { signal }) => answer(stage, request, signal) };
+  const remembering = createFakeSessions({
+    memory: stage.memory,
+    answer: (request, signal) => answer(stage, request, signal),
+    home: stage.machine,
+    isAlive: () => stage.isAlive(),
+  });
   const note = toolOf('note', false, stage);
   const put = toolOf('put', true, stage);
   const company = new Map<AgentId, NonNullable<ReturnType<Company['get']>>>();
   for (const [id, member] of template) {
     const tools = new Map(member.tools).set('note', note).set('put', put);
-    company.set(id, { ...member, provider, tools });
+    company.set(id, { ...member, provider: id === REMEMBERING_AGENT ? remembering : provider, tools });
   }
   return company;
 }

@@ -213,4 +213,39 @@ export const MUTANTS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: 'a session is sent the whole view again',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/session/ask-session.ts',
+        find: 'const delta = deltaOf(prompt, live.view, base);',
+        replace: 'const delta = deltaOf(prompt, live.view, { ...base, sent: 0 });',
+      },
+    ],
+  },
+  {
+    name: 'a session moves with a turn that was not answered to the end',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/session/settle-session.ts',
+        find: "return { session: isLeft ? { ...base, state: 'unknown' } : base, cursor: lease.record.cursor };",
+        replace:
+          'return { session: { ...base, sent: live.view.slots.length, sentHash: live.view.chain }, cursor: turn.upTo };',
+      },
+    ],
+  },
+  {
+    name: 'results are sent as if their turn were still open after a failure',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/session/ask-session.ts',
+        find: 'const delta = deltaOf(prompt, live.view, base);',
+        replace:
+          'const delta = deltaOf(prompt, live.view, run.step > 0 ? placeOf(live.view, turn.id) : base);',
+      },
+    ],
+  },
 ];

@@ -14,6 +14,7 @@ import { createStore } from '../src/store/create-store.ts';
 import { createDocumentDriver } from '../src/store/documents/document-driver.ts';
 import { createMemoryDocuments } from '../src/store/memory/memory-documents.ts';
 import type { Store } from '../src/store/store.ts';
+import { newSessionMemory } from '../src/testing/fake-sessions.ts';
 import { companyOf, countTokens } from './company.ts';
 import { randomOf } from './random.ts';
 import type { Owner } from './scheduler.ts';
@@ -123,6 +124,9 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     sleep,
     isCalm: world.isCalm,
     leaseMs: world.limits.leaseMs,
+    memory: world.memories[slot] ?? newSessionMemory(),
+    machine: `machine ${slot}`,
+    isAlive: () => owner.state !== 'dead',
   };
   const deps: EngineDeps = {
     store,

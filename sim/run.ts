@@ -85,6 +85,7 @@ function tellFigures(figures: Record<string, number>, seconds: number, longestMs
     `${of('calls')} tool calls (${of('lost')} lost)`,
     `${of('poisoned')} poisoned`,
     `${of('rewritten')} prompts of rewritten views`,
+    `${of('recalled')} requests of open sessions`,
     `${of('violations')} violations`,
     `${all.seconds} s`,
     `${all.perSecond}/s`,

@@ -3,6 +3,7 @@ import { TroupeError } from '../src/errors.ts';
 import type { ActorAddress } from '../src/events/index.ts';
 import type { Notice } from '../src/routing/broadcast.ts';
 import { newMemoryData, type MemoryData } from '../src/store/memory/memory-documents.ts';
+import { newSessionMemory, type SessionMemory } from '../src/testing/fake-sessions.ts';
 import type { ToolLedger } from './company.ts';
 import { createFaultPlan, type Fault, type FaultKind, type FaultPlan, JUMPING, type Mode } from './faults.ts';
 import { bootMember, type Member } from './process.ts';
@@ -24,6 +25,8 @@ export interface World {
   readonly queue: SimQueue;
   readonly data: MemoryData;
   readonly ledger: ToolLedger;
+  /** By slot: what a session-stateful provider keeps on that machine. */
+  readonly memories: readonly SessionMemory[];
   readonly limits: Pick<
     EngineLimits,
     'leaseMs' | 'sweepMs' | 'maxAttempts' | 'maxHops' | 'maxSteps' | 'idleMs'
@@ -65,6 +68,7 @@ export type Figure =
   | 'lost'
   | 'poisoned'
   | 'rewritten'
+  | 'recalled'
   | 'steps';
 
 const FIGURES: readonly Figure[] = [
@@ -84,6 +88,7 @@ const FIGURES: readonly Figure[] = [
   'lost',
   'poisoned',
   'rewritten',
+  'recalled',
   'steps',
 ];
 
@@ -214,6 +219,7 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
     queue: createSimQueue({ scheduler, random, stallMs, plainDedup }),
     data: newMemoryData(),
     ledger: {},
+    memories: skews.map(newSessionMemory),
     limits: {
       leaseMs: LEASE_MS,
       sweepMs: SWEEP_MS,

@@ -8,6 +8,9 @@ import { TroupeError } from './errors.ts';
 import { AgentId, nearestName } from './events/index.ts';
 import { fragmentProblems } from './fragments.ts';
 import { ProviderSettings } from './providers/settings.ts';
+import { replyProblem, type ReplyInput } from './reply-schema.ts';
+import { grantProblems, parseGrant } from './tools/mcp/grants.ts';
+import { McpServers } from './tools/mcp/settings.ts';
 import type { Tool } from './tools/tool.ts';
 
 /** Tools that come with Troupe. */
@@ -25,11 +28,18 @@ const AgentFields = z.object({
   tools: z.array(z.string()).default([]),
   /** What a newcomer sees of what came before: all of it, a summary and the newest, or the trigger only. */
   join: z.enum(['full', 'summary', 'fresh']).default('full'),
+  /** What its replies must be, as a zod schema or a JSON schema: they come as data. Default: words. */
+  reply: z.custom<ReplyInput>().superRefine(refineReply).optional(),
   pubkey: z
     .string()
     .regex(/^[0-9a-f]{64}$/, 'a pubkey is 64 lower-case hex digits')
     .optional(),
 });
+
+function refineReply(reply: unknown, context: z.RefinementCtx): void {
+  const message = replyProblem(reply);
+  if (message !== null) context.addIssue({ code: 'custom', message });
+}
 
 // Loose where it runs, strict where it is typed: unknown fields reach `unknownFields`, and editors still mark them.
 const LooseAgentFields = AgentFields.loose() as unknown as typeof AgentFields;
@@ -76,6 +86,8 @@ const Limits = z
 export const TroupeDefinition = z.strictObject({
   agents: z.array(AgentDefinition).min(1, 'a troupe needs at least one agent'),
   tools: z.array(z.custom<Tool>((value) => isTool(value), 'a tool is made with defineTool')).default([]),
+  /** Servers whose tools agents are granted as `NAME/tool` or `NAME/*`. */
+  mcpServers: McpServers.optional(),
   defaults: z.strictObject({ respondWhenUnaddressed: AgentId.optional() }).default({}),
   limits: Limits,
   context: ContextSettings.prefault({}),
@@ -88,6 +100,8 @@ export type TroupeDefinition = z.infer<typeof TroupeDefinition>;
 export interface TroupeInput {
   agents: AgentInput[];
   tools?: Tool[];
+  /** Where tools from outside come from; agents are granted them as `NAME/tool` or `NAME/*`. */
+  mcpServers?: z.input<typeof McpServers> | undefined;
   defaults?: { respondWhenUnaddressed?: string | undefined };
   limits?: z.input<typeof Limits>;
   /** Budgets of prompts, and how they are kept. */
@@ -115,23 +129,28 @@ const Sketch = z
       .array(z.object({ id: Text, pubkey: Text, tools: z.array(Text).catch([]) }).catch({ tools: [] }))
       .catch([]),
     tools: z.array(z.object({ name: Text }).catch({})).catch([]),
+    mcpServers: z
+      .record(z.string(), z.object({ tools: z.array(Text).optional().catch(undefined) }).catch({}))
+      .catch({}),
     defaults: z.object({ respondWhenUnaddressed: Text }).catch({}),
     context: z.object({ summariser: Text }).catch({}),
     fragments: z
       .array(z.object({ name: Text, agents: z.array(Text).catch([]) }).catch({ agents: [] }))
       .catch([]),
   })
-  .catch({ agents: [], tools: [], defaults: {}, fragments: [], context: {} });
+  .catch({ agents: [], tools: [], mcpServers: {}, defaults: {}, fragments: [], context: {} });
 
 /** What does not fit together. What is missing or no text is told by the schema. */
 function* crossProblems({
   agents,
   tools,
+  mcpServers,
   defaults,
   fragments,
   context,
 }: z.infer<typeof Sketch>): Generator<Problem> {
   const known = new Set<string>([...BUILTIN_TOOLS, ...RESERVED_TOOLS]);
+  for (const server of Object.keys(mcpServers)) known.add(`${server}/*`);
   const own = tools.map(({ name }) => name);
   for (const name of own) if (name !== undefined) known.add(name);
   const ids = agents.map(({ id }) => id);
@@ -144,7 +163,7 @@ function* crossProblems({
       yield { path: ['agents', index, 'pubkey'], message: 'another agent has this pubkey' };
     }
     for (const [at, name] of names.entries()) {
-      if (name === undefined || known.has(name)) continue;
+      if (name === undefined || known.has(name) || parseGrant(name)) continue;
       yield {
         path: ['agents', index, 'tools', at],
         message: `there is no tool "${name}"; known: ${[...known].join(', ')}`,
@@ -158,6 +177,7 @@ function* crossProblems({
     const taken = [...BUILTIN_TOOLS, ...RESERVED_TOOLS].some((builtin) => builtin === name);
     if (taken) yield { path, message: `"${name}" is the name of a tool that comes with Troupe` };
   }
+  yield* grantProblems({ agents, servers: mcpServers });
   yield* fragmentProblems(fragments, ids);
   const { summariser } = context;
   if (summariser !== undefined && !ids.includes(summariser)) {
@@ -223,7 +243,7 @@ function formatPath(path: readonly PropertyKey[]): string {
     .replace(/^\./, '');
 }
 
-/** Loads `agents.ts`, `.js`, `.mjs` or `.json`. Script paths in it are relative to the file. Throws `config_invalid`. */
+/** Loads `agents.ts`, `.js`, `.mjs` or `.json`. Paths in it are relative to the file. Throws `config_invalid`. */
 export async function loadAgentsFile(path: string): Promise<TroupeDefinition> {
   const full = resolve(path);
   const definition = parseTroupe(await readDefinition(full), path);
@@ -232,6 +252,9 @@ export async function loadAgentsFile(path: string): Promise<TroupeDefinition> {
     if (agent.provider === 'scripted' && typeof agent.script === 'string' && !isAbsolute(agent.script)) {
       agent.script = resolve(base, agent.script);
     }
+  }
+  for (const server of Object.values(definition.mcpServers ?? {})) {
+    if ('command' in server) server.cwd = resolve(base, server.cwd ?? '');
   }
   return definition;
 }

@@ -3,8 +3,10 @@ import type { Company, Member } from './actors/member.ts';
 import { policyOf, retrievalOf } from './context-settings.ts';
 import { baselineTexts, type AgentProfile, windowOf } from './context/index.ts';
 import type { AgentId } from './events/index.ts';
+import { priceOf } from './providers/prices.ts';
 import type { Provider } from './providers/provider.ts';
 import { fragmentsOf } from './fragments.ts';
+import { replySchema } from './reply-schema.ts';
 import { handoffTool } from './tools/builtin/handoff.ts';
 import { readArtifact } from './tools/builtin/read-artifact.ts';
 import { type Tool, toolSpec } from './tools/tool.ts';
@@ -43,6 +45,9 @@ export function buildCompany(
           retrieval: retrievalOf(context),
           summarises: context.summaries === 'model',
           summariser: null,
+          price: agent.price ?? (agent.provider === 'scripted' ? null : priceOf(agent.model)),
+          keepsCompacted: context.compactedSessions !== 'rebuild',
+          reply: agent.reply ? replySchema(agent.reply) : null,
         },
       ];
     }),
@@ -52,9 +57,16 @@ export function buildCompany(
   return members;
 }
 
+/** Of programs that choose a model themselves, and make room in its window themselves, before ours would be full. */
+const CLI_WINDOWS: Partial<Record<AgentDefinition['provider'], number>> = {
+  'claude-code': 200_000,
+  codex: 272_000,
+};
+
 /** A script takes whatever it is given, whatever its model is called. */
 function knownWindow({ provider, model }: AgentDefinition): number | null {
-  return provider === 'scripted' ? null : (windowOf(model)?.window ?? null);
+  if (provider === 'scripted') return null;
+  return windowOf(model)?.window ?? CLI_WINDOWS[provider] ?? null;
 }
 
 /** One line for each model whose window nobody told us and that we do not know; for warnings. */

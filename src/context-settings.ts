@@ -33,6 +33,8 @@ export const ContextSettings = z.strictObject({
       limit: z.int().min(1).max(100).optional(),
     })
     .optional(),
+  /** A session that its provider has shortened by itself goes on (default), or a new one is begun. */
+  compactedSessions: z.enum(['keep', 'rebuild']).optional(),
   /** Finds memories by their meaning too; without it by their words alone. */
   embedder: EmbedderSettings.optional(),
 });

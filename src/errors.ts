@@ -37,6 +37,7 @@ const POLICY = {
   provider_unreachable: 'retry',
   provider_truncated: 'retry',
   provider_failed: 'retry',
+  provider_invalid_reply: 'retry',
   provider_session_lost: 'retry',
   provider_unusable: 'operator',
   internal: 'stop',

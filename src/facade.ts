@@ -9,6 +9,7 @@ import { inspectPrompt } from './actors/inspect-prompt.ts';
 import type { Member } from './actors/member.ts';
 import { nextPrompt, sentPrompt } from './actors/prompts.ts';
 import { traceTurn } from './actors/trace.ts';
+import { readAttachments } from './read-attachments.ts';
 import { TroupeError } from './errors.ts';
 import {
   type ActorAddress,
@@ -82,7 +83,8 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
       event?.kind === 'message' &&
       draft.kind === 'message' &&
       event.author.id === draft.author.id &&
-      event.body.content === draft.body.content;
+      event.body.content === draft.body.content &&
+      draft.body.attachments === undefined;
     if (same) return { kind: 'exists', event };
     throw new TroupeError(
       'event_conflict',
@@ -122,17 +124,20 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
     agents: [...company.values()].map(agentInfo),
     async send(conversation, message) {
       const to = addressees(company, message, fallback);
+      const { attachments, bodies } = readAttachments(message.attachments ?? []);
       const draft = parseDraft({
         id: message.id ?? (mintId() as EventId),
         author: message.author,
         to,
         kind: 'message',
-        body: { content: message.content },
+        body: { content: message.content, ...(attachments.length > 0 && { attachments }) },
         ...(message.replyTo !== undefined && { replyTo: message.replyTo }),
         ...(message.context?.attachments && { context: { attachments: message.context.attachments } }),
       });
       const target = { tenant, conversation: conversationId(conversation) };
       if (isRuntimeId(draft.id)) return echoOf(target, draft);
+      // Before their event: who reads it finds them.
+      for (const [hash, data] of bodies) await store.putBody(tenant, hash, data, clock.now());
       return appendOne(target, draft);
     },
     conversations: (limit = 200) => store.conversations(tenant, limit),

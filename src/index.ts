@@ -16,6 +16,7 @@ export type {
   CostReport,
   ImportRequest,
   InspectedPrompt,
+  NewAttachment,
   NewMessage,
   PromptDiff,
   SentPrompt,

@@ -22,8 +22,9 @@ import type { StreamDelta } from './events/index.ts';
 import { createTroupeFacade } from './facade.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
 import { type Provider, STATELESS } from './providers/provider.ts';
-import { createEmbedder, createProvider } from './providers/registry.ts';
 import { openEmbedded } from './runtime/embedded.ts';
+import { openMcp } from './runtime/mcp.ts';
+import { type Models, openModels } from './runtime/providers.ts';
 import type { ServiceOptions, Services } from './runtime/services.ts';
 import type { Troupe } from './troupe.ts';
 
@@ -46,6 +47,10 @@ export interface TroupeOptions {
   onWarning?: (error: unknown, where: string) => void;
   /** Where API keys are looked up. Default: process.env. */
   env?: Record<string, string | undefined>;
+  /** A file to which every model call is written, with keys redacted; one that is a recording is continued. */
+  record?: string | undefined;
+  /** Recordings that answer instead of models: no vendor is contacted and no key needed. */
+  replay?: string | readonly string[] | undefined;
   /** Where operators count. Default: nowhere. */
   metrics?: Metrics;
   /** Called when this process takes no wakes any more and should be started anew. Default: a warning. */
@@ -67,24 +72,26 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
   for (const problem of unknownFields(definition.agents)) onWarning(problem, 'agents');
   if (work) for (const problem of unknownWindows(definition.agents)) onWarning(problem, 'models');
   const { countTokens } = await import('./context/count-tokens.ts');
-  const company = buildCompany(
-    definition,
-    (agent) => (work ? createProvider(agent, { env, clock, readScript }) : restingProvider(agent)),
-    countTokens,
-  );
-  const embedder =
-    work && definition.context.embedder ? createEmbedder(definition.context.embedder, { env }) : null;
   const { turnsPerTenant, providers, ...limits } = definition.limits;
-  const services = await openServices(options, {
-    clock,
-    caps: { turnsPerTenant, providers },
-    leaseMs: limits.leaseMs ?? DEFAULT_LIMITS.leaseMs,
-    metrics,
-    onWarning,
-    onDeaf:
-      options.onDeaf ?? (() => onWarning('no wakes are taken any more: start this process anew', 'queue')),
-  });
+  const opened = new AsyncDisposableStack();
   try {
+    const vendors = work
+      ? openModels(definition, { ...options, env, clock, readScript, onWarning })
+      : RESTING;
+    opened.defer(() => vendors.close());
+    const { providerOf, embedder } = vendors;
+    const services = await openServices(options, {
+      clock,
+      caps: { turnsPerTenant, providers },
+      leaseMs: limits.leaseMs ?? DEFAULT_LIMITS.leaseMs,
+      metrics,
+      onWarning,
+      onDeaf:
+        options.onDeaf ?? (() => onWarning('no wakes are taken any more: start this process anew', 'queue')),
+    });
+    opened.defer(() => services.close());
+    const mcp = work ? opened.use(await openMcp(definition, { env, clock, onWarning })) : { definition };
+    const company = buildCompany(mcp.definition, providerOf, countTokens);
     const { store, router, broadcast, admission } = services;
     const secret = await store.meta('secret', randomBytes(24).toString('hex'));
     const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
@@ -135,11 +142,11 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       release: async () => {
         await memory[Symbol.asyncDispose]();
         await models.flush();
-        await services.close();
+        await opened.disposeAsync();
       },
     });
   } catch (error) {
-    await services.close();
+    await opened.disposeAsync();
     throw error;
   }
 }
@@ -196,6 +203,8 @@ function restingProvider({ provider }: AgentDefinition): Provider {
     },
   };
 }
+
+const RESTING: Models = { providerOf: restingProvider, embedder: null, close: () => Promise.resolve() };
 
 /** One watcher that throws takes nothing from the others. */
 function tellWatcher(

@@ -27,9 +27,18 @@ export interface NewMessage {
   /** Agent ids or pubkeys. */
   to?: readonly string[] | undefined;
   content: string;
+  /** Images are shown to models that can see them, texts up to 64 KiB are read with the message, all else is kept and named. */
+  attachments?: readonly NewAttachment[] | undefined;
   replyTo?: EventId | undefined;
   /** What comes with it, as ids of the client's own: kept with the event, shown to no agent. */
   context?: { attachments?: readonly string[] | undefined } | undefined;
+}
+
+export interface NewAttachment {
+  name?: string | undefined;
+  mediaType: string;
+  /** A string is base64. */
+  data: Uint8Array | string;
 }
 
 export interface AgentInfo {

@@ -32,6 +32,7 @@ const PORTS = [
   'providers/provider.ts',
   'providers/embedder.ts',
   'providers/backoff.ts',
+  'providers/prices.ts',
   'tools',
 ];
 

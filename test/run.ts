@@ -5,6 +5,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { COUNTS_FILE_ENV, countLine } from './reporter.ts';
 import type { TestCounts } from './reporter.ts';
+import { describeClis, installClis, PEERS_ENV } from './services/clis.ts';
+import { insideArgs, insideEnv, isInside, whyNotIsolated } from './services/isolation.ts';
 import { describeServices, serviceUrls, startServices } from './services/services.ts';
 
 /**
@@ -13,6 +15,7 @@ import { describeServices, serviceUrls, startServices } from './services/service
  * was skipped for want of a service. TROUPE_TEST_SERVICES=none starts none.
  */
 const ROOT = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const COMPILED = path.join(ROOT, 'node_modules/.cache/compiled');
 /** A test that cannot run here says so in its name, e.g. `skipped: no MongoDB`. In CI every service must be there. */
 const MISSING_SERVICE = 'skipped: no';
 
@@ -23,10 +26,23 @@ process.exitCode = await main(process.argv.slice(2));
 async function main(args: string[]): Promise<number> {
   const scratch = mkdtempSync(path.join(tmpdir(), 'troupe-test-'));
   const countsFile = path.join(scratch, 'counts.json');
-  const services = await startServices();
-  console.log(describeServices(services));
+  const [services, clis] = await Promise.all([startServices(), installClis()]);
   try {
-    const code = await runVitest(args, { ...serviceUrls(services), [COUNTS_FILE_ENV]: countsFile });
+    // Everything is installed by now: what is run from here on needs no network.
+    const open = isInside() ? null : await whyNotIsolated();
+    if (open === null && !isInside()) {
+      await services.stop();
+      return await run(
+        'unshare',
+        insideArgs(process.execPath, [import.meta.filename, ...args]),
+        insideEnv(process.env),
+      );
+    }
+    console.log(describeServices(services));
+    console.log(describeClis(clis));
+    console.log(`network: ${open === null ? '127.0.0.1 only' : `open (${open})`}`);
+    const peers = 'home' in clis ? { [PEERS_ENV]: clis.home } : {};
+    const code = await runVitest(args, { ...serviceUrls(services), ...peers, [COUNTS_FILE_ENV]: countsFile });
     return report(code, readCounts(countsFile));
   } finally {
     await services.stop();
@@ -35,15 +51,20 @@ async function main(args: string[]): Promise<number> {
 }
 
 function runVitest(args: string[], extraEnv: NodeJS.ProcessEnv): Promise<number> {
-  const env: NodeJS.ProcessEnv = { ...process.env, ...extraEnv };
+  // Tests start some hundred processes of the same code.
+  const env: NodeJS.ProcessEnv = { NODE_COMPILE_CACHE: COMPILED, ...process.env, ...extraEnv };
   if (!process.stdout.isTTY) {
     env['NO_COLOR'] = '1';
     delete env['FORCE_COLOR'];
   }
-  // A Ctrl-C reaches vitest too, as one process group; wait for it to end.
-  process.on('SIGINT', () => {});
   const vitest = path.join(ROOT, 'node_modules/vitest/vitest.mjs');
-  const child = spawn(process.execPath, [vitest, 'run', ...args], { cwd: ROOT, env, stdio: 'inherit' });
+  return run(process.execPath, [vitest, 'run', ...args], env);
+}
+
+function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  // A Ctrl-C reaches the command too, as one process group; wait for it to end.
+  process.on('SIGINT', () => {});
+  const child = spawn(command, args, { cwd: ROOT, env, stdio: 'inherit' });
   process.on('SIGTERM', () => child.kill('SIGTERM'));
   return new Promise((resolve, reject) => {
     child.on('error', reject);

@@ -141,7 +141,7 @@ function companyOf(definition: ReturnType<typeof parseTroupe>, { onModelCall }: 
   return buildCompany(
     definition,
     (agent) => {
-      const provider = createProvider(agent, { env: {}, clock, readScript: () => ({}) });
+      const provider = createProvider(agent, { env: {}, clock, readScript: () => ({}), home: '' });
       if (!onModelCall) return provider;
       return {
         ...provider,

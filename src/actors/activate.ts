@@ -121,6 +121,7 @@ const SETS_ASIDE: readonly ErrorCode[] = [
   'store_corrupt',
   'event_conflict',
   'event_invalid',
+  'provider_unusable',
 ];
 
 /**

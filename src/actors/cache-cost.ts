@@ -75,18 +75,18 @@ export async function cacheCost(
 ): Promise<CostReport> {
   const calls: Call[] = [];
   let before: PromptRecord | null = null;
-  for await (const { prompt, at, answer } of replayPrompts(deps, address, member)) {
+  for await (const { prompt, whole, at, answer } of replayPrompts(deps, address, member)) {
     const { turn, step, verified } = prompt;
     if (turn === null) continue;
     if (turn !== before?.turn) onTurn?.(turn);
     const reported = await reportedFor(deps, address, prompt);
-    const request = cacheRequestOf(prompt, {
+    const request = cacheRequestOf(whole, {
       at,
       output: reported?.output ?? answer,
       count: deps.countTokens,
     });
-    calls.push({ turn, step, verified, reported, request, broke: before && locateBreak(before, prompt) });
-    before = prompt;
+    calls.push({ turn, step, verified, reported, request, broke: before && locateBreak(before, whole) });
+    before = whole;
   }
   const { provider, model } = before ?? member.profile;
   return {
@@ -144,8 +144,9 @@ const BY_MODEL: readonly (readonly [RegExp, CacheVendor])[] = [
   [/deepseek/i, 'deepseek'],
 ];
 
-/** Whose cache an agent's requests meet; of a scripted model, that of whom breakpoints are for. */
+/** Whose cache an agent's requests meet; of a scripted model, that of whom breakpoints are for. A session's vendor is sent all that the session holds. */
 export function vendorOf(provider: string, model: string): CacheVendor {
+  if (provider === 'openai' || provider === 'codex') return 'openai';
   if (provider !== 'openai-compatible') return 'anthropic';
   return BY_MODEL.find(([pattern]) => pattern.test(model))?.[1] ?? 'openai';
 }

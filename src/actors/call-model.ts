@@ -1,9 +1,14 @@
 import { addUsage, type Reasoning, type ToolCall } from '../events/index.ts';
 import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from '../providers/provider.ts';
-import { countedKinds, limitIn, receiptOf } from '../context/index.ts';
+import { countedKinds, deltaOf, limitIn, receiptOf } from '../context/index.ts';
 import { policyOf, TroupeError } from '../errors.ts';
+import { checkReply } from './check-reply.ts';
+import { withImages } from './load-images.ts';
 import { policyFor } from './relief/policy-for.ts';
+import { askSession } from './session/ask-session.ts';
+import { answerSession, hearSession, loseSession } from './session/hear-session.ts';
+import { cacheKeyOf } from './session/settle-session.ts';
 import { takeCall } from './take-call.ts';
 import {
   type Ending,
@@ -26,8 +31,8 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
   const key = journalKey(turn.id, run.step);
   const before = run.resumed ? await deps.store.readJournal(tenant, key) : null;
   if (before === null && !(await takeCall(run, run.member.profile.provider))) return { type: 'ABORTED' };
-  if (before !== null) recordPrompt(run);
-  const outcome = before === null ? await measured(run) : null;
+  if (before !== null) recordAgain(run, before);
+  const outcome = before === null ? await callOnce(run) : null;
   if (outcome?.kind === 'aborted') return { type: 'ABORTED' };
   if (outcome?.kind === 'failed') return fail(run, outcome.failure);
   const [answered] = await Promise.all([
@@ -41,6 +46,7 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
   run.failure = null;
   run.partial = '';
   run.usage = addUsage(run.usage, answer.usage);
+  run.session.compacted ||= answer.session?.compacted ?? false;
   learn(run, answer);
   if (answer.stop === 'refusal' && answer.calls.length === 0) return refused(run, answer);
   return answer.calls.length > 0 ? { type: 'MODEL_CALLED' } : { type: 'MODEL_REPLIED' };
@@ -66,6 +72,20 @@ function refused(run: TurnRun, { text }: ModelAnswer): AgentEvent {
   return { type: 'MODEL_FAILED', retryable: false };
 }
 
+/** A session that is lost is no failed try: the same is asked of another, at the latest of a new one. */
+async function callOnce(run: TurnRun): Promise<StreamOutcome> {
+  for (;;) {
+    run.sending = askSession(run);
+    const asked = run.sending.session?.request.kind ?? 'start';
+    run.session.open = null;
+    run.session.touched ||= asked !== 'start';
+    const outcome = await measured(run);
+    const isLost = outcome.kind === 'failed' && outcome.failure.code === 'provider_session_lost';
+    if (!isLost || asked === 'start') return outcome;
+    if (asked === 'resume') loseSession(run, outcome.failure.message);
+  }
+}
+
 type StreamOutcome =
   | { kind: 'answered'; answer: ModelAnswer }
   | { kind: 'failed'; failure: ModelFailure }
@@ -75,7 +95,11 @@ async function measured(run: TurnRun): Promise<StreamOutcome> {
   const { metrics, clock } = run.deps;
   const { provider } = run.member.profile;
   const began = clock.monotonic();
-  const outcome = await stream(run);
+  const heard = await stream(run);
+  const outcome = heard.kind === 'answered' ? await checkReply(run.member.reply, heard) : heard;
+  // It is not taken, and was paid for.
+  if (heard.kind === 'answered' && outcome.kind === 'failed')
+    run.usage = addUsage(run.usage, heard.answer.usage);
   metrics.time('model_call', { provider }, clock.monotonic() - began);
   const ended = outcome.kind === 'failed' ? outcome.failure.code : outcome.kind;
   metrics.count('model_calls', { provider, outcome: ended });
@@ -96,7 +120,8 @@ async function stream(run: TurnRun): Promise<StreamOutcome> {
       deps.onWarning(error, 'stream watcher');
     }
   };
-  for await (const event of member.provider.stream(requestOf(run), { signal: lease.signal })) {
+  const request = await withImages(run, requestOf(run));
+  for await (const event of member.provider.stream(request, { signal: lease.signal })) {
     switch (event.type) {
       case 'start':
         index = 0;
@@ -114,12 +139,13 @@ async function stream(run: TurnRun): Promise<StreamOutcome> {
         break;
       case 'session':
       case 'compacted':
+        hearSession(run, event);
         break;
       default:
         // One that is refused as too long may be sent again shorter: `fail` records what is not.
         if (event.type !== 'failed') recordPrompt(run);
         run.partial = text;
-        return finished(event, { text, calls, reasoning });
+        return finished(run, event, { text, calls, reasoning });
     }
   }
   run.partial = text;
@@ -130,42 +156,64 @@ async function stream(run: TurnRun): Promise<StreamOutcome> {
 }
 
 function finished(
+  run: TurnRun,
   event: Extract<ModelEvent, { type: 'done' | 'failed' | 'aborted' }>,
   said: Pick<ModelAnswer, 'text' | 'calls' | 'reasoning'>,
 ): StreamOutcome {
   if (event.type === 'aborted') return { kind: 'aborted' };
   if (event.type === 'failed') return { kind: 'failed', failure: event.error };
-  return { kind: 'answered', answer: { ...said, stop: event.stop, usage: event.usage } };
+  return {
+    kind: 'answered',
+    answer: { ...said, stop: event.stop, usage: event.usage, ...answerSession(run, event) },
+  };
 }
 
 function requestOf(run: TurnRun): ModelRequest {
-  const { prompt, member, live, turn } = run;
-  if (!prompt) throw new Error('a model is called only with an assembled prompt');
-  const { tenant, conversation, agent } = live.address;
+  const { sending, member, live, turn } = run;
+  if (!sending) throw new Error('a model is called only with an assembled prompt');
+  const { prompt, session } = sending;
+  const { conversation, agent } = live.address;
   return {
     model: member.profile.model,
     messages: prompt.messages,
     tools: prompt.tools,
     breakpoints: prompt.breakpoints,
     maxOutputTokens: member.profile.maxOutputTokens,
-    cacheKey: `${tenant}/${conversation}/${agent}`,
+    cacheKey: cacheKeyOf(run),
+    ...(session && { session: session.request }),
+    ...(member.reply && { replySchema: member.reply.schema }),
     trace: { conversation, agent, turn: turn.id, step: run.step + 1, call: (run.failure?.tries ?? 0) + 1 },
   };
 }
 
 /** One prompt is recorded per step: the one that was accepted, or the last that was refused. */
 function recordPrompt(run: TurnRun): void {
-  const { prompt, deps, live } = run;
+  const { deps, live } = run;
+  const prompt = run.sending?.prompt;
   if (!prompt || prompt === run.recorded) return;
   run.recorded = prompt;
   const now = deps.clock.now();
   writeMeanwhile(run, deps.store.putReceipt(live.address.tenant, receiptOf(prompt), now));
 }
 
+/** The crash may have come between the answer and its receipt. */
+function recordAgain(run: TurnRun, journalled: string): void {
+  const { prompt, live } = run;
+  const { session } = JSON.parse(journalled) as Partial<ModelAnswer>;
+  if (!prompt) return;
+  run.sending = { prompt: session?.delta ? deltaOf(prompt, live.view, session.delta) : prompt };
+  recordPrompt(run);
+}
+
 /** What the provider counted tells how it counts; a scripted model's figures are guesses and tell nothing. */
 function learn(run: TurnRun, { usage }: ModelAnswer): void {
   const { deps, live, member, baseline } = run;
-  if (!member.provider.capabilities.reportsUsage || usage.input === 0) return;
+  if (!member.provider.capabilities.reportsUsage) return;
+  // What is not told with its own call comes with a later one of the turn.
+  run.session.untold ||= usage.input === 0;
+  if (run.session.untold) return;
+  // It counted a memory that is not our view any more.
+  if (run.session.compacted || run.session.base?.compacted) return;
   run.last = { reported: usage.input, kinds: countedKinds(live.view, baseline.body) };
   live.view.anchor = run.last;
   run.model = deps.models.observe(live.address.tenant, member.profile, run.last);
@@ -173,6 +221,8 @@ function learn(run: TurnRun, { usage }: ModelAnswer): void {
 
 async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {
   const { deps, live, lease } = run;
+  // Nothing was said and nothing will be until somebody has acted: the turn waits, and others go on.
+  if (policyOf(failure.code) === 'operator') throw new TroupeError(failure.code, failure.message);
   const tries = (run.failure?.tries ?? 0) + 1;
   run.failure = { ...failure, tries };
   run.ending = { kind: 'failed', code: failure.code, message: failure.message };

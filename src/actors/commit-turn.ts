@@ -3,7 +3,8 @@ import { AGENT_MACHINE_VERSION, type AgentEvent } from '../machines/agent-lifecy
 import { saveSettled } from '../machines/snapshot.ts';
 import type { ActorPatch } from '../store/store.ts';
 import { sealTurn } from './seal-turn.ts';
-import { ownDraft, type TurnRun, written } from './turn-run.ts';
+import { sessionPatch } from './session/settle-session.ts';
+import { type ModelAnswer, ownDraft, type TurnRun, written } from './turn-run.ts';
 
 /**
  * Ends a turn in one fenced compare-and-set: index, snapshot and everything the turn says, together. Nothing is
@@ -48,6 +49,7 @@ function patchOf(run: TurnRun): ActorPatch {
       snapshot: saveSettled(live.machine.getSnapshot()),
       machineVersion: AGENT_MACHINE_VERSION,
       turn: null,
+      ...sessionPatch(run),
       outbox: [...outputsOf(run), ...endingOf(run)],
     },
   };
@@ -85,5 +87,9 @@ function endingOf(run: TurnRun): EventDraft[] {
   };
   const text = answer?.text ?? '';
   if (text.trim() === '') return [done];
-  return [{ ...ownDraft(run, 'reply'), kind: 'message', body: { content: text } }, done];
+  return [{ ...ownDraft(run, 'reply'), kind: 'message', body: { content: text, ...dataOf(answer) } }, done];
+}
+
+function dataOf(answer: ModelAnswer | null): { data?: unknown } {
+  return answer && 'data' in answer ? { data: answer.data } : {};
 }

@@ -107,6 +107,8 @@ function textOf(message: PromptMessage): string {
   if (role === 'tool') {
     return [`[${message.name} ${message.call}${message.failed ? ' failed' : ''}]`, content].join('\n');
   }
+  if (role === 'user')
+    return [content, ...(message.images ?? []).map(({ hash }) => `[image ${hash.slice(0, 12)}]`)].join('\n');
   if (role !== 'assistant') return content;
   const { calls = [], reasoning } = message;
   return [

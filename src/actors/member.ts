@@ -1,5 +1,6 @@
 import type { AgentProfile, BaselineText, ReliefPolicy } from '../context/index.ts';
 import type { AgentId, BaselineBody, EventId, ToolSpec } from '../events/index.ts';
+import type { ModelPrice } from '../providers/prices.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Tool } from '../tools/tool.ts';
 
@@ -17,6 +18,18 @@ export interface Member {
   /** Whether a model writes its summaries, and which agent's, where that is not its own. */
   summarises: boolean;
   summariser: Pick<Member, 'provider' | 'profile'> | null;
+  /** Null for a model that is not in the list of prices, and has none of its own. */
+  price: ModelPrice | null;
+  /** A session that its provider has shortened by itself goes on. */
+  keepsCompacted: boolean;
+  /** What its replies must be; null: words. */
+  reply: ReplySchema | null;
+}
+
+/** A JSON schema (draft 2020-12), and the check of a reply against it. */
+export interface ReplySchema {
+  schema: Record<string, unknown>;
+  check(value: unknown): Promise<{ data: unknown } | { problem: string }>;
 }
 
 /** A baseline as it was frozen: what is sent until the next one, whatever the definitions say by then. */

@@ -2,14 +2,17 @@ import {
   beginTurn,
   buildPrompt,
   createView,
+  deltaOf,
   foldEvent,
   forkView,
+  sessionMismatch,
   showWaiting,
   type View,
 } from '../context/index.ts';
 import { TroupeError } from '../errors.ts';
 import {
   type ActorAddress,
+  type ActorRecord,
   type Event,
   eventOf,
   parseTurnId,
@@ -24,6 +27,7 @@ import { baselineFor, readBaseline } from './freeze-baseline.ts';
 import type { Member } from './member.ts';
 import { liveItems, triggersIn } from './pin-turn.ts';
 import { catchUp } from './read-view.ts';
+import { termsFor } from './session/session-terms.ts';
 import { readFacts } from './turn-facts.ts';
 
 const PAGE = 2_000;
@@ -65,7 +69,22 @@ export async function nextPrompt(
     step: 1,
     model: await deps.models.get(address.tenant, member.profile),
   });
-  return { ...prompt, turn: null };
+  return asSession(view, member, record, { ...prompt, turn: null });
+}
+
+/** As its session would be sent it; the baseline decides by what is in force, not by what comes next. */
+function asSession(
+  view: View,
+  member: Member,
+  record: ActorRecord | null,
+  whole: PromptRecord,
+): PromptRecord {
+  const session = record?.session;
+  if (!session) return whole;
+  const terms = termsFor(member, whole.layers[0]?.source ?? '', session);
+  if (sessionMismatch(view, session, terms)) return whole;
+  const cursor = { before: record.cursor, after: whole.upTo };
+  return { ...deltaOf(whole, view, session), cursor };
 }
 
 /**
@@ -91,7 +110,7 @@ export async function sentPrompt(
   const view = await viewAsSent(deps, address, receipt);
   const member = deps.company.get(receipt.agent);
   if (!member) throw new TroupeError('agent_unknown', `agent "${receipt.agent}" is not defined any more`, {});
-  const source = receipt.layers[0]?.source ?? '';
+  const source = baselineOf(receipt);
   // The epoch that a running turn has begun is in the log only when it ends.
   const warm = deps.registry.find(address)?.baseline;
   const baseline = warm?.id === source ? warm : await readBaseline(deps.store, address, member, source);
@@ -102,6 +121,21 @@ export async function sentPrompt(
     baseline: { ...baseline, source },
     step: receipt.step,
   });
+  return asSent(prompt, view, receipt);
+}
+
+/** The baseline event under which it was sent. */
+export function baselineOf({ delta, layers }: PromptReceipt): string {
+  return delta?.baseline ?? layers[0]?.source ?? '';
+}
+
+/** A prompt rendered again, held against its receipt. */
+export function asSent(
+  whole: PromptRecord,
+  view: View,
+  receipt: PromptReceipt,
+): PromptRecord & { verified: boolean } {
+  const prompt = receipt.delta ? deltaOf(whole, view, receipt.delta) : whole;
   return { ...prompt, ...receipt, verified: prompt.chain === receipt.chain };
 }
 

@@ -11,11 +11,13 @@ import {
 import type { EngineDeps } from './engine-deps.ts';
 import { readBaseline } from './freeze-baseline.ts';
 import type { FrozenBaseline, Member } from './member.ts';
-import { readReceipts } from './prompts.ts';
+import { asSent, baselineOf, readReceipts } from './prompts.ts';
 
 /** A model call of a turn that has ended. */
 export interface ReplayedCall {
   prompt: PromptRecord & { verified: boolean };
+  /** The same, or where a session was sent what was new to it, all that it held then, as we see it. */
+  whole: PromptRecord;
   /** When it was made, about, ms: the log knows when its turn began and ended, and the calls are spread between. */
   at: number;
   /** Tokens of the answer as counted at its append; 0 where none was kept. */
@@ -43,10 +45,10 @@ export async function* replayPrompts(
       after = event.seq;
       const receipt = turn && event.turn === turn.id ? answeredBy(event, turn) : undefined;
       if (turn && receipt) {
-        const id = receipt.layers[0]?.source ?? '';
+        const id = baselineOf(receipt);
         if (baseline?.id !== id) baseline = await readBaseline(deps.store, address, member, id);
         yield {
-          prompt: render(view, { receipt, baseline, member }),
+          ...render(view, { receipt, baseline, member }),
           at: timeOf(turn, receipt.step),
           answer: isAnswer(event) ? event.tokens : 0,
         };
@@ -104,13 +106,16 @@ function timeOf({ began, ended, receipts }: ReplayedTurn, step: number): number 
 function render(
   view: View,
   { receipt, baseline, member }: { receipt: PromptReceipt; baseline: FrozenBaseline; member: Member },
-): ReplayedCall['prompt'] {
-  const prompt = buildPrompt({
-    view: forkView(view),
+): Pick<ReplayedCall, 'prompt' | 'whole'> {
+  const fork = forkView(view);
+  const whole = buildPrompt({
+    view: fork,
     conversation: receipt.conversation,
     agent: member.profile,
     baseline: { ...baseline, source: baseline.id },
     step: receipt.step,
   });
-  return { ...prompt, ...receipt, verified: prompt.chain === receipt.chain };
+  const prompt = asSent(whole, fork, receipt);
+  const { turn, step } = receipt;
+  return { prompt, whole: receipt.delta ? { ...whole, turn, step } : prompt };
 }

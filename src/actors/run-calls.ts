@@ -137,9 +137,10 @@ function refuseHandoff({ deps, live, turn }: TurnRun, { to }: ToolRequest): stri
 async function resultDraft(run: TurnRun, call: ToolCall, index: number, end: Settled): Promise<EventDraft> {
   const { deps, live } = run;
   const artifact = `${run.turn.id}.${run.step}.${index}`;
-  const { text, cut } = run.member.tools.get(call.name)?.bounded
+  const tool = run.member.tools.get(call.name);
+  const { text, cut } = tool?.bounded
     ? { text: end.text, cut: false }
-    : preview(end.text, { maxBytes: deps.limits.previewBytes, artifact });
+    : preview(end.text, { maxBytes: tool?.previewBytes ?? deps.limits.previewBytes, artifact });
   if (cut) await deps.store.putArtifact(live.address, artifact, end.text, deps.clock.now());
   return {
     ...ownDraft(run, `result:${run.step}.${index}`),

@@ -13,6 +13,8 @@ import type { LiveActor } from './registry.ts';
 import { policyFor } from './relief/policy-for.ts';
 import { relieve } from './relief/relieve.ts';
 import { runCalls } from './run-calls.ts';
+import { sessionRun } from './session/session-run.ts';
+import { leaveSession } from './session/settle-session.ts';
 import { type TurnRun, writeMeanwhile } from './turn-run.ts';
 
 /** Clocks of the processes that remove and that resume may differ. */
@@ -48,8 +50,12 @@ export async function runTurn(
   } else if (turn.attempt > deps.limits.maxAttempts) {
     machine.send(refuse(run, poison(deps, turn)));
   }
-  for (let effect = effectOf(live); effect; effect = effectOf(live)) {
-    machine.send(await perform(run, effect));
+  try {
+    for (let effect = effectOf(live); effect; effect = effectOf(live)) {
+      machine.send(await perform(run, effect));
+    }
+  } finally {
+    leaveSession(run);
   }
 }
 
@@ -134,12 +140,14 @@ async function startRun(
     baseline: live.baseline,
     model,
     policy: policyFor(member, model),
+    session: sessionRun(lease.record),
     relief: { step: -1, count: 0, tried: false, reason: null, replayed: -1, overflowed: false },
     resumed,
     givenUp: false,
     writing: [],
     step: 0,
     prompt: null,
+    sending: null,
     recorded: null,
     last: null,
     answer: null,

@@ -9,6 +9,7 @@ import {
   type TenantId,
   type TurnId,
 } from '../events/index.ts';
+import { costOf, priceOf } from '../providers/prices.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { readReceipts } from './prompts.ts';
 import { journalKey, type JournalEntry } from './turn-run.ts';
@@ -21,8 +22,13 @@ export interface TurnTrace {
   /** The inputs it answers, then its own events. */
   events: Event[];
   /** One per model call, without messages. */
-  prompts: PromptReceipt[];
+  prompts: TracedPrompt[];
+  /** US dollars, as far as prices are known; null where none is. */
+  cost: number | null;
 }
+
+/** What was sent, with what the vendor reported for it and what that costs, in US dollars. */
+export type TracedPrompt = PromptReceipt & { cost: number | null };
 
 const PAGE = 500;
 
@@ -62,13 +68,17 @@ export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string
     status,
     events,
     prompts,
+    cost: prompts.reduce<number | null>((sum, { cost }) => (cost === null ? sum : (sum ?? 0) + cost), null),
   };
 }
 
 /** The receipt with what the vendor reported for this call, if it has been answered. */
-async function withUsage(deps: EngineDeps, tenant: TenantId, receipt: PromptReceipt): Promise<PromptReceipt> {
+async function withUsage(deps: EngineDeps, tenant: TenantId, receipt: PromptReceipt): Promise<TracedPrompt> {
   const answered = await deps.store.readJournal(tenant, journalKey(receipt.turn as TurnId, receipt.step - 1));
-  if (answered === null) return receipt;
-  const entry = JSON.parse(answered) as JournalEntry;
-  return 'sealed' in entry ? receipt : { ...receipt, usage: entry.usage };
+  const entry = answered === null ? null : (JSON.parse(answered) as JournalEntry);
+  if (!entry || 'sealed' in entry) return { ...receipt, cost: null };
+  // The price of today; and of another model than the agent has now, that of the list.
+  const member = deps.company.get(receipt.agent);
+  const price = member?.profile.model === receipt.model ? member.price : priceOf(receipt.model);
+  return { ...receipt, usage: entry.usage, cost: price && costOf(entry.usage, price) };
 }

@@ -15,6 +15,7 @@ import type { EngineDeps } from './engine-deps.ts';
 import type { Lease } from './lease.ts';
 import type { FrozenBaseline, Member } from './member.ts';
 import type { LiveActor } from './registry.ts';
+import type { AnswerSession, Sending, SessionRun } from './session/session-run.ts';
 
 /** One attempt at one pinned turn: what the effects share. Lost with the process; the journal gives it back. */
 export interface TurnRun {
@@ -30,6 +31,7 @@ export interface TurnRun {
   /** As scaled to the window. */
   policy: ReliefPolicy;
   relief: ReliefState;
+  session: SessionRun;
   /** Whether somebody began this turn before: only then can there be a journal. */
   readonly resumed: boolean;
   /** It ends: what was done is recorded, and nothing more is done. */
@@ -42,6 +44,8 @@ export interface TurnRun {
   /** Index of the present step, from 0. */
   step: number;
   prompt: PromptRecord | null;
+  /** What is sent of it: all, or what a session has not seen. */
+  sending: Sending | null;
   /** The prompt whose receipt is written. */
   recorded: PromptRecord | null;
   /** What was counted and reported for the last call. */
@@ -83,6 +87,10 @@ export interface ModelAnswer {
   reasoning?: Reasoning | undefined;
   stop: 'end' | 'calls' | 'length' | 'refusal';
   usage: Usage;
+  /** Of a provider that remembers. */
+  session?: AnswerSession;
+  /** Of an agent whose replies are data. */
+  data?: unknown;
 }
 
 /** What stands in the journal for a step: its answer, or that the turn ends without one. */

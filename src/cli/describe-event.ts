@@ -1,3 +1,4 @@
+import { messageText } from '../context/message-text.ts';
 import type { Event } from '../events/index.ts';
 import { ranges } from './render-prompt.ts';
 
@@ -7,6 +8,7 @@ export function describeEvent(event: Event): string {
   const to = event.to.length > 0 ? ` → ${event.to.map((agent) => `@${agent}`).join(' ')}` : '';
   switch (event.kind) {
     case 'message':
+      return `${who}${to}: ${messageText(event.body)}`;
     case 'injection':
       return `${who}${to}: ${event.body.content}`;
     case 'step':
@@ -25,6 +27,15 @@ export function describeEvent(event: Event): string {
     case 'turn.failed':
     case 'error':
       return `${event.body.code}: ${event.body.message}`;
+    case 'session.started':
+    case 'session.resumed':
+    case 'session.rewound':
+    case 'session.compacted':
+    case 'session.lost':
+    case 'session.rebuilt': {
+      const { provider, session, reason } = event.body;
+      return `${provider} ${session}${reason === undefined ? '' : ` (${reason})`}`;
+    }
     case 'turn.aborted':
       return `stopped by ${event.body.by}`;
     default:

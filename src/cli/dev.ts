@@ -10,6 +10,8 @@ interface DevOptions {
   host: string;
   data: string;
   concurrency?: number;
+  record?: string;
+  replay?: string[];
   json?: boolean;
 }
 
@@ -17,7 +19,7 @@ const MEMORY = ':memory:';
 
 /** Runs the agents and the API until interrupted. */
 export async function dev(file: string | undefined, options: DevOptions): Promise<void> {
-  const { port, host, data, concurrency, json } = options;
+  const { port, host, data, concurrency, record, replay, json } = options;
   const [
     { createTroupe },
     { createApp, serveHttp },
@@ -40,6 +42,8 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   const troupe = await createTroupe(found.definition, {
     data,
     metrics,
+    record,
+    replay,
     ...(concurrency !== undefined && { concurrency }),
   });
   try {

@@ -25,15 +25,20 @@ async function listActors(client: Client, conversation: string, { json }: Client
   const actors = await client.actors(conversation);
   if (json) return printJson({ actors });
   if (actors.length === 0) return print(paint('dim', 'no agent has taken part yet'));
-  const heads = ['agent', 'status', 'state', 'processed', 'turn', ''].map((head) => paint('dim', head));
-  const rows = actors.map(({ agent, status, state, lastProcessedIndex, turn, lastTurn, problem }) => [
-    `@${agent}`,
-    status,
-    state,
-    number(lastProcessedIndex),
-    turn ?? lastTurn ?? '-',
-    clip(problem ?? '', 80),
-  ]);
+  const heads = ['agent', 'status', 'state', 'processed', 'turn', 'session', ''].map((head) =>
+    paint('dim', head),
+  );
+  const rows = actors.map(
+    ({ agent, status, state, lastProcessedIndex, turn, lastTurn, session, cursor, problem }) => [
+      `@${agent}`,
+      status,
+      state,
+      number(lastProcessedIndex),
+      turn ?? lastTurn ?? '-',
+      session ? clip(`${session.provider} ${session.id} to ${cursor ?? 0}`, 40) : '-',
+      clip(problem ?? '', 80),
+    ],
+  );
   print(table([heads, ...rows], [3]));
 }
 

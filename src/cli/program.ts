@@ -2,6 +2,13 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { version } from './version.ts';
 
 const VENDORS = ['anthropic', 'openai', 'gemini', 'deepseek'];
+/** Of the commands that call models. */
+const RECORD = ['--record <file>', 'write every model call to this file'] as const;
+const REPLAY = [
+  '--replay <file>',
+  'answer from a recording instead of models; may be repeated',
+  repeated,
+] as const;
 
 /**
  * The command line as data. Handlers are loaded when their command runs, so that `--help` and `dev` start fast.
@@ -21,6 +28,8 @@ export function createProgram(): Command {
     .option('--host <name>', 'address to listen on', '127.0.0.1')
     .option('--data <dir>', 'data directory, or :memory:', '.troupe')
     .option('--concurrency <n>', 'turns at once', wholeNumber(1, 10_000))
+    .option(...RECORD)
+    .option(...REPLAY)
     .option('--json', 'one JSON line when ready')
     .action(async (file, options) => (await import('./dev.ts')).dev(file, options));
 
@@ -33,6 +42,8 @@ export function createProgram(): Command {
   services(program.command('worker'))
     .description('take turns, beside any number of other workers')
     .option('--concurrency <n>', 'turns at once', wholeNumber(1, 10_000), 64)
+    .option(...RECORD)
+    .option(...REPLAY)
     .option(
       '--status-port <n>',
       'for health and metrics, or the first free one after it; 0: none',
@@ -54,6 +65,7 @@ export function createProgram(): Command {
     .option('--to <agents>', 'who should answer: ids, separated by commas', list)
     .option('--as <name>', 'your name')
     .option('--id <id>', 'id of the event: sending it twice stores it once')
+    .option('--attach <file>', 'an image, a text or any other file; may be repeated', repeated)
     .option('--wait', 'with a server: stay until the answers are there')
     .action(async (conversation, text, options) =>
       (await import('./send.ts')).send(conversation, text, options),
@@ -131,6 +143,10 @@ function client(command: Command): Command {
     .option('--data <dir>', 'else this data directory (default: .troupe)')
     .option('--agents <file>', 'and this agents file')
     .option('--json', 'machine-readable output');
+}
+
+function repeated(file: string, files: string[] = []): string[] {
+  return [...files, file];
 }
 
 function list(text: string): string[] {

@@ -104,6 +104,7 @@ function renderMessage(message: PromptMessage, index: number): string {
 }
 
 function about(message: PromptMessage): string {
+  if (message.role === 'user' && message.images) return `, ${count(message.images.length, 'image')}`;
   if (message.role !== 'tool') return '';
   return ` ${printable(message.name)}${message.failed ? ' (failed)' : ''}`;
 }

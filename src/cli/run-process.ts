@@ -21,6 +21,8 @@ export interface ProcessParts {
 export interface ProcessOptions extends UrlOptions {
   /** Turns at once; null takes none. */
   concurrency: number | null;
+  record?: string;
+  replay?: string[];
 }
 
 /** EX_SOFTWARE of sysexits: the process itself is at fault, and whoever supervises it may start it again. */
@@ -44,11 +46,11 @@ export async function runProcess(
   const dispose = onInterrupt(() => stop.abort(), { withinMs: LAST_RESORT_MS });
   try {
     const metrics = createMetrics({ version: version() });
-    const { concurrency } = options;
+    const { concurrency, record, replay } = options;
     const troupe = await createTroupe(found.definition, {
       ...services,
       metrics,
-      ...(concurrency === null ? { work: false } : { concurrency, onDeaf: endDeaf }),
+      ...(concurrency === null ? { work: false } : { concurrency, onDeaf: endDeaf, record, replay }),
     });
     try {
       await body({ troupe, metrics, found, services: shown(services), signal: stop.signal });

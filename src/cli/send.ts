@@ -8,23 +8,27 @@ import type { Client, Frame } from './client.ts';
 import { type ClientOptions, connect } from './connect.ts';
 import { onInterrupt } from './interrupt.ts';
 import { errorText, paint, print, printJson } from './output.ts';
+import { readFiles } from './read-files.ts';
 import { createReplyPrinter } from './reply-printer.ts';
 
 interface SendOptions extends ClientOptions {
   to?: string[];
   as?: string;
   id?: string;
+  attach?: string[];
   wait?: boolean;
 }
 
 export async function send(conversation: string, text: string, options: SendOptions): Promise<void> {
   const content = text === '-' ? await readText(process.stdin) : text;
+  const attachments = await readFiles(options.attach ?? []);
   // It would be stored, and as it says nothing, answered by nobody: waiting for that would never end.
-  if (content.trim() === '')
+  if (content.trim() === '' && attachments.length === 0)
     throw new TroupeError('event_invalid', 'TEXT is empty: nothing to send', { path: 'content' });
   const message: NewMessage = {
     author: authorNamed(options.as ?? userName()),
     content,
+    ...(attachments.length > 0 && { attachments }),
     ...(options.to && { to: options.to }),
     ...(options.id !== undefined && { id: options.id as EventId }),
   };

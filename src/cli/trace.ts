@@ -16,7 +16,7 @@ export async function trace(turn: string, options: ClientOptions): Promise<void>
 
 const STATUS_STYLE = { done: 'green', running: 'cyan', failed: 'red', aborted: 'yellow' } as const;
 
-function renderTrace({ turn, status, events, prompts }: TurnTrace): string {
+function renderTrace({ turn, status, events, prompts, cost }: TurnTrace): string {
   const start = events[0]?.at ?? 0;
   const rows = events.map((event) => [
     paint('dim', `${event.seq}`),
@@ -25,7 +25,7 @@ function renderTrace({ turn, status, events, prompts }: TurnTrace): string {
     clip(describeEvent(event), Math.max(30, screenWidth() - 40)),
   ]);
   return [
-    `${paint('bold', turn)} ${paint(STATUS_STYLE[status], status)}`,
+    `${paint('bold', turn)} ${paint(STATUS_STYLE[status], status)}${cost === null ? '' : `, ${dollars(cost)}`}`,
     table(rows, [0, 1]),
     renderPrompts(prompts),
   ].join('\n\n');
@@ -33,13 +33,19 @@ function renderTrace({ turn, status, events, prompts }: TurnTrace): string {
 
 function renderPrompts(prompts: TurnTrace['prompts']): string {
   if (prompts.length === 0) return paint('dim', 'no prompt was sent');
-  const heads = ['step', 'model', 'messages', 'tokens', 'layers'];
-  const rows = prompts.map(({ step, model, count, tokens, layers }) => [
+  const heads = ['step', 'model', 'sent', 'messages', 'tokens', 'cost', 'layers'];
+  const rows = prompts.map(({ step, model, mode, count, tokens, layers, cost }) => [
     `${step}`,
     model,
+    mode,
     `${count}`,
     number(tokens.total),
+    cost === null ? '-' : dollars(cost),
     layers.map((layer) => `${layer.name} ${number(layer.tokens)}`).join(', '),
   ]);
-  return table([heads.map((head) => paint('dim', head)), ...rows], [0, 2, 3]);
+  return table([heads.map((head) => paint('dim', head)), ...rows], [0, 3, 4, 5]);
+}
+
+function dollars(cost: number): string {
+  return `$${cost.toFixed(cost < 0.01 ? 6 : 4)}`;
 }

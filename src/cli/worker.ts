@@ -14,6 +14,8 @@ interface WorkerOptions extends UrlOptions {
   statusPort: number;
   /** ms; default half a lease, 0: not watched. */
   maxLag?: number;
+  record?: string;
+  replay?: string[];
   json?: boolean;
 }
 

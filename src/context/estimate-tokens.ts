@@ -10,3 +10,10 @@ export function estimateFraming(length: number): number {
 
 /** What a provider adds to every message. */
 export const FRAME_TOKENS = 4;
+
+/**
+ * For an image, whatever its size. Anthropic's documentation of its vision says that what has more than about 1,600
+ * tokens is scaled down to that. Newer models may count a large picture higher, small ones are less; what providers
+ * report makes up for it.
+ */
+export const IMAGE_TOKENS = 1_600;

@@ -1,9 +1,11 @@
 import type { Event, EventDraft, HandoffSummary } from '../events/index.ts';
+import { messageText } from './message-text.ts';
 
 /** The words of an event as some agent may come to read them; '' for what no prompt ever shows. */
 export function eventText(event: EventDraft | Event): string {
   switch (event.kind) {
     case 'message':
+      return messageText(event.body);
     case 'injection':
     case 'tool.result':
       return event.body.content;
@@ -40,8 +42,10 @@ export function visibleText(event: Event): string | null {
   switch (event.kind) {
     case 'message':
     case 'injection':
-    case 'step':
-      return event.body.content.trim() === '' ? null : event.body.content;
+    case 'step': {
+      const text = event.kind === 'message' ? messageText(event.body) : event.body.content;
+      return text.trim() === '' ? null : text;
+    }
     case 'handoff':
       return `(handoff)\n${handoffText(event.body.summary)}`;
     case 'turn.failed':

@@ -35,6 +35,14 @@ export { fenceKey, hashText } from './hash.ts';
 export { liveDelta, modeItems, RUNTIME_ITEMS, sayItem, toldUnder } from './live.ts';
 export { type Directive, directiveOf, foldRun, newRunState } from './run-state.ts';
 export { minute } from './turn-input.ts';
+export { deltaOf } from './session/session-delta.ts';
+export {
+  placeOf,
+  sessionMismatch,
+  type SessionPlace,
+  type SessionTerms,
+  standsAt,
+} from './session/session-place.ts';
 export type { Slot } from './slot.ts';
 export { createView, forkView, type View } from './view.ts';
 export { chooseMemories, type Memories, NO_MEMORIES } from './retrieve/choose-memories.ts';

@@ -1,5 +1,6 @@
 import { hashText } from './hash.ts';
-import type { Slot } from './slot.ts';
+import { imagesText } from './message-text.ts';
+import { imagesIn, type Slot } from './slot.ts';
 import { liveText, liveTokens, renderPart } from './turn-input.ts';
 import type { InputLayers } from './view.ts';
 
@@ -15,7 +16,7 @@ export function inputLayers(slots: readonly Slot[], chainBefore: string, secret:
     const ofLive = liveTokens(part, said);
     tokens[layer] += size - ofLive;
     tokens.live += ofLive;
-    texts[layer].push(renderPart({ ...part, live: null }, secret));
+    texts[layer].push(renderPart({ ...part, live: null }, secret) + imagesText(imagesIn(part)));
   }
   const hashes = {
     missed: hashText(texts.missed.join('\n')),

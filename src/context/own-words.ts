@@ -2,13 +2,14 @@ import type { Event, EventDraft, PromptMessage } from '../events/index.ts';
 import { addResult, closeGroup, openGroup, type Placed } from './call-group.ts';
 import { estimateTokens, FRAME_TOKENS } from './estimate-tokens.ts';
 import { eventText } from './event-text.ts';
+import { messageText } from './message-text.ts';
 import { pushSlot, type View } from './view.ts';
 
 /** Whether an own event has anything to render; the rest is bookkeeping. */
 export function isSpoken(event: EventDraft | Event): boolean {
   switch (event.kind) {
     case 'message':
-      return event.body.content.trim() !== '';
+      return messageText(event.body).trim() !== '';
     case 'handoff':
       // Made with a tool, the call already says it.
       return event.turn === undefined;
@@ -34,7 +35,7 @@ export function foldOwn(view: View, event: EventDraft | Event, at: Placed): Prom
     case 'step':
       return openGroup(view, event.body, at);
     case 'message':
-      return pushOwn(view, event.body.content, at);
+      return pushOwn(view, messageText(event.body), at);
     case 'handoff':
       return pushOwn(view, `[handed over to @${event.to.join(', @')}]\n${eventText(event)}`, at);
     case 'turn.failed':

@@ -1,4 +1,5 @@
-import type { EventId, LiveItems, PromptMessage, TurnId } from '../events/index.ts';
+import type { EventId, ImageRef, LiveItems, PromptMessage, TurnId } from '../events/index.ts';
+import { IMAGE_TOKENS } from './estimate-tokens.ts';
 import type { Framed } from './framed.ts';
 
 /** One event as a line of a user message. Only its text is ever shortened, never what stands around it. */
@@ -7,6 +8,8 @@ export interface Line extends Framed {
   seq: number;
   /** Of the text alone. */
   tokens: number;
+  /** What came with it as pictures; never empty. */
+  images?: readonly ImageRef[];
 }
 
 /**
@@ -52,4 +55,13 @@ export function lastSeq({ message, at }: Slot): number {
 
 export function linesOf(part: Part): readonly Line[] {
   return part.plain ? [part.plain] : [...part.handoffs, ...part.missed];
+}
+
+/** In the order in which the part names them. */
+export function imagesIn(part: Part): ImageRef[] {
+  return linesOf(part).flatMap(({ images = [] }) => images);
+}
+
+export function lineTokens({ tokens, images = [] }: Line): number {
+  return tokens + images.length * IMAGE_TOKENS;
 }

@@ -1,12 +1,13 @@
-import type { Event, EventOf, LiveItems, TurnId } from '../events/index.ts';
+import type { Event, EventOf, LiveItems, PromptMessage, TurnId } from '../events/index.ts';
 import { fenceText, listHeader, renderOther, type Reader } from './attribution.ts';
-import { estimateFraming, FRAME_TOKENS } from './estimate-tokens.ts';
+import { estimateFraming, FRAME_TOKENS, IMAGE_TOKENS } from './estimate-tokens.ts';
 import { eventText, visibleText, visibleTokens } from './event-text.ts';
 import { escapeMarks, fence, fenceEnds } from './fence.ts';
 import { frame, type Framed } from './framed.ts';
 import { fenceKey } from './hash.ts';
 import { MEMORIES, renderLive } from './live.ts';
-import { type Line, linesOf, type Part, type SlotLayer } from './slot.ts';
+import { imagesOf } from './message-text.ts';
+import { imagesIn, type Line, linesOf, type Part, type SlotLayer } from './slot.ts';
 import { pushSlot, type View } from './view.ts';
 
 /** The user messages of a view: lines of attributed, fenced text, alone or gathered in one block. */
@@ -14,21 +15,28 @@ import { pushSlot, type View } from './view.ts';
 const AWAY = 'While you were away:';
 
 export function pushUser(view: View, part: Part, at: number, layer: SlotLayer = 'history'): void {
-  const content = renderPart(part, view.secret);
-  const seqs = linesOf(part).map(({ seq }) => seq);
-  const tokens = partTokens(part, content, view.secret);
-  const message = { role: 'user' as const, content, seqs };
+  const message = userMessage(part, view.secret);
+  const tokens = partTokens(part, message.content, view.secret);
   pushSlot(view, { message, tokens, layer, part, event: null, at, step: null, artifact: null });
 }
 
-/** Counted: the words. Estimated: what Troupe writes around them. */
+export function userMessage(
+  part: Part,
+  secret: string,
+  seqs = linesOf(part).map(({ seq }) => seq),
+): PromptMessage {
+  const images = imagesIn(part);
+  return { role: 'user', content: renderPart(part, secret), seqs, ...(images.length > 0 && { images }) };
+}
+
+/** Counted: the words. Estimated: pictures, and what Troupe writes around them. */
 export function partTokens(part: Part, content: string, secret: string): number {
   const lines = linesOf(part);
   const words = lines.reduce((sum, { tokens }) => sum + tokens, 0);
   const length = lines.reduce((sum, { from, to }) => sum + to - from, 0);
   const live = liveText(part, secret);
   const framing = estimateFraming(content.length - length - live.length);
-  return words + framing + liveTokens(part, live) + FRAME_TOKENS;
+  return words + framing + liveTokens(part, live) + imagesIn(part).length * IMAGE_TOKENS + FRAME_TOKENS;
 }
 
 /** Bytes of prose for a token, with some to spare. */
@@ -117,7 +125,9 @@ function shownText(event: Event): string {
 }
 
 function lineOf(event: Event, framed: Framed): Line {
-  return { ...framed, event: event.id, seq: event.seq, tokens: visibleTokens(event) };
+  const images = imagesOf(event);
+  const line = { ...framed, event: event.id, seq: event.seq, tokens: visibleTokens(event) };
+  return images.length > 0 ? { ...line, images } : line;
 }
 
 /** The last time that a Date can hold; imported events may name a later one. */

@@ -12,6 +12,7 @@ import type {
 import type { UsageAnchor } from './budget/calibrate.ts';
 import { kindOf, type KindTokens, NO_TOKENS } from './budget/content-kinds.ts';
 import { FRAME_TOKENS } from './estimate-tokens.ts';
+import { imagesText } from './message-text.ts';
 import { NOTHING_TOLD, type Told } from './live.ts';
 import type { People } from './people.ts';
 import { newRunState, type RunState } from './run-state.ts';
@@ -176,13 +177,24 @@ export function bytesOf(message: PromptMessage): number {
 
 export function chainMessage(chain: string, message: PromptMessage): string {
   const { role, content } = message;
-  const rest =
-    message.role === 'assistant'
-      ? JSON.stringify([message.calls ?? null, message.reasoning ?? null])
-      : message.role === 'tool'
-        ? JSON.stringify([message.call, message.name, message.failed])
-        : '';
-  return hash('sha256', `${chain}\n${role}\n${content.length}\n${content}${rest}`, 'hex').slice(0, 32);
+  return hash('sha256', `${chain}\n${role}\n${content.length}\n${content}${restOf(message)}`, 'hex').slice(
+    0,
+    32,
+  );
+}
+
+/** What is sent beside the text; '' where there is nothing. */
+function restOf(message: PromptMessage): string {
+  switch (message.role) {
+    case 'system':
+      return '';
+    case 'user':
+      return imagesText(message.images);
+    case 'assistant':
+      return JSON.stringify([message.calls ?? null, message.reasoning ?? null]);
+    case 'tool':
+      return JSON.stringify([message.call, message.name, message.failed]);
+  }
 }
 
 export function isOwn(view: View, event: { author: Event['author']; to: readonly string[] }): boolean {

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { ActorAddress, TurnId } from './ids.ts';
 import { EventDraft } from './event.ts';
 import { EventContext } from './event-context.ts';
+import { Session } from './session.ts';
 import { LiveItems } from './turn.ts';
 
 /** The inputs of one activation, fixed before any work, so that a retry after a crash sees the same. */
@@ -24,22 +25,11 @@ export const PinnedTurn = z.strictObject({
 });
 export type PinnedTurn = z.infer<typeof PinnedTurn>;
 
-/** What a session-stateful provider remembers for us: a disposable cache, valid only if every part matches. */
-export const Session = z.strictObject({
-  provider: z.string(),
-  id: z.string(),
-  cwd: z.string(),
-  model: z.string(),
-  baseline: z.string(),
-  state: z.enum(['ok', 'unknown']),
-});
-export type Session = z.infer<typeof Session>;
-
 /**
  * Version of the record and of the machine whose snapshot it holds. Raise it with any change that older code would read
  * wrongly: processes of two versions work side by side while a deploy rolls.
  */
-export const ACTOR_VERSION = 2;
+export const ACTOR_VERSION = 3;
 
 /** Why an actor takes no turns; null when it does. */
 export const Parked = z.enum(['paused', 'failed', 'retired']);

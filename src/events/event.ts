@@ -7,6 +7,7 @@ import * as coordination from './coordination.ts';
 import { EventContext } from './event-context.ts';
 import { AgentId, ConversationId, EventId, TenantId, TurnId } from './ids.ts';
 import { HandoffBody, InjectionBody, JoinedBody, LeftBody, MessageBody } from './message.ts';
+import { SessionNote } from './session.ts';
 import { StepBody, ToolResultBody } from './step.ts';
 import { ErrorBody, TurnAbortedBody, TurnDoneBody, TurnFailedBody, TurnStartedBody } from './turn.ts';
 
@@ -40,6 +41,12 @@ const BODIES = {
   'compaction.failed': CompactionNote,
   prune: PruneBody,
   baseline: BaselineBody,
+  'session.started': SessionNote,
+  'session.resumed': SessionNote,
+  'session.rewound': SessionNote,
+  'session.compacted': SessionNote,
+  'session.lost': SessionNote,
+  'session.rebuilt': SessionNote,
   'turn.started': TurnStartedBody,
   'turn.done': TurnDoneBody,
   'turn.failed': TurnFailedBody,

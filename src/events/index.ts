@@ -1,5 +1,6 @@
 /** The language: everything the rest of Troupe says about conversations, in zod. Imports nothing of ours. */
 export * from './actor-record.ts';
+export * from './attachment.ts';
 export * from './author.ts';
 export * from './baseline.ts';
 export * from './command.ts';
@@ -12,6 +13,7 @@ export * from './mode.ts';
 export * from './nearest.ts';
 export * from './prompt.ts';
 export * from './runtime-id.ts';
+export * from './session.ts';
 export * from './step.ts';
 export * from './stream-delta.ts';
 export * from './turn.ts';

@@ -1,8 +1,14 @@
 import * as z from 'zod';
+import { Attachment, MAX_MESSAGE_ATTACHMENTS } from './attachment.ts';
 import { AgentId } from './ids.ts';
 
 /** What was said, to everyone or to the agents in `to`. */
-export const MessageBody = z.strictObject({ content: z.string() });
+export const MessageBody = z.strictObject({
+  content: z.string(),
+  /** The same as JSON, where an agent must reply so; nobody else can say any. */
+  data: z.unknown().optional(),
+  attachments: z.array(Attachment).min(1).max(MAX_MESSAGE_ATTACHMENTS).optional(),
+});
 export type MessageBody = z.infer<typeof MessageBody>;
 
 /** A structured handing over of the conversation; it opens the receiver's next prompt. */

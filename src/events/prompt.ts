@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { ImageRef } from './attachment.ts';
 import { LayerName, Stability } from './baseline.ts';
 import { Cut } from './compaction.ts';
 import { AgentId, ConversationId, TurnId } from './ids.ts';
@@ -8,7 +9,13 @@ import { Usage } from './usage.ts';
 /** A message of a prompt, free of any vendor's shape. `seqs` are the events it renders; empty only for synthetic results. */
 export const PromptMessage = z.discriminatedUnion('role', [
   z.object({ role: z.literal('system'), content: z.string(), seqs: z.array(z.int()) }),
-  z.object({ role: z.literal('user'), content: z.string(), seqs: z.array(z.int()) }),
+  z.object({
+    role: z.literal('user'),
+    content: z.string(),
+    seqs: z.array(z.int()),
+    /** In the order in which the content names them. */
+    images: z.array(ImageRef).min(1).optional(),
+  }),
   z.object({
     role: z.literal('assistant'),
     content: z.string(),
@@ -73,6 +80,8 @@ export const PromptReceipt = z.object({
   provider: z.string(),
   model: z.string(),
   mode: z.enum(['full', 'delta']),
+  /** Of a delta: the session was sent so many of the view's messages before, holds the answers of this turn, and began with this baseline. */
+  delta: z.object({ sent: z.int().nonnegative(), turn: TurnId, baseline: z.string() }).optional(),
   upTo: z.int().nonnegative(),
   layers: z.array(PromptLayer),
   /** How many messages, and the chained hash over all of them in order. */

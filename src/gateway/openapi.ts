@@ -49,7 +49,8 @@ const OPERATIONS: Record<string, Operation> = {
     answer: { status: 200, schema: { type: 'object' } },
   },
   'POST /api/conversations/{c}/events': {
-    summary: 'Append a message; the same id and payload again answers 200, another payload 409',
+    summary:
+      'Append a message, with what comes with it as base64; the same id and payload again answers 200, another payload 409',
     body: schemas.NewEventBody,
     answer: { status: 201, schema: { type: 'object', properties: { event: EVENT } } },
   },

@@ -1,13 +1,37 @@
 import { TroupeError } from '../errors.ts';
+import { MAX_ATTACHED_BYTES } from '../events/index.ts';
 import { Refusal } from './refusal.ts';
 
 export const MAX_BODY_BYTES = 1_048_576;
+/** Of a message with all that it may bring along as base64. */
+const MAX_MESSAGE_BYTES = MAX_BODY_BYTES + Math.ceil(MAX_ATTACHED_BYTES / 3) * 4;
 export const MAX_JSON_DEPTH = 64;
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 
 /** The body as a value, each limit checked before the work it limits. */
 export async function readJson(request: Request): Promise<unknown> {
+  return (await readValue(request, MAX_BODY_BYTES)).value;
+}
+
+/** A message: what it says has the room of any other body, and what it brings along has its own. */
+export async function readMessage(request: Request): Promise<unknown> {
+  const { value, size } = await readValue(request, MAX_MESSAGE_BYTES);
+  if (size - attachedBytes(value) > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
+  return value;
+}
+
+/** Base64 has a byte for a character; what has more is none and is refused later. */
+function attachedBytes(body: unknown): number {
+  const { attachments } = Object(body) as { attachments?: unknown };
+  if (!Array.isArray(attachments)) return 0;
+  return attachments.reduce((sum: number, each) => {
+    const { data } = Object(each) as { data?: unknown };
+    return typeof data === 'string' ? sum + data.length : sum;
+  }, 0);
+}
+
+async function readValue(request: Request, limit: number): Promise<{ value: unknown; size: number }> {
   const type = request.headers.get('content-type') ?? '';
   if (!JSON_TYPE.test(type)) {
     const message = `the body must be JSON, with content-type application/json, not "${type}"`;
@@ -17,34 +41,35 @@ export async function readJson(request: Request): Promise<unknown> {
   if (encoding !== 'identity') {
     throw new Refusal(415, 'content_type_refused', 'compressed bodies are not taken', { encoding });
   }
-  const text = decode(await readBytes(request));
+  const bytes = await readBytes(request, limit);
+  const text = decode(bytes);
   if (isDeeperThan(text, MAX_JSON_DEPTH)) {
     const message = `the body is nested deeper than ${MAX_JSON_DEPTH} levels`;
     throw new TroupeError('event_invalid', message, { path: '', limit: MAX_JSON_DEPTH });
   }
   try {
-    return JSON.parse(text) as unknown;
+    return { value: JSON.parse(text), size: bytes.length };
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new TroupeError('event_invalid', `the body is not JSON: ${reason}`, { path: '' }, { cause });
   }
 }
 
-async function readBytes(request: Request): Promise<Uint8Array> {
-  if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) throw tooLarge();
+async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
+  if (Number(request.headers.get('content-length') ?? 0) > limit) throw tooLarge(limit);
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of request.body ?? []) {
     size += (chunk as Uint8Array).byteLength;
-    if (size > MAX_BODY_BYTES) throw tooLarge();
+    if (size > limit) throw tooLarge(limit);
     chunks.push(chunk as Uint8Array);
   }
   return Buffer.concat(chunks);
 }
 
-function tooLarge(): TroupeError {
-  const message = `the body is larger than ${MAX_BODY_BYTES} bytes; store large content elsewhere and send its address`;
-  return new TroupeError('event_too_large', message, { limit: MAX_BODY_BYTES });
+function tooLarge(limit: number): TroupeError {
+  const message = `the body is larger than ${limit} bytes; store large content elsewhere and send its address`;
+  return new TroupeError('event_too_large', message, { limit });
 }
 
 function decode(bytes: Uint8Array): string {
@@ -67,8 +92,12 @@ export function isDeeperThan(text: string, limit: number): boolean {
   return false;
 }
 
+/** The quote that ends it, found at once however long it is: an attachment is a string of megabytes. */
 function endOfString(text: string, start: number): number {
-  let at = start + 1;
-  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
-  return at;
+  for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
+    let slashes = 0;
+    while (text[at - 1 - slashes] === '\\') slashes += 1;
+    if (slashes % 2 === 0) return at;
+  }
+  return text.length;
 }

@@ -1,12 +1,14 @@
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
 import {
+  AttachmentName,
   Attachments,
   Author,
   Command,
   COMMANDS,
   ConversationId,
   EventId,
+  MAX_MESSAGE_ATTACHMENTS,
   MAX_RECIPIENTS,
 } from '../events/index.ts';
 
@@ -14,12 +16,19 @@ import {
 
 /** An agent's id or pubkey; who that is, the runtime knows. */
 const Recipient = z.string().min(1).max(128);
+const NewAttachmentBody = z.strictObject({
+  name: AttachmentName.optional(),
+  mediaType: z.string().min(1).max(255),
+  /** Base64. */
+  data: z.string(),
+});
 export const NewEventBody = z.strictObject({
   id: EventId.optional(),
   author: Author,
   // Counted before any of them is looked at.
   to: z.array(z.unknown()).max(MAX_RECIPIENTS).pipe(z.array(Recipient)).optional(),
   content: z.string(),
+  attachments: z.array(NewAttachmentBody).max(MAX_MESSAGE_ATTACHMENTS).optional(),
   replyTo: EventId.optional(),
   /** The rest of an event's context is the runtime's to write. */
   context: z.strictObject({ attachments: Attachments.optional() }).optional(),

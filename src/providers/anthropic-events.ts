@@ -1,14 +1,17 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { NO_USAGE, type Usage } from '../events/index.ts';
-import { BLOCKS_PREFIX } from './anthropic-messages.ts';
+import { BLOCKS_PREFIX, type PlacedThinking } from './anthropic-messages.ts';
 import { mintCallId, parseArgs } from './call-text.ts';
 import type { ModelEvent, ModelRequest } from './provider.ts';
 
 type Open =
   | { type: 'thinking'; thinking: string; signature: string }
   | { type: 'redacted_thinking'; data: string }
+  | { type: 'text' }
   | { type: 'tool_use'; id: string; name: string; args: string };
-type Thought = Exclude<Open, { type: 'tool_use' }>;
+
+/** What is said may be used, but there was more to say. `pause_turn` comes of the vendor's own tools, which nobody asks for. */
+const CUT = ['max_tokens', 'model_context_window_exceeded', 'pause_turn'];
 
 /** Stream events in, model events out. Reasoning and calls are given when the vendor says why it stopped. */
 export async function* readMessageEvents(
@@ -57,17 +60,17 @@ function* finish(
   request: ModelRequest,
   provider: string,
 ): Generator<ModelEvent> {
-  const thoughts = blocks.filter((block): block is Thought => block.type !== 'tool_use');
+  const thoughts = thoughtsOf(blocks);
   const [only] = thoughts;
   if (only) {
     const text = thoughts
       .map((thought) => (thought.type === 'thinking' ? thought.thinking : ''))
       .join('\n\n');
-    const isSingle = thoughts.length === 1 && only.type === 'thinking';
+    const isSingle = thoughts.length === 1 && only.type === 'thinking' && only.at === undefined;
     const signature = isSingle ? only.signature : `${BLOCKS_PREFIX}${JSON.stringify(thoughts)}`;
     yield { type: 'reasoning', reasoning: { text, signature, provider, model: request.model } };
   }
-  const isCut = stop === 'max_tokens' || stop === 'model_context_window_exceeded';
+  const isCut = CUT.includes(stop);
   for (const [i, block] of blocks.entries()) {
     if (block.type !== 'tool_use') continue;
     if (isCut && parseArgs(block.args) === null) continue;
@@ -76,12 +79,28 @@ function* finish(
   }
 }
 
+/** Thinking with its place among what is visible. Several texts are one in the log. */
+function thoughtsOf(blocks: readonly Open[]): PlacedThinking[] {
+  const thoughts: PlacedThinking[] = [];
+  let at = 0;
+  let spoke = false;
+  for (const block of blocks) {
+    if (block.type === 'tool_use' || (block.type === 'text' && !spoke)) at += 1;
+    if (block.type === 'text') spoke = true;
+    if (block.type === 'thinking' || block.type === 'redacted_thinking')
+      thoughts.push(at === 0 ? block : { ...block, at });
+  }
+  return thoughts;
+}
+
 function openBlock(block: Anthropic.ContentBlock): Open | null {
   switch (block.type) {
     case 'thinking':
       return { type: 'thinking', thinking: block.thinking ?? '', signature: block.signature ?? '' };
     case 'redacted_thinking':
       return { type: 'redacted_thinking', data: block.data };
+    case 'text':
+      return { type: 'text' };
     case 'tool_use':
       return { type: 'tool_use', id: block.id, name: block.name, args: '' };
     default:
@@ -97,7 +116,7 @@ function extendBlock(block: Open | undefined, delta: Anthropic.RawContentBlockDe
 }
 
 function stopOf(stop: string, blocks: Map<number, Open>): Extract<ModelEvent, { type: 'done' }>['stop'] {
-  if (stop === 'max_tokens' || stop === 'model_context_window_exceeded') return 'length';
+  if (CUT.includes(stop)) return 'length';
   if (stop === 'refusal') return 'refusal';
   return [...blocks.values()].some((block) => block.type === 'tool_use') ? 'calls' : 'end';
 }

@@ -1,11 +1,13 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { fitCallId, fitToolName, parseArgs } from './call-text.ts';
-import type { PromptMessage, Reasoning } from '../events/index.ts';
+import type { ImageRef, PromptMessage, Reasoning } from '../events/index.ts';
 import type { ModelRequest } from './provider.ts';
 
 type Body = Anthropic.MessageCreateParamsStreaming;
 type Block = Anthropic.ContentBlockParam;
 type Thinking = Anthropic.ThinkingBlockParam | Anthropic.RedactedThinkingBlockParam;
+/** A block of thinking, and how many of the visible blocks (text, calls) stood before it. */
+export type PlacedThinking = Thinking & { at?: number };
 interface Turn {
   role: 'user' | 'assistant';
   content: Block[];
@@ -31,7 +33,7 @@ export function anthropicBody(request: ModelRequest, provider: string): Body {
       continue;
     }
     const role = message.role === 'assistant' ? 'assistant' : 'user';
-    const blocks = blocksOf(message, request.model, provider);
+    const blocks = blocksOf(message, request, provider);
     if (blocks.length > 0) addBlocks(turns, role, blocks);
     ends.push(blocks.findLast(isMarkable));
   }
@@ -66,12 +68,13 @@ function addBlocks(turns: Turn[], role: Turn['role'], blocks: Block[]): void {
   last.content.splice(text < 0 ? last.content.length : text, 0, ...blocks);
 }
 
-function blocksOf(message: PromptMessage, model: string, provider: string): Block[] {
+function blocksOf(message: PromptMessage, { model, images }: ModelRequest, provider: string): Block[] {
   const text = textBlock(message.content);
   switch (message.role) {
     case 'system':
-    case 'user':
       return text ? [text] : [];
+    case 'user':
+      return [...imageBlocks(message.images, images), ...(text ? [text] : [])];
     case 'tool':
       return [
         {
@@ -85,8 +88,7 @@ function blocksOf(message: PromptMessage, model: string, provider: string): Bloc
       const { reasoning } = message;
       // A signature is valid for the model that gave it, and only before the calls it led to.
       const isOwn = reasoning?.provider === provider && reasoning.model === model;
-      const blocks: Block[] = isOwn ? thinkingOf(reasoning) : [];
-      if (text) blocks.push(text);
+      const blocks: Block[] = text ? [text] : [];
       for (const call of message.calls ?? []) {
         const input = parseArgs(call.args) ?? {};
         blocks.push({
@@ -96,19 +98,40 @@ function blocksOf(message: PromptMessage, model: string, provider: string): Bloc
           input: wellFormed(input),
         });
       }
-      return blocks;
+      return isOwn ? weave(blocks, thinkingOf(reasoning)) : blocks;
     }
   }
+}
+
+/** Before the text, as the vendor advises. */
+function imageBlocks(named: readonly ImageRef[] = [], images: ModelRequest['images']): Block[] {
+  return named.flatMap(({ hash, mediaType }): Block[] => {
+    const data = images?.get(hash);
+    return data === undefined
+      ? []
+      : [{ type: 'image', source: { type: 'base64', media_type: mediaType, data } }];
+  });
 }
 
 function textBlock(text: string): Anthropic.TextBlockParam | undefined {
   return text.trim() === '' ? undefined : { type: 'text', text: text.toWellFormed() };
 }
 
-function thinkingOf({ text, signature }: Reasoning): Thinking[] {
+function thinkingOf({ text, signature }: Reasoning): PlacedThinking[] {
   if (!signature) return [];
   if (!signature.startsWith(BLOCKS_PREFIX)) return [{ type: 'thinking', thinking: text, signature }];
-  return JSON.parse(signature.slice(BLOCKS_PREFIX.length)) as Thinking[];
+  return JSON.parse(signature.slice(BLOCKS_PREFIX.length)) as PlacedThinking[];
+}
+
+/** Thinking where it stood: the vendor refuses it elsewhere. What would end a message stands before its last block. */
+function weave(visible: readonly Block[], thinking: readonly PlacedThinking[]): Block[] {
+  const last = visible.length - 1;
+  const placed = thinking.map(({ at = 0, ...block }) => ({ at: Math.min(at, Math.max(0, last)), block }));
+  if (last < 0) return placed.map(({ block }) => block);
+  return visible.flatMap((each, index) => [
+    ...placed.filter(({ at }) => at === index).map(({ block }) => block),
+    each,
+  ]);
 }
 
 /** JSON may hold lone surrogates as escapes, which parse into what UTF-8 cannot carry. */

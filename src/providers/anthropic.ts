@@ -1,11 +1,13 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { readMessageEvents } from './anthropic-events.ts';
 import { anthropicBody } from './anthropic-messages.ts';
+import { anthropicParams, betasOf } from './anthropic-params.ts';
 import { fetchOptions } from './connect-timeout.ts';
 import { guardStream, type StreamWatch } from './guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from './provider.ts';
+import type { AnthropicFields } from './settings.ts';
 
-export interface AnthropicOptions {
+export interface AnthropicOptions extends AnthropicFields {
   /** Default https://api.anthropic.com; a trailing /v1 is dropped, as the SDK adds it. */
   baseUrl?: string;
   apiKey: string;
@@ -17,7 +19,7 @@ const NAME = 'anthropic';
 
 /** Anthropic's messages API. */
 export function createAnthropic(options: AnthropicOptions): Provider {
-  const { baseUrl = 'https://api.anthropic.com', apiKey, timeoutMs = 300_000 } = options;
+  const { baseUrl = 'https://api.anthropic.com', apiKey, timeoutMs = 300_000, contextEditing } = options;
   let client: Promise<Anthropic> | undefined;
 
   async function connect(): Promise<Anthropic> {
@@ -35,14 +37,23 @@ export function createAnthropic(options: AnthropicOptions): Provider {
   async function* read(request: ModelRequest, { signal, touch }: StreamWatch): AsyncGenerator<ModelEvent> {
     client ??= connect();
     const { messages } = await client;
-    const events = await messages.create(anthropicBody(request, NAME), { signal });
+    const params = anthropicParams(request, options);
+    if (request.replySchema) {
+      const format = await replyFormat(request.replySchema);
+      if ('failed' in format) return yield format.failed;
+      params.output_config = { ...params.output_config, format };
+    }
+    // The SDK knows what is in test elsewhere only, and sends it as it is.
+    const body = Object.assign(anthropicBody(request, NAME), params as object);
+    const events = await messages.create(body, { signal, headers: betasOf(params) });
     touch();
     yield* readMessageEvents(events, request, NAME, touch);
   }
 
   return {
     name: NAME,
-    capabilities: { ...STATELESS, caching: 'breakpoints' },
+    // What is counted after the vendor's edits is not what was sent.
+    capabilities: { ...STATELESS, images: true, caching: 'breakpoints', reportsUsage: !contextEditing },
     stream: (request, { signal }) =>
       guardStream({
         signal,
@@ -51,4 +62,17 @@ export function createAnthropic(options: AnthropicOptions): Provider {
         secrets: [apiKey],
       }),
   };
+}
+
+/** The schema as Anthropic takes it: no open objects, and keywords that it does not know in the description. */
+async function replyFormat(
+  schema: Record<string, unknown>,
+): Promise<Anthropic.JSONOutputFormat | { failed: ModelEvent }> {
+  const { transformJSONSchema } = await import('@anthropic-ai/sdk/lib/transform-json-schema');
+  try {
+    return { type: 'json_schema', schema: transformJSONSchema(schema) };
+  } catch (thrown) {
+    const message = `the schema of the reply does not suit Anthropic: ${String(thrown)}`;
+    return { failed: { type: 'failed', error: { code: 'provider_invalid_request', message } } };
+  }
 }

@@ -17,6 +17,16 @@ export function fitToolName(name: string): string {
   return name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64) || 'unknown';
 }
 
+/** Arguments for vendors that take them as text: some servers parse them and refuse the whole request over one bad text. */
+export function fitArgs(args: string): string {
+  return args !== '' && parseArgs(args) ? args.toWellFormed() : '{}';
+}
+
+/** A cache key for a vendor: a digest, as the field takes 64 characters and ids are nobody else's business. */
+export function fitCacheKey(cacheKey: string): string {
+  return createHash('sha256').update(cacheKey).digest('base64url');
+}
+
 /** The arguments as an object; null when the text is not one. */
 export function parseArgs(args: string): Record<string, unknown> | null {
   if (args.trim() === '') return {};

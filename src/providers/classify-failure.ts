@@ -15,8 +15,26 @@ const MESSAGE_LIMIT = 2000;
 const OVERFLOW_WORDS = ['context_length_exceeded', 'request_too_large', 'string_above_max_length'];
 const OVERFLOW =
   /prompt is too long|exceeds? (the )?(model'?s )?(maximum |available )?context|maximum context length|exceed context limit|context (length|window|size).{0,40}(exceed|too)|input is too long|too many (input )?tokens/i;
-const QUOTA_WORDS = ['insufficient_quota', 'billing_error', 'billing_hard_limit_reached'];
-const REFUSED_WORDS = ['content_filter', 'content_policy_violation', 'responsibleaipolicyviolation'];
+const QUOTA_WORDS = [
+  'insufficient_quota',
+  'billing_error',
+  'billing_hard_limit_reached',
+  'usage_not_included',
+];
+const MODEL_WORDS = ['model_not_found', 'invalid_model', 'model_not_available'];
+/** OpenRouter, DeepSeek and Mistral answer 400 to a name they do not know, without a code that says so. */
+const NO_SUCH_MODEL =
+  /is not a valid model|model not exist|^(\d{3} )?invalid model\b|model .{0,100}does not exist/i;
+const REFUSED_WORDS = [
+  'content_filter',
+  'content_policy_violation',
+  'responsibleaipolicyviolation',
+  'invalid_prompt',
+  'bio_policy',
+  'cyber_policy',
+  'misalignment_policy_violation',
+];
+const BUSY_WORDS = ['overloaded_error', 'overloaded', 'server_is_overloaded', 'slow_down'];
 const AUTH_WORDS = ['invalid_api_key', 'authentication_error', 'permission_error'];
 
 /** The code decides what the engine does (see errors.ts), so the specific is asked before the general. */
@@ -29,17 +47,20 @@ function codeOf(error: VendorError, opened: boolean): ModelFailure['code'] {
   if (says(QUOTA_WORDS) || status === 402 || /credit balance is too low/i.test(message))
     return 'provider_quota';
   // Before 403: a project without access to a model is answered 403 with this code.
-  if (says(['model_not_found']) || (isNotFound(error) && /model/i.test(message)))
-    return 'provider_model_unknown';
+  if (says(MODEL_WORDS) || isModelRefused(error)) return 'provider_model_unknown';
   if (status === 401 || status === 403 || says(AUTH_WORDS)) return 'provider_auth';
   if (says(REFUSED_WORDS) || /content filtering policy/i.test(message)) return 'provider_refused';
   if (status === 429 || says(['rate_limit_error', 'rate_limit_exceeded'])) return 'provider_rate_limited';
-  if (status === 529 || status === 503 || says(['overloaded_error', 'overloaded']))
-    return 'provider_overloaded';
+  if (status === 529 || status === 503 || says(BUSY_WORDS)) return 'provider_overloaded';
   if (status === 408 || status === 409 || status === 425) return 'provider_failed';
   if (status !== undefined && status >= 400 && status < 500) return 'provider_invalid_request';
   if (says(['invalid_request_error'])) return 'provider_invalid_request';
   return 'provider_failed';
+}
+
+function isModelRefused(error: VendorError): boolean {
+  if (isNotFound(error)) return /model/i.test(error.message);
+  return (error.status === 400 || error.status === 422) && NO_SUCH_MODEL.test(error.message);
 }
 
 function isNotFound(error: VendorError): boolean {
@@ -65,7 +86,9 @@ export function classifyFailure(
   if (error.status !== undefined && !message.startsWith(String(error.status)))
     message = `${error.status} ${message}`;
   if (code === 'provider_invalid_request' && isNotFound(error)) message += ' (is the base URL right?)';
-  const retryAfterMs = error.headers && parseRetryAfter(error.headers, now);
+  const retryAfterMs =
+    (error.headers && parseRetryAfter(error.headers, now)) ??
+    (code === 'provider_rate_limited' ? retryAfterIn(error.message) : undefined);
   return retryAfterMs === undefined ? { code, message } : { code, message, retryAfterMs };
 }
 
@@ -81,4 +104,12 @@ export function parseRetryAfter(
   if (Number.isFinite(Number(after))) return Math.max(0, Math.round(Number(after) * 1000));
   const date = Date.parse(after);
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}
+
+/** OpenAI ends a stream without headers and says "Please try again in 1.3s". */
+function retryAfterIn(message: string): number | undefined {
+  const [, number, unit] = /try again in (\d+(?:\.\d+)?)\s*(ms|s)\b/i.exec(message) ?? [];
+  return number === undefined
+    ? undefined
+    : Math.ceil(Number(number) * (unit?.toLowerCase() === 'ms' ? 1 : 1000));
 }

@@ -4,7 +4,13 @@ import { mintCallId, parseArgs } from './call-text.ts';
 import type { ModelEvent, ModelRequest } from './provider.ts';
 
 type Chunk = OpenAI.ChatCompletionChunk;
-type Delta = Chunk['choices'][number]['delta'] & { reasoning_content?: unknown; reasoning?: unknown };
+type Delta = Omit<Chunk['choices'][number]['delta'], 'content'> & {
+  content?: string | Part[] | null;
+  reasoning_content?: unknown;
+  reasoning?: unknown;
+};
+/** Mistral's models that reason answer in parts. */
+type Part = { type: 'text'; text: string } | { type: 'thinking'; thinking?: Part[] };
 type CallDelta = NonNullable<Delta['tool_calls']>[number];
 
 /** Chunks in, events out. Calls are held back until the vendor says that the answer is finished. */
@@ -26,9 +32,13 @@ export async function* readChunks(
       const choice = chunk.choices?.[0];
       if (!choice) continue;
       const delta: Delta = choice.delta ?? {};
-      const thought = delta.reasoning_content ?? delta.reasoning;
+      // Servers name it one way or the other, and some send both.
+      const thought = delta.reasoning_content || delta.reasoning;
       if (typeof thought === 'string') reasoning += thought;
-      if (delta.content) yield { type: 'text', delta: delta.content };
+      const parts = typeof delta.content === 'string' ? [] : (delta.content ?? []);
+      for (const part of parts) if (part.type === 'thinking') reasoning += textOf(part.thinking ?? []);
+      const text = typeof delta.content === 'string' ? delta.content : textOf(parts);
+      if (text) yield { type: 'text', delta: text };
       if (delta.refusal) {
         refused = true;
         yield { type: 'text', delta: delta.refusal };
@@ -54,6 +64,10 @@ export async function* readChunks(
     yield { type: 'call', call };
   }
   yield { type: 'done', stop: stopOf(finish, refused, called), usage };
+}
+
+function textOf(parts: readonly Part[]): string {
+  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
 }
 
 /** Call fragments are keyed by index; servers that number every call 0 are told apart by the id. */

@@ -2,8 +2,9 @@ import type OpenAI from 'openai';
 import { fetchOptions } from './connect-timeout.ts';
 import { guardStream, type StreamWatch } from './guard-stream.ts';
 import { readChunks } from './openai-chunks.ts';
-import { openAiBody, type OpenAiQuirks } from './openai-messages.ts';
+import { openAiBody } from './openai-messages.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from './provider.ts';
+import { type ChatQuirks, quirksOf } from './vendor-quirks.ts';
 
 export interface OpenAiCompatibleOptions {
   name?: string;
@@ -11,12 +12,14 @@ export interface OpenAiCompatibleOptions {
   apiKey: string;
   /** Longest silence of the server, before and within an answer. Default 300,000 ms. */
   timeoutMs?: number;
-  quirks?: OpenAiQuirks;
+  /** Changes what is known of the host. */
+  quirks?: ChatQuirks;
 }
 
 /** Any server that speaks OpenAI's chat completions: OpenAI, vLLM, Ollama, OpenRouter and the like. */
 export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provider {
-  const { name = 'openai-compatible', baseUrl, apiKey, timeoutMs = 300_000, quirks = {} } = options;
+  const { name = 'openai-compatible', baseUrl, apiKey, timeoutMs = 300_000 } = options;
+  const quirks = quirksOf(baseUrl, options.quirks);
   const isOpenAi = new URL(baseUrl).hostname === 'api.openai.com';
   let client: Promise<OpenAI> | undefined;
 
@@ -37,14 +40,18 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
   async function* read(request: ModelRequest, { signal, touch }: StreamWatch): AsyncGenerator<ModelEvent> {
     client ??= connect();
     const { chat } = await client;
-    const chunks = await chat.completions.create(openAiBody(request, quirks, isOpenAi), { signal });
+    const chunks = await chat.completions.create(openAiBody(request, quirks, name), { signal });
     touch();
     yield* readChunks(chunks, request, name, touch);
   }
 
   return {
     name,
-    capabilities: { ...STATELESS, interleavedSystem: quirks.interleavedSystem ?? isOpenAi },
+    capabilities: {
+      ...STATELESS,
+      interleavedSystem: quirks.interleavedSystem ?? false,
+      images: quirks.images ?? false,
+    },
     stream: (request, { signal }) =>
       guardStream({
         signal,

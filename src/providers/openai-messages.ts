@@ -1,67 +1,125 @@
 import { createHash } from 'node:crypto';
 import type OpenAI from 'openai';
 import type { PromptMessage } from '../events/index.ts';
-import { fitCallId, fitToolName, parseArgs } from './call-text.ts';
+import { fitArgs, fitCacheKey, fitCallId, fitToolName } from './call-text.ts';
 import type { ModelRequest } from './provider.ts';
+import type { ChatQuirks } from './vendor-quirks.ts';
 
-/** Where servers that speak chat completions differ. */
-export interface OpenAiQuirks {
-  /** Joins user messages that follow each other, for chat templates that want strict alternation. Default false. */
-  mergeConsecutive?: boolean;
-  /** System messages may stand between others. Default: only at api.openai.com. */
-  interleavedSystem?: boolean;
-  /** Default: `max_completion_tokens` at api.openai.com, `max_tokens` elsewhere. */
-  maxTokensField?: 'max_tokens' | 'max_completion_tokens';
-  /** Asks for usage at the end of the stream. Default true. */
-  streamUsage?: boolean;
-}
-
-type Body = OpenAI.ChatCompletionCreateParamsStreaming;
-type Message = OpenAI.ChatCompletionMessageParam;
+type Body = OpenAI.ChatCompletionCreateParamsStreaming & { session_id?: string };
+type Message = OpenAI.ChatCompletionMessageParam & { reasoning?: string; reasoning_content?: string };
 
 // OpenAI refuses ids of more than 40 characters; other servers take what they gave.
 const CALL_ID = /^[\s\S]{1,40}$/;
+const NINE = /^[A-Za-z0-9]{9}$/;
+/** What an agent is made to say where a vendor wants it to say something between a result and a person. */
+const BRIDGE = 'I have the results.';
 
-export function openAiBody(request: ModelRequest, quirks: OpenAiQuirks, isOpenAi: boolean): Body {
-  const messages: Message[] = [];
-  for (const message of request.messages) {
-    const last = messages.at(-1);
-    if (quirks.mergeConsecutive && message.role === 'user' && last?.role === 'user') {
-      last.content = `${last.content as string}\n\n${message.content.toWellFormed()}`;
-    } else {
-      messages.push(openAiMessage(message));
-    }
-  }
-  const body: Body = { model: request.model, messages, stream: true };
-  body[quirks.maxTokensField ?? (isOpenAi ? 'max_completion_tokens' : 'max_tokens')] =
-    request.maxOutputTokens;
+export function openAiBody(request: ModelRequest, quirks: ChatQuirks, provider: string): Body {
+  const { replySchema, replyFormat = 'json_schema' } = { ...request, ...quirks };
+  const spoken =
+    replySchema && replyFormat !== 'json_schema'
+      ? withSchema(request.messages, replySchema)
+      : request.messages;
+  const body: Body = {
+    model: request.model,
+    messages: messagesOf(spoken, quirks, { provider, model: request.model, images: request.images }),
+    stream: true,
+  };
+  body[quirks.maxTokensField ?? 'max_tokens'] = request.maxOutputTokens;
   if (quirks.streamUsage ?? true) body.stream_options = { include_usage: true };
   if (request.tools.length > 0) {
     body.tools = request.tools.map((tool) => ({ type: 'function', function: { ...tool } }));
   }
-  // A digest, as the field takes 64 characters and ids are nobody else's business.
-  if (isOpenAi) body.prompt_cache_key = createHash('sha256').update(request.cacheKey).digest('base64url');
+  if (quirks.cacheKeyField) body[quirks.cacheKeyField] = fitCacheKey(request.cacheKey);
+  if (replySchema && replyFormat === 'json_object') body.response_format = { type: 'json_object' };
+  if (replySchema && replyFormat === 'json_schema') {
+    const json_schema = { name: 'reply', schema: replySchema, strict: false };
+    body.response_format = { type: 'json_schema', json_schema };
+  }
   return body;
 }
 
-function openAiMessage(message: PromptMessage): Message {
+/** The schema in words, at the end of the system message: the same in every request of an agent. */
+function withSchema(messages: readonly PromptMessage[], schema: object): PromptMessage[] {
+  const words = `Answer with a JSON object and nothing else. It must fit this JSON schema:\n${JSON.stringify(schema)}`;
+  const [first, ...rest] = messages;
+  if (first?.role !== 'system') return [{ role: 'system', content: words, seqs: [] }, ...messages];
+  return [{ ...first, content: `${first.content}\n\n${words}` }, ...rest];
+}
+
+interface Model {
+  provider: string;
+  model: string;
+  images: Images;
+}
+
+type Images = ModelRequest['images'];
+
+function messagesOf(messages: readonly PromptMessage[], quirks: ChatQuirks, model: Model): Message[] {
+  const sent: Message[] = [];
+  for (const message of messages) {
+    const last = sent.at(-1);
+    if (quirks.mergeConsecutive && message.role === 'user' && last?.role === 'user') {
+      last.content = joined(last.content, userContent(message, model.images));
+      continue;
+    }
+    if (quirks.assistantAfterTool && message.role === 'user' && last?.role === 'tool') {
+      sent.push({ role: 'assistant', content: BRIDGE });
+    }
+    const fitId = quirks.callIds === 'nine' ? nineOf : (id: string) => fitCallId(id, CALL_ID);
+    const each = openAiMessage(message, fitId, model.images);
+    if (message.role === 'assistant' && quirks.reasoningField) {
+      const { reasoning } = message;
+      const isOwn = reasoning?.provider === model.provider && reasoning.model === model.model;
+      const text = isOwn ? reasoning.text.toWellFormed() : '';
+      if (text !== '' || quirks.reasoningRequired) each[quirks.reasoningField] = text;
+    }
+    sent.push(each);
+  }
+  return sent;
+}
+
+/** The id itself where it fits, else nine characters made of it. */
+function nineOf(id: string): string {
+  if (NINE.test(id)) return id;
+  const digest = createHash('sha256').update(id).digest('hex');
+  return BigInt(`0x${digest}`).toString(36).slice(-9);
+}
+
+type UserContent = string | OpenAI.ChatCompletionContentPart[];
+
+function userContent(message: Extract<PromptMessage, { role: 'user' }>, images: Images): UserContent {
+  const text = message.content.toWellFormed();
+  const shown = (message.images ?? []).flatMap(({ hash, mediaType }): OpenAI.ChatCompletionContentPart[] => {
+    const data = images?.get(hash);
+    if (data === undefined) return [];
+    return [{ type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } }];
+  });
+  return shown.length > 0 ? [...shown, { type: 'text', text }] : text;
+}
+
+function joined(before: UserContent, after: UserContent): UserContent {
+  if (typeof before === 'string' && typeof after === 'string') return `${before}\n\n${after}`;
+  return [before, after].flatMap((content) =>
+    typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content,
+  );
+}
+
+function openAiMessage(message: PromptMessage, fitId: (id: string) => string, images: Images): Message {
   const content = message.content.toWellFormed();
   switch (message.role) {
     case 'system':
+      return { role: 'system', content };
     case 'user':
-      return { role: message.role, content };
+      return { role: 'user', content: userContent(message, images) };
     case 'tool':
-      return { role: 'tool', tool_call_id: fitCallId(message.call, CALL_ID), content };
+      return { role: 'tool', tool_call_id: fitId(message.call), content };
     case 'assistant': {
       if (!message.calls?.length) return { role: 'assistant', content };
       const calls = message.calls.map((call) => ({
         type: 'function' as const,
-        id: fitCallId(call.id, CALL_ID),
-        // Local servers parse the arguments and refuse the whole request over one bad text.
-        function: {
-          name: fitToolName(call.name),
-          arguments: call.args !== '' && parseArgs(call.args) ? call.args.toWellFormed() : '{}',
-        },
+        id: fitId(call.id),
+        function: { name: fitToolName(call.name), arguments: fitArgs(call.args) },
       }));
       return { role: 'assistant', content: content === '' ? null : content, tool_calls: calls };
     }

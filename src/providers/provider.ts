@@ -59,6 +59,11 @@ export interface ModelRequest {
   model: string;
   /** Leading system messages first; the last message is `user` or `tool`. */
   messages: readonly PromptMessage[];
+  /**
+   * As base64, by hash: the bytes of every image that a message names. Messages for a provider without
+   * `capabilities.images` name none, and say in words what is not shown.
+   */
+  images?: ReadonlyMap<string, string>;
   tools: readonly ToolSpec[];
   /** Indexes into `messages` after which an explicit cache breakpoint pays. */
   breakpoints: readonly number[];

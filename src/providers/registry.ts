@@ -1,7 +1,11 @@
+import { join, resolve } from 'node:path';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { createAnthropic } from './anthropic.ts';
+import { createClaudeCode } from './claude-code/claude-code.ts';
+import { createCodex } from './codex/codex.ts';
 import type { Embedder } from './embedder.ts';
+import { createOpenAi } from './openai.ts';
 import { createOpenAiCompatible } from './openai-compatible.ts';
 import { createOpenAiEmbedder } from './openai-embedder.ts';
 import type { Provider } from './provider.ts';
@@ -13,12 +17,17 @@ export interface ProviderContext {
   clock: Clock;
   /** The parsed JSON of a script file; checked here. */
   readScript: (path: string) => unknown;
+  /** Directory in which programs that remember conversations keep them. */
+  home: string;
 }
+
+/** Where a login to Claude Code is, for use without an API key: `claude setup-token` tells it. */
+const CLAUDE_LOGIN_ENV = 'CLAUDE_CODE_OAUTH_TOKEN';
 
 /** The provider that an agent's settings ask for. Vendor SDKs are loaded with the first call, not here. */
 export function createProvider(
   settings: ProviderSettings,
-  { env, clock, readScript }: ProviderContext,
+  { env, clock, readScript, home }: ProviderContext,
 ): Provider {
   switch (settings.provider) {
     case 'scripted': {
@@ -30,17 +39,58 @@ export function createProvider(
       });
     }
     case 'openai-compatible': {
-      return createOpenAiCompatible({ baseUrl: settings.baseUrl, apiKey: keyOf(settings, env) });
+      const { baseUrl, quirks } = settings;
+      return createOpenAiCompatible({ baseUrl, apiKey: keyOf(settings, env), ...(quirks && { quirks }) });
     }
     case 'anthropic': {
-      const { baseUrl, apiKeyEnv } = settings;
-      const apiKey = readKey(env, apiKeyEnv) ?? missingKey(settings);
-      return createAnthropic(baseUrl === undefined ? { apiKey } : { apiKey, baseUrl });
+      const { baseUrl, thinking, maxOutputTokens } = settings;
+      const apiKey = readKey(env, settings.apiKeyEnv) ?? missingKey(settings);
+      if (typeof thinking === 'object' && thinking.budgetTokens >= maxOutputTokens) {
+        throw new TroupeError(
+          'config_invalid',
+          `thinking.budgetTokens is ${thinking.budgetTokens} and must be less than maxOutputTokens (${maxOutputTokens}), which it is part of`,
+        );
+      }
+      const { effort, contextEditing } = settings;
+      return createAnthropic({
+        apiKey,
+        ...(baseUrl !== undefined && { baseUrl }),
+        ...(thinking && { thinking }),
+        ...(effort && { effort }),
+        ...(contextEditing && { contextEditing }),
+      });
     }
-    case 'openai':
-    case 'claude-code':
-    case 'codex':
-      throw new TroupeError('config_invalid', `the ${settings.provider} provider is being built`);
+    case 'openai': {
+      const { baseUrl, apiKeyEnv } = settings;
+      return createOpenAi({ baseUrl, apiKey: readKey(env, apiKeyEnv) ?? missingKey(settings) });
+    }
+    case 'claude-code': {
+      const { cwd, baseUrl, builtinTools } = settings;
+      const apiKey = readKey(env, settings.apiKeyEnv);
+      const names = apiKey === undefined ? [...settings.env, CLAUDE_LOGIN_ENV] : settings.env;
+      return createClaudeCode({
+        home: join(home, 'claude-code'),
+        env: pick(env, names),
+        builtinTools,
+        clock,
+        ...(cwd !== undefined && { cwd: resolve(cwd) }),
+        ...(baseUrl !== undefined && { baseUrl }),
+        ...(apiKey !== undefined && { apiKey }),
+      });
+    }
+    case 'codex': {
+      const { cwd, baseUrl, builtinTools, sandbox } = settings;
+      const apiKey = readKey(env, settings.apiKeyEnv);
+      return createCodex({
+        home,
+        env: pick(env, settings.env),
+        builtinTools,
+        sandbox,
+        ...(cwd !== undefined && { cwd: resolve(cwd) }),
+        ...(baseUrl !== undefined && { baseUrl }),
+        ...(apiKey !== undefined && { apiKey }),
+      });
+    }
   }
 }
 
@@ -60,6 +110,10 @@ function keyOf(settings: OpenAiSettings, env: ProviderContext['env']): string {
 function readKey(env: ProviderContext['env'], name: string): string | undefined {
   // A newline from a file would make the header invalid.
   return env[name]?.trim() || undefined;
+}
+
+function pick(env: ProviderContext['env'], names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])));
 }
 
 function missingKey({ provider, apiKeyEnv }: { provider: string; apiKeyEnv: string }): never {

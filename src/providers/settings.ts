@@ -1,4 +1,6 @@
 import * as z from 'zod';
+import { ModelPrice } from './prices.ts';
+import { ChatQuirks } from './vendor-quirks.ts';
 
 /**
  * One step of a scripted model. The first rule whose `when` matches answers; `when` looks only at the request, so a
@@ -48,7 +50,35 @@ const Common = {
   model: z.string().min(1).default('default'),
   contextWindow: z.int().min(1024).optional(),
   maxOutputTokens: z.int().positive().default(4096),
+  /** What the model costs here, where that is not what its vendor's list says. */
+  price: ModelPrice.optional(),
 };
+/** How hard a Claude model thinks, and what the vendor may take out of a prompt. */
+export const AnthropicFields = z.strictObject({
+  /** Newer models decide by themselves how much to think (`adaptive`); older ones are given a budget. */
+  thinking: z.union([z.literal('adaptive'), z.strictObject({ budgetTokens: z.int().min(1024) })]).optional(),
+  effort: z.enum(['low', 'medium', 'high', 'xhigh', 'max']).optional(),
+  /**
+   * Lets the vendor leave out old results of calls, or old thinking, beyond what our own budgets do. Off by default:
+   * the log does not know what the model was spared, and what the vendor counts is no longer what was sent.
+   */
+  contextEditing: z
+    .strictObject({
+      clearToolUses: z
+        .strictObject({
+          /** From so many tokens of input on. */
+          triggerTokens: z.int().positive(),
+          /** How many of the newest stay. The vendor's default: 3. */
+          keep: z.int().nonnegative().optional(),
+          /** Only if at least so many tokens go, as it breaks the cache. */
+          clearAtLeastTokens: z.int().positive().optional(),
+        })
+        .optional(),
+      clearThinking: z.strictObject({ keepTurns: z.int().positive() }).optional(),
+    })
+    .optional(),
+});
+export type AnthropicFields = z.infer<typeof AnthropicFields>;
 /** Of an agent whose model is reached through a command-line program that remembers the conversation. */
 const Cli = {
   /** Where it works; made if missing. Default: an empty directory of the agent's own. */
@@ -68,12 +98,15 @@ export const ProviderSettings = z.discriminatedUnion('provider', [
     ...Common,
     baseUrl: z.url().default('https://api.openai.com/v1'),
     apiKeyEnv: z.string().min(1).default('OPENAI_API_KEY'),
+    /** Where the server differs from others; comes before what is known of its host. */
+    quirks: ChatQuirks.optional(),
   }),
   z.object({
     provider: z.literal('anthropic'),
     ...Common,
     baseUrl: z.url().optional(),
     apiKeyEnv: z.string().min(1).default('ANTHROPIC_API_KEY'),
+    ...AnthropicFields.shape,
   }),
   z.object({
     provider: z.literal('openai'),

@@ -45,7 +45,7 @@ export interface CollectOptions {
 
 function assertLegal(events: readonly ModelEvent[]): void {
   const order = events.map(({ type }) => type).join(' ');
-  assert.match(order, /^start( (text|reasoning|call))* (done|failed|aborted)$/);
+  assert.match(order, /^start( session)?( (text|reasoning|call|compacted))* (done|failed|aborted)$/);
 }
 
 export function textOf(events: readonly ModelEvent[]): string {

@@ -2,7 +2,10 @@ import type { Usage } from '../events/index.ts';
 import type { ModelFailure } from '../providers/provider.ts';
 
 /** What a vendor's server may answer with; the others are found out on our side. */
-export type VendorFailure = Exclude<ModelFailure['code'], 'provider_session_lost' | 'provider_unusable'>;
+export type VendorFailure = Exclude<
+  ModelFailure['code'],
+  'provider_session_lost' | 'provider_unusable' | 'provider_invalid_reply'
+>;
 
 /** What a fake vendor answers, in no vendor's words: each fake turns it into the wire format of its own. */
 export interface FakeReply {

@@ -47,8 +47,9 @@ export async function startFakeServer(vendor: FakeVendor, handler: FakeHandler):
     };
     requests.push(request);
     waiting.get(request.number)?.resolve(request);
-    const json = vendor.json?.[request.path];
-    if (request.path !== vendor.path && !json) return send(outgoing, 404, {}, '<html>no such page</html>');
+    const [path = ''] = request.path.split('?');
+    const json = vendor.json?.[path];
+    if (path !== vendor.path && !json) return send(outgoing, 404, {}, '<html>no such page</html>');
     const reply = await handler(request);
     if (reply.hang) return gone;
     if (reply.raw) return send(outgoing, reply.raw.status, reply.raw.headers ?? {}, reply.raw.body);

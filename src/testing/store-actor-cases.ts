@@ -74,7 +74,19 @@ export const ACTOR_CASES: readonly StoreCase[] = [
     'writes every field, reads back as returned, and the next update builds on it',
     async ({ store }) => {
       const record = await acquired(store, WORKER);
-      const session = { provider: 'p', id: 's', cwd: '/', model: 'm', baseline: 'b', state: 'ok' as const };
+      const session = {
+        provider: 'claude-code',
+        id: 's-1',
+        checkpoint: 'm-9',
+        home: 'machine:/sessions',
+        model: 'm',
+        baseline: 'baseline:a:1',
+        sent: 12,
+        sentHash: 'h',
+        turn: turnId(WORKER, 3),
+        compacted: false,
+        state: 'ok' as const,
+      };
       const full = await store.update(record, {
         until: 1500,
         owner: 'me2',

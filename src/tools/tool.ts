@@ -34,10 +34,14 @@ export interface Tool {
   readonly name: string;
   readonly description: string;
   readonly schema: z.ZodType;
+  /** What models are told in place of `schema`: the JSON schema of a tool that checks its arguments itself. */
+  readonly parameters?: ToolSpec['parameters'];
   readonly idempotent: boolean;
   readonly bounded: boolean;
   /** Milliseconds. */
   readonly timeoutMs: number;
+  /** Of an output in a prompt. Default: what the troupe's limits say. */
+  readonly previewBytes?: number;
   readonly run: (args: never, context: ToolContext) => Promise<ToolReturn> | ToolReturn;
 }
 
@@ -45,6 +49,8 @@ export interface ToolDefinition<S extends z.ZodType> {
   name: string;
   description: string;
   schema: S;
+  /** A JSON schema to tell models in place of `schema`. */
+  parameters?: ToolSpec['parameters'];
   run(args: z.output<S>, context: ToolContext): Promise<ToolReturn> | ToolReturn;
   /** Safe to send twice with the same effect id. Default false. */
   idempotent?: boolean;
@@ -52,6 +58,8 @@ export interface ToolDefinition<S extends z.ZodType> {
   bounded?: boolean;
   /** Default 60,000 ms. */
   timeoutMs?: number;
+  /** Bytes of an output in a prompt; the rest is an artifact. Default: `limits.previewBytes`. */
+  previewBytes?: number;
 }
 
 const TOOL_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
@@ -76,6 +84,8 @@ export function defineTool<S extends z.ZodType>(definition: ToolDefinition<S>): 
 }
 
 export function toolSpec(tool: Tool): ToolSpec {
+  const { name, description } = tool;
+  if (tool.parameters) return { name, description, parameters: tool.parameters };
   const { $schema: _, ...parameters } = z.toJSONSchema(tool.schema, { io: 'input', unrepresentable: 'any' });
-  return { name: tool.name, description: tool.description, parameters };
+  return { name, description, parameters };
 }

@@ -1,8 +1,19 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import * as z from 'zod';
 import { MAX_TRIES } from '../../src/machines/agent-lifecycle.ts';
-import type { Provider } from '../../src/providers/provider.ts';
+import { createAnthropic } from '../../src/providers/anthropic.ts';
+import { createOpenAiCompatible } from '../../src/providers/openai-compatible.ts';
+import { createOpenAi } from '../../src/providers/openai.ts';
+import type { ModelFailure, Provider } from '../../src/providers/provider.ts';
+import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
+import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import type { FakeHandler } from '../../src/testing/fake-reply.ts';
+import type { FakeServer } from '../../src/testing/fake-server.ts';
+import { defineTool } from '../../src/tools/tool.ts';
 import { breaks, bytes, inOrder, says, shown, times } from '../support/engine-models.ts';
-import { openStage, type Stage } from '../support/engine-stage.ts';
+import { openStage, type Stage, turns } from '../support/engine-stage.ts';
+import { openTroupe } from '../support/mode.ts';
 
 async function kindsOf(stage: Stage): Promise<string[]> {
   return (await stage.events('c')).filter(({ turn }) => turn !== undefined).map(({ kind }) => kind);
@@ -100,4 +111,123 @@ test('a prompt that does not fit the window fails the turn with the largest laye
   const failed = (await stage.events('c')).at(-1);
   expect(failed).toMatchObject({ kind: 'turn.failed', body: { code: 'context_overflow' } });
   expect(failed?.kind === 'turn.failed' && failed.body.message).toContain('trigger');
+});
+
+interface Vendor {
+  start: (handler: FakeHandler) => Promise<FakeServer>;
+  create: (options: { baseUrl: string; apiKey: string }) => Provider;
+}
+const VENDORS: Record<'anthropic' | 'openai' | 'openai-compatible', Vendor> = {
+  anthropic: { start: startFakeAnthropic, create: createAnthropic },
+  openai: { start: startFakeOpenAiResponses, create: createOpenAi },
+  'openai-compatible': { start: startFakeOpenAi, create: createOpenAiCompatible },
+};
+const FINAL = [
+  'provider_auth',
+  'provider_quota',
+  'provider_model_unknown',
+  'provider_refused',
+  'provider_invalid_request',
+] as const satisfies readonly ModelFailure['code'][];
+const PATIENCE_MS = 5_000;
+
+describe.each(Object.entries(VENDORS))('over the wire, %s', (name, { start, create }) => {
+  test('a rate limit that asks for two seconds is waited for once, and for two seconds', async () => {
+    let sleeping = 0;
+    await using server = await start(({ number }) => {
+      sleeping = stage.clock.sleeping();
+      return number === 1
+        ? { error: { code: 'provider_rate_limited', retryAfter: '2' } }
+        : { text: 'there you are' };
+    });
+    const model = create({ baseUrl: server.url, apiKey: 'k' });
+    const stage = await openStage({ agents: [{ id: 'bo', model }], random: () => 0 });
+    await stage.say('c', 'go', ['bo']);
+    const waits = () => expect(stage.clock.sleeping()).toBe(sleeping + 1);
+    await server.arrived(1);
+    await vi.waitFor(waits, { timeout: PATIENCE_MS, interval: 5 });
+    await stage.clock.advance(1_999);
+    await turns(50);
+    expect(server.requests).toHaveLength(1);
+    await stage.clock.advance(1);
+    await server.arrived(2);
+    await stage.quiet();
+    expect(server.requests).toHaveLength(2);
+    expect(await kindsOf(stage)).toEqual(['turn.started', 'error', 'message', 'turn.done']);
+    expect(await stage.check('c')).toEqual([]);
+  });
+
+  test.each(FINAL)('%s is asked for once and ends the turn', async (code) => {
+    await using server = await start(() => ({ error: { code } }));
+    const model = create({ baseUrl: server.url, apiKey: 'k' });
+    const stage = await openStage({ agents: [{ id: 'bo', model }] });
+    await stage.say('c', 'go', ['bo']);
+    await stage.quiet();
+    expect(server.requests).toHaveLength(1);
+    expect((await stage.events('c')).at(-1)).toMatchObject({ kind: 'turn.failed', body: { code } });
+    expect(await stage.check('c')).toEqual([]);
+  });
+
+  test('a key that is refused ends the turn within three seconds', async () => {
+    await using server = await start(() => ({ error: { code: 'provider_auth' } }));
+    const agent = { id: 'bo', provider: name as keyof typeof VENDORS, model: 'm', baseUrl: server.url };
+    const troupe = await openTroupe({ agents: [{ ...agent, apiKeyEnv: 'KEY' }] }, { env: { KEY: 'k' } });
+    const began = performance.now();
+    await troupe.send('c', { author: { kind: 'user', id: 'u', name: 'Uma' }, content: 'go', to: ['bo'] });
+    await troupe.idle();
+    const tookMs = performance.now() - began;
+    const { events } = await troupe.events('c');
+    await troupe.close();
+    expect(events.at(-1)).toMatchObject({ kind: 'turn.failed', body: { code: 'provider_auth' } });
+    expect(server.requests).toHaveLength(1);
+    expect(tookMs).toBeLessThan(3_000);
+  });
+
+  test('a server that is not there is tried as often as allowed and then named as the reason', async () => {
+    const server = await start(() => ({}));
+    await server.close();
+    const model = create({ baseUrl: server.url, apiKey: 'k' });
+    const stage = await openStage({ agents: [{ id: 'bo', model }] });
+    await stage.say('c', 'go', ['bo']);
+    await stage.quiet();
+    const errors = (await stage.events('c')).filter(({ kind }) => kind === 'error');
+    expect(errors).toHaveLength(MAX_TRIES);
+    expect((await stage.events('c')).at(-1)).toMatchObject({
+      kind: 'turn.failed',
+      body: { code: 'provider_unreachable' },
+    });
+  });
+
+  test('calls that mean nothing give the model one error each and run nothing', async () => {
+    let runs = 0;
+    const adds = defineTool({
+      name: 'adds',
+      description: 'a',
+      schema: z.object({ a: z.number(), b: z.number() }),
+      run: ({ a, b }) => ((runs += 1), String(a + b)),
+    });
+    const calls = [
+      { name: 'adds', args: '{"a": 1,' },
+      { name: 'adds', args: '{"a": NaN, "b": 1}' },
+      { name: 'adds', args: '{"a": 1e999, "b": 1}' },
+      { name: 'Adds', args: '{"a":1,"b":1}' },
+      { name: 'subtracts', args: '{}' },
+    ];
+    await using server = await start(({ number }) => (number === 1 ? { calls } : { text: 'I see' }));
+    const model = create({ baseUrl: server.url, apiKey: 'k' });
+    const stage = await openStage({ tools: [adds], agents: [{ id: 'bo', model, tools: ['adds'] }] });
+    await stage.say('c', 'go', ['bo']);
+    await stage.quiet();
+    expect(runs).toBe(0);
+    const results = (await stage.events('c')).flatMap((event) =>
+      event.kind === 'tool.result' ? [event.body] : [],
+    );
+    expect(results.map(({ outcome }) => outcome)).toEqual(calls.map(() => 'failed'));
+    expect(server.requests).toHaveLength(2);
+    const sent = JSON.stringify(server.requests[1]?.body);
+    for (const { content } of results) expect(sent).toContain(JSON.stringify(content).slice(1, -1));
+    expect(times(sent, 'no tool \\"Adds\\"')).toBe(1);
+    expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
+    expect(await stage.check('c')).toEqual([]);
+  });
 });

@@ -123,7 +123,8 @@ test.each([
     { highWaterMark: 0 },
   );
   const headers = { 'content-type': 'application/json', ...(declared && { 'content-length': '1048577' }) };
-  const answer = await api.get(PATH, { method: 'POST', body, headers, duplex: 'half' } as RequestInit);
+  const init = { method: 'POST', body, headers, duplex: 'half' } as RequestInit;
+  const answer = await api.get('/api/commands', init);
   expect(answer.status).toBe(413);
   expect(answer.body).toMatchObject({ error: { code: 'event_too_large', data: { limit: 1_048_576 } } });
   expect(pulled).toBeLessThanOrEqual(declared ? 0 : 17);

@@ -4,7 +4,7 @@ import type { PromptMessage, Reasoning } from '../../src/events/index.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
 import type { FakeReply } from '../../src/testing/fake-reply.ts';
 import type { FakeServer } from '../../src/testing/fake-server.ts';
-import { collectEvents } from '../../src/testing/collect-events.ts';
+import { collectEvents, sampleRequest } from '../../src/testing/collect-events.ts';
 import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
 
 let server: FakeServer;
@@ -205,4 +205,150 @@ describe('thinking', () => {
     const sent = await sentBody(server, provider(), { messages: withReasoning(reasoning) });
     expect((sent['messages'] as Sent)[1]?.content.slice(0, 2)).toEqual(blocks);
   });
+
+  test('stands again where it stood between text and calls', async () => {
+    const thinking = (id: string) => ({ type: 'thinking', thinking: id, signature: `sig-${id}` });
+    const said = [
+      thinking('a'),
+      { type: 'text', text: 'x' },
+      thinking('b'),
+      { type: 'tool_use', id: 'c1', name: 'add', input: {} },
+      thinking('c'),
+      { type: 'tool_use', id: 'c2', name: 'add', input: {} },
+    ];
+    const starts = said.map((content_block, index) => ({
+      type: 'content_block_start',
+      index,
+      content_block,
+    }));
+    const stop = { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 1 } };
+    const body = [...starts, stop]
+      .map((data) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`)
+      .join('');
+    reply = { raw: { status: 200, headers: { 'content-type': 'text/event-stream' }, body } };
+    const events = await collectEvents(provider());
+    reply = { text: 'ok' };
+    const [reasoning] = events.flatMap((event) => (event.type === 'reasoning' ? [event.reasoning] : []));
+    const calls: [string, string][] = [
+      ['c1', '{}'],
+      ['c2', '{}'],
+    ];
+    const messages = [user('one'), { ...assistant('x', calls), reasoning } as PromptMessage];
+    messages.push(result('c1', '1'), result('c2', '2'));
+    const sent = await sentBody(server, provider(), { messages });
+    expect((sent['messages'] as Sent)[1]?.content).toEqual(said);
+  });
+
+  test.each(['claude-opus-5-5', 'claude-fable-5-1', 'anthropic/claude-sonnet-5.5', 'claude-haiku-6'])(
+    '%s, which refuses thinking whose prefix has changed, is asked to leave it out',
+    async (model) => {
+      const body = await sentBody(server, provider(), { model });
+      expect(body['thinking']).toEqual({
+        type: 'adaptive',
+        block_binding: { prefix_mismatch_behavior: 'drop_block' },
+      });
+      expect(server.requests.at(-1)?.headers).toMatchObject({
+        'anthropic-beta': 'thinking-binding-controls-2026-08-01',
+      });
+    },
+  );
+
+  test.each(['claude-opus-5', 'claude-sonnet-4-5', 'claude-fable-5', 'claude-3-7-sonnet', 'deepseek-flash'])(
+    '%s, which knows no such thing, is not',
+    async (model) => {
+      expect(await sentBody(server, provider(), { model })).not.toHaveProperty('thinking');
+      expect(server.requests.at(-1)?.headers).not.toHaveProperty('anthropic-beta');
+    },
+  );
 });
+
+describe('settings', () => {
+  const withSettings = (fields: object) => createAnthropic({ baseUrl: server.url, apiKey: 'key', ...fields });
+  const schema = { type: 'object', properties: { a: { type: 'integer', minimum: 1 } }, required: ['a'] };
+
+  test('nothing is asked for that was not set', async () => {
+    const body = await sentBody(server, provider(), {});
+    for (const field of ['thinking', 'output_config', 'context_management'])
+      expect(body).not.toHaveProperty(field);
+    expect(server.requests.at(-1)?.headers).not.toHaveProperty('anthropic-beta');
+  });
+
+  test('thinking is adaptive or has a budget, which an answer too short for it goes without', async () => {
+    const adaptive = await sentBody(server, withSettings({ thinking: 'adaptive' }), {});
+    expect(adaptive['thinking']).toEqual({ type: 'adaptive' });
+    const budget = withSettings({ thinking: { budgetTokens: 1024 } });
+    const long = await sentBody(server, budget, { maxOutputTokens: 2000 });
+    expect(long['thinking']).toEqual({ type: 'enabled', budget_tokens: 1024 });
+    expect(await sentBody(server, budget, { maxOutputTokens: 1024 })).not.toHaveProperty('thinking');
+  });
+
+  test('the schema of a reply is sent as Anthropic takes it, beside the effort', async () => {
+    const body = await sentBody(server, withSettings({ effort: 'low' }), { replySchema: schema });
+    expect(body['output_config']).toEqual({
+      effort: 'low',
+      format: {
+        type: 'json_schema',
+        schema: {
+          type: 'object',
+          properties: { a: { type: 'integer', description: '{minimum: 1}' } },
+          required: ['a'],
+          additionalProperties: false,
+        },
+      },
+    });
+  });
+
+  test('a schema that Anthropic cannot have fails without a request and is not retried', async () => {
+    const before = server.requests.length;
+    const events = await collectEvents(provider(), sampleRequest({ replySchema: {} }));
+    expect(events.at(-1)).toMatchObject({ error: { code: 'provider_invalid_request' } });
+    expect(server.requests).toHaveLength(before);
+  });
+
+  test('context editing is asked for with its beta header, thinking first, and its counts are not trusted', async () => {
+    const contextEditing = {
+      clearToolUses: { triggerTokens: 50_000, keep: 5, clearAtLeastTokens: 10_000 },
+      clearThinking: { keepTurns: 2 },
+    };
+    const editing = withSettings({ contextEditing });
+    await sentBody(server, editing, { model: 'claude-opus-5-5' });
+    expect(server.requests.at(-1)?.headers).toMatchObject({
+      'anthropic-beta': 'thinking-binding-controls-2026-08-01,context-management-2025-06-27',
+    });
+    const body = await sentBody(server, editing, {});
+    expect(body['context_management']).toEqual({
+      edits: [
+        { type: 'clear_thinking_20251015', keep: { type: 'thinking_turns', value: 2 } },
+        {
+          type: 'clear_tool_uses_20250919',
+          trigger: { type: 'input_tokens', value: 50_000 },
+          keep: { type: 'tool_uses', value: 5 },
+          clear_at_least: { type: 'input_tokens', value: 10_000 },
+        },
+      ],
+    });
+    expect(server.requests.at(-1)?.headers).toMatchObject({
+      'anthropic-beta': 'context-management-2025-06-27',
+    });
+    expect(editing.capabilities.reportsUsage).toBe(false);
+  });
+});
+
+test.each(['pause_turn', 'model_context_window_exceeded'])(
+  '%s is an answer cut short',
+  async (stop_reason) => {
+    const block = { type: 'tool_use', id: 't1', name: 'add', input: {} };
+    const events = [
+      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: 'so' } },
+      { type: 'content_block_start', index: 1, content_block: block },
+      { type: 'content_block_delta', index: 1, delta: { type: 'input_json_delta', partial_json: '{"a":' } },
+      { type: 'message_delta', delta: { stop_reason }, usage: { output_tokens: 1 } },
+    ];
+    const body = events.map((data) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`).join('');
+    reply = { raw: { status: 200, headers: { 'content-type': 'text/event-stream' }, body } };
+    expect((await collectEvents(provider())).slice(1)).toMatchObject([
+      { type: 'text', delta: 'so' },
+      { type: 'done', stop: 'length' },
+    ]);
+  },
+);

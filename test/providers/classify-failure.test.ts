@@ -18,6 +18,26 @@ test.each<[string, Partial<VendorError>, string]>([
     { status: 404, message: 'model "x" not found, try pulling it first' },
     'provider_model_unknown',
   ],
+  [
+    '400 of OpenRouter',
+    { status: 400, message: 'deepseek-chat is not a valid model ID' },
+    'provider_model_unknown',
+  ],
+  [
+    '400 of DeepSeek',
+    { status: 400, words: ['invalid_request_error'], message: 'Model Not Exist' },
+    'provider_model_unknown',
+  ],
+  [
+    '400 of Mistral',
+    { status: 400, words: ['invalid_model'], message: 'Invalid model: x' },
+    'provider_model_unknown',
+  ],
+  [
+    'a model that lacks a feature',
+    { status: 400, message: 'Encrypted content is not supported with this model.' },
+    'provider_invalid_request',
+  ],
   ['404 of anything else', { status: 404, message: 'Not Found' }, 'provider_invalid_request'],
   ['413', { status: 413, words: ['request_too_large'] }, 'context_overflow'],
   [
@@ -67,6 +87,18 @@ test('retry-after is read as milliseconds, seconds or a date', () => {
   expect(of({ 'retry-after': new Date(NOW - 60_000).toUTCString() })).toBe(0);
   expect(of({ 'retry-after': 'soon' })).toBeUndefined();
   expect(of({})).toBeUndefined();
+});
+
+test('a wait that stands in the message counts where no header says one', () => {
+  const limited = (message: string, headers = new Headers()) =>
+    classifyFailure(
+      { status: 429, words: [], message, connection: false, headers },
+      { opened: false, now: NOW },
+    ).retryAfterMs;
+  expect(limited('Please try again in 1.3s.')).toBe(1300);
+  expect(limited('Please try again in 20ms.')).toBe(20);
+  expect(limited('Please try again in 20ms.', new Headers({ 'retry-after': '2' }))).toBe(2000);
+  expect(limited('Please try again later.')).toBeUndefined();
 });
 
 test('the wait doubles up to its limit, half of it random', () => {

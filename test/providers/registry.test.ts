@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { createEmbedder, createProvider } from '../../src/providers/registry.ts';
 import { EmbedderSettings, ProviderSettings } from '../../src/providers/settings.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
 import { collectEvents, textOf } from '../../src/testing/collect-events.ts';
 
@@ -11,7 +12,12 @@ const SCRIPTS: Record<string, unknown> = {
   'b.json': { rules: [] },
 };
 const create = (settings: object, env: Record<string, string> = {}) =>
-  createProvider(ProviderSettings.parse(settings), { env, clock, readScript: (path) => SCRIPTS[path] });
+  createProvider(ProviderSettings.parse(settings), {
+    env,
+    clock,
+    readScript: (path) => SCRIPTS[path],
+    home: '',
+  });
 
 test('a script may stand in a file', async () => {
   expect(textOf(await collectEvents(create({ provider: 'scripted', script: 'a.json' })))).toBe('from a file');
@@ -27,6 +33,7 @@ test('a script file that is not valid is refused', () => {
 
 test.each([
   [{ provider: 'anthropic' }, 'ANTHROPIC_API_KEY'],
+  [{ provider: 'openai' }, 'OPENAI_API_KEY'],
   [{ provider: 'openai-compatible' }, 'OPENAI_API_KEY'],
   [{ provider: 'openai-compatible', baseUrl: 'https://openrouter.ai/api/v1', apiKeyEnv: 'OR_KEY' }, 'OR_KEY'],
   [{ provider: 'openai-compatible', baseUrl: 'http://localhost.evil.com/v1' }, 'OPENAI_API_KEY'],
@@ -66,4 +73,32 @@ test('an embedder needs a key like a provider, and is made without a look at its
   expect(createEmbedder(settings, { env: { OPENAI_API_KEY: 'k' } }).model).toBe('vectors');
   const local = { ...settings, baseUrl: 'http://localhost:11434/v1' };
   expect(createEmbedder(local, { env: {} }).model).toBe('vectors');
+});
+
+test('a thinking budget must leave room for the answer', () => {
+  const settings = { provider: 'anthropic', thinking: { budgetTokens: 4096 }, maxOutputTokens: 4096 };
+  expect(() => create(settings, { ANTHROPIC_API_KEY: 'k' })).toThrow(
+    expect.objectContaining({
+      code: 'config_invalid',
+      message: expect.stringContaining('less than maxOutputTokens (4096)'),
+    }),
+  );
+  expect(create({ ...settings, maxOutputTokens: 8192 }, { ANTHROPIC_API_KEY: 'k' }).name).toBe('anthropic');
+});
+
+test('what a definition says of thinking reaches the vendor', async () => {
+  await using server = await startFakeAnthropic();
+  const settings = {
+    provider: 'anthropic',
+    baseUrl: server.url,
+    thinking: 'adaptive',
+    effort: 'low',
+    contextEditing: { clearToolUses: { triggerTokens: 9000 } },
+  };
+  await collectEvents(create(settings, { ANTHROPIC_API_KEY: 'k' }));
+  expect(server.requests[0]?.body).toMatchObject({
+    thinking: { type: 'adaptive' },
+    output_config: { effort: 'low' },
+    context_management: { edits: [{ trigger: { value: 9000 } }] },
+  });
 });

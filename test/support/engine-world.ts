@@ -4,6 +4,8 @@ import type { AgentId, ConversationId, EventId, TurnId } from '../../src/events/
 import type { StoreDriver } from '../../src/store/driver.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import type { Violation } from '../../src/testing/check-log.ts';
+import { createFakeSessions, newSessionMemory } from '../../src/testing/fake-sessions.ts';
+import { checkSessions } from '../../src/testing/check-sessions.ts';
 import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
 import { defineTool, type Tool } from '../../src/tools/tool.ts';
 import { forever, storeAway, tapDriver } from './engine-driver.ts';
@@ -24,6 +26,8 @@ export interface WorldOptions {
   failures: number;
   kills: boolean;
   pauses: boolean;
+  /** One agent's provider remembers; with or without the means to take a session back. */
+  sessions?: { rewind: boolean };
 }
 
 export interface World {
@@ -38,6 +42,8 @@ export interface World {
 export const LEASE_MS = 2_000;
 export const SWEEP_MS = 3_000;
 const AGENTS = ['bo', 'cy', 'di'];
+/** Whose provider remembers, where one does. */
+const REMEMBERS = 'cy';
 const CONVERSATIONS = ['c1', 'c2'];
 /** Longest that a world may take to settle: a lease that must run out, two sweeps, and the work itself. */
 const PATIENCE_MS = 120_000;
@@ -63,10 +69,12 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   const clients = new Set<Promise<unknown>>();
   let faults = true;
   let elapsed = 0;
+  // Of each machine: what its provider keeps outlives the processes there.
+  const memories = Array.from({ length: options.processes }, newSessionMemory);
   const processes: Process[] = [];
-  for (let i = 0; i < options.processes; i++) processes.push(await boot());
+  for (let i = 0; i < options.processes; i++) processes.push(await boot(i));
 
-  async function boot(): Promise<Process> {
+  async function boot(machine: number): Promise<Process> {
     const sleeps = createFakeClock();
     const start = sleeps.now();
     const clock = { ...sleeps, now: () => start + Math.floor(elapsed), monotonic: () => elapsed };
@@ -91,12 +99,23 @@ export async function openWorld(options: WorldOptions): Promise<World> {
       fail(`${op}, ${phase} it was done`);
     });
     const model = modelOf(answer(clock));
+    const remembering = createFakeSessions({
+      memory: memories[machine] ?? newSessionMemory(),
+      answer: (request, signal) => model.stream(request, { signal }),
+      rewind: options.sessions?.rewind ?? true,
+      home: `machine ${machine}`,
+      isAlive: () => !process.dead,
+    });
     const tool = ledgerTool(clock, gate);
     const stage = await openStage({
       driver: tapped,
       clock,
       tools: [tool],
-      agents: AGENTS.map((id) => ({ id, model, tools: ['note', 'handoff'] })),
+      agents: AGENTS.map((id) => ({
+        id,
+        model: options.sessions && id === REMEMBERS ? remembering : model,
+        tools: ['note', 'handoff'],
+      })),
       limits: {
         leaseMs: LEASE_MS,
         sweepMs: SWEEP_MS,
@@ -189,7 +208,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     process.paused = null;
     process.died.resolve('died');
     stats.kills++;
-    processes[at] = await boot();
+    processes[at] = await boot(at);
   }
 
   async function wakeUp(process: Process): Promise<void> {
@@ -260,6 +279,8 @@ export async function openWorld(options: WorldOptions): Promise<World> {
           if (where === conversation && !ids.has(id))
             found.push(`acknowledged post ${key} is not in the log`);
         }
+        const calls = memories.flatMap(({ seen }) => seen);
+        found.push(...checkSessions(events, REMEMBERS, calls));
         for (const event of events) {
           if (event.id.endsWith(':end')) stats.turns++;
           if (event.kind !== 'tool.result' || event.body.name !== 'note') continue;

@@ -1,4 +1,5 @@
-import type { PromptMessage, PromptRecord, ToolSpec } from '../../events/index.ts';
+import type { ImageRef, PromptMessage, PromptRecord, ToolSpec } from '../../events/index.ts';
+import { IMAGE_TOKENS } from '../estimate-tokens.ts';
 import { hashText } from '../hash.ts';
 import type { CacheBlock, CacheRequest } from './simulate-cache.ts';
 
@@ -104,6 +105,7 @@ function split(message: PromptMessage, count: Count): Parts {
     return { reasoning: null, rest: [blockOf(`tool ${call} ${failed}`, content, count)] };
   }
   const text = content.trim() === '' ? [] : [blockOf(role, content, count)];
+  if (role === 'user') return { reasoning: null, rest: [...imageBlocks(message.images), ...text] };
   if (role !== 'assistant') return { reasoning: null, rest: text };
   const { reasoning, calls = [] } = message;
   const signed = reasoning?.signature === undefined ? null : `${reasoning.text}\n${reasoning.signature}`;
@@ -111,6 +113,11 @@ function split(message: PromptMessage, count: Count): Parts {
     reasoning: signed === null ? null : blockOf('reasoning', signed, count),
     rest: [...text, ...calls.map(({ id, name, args }) => blockOf(`call ${id}`, `${name} ${args}`, count))],
   };
+}
+
+/** Adapters send them before the text. */
+function imageBlocks(images: readonly ImageRef[] = []): CacheBlock[] {
+  return images.map(({ hash }) => ({ hash: hashText(`image\n${hash}`), tokens: IMAGE_TOKENS }));
 }
 
 function blockOf(role: string, text: string, count: Count): CacheBlock {

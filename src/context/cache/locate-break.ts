@@ -1,4 +1,5 @@
 import type { LayerName, PromptLayer, PromptMessage, PromptRecord, ToolSpec } from '../../events/index.ts';
+import { imagesText } from '../message-text.ts';
 
 /** A logged rewrite that a prompt was rendered under: a compaction adopted, or outputs pruned. */
 export interface Cut {
@@ -109,6 +110,7 @@ export function isSame(a: PromptMessage, b: PromptMessage): boolean {
   if (a.content !== b.content) return false;
   if (a.role === 'tool')
     return b.role === 'tool' && a.call === b.call && a.name === b.name && a.failed === b.failed;
+  if (a.role === 'user' && b.role === 'user') return imagesText(a.images) === imagesText(b.images);
   if (a.role !== 'assistant' || b.role !== 'assistant') return a.role === b.role;
   return JSON.stringify([a.calls, a.reasoning]) === JSON.stringify([b.calls, b.reasoning]);
 }

@@ -1,4 +1,5 @@
 import type { AgentId, Event, HandoffSummary } from '../../events/index.ts';
+import { messageText } from '../message-text.ts';
 import { collectFacts } from './collect-facts.ts';
 import { conclusionOf, gist } from './cut-text.ts';
 import { DECISION, PENDING } from './lexicon.ts';
@@ -16,9 +17,10 @@ const QUESTION = /^\[[^\]\n]{1,200}\] .*[?？]/;
 export function extractHandoff(events: readonly Event[], from: AgentId): HandoffSummary {
   const facts = collectFacts(events, null);
   const own = events.filter(({ author }) => author.kind === 'agent' && author.id === from);
-  const replies = own.flatMap((event) =>
-    event.kind === 'message' && event.body.content.trim() !== '' ? [event.body.content] : [],
-  );
+  const replies = own.flatMap((event) => {
+    const text = event.kind === 'message' ? messageText(event.body) : '';
+    return text.trim() === '' ? [] : [text];
+  });
   const said = replies.flatMap((reply) => sentencesOf(reply).map(bare));
   const decisions = said.filter((sentence) => DECISION.test(sentence));
   const modified = facts.filesModified.slice(-MAX_ITEMS);
@@ -42,10 +44,11 @@ export function extractHandoff(events: readonly Event[], from: AgentId): Handoff
 /** The last request of a person to this agent or to all, or else to anybody; the task of a delegation where nobody asked. */
 function goalOf(events: readonly Event[], from: AgentId): string {
   const requests = events.filter(
-    (event) => event.kind === 'message' && event.author.kind === 'user' && event.body.content.trim() !== '',
+    (event) =>
+      event.kind === 'message' && event.author.kind === 'user' && messageText(event.body).trim() !== '',
   );
   const request = requests.findLast(({ to }) => to.length === 0 || to.includes(from)) ?? requests.at(-1);
-  if (request?.kind === 'message') return short(request.body.content);
+  if (request?.kind === 'message') return short(messageText(request.body));
   const task = events.findLast((event) => event.kind === 'delegation.opened' && event.body.assignee === from);
   return task?.kind === 'delegation.opened' ? short(task.body.task) : '';
 }

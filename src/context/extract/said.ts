@@ -1,10 +1,12 @@
 import type { Event } from '../../events/index.ts';
 import { handoffText } from '../event-text.ts';
+import { messageText } from '../message-text.ts';
 
 /** What somebody said with an event, calls and results left out; '' where it is bookkeeping. */
 export function said(event: Event): string {
   switch (event.kind) {
     case 'message':
+      return messageText(event.body);
     case 'step':
     case 'injection':
       return event.body.content;

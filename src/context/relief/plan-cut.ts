@@ -1,5 +1,5 @@
 import type { Event } from '../../events/index.ts';
-import { firstSeq, lastSeq, linesOf, type Slot } from '../slot.ts';
+import { firstSeq, lastSeq, lineTokens, linesOf, type Slot } from '../slot.ts';
 import type { View } from '../view.ts';
 
 /**
@@ -38,7 +38,7 @@ function unitsOf(slot: Slot, { turn }: View): Unit[] {
   if (!part) return [{ first: firstSeq(slot), last: lastSeq(slot), tokens, begins: message.role === 'user' }];
   return linesOf(part)
     .filter(({ seq }) => !turn?.inputs.has(seq))
-    .map((line) => ({ first: line.seq, last: line.seq, tokens: line.tokens, begins: true }));
+    .map((line) => ({ first: line.seq, last: line.seq, tokens: lineTokens(line), begins: true }));
 }
 
 /**

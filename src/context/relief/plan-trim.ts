@@ -3,7 +3,7 @@ import { collectFacts } from '../extract/collect-facts.ts';
 import { gist, headTail } from '../extract/cut-text.ts';
 import { extractKeyMessages } from '../extract/extract-key-messages.ts';
 import { renderFacts } from '../extract/render-facts.ts';
-import { linesOf, type Slot } from '../slot.ts';
+import { lineTokens, linesOf, type Slot } from '../slot.ts';
 import type { View } from '../view.ts';
 import { choosePrune } from './choose-prune.ts';
 import { type ReliefPlan, withPlan } from './plan.ts';
@@ -133,6 +133,6 @@ function shortened(
     return event === null || isCall ? [] : [{ event, text: cut(message.content) }];
   }
   return linesOf(part)
-    .filter((line) => line.tokens > most && !turn?.inputs.has(line.seq))
+    .filter((line) => lineTokens(line) > most && !turn?.inputs.has(line.seq))
     .map((line) => ({ event: line.event, text: cut(line.content.slice(line.from, line.to)) }));
 }

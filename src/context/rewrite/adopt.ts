@@ -3,7 +3,7 @@ import { closeGroup } from '../call-group.ts';
 import { estimateTokens, FRAME_TOKENS } from '../estimate-tokens.ts';
 import { lastSeq, linesOf, type Part, type Slot } from '../slot.ts';
 import { renderCompaction, renderTurnPrefix } from '../summary/render-compaction.ts';
-import { partTokens, renderPart } from '../turn-input.ts';
+import { partTokens, userMessage } from '../turn-input.ts';
 import type { OpenTurn, View } from '../view.ts';
 import { pruneSlots } from './prune-slots.ts';
 import { recount } from './recount.ts';
@@ -97,9 +97,10 @@ function withoutLines(
     handoffs: part.handoffs.filter(({ seq }) => !isCovered(seq)),
     missed: part.missed.filter(({ seq }) => !isCovered(seq)),
   };
-  const content = renderPart(shorter, view.secret);
-  const message = { ...slot.message, content, seqs: left.map(({ seq }) => seq) };
-  return [{ ...slot, part: shorter, message, tokens: partTokens(shorter, content, view.secret) }];
+  const seqs = left.map(({ seq }) => seq);
+  const message = userMessage(shorter, view.secret, seqs);
+  const tokens = partTokens(shorter, message.content, view.secret);
+  return [{ ...slot, part: shorter, message, tokens }];
 }
 
 type Prefix = NonNullable<Adoption['turn']>;

@@ -1,4 +1,5 @@
 import type { CompactionBody, Event, Quote, Usage } from '../../events/index.ts';
+import { messageText } from '../message-text.ts';
 import type { People } from '../people.ts';
 import { clipToTokens } from './clip.ts';
 import { renderCompaction } from './render-compaction.ts';
@@ -17,9 +18,10 @@ export function peopleQuotes(
 ): Quote[] {
   const bySeq = new Map(previous.filter(({ speaker }) => isPersonSpeaker(speaker)).map((q) => [q.seq, q]));
   for (const event of events) {
-    if (event.kind !== 'message' || event.author.kind !== 'user' || event.body.content.trim() === '')
-      continue;
-    bySeq.set(event.seq, { seq: event.seq, speaker: speakerOf(event, people), text: event.body.content });
+    if (event.kind !== 'message' || event.author.kind !== 'user') continue;
+    const text = messageText(event.body);
+    if (text.trim() === '') continue;
+    bySeq.set(event.seq, { seq: event.seq, speaker: speakerOf(event, people), text });
   }
   const newestFirst = [...bySeq.values()].toSorted((a, b) => b.seq - a.seq);
   const kept: Quote[] = [];

@@ -68,7 +68,7 @@ function entryOf(event: Event | EventDraft, options: TranscriptOptions): Entry |
   const unlessEmpty = (entry: Entry): Entry | null => (entry.body.trim() === '' ? null : entry);
   switch (event.kind) {
     case 'message':
-      return unlessEmpty(words('', event.body.content));
+      return unlessEmpty(words('', eventText(event)));
     case 'injection':
       return event.body.oneStep ? null : unlessEmpty(words('notes', event.body.content));
     case 'step': {

@@ -1,7 +1,7 @@
 import type { Hono } from 'hono';
 import { Command } from '../../events/index.ts';
 import type { Troupe } from '../../troupe.ts';
-import { readJson } from '../read-json.ts';
+import { readJson, readMessage } from '../read-json.ts';
 import {
   CommandRequest,
   ConversationPath,
@@ -29,7 +29,7 @@ export function addConversationRoutes(app: Hono, troupe: Troupe): void {
       { conversation: context.req.param('c') },
       'the path',
     );
-    const message = parseInput(NewEventBody, await readJson(context.req.raw), 'the body');
+    const message = parseInput(NewEventBody, await readMessage(context.req.raw), 'the body');
     const { kind, event } = await troupe.send(conversation, message);
     return context.json({ event }, kind === 'appended' ? 201 : 200);
   });

@@ -1,0 +1,95 @@
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { SpawnOptions } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import type Anthropic from '@anthropic-ai/sdk';
+import { TroupeError } from '../../errors.ts';
+import { findPeer } from '../cli/find-peer.ts';
+import type { PromptBlock } from './prompt-blocks.ts';
+
+/** What we use of the Claude Agent SDK, by its shape: the package is proprietary and optional, so it is no dependency. */
+export interface AgentSdk {
+  version: string;
+  query(params: {
+    prompt: AsyncIterable<SdkUserMessage>;
+    options: Record<string, unknown>;
+  }): AsyncIterable<SdkMessage>;
+}
+
+export interface SdkUserMessage {
+  type: 'user';
+  message: { role: 'user'; content: readonly PromptBlock[] };
+  parent_tool_use_id: null;
+}
+
+/** The fields that are read, of any message. */
+export interface SdkMessage {
+  type: string;
+  subtype?: string;
+  session_id?: string;
+  uuid?: string;
+  /** Set on what subagents say. */
+  parent_tool_use_id?: string | null;
+  /** `stream_event` */
+  event?: Anthropic.RawMessageStreamEvent;
+  /** `assistant`: an error of the API, told as if the model had said it. */
+  is_api_error_message?: boolean;
+  error?: string;
+  /** `assistant` and `result` */
+  api_error_status?: number | null;
+  api_error_type?: string;
+  api_error?: string;
+  /** `result` */
+  is_error?: boolean;
+  result?: string;
+  errors?: string[];
+  terminal_reason?: string;
+}
+
+export interface SdkSpawn extends Pick<SpawnOptions, 'cwd' | 'env'> {
+  command: string;
+  args: string[];
+}
+
+/** What the SDK needs of a process. */
+export interface SdkChild {
+  stdin: Writable;
+  stdout: Readable;
+  readonly killed: boolean;
+  readonly exitCode: number | null;
+  kill(signal: NodeJS.Signals): boolean;
+}
+
+const PACKAGE = '@anthropic-ai/claude-agent-sdk';
+/** Older ones take what is said in a conversation for commands and file names of their user. */
+const OLDEST = '0.3.330';
+
+/** The installed SDK, which brings the program with it. Throws `provider_unusable`. */
+export async function loadAgentSdk(env = process.env): Promise<AgentSdk> {
+  const { dir, version, manifest } = findPeer(
+    PACKAGE,
+    { by: 'the claude-code provider', version: OLDEST },
+    env,
+  );
+  if (isOlder(version, OLDEST)) {
+    const message = `the claude-code provider needs ${PACKAGE} ${OLDEST} or newer, and ${version} is installed in ${dir}: npm install ${PACKAGE}@latest`;
+    throw new TroupeError('provider_unusable', message, { package: PACKAGE, version });
+  }
+  try {
+    const main = typeof manifest['main'] === 'string' ? manifest['main'] : 'sdk.mjs';
+    const { query } = (await import(pathToFileURL(join(dir, main)).href)) as Pick<AgentSdk, 'query'>;
+    return { version, query };
+  } catch (cause) {
+    const message = `${PACKAGE} ${version} in ${dir} cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}`;
+    throw new TroupeError('provider_unusable', message, { package: PACKAGE, version }, { cause });
+  }
+}
+
+function isOlder(version: string, than: string): boolean {
+  const [left, right] = [version, than].map((each) => each.split(/[.-]/).slice(0, 3).map(Number));
+  for (const [i, least] of (right ?? []).entries()) {
+    const part = left?.[i] ?? 0;
+    if (part !== least) return !(part > least);
+  }
+  return false;
+}

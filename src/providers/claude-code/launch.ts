@@ -1,0 +1,129 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ModelRequest, SessionMark } from '../provider.ts';
+import { TOOL_PREFIX } from './tool-server.ts';
+
+export interface ClaudeCodeSettings {
+  /** Its configuration, its sessions and, without `cwd`, the directories it works in are kept here. */
+  home: string;
+  /** Where it works; made if missing. Default: an empty directory for each cache key. */
+  cwd?: string;
+  /** What it is given of the environment beside PATH. */
+  env: Readonly<Record<string, string>>;
+  baseUrl?: string;
+  /** Without it the CLI's own login is used, and it then adds words of its own to what is said. */
+  apiKey?: string;
+  /** The CLI's own tools that may be used, by their names there. */
+  builtinTools: readonly string[];
+}
+
+/** What a process is started for: a request that differs in any of it needs another process. */
+export interface Launch extends Pick<ModelRequest, 'model' | 'tools' | 'maxOutputTokens'> {
+  system: string;
+}
+
+export type SessionStart =
+  | { kind: 'new'; id: string }
+  | { kind: 'resume'; mark: SessionMark }
+  | { kind: 'none' };
+
+/** As long as a timer can be: tools run under the deadlines of the runtime. */
+const NEVER_MS = 2_000_000_000;
+/** The API's least budget for thinking. */
+const LEAST_THINKING_TOKENS = 1024;
+
+const SWITCHES: Readonly<Record<string, string>> = {
+  CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+  DISABLE_TELEMETRY: '1',
+  DISABLE_ERROR_REPORTING: '1',
+  DISABLE_AUTOUPDATER: '1',
+  // Backoff is the engine's. Without streaming, what was said before it broke would be said twice.
+  CLAUDE_CODE_MAX_RETRIES: '0',
+  CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: '1',
+  CLAUDE_CODE_DISABLE_CLAUDE_MDS: '1',
+  CLAUDE_CODE_DISABLE_AUTO_MEMORY: '1',
+  CLAUDE_CODE_DISABLE_MCP_TASK_BACKGROUND: '1',
+  ENABLE_TOOL_SEARCH: 'false',
+  MCP_TOOL_TIMEOUT: String(NEVER_MS),
+  // Results are cut to size before they come here.
+  MAX_MCP_OUTPUT_TOKENS: '10000000',
+};
+
+export function configDir({ home }: ClaudeCodeSettings): string {
+  return join(home, 'config');
+}
+
+function tempDir({ home }: ClaudeCodeSettings): string {
+  return join(home, 'tmp');
+}
+
+export function shortHash(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 32);
+}
+
+/** Options of the SDK's `query`, without those that tie it to a process. */
+export function launchOptions(
+  settings: ClaudeCodeSettings,
+  { launch, session, cacheKey }: { launch: Launch; session: SessionStart; cacheKey: string },
+): Record<string, unknown> {
+  const { model, system } = launch;
+  const cwd = settings.cwd ?? join(settings.home, 'work', shortHash(cacheKey));
+  for (const dir of [cwd, configDir(settings), tempDir(settings)]) mkdirSync(dir, { recursive: true });
+  return {
+    cwd,
+    env: envOf(settings, launch),
+    ...(model !== 'default' && { model }),
+    systemPrompt: { type: 'custom', prompt: system, snapshot: false },
+    tools: settings.builtinTools,
+    allowedTools: [`${TOOL_PREFIX}*`, ...settings.builtinTools],
+    permissionMode: 'dontAsk',
+    settingSources: [],
+    strictMcpConfig: true,
+    // What others say is never a command, nor the name of a file to be read.
+    verbatimPrompts: true,
+    includePartialMessages: true,
+    // Nothing but what is said goes into the request. It cannot read a login then.
+    extraArgs: settings.apiKey === undefined ? {} : { bare: null },
+    ...(thinkingTokens(launch) === 0 && { thinking: { type: 'disabled' } }),
+    ...sessionOptions(session),
+  };
+}
+
+function sessionOptions(session: SessionStart): Record<string, unknown> {
+  switch (session.kind) {
+    case 'new':
+      return { sessionId: session.id };
+    case 'resume':
+      return { resume: session.mark.id, resumeSessionAt: session.mark.checkpoint };
+    case 'none':
+      return { persistSession: false };
+  }
+}
+
+function envOf(settings: ClaudeCodeSettings, launch: Launch): Record<string, string> {
+  const { home, env, baseUrl, apiKey } = settings;
+  const { PATH = '' } = process.env;
+  return {
+    ...env,
+    ...SWITCHES,
+    PATH,
+    HOME: home,
+    CLAUDE_CONFIG_DIR: configDir(settings),
+    CLAUDE_CODE_TMPDIR: tempDir(settings),
+    CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(launch.maxOutputTokens),
+    MAX_THINKING_TOKENS: String(thinkingTokens(launch)),
+    ...(apiKey !== undefined && { ANTHROPIC_API_KEY: apiKey }),
+    ...(baseUrl !== undefined && {
+      ANTHROPIC_BASE_URL: baseUrl.replace(/\/(v1\/?)?$/, ''),
+      // A gateway that does not know one of them refuses the request, which is then sent three times.
+      CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS: '1',
+    }),
+  };
+}
+
+/** Thinking is part of the output: models that are given a budget would else be given all of it. */
+function thinkingTokens({ maxOutputTokens }: Launch): number {
+  const half = Math.floor(maxOutputTokens / 2);
+  return half < LEAST_THINKING_TOKENS ? 0 : half;
+}

@@ -1,0 +1,50 @@
+import type { AgentSdk } from './agent-sdk.ts';
+import { TroupeError } from '../../errors.ts';
+import { type CliProcess, startProcess } from './cli-process.ts';
+import { type ClaudeCodeSettings, type Launch, launchOptions, type SessionStart } from './launch.ts';
+import { createToolServer } from './tool-server.ts';
+
+export interface ProcessesOptions {
+  loadSdk: () => Promise<AgentSdk>;
+  settings: ClaudeCodeSettings;
+  startTimeoutMs: number;
+}
+
+/** All running processes of one provider. */
+export interface Processes {
+  readonly count: number;
+  /** Throws `provider_unusable`. */
+  start(launch: Launch, session: SessionStart, cacheKey: string): Promise<CliProcess>;
+  /** Ends all, and all that are started later. */
+  close(): Promise<void>;
+}
+
+export function createProcesses({ loadSdk, settings, startTimeoutMs }: ProcessesOptions): Processes {
+  const running = new Set<CliProcess>();
+  let closed = false;
+  return {
+    get count() {
+      return running.size;
+    },
+    async start(launch, session, cacheKey) {
+      const sdk = await loadSdk();
+      const tools = await createToolServer(launch.tools);
+      if (closed) throw new TroupeError('provider_unusable', 'the claude-code provider is closed');
+      try {
+        const options = launchOptions(settings, { launch, session, cacheKey });
+        const process = startProcess({ sdk, tools, options, startTimeoutMs });
+        running.add(process);
+        void process.exited.then(() => running.delete(process));
+        return process;
+      } catch (cause) {
+        const reason = cause instanceof Error ? cause.message : String(cause);
+        const message = `Claude Code (@anthropic-ai/claude-agent-sdk ${sdk.version}) cannot be started: ${reason}`;
+        throw new TroupeError('provider_unusable', message, { version: sdk.version }, { cause });
+      }
+    },
+    async close() {
+      closed = true;
+      await Promise.all([...running].map((process) => process.stop()));
+    },
+  };
+}

@@ -1,0 +1,33 @@
+import type { PromptMessage } from '../../events/index.ts';
+
+/** A prompt as a command-line program takes it: instructions, and one text for every other message. */
+export interface FlatPrompt {
+  /** Empty where there are none. */
+  system: string;
+  texts: string[];
+}
+
+/** What the agent itself said and did is told to it in brackets: such a program takes the words of a user only. */
+export function flattenMessages(messages: readonly PromptMessage[]): FlatPrompt {
+  const system: string[] = [];
+  const texts: string[] = [];
+  for (const message of messages) {
+    if (message.role === 'system') system.push(message.content);
+    else texts.push(textOf(message));
+  }
+  return { system: system.join('\n\n'), texts };
+}
+
+function textOf(message: Exclude<PromptMessage, { role: 'system' }>): string {
+  switch (message.role) {
+    case 'user':
+      return message.content;
+    case 'tool':
+      return `[result of ${message.name}]\n${message.content}`;
+    case 'assistant': {
+      const calls = (message.calls ?? []).map(({ name, args }) => `[you called ${name} with ${args}]`);
+      const said = message.content === '' ? [] : [`[you said]\n${message.content}`];
+      return [...said, ...calls].join('\n');
+    }
+  }
+}

@@ -1,0 +1,168 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import type { Clock } from '../../clock.ts';
+import { TroupeError } from '../../errors.ts';
+import type { Codex } from './find-codex.ts';
+import { JsonRpc } from './json-rpc.ts';
+import { ToolCallParams } from './protocol.ts';
+
+/** Who is told of one thread. */
+export interface ThreadListener {
+  notified(method: string, params: unknown): void;
+  /** Resolves with what the tool gave. */
+  called(call: ToolCallParams): Promise<ToolAnswer>;
+  /** The process is gone. */
+  lost(reason: TroupeError): void;
+}
+
+export interface ToolAnswer {
+  success: boolean;
+  contentItems: { type: 'inputText'; text: string }[];
+}
+
+export interface AppServer {
+  readonly pid: number;
+  /** Resolves when the process has ended. */
+  readonly ended: Promise<void>;
+  /** Rejects with a TroupeError. */
+  call(method: string, params: object): Promise<unknown>;
+  /** One listener for a thread; null takes it away. */
+  listen(threadId: string, listener: ThreadListener | null): void;
+  /** Lets it write what it has to write; kills it if it takes too long. */
+  close(): Promise<void>;
+  /** For a process that does not do as it is told. */
+  kill(): void;
+}
+
+export interface AppServerOptions {
+  codex: Codex;
+  env: Readonly<Record<string, string>>;
+  cwd: string;
+  clock: Clock;
+  startTimeoutMs: number;
+}
+
+const CLOSE_MS = 2000;
+const STDERR_CHARS = 2000;
+
+/**
+ * Starts `codex app-server`, which holds any number of threads and speaks JSON-RPC over its standard streams. It ends
+ * when its input does, so that none is left when this process is killed.
+ */
+export async function startAppServer(options: AppServerOptions): Promise<AppServer> {
+  const { codex, env, cwd, clock, startTimeoutMs } = options;
+  const child = spawn(codex.command, [...codex.args, 'app-server'], {
+    cwd,
+    env,
+    // A group of its own: its children end with it, and a Ctrl-C at the terminal is left to us.
+    detached: true,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const listeners = new Map<string, ThreadListener>();
+  let said = '';
+  let failure: string | null = null;
+
+  const rpc = new JsonRpc((line) => child.stdin.write(line), {
+    notified: (method, params) => listeners.get(threadOf(params))?.notified(method, params),
+    async requested(method, params) {
+      // Approvals and questions have nobody to answer them: an error is a refusal.
+      if (method !== 'item/tool/call') throw new TroupeError('internal', `not answered here: ${method}`);
+      const call = ToolCallParams.parse(params);
+      const listener = listeners.get(call.threadId);
+      if (!listener) throw new TroupeError('internal', 'nobody listens to this thread');
+      return listener.called(call);
+    },
+  });
+  createInterface({ input: child.stdout }).on('line', (line) => rpc.receive(line));
+  child.stderr.on('data', (data: Buffer) => (said = (said + data.toString()).slice(-STDERR_CHARS)));
+  // A write to a process that has ended is told of by its end.
+  child.stdin.on('error', () => {});
+
+  const ended = new Promise<void>((resolve) => {
+    child.once('error', (error) => {
+      failure = error.message;
+      if (child.pid === undefined) gone();
+    });
+    child.once('close', gone);
+    function gone(): void {
+      const how = failure ?? child.signalCode ?? `code ${child.exitCode}`;
+      const reason = new TroupeError('provider_failed', `Codex ended unexpectedly (${how})${tail(said)}`);
+      rpc.end(reason);
+      for (const listener of listeners.values()) listener.lost(reason);
+      resolve();
+    }
+  });
+
+  async function close(): Promise<void> {
+    child.stdin.end();
+    const closed = new AbortController();
+    const late = clock.sleep(CLOSE_MS, closed.signal).then(() => {
+      if (!closed.signal.aborted) killGroup(child);
+    });
+    await ended;
+    closed.abort();
+    await late;
+  }
+
+  const server: AppServer = {
+    pid: child.pid ?? 0,
+    ended,
+    call: (method, params) => rpc.call(method, params),
+    listen: (threadId, listener) =>
+      listener ? void listeners.set(threadId, listener) : void listeners.delete(threadId),
+    close,
+    kill: () => killGroup(child),
+  };
+  await initialize();
+  return server;
+
+  async function initialize(): Promise<void> {
+    const started = new AbortController();
+    const answer = rpc
+      .call('initialize', {
+        clientInfo: { name: 'troupe', title: 'Troupe', version: '0' },
+        capabilities: { experimentalApi: true, requestAttestation: false },
+      })
+      .then(() => 'ready' as const);
+    const late = clock.sleep(startTimeoutMs, started.signal).then(() => 'late' as const);
+    const outcome = await Promise.race([answer, late]).catch((thrown: unknown) => thrown);
+    started.abort();
+    if (outcome === 'ready') return rpc.notify('initialized');
+    // Killed from outside: nothing is wrong with the program, and the next one may start.
+    const isKilled = child.signalCode !== null;
+    killGroup(child);
+    await ended;
+    answer.catch(() => {});
+    if (isKilled && outcome instanceof TroupeError) throw outcome;
+    const why = outcome === 'late' ? `did not answer for ${startTimeoutMs} ms` : messageOf(outcome);
+    const message = `Codex ${codex.version} cannot be used, its app-server ${why}`;
+    throw new TroupeError('provider_unusable', outcome === 'late' ? message + tail(said) : message, {
+      package: '@openai/codex',
+      version: codex.version,
+    });
+  }
+}
+
+function threadOf(params: unknown): string {
+  const { threadId } = (params ?? {}) as { threadId?: unknown };
+  return typeof threadId === 'string' ? threadId : '';
+}
+
+function messageOf(thrown: unknown): string {
+  return `failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`;
+}
+
+function tail(said: string): string {
+  // eslint-disable-next-line no-control-regex
+  const plain = said.replaceAll(/\u001B\[[0-9;]*m/g, '').trim();
+  return plain === '' ? '' : `; it said: ${plain.slice(-500)}`;
+}
+
+function killGroup({ pid, exitCode, signalCode }: ChildProcess): void {
+  if (pid === undefined || exitCode !== null || signalCode !== null) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It has ended in the meantime.
+  }
+}

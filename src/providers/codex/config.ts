@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+
+export const NAME = 'codex';
+
+export type Sandbox = 'read-only' | 'workspace-write' | 'danger-full-access';
+
+export interface CodexSettings {
+  /** Where the CLI's state may be kept; each configuration has a directory of its own below it. */
+  home: string;
+  /** Where the CLI works. Default: an empty directory for each session. */
+  cwd?: string;
+  /** What it may see of the environment beside PATH. */
+  env: Readonly<Record<string, string>>;
+  /** Default with a key: OpenAI's; without: what the CLI's own login says. */
+  baseUrl?: string;
+  /** Without one the CLI's own login is used. */
+  apiKey?: string;
+  builtinTools: readonly 'shell'[];
+  sandbox: Sandbox;
+}
+
+const KEY_VARIABLE = 'TROUPE_CODEX_KEY';
+const OPENAI_URL = 'https://api.openai.com/v1';
+const OFF = [
+  'apps',
+  'goals',
+  'hooks',
+  'image_generation',
+  'plugins',
+  'remote_plugin',
+  'skill_search',
+  'sleep_tool',
+  'tool_suggest',
+  // Otherwise a server that does not answer is asked for ever.
+  'unbounded_connection_retries',
+  'view_image',
+];
+
+/** CODEX_HOME. Two providers that differ in their config.toml must not write each other's. */
+export function codexHome({ home, baseUrl, apiKey, builtinTools }: CodexSettings): string {
+  const parts = JSON.stringify([baseUrl ?? null, apiKey !== undefined, builtinTools]);
+  return join(home, `codex-${createHash('sha256').update(parts).digest('hex').slice(0, 12)}`);
+}
+
+/** Writes CODEX_HOME anew, keeping its sessions, and gives its path. */
+export function writeHome(settings: CodexSettings): string {
+  const dir = codexHome(settings);
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const file = join(dir, 'config.toml');
+  const text = configToml(settings);
+  // Another process may be reading it.
+  if (!existsSync(file) || readFileSync(file, 'utf8') !== text) writeFileSync(file, text, { mode: 0o600 });
+  if (settings.apiKey === undefined && settings.baseUrl === undefined) linkLogin(join(dir, 'auth.json'));
+  return dir;
+}
+
+/** The user's own login. Linked, because its tokens are renewed in place and a copy would go stale. */
+function linkLogin(link: string): void {
+  const login = join(process.env['CODEX_HOME'] ?? join(homedir(), '.codex'), 'auth.json');
+  rmSync(link, { force: true });
+  if (existsSync(login)) symlinkSync(login, link);
+}
+
+/** All of the environment that the CLI gets. */
+export function codexEnv({ env, apiKey }: CodexSettings, dir: string): Record<string, string> {
+  const { PATH = '' } = process.env;
+  return {
+    ...env,
+    PATH,
+    HOME: dir,
+    CODEX_HOME: dir,
+    ...(apiKey !== undefined && { [KEY_VARIABLE]: apiKey }),
+  };
+}
+
+/** Nothing but the conversation goes to the model, nothing is fetched or reported, and failures are told at once. */
+export function configToml({ baseUrl, apiKey, builtinTools }: CodexSettings): string {
+  const shell = builtinTools.includes('shell');
+  const custom = baseUrl !== undefined || apiKey !== undefined;
+  const provider = [
+    '[model_providers.troupe]',
+    'name = "troupe"',
+    `base_url = ${JSON.stringify((baseUrl ?? OPENAI_URL).replace(/\/+$/, ''))}`,
+    'wire_api = "responses"',
+    ...(apiKey === undefined ? [] : [`env_key = "${KEY_VARIABLE}"`]),
+    'request_max_retries = 0',
+    'stream_max_retries = 0',
+  ];
+  return [
+    ...(custom ? ['model_provider = "troupe"'] : []),
+    'check_for_update_on_startup = false',
+    'project_doc_max_bytes = 0',
+    'include_permissions_instructions = false',
+    'include_environment_context = false',
+    'include_apps_instructions = false',
+    'include_collaboration_mode_instructions = false',
+    'web_search = "disabled"',
+    // Seconds until a thread that nobody listens to is dropped from memory.
+    'thread_unload_delay_secs = 1',
+    ...(custom ? provider : []),
+    '[agents]',
+    'enabled = false',
+    '[tools]',
+    'experimental_request_user_input = { enabled = false }',
+    'update_plan = { enabled = false }',
+    '[analytics]',
+    'enabled = false',
+    '[otel]',
+    'exporter = "none"',
+    '[skills.bundled]',
+    'enabled = false',
+    '[shell_environment_policy]',
+    'inherit = "all"',
+    `exclude = ["${KEY_VARIABLE}"]`,
+    '[features]',
+    ...OFF.map((name) => `${name} = false`),
+    `shell_tool = ${shell}`,
+    `unified_exec = ${shell}`,
+    '',
+  ].join('\n');
+}

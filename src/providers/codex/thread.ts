@@ -1,0 +1,199 @@
+import type { Clock } from '../../clock.ts';
+import { TroupeError } from '../../errors.ts';
+import type { PromptMessage } from '../../events/index.ts';
+import { flattenMessages } from '../cli/flatten-messages.ts';
+import type { ModelEvent, ModelRequest } from '../provider.ts';
+import type { AppServer, ThreadListener, ToolAnswer } from './app-server.ts';
+import type { Sandbox } from './config.ts';
+import { ThreadAnswer, type ToolCallParams, TurnsPage } from './protocol.ts';
+import { Turn } from './turn.ts';
+
+export interface ThreadOptions {
+  server: AppServer;
+  clock: Clock;
+  sandbox: Sandbox;
+  /** Its own tools may touch the file system: without it there is none for them. */
+  hasShell: boolean;
+  secrets: readonly string[];
+  /** The directory that a session works in; exists. */
+  cwdOf(cacheKey: string): string;
+}
+
+const PAGE = 50;
+
+/** A thread that the process has in memory. One turn at a time: a turn given to a busy thread would be taken for a word within the other. */
+export class Thread implements ThreadListener {
+  readonly id: string;
+  /** Its instructions, which it keeps as long as it is loaded. */
+  readonly system: string;
+  readonly #options: ThreadOptions;
+  readonly #raw: boolean;
+  #turn: Turn | null = null;
+  #model: string;
+  /** The last turn, if it was completed; null while it is not known, or when something came after it. */
+  #leaf: string | null = null;
+
+  private constructor(options: ThreadOptions, request: ModelRequest, at: { id: string; raw: boolean }) {
+    this.id = at.id;
+    this.#raw = at.raw;
+    this.#options = options;
+    this.#model = request.model;
+    this.system = flattenMessages(request.messages).system;
+    options.server.listen(at.id, this);
+  }
+
+  static async start(
+    options: ThreadOptions,
+    request: ModelRequest,
+    { ephemeral }: { ephemeral: boolean },
+  ): Promise<Thread> {
+    const tools = request.tools.map(({ name, description, parameters }) => ({
+      type: 'function',
+      name,
+      description,
+      inputSchema: parameters,
+    }));
+    const answer = await options.server.call('thread/start', {
+      ...settings(options, request),
+      // Without any it would take its own, which make a programmer of it.
+      baseInstructions: flattenMessages(request.messages).system,
+      dynamicTools: tools,
+      ephemeral,
+      experimentalRawEvents: true,
+      ...(options.hasShell ? {} : { environments: [] }),
+    });
+    return new Thread(options, request, { id: ThreadAnswer.parse(answer).thread.id, raw: true });
+  }
+
+  /** From disk; rejects with `provider_session_lost` where there is no such thread. */
+  static async load(options: ThreadOptions, request: ModelRequest, threadId: string): Promise<Thread> {
+    const params = { ...settings(options, request), threadId, excludeTurns: true };
+    const answer = await options.server.call('thread/resume', params);
+    const { id } = ThreadAnswer.parse(answer).thread;
+    return new Thread(options, request, { id, raw: false });
+  }
+
+  get leaf(): string | null {
+    return this.#leaf;
+  }
+
+  get isWaiting(): boolean {
+    return this.#turn?.isWaiting === true;
+  }
+
+  get isIdle(): boolean {
+    return this.#turn === null || this.#turn.isOver;
+  }
+
+  /** Begins a turn with its images, and one text for each message. */
+  begin(request: ModelRequest, texts: readonly string[]): void {
+    const { server, clock, hasShell, secrets } = this.#options;
+    const { model, tools, replySchema } = request;
+    const start = {
+      input: [
+        ...imagesOf(request).map((url) => ({ type: 'image', url })),
+        ...texts.map((text) => ({ type: 'text', text, text_elements: [] })),
+      ],
+      ...(model !== this.#model && model !== 'default' && { model }),
+      ...(replySchema && { outputSchema: replySchema }),
+      // Said with every turn, as a resumed thread has the file system again.
+      ...(hasShell ? {} : { environments: [] }),
+    };
+    this.#model = model;
+    this.#leaf = null;
+    this.#turn = new Turn({
+      server,
+      clock,
+      threadId: this.id,
+      start,
+      raw: this.#raw,
+      tools: new Set(tools.map(({ name }) => name)),
+      secrets,
+      model,
+    });
+  }
+
+  answer(messages: readonly PromptMessage[]): void {
+    this.#turn?.answer(messages);
+  }
+
+  async *step(touch: () => void): AsyncGenerator<ModelEvent> {
+    const turn = this.#turn;
+    if (!turn) return;
+    for await (const event of turn.step(touch)) {
+      if (event.type === 'done' && event.stop === 'end') this.#leaf = turn.id;
+      yield event;
+    }
+  }
+
+  /** Ends the turn that is open, if there is one. */
+  async stop(): Promise<void> {
+    await this.#turn?.interrupt();
+  }
+
+  /** Drops what came after this turn; tells whether there was anything. */
+  async rewind(turnId: string): Promise<boolean> {
+    const { server } = this.#options;
+    const first = await this.#firstAfter(turnId);
+    if (first !== null) await server.call('thread/revert', { threadId: this.id, beforeTurnId: first });
+    this.#leaf = turnId;
+    return first !== null;
+  }
+
+  async #firstAfter(turnId: string): Promise<string | null> {
+    let after: string | null = null;
+    let cursor: string | null = null;
+    do {
+      const params = { threadId: this.id, cursor, limit: PAGE, itemsView: 'notLoaded' };
+      const page: TurnsPage = TurnsPage.parse(await this.#options.server.call('thread/turns/list', params));
+      for (const { id } of page.data) {
+        if (id === turnId) return after;
+        after = id;
+      }
+      cursor = page.nextCursor;
+    } while (cursor !== null);
+    throw new TroupeError('provider_session_lost', `the session has no turn ${turnId}`);
+  }
+
+  /** Out of the memory of the process. An ephemeral thread is gone then. */
+  async unload(): Promise<void> {
+    await this.stop();
+    const { server } = this.#options;
+    server.listen(this.id, null);
+    // A process that has ended has unloaded it.
+    await server.call('thread/unsubscribe', { threadId: this.id }).catch(() => {});
+  }
+
+  notified(method: string, params: unknown): void {
+    this.#turn?.notified(method, params);
+  }
+
+  called(call: ToolCallParams): Promise<ToolAnswer> {
+    if (!this.#turn) throw new TroupeError('internal', 'no turn is open');
+    return this.#turn.called(call);
+  }
+
+  lost(reason: TroupeError): void {
+    this.#turn?.lost(reason);
+  }
+}
+
+function settings(options: ThreadOptions, { model, messages, cacheKey }: ModelRequest) {
+  const { system } = flattenMessages(messages);
+  return {
+    cwd: options.cwdOf(cacheKey),
+    approvalPolicy: 'never',
+    sandbox: options.sandbox,
+    ...(model !== 'default' && { model }),
+    ...(system !== '' && { baseInstructions: system }),
+  };
+}
+
+/** As data URLs, in the order in which the messages name them. */
+function imagesOf({ messages, images }: ModelRequest): string[] {
+  const refs = messages.flatMap((message) => (message.role === 'user' ? (message.images ?? []) : []));
+  return refs.flatMap(({ hash, mediaType }) => {
+    const data = images?.get(hash);
+    return data === undefined ? [] : [`data:${mediaType};base64,${data}`];
+  });
+}

@@ -1,0 +1,188 @@
+import type { ToolCall, Usage } from '../../events/index.ts';
+import type { ModelEvent } from '../provider.ts';
+import { NAME } from './config.ts';
+import type { TokenCounts, ToolCallParams, TurnError, TurnNote } from './protocol.ts';
+
+/** `broken`: by an interrupt, or without a word of why. */
+export type TurnEnd = { kind: 'completed' } | { kind: 'broken' } | { kind: 'failed'; error: TurnError };
+
+/**
+ * Reads one turn, step by step, as events of the port. Pure: it knows what was said, not when.
+ *
+ * What Codex 0.169 does, found by trying it:
+ * - It starts a tool as soon as the model has said its call whole, and those of one answer side by side: all their
+ *   requests (`item/tool/call`) wait for us at once. It says nothing when the answer is over while they wait.
+ * - On a thread that was begun in the same process with `experimentalRawEvents` it does: `rawResponse/completed`, with
+ *   the exact usage. The step ends there. The request of a call may come shortly after.
+ * - On a resumed thread this cannot be had. The step then ends when Codex has been quiet for a moment: a call that comes
+ *   later is a step of its own, and the usage of an answer is counted in the step after, when Codex tells it.
+ * - Models that call tools from a program (`exec`) make calls at any time after their answer: also by quiet.
+ * - An answer that breaks off after a whole call is told only when that call was answered.
+ */
+export class TurnReader {
+  readonly #raw: boolean;
+  readonly #tools: ReadonlySet<string>;
+  readonly #model: string;
+  readonly #sent = new Map<string, number>();
+  /** Calls that the model has made, by id, with their arguments as it wrote them. */
+  readonly #made = new Map<string, string>();
+  readonly #asked = new Set<string>();
+  #responding = false;
+  #speaker: string | null = null;
+  #calls: ToolCall[] = [];
+  #usage = ZERO;
+  #total: { seen: Usage; counted: Usage } | null = null;
+  #error: TurnError | null = null;
+  /** How the turn has ended. */
+  end: TurnEnd | null = null;
+
+  constructor({ raw, tools, model }: { raw: boolean; tools: ReadonlySet<string>; model: string }) {
+    this.#raw = raw;
+    this.#tools = tools;
+    this.#model = model;
+  }
+
+  /** How long Codex must be quiet for the step to be over: 0 is now, null is not at all. */
+  get quietMs(): number | null {
+    if (this.#calls.length === 0) return null;
+    if (!this.#raw) return PAUSE_MS;
+    if (this.#responding) return STALL_MS;
+    if ([...this.#made.keys()].some((id) => !this.#asked.has(id))) return LATE_MS;
+    return this.#calls.every(({ id }) => this.#made.has(id)) ? 0 : PAUSE_MS;
+  }
+
+  read(note: TurnNote): ModelEvent[] {
+    switch (note.method) {
+      case 'item/agentMessage/delta':
+        this.#responding = true;
+        return this.#said(note.params.itemId, note.params.delta);
+      case 'item/completed':
+        return this.#completed(note.params.item);
+      case 'rawResponseItem/completed': {
+        const { type, role, name, call_id: id, arguments: args } = note.params.item;
+        if (type === 'function_call' || type === 'reasoning' || role === 'assistant') this.#responding = true;
+        // What cannot be run as a tool of ours Codex answers itself, and nobody asks us.
+        if (type === 'function_call' && id && this.#tools.has(name ?? '') && isJson(args)) {
+          this.#made.set(id, args ?? '');
+        }
+        return [];
+      }
+      case 'rawResponse/completed':
+        this.#responding = false;
+        if (note.params.usage) this.#usage = add(this.#usage, usageOf(note.params.usage));
+        return [];
+      case 'thread/tokenUsage/updated':
+        if (!this.#raw) this.#counted(note.params.tokenUsage);
+        return [];
+      case 'error':
+        if (!note.params.willRetry) this.#error = note.params.error;
+        return [];
+      case 'turn/completed': {
+        const { status } = note.params;
+        const error = note.params.error ?? this.#error;
+        if (status === 'completed') this.end = { kind: 'completed' };
+        else this.end = error ? { kind: 'failed', error } : { kind: 'broken' };
+        return [];
+      }
+    }
+  }
+
+  /** A tool is to be run. */
+  called({ callId, tool, arguments: args }: ToolCallParams): void {
+    this.#asked.add(callId);
+    const said = this.#made.get(callId) ?? JSON.stringify(args ?? {});
+    this.#calls.push({ id: callId, name: tool, args: said });
+  }
+
+  /** What this step came to; the next one begins. */
+  endStep(): { calls: ToolCall[]; usage: Usage } {
+    // Requests for calls of one answer overtake each other.
+    const order = [...this.#made.keys()];
+    const calls = this.#calls.toSorted((a, b) => order.indexOf(a.id) - order.indexOf(b.id));
+    const usage = this.#usage;
+    this.#usage = ZERO;
+    this.#calls = [];
+    this.#speaker = null;
+    // One that was not asked for by now may never be: no later step is to wait for it.
+    for (const id of order) if (!this.#asked.has(id)) this.#made.delete(id);
+    return { calls, usage };
+  }
+
+  #said(itemId: string, delta: string): ModelEvent[] {
+    if (delta === '') return [];
+    const apart = this.#speaker !== null && this.#speaker !== itemId;
+    this.#speaker = itemId;
+    this.#sent.set(itemId, (this.#sent.get(itemId) ?? 0) + delta.length);
+    return [{ type: 'text', delta: apart ? `\n\n${delta}` : delta }];
+  }
+
+  #completed(item: Extract<TurnNote, { method: 'item/completed' }>['params']['item']): ModelEvent[] {
+    switch (item.type) {
+      case 'agentMessage':
+        return this.#said(item.id, (item.text ?? '').slice(this.#sent.get(item.id) ?? 0));
+      case 'reasoning': {
+        const text = (item.summary?.length ? item.summary : (item.content ?? [])).map(String).join('\n\n');
+        return text === ''
+          ? []
+          : [{ type: 'reasoning', reasoning: { text, provider: NAME, model: this.#model } }];
+      }
+      case 'contextCompaction':
+        return [{ type: 'compacted' }];
+      default:
+        return [];
+    }
+  }
+
+  /** Totals are of the whole thread: what it had before this turn is what the first does not say was the last call. */
+  #counted({ total, last }: { total: TokenCounts; last: TokenCounts }): void {
+    const seen = usageOf(total);
+    this.#total ??= { seen, counted: subtract(seen, usageOf(last)) };
+    this.#usage = add(this.#usage, subtract(seen, this.#total.counted));
+    this.#total = { seen, counted: seen };
+  }
+}
+
+/** Between two calls of one answer, or two that a program makes together. */
+const PAUSE_MS = 100;
+/** Until the request comes for a call that was seen; and until an answer that goes on is taken to have broken off. */
+const LATE_MS = 1000;
+const STALL_MS = 10_000;
+
+const ZERO: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
+
+function usageOf(counts: TokenCounts): Usage {
+  return {
+    input: counts.inputTokens,
+    output: counts.outputTokens,
+    cacheRead: counts.cachedInputTokens,
+    cacheWrite: counts.cacheWriteInputTokens,
+    reasoning: counts.reasoningOutputTokens,
+  };
+}
+
+function add(a: Usage, b: Usage): Usage {
+  return combine(a, b, (x, y) => x + y);
+}
+
+function subtract(a: Usage, b: Usage): Usage {
+  return combine(a, b, (x, y) => Math.max(0, x - y));
+}
+
+function combine(a: Usage, b: Usage, by: (x: number, y: number) => number): Usage {
+  return {
+    input: by(a.input, b.input),
+    output: by(a.output, b.output),
+    cacheRead: by(a.cacheRead, b.cacheRead),
+    cacheWrite: by(a.cacheWrite, b.cacheWrite),
+    reasoning: by(a.reasoning, b.reasoning),
+  };
+}
+
+function isJson(text: string | undefined): boolean {
+  try {
+    JSON.parse(text ?? '');
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,116 @@
+import type OpenAI from 'openai';
+import type { Usage } from '../events/index.ts';
+import { mintCallId, parseArgs } from './call-text.ts';
+import { classifyFailure } from './classify-failure.ts';
+import type { SignedStep } from './openai-responses-input.ts';
+import type { ModelEvent, ModelRequest } from './provider.ts';
+
+type StreamEvent = OpenAI.Responses.ResponseStreamEvent;
+type OutputItem = OpenAI.Responses.ResponseOutputItem;
+type Response = OpenAI.Responses.Response;
+type FunctionCall = Extract<OutputItem, { type: 'function_call' }>;
+
+/**
+ * Stream events in, model events out. Reasoning and calls are given when the response is completed. A response that
+ * failed or is incomplete is an event of the stream, not an exception.
+ */
+export async function* readResponseEvents(
+  events: AsyncIterable<StreamEvent>,
+  request: ModelRequest,
+  provider: string,
+  touch: () => void,
+): AsyncGenerator<ModelEvent> {
+  const items: OutputItem[] = [];
+  let refused = false;
+  for await (const event of events) {
+    touch();
+    switch (event.type) {
+      case 'response.output_text.delta':
+        if (event.delta) yield { type: 'text', delta: event.delta };
+        break;
+      case 'response.refusal.delta':
+        refused = true;
+        if (event.delta) yield { type: 'text', delta: event.delta };
+        break;
+      case 'response.output_item.done':
+        items.push(event.item);
+        break;
+      case 'response.completed':
+      case 'response.incomplete':
+        yield* finish(items, event.response, refused, { request, provider });
+        return;
+      case 'response.failed':
+        yield failure(event.response.error);
+        return;
+      case 'error':
+        yield failure(event);
+        return;
+      default: // What a finished item says once more, and tools that nobody asks for.
+    }
+  }
+}
+
+type Stop = Extract<ModelEvent, { type: 'done' }>['stop'];
+
+function* finish(
+  items: readonly OutputItem[],
+  { status, incomplete_details: incomplete, usage }: Response,
+  refused: boolean,
+  { request, provider }: { request: ModelRequest; provider: string },
+): Generator<ModelEvent> {
+  const reasoning = reasoningOf(items);
+  if (reasoning) yield { type: 'reasoning', reasoning: { ...reasoning, provider, model: request.model } };
+  const isCut = status === 'incomplete';
+  const calls = items.filter((item): item is FunctionCall => item.type === 'function_call');
+  let stop: Stop = 'end';
+  for (const [i, call] of calls.entries()) {
+    // An answer that ran out of tokens may end inside the arguments; half a call is none.
+    if (isCut && parseArgs(call.arguments) === null) continue;
+    stop = 'calls';
+    const id = (call.call_id || mintCallId(request.trace, i)).slice(0, 256);
+    yield { type: 'call', call: { id, name: call.name.slice(0, 256) || 'unknown', args: call.arguments } };
+  }
+  if (isCut) stop = 'length';
+  if (refused || incomplete?.reason === 'content_filter') stop = 'refusal';
+  yield { type: 'done', stop, usage: usageOf(usage) };
+}
+
+function reasoningOf(items: readonly OutputItem[]): { text: string; signature?: string } | null {
+  const texts: string[] = [];
+  const signed: SignedStep = { items: [] };
+  let at = 0;
+  for (const item of items) {
+    if (item.type === 'message') {
+      // Several messages are one text in the log.
+      if (at === 0) at += 1;
+      if (item.phase) signed.phase = item.phase;
+    }
+    if (item.type === 'function_call') at += 1;
+    if (item.type !== 'reasoning') continue;
+    texts.push(...[...item.summary, ...(item.content ?? [])].map(({ text }) => text));
+    // The status is of the answer, not of what is sent back.
+    const { status: _, ...kept } = item;
+    if (item.encrypted_content) signed.items.push({ at, item: kept });
+  }
+  const text = texts.join('\n\n');
+  if (signed.items.length > 0 || signed.phase) return { text, signature: JSON.stringify(signed) };
+  return text === '' ? null : { text };
+}
+
+function failure(error: { code: string | null; message: string } | null): ModelEvent {
+  const words = error?.code ? [error.code.toLowerCase()] : [];
+  const message = error?.message || 'the response failed';
+  const vendor = { words, message, connection: false };
+  return { type: 'failed', error: classifyFailure(vendor, { opened: true, now: Date.now() }) };
+}
+
+/** Input includes what the cache gave, output what was thought. */
+function usageOf(usage: Response['usage']): Usage {
+  return {
+    input: usage?.input_tokens ?? 0,
+    output: usage?.output_tokens ?? 0,
+    cacheRead: usage?.input_tokens_details?.cached_tokens ?? 0,
+    cacheWrite: usage?.input_tokens_details?.cache_write_tokens ?? 0,
+    reasoning: usage?.output_tokens_details?.reasoning_tokens ?? 0,
+  };
+}

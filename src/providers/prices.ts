@@ -1,0 +1,130 @@
+import * as z from 'zod';
+import type { Usage } from '../events/index.ts';
+
+const Price = z.number().nonnegative();
+const Prices = {
+  /** What is neither read from a cache nor written to one. */
+  input: Price,
+  cacheRead: Price,
+  cacheWrite: Price,
+  output: Price,
+};
+
+/** US dollars per million tokens. */
+export const ModelPrice = z.strictObject({
+  ...Prices,
+  /** Paid for every token of a call whose input is longer than `above` tokens. */
+  long: z.strictObject({ above: z.int().positive(), ...Prices }).optional(),
+});
+export type ModelPrice = z.infer<typeof ModelPrice>;
+
+/** About when the lists that the table was made from were published. */
+export const PRICES_AS_OF = '2026-11-05';
+
+type Row = readonly [
+  name: string,
+  input: number,
+  cacheRead: number,
+  cacheWrite: number,
+  output: number,
+  long?: Long,
+];
+type Long = 'gpt' | 'haiku' | 'gemini';
+
+/**
+ * List prices of the vendors themselves, standard tier, five-minute caches; hosts of open weights ask what they like.
+ * The first name that matches counts, so the specific comes first. Where a vendor charges nothing for writing to its
+ * cache, writing costs what input costs. DeepSeek's are those of its peak hours, twice the others; what GPT-6.2 Sol
+ * asks for cached input is taken to be what 6.1 does.
+ */
+const MODELS: readonly Row[] = [
+  // Anthropic: writing 1.25 x input
+  ['claude-(?:fable|mythos)-5[-.]1', 10, 0.25, 12.5, 50],
+  ['claude-(?:fable|mythos)-5', 10, 1, 12.5, 50],
+  ['claude-opus-5[-.]5', 4, 0.2, 5, 20],
+  ['claude-opus-(?:5|4[-.][5-9])(?!\\d)', 5, 0.5, 6.25, 25],
+  ['claude-(?:opus-4|3-opus)', 15, 1.5, 18.75, 75],
+  ['claude-sonnet-5[-.]5', 2, 0.1, 2.5, 10],
+  ['claude-sonnet-5(?!\\d)', 2, 0.2, 2.5, 10],
+  ['claude-(?:sonnet-4|3[-.][57]-sonnet|3-sonnet)', 3, 0.3, 3.75, 15],
+  ['claude-haiku-5[-.]5', 0.1, 0.01, 0.125, 0.5, 'haiku'],
+  ['claude-haiku-4', 1, 0.1, 1.25, 5],
+  ['claude-3[-.]5-haiku', 0.8, 0.08, 1, 4],
+  ['claude-3-haiku', 0.25, 0.03, 0.3, 1.25],
+  // OpenAI: writing 1.25 x input from GPT-5.6 on
+  ['gpt-6[-.]2-astra', 8, 0.4, 10, 40, 'gpt'],
+  ['gpt-6[-.][12]-sol', 2, 0.1, 2.5, 10, 'gpt'],
+  ['gpt-6-sol', 2, 0.2, 2.5, 10, 'gpt'],
+  ['gpt-6-luna', 0.1, 0.01, 0.125, 0.5, 'gpt'],
+  ['gpt-6-astra', 10, 1, 12.5, 50, 'gpt'],
+  ['gpt-5\\.6-luna', 0.2, 0.02, 0.25, 1.2, 'gpt'],
+  ['gpt-5\\.6-terra', 2, 0.2, 2.5, 12, 'gpt'],
+  ['gpt-5\\.6', 4, 0.4, 5, 20, 'gpt'],
+  ['gpt-5\\.[45]-pro', 30, 3, 30, 180],
+  ['gpt-5\\.5', 5, 0.5, 5, 30, 'gpt'],
+  ['gpt-5\\.4-mini', 0.75, 0.075, 0.75, 4.5],
+  ['gpt-5\\.4(?!-)', 2.5, 0.25, 2.5, 15, 'gpt'],
+  ['gpt-5\\.[23](?!-pro)', 1.75, 0.175, 1.75, 14],
+  ['gpt-5-mini', 0.25, 0.025, 0.25, 2],
+  ['gpt-5-nano', 0.05, 0.005, 0.05, 0.4],
+  ['gpt-5(?:\\.1)?(?![.\\d]|-pro)', 1.25, 0.125, 1.25, 10],
+  ['gpt-4\\.1-mini', 0.4, 0.1, 0.4, 1.6],
+  ['gpt-4\\.1-nano', 0.1, 0.025, 0.1, 0.4],
+  ['gpt-4\\.1', 2, 0.5, 2, 8],
+  ['gpt-4o-mini', 0.15, 0.075, 0.15, 0.6],
+  ['gpt-4o', 2.5, 1.25, 2.5, 10],
+  ['o4-mini', 1.1, 0.275, 1.1, 4.4],
+  ['o3(?!-)', 2, 0.5, 2, 8],
+  // Google
+  ['gemini-3-pro', 2, 0.2, 2, 12, 'gemini'],
+  ['gemini-2\\.5-pro', 1.25, 0.125, 1.25, 10, 'gemini'],
+  ['gemini-2\\.5-flash(?!-lite)', 0.3, 0.03, 0.3, 2.5],
+  // DeepSeek
+  ['deepseek-v4-pro', 1.32, 0.044, 1.32, 3.96],
+  ['deepseek-(?:v4-)?flash', 0.3, 0.006, 0.3, 1.2],
+];
+
+/** What long prompts cost, in terms of short ones. */
+const LONG: Readonly<Record<Long, { above: number; input: number; output: number }>> = {
+  gpt: { above: 272_000, input: 2, output: 1.5 },
+  haiku: { above: 100_000, input: 5, output: 5 },
+  gemini: { above: 200_000, input: 2, output: 1.5 },
+};
+
+/** A name begins the id or follows a prefix: `openai/`, `us.anthropic.`, `ft:`. */
+const PATTERNS = MODELS.map((row) => [new RegExp(`(?:^|[/.:@])(?:${row[0]})`), priceIn(row)] as const);
+
+function priceIn([, input, cacheRead, cacheWrite, output, long]: Row): ModelPrice {
+  const price = { input, cacheRead, cacheWrite, output };
+  if (!long) return price;
+  const { above, ...times } = LONG[long];
+  return {
+    ...price,
+    long: {
+      above,
+      input: input * times.input,
+      cacheRead: cacheRead * times.input,
+      cacheWrite: cacheWrite * times.input,
+      output: output * times.output,
+    },
+  };
+}
+
+/** Null for a model that is not in the table: unknown is not free. */
+export function priceOf(model: string): ModelPrice | null {
+  const id = model.trim().toLowerCase();
+  return PATTERNS.find(([pattern]) => pattern.test(id))?.[1] ?? null;
+}
+
+const MILLION = 1_000_000;
+
+/** US dollars of one model call; of a sum over calls only where the price has no `long`, which asks how long each was. */
+export function costOf({ input, output, cacheRead, cacheWrite }: Usage, price: ModelPrice): number {
+  const { long } = price;
+  const per = long && input > long.above ? long : price;
+  // Input includes what the cache gave and took.
+  const fresh = Math.max(0, input - cacheRead - cacheWrite);
+  const cost =
+    fresh * per.input + cacheRead * per.cacheRead + cacheWrite * per.cacheWrite + output * per.output;
+  return cost / MILLION;
+}

@@ -1,0 +1,80 @@
+import { join } from 'node:path';
+import type { AgentDefinition, TroupeDefinition } from '../agents-file.ts';
+import { TroupeError } from '../errors.ts';
+import type { Embedder } from '../providers/embedder.ts';
+import type { Provider } from '../providers/provider.ts';
+import { openRecording, readRecording } from '../providers/recording-file.ts';
+import { record } from '../providers/recording.ts';
+import { createRedact } from '../providers/redact.ts';
+import { createEmbedder, createProvider, type ProviderContext } from '../providers/registry.ts';
+import { createReplay } from '../providers/replay.ts';
+import { sessionHome } from './session-home.ts';
+
+export interface ModelOptions extends Omit<ProviderContext, 'home'> {
+  /** Data directory of the embedded mode. */
+  data?: string | undefined;
+  /** Of the distributed mode. */
+  mongodb?: string | undefined;
+  prefix?: string | undefined;
+  record?: string | undefined;
+  replay?: string | readonly string[] | undefined;
+  onWarning: (error: unknown, where: string) => void;
+}
+
+type ModelSettings = Pick<TroupeDefinition, 'agents' | 'context' | 'mcpServers'>;
+
+export interface Models {
+  providerOf: (agent: AgentDefinition) => Provider;
+  embedder: Embedder | null;
+  /** Ends what the providers have running. */
+  close(): Promise<void>;
+}
+
+/** The models of a definition: the vendors', recorded if asked for, or a recording. Throws `config_invalid`. */
+export function openModels(definition: ModelSettings, options: ModelOptions): Models {
+  const { agents, context: settings } = definition;
+  const { replay, env, clock, onWarning } = options;
+  const redact = createRedact(secretNames(definition).map((name) => env[name]));
+  if (settings.embedder && (options.record !== undefined || replay !== undefined))
+    onWarning('vectors are not recorded: a replay finds memories by their words alone', 'recording');
+  if (replay !== undefined) {
+    if (options.record !== undefined)
+      throw new TroupeError('config_invalid', 'record and replay cannot be asked for together');
+    const replayed = createReplay([replay].flat().map(readRecording), redact);
+    const providerOf: Models['providerOf'] = ({ id, provider }) => replayed.provider(id, provider);
+    return { providerOf, embedder: null, close: () => Promise.resolve() };
+  }
+  const home = sessionHome(agents, options);
+  const make = (agent: AgentDefinition) =>
+    createProvider(agent, { ...options, home: join(home.dir, agent.id) });
+  const made = new Map(agents.map((agent) => [agent.id, make(agent)]));
+  const embedder = settings.embedder ? createEmbedder(settings.embedder, options) : null;
+  if (options.record !== undefined) {
+    const known = [...made].map(([id, { name, capabilities, home }]) => {
+      return [id, { name, capabilities, ...(home !== undefined && { home }) }] as const;
+    });
+    const at = new Date(clock.now()).toISOString();
+    const write = openRecording(options.record, { at, agents: Object.fromEntries(known) });
+    for (const [id, provider] of made) made.set(id, record(provider, { write, redact, clock, onWarning }));
+  }
+  return {
+    providerOf: (agent) => made.get(agent.id) ?? make(agent),
+    embedder,
+    async close() {
+      await Promise.all([...made.values()].map(async (provider) => provider.close?.()));
+      home.remove();
+    },
+  };
+}
+
+/** Variables whose values are in no recording: keys of models, and whatever tool servers and programs are given. */
+function secretNames({ agents, context, mcpServers }: ModelSettings): string[] {
+  const ofAgents = agents.flatMap((agent) => [
+    ...('apiKeyEnv' in agent ? [agent.apiKeyEnv] : []),
+    ...('env' in agent ? agent.env : []),
+  ]);
+  const ofServers = Object.values(mcpServers ?? {}).flatMap((server) =>
+    'url' in server ? Object.values(server.headersEnv ?? {}) : (server.env ?? []),
+  );
+  return [...ofAgents, ...ofServers, ...(context.embedder ? [context.embedder.apiKeyEnv] : [])];
+}

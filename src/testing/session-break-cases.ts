@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict';
+import type { ModelEvent } from '../providers/provider.ts';
+import { collectEvents, textOf } from './collect-events.ts';
+import type { FakeReply } from './fake-reply.ts';
+import {
+  type AddTalk,
+  callsOf,
+  changeOf,
+  endOf,
+  failureOf,
+  HANGING,
+  type Talk,
+  toolResult,
+} from './session-talk.ts';
+
+/** Turns that broke off, and marks that are not the last. */
+export function addRewinds(add: AddTalk): void {
+  const after = ['mark-persona', 'say-1', 'answer-1', 'say-3'];
+  const gone = ['say-2', 'mark-partial', 'answer-2', 'result-of'];
+  const answer = { text: 'answer-1' };
+  const last = { text: 'answer-3' };
+  const calling: FakeReply = { text: 'answer-2', calls: [{ name: 'add', args: '{}' }] };
+
+  async function rewinds(talk: Talk): Promise<void> {
+    const events = await talk.resume('say-3');
+    assert.equal(changeOf(events), 'rewound');
+    assert.equal(textOf(events), 'answer-3');
+    talk.assertSent(...after);
+    talk.assertNotSent(...gone);
+  }
+
+  add('rewinds', 'an aborted turn leaves nothing behind', [answer, HANGING, last], async (talk) => {
+    await talk.start('say-1');
+    await talk.broken((options) => talk.resume('say-2', {}, options));
+    await rewinds(talk);
+  });
+
+  add(
+    'rewinds',
+    'a turn aborted before its first word leaves nothing',
+    [answer, { hang: true }, last],
+    async (talk) => {
+      await talk.start('say-1');
+      const controller = new AbortController();
+      const events = talk.resume('say-2', {}, { signal: controller.signal });
+      await talk.fixture.arrived(2);
+      controller.abort();
+      assert.equal((await events).at(-1)?.type, 'aborted');
+      await rewinds(talk);
+    },
+  );
+
+  add(
+    'rewinds',
+    'a turn that was left while it waited leaves nothing',
+    [answer, calling, last],
+    async (talk) => {
+      await talk.start('say-1');
+      assert.equal(endOf(await talk.resume('say-2')).stop, 'calls');
+      talk.provider.leave?.('default/conf/ana');
+      await rewinds(talk);
+    },
+  );
+
+  add('rewinds', 'a turn that waits is dropped by the next one', [answer, calling, last], async (talk) => {
+    await talk.start('say-1');
+    assert.equal(endOf(await talk.resume('say-2')).stop, 'calls');
+    await rewinds(talk);
+  });
+
+  add(
+    'rewinds',
+    'a turn aborted after a result leaves nothing',
+    [answer, calling, HANGING, last],
+    async (talk) => {
+      await talk.start('say-1');
+      const [call] = callsOf(await talk.resume('say-2'));
+      assert.ok(call);
+      const messages = [toolResult(call.id, 'add', 'result-of-add')];
+      await talk.broken((options) =>
+        collectEvents(talk.provider, talk.request({ messages, session: { kind: 'continue' } }), options),
+      );
+      await rewinds(talk);
+    },
+  );
+
+  const refused: FakeReply = { error: { code: 'provider_rate_limited' } };
+  add('rewinds', 'a failed turn leaves nothing behind', [answer, refused, last], async (talk) => {
+    await talk.start('say-1');
+    assert.equal(failureOf(await talk.resume('say-2')).code, 'provider_rate_limited');
+    await rewinds(talk);
+  });
+
+  const four = [answer, { text: 'answer-2' }, last, { text: 'answer-4' }];
+  add('rewinds', 'an earlier mark takes the session back, and it goes on from there', four, async (talk) => {
+    await talk.start('say-1');
+    const { mark } = talk;
+    await talk.resume('say-2');
+    talk.mark = mark;
+    await rewinds(talk);
+    const events = await talk.resume('say-4');
+    assert.equal(changeOf(events), 'warm');
+    talk.assertSent(...after, 'answer-3', 'say-4');
+  });
+
+  add('rewinds', 'an earlier mark holds in another process too', four, async (talk) => {
+    await talk.start('say-1');
+    const { mark } = talk;
+    await talk.resume('say-2');
+    talk.mark = mark;
+    talk.provider = await talk.fixture.reopen();
+    assert.equal(textOf(await talk.resume('say-3')), 'answer-3');
+    talk.assertSent(...after);
+    talk.assertNotSent(...gone);
+  });
+
+  add(
+    'rewinds',
+    'after an aborted first turn the next start is a new session',
+    [HANGING, answer],
+    async (talk) => {
+      await talk.broken((options) => talk.start('say-0', {}, options));
+      assert.equal(changeOf(await talk.start('say-1')), 'started');
+      talk.assertSent('mark-persona', 'say-1');
+      talk.assertNotSent('say-0', 'mark-partial');
+    },
+  );
+}
+
+/** Sessions and programs that are gone. */
+export function addLosses(add: AddTalk): void {
+  const two = [{ text: 'answer-1' }, { text: 'answer-2' }];
+  for (const id of ['00000000-0000-4000-8000-000000000000', 'not-an-id']) {
+    add('losses', `the unknown session ${id} is lost`, two, async (talk) => {
+      talk.mark = { id, checkpoint: '00000000-0000-4000-8000-000000000001' };
+      assert.equal(failureOf(await talk.resume('say-1')).code, 'provider_session_lost');
+      assert.equal(talk.fixture.requests(), 0);
+      assert.equal(textOf(await talk.start('say-2')), 'answer-1');
+    });
+  }
+
+  add('losses', 'an unknown checkpoint is lost', two, async (talk) => {
+    await talk.start('say-1');
+    assert.ok(talk.mark);
+    talk.mark = { ...talk.mark, checkpoint: '00000000-0000-4000-8000-000000000001' };
+    assert.equal(failureOf(await talk.resume('say-2')).code, 'provider_session_lost');
+    assert.equal(talk.fixture.requests(), 1);
+  });
+
+  const calling: FakeReply = { calls: [{ name: 'add', args: '{}' }] };
+  add('losses', 'results that nobody waits for are refused', [calling, ...two], async (talk) => {
+    const [call] = callsOf(await talk.start('say-1'));
+    assert.ok(call);
+    talk.provider = await talk.fixture.reopen();
+    const messages = [toolResult(call.id, 'add', 'late')];
+    const request = talk.request({ messages, session: { kind: 'continue' } });
+    assert.equal(failureOf(await collectEvents(talk.provider, request)).code, 'provider_session_lost');
+    assert.equal(talk.fixture.requests(), 1);
+  });
+
+  const three = [...two, { text: 'answer-3' }];
+  add('losses', 'a program that dies is started again, and the session goes on', three, async (talk) => {
+    if (!talk.fixture.kill) return;
+    await talk.start('say-1');
+    const { mark } = talk;
+    await talk.resume('say-2');
+    await talk.fixture.kill();
+    // What a program said last may die with it; what came before must not.
+    talk.mark = mark;
+    assert.equal(textOf(await talk.resume('say-3')), 'answer-3');
+    talk.assertSent('say-1', 'answer-1', 'say-3');
+    talk.assertNotSent('say-2');
+  });
+
+  const dying = [{ text: 'answer-1' }, HANGING, { text: 'answer-3' }];
+  add(
+    'losses',
+    'a program that dies within a turn fails it, and the next turn rewinds',
+    dying,
+    async (talk) => {
+      if (!talk.fixture.kill) return;
+      await talk.start('say-1');
+      talk.provider = await talk.fixture.reopen();
+      const onEvent = ({ type }: ModelEvent) => void (type === 'text' && talk.fixture.kill?.());
+      const failed = await talk.resume('say-2', {}, { onEvent });
+      assert.equal(failureOf(failed).code, 'provider_truncated');
+      assert.equal(textOf(await talk.resume('say-3')), 'answer-3');
+      talk.assertSent('say-1', 'answer-1', 'say-3');
+      talk.assertNotSent('say-2', 'mark-partial');
+    },
+  );
+}

@@ -1,0 +1,62 @@
+import { nearestName } from '../../events/index.ts';
+
+/** What `NAME/tool` or `NAME/*` in an agent's `tools` stands for. */
+export interface Grant {
+  server: string;
+  /** Null: all of them. */
+  tool: string | null;
+}
+
+/** Null for the name of a tool of Troupe's or of the application's own. */
+export function parseGrant(name: string): Grant | null {
+  const slash = name.indexOf('/');
+  if (slash < 0) return null;
+  const tool = name.slice(slash + 1);
+  return { server: name.slice(0, slash), tool: tool === '*' ? null : tool };
+}
+
+/** Leaves room for a tool's name in the 64 characters that vendors allow for both. */
+const SERVER_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,31}$/;
+
+/** What can be read of servers and agents that may be broken. */
+interface Sketch {
+  agents: readonly { tools: readonly (string | undefined)[] }[];
+  servers: Readonly<Record<string, { tools?: readonly (string | undefined)[] | undefined }>>;
+}
+
+/** What is wrong with servers and grants, as far as that shows before a server is asked for its tools. */
+export function* grantProblems({
+  agents,
+  servers,
+}: Sketch): Generator<{ path: PropertyKey[]; message: string }> {
+  for (const name of Object.keys(servers)) {
+    if (SERVER_NAME.test(name)) continue;
+    yield { path: ['mcpServers', name], message: `a name must match ${SERVER_NAME}` };
+  }
+  for (const [index, { tools }] of agents.entries()) {
+    for (const [at, name] of tools.entries()) {
+      const grant = name === undefined ? null : parseGrant(name);
+      const message = grant && grantProblem(grant, servers);
+      if (message) yield { path: ['agents', index, 'tools', at], message };
+    }
+  }
+}
+
+function grantProblem({ server, tool }: Grant, servers: Sketch['servers']): string | null {
+  if (!Object.hasOwn(servers, server)) {
+    return unknownName(`there is no MCP server "${server}"`, server, Object.keys(servers));
+  }
+  const allowed = servers[server]?.tools?.filter((name) => name !== undefined);
+  if (tool === null || !allowed || allowed.includes(tool)) return null;
+  return unknownName(`mcpServers.${server}.tools does not allow "${tool}"`, tool, allowed);
+}
+
+/** Names listed at once. */
+const KNOWN_SHOWN = 50;
+
+export function unknownName(what: string, typed: string, known: readonly string[]): string {
+  const nearest = nearestName(typed, known);
+  const more = known.length > KNOWN_SHOWN ? `, and ${known.length - KNOWN_SHOWN} more` : '';
+  const list = known.length > 0 ? `${known.slice(0, KNOWN_SHOWN).join(', ')}${more}` : 'none';
+  return `${what};${nearest === null ? '' : ` did you mean "${nearest}"?`} known: ${list}`;
+}

@@ -1,0 +1,83 @@
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import type { Clock } from '../../clock.ts';
+import { messageOf } from './message-of.ts';
+import type { HttpServer, McpServer, StdioServer } from './settings.ts';
+import { createStdioTransport } from './stdio-transport.ts';
+
+/** One way to a server: used for one connection and then ended. */
+export interface Link {
+  transport: Transport;
+  /** What breaks is told as an error only: who waits for an answer would wait in vain. */
+  breaksSilently: boolean;
+  /** The server refused a request because it knows this session no more; it did nothing with it. */
+  isForgotten(error: unknown): boolean;
+  /** Why there is no connection (any more). Secrets may be in it. */
+  explain(error: unknown): string;
+  /** Resolves when nothing of it is left. May be called again. */
+  end(): Promise<void>;
+}
+
+/** A page of HTML or a stack trace is no message. */
+const EXPLAIN_CHARACTERS = 300;
+/** A server that is away must not hold up the end of this process. */
+const FAREWELL_MS = 1_000;
+
+export interface LinkParts {
+  /** The variables that the settings name. */
+  variables: Readonly<Record<string, string>>;
+  clock: Clock;
+}
+
+/** Opens nothing yet: `transport.start` does. */
+export function createLink(settings: McpServer, parts: LinkParts): Promise<Link> {
+  return 'url' in settings ? httpLink(settings, parts) : stdioLink(settings, parts);
+}
+
+async function stdioLink(
+  { command, args, cwd }: StdioServer,
+  { variables, clock }: LinkParts,
+): Promise<Link> {
+  const { ReadBuffer } = await import('@modelcontextprotocol/sdk/shared/stdio.js');
+  const { PATH, HOME } = process.env;
+  const env = { ...(PATH !== undefined && { PATH }), ...(HOME !== undefined && { HOME }), ...variables };
+  const transport = createStdioTransport({ command, args, cwd, env }, { clock, buffer: new ReadBuffer() });
+  return {
+    transport,
+    breaksSilently: false,
+    isForgotten: () => false,
+    explain: (error) =>
+      [transport.ending() ?? messageOf(error), transport.lastLine().slice(-EXPLAIN_CHARACTERS)]
+        .filter(Boolean)
+        .join(': '),
+    end: () => transport.close(),
+  };
+}
+
+async function httpLink({ url, headersEnv }: HttpServer, { variables, clock }: LinkParts): Promise<Link> {
+  const { StreamableHTTPClientTransport, StreamableHTTPError } =
+    await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
+  const headers = Object.fromEntries(
+    Object.entries(headersEnv).map(([header, variable]) => [header, variables[variable] ?? '']),
+  );
+  const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
+  let ending: Promise<void> | null = null;
+
+  async function end(): Promise<void> {
+    const told = transport.terminateSession().catch(() => undefined);
+    await Promise.race([told, clock.sleep(FAREWELL_MS)]);
+    await transport.close();
+  }
+
+  return {
+    // Its optional fields are declared without `undefined`, which is all that differs.
+    transport: transport as Transport,
+    breaksSilently: true,
+    // By the specification 404; many servers say 400.
+    isForgotten: (error) =>
+      error instanceof StreamableHTTPError &&
+      transport.sessionId !== undefined &&
+      (error.code === 404 || error.code === 400),
+    explain: (error) => messageOf(error).slice(0, EXPLAIN_CHARACTERS),
+    end: () => (ending ??= end()),
+  };
+}

@@ -1,0 +1,104 @@
+import type { Clock } from '../../clock.ts';
+import { TroupeError } from '../../errors.ts';
+import { type Connection, createConnection } from './connection.ts';
+import { unknownName } from './grants.ts';
+import { createLink } from './link.ts';
+import { messageOf } from './message-of.ts';
+import { createRedactor } from './redact.ts';
+import type { McpServer, McpServers } from './settings.ts';
+import { type McpTool, wrapTool } from './wrap-tool.ts';
+
+export interface McpTools {
+  tools: McpTool[];
+  /** Ends all sessions and processes. */
+  close(): Promise<void>;
+}
+
+export interface McpOptions {
+  env: Readonly<Record<string, string | undefined>>;
+  clock: Clock;
+  onWarning: (error: unknown, where: string) => void;
+}
+
+/**
+ * Starts or reaches every server and wraps its tools. If one cannot be had, none is kept: tools stand at the head of
+ * every prompt, and agents that began without theirs would be without them for as long as their conversation lasts.
+ * Throws `config_invalid`, with every server that failed.
+ */
+export async function openMcpTools(servers: McpServers, options: McpOptions): Promise<McpTools> {
+  const connections: Connection[] = [];
+  const close = async () => void (await Promise.all(connections.map((connection) => connection.close())));
+  const opened = await Promise.allSettled(
+    Object.entries(servers).map(([name, settings]) =>
+      openServer(name, settings, options, (connection) => connections.push(connection)),
+    ),
+  );
+  const tools = opened.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
+  const problems = [
+    ...opened.flatMap((each) => (each.status === 'rejected' ? [messageOf(each.reason)] : [])),
+    ...collisions(tools),
+  ];
+  if (problems.length === 0) return { tools, close };
+  await close();
+  const message = `${problems.length} problem(s) with MCP servers:\n  ${problems.join('\n  ')}`;
+  throw new TroupeError('config_invalid', message, { problems });
+}
+
+async function openServer(
+  name: string,
+  settings: McpServer,
+  { env, clock, onWarning }: McpOptions,
+  onConnection: (connection: Connection) => void,
+): Promise<McpTool[]> {
+  const where = `mcpServers.${name}`;
+  const variables = variablesOf(where, settings, env);
+  const redact = createRedactor(variables);
+  const connection = createConnection({
+    timeoutMs: settings.timeoutMs,
+    createLink: () => createLink(settings, { variables, clock }),
+    redact,
+    clock,
+    onLost: (why) => onWarning(`the connection is lost and opened again when it is needed: ${why}`, where),
+    onToolsChanged: () => onWarning('its tools have changed; agents are given them at the next start', where),
+  });
+  onConnection(connection);
+  const listed = await connection.list().catch((error: unknown) => {
+    const isRemote = 'url' in settings;
+    throw new Error(`${where} cannot be ${isRemote ? 'reached' : 'started'}: ${messageOf(error)}`);
+  });
+  const names = listed.map((tool) => tool.name);
+  const missing = settings.tools?.filter((tool) => !names.includes(tool)) ?? [];
+  if (missing.length > 0) {
+    throw new Error(
+      missing
+        .map((tool) => unknownName(`${where}.tools: it has no tool "${tool}"`, tool, names))
+        .join('\n  '),
+    );
+  }
+  return listed
+    .filter((tool) => settings.tools?.includes(tool.name) ?? true)
+    .map((tool) => wrapTool(tool, { server: name, settings, connection, redact }));
+}
+
+function variablesOf(where: string, settings: McpServer, env: McpOptions['env']): Record<string, string> {
+  const [field, names] =
+    'url' in settings ? ['headersEnv', Object.values(settings.headersEnv)] : ['env', settings.env];
+  return Object.fromEntries(
+    names.map((name) => {
+      const value = env[name];
+      if (value === undefined) throw new Error(`${where}.${field}: the variable ${name} is not set`);
+      return [name, value];
+    }),
+  );
+}
+
+function collisions(tools: readonly McpTool[]): string[] {
+  const first = new Map<string, McpTool>();
+  return tools.flatMap((tool) => {
+    const other = first.get(tool.name);
+    if (!other) first.set(tool.name, tool);
+    if (!other) return [];
+    const [a, b] = [other, tool].map(({ origin }) => `${origin.server}/${origin.tool}`);
+    return [`${a} and ${b} would both be called "${tool.name}": leave one out with \`tools\` of its server`];
+  });
+}

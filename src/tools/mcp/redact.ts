@@ -1,0 +1,14 @@
+/** Shorter values are words such as "1" or "prod", which any text may hold. */
+const MIN_SECRET_LENGTH = 6;
+
+/** Puts the names of variables in place of their values, as they are and as they stand in JSON. */
+export function createRedactor(variables: Readonly<Record<string, string>>): (text: string) => string {
+  const secrets = Object.entries(variables)
+    .filter(([, value]) => value.length >= MIN_SECRET_LENGTH)
+    .flatMap(([name, value]) =>
+      [...new Set([value, JSON.stringify(value).slice(1, -1)])].map((form) => [name, form] as const),
+    )
+    // What contains another goes first, or a part of it would be left.
+    .sort(([, a], [, b]) => b.length - a.length);
+  return (text) => secrets.reduce((kept, [name, value]) => kept.replaceAll(value, () => `[${name}]`), text);
+}

@@ -1,0 +1,94 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type ClaudeCodeOptions, createClaudeCode } from '../../src/providers/claude-code/claude-code.ts';
+import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
+import type { Provider } from '../../src/providers/provider.ts';
+import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
+import type { FakeHandler, FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
+import type { FakeServer } from '../../src/testing/fake-server.ts';
+
+export const CLIS = path.join(import.meta.dirname, '../clis');
+
+/** The programs that are tested against are no dependency: npm ci --prefix test/clis --ignore-scripts. */
+export const HAS_CLAUDE_CODE = existsSync(path.join(CLIS, 'node_modules/@anthropic-ai/claude-agent-sdk'));
+process.env[PEERS_ENV] = CLIS;
+
+export const NO_CLAUDE_CODE = 'skipped: no Claude Code (test/clis is not installed)';
+
+export interface ClaudeCodeStage extends AsyncDisposable {
+  server: FakeServer;
+  home: string;
+  provider: Provider;
+  /** Closes the provider and makes another one, as a new process would. */
+  reopen(over?: Partial<ClaudeCodeOptions>): Promise<Provider>;
+}
+
+/** The real program, in a private directory, that knows no other vendor than a fake one. */
+export async function openStage(
+  handler: FakeHandler,
+  over: Partial<ClaudeCodeOptions> = {},
+): Promise<ClaudeCodeStage> {
+  const server = await startFakeAnthropic(async (request) => withToolNames(await handler(request)));
+  const home = mkdtempSync(path.join(tmpdir(), 'troupe-claude-code-'));
+  const create = (more: Partial<ClaudeCodeOptions> = {}) =>
+    createClaudeCode({
+      home,
+      env: {},
+      baseUrl: server.url,
+      apiKey: 'key-of-test',
+      builtinTools: [],
+      ...over,
+      ...more,
+    });
+  const stage: ClaudeCodeStage = {
+    server,
+    home,
+    provider: create(),
+    async reopen(more) {
+      await stage.provider.close?.();
+      return (stage.provider = create(more));
+    },
+    async [Symbol.asyncDispose]() {
+      await stage.provider.close?.();
+      await server.close();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+  return stage;
+}
+
+/** The fake model is offered our tools under longer names; those of Claude Code's own begin with a capital. */
+function withToolNames(reply: FakeReply): FakeReply {
+  const shown = (name: string) => (/^[A-Z]/.test(name) ? name : `mcp__troupe__${name}`);
+  const calls = reply.calls?.map((call) => ({ ...call, name: shown(call.name) }));
+  return calls ? { ...reply, calls } : reply;
+}
+
+/** All words of a request, in their order: instructions, what was said, calls, results. */
+export function wordsOf({ body }: FakeRequest): string {
+  const { system, messages } = body as { system: unknown; messages: unknown };
+  return textsIn([system, messages]).join('\n');
+}
+
+function textsIn(value: unknown): string[] {
+  if (Array.isArray(value)) return value.flatMap(textsIn);
+  if (typeof value !== 'object' || value === null) return [];
+  const { text, content, input, name } = value as Record<string, unknown>;
+  const own = [text, content].filter((each) => typeof each === 'string');
+  const call = input === undefined ? [] : [`${String(name)} ${JSON.stringify(input)}`];
+  return [...own, ...call, ...textsIn(content)];
+}
+
+/** Processes that this one has started and that still run. */
+export function childrenOf(pid = process.pid): number[] {
+  return readdirSync('/proc').flatMap((name) => {
+    try {
+      const [, state, parent] = /\) (\w) (\d+)/.exec(readFileSync(`/proc/${name}/stat`, 'utf8')) ?? [];
+      const isCli = readFileSync(`/proc/${name}/cmdline`, 'utf8').includes('claude-agent-sdk');
+      return isCli && state !== 'Z' && Number(parent) === pid ? [Number(name)] : [];
+    } catch {
+      return []; // It is no process, or has just ended.
+    }
+  });
+}

@@ -1,0 +1,113 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createCodex, type CodexOptions } from '../../src/providers/codex/codex.ts';
+import { findCodex } from '../../src/providers/codex/find-codex.ts';
+import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
+import type { Provider } from '../../src/providers/provider.ts';
+import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
+import type { FakeHandler, FakeRequest } from '../../src/testing/fake-reply.ts';
+import type { FakeServer } from '../../src/testing/fake-server.ts';
+import type { SessionFixture } from '../../src/testing/session-conformance.ts';
+import { killProcesses } from './kill-processes.ts';
+
+process.env[PEERS_ENV] ??= join(import.meta.dirname, '..', 'clis');
+
+/** In the catalogue of the tested Codex, and one that calls tools by function calls. */
+export const CODEX_MODEL = 'gpt-5.5';
+
+/** Goes behind the name of what cannot be tried; empty where it can. */
+export const NO_CODEX = isInstalled() ? '' : ' (skipped: no Codex (test/clis is not installed))';
+
+function isInstalled(): boolean {
+  try {
+    return Boolean(findCodex());
+  } catch {
+    return false;
+  }
+}
+
+/** The real CLI before a fake API, with a home of its own. */
+export interface CodexStage extends SessionFixture {
+  api: FakeServer;
+  home: string;
+  open(over?: Partial<CodexOptions>): Provider;
+  /** Its processes, as the system knows them. */
+  pids(): number[];
+}
+
+export async function startCodexStage(
+  handler: FakeHandler,
+  over: Partial<CodexOptions> = {},
+): Promise<CodexStage> {
+  const api = await startFakeOpenAiResponses(handler);
+  const home = mkdtempSync(join(tmpdir(), 'troupe-codex-'));
+  const opened: Provider[] = [];
+
+  function open(more: Partial<CodexOptions> = {}): Provider {
+    const provider = createCodex({
+      home,
+      env: {},
+      baseUrl: api.url,
+      apiKey: 'key-of-test',
+      builtinTools: [],
+      sandbox: 'read-only',
+      ...over,
+      ...more,
+    });
+    opened.push(provider);
+    return provider;
+  }
+
+  return {
+    api,
+    home,
+    open,
+    provider: open(),
+    model: CODEX_MODEL,
+    async reopen() {
+      await opened.at(-1)?.close?.();
+      return open();
+    },
+    transcript: () => transcriptOf(api.requests.at(-1)),
+    requests: () => api.requests.length,
+    arrived: (number) => api.arrived(number),
+    async kill() {
+      await killProcesses(pidsOf(home));
+    },
+    pids: () => pidsOf(home),
+    async [Symbol.asyncDispose]() {
+      await Promise.all(opened.map(async (provider) => provider.close?.()));
+      await api.close();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+/** All text of one request, in its order. */
+export function transcriptOf(request: FakeRequest | undefined): string {
+  const { input = [] } = (request?.body ?? {}) as { input?: Record<string, unknown>[] };
+  return input.map((item) => partsOf(item).join('\n')).join('\n');
+}
+
+function partsOf({ content, arguments: args, output, input }: Record<string, unknown>): string[] {
+  if (Array.isArray(content)) return content.map(({ text }: { text?: string }) => text ?? '');
+  return [args, input, typeof output === 'string' ? output : JSON.stringify(output)].filter(
+    (part) => typeof part === 'string',
+  );
+}
+
+/** Processes that were given this directory as their home. */
+function pidsOf(home: string): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => Number.isInteger(pid) && environmentOf(pid).includes(`CODEX_HOME=${home}`));
+}
+
+function environmentOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'utf8');
+  } catch {
+    return ''; // It has ended, or is not ours.
+  }
+}

@@ -1,0 +1,61 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createConnection, type Socket } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createAnthropic } from '../../src/providers/anthropic.ts';
+import { createOpenAiCompatible } from '../../src/providers/openai-compatible.ts';
+import { createOpenAi } from '../../src/providers/openai.ts';
+import { collectEvents } from '../../src/testing/collect-events.ts';
+
+/** Listens and stops, so that the kernel takes as many connections as wait in its queue and no other. */
+const STOPPED = `
+  const server = require('node:net').createServer();
+  server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+    process.stdout.write(String(server.address().port) + '\\n', () => process.kill(process.pid, 'SIGSTOP'));
+  });
+`;
+const LIMIT_MS = 5_000;
+
+const listener = spawn(process.execPath, ['-e', STOPPED], { stdio: ['ignore', 'pipe', 'inherit'] });
+const waiting: Socket[] = [];
+let baseUrl = '';
+
+beforeAll(async () => {
+  const [line] = (await once(listener.stdout, 'data')) as [Buffer];
+  const port = Number(line.toString());
+  baseUrl = `http://127.0.0.1:${port}/v1`;
+  // Loaded beforehand: what a test runner needs for that says nothing of the connection.
+  await Promise.all([import('openai'), import('@anthropic-ai/sdk'), fillQueue(port)]);
+});
+afterAll(() => {
+  for (const socket of waiting) socket.destroy();
+  listener.kill('SIGKILL');
+});
+
+/** Connects until one is not taken. */
+async function fillQueue(port: number): Promise<void> {
+  for (let i = 0; i < 32; i += 1) {
+    const socket = createConnection({ port, host: '127.0.0.1' });
+    socket.on('error', () => undefined);
+    waiting.push(socket);
+    const taken = await Promise.race([
+      once(socket, 'connect').then(() => true),
+      new Promise<false>((resolve) => setTimeout(resolve, 500, false)),
+    ]);
+    if (!taken) return;
+  }
+  throw new Error('the queue does not fill');
+}
+
+test.concurrent.each([
+  ['anthropic', createAnthropic],
+  ['openai', createOpenAi],
+  ['openai-compatible', createOpenAiCompatible],
+])('%s gives up a server that takes no connection within five seconds', async (_, create) => {
+  const provider = create({ baseUrl, apiKey: 'k' });
+  const began = performance.now();
+  const events = await collectEvents(provider);
+  const tookMs = performance.now() - began;
+  expect(events.at(-1)).toMatchObject({ type: 'failed', error: { code: 'provider_unreachable' } });
+  expect(tookMs).toBeLessThan(LIMIT_MS);
+});

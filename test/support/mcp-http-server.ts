@@ -1,0 +1,60 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { createMcpServer } from './mcp-tools.ts';
+
+export interface McpHttpServer extends AsyncDisposable {
+  url: string;
+  /** Calls, cancellations, and sessions as they begin and end. */
+  trace: string[];
+  headers: IncomingHttpHeaders[];
+  /** Knows no session any more, as after a restart. */
+  forget(): void;
+}
+
+/** An MCP server over streamable HTTP on 127.0.0.1. */
+export async function startMcpHttpServer(at = 0): Promise<McpHttpServer> {
+  const trace: string[] = [];
+  const headers: IncomingHttpHeaders[] = [];
+  const sessions = new Map<string, StreamableHTTPServerTransport>();
+
+  async function begin(): Promise<StreamableHTTPServerTransport> {
+    const transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      onsessioninitialized: (id) => {
+        sessions.set(id, transport);
+        trace.push('session begins');
+      },
+      onsessionclosed: (id) => {
+        sessions.delete(id);
+        trace.push('session ends');
+      },
+    });
+    await createMcpServer({ trace: (line) => trace.push(line) }).connect(transport as Transport);
+    return transport;
+  }
+
+  const server = createServer((request, response) => {
+    headers.push(request.headers);
+    const id = request.headers['mcp-session-id'];
+    const known = typeof id === 'string' ? sessions.get(id) : undefined;
+    if (id !== undefined && !known) return void response.writeHead(404).end('no such session');
+    Promise.resolve(known ?? begin())
+      .then((transport) => transport.handleRequest(request, response))
+      .catch((error: unknown) => response.destroy(error as Error));
+  });
+  await new Promise<void>((resolve) => server.listen(at, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    trace,
+    headers,
+    forget: () => sessions.clear(),
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

@@ -1,0 +1,27 @@
+/** An MCP server over stdio, as a process of its own. Arguments: the file it writes its trace to, and how it misbehaves. */
+import { appendFileSync } from 'node:fs';
+import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
+import { createMcpServer, TOOLS } from './mcp-tools.ts';
+
+const [file = '', manner = ''] = process.argv.slice(2);
+
+function trace(line: string): void {
+  appendFileSync(file, `${line}\n`);
+}
+
+function die(): void {
+  console.error(`first words\ndying with ${process.env['SECRET']}`);
+  process.exit(3);
+}
+
+trace(`start ${process.pid}`);
+if (manner === 'broken') die();
+if (manner === 'stubborn') process.on('SIGTERM', () => trace('SIGTERM'));
+if (manner === 'stubborn' || manner === 'mute') setInterval(() => undefined, 60_000);
+// Some servers log where they should not.
+console.log('listening on stdio');
+const tools =
+  manner === 'colliding'
+    ? [{ name: 'files_read_all', inputSchema: { type: 'object' as const } }, ...TOOLS]
+    : TOOLS;
+if (manner !== 'mute') await createMcpServer({ trace, die, tools }).connect(new StdioServerTransport());

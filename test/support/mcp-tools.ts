@@ -1,0 +1,106 @@
+import { Server } from '@modelcontextprotocol/sdk/server/index.js';
+import {
+  type CallToolResult,
+  CallToolRequestSchema,
+  ListToolsRequestSchema,
+  type Tool,
+} from '@modelcontextprotocol/sdk/types.js';
+
+const ANY = { type: 'object' } as const;
+
+/** More than one page of them. */
+export const TOOLS: Tool[] = [
+  {
+    name: 'add',
+    description: 'Adds two numbers.',
+    inputSchema: {
+      type: 'object',
+      properties: { a: { type: 'number' }, b: { type: 'number' } },
+      required: ['a', 'b'],
+    },
+    annotations: { idempotentHint: true },
+  },
+  { name: 'environment', inputSchema: ANY, annotations: { readOnlyHint: true } },
+  { name: 'process', inputSchema: ANY },
+  { name: 'wait', inputSchema: ANY },
+  { name: 'big', inputSchema: ANY },
+  { name: 'endless', inputSchema: ANY },
+  { name: 'media', inputSchema: ANY },
+  { name: 'facts', inputSchema: ANY },
+  { name: 'refuse', inputSchema: ANY },
+  { name: 'change', inputSchema: ANY },
+  { name: 'die', inputSchema: ANY },
+  { name: 'files.read/all', inputSchema: ANY },
+];
+
+const PAGE = 4;
+
+export interface McpToolsOptions {
+  /** Told of every call, and of its cancellation. */
+  trace: (line: string) => void;
+  tools?: readonly Tool[];
+  die?: () => void;
+}
+
+/** A server with tools that do what servers do, well and badly. */
+export function createMcpServer({ trace, tools = TOOLS, die }: McpToolsOptions): Server {
+  const server = new Server(
+    { name: 'fake', version: '1' },
+    { capabilities: { tools: { listChanged: true } } },
+  );
+  server.setRequestHandler(ListToolsRequestSchema, ({ params }) => {
+    const start = Number(params?.cursor ?? 0);
+    const end = start + PAGE;
+    return { tools: tools.slice(start, end), ...(end < tools.length && { nextCursor: `${end}` }) };
+  });
+  server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal }): Promise<CallToolResult> => {
+    const { name, arguments: args = {} } = params;
+    trace(`call ${name} ${JSON.stringify(args)}`);
+    switch (name) {
+      case 'add':
+        if (typeof args['a'] !== 'number' || typeof args['b'] !== 'number') {
+          return { isError: true, content: [{ type: 'text', text: 'a and b must be numbers' }] };
+        }
+        return text(`${args['a'] + args['b']}`);
+      case 'environment':
+        return text(JSON.stringify(process.env));
+      case 'process':
+        return text(`${process.pid}`);
+      case 'wait':
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        trace('cancelled');
+        return text('never seen');
+      case 'big':
+        return text('a line of a long output\n'.repeat(4_000));
+      case 'endless':
+        return text('x'.repeat(11 * 1024 * 1024));
+      case 'media':
+        return {
+          content: [
+            { type: 'text', text: 'two pictures' },
+            { type: 'image', mimeType: 'image/png', data: Buffer.alloc(1_000).toString('base64') },
+            { type: 'resource_link', uri: 'file:///a.txt', name: 'a', mimeType: 'text/plain', size: 12 },
+            { type: 'resource', resource: { uri: 'file:///b.txt', text: 'what b holds' } },
+            { type: 'resource', resource: { uri: 'file:///c.bin', blob: 'AAAA' } },
+          ],
+        };
+      case 'facts':
+        return { content: [], structuredContent: { warm: true, degrees: 21 } };
+      case 'refuse':
+        return { isError: true, content: [{ type: 'text', text: `no, not with ${process.env['SECRET']}` }] };
+      case 'change':
+        await server.sendToolListChanged();
+        return text('changed');
+      case 'die':
+        die?.();
+        return new Promise(() => undefined);
+      default:
+        return text(`${name} answers`);
+    }
+  });
+  return server;
+}
+
+function text(said: string): CallToolResult {
+  return { content: [{ type: 'text', text: said }] };
+}

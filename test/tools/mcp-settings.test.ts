@@ -1,0 +1,160 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { loadAgentsFile, parseTroupe, type TroupeInput } from '../../src/agents-file.ts';
+import type { TroupeError } from '../../src/errors.ts';
+import { createTroupe } from '../../src/runtime.ts';
+import { defineTool } from '../../src/tools/tool.ts';
+import * as z from 'zod';
+import { startMcpHttpServer } from '../support/mcp-http-server.ts';
+import { tempDir } from '../store/temp-dir.ts';
+import { caller, isAlive, stdioStage } from './mcp-stage.ts';
+
+function problemsOf(tools: string[], mcpServers: unknown): string[] {
+  try {
+    parseTroupe({ agents: [caller('ana', tools, {})], mcpServers });
+    return [];
+  } catch (error) {
+    return (error as TroupeError).data['problems'] as string[];
+  }
+}
+
+const files = { command: 'x' };
+
+test.each<[string, string[], unknown, string[]]>([
+  ['a right one', ['files/*', 'web/a.b/c'], { files, web: { url: 'https://example.org/mcp' } }, []],
+  [
+    'an unknown server',
+    ['fils/*'],
+    { files },
+    ['agents[0].tools[0]: there is no MCP server "fils"; did you mean "files"? known: files'],
+  ],
+  ['no servers at all', ['a/b'], undefined, ['agents[0].tools[0]: there is no MCP server "a"; known: none']],
+  [
+    'a tool that its server does not allow',
+    ['files/raed'],
+    { files: { ...files, tools: ['read', 'list'] } },
+    [
+      'agents[0].tools[0]: mcpServers.files.tools does not allow "raed"; did you mean "read"? known: read, list',
+    ],
+  ],
+  [
+    'a server without its tools',
+    ['files'],
+    { files },
+    ['agents[0].tools[0]: there is no tool "files"; known: handoff, read_artifact, delegate, ask, files/*'],
+  ],
+  ['neither a command nor a URL', [], { files: {} }, ['mcpServers.files.command: is missing']],
+  ['both', [], { files: { url: 'http://a/', command: 'x' } }, ['mcpServers.files.command: is not a field']],
+  [
+    'a file as URL',
+    [],
+    { a: { url: 'file:///etc/passwd' } },
+    ['mcpServers.a.url: this is an http or https URL'],
+  ],
+  [
+    'a password in a URL',
+    [],
+    { a: { url: 'https://u:p@example.org/' } },
+    ['mcpServers.a.url: a URL is no place for a password: use headersEnv'],
+  ],
+  [
+    'a value as variable',
+    [],
+    { files: { ...files, env: ['A=1'] } },
+    ['mcpServers.files.env[0]: this is the name of a variable'],
+  ],
+  [
+    'an odd name',
+    [],
+    { 'my files': files },
+    ['mcpServers.my files: a name must match /^[A-Za-z][A-Za-z0-9_-]{0,31}$/'],
+  ],
+])('%s is told with its path', (_, tools, servers, problems) => {
+  expect(problemsOf(tools, servers)).toEqual(problems);
+});
+
+test('a server of a file runs in the folder of the file', async () => {
+  const dir = tempDir();
+  const agents = [caller('ana', [], {})];
+  const mcpServers = { here: files, there: { ...files, cwd: 'sub' }, away: { ...files, cwd: '/srv' } };
+  writeFileSync(join(dir, 'agents.json'), JSON.stringify({ agents, mcpServers }));
+  const { mcpServers: loaded } = await loadAgentsFile(join(dir, 'agents.json'));
+  expect(loaded).toMatchObject({
+    here: { cwd: dir },
+    there: { cwd: join(dir, 'sub') },
+    away: { cwd: '/srv' },
+  });
+});
+
+async function refusal(input: Omit<TroupeInput, 'agents'>, tools: string[], env = {}): Promise<string> {
+  const opened = createTroupe({ agents: [caller('ana', tools, {})], ...input }, { env });
+  const error = await opened.then(
+    async (troupe) => troupe.close().then(() => expect.unreachable('it started')),
+    (thrown: TroupeError) => thrown,
+  );
+  expect(error).toMatchObject({ code: 'config_invalid' });
+  return error.message;
+}
+
+test('servers that cannot start are all named with why, and the others are not left behind', async () => {
+  const stage = stdioStage();
+  const gone = await startMcpHttpServer();
+  await gone[Symbol.asyncDispose]();
+  const mcpServers = {
+    good: stage.server(),
+    broken: { ...stage.server('broken'), env: ['SECRET'] },
+    absent: { command: 'no-such-command-anywhere' },
+    away: { url: gone.url },
+    unset: { command: 'x', env: ['NOT_SET'] },
+    mute: { ...stage.server('mute'), timeoutMs: 1_500 },
+  };
+  const tools = Object.keys(mcpServers).map((name) => `${name}/*`);
+  const message = await refusal({ mcpServers }, tools, { SECRET: 'hush-hush' });
+  expect(message.split('\n')).toEqual([
+    '5 problem(s) with MCP servers:',
+    '  mcpServers.broken cannot be started: it ended with code 3: dying with [SECRET]',
+    '  mcpServers.absent cannot be started: spawn no-such-command-anywhere ENOENT',
+    expect.stringMatching(
+      /^ {2}mcpServers\.away cannot be reached: fetch failed: connect ECONNREFUSED/,
+    ) as string,
+    '  mcpServers.unset.env: the variable NOT_SET is not set',
+    expect.stringMatching(/^ {2}mcpServers\.mute cannot be started: .*timed out/) as string,
+  ]);
+  expect(stage.pids().length).toBeGreaterThanOrEqual(2);
+  expect(stage.pids().some(isAlive)).toBe(false);
+});
+
+test('a tool that the server does not have is refused with the nearest name, and no process is left', async () => {
+  const stage = stdioStage();
+  expect(await refusal({ mcpServers: { files: stage.server() } }, ['files/ad'])).toContain(
+    'agents[0].tools[0]: the MCP server "files" has no tool "ad"; did you mean "add"?',
+  );
+  const mcpServers = { files: { ...stage.server(), tools: ['add', 'bigg'] } };
+  expect(await refusal({ mcpServers }, ['files/*'])).toContain(
+    'mcpServers.files.tools: it has no tool "bigg"; did you mean "big"?',
+  );
+  expect(stage.pids().map(isAlive)).toEqual([false, false]);
+});
+
+test('tools that would have one name are named, unless one of them is left out', async () => {
+  const stage = stdioStage();
+  const server = stage.server('colliding');
+  expect(await refusal({ mcpServers: { files: server } }, ['files/*'])).toContain(
+    'files/files_read_all and files/files.read/all would both be called "files__files_read_all"',
+  );
+  const own = defineTool({ name: 'files__add', description: '', schema: z.object({}), run: () => '' });
+  const mcpServers = { files: { ...server, tools: ['add', 'files.read/all'] } };
+  expect(await refusal({ mcpServers, tools: [own] }, ['files/*'])).toContain(
+    'tools: "files__add" is also the name of files/add',
+  );
+});
+
+test('data that another process has is told before any server is started', async () => {
+  const stage = stdioStage();
+  const data = tempDir();
+  const input = { agents: [caller('ana', ['files/*'], {})], mcpServers: { files: stage.server() } };
+  await using _first = await createTroupe(input, { data });
+  await expect(createTroupe(input, { data })).rejects.toMatchObject({ code: 'data_busy' });
+  expect(stage.pids()).toHaveLength(1);
+});

@@ -1,0 +1,99 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { onTestFinished, vi } from 'vitest';
+import type { AgentInput, TroupeInput } from '../../src/agents-file.ts';
+import type { TroupeOptions } from '../../src/runtime.ts';
+import { createTroupe } from '../../src/runtime.ts';
+import type { Troupe } from '../../src/troupe.ts';
+import { ROOM, UMA } from '../support/company.ts';
+import { tempDir } from '../store/temp-dir.ts';
+
+type McpServers = NonNullable<TroupeInput['mcpServers']>;
+type StdioServer = Extract<McpServers[string], { command: string }>;
+
+const SCRIPT = join(import.meta.dirname, '../support/mcp-server.ts');
+
+export interface StdioStage {
+  server(manner?: string): StdioServer;
+  /** What servers wrote so far, without their pids. */
+  trace(): string[];
+  /** Pids of the servers that were started, in order. */
+  pids(): number[];
+}
+
+/** MCP servers as processes, with the file that they write their trace to. */
+export function stdioStage(): StdioStage {
+  const file = join(tempDir(), 'trace');
+  const lines = () => (existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : []);
+  const pids = () => lines().flatMap((line) => (line.startsWith('start ') ? [Number(line.slice(6))] : []));
+  onTestFinished(() => {
+    const left = pids().filter(isAlive);
+    for (const pid of left) process.kill(pid, 'SIGKILL');
+    if (left.length > 0) throw new Error(`left running: ${left.join(', ')}`);
+  });
+  return {
+    server: (manner = '') => ({ command: process.execPath, args: [SCRIPT, file, manner] }),
+    trace: () => lines().map((line) => line.replace(/^start .*/, 'start')),
+    pids,
+  };
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    // One that has ended stays in the list until its parent asks, which the first process of a container may never do.
+    return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch (error) {
+    // Where there is no /proc there is the process.
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' && !existsSync('/proc');
+  }
+}
+
+/** Waits for another process, or another machine's end of a connection. */
+export function eventually(check: () => void): Promise<void> {
+  return vi.waitFor(check, { timeout: 15_000, interval: 10 });
+}
+
+/** An agent that makes the call named by the message it is sent, and then says that it is done. */
+export function caller(
+  id: string,
+  tools: string[],
+  calls: Readonly<Record<string, [name: string, args?: unknown]>>,
+): AgentInput {
+  const rules = Object.entries(calls).map(([word, [name, args = {}]]) => ({
+    when: { contains: word, step: 1 },
+    calls: [{ name, args }],
+  }));
+  const script = { rules: [...rules, { reply: 'done' }] };
+  return { id, provider: 'scripted', script, tools } as AgentInput;
+}
+
+export interface McpRoom extends AsyncDisposable {
+  troupe: Troupe;
+  warnings: string[];
+  post(agent: string, content: string): Promise<unknown>;
+  /** Says something to an agent, waits until all is quiet, and gives the result of the call that it made. */
+  call(agent: string, word: string): Promise<{ outcome: string; content: string; artifact?: string }>;
+}
+
+export async function mcpRoom(input: TroupeInput, options: TroupeOptions = {}): Promise<McpRoom> {
+  const warnings: string[] = [];
+  const onWarning = (error: unknown, where: string) => warnings.push(`${where}: ${String(error)}`);
+  const troupe = await createTroupe(input, { env: {}, onWarning, ...options });
+  const post = (agent: string, content: string) => troupe.send(ROOM, { author: UMA, to: [agent], content });
+  return {
+    troupe,
+    warnings,
+    post,
+    async call(agent, word) {
+      await post(agent, word);
+      await troupe.idle();
+      const { events } = await troupe.events(ROOM);
+      const last = events.findLast((event) => event.kind === 'tool.result');
+      if (last?.kind !== 'tool.result') throw new Error('no tool was called');
+      const { outcome, content, artifact } = last.body;
+      return { outcome, content, ...(artifact !== undefined && { artifact }) };
+    },
+    [Symbol.asyncDispose]: () => troupe.close(),
+  };
+}
