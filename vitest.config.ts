@@ -7,11 +7,13 @@ const HAS_SERVICES = Boolean(process.env['MONGODB_URL'] && process.env['REDIS_UR
 /** What Troupe does, whatever it stands on: run once embedded and once on MongoDB and Redis. See `test/support/mode.ts`. */
 const BEHAVIOUR = ['test/main-job.test.ts', 'test/scenarios/**', 'test/http/**', 'test/engine/**'];
 /** Worlds of faults in the embedded store; `sim` and `rig` are theirs in the distributed mode. */
-const EMBEDDED_ONLY = ['test/engine/{world,kill,interleavings}.test.ts'];
+const EMBEDDED_ONLY = ['test/engine/{world,kill,interleavings,sessions-world}.test.ts'];
 
 const shared = {
-  // Tests start processes and kill them: a test file gets a process of its own.
+  // Tests start processes and kill them: never in threads. Files share a process, one after the other: to load the code
+  // for each anew would take as long as half of the tests.
   pool: 'forks',
+  isolate: false,
   testTimeout: 30_000,
   hookTimeout: 30_000,
 } as const;
@@ -27,7 +29,7 @@ export default defineConfig({
           ...shared,
           name: 'embedded',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/support/no-services.test.ts'],
+          exclude: ['test/support/no-services.test.ts', 'test/clis/**'],
         },
       },
       {

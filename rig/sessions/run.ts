@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { installClis, PEERS_ENV } from '../../test/services/clis.ts';
 import type { Cli } from './fake-vendor.ts';
 import { playRun, type RunFigure, type RunResult } from './play-run.ts';
 import { playFifty } from './play-fifty.ts';
@@ -18,6 +19,12 @@ const { values } = parseArgs({
     json: { type: 'boolean', default: false },
   },
 });
+const installed = await installClis();
+if ('missing' in installed) {
+  console.error(`the programs are not here: ${installed.missing}`);
+  process.exit(1);
+}
+process.env[PEERS_ENV] = installed.home;
 const clis = CLIS.filter((cli) => values.cli === undefined || values.cli === cli);
 const seed = Number(values.seed);
 const each = Math.ceil(Number(values.runs) / clis.length);

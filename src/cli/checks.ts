@@ -6,6 +6,7 @@ import { dataPaths, lockDataDir } from '../store/sqlite/data-lock.ts';
 import type { Check } from './check.ts';
 import { checkServices } from './check-services.ts';
 import { type FoundAgents, findAgents, recallAgents } from './find-agents.ts';
+import { findPeer, PROGRAMS } from '../providers/cli/find-peer.ts';
 import { nodeProblem } from './node-version.ts';
 
 interface CheckOptions {
@@ -17,7 +18,14 @@ interface CheckOptions {
 /** What must be right before agents can work; each check says what it found. */
 export async function runChecks({ file, data, env }: CheckOptions): Promise<Check[]> {
   const [agents, services] = await Promise.all([checkAgents(file, data), checkServices(env)]);
-  return [checkNode(), agents.check, ...checkKeys(agents.found, env), ...checkData(data), ...services];
+  return [
+    checkNode(),
+    agents.check,
+    ...checkKeys(agents.found, env),
+    ...checkPrograms(agents.found, env),
+    ...checkData(data),
+    ...services,
+  ];
 }
 
 function checkNode(): Check {
@@ -55,6 +63,20 @@ function checkKeys(found: FoundAgents | null, env: CheckOptions['env']): Check[]
     const detail = `${variable} is ${isSet ? 'set' : 'not set'} (${ids.join(' ')})`;
     // A server on one's own machine may need no key, so this alone is no failure.
     return { name: 'key', status: isSet ? 'ok' : 'warning', detail };
+  });
+}
+
+/** The packages of programs that agents live in. */
+function checkPrograms(found: FoundAgents | null, env: CheckOptions['env']): Check[] {
+  const used = new Set((found?.definition.agents ?? []).map(({ provider }) => provider));
+  return (['claude-code', 'codex'] as const).flatMap((provider): Check[] => {
+    if (!used.has(provider)) return [];
+    try {
+      const { version } = findPeer(provider, env);
+      return [{ name: 'program', status: 'ok', detail: `${PROGRAMS[provider].name} ${version}` }];
+    } catch (error) {
+      return [{ name: 'program', status: 'failed', detail: toTroupeError(error).message }];
+    }
   });
 }
 

@@ -4,6 +4,7 @@ import type { PromptMessage } from '../events/index.ts';
 import { fitArgs, fitCacheKey, fitCallId, fitToolName } from './call-text.ts';
 import type { ModelRequest } from './provider.ts';
 import type { ChatQuirks } from './vendor-quirks.ts';
+import { tellSchema } from './tell-schema.ts';
 
 type Body = OpenAI.ChatCompletionCreateParamsStreaming & { session_id?: string };
 type Message = OpenAI.ChatCompletionMessageParam & { reasoning?: string; reasoning_content?: string };
@@ -18,7 +19,7 @@ export function openAiBody(request: ModelRequest, quirks: ChatQuirks, provider: 
   const { replySchema, replyFormat = 'json_schema' } = { ...request, ...quirks };
   const spoken =
     replySchema && replyFormat !== 'json_schema'
-      ? withSchema(request.messages, replySchema)
+      ? tellSchema(request.messages, replySchema)
       : request.messages;
   const body: Body = {
     model: request.model,
@@ -37,14 +38,6 @@ export function openAiBody(request: ModelRequest, quirks: ChatQuirks, provider: 
     body.response_format = { type: 'json_schema', json_schema };
   }
   return body;
-}
-
-/** The schema in words, at the end of the system message: the same in every request of an agent. */
-function withSchema(messages: readonly PromptMessage[], schema: object): PromptMessage[] {
-  const words = `Answer with a JSON object and nothing else. It must fit this JSON schema:\n${JSON.stringify(schema)}`;
-  const [first, ...rest] = messages;
-  if (first?.role !== 'system') return [{ role: 'system', content: words, seqs: [] }, ...messages];
-  return [{ ...first, content: `${first.content}\n\n${words}` }, ...rest];
 }
 
 interface Model {

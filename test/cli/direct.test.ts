@@ -54,7 +54,7 @@ test('what was said can be listed, traced, and looked at as each agent sees it',
   const trace = (await place.run(['trace', 'c1:planner:1'])).out;
   expect(trace).toMatch(/^c1:planner:1 done/);
   expect(trace).toMatch(/turn\.started .*answers 1/);
-  expect(trace).toMatch(/step +model +messages +tokens +layers/);
+  expect(trace).toMatch(/step +model +sent +messages +tokens +cost +layers/);
   const grid = (await place.run(['context', 'c1', 'worker'])).out;
   expect(grid).toMatch(/^@worker in c1: next prompt\n.*\n.* of 128,000 tokens/);
   expect(grid).toMatch(/── 1 user · seq 1 ─/);

@@ -53,7 +53,7 @@ test('with a token every request needs it, under whatever name it comes', async 
 test('a body that is too large is refused over a real connection while it is being sent', async () => {
   await using api = await startApi();
   const server = await serveHttp(api.app, { port: 0 });
-  const call = request(`${server.url}${PATH}`, {
+  const call = request(`${server.url}/api/commands`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
   });

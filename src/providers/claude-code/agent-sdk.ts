@@ -61,20 +61,10 @@ export interface SdkChild {
 }
 
 const PACKAGE = '@anthropic-ai/claude-agent-sdk';
-/** Older ones take what is said in a conversation for commands and file names of their user. */
-const OLDEST = '0.3.330';
 
 /** The installed SDK, which brings the program with it. Throws `provider_unusable`. */
 export async function loadAgentSdk(env = process.env): Promise<AgentSdk> {
-  const { dir, version, manifest } = findPeer(
-    PACKAGE,
-    { by: 'the claude-code provider', version: OLDEST },
-    env,
-  );
-  if (isOlder(version, OLDEST)) {
-    const message = `the claude-code provider needs ${PACKAGE} ${OLDEST} or newer, and ${version} is installed in ${dir}: npm install ${PACKAGE}@latest`;
-    throw new TroupeError('provider_unusable', message, { package: PACKAGE, version });
-  }
+  const { dir, version, manifest } = findPeer('claude-code', env);
   try {
     const main = typeof manifest['main'] === 'string' ? manifest['main'] : 'sdk.mjs';
     const { query } = (await import(pathToFileURL(join(dir, main)).href)) as Pick<AgentSdk, 'query'>;
@@ -83,13 +73,4 @@ export async function loadAgentSdk(env = process.env): Promise<AgentSdk> {
     const message = `${PACKAGE} ${version} in ${dir} cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}`;
     throw new TroupeError('provider_unusable', message, { package: PACKAGE, version }, { cause });
   }
-}
-
-function isOlder(version: string, than: string): boolean {
-  const [left, right] = [version, than].map((each) => each.split(/[.-]/).slice(0, 3).map(Number));
-  for (const [i, least] of (right ?? []).entries()) {
-    const part = left?.[i] ?? 0;
-    if (part !== least) return !(part > least);
-  }
-  return false;
 }

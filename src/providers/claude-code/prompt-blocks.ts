@@ -1,6 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { flattenMessages } from '../cli/flatten-messages.ts';
 import type { ModelRequest } from '../provider.ts';
+import { tellSchema } from '../tell-schema.ts';
 
 export type PromptBlock = Anthropic.TextBlockParam | Anthropic.ImageBlockParam;
 
@@ -16,7 +17,10 @@ export interface PromptBlocks {
 /** The API refuses texts without a word, and the CLI waits for ever when there is nothing else. */
 const NO_WORDS = '(no words)';
 
-export function promptBlocks({ messages, images }: ModelRequest): PromptBlocks {
+export function promptBlocks({ messages: asked, images, replySchema }: ModelRequest): PromptBlocks {
+  // Where a session goes on, its instructions have it.
+  const begins = asked[0]?.role === 'system';
+  const messages = begins && replySchema ? tellSchema(asked, replySchema) : asked;
   const { system, texts } = flattenMessages(messages);
   const spoken = messages.filter(({ role }) => role !== 'system');
   const blocks = spoken.flatMap((message, i): PromptBlock[] => {

@@ -9,14 +9,36 @@ export interface Peer {
   manifest: Record<string, unknown>;
 }
 
+/** What each provider of a program needs: older ones cannot be taken back, or take what others say for commands. */
+export const PROGRAMS = {
+  'claude-code': { name: '@anthropic-ai/claude-agent-sdk', version: '0.3.330' },
+  codex: { name: '@openai/codex', version: '0.169.0' },
+} as const;
+
 /** A directory with a `node_modules` to look in first. */
 export const PEERS_ENV = 'TROUPE_PEERS';
 
 /**
  * An optional package, where Node would find it from here, or from the directory that commands are run in: Troupe may be
- * installed globally and the package in the project. Throws `provider_unusable` with what to install.
+ * installed globally and the package in the project. Throws `provider_unusable` with what to install, where it is missing
+ * or older than the version that is needed.
  */
-export function findPeer(name: string, needs: { by: string; version: string }, env = process.env): Peer {
+export function findPeer(provider: keyof typeof PROGRAMS, env = process.env): Peer {
+  const { name, version } = PROGRAMS[provider];
+  const by = `the ${provider} provider`;
+  const found = findAny(name, env);
+  if (!found) {
+    const message = `${by} needs the package ${name}, which is not installed: npm install ${name}@${version}`;
+    throw new TroupeError('provider_unusable', message, { package: name });
+  }
+  if (isOlder(found.version, version)) {
+    const message = `${by} needs ${name} ${version} or newer, and ${found.version} is installed in ${found.dir}: npm install ${name}@latest`;
+    throw new TroupeError('provider_unusable', message, { package: name, version: found.version });
+  }
+  return found;
+}
+
+function findAny(name: string, env: NodeJS.ProcessEnv): Peer | null {
   const starts = [env[PEERS_ENV], process.cwd(), import.meta.dirname];
   for (const start of starts) {
     for (const dir of start === undefined ? [] : upward(start)) {
@@ -24,8 +46,7 @@ export function findPeer(name: string, needs: { by: string; version: string }, e
       if (found) return found;
     }
   }
-  const message = `${needs.by} needs the package ${name}, which is not installed: npm install ${name}@${needs.version}`;
-  throw new TroupeError('provider_unusable', message, { package: name });
+  return null;
 }
 
 function* upward(start: string): Generator<string> {
@@ -39,4 +60,10 @@ function readPeer(dir: string): Peer | null {
   if (!existsSync(file)) return null;
   const manifest = JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
   return { dir, version: String(manifest['version']), manifest };
+}
+
+function isOlder(version: string, than: string): boolean {
+  const [left = [], right = []] = [version, than].map((each) => each.split(/[.-]/).slice(0, 3).map(Number));
+  const at = right.findIndex((part, i) => part !== (left[i] ?? 0));
+  return at >= 0 && !((left[at] ?? 0) > (right[at] ?? 0));
 }

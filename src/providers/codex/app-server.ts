@@ -22,6 +22,7 @@ export interface ToolAnswer {
 
 export interface AppServer {
   readonly pid: number;
+  readonly isAlive: boolean;
   /** Resolves when the process has ended. */
   readonly ended: Promise<void>;
   /** Rejects with a TroupeError. */
@@ -106,6 +107,9 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
 
   const server: AppServer = {
     pid: child.pid ?? 0,
+    get isAlive() {
+      return child.exitCode === null && child.signalCode === null;
+    },
     ended,
     call: (method, params) => rpc.call(method, params),
     listen: (threadId, listener) =>

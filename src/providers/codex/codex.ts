@@ -55,6 +55,14 @@ export function createCodex(options: CodexOptions): Provider {
     return started;
   }
 
+  /** That it has ended is known before all it said has been read. */
+  async function alive(): NonNullable<typeof running> {
+    const found = await run();
+    if (found.server.isAlive) return found;
+    await found.server.ended;
+    return run();
+  }
+
   async function start(): Promise<{ server: AppServer; sessions: Sessions }> {
     const codex = findCodex();
     const dir = writeHome(options);
@@ -67,7 +75,7 @@ export function createCodex(options: CodexOptions): Provider {
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     try {
-      const { sessions } = await run();
+      const { sessions } = await alive();
       yield* sessions.stream(request, watch);
     } catch (thrown) {
       if (!(thrown instanceof TroupeError) || !isOurs(thrown.code)) throw thrown;

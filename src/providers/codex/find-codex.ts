@@ -1,11 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { TroupeError } from '../../errors.ts';
 import { findPeer } from '../cli/find-peer.ts';
-
-const PACKAGE = '@openai/codex';
-/** Older ones lack what taking a session back and closing the file system off need. */
-const OLDEST = '0.169.0';
 
 export interface Codex {
   version: string;
@@ -16,11 +11,7 @@ export interface Codex {
 
 /** The installed Codex CLI. Throws `provider_unusable` when it is missing or too old. */
 export function findCodex(env = process.env): Codex {
-  const { dir, version } = findPeer(PACKAGE, { by: 'the codex provider', version: OLDEST }, env);
-  if (isOlder(version, OLDEST)) {
-    const message = `the codex provider needs ${PACKAGE} ${OLDEST} or newer, and ${version} is installed in ${dir}: npm install ${PACKAGE}@latest`;
-    throw new TroupeError('provider_unusable', message, { package: PACKAGE, version });
-  }
+  const { dir, version } = findPeer('codex', env);
   const native = findNative(dir);
   // The script starts the same program, at the price of one more process in between.
   return native
@@ -41,13 +32,4 @@ function findNative(dir: string): string | null {
     }
   }
   return null;
-}
-
-function isOlder(version: string, than: string): boolean {
-  const [left, right] = [version, than].map((each) => each.split(/[.-]/).slice(0, 3).map(Number));
-  for (const [i, least] of (right ?? []).entries()) {
-    const part = left?.[i] ?? 0;
-    if (part !== least) return !(part > least);
-  }
-  return false;
 }
