@@ -33,8 +33,11 @@ export const secantusByPip: Way = {
         ...flags({ host: '127.0.0.1', port, 'storage-path': data, 'log-level': 'WARNING' }),
         // As a standalone it keeps no oplog, which makes every write a third cheaper. It is the harder case besides:
         // the driver retries no write, and there are no change streams. It syncs its log for writes that ask for that
-        // (j: true), so --sync-on-commit would add nothing; other cache sizes make no difference.
+        // (j: true), so --sync-on-commit would add nothing.
         '--standalone',
+        // Idle connections pin what they last read, and nothing newer can be evicted: with the 1 GB of the default, a
+        // whole test run fills the cache, and then every operation waits for ever.
+        ...flags({ 'cache-size': '4G' }),
       ],
       env: { PYTHONPATH: library.folder },
       ask: askMongo,
