@@ -48,7 +48,7 @@ describe.runIf(HAS_DATA)('over real logs', () => {
         const split = dealt(log, agents, () => stream.next().value as number);
         for (const agent of [...agents, 'reviewer']) expect(problemsAtEveryIndex(split, agent)).toEqual([]);
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
   });
 

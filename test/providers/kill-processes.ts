@@ -2,7 +2,16 @@ import { existsSync } from 'node:fs';
 
 /** As a crash would: resolves when the process has been buried, and its parent has been told. */
 export async function killProcesses(pids: readonly number[]): Promise<void> {
-  for (const pid of pids) process.kill(pid, 'SIGKILL');
+  for (const pid of pids) kill(pid);
   while (pids.some((pid) => existsSync(`/proc/${pid}`)))
     await new Promise((resolve) => setImmediate(resolve));
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    // It has ended by itself, or was killed before.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }
