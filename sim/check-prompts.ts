@@ -32,6 +32,7 @@ export async function checkPrompts(world: World): Promise<string[]> {
       leaseMs: 0,
       memory: newSessionMemory(),
       machine: '',
+      rewinds: true,
       isAlive: () => true,
     }),
     registry: createRegistry({ secretOf: () => SECRET, onError: () => undefined }),

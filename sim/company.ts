@@ -39,6 +39,8 @@ export interface Stage {
   /** What the remembering agent's provider keeps on this machine. */
   memory: SessionMemory;
   machine: string;
+  /** Whether its sessions can be taken back. */
+  rewinds: boolean;
   isAlive(): boolean;
 }
 
@@ -76,6 +78,7 @@ export function companyOf(stage: Stage): Company {
     memory: stage.memory,
     answer: (request, signal) => answer(stage, request, signal),
     home: stage.machine,
+    rewind: stage.rewinds,
     isAlive: () => stage.isAlive(),
   });
   const note = toolOf('note', false, stage);

@@ -248,4 +248,15 @@ export const MUTANTS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: 'what a dead attempt had sent to a session is forgotten',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/session/settle-session.ts',
+        find: 'return session.touched || resumed;',
+        replace: 'return session.touched || (resumed && false);',
+      },
+    ],
+  },
 ];

@@ -126,6 +126,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     leaseMs: world.limits.leaseMs,
     memory: world.memories[slot] ?? newSessionMemory(),
     machine: `machine ${slot}`,
+    rewinds: world.seed % 2 === 0,
     isAlive: () => owner.state !== 'dead',
   };
   const deps: EngineDeps = {

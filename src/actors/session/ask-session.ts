@@ -3,7 +3,7 @@ import type { PromptRecord, Session } from '../../events/index.ts';
 import type { TurnRun } from '../turn-run.ts';
 import type { Sending } from './session-run.ts';
 import { termsFor } from './session-terms.ts';
-import { leaveSession } from './settle-session.ts';
+import { leaveSession, mayBeTouched } from './settle-session.ts';
 
 /**
  * A provider without memory is sent the whole prompt. One with a session is sent what the session has not seen: the
@@ -35,9 +35,9 @@ function seen({ lease, turn }: TurnRun, delta: PromptRecord): PromptRecord {
 }
 
 function dismissMismatch(run: TurnRun): void {
-  const { session, member, live, turn, baseline } = run;
+  const { session, member, live, baseline } = run;
   if (!session.base) return;
-  const isBroken = session.touched || turn.attempt > 1;
+  const isBroken = mayBeTouched(run);
   const found: Session = isBroken ? { ...session.base, state: 'unknown' } : session.base;
   const reason = sessionMismatch(live.view, found, termsFor(member, baseline.id, found));
   if (reason) Object.assign(session, { base: null, reason });

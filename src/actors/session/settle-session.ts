@@ -14,6 +14,11 @@ export function leaveSession(run: TurnRun): void {
   run.member.provider.leave?.(cacheKeyOf(run));
 }
 
+/** By this attempt at the turn or by one before it, whose process is gone: what it sent was never answered to the end. */
+export function mayBeTouched({ session, resumed }: TurnRun): boolean {
+  return session.touched || resumed;
+}
+
 /**
  * What the commit says of the session. It moves only with a turn that was answered to the end: after any other it is
  * taken back, with the next turn, to where it stood.
@@ -41,6 +46,6 @@ export function sessionPatch(run: TurnRun): Pick<NonNullable<ActorPatch['state']
   }
   const { base } = session;
   if (!base) return { session: null, cursor: null };
-  const isLeft = session.touched && !member.provider.capabilities.rewind;
+  const isLeft = mayBeTouched(run) && !member.provider.capabilities.rewind;
   return { session: isLeft ? { ...base, state: 'unknown' } : base, cursor: lease.record.cursor };
 }
