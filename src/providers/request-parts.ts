@@ -52,6 +52,9 @@ function messageText(message: PromptMessage, callName: (id: string) => string): 
 
 const FENCE_KEY = /(<\/?[a-z]+)-[0-9a-f]{8}>/g;
 const MINUTE = /\b\d{4}-\d\d-\d\dT\d\d:\d\dZ/g;
+/** The time is told when the minute has changed, and a reminder may hold nothing else. */
+const TIME_OF_REMINDER = /(<reminder-key>\n)time: time\n/g;
+const EMPTY_REMINDER = /\n*<reminder-key>\n<\/reminder-key>/g;
 /** The day in a line of memories: `#12 Ana (2026-02-11): `. */
 const DAY_OF_LINE = /^(#\d+ .*?\()\d{4}-\d\d-\d\d\): /gm;
 
@@ -62,6 +65,8 @@ function steadier(conversation: string): (text: string) => string {
     text
       .replace(FENCE_KEY, '$1-key>')
       .replace(MINUTE, 'time')
+      .replace(TIME_OF_REMINDER, '$1')
+      .replace(EMPTY_REMINDER, '')
       .replace(DAY_OF_LINE, '$1day): ')
       .replace(turn, 'conversation:$1:$2');
 }

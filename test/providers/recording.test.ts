@@ -9,6 +9,7 @@ import { openRecording, readRecording } from '../../src/providers/recording-file
 import { record } from '../../src/providers/recording.ts';
 import { createRedact } from '../../src/providers/redact.ts';
 import { createReplay } from '../../src/providers/replay.ts';
+import { requestParts } from '../../src/providers/request-parts.ts';
 import { collectEvents, sampleRequest, textOf } from '../../src/testing/collect-events.ts';
 import { inOrder, modelOf, says, type TestModel } from '../support/engine-models.ts';
 
@@ -188,4 +189,16 @@ test('a call that cannot be written is answered, and somebody is told', async ()
   expect(textOf(await collectEvents(model, ask('hi')))).toBe('one');
   expect(String(warnings[0])).toContain('ENOENT');
   folder = mkdtempSync(path.join(tmpdir(), 'troupe-recording-'));
+});
+
+test('a minute that passed while it was recorded, or did not, makes no other request', () => {
+  const partsOf = (content: string) =>
+    requestParts(sampleRequest({ messages: [{ role: 'user', content, seqs: [1] }] }));
+  const reminder = (...lines: string[]) =>
+    ['hello', '', '<reminder-1a2b3c4d>', ...lines, '</reminder-1a2b3c4d>'].join('\n');
+  const told = reminder('time: 2026-11-22T10:05Z');
+  expect(partsOf(told)).toEqual(partsOf('hello'));
+  const task = 'task: answer the last message';
+  expect(partsOf(reminder('time: 2026-11-22T10:05Z', task))).toEqual(partsOf(reminder(task)));
+  expect(partsOf(reminder(task))).not.toEqual(partsOf('hello'));
 });
