@@ -102,6 +102,12 @@ function onTheServer({ heading, measure, add }: Bench): void {
   }
   add('the same operations alone, 16 turns at once', bare, 'turns/s');
 
+  const fanOut = measure('distributed/fan-out');
+  add('50 agents, 3 levels of tasks, 2 worker processes', fanOut['turnsPerSecond'], 'turns/s');
+  add('  Troupe : the operations of plain turns alone', (fanOut['turnsPerSecond'] ?? Number.NaN) / bare, 'x');
+  add('  retries per commit', fanOut['retriesPerCommit'], 'retries', { atMost: 0.1 });
+  add('  turns that are missing, or too many', fanOut['unfinished'], 'turns', { atMost: 0 });
+
   for (const drivers of [2, 8, 32]) {
     const found = measure('distributed/appenders', [`${drivers}`]);
     add(`${drivers} appenders to one conversation`, found['appendsPerSecond'], 'events/s');

@@ -282,7 +282,7 @@ async function quiet(state: LoadState): Promise<number | null> {
 
 /** Null if the database did not answer. */
 async function countDue(store: Store): Promise<number | null> {
-  const query = { now: Number.MAX_SAFE_INTEGER, since: 0, limit: 10 * MOST_BACKLOG };
+  const query = { now: Number.MAX_SAFE_INTEGER, clock: Date.now(), since: 0, limit: 10 * MOST_BACKLOG };
   return store.due(query).then(
     (due) => due.length,
     () => null,

@@ -52,10 +52,15 @@ function rewritten({ data, figures }: World): PromptReceipt[] {
   for (const { bySeq } of data.logs.values()) {
     for (const { kind, turn } of bySeq.values()) if (kind === 'turn.done') ended.add(turn);
   }
+  // Also of turns that took something in on their way.
+  const steered = new Set<string | null>();
+  for (const { bySeq } of data.logs.values()) {
+    for (const { kind, turn } of bySeq.values()) if (kind === 'turn.steered') steered.add(turn);
+  }
   const receipts = [...data.registers.values()]
     .filter(({ shelf }) => shelf === 'prompt')
     .map(({ data: text }) => JSON.parse(text) as PromptReceipt)
-    .filter(({ turn, cuts }) => cuts.length > 0 && ended.has(turn));
+    .filter(({ turn, cuts }) => (cuts.length > 0 || steered.has(turn)) && ended.has(turn));
   figures.rewritten += receipts.length;
   return receipts;
 }

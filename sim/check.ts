@@ -1,10 +1,11 @@
 import { type ActorRecord, type Event, eventOf, newActorRecord, parseTurnId } from '../src/events/index.ts';
 import type { ActorAddress } from '../src/events/index.ts';
-import type { ActorRow, EventRow } from '../src/store/driver.ts';
+import type { ActorRow } from '../src/store/driver.ts';
 import { checkLog } from '../src/testing/check-log.ts';
 import { checkSessions } from '../src/testing/check-sessions.ts';
 import type { Clients } from './clients.ts';
 import { CROWDED_AGENT, REMEMBERING_AGENT } from './company.ts';
+import { eventOfRow } from './task-watch.ts';
 import type { World } from './world.ts';
 
 /** What is wrong with the history of a schedule that has become quiet: one line each, the invariant first. */
@@ -21,6 +22,7 @@ export function checkWorld(world: World, clients: Clients): string[] {
     ...checkPosts(clients, byKey),
     ...checkCalls(world, byKey),
     ...checkTurns(world, events, clients.asked),
+    ...checkTasks(world, events),
     ...checkMemories(world, events),
     ...actors.filter(({ parked }) => parked === 'failed').map((actor) => `SET ASIDE ${actor.agent}`),
     ...clients.problems.map((problem) => `CLIENT ${problem}`),
@@ -53,6 +55,8 @@ function isOfPeople({ kind, author }: Event): boolean {
   return kind !== 'message' || author.kind === 'user';
 }
 
+const LEDGERED: readonly string[] = ['note', 'put', 'sign'];
+
 /** I5: what ran is what was journalled; what may not run twice did not; what nobody knows is flagged to the model. */
 function checkCalls({ ledger, figures }: World, byKey: ReadonlyMap<string, Event>): string[] {
   const found: string[] = [];
@@ -60,7 +64,7 @@ function checkCalls({ ledger, figures }: World, byKey: ReadonlyMap<string, Event
     figures.calls += runs;
     const [turn = '', at = ''] = effect.split('/');
     const conversation = parseTurnId(turn)?.conversation;
-    if (name === 'note' && runs > 1) found.push(`I5 ${effect} (${name}) ran ${runs} times`);
+    if (name !== 'put' && runs > 1) found.push(`I5 ${effect} (${name}) ran ${runs} times`);
     const [step, index] = at.split('.');
     const asked = eventAt(byKey, `${conversation}/${turn}:step:${step}`, 'step')?.body.calls[Number(index)];
     const told = eventAt(byKey, `${conversation}/${turn}:result:${at}`, 'tool.result')?.body;
@@ -79,9 +83,42 @@ function checkCalls({ ledger, figures }: World, byKey: ReadonlyMap<string, Event
   }
   for (const [key, event] of byKey) {
     const result = eventOf(event, 'tool.result')?.body;
-    if (result?.outcome !== 'done' || (result.name !== 'note' && result.name !== 'put')) continue;
+    if (result?.outcome !== 'done' || !LEDGERED.includes(result.name)) continue;
     const [, turn = '', at = ''] = /^[^/]+\/(.*):result:(\d+\.\d+)$/.exec(key) ?? [];
     if (!ledger[`${turn}/${at}`]) found.push(`I5 ${turn}/${at} is done and never ran`);
+  }
+  return found;
+}
+
+/** Nobody waits for ever, and no approval is used twice or for anything else. */
+function checkTasks({ tasks, ledger, figures }: World, events: readonly Event[]): string[] {
+  const found = tasks
+    .open()
+    .map(({ conversation, task }) => `D5 ${conversation}: ${task.id} was never ended`);
+  for (const { task } of tasks.all()) {
+    figures.tasks += 1;
+    if (task.end?.outcome === 'expired') figures.expired += 1;
+  }
+  const allowed = new Map<string, number>();
+  const asked = new Map(
+    events.flatMap((event) => {
+      const requested = eventOf(event, 'approval.requested');
+      return requested ? [[requested.body.request, requested.body.args] as const] : [];
+    }),
+  );
+  for (const event of events) {
+    const decided = eventOf(event, 'approval.decided');
+    if (decided?.body.outcome !== 'approved') continue;
+    const args = asked.get(decided.body.request) ?? '';
+    allowed.set(args, (allowed.get(args) ?? 0) + 1);
+  }
+  for (const [effect, { name, nonce, runs }] of Object.entries(ledger)) {
+    if (name !== 'sign') continue;
+    const args = JSON.stringify({ nonce });
+    if (!allowed.has(args)) found.push(`D6 ${effect} ran and nobody had approved ${args}`);
+    const all = Object.values(ledger).filter((entry) => entry.name === 'sign' && entry.nonce === nonce);
+    if (runs > 1 || all.length > 1)
+      found.push(`D6 the approval of ${args} was used ${all.length * runs} times`);
   }
   return found;
 }
@@ -97,8 +134,12 @@ function checkTurns(
   for (const event of events) {
     const started = eventOf(event, 'turn.started');
     if (started?.turn) inputs.set(started.turn, started.body.inputs);
+    const steered = eventOf(event, 'turn.steered');
+    if (steered?.turn)
+      inputs.set(steered.turn, [...(inputs.get(steered.turn) ?? []), ...steered.body.inputs]);
+    if (steered) figures.steered += 1;
     const error = eventOf(event, 'error');
-    if (error && !error.body.code.startsWith('provider_'))
+    if (error && !error.body.code.startsWith('provider_') && error.body.code !== 'command_refused')
       found.push(`ERROR ${error.body.code}: ${error.body.message}`);
     const end =
       eventOf(event, 'turn.done') ?? eventOf(event, 'turn.failed') ?? eventOf(event, 'turn.aborted');
@@ -108,7 +149,7 @@ function checkTurns(
       found.push(
         `F9 turn ${end.turn} was started with ${inputs.get(end.turn ?? '')}, covers ${end.body.covers}`,
       );
-    if (end.kind === 'turn.aborted' && !asked.has(end.turn ?? ''))
+    if (end.kind === 'turn.aborted' && !asked.has(end.turn ?? '') && !interrupts(events, end))
       found.push(`F26 turn ${end.turn} was aborted and nobody had asked for it`);
     if (end.kind !== 'turn.failed' || end.body.code.startsWith('provider_')) continue;
     if (end.body.code === 'poison') figures.poisoned += 1;
@@ -121,16 +162,19 @@ function checkTurns(
   return found;
 }
 
+/** Whether something came for the agent that breaks off what it does. */
+function interrupts(events: readonly Event[], end: Event): boolean {
+  return events.some(
+    (event) =>
+      event.conversation === end.conversation &&
+      event.to.some((agent) => agent === end.author.id) &&
+      (event.whileBusy === 'interrupt' || event.id.endsWith(':abort')),
+  );
+}
+
 function eventAt<K extends Event['kind']>(byKey: ReadonlyMap<string, Event>, key: string, kind: K) {
   const event = byKey.get(key);
   return event ? eventOf(event, kind) : null;
-}
-
-/** As written, without the checks of a reader: what is held against the invariants is what is there. */
-function eventOfRow(row: EventRow): Event {
-  const { tenant, conversation, seq, id, at, kind, to, tokens, turn, data } = row;
-  const columns = { tenant, conversation, seq, id, at, kind, to, tokens, ...(turn !== null && { turn }) };
-  return { ...JSON.parse(data), ...columns } as Event;
 }
 
 function recordOfRow(row: ActorRow): ActorRecord {

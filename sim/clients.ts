@@ -10,6 +10,7 @@ import {
   type TurnId,
 } from '../src/events/index.ts';
 import { AGENTS, LATE_AGENT } from './company.ts';
+import { dealWithTasks } from './people.ts';
 import type { Member } from './process.ts';
 import { below, between, pick } from './random.ts';
 import { STEP_MS } from './scheduler.ts';
@@ -38,6 +39,13 @@ const CONVERSATIONS = ['c1', 'c2', 'c3'] as const;
 const SPREAD_STEPS = 350;
 /** Before a client gives up on an answer and asks again. */
 const IMPATIENCE_MS = LEASE_MS / 2;
+
+/** The same for every repeat of a message. */
+function busyOf(id: string): Pick<EventDraft, 'whileBusy'> {
+  const policies = [undefined, undefined, 'steer', 'steer', 'interrupt'] as const;
+  const whileBusy = policies[Number(id.slice(1)) % policies.length];
+  return whileBusy ? { whileBusy } : {};
+}
 
 export function openClients(world: World): Clients {
   const { random, scheduler, figures } = world;
@@ -93,7 +101,7 @@ export function openClients(world: World): Clients {
   async function post(id: string, conversation: string, to: AgentId[]): Promise<void> {
     const log = { tenant: DEFAULT_TENANT, conversation: conversation as ConversationId };
     const body = { content: `message ${id}` };
-    const draft: EventDraft = { id: id as EventId, author: ANA, to, kind: 'message', body };
+    const draft: EventDraft = { id: id as EventId, author: ANA, to, kind: 'message', body, ...busyOf(id) };
     const told = await insist((member) => member.deps.log.append(log, [draft]));
     if (told) posted.set(`${conversation}/${id}`, draft);
   }
@@ -143,6 +151,7 @@ export function openClients(world: World): Clients {
     later(at, () => post(`m${index}`, conversation, to));
     if (random() < 0.2) later(at + between(random, 0, LEASE_MS), () => post(`m${index}`, conversation, to));
   }
+  dealWithTasks({ world, insist, wait });
   for (let times = below(random, 4); times > 0; times--) later(random() * spread * 1.5, cancelSome);
   if (random() < 0.3) later(random() * spread, pauseSome);
 

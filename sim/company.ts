@@ -6,7 +6,7 @@ import { type AgentId, NO_USAGE } from '../src/events/index.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../src/providers/provider.ts';
 import { createFakeSessions, type SessionMemory } from '../src/testing/fake-sessions.ts';
 import { defineTool, type Tool } from '../src/tools/tool.ts';
-import { below, type Random } from './random.ts';
+import { below, between, pick, type Random } from './random.ts';
 
 /** Three agents, of whom one joins late and sees nothing of what was before. */
 export const AGENTS = ['bo', 'cy', 'di'] as const;
@@ -14,7 +14,9 @@ export const LATE_AGENT = 'di';
 
 /** One whose window holds little more than its instructions. */
 export const CROWDED_AGENT = 'cy';
-const CROWDED_WINDOW = 1_350;
+const CROWDED_WINDOW = 1_500;
+/** Tools take room in a prompt. */
+const FEW_TOOLS = ['note', 'put', 'sign', 'handoff'];
 
 /** One whose provider remembers. */
 export const REMEMBERING_AGENT = 'bo';
@@ -61,12 +63,12 @@ const template = buildCompany(
       id,
       provider: 'scripted' as const,
       script: { rules: [{}] },
-      tools: ['note', 'put', 'handoff'],
+      tools: id === CROWDED_AGENT ? FEW_TOOLS : [...FEW_TOOLS, 'delegate', 'ask', 'follow_up', 'cancel_task'],
       join: id === LATE_AGENT ? ('fresh' as const) : ('full' as const),
       // So small that its view is rewritten again and again.
       ...(id === CROWDED_AGENT && { contextWindow: CROWDED_WINDOW, maxOutputTokens: 100 }),
     })),
-    tools: [toolOf('note', false, null), toolOf('put', true, null)],
+    tools: [toolOf('note', false, null), toolOf('put', true, null), toolOf('sign', false, null)],
   }),
   () => resting,
   countTokens,
@@ -83,20 +85,22 @@ export function companyOf(stage: Stage): Company {
   });
   const note = toolOf('note', false, stage);
   const put = toolOf('put', true, stage);
+  const sign = toolOf('sign', false, stage);
   const company = new Map<AgentId, NonNullable<ReturnType<Company['get']>>>();
   for (const [id, member] of template) {
-    const tools = new Map(member.tools).set('note', note).set('put', put);
+    const tools = new Map(member.tools).set('note', note).set('put', put).set('sign', sign);
     company.set(id, { ...member, provider: id === REMEMBERING_AGENT ? remembering : provider, tools });
   }
   return company;
 }
 
-function toolOf(name: 'note' | 'put', idempotent: boolean, stage: Stage | null): Tool {
+function toolOf(name: 'note' | 'put' | 'sign', idempotent: boolean, stage: Stage | null): Tool {
   return defineTool({
     name,
     description: idempotent ? 'writes under a key, twice if need be' : 'writes into a book, never twice',
     schema: NOTE,
     idempotent,
+    needsApproval: name === 'sign',
     async run({ nonce }, { effect }) {
       if (!stage) return '';
       await stage.act(`tool ${name}`, () => {
@@ -151,12 +155,38 @@ function script(stage: Stage, { agent, step, purpose }: ModelRequest['trace']): 
     });
     return [{ type: 'start' }, ...say, ...calls, { type: 'done', stop: 'calls', usage: NO_USAGE }];
   }
+  if (dice < 0.6 && dice >= 0.38 && step < 4 && agent !== CROWDED_AGENT && !stage.isCalm()) {
+    const calls = Array.from({ length: 1 + below(random, 3) }, (_, index) => ({
+      type: 'call' as const,
+      call: { id: `d-${index}-${nonce(random)}`, ...dealing(random) },
+    }));
+    return [{ type: 'start' }, ...say, ...calls, { type: 'done', stop: 'calls', usage: NO_USAGE }];
+  }
   if (dice < 0.38 && !stage.isCalm()) {
     const to = AGENTS[(AGENTS.indexOf(agent as 'bo') + 1 + below(random, 2)) % AGENTS.length];
     const call = { id: `h-${nonce(random)}`, name: 'handoff', args: JSON.stringify({ to, goal: 'go on' }) };
     return [{ type: 'start' }, { type: 'call', call }, { type: 'done', stop: 'calls', usage: NO_USAGE }];
   }
   return [{ type: 'start' }, ...say, { type: 'done', stop: 'end', usage: NO_USAGE }];
+}
+
+/** Something asked of somebody: of agents, of people, or of a task that was given before. */
+function dealing(random: Random): { name: string; args: string } {
+  const dice = random();
+  const waiting = {
+    wait: random() < 0.8,
+    until: pick(random, ['all', 'all', 'first', 'any']),
+    ...(random() < 0.3 && { deadlineMinutes: between(random, 0.01, 0.3) }),
+  };
+  const of = (name: string, args: object) => ({ name, args: JSON.stringify(args) });
+  if (dice < 0.5)
+    return of('delegate', { to: pick(random, AGENTS), task: `task ${nonce(random)}`, ...waiting });
+  if (dice < 0.6)
+    return of('ask', { to: pick(random, AGENTS), question: `what ${nonce(random)}?`, ...waiting });
+  if (dice < 0.75) return of('ask', { question: `who ${nonce(random)}?`, ...waiting });
+  if (dice < 0.9) return of('sign', { nonce: nonce(random) });
+  if (dice < 0.95) return of('cancel_task', { task: 'd-' });
+  return of('follow_up', { task: 'd-', text: 'and then?', ...waiting });
 }
 
 function nonce(random: Random): string {

@@ -164,8 +164,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/activate.ts',
-        find: 'const turn = resumed ? await resumeTurn(deps, lease, live) : await pinTurn(deps, lease, member, live);',
-        replace: 'const turn = await pinTurn(deps, lease, member, live);',
+        find: 'const turn = resumed ? await resumeTurn(deps, lease, live) : await pinTurn(deps, lease, member, live, published);',
+        replace: 'const turn = await pinTurn(deps, lease, member, live, published);',
       },
     ],
   },

@@ -1,3 +1,4 @@
+import { createBudgetLedger } from '../src/actors/budget/ledger.ts';
 import { createCalibrationBook } from '../src/actors/calibration-book.ts';
 import { createConversationLog } from '../src/actors/conversation-log.ts';
 import { createEngine, type Engine } from '../src/actors/engine.ts';
@@ -152,6 +153,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     secretOf,
     countTokens,
     models: createCalibrationBook({ store, clock, onWarning: warn }),
+    budgets: createBudgetLedger({ store, clock, random, metrics: NO_METRICS, onWarning: warn, caps: {} }),
     memory: createMemorySearch({ embedder: null, clock, onWarning: warn }),
     limits: { ...DEFAULT_LIMITS, soleOwner: false, ...world.limits },
     stopping: stopping.signal,

@@ -2,7 +2,7 @@ import { checkPrompts } from './check-prompts.ts';
 import { checkWorld, unsettled } from './check.ts';
 import { openClients } from './clients.ts';
 import type { Fault, Mode } from './faults.ts';
-import { type Figure, LEASE_MS, openWorld, SWEEP_MS } from './world.ts';
+import { type Figure, LEASE_MS, openWorld, SWEEP_MS, TASK_MS } from './world.ts';
 
 /** What came of one schedule. */
 export interface Outcome {
@@ -28,7 +28,7 @@ export interface ScheduleOptions {
 
 /** Steps of the part with faults, and of all: more means that it turns in circles. */
 const WILD_STEPS = 6_000;
-const MOST_STEPS = 30_000;
+const MOST_STEPS = 40_000;
 /** Beside lease and sweeps: retries of a store that was away, back-off before a model, work itself. */
 const WORK_MS = 6_000;
 
@@ -47,10 +47,13 @@ export async function runSchedule(options: ScheduleOptions): Promise<Outcome> {
   const foundMs = world.mode === 'full' ? 2 * (1.25 * SWEEP_MS) : 2 * world.stallMs;
   // Who waits for a summary that a dead process had begun goes on without it after two leases.
   const waitMs = 2 * LEASE_MS;
-  const deadline = from + 2 * world.farthestSkew() + LEASE_MS + foundMs + waitMs + WORK_MS;
+  // A task that nobody ends ends by its deadline, and then so does what was opened above it.
+  const taskMs = 2 * TASK_MS + foundMs;
+  const deadline = from + 2 * world.farthestSkew() + LEASE_MS + foundMs + waitMs + taskMs + WORK_MS;
   await scheduler.run(() => {
     if (scheduler.now() > deadline || scheduler.steps > MOST_STEPS) return true;
-    return queue.isEmpty() && clients.isDone() && unsettled(world).length === 0;
+    if (!queue.isEmpty() || !clients.isDone()) return false;
+    return unsettled(world).length === 0 && world.tasks.open().length === 0;
   });
   const violations = [...checkWorld(world, clients), ...(await checkPrompts(world))];
   if (!clients.isDone()) violations.push('CLIENT a client was never answered');

@@ -9,6 +9,7 @@ import { createFaultPlan, type Fault, type FaultKind, type FaultPlan, JUMPING, t
 import { bootMember, type Member } from './process.ts';
 import { createSimQueue, type SimQueue } from './queue.ts';
 import { below, between, pick, type Random, randomOf } from './random.ts';
+import { createTaskWatch } from './task-watch.ts';
 import { createScheduler, type Scheduler, STEP_MS } from './scheduler.ts';
 
 /**
@@ -24,12 +25,22 @@ export interface World {
   readonly plan: FaultPlan;
   readonly queue: SimQueue;
   readonly data: MemoryData;
+  readonly tasks: ReturnType<typeof createTaskWatch>;
   readonly ledger: ToolLedger;
   /** By slot: what a session-stateful provider keeps on that machine. */
   readonly memories: readonly SessionMemory[];
   readonly limits: Pick<
     EngineLimits,
-    'leaseMs' | 'sweepMs' | 'maxAttempts' | 'maxHops' | 'maxSteps' | 'idleMs'
+    | 'leaseMs'
+    | 'sweepMs'
+    | 'maxAttempts'
+    | 'maxHops'
+    | 'maxSteps'
+    | 'maxDepth'
+    | 'taskMs'
+    | 'questionMs'
+    | 'approvalMs'
+    | 'idleMs'
   >;
   readonly members: (Member | null)[];
   readonly figures: Record<Figure, number>;
@@ -64,6 +75,10 @@ export type Figure =
   | 'posts'
   | 'cancels'
   | 'joins'
+  | 'tasks'
+  | 'decisions'
+  | 'expired'
+  | 'steered'
   | 'calls'
   | 'lost'
   | 'poisoned'
@@ -84,6 +99,10 @@ const FIGURES: readonly Figure[] = [
   'posts',
   'cancels',
   'joins',
+  'tasks',
+  'decisions',
+  'expired',
+  'steered',
   'calls',
   'lost',
   'poisoned',
@@ -94,6 +113,8 @@ const FIGURES: readonly Figure[] = [
 
 export const LEASE_MS = 6_000;
 export const SWEEP_MS = 6_000;
+/** After it a task ends by itself: longer than what befalls a schedule, most of the time. */
+export const TASK_MS = 20_000;
 const PAUSE_STEPS = { from: 50, to: 550 };
 
 export function noFigures(): Record<Figure, number> {
@@ -210,6 +231,7 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
     }
   }
 
+  const data = newMemoryData();
   const world: World = {
     seed,
     mode,
@@ -217,7 +239,8 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
     scheduler,
     plan,
     queue: createSimQueue({ scheduler, random, stallMs, plainDedup }),
-    data: newMemoryData(),
+    data,
+    tasks: createTaskWatch(data),
     ledger: {},
     memories: skews.map(newSessionMemory),
     limits: {
@@ -227,6 +250,10 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
       maxAttempts: random() < 0.15 ? 3 : 1_000,
       maxHops: 3,
       maxSteps: 6,
+      maxDepth: 2,
+      taskMs: TASK_MS,
+      questionMs: TASK_MS,
+      approvalMs: TASK_MS,
       idleMs: 4 * LEASE_MS,
     },
     members: [],

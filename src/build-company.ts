@@ -7,8 +7,9 @@ import { priceOf } from './providers/prices.ts';
 import type { Provider } from './providers/provider.ts';
 import { fragmentsOf } from './fragments.ts';
 import { replySchema } from './reply-schema.ts';
-import { handoffTool } from './tools/builtin/handoff.ts';
-import { readArtifact } from './tools/builtin/read-artifact.ts';
+import { SpawnedCompany } from './spawned-company.ts';
+import { supervisionOf } from './supervision-settings.ts';
+import { builtinTools } from './tools/builtin/index.ts';
 import { type Tool, toolSpec } from './tools/tool.ts';
 
 /** Window of a model nobody told us about. */
@@ -16,45 +17,61 @@ export const DEFAULT_CONTEXT_WINDOW = 128_000;
 
 /** Definitions, providers and tools as the engine needs them. */
 export function buildCompany(
-  definition: Pick<TroupeDefinition, 'agents' | 'tools' | 'fragments' | 'handoffs' | 'context'>,
+  definition: Pick<
+    TroupeDefinition,
+    'agents' | 'templates' | 'tools' | 'fragments' | 'handoffs' | 'context' | 'supervision' | 'routing'
+  >,
   providerOf: (agent: AgentDefinition) => Provider,
   countTokens: (text: string) => number,
 ): Company {
-  const builtin = [handoffTool(definition.handoffs ?? 'extract'), readArtifact];
+  const builtin = builtinTools(definition.handoffs ?? 'extract');
   const offered = new Map<string, Tool>([...definition.tools, ...builtin].map((tool) => [tool.name, tool]));
-  const tools = new Map(definition.agents.map((agent) => [agent.id, toolsOf(agent, offered)]));
-  const fragments = definition.fragments ?? [];
-  const profiles = definition.agents.map((agent) => ({
-    ...profileOf(agent, tools.get(agent.id) ?? []),
+  const { agents, templates = [], fragments = [], context, routing } = definition;
+  const orchestrator = routing?.by === 'agent' ? routing.agent : null;
+  const profileIn = (agent: AgentDefinition): AgentProfile => ({
+    ...profileOf(agent, toolsOf(agent, offered)),
     fragments: fragmentsOf(fragments, { agent: agent.id, role: agent.role }),
-  }));
-  const { context } = definition;
+  });
+  const profiles = agents.map(profileIn);
+  const memberOf = (agent: AgentDefinition, profile: AgentProfile, roster: AgentProfile[]): Member => {
+    const granted = toolsOf(agent, offered);
+    return {
+      profile,
+      orchestrates: agent.role === 'manager' || agent.id === orchestrator,
+      capabilities: agent.capabilities ?? [],
+      provider: providerOf(agent),
+      tools: new Map(granted.map((tool) => [tool.name, tool])),
+      baseline: baselineTexts(profile, roster, countTokens),
+      pubkey: agent.pubkey ?? null,
+      policy: policyOf(context),
+      retrieval: retrievalOf(context),
+      summarises: context.summaries === 'model',
+      summariser: null,
+      price: agent.price ?? (agent.provider === 'scripted' ? null : priceOf(agent.model)),
+      whileBusy: agent.whileBusy,
+      keepsCompacted: context.compactedSessions !== 'rebuild',
+      supervision: supervisionOf(
+        definition.supervision,
+        agent.supervision,
+        granted.map(({ name }) => name),
+      ),
+      reply: agent.reply ? replySchema(agent.reply) : null,
+    };
+  };
   const members = new Map<AgentId, Member>(
-    definition.agents.map((agent, index) => {
-      const profile = profiles[index] as AgentProfile;
-      const granted = tools.get(agent.id) ?? [];
-      return [
-        agent.id,
-        {
-          profile,
-          provider: providerOf(agent),
-          tools: new Map(granted.map((tool) => [tool.name, tool])),
-          baseline: baselineTexts(profile, profiles, countTokens),
-          pubkey: agent.pubkey ?? null,
-          policy: policyOf(context),
-          retrieval: retrievalOf(context),
-          summarises: context.summaries === 'model',
-          summariser: null,
-          price: agent.price ?? (agent.provider === 'scripted' ? null : priceOf(agent.model)),
-          keepsCompacted: context.compactedSessions !== 'rebuild',
-          reply: agent.reply ? replySchema(agent.reply) : null,
-        },
-      ];
-    }),
+    agents.map((agent, index) => [agent.id, memberOf(agent, profiles[index] as AgentProfile, profiles)]),
   );
-  const summariser = context.summariser && members.get(context.summariser);
-  if (summariser) for (const member of members.values()) member.summariser = summariser;
-  return members;
+  const summariser = (context.summariser && members.get(context.summariser)) || null;
+  for (const member of members.values()) member.summariser = summariser;
+  const spawn = (template: AgentDefinition) => {
+    const profile = profileIn(template);
+    return (id: AgentId): Member => {
+      const number = id.slice(template.id.length + 1);
+      const own = { ...profile, id, name: template.name === undefined ? id : `${template.name} ${number}` };
+      return { ...memberOf(template, own, [...profiles, own]), pubkey: null, summariser };
+    };
+  };
+  return new SpawnedCompany(members, new Map(templates.map((template) => [template.id, spawn(template)])));
 }
 
 /** Of programs that choose a model themselves, and make room in its window themselves, before ours would be full. */
@@ -84,7 +101,7 @@ export function unknownWindows(agents: readonly AgentDefinition[]): string[] {
 /** In a stable order, whatever the file's: the tool layer must not change with it. Whoever has tools may read artifacts. */
 function toolsOf(agent: AgentDefinition, offered: ReadonlyMap<string, Tool>): Tool[] {
   const names = new Set(agent.tools);
-  if (names.size > 0) names.add(readArtifact.name);
+  if (names.size > 0) names.add('read_artifact');
   return [...names].sort().flatMap((name) => offered.get(name) ?? []);
 }
 

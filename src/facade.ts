@@ -2,12 +2,24 @@ import { addressees, resolveAgent } from './actors/address-message.ts';
 import { actorStatus } from './actors/actor-status.ts';
 import { cacheCost } from './actors/cache-cost.ts';
 import { conversationState } from './actors/conversation-state.ts';
+import { carryConversationCommand } from './actors/conversations/carry-conversation-command.ts';
+import { deleteConversation, readTree } from './actors/conversations/delete-conversation.ts';
+import type { Door, MessageRouter } from './actors/conversations/door.ts';
+import { receiveMessage } from './actors/conversations/receive-message.ts';
+import { createStandings } from './actors/conversations/standings.ts';
+import { isTrusted, refuseStranger, type Trust } from './actors/conversations/trust.ts';
 import { diffTurns } from './actors/diff-turns.ts';
 import type { Engine } from './actors/engine.ts';
 import type { EngineDeps } from './actors/engine-deps.ts';
 import { inspectPrompt } from './actors/inspect-prompt.ts';
 import type { Member } from './actors/member.ts';
 import { nextPrompt, sentPrompt } from './actors/prompts.ts';
+import { changePhase } from './actors/runs/change-phase.ts';
+import { startRun, type Workflow } from './actors/runs/start-run.ts';
+import { answerByReply } from './actors/tasks/answer-question.ts';
+import { carryTaskCommand, isTaskCommand } from './actors/tasks/carry-task-command.ts';
+import { listTasks } from './actors/tasks/task-list.ts';
+import { refuseBusy } from './actors/steer/refuse-busy.ts';
 import { traceTurn } from './actors/trace.ts';
 import { readAttachments } from './read-attachments.ts';
 import { TroupeError } from './errors.ts';
@@ -16,15 +28,20 @@ import {
   type AgentId,
   type Author,
   type Command,
+  type CommandOf,
+  type ConversationCommand,
   ConversationId,
   DEFAULT_TENANT,
   type Event,
   EventDraft,
+  type EventDraftOf,
   type EventId,
   type EventKind,
+  isConversationCommand,
   isRuntimeId,
   parseTurnId,
   type StreamDelta,
+  type TaskCommand,
 } from './events/index.ts';
 import { exportConversation } from './import/index.ts';
 import { importInto } from './import-into.ts';
@@ -39,6 +56,11 @@ export interface FacadeParts {
   deltas: Set<(delta: StreamDelta) => void>;
   /** Who answers what nobody is addressed by. */
   fallback: AgentId | null;
+  /** Whose words wake agents; everybody's by default. */
+  trust?: Trust;
+  workflows?: readonly Workflow[];
+  /** Finds who hears what names nobody, before the fallback does. */
+  messageRouter?: MessageRouter | null;
   release: () => Promise<void>;
 }
 
@@ -48,8 +70,19 @@ const QUICK_LOOKS = 50;
 const IDLE_POLL_MS = 5;
 
 /** The public door: checks what comes in, finds what is meant, and leaves the work to the engine. */
-export function createTroupeFacade({ deps, engine, deltas, fallback, release }: FacadeParts): Troupe {
+export function createTroupeFacade(parts: FacadeParts): Troupe {
+  const { deps, engine, deltas, fallback, trust = null, release } = parts;
   const { store, log, company, router, clock } = deps;
+  const standings = createStandings(log);
+  const door: Door = {
+    deps,
+    engine,
+    standings,
+    trust,
+    fallback,
+    router: parts.messageRouter ?? null,
+    newId: () => mintId() as EventId,
+  };
   const tenant = DEFAULT_TENANT;
   let closing: Promise<void> | null = null;
 
@@ -101,9 +134,10 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
     return appended;
   }
 
-  async function* exported(conversation: string): AsyncGenerator<string> {
+  async function* exported(conversation: string, { threads = false } = {}): AsyncGenerator<string> {
     const source = await existing(conversation);
-    yield* exportConversation(pages(source), conversation);
+    const branches = threads ? await readTree(store, source) : [{ log: source }];
+    for (const { log: branch } of branches) yield* exportConversation(pages(branch), branch.conversation);
   }
 
   async function* pages(source: Log): AsyncGenerator<Event> {
@@ -123,7 +157,7 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
   const troupe: Troupe = {
     agents: [...company.values()].map(agentInfo),
     async send(conversation, message) {
-      const to = addressees(company, message, fallback);
+      const to = addressees(company, message, null);
       const { attachments, bodies } = readAttachments(message.attachments ?? []);
       const draft = parseDraft({
         id: message.id ?? (mintId() as EventId),
@@ -132,13 +166,23 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
         kind: 'message',
         body: { content: message.content, ...(attachments.length > 0 && { attachments }) },
         ...(message.replyTo !== undefined && { replyTo: message.replyTo }),
+        ...(message.whileBusy !== undefined && { whileBusy: message.whileBusy }),
         ...(message.context?.attachments && { context: { attachments: message.context.attachments } }),
       });
       const target = { tenant, conversation: conversationId(conversation) };
       if (isRuntimeId(draft.id)) return echoOf(target, draft);
-      // Before their event: who reads it finds them.
-      for (const [hash, data] of bodies) await store.putBody(tenant, hash, data, clock.now());
-      return appendOne(target, draft);
+      const appended = await receiveMessage(
+        door,
+        target,
+        draft as EventDraftOf<'message'>,
+        async (placed) => {
+          await refuseBusy(deps, target, placed);
+          // Before their event: who reads it finds them.
+          for (const [hash, data] of bodies) await store.putBody(tenant, hash, data, clock.now());
+        },
+      );
+      if (isTrusted(trust, message.author)) await answerByReply({ ...deps, trust }, target, appended.event);
+      return appended;
     },
     conversations: (limit = 200) => store.conversations(tenant, limit),
     async conversation(conversation) {
@@ -155,6 +199,7 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
       const records = await store.listActors(source);
       return records.map((record) => actorStatus(deps, record));
     },
+    tasks: async (conversation, options) => listTasks(store, await existing(conversation), options),
     async prompt(conversation, agent) {
       const [address, member] = await memberIn(conversation, agent);
       return inspectPrompt(deps, address, member, await nextPrompt(deps, address, member));
@@ -171,6 +216,18 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
     },
     trace: (turn) => traceTurn(deps, tenant, turn),
     async command(command, by) {
+      // Who is refused at a task stands in the log.
+      if (isTaskCommand(command))
+        return carryTaskCommand({ ...deps, trust }, await existing(command.conversation), command, by);
+      refuseStranger(trust, by, 'give commands');
+      if (isConversationCommand(command))
+        return carryConversationCommand(door, await existing(command.conversation), command, by);
+      if (command.command === 'phase')
+        return changePhase(door, await existing(command.conversation), command, by);
+      if (command.command === 'run') {
+        const log = { tenant, conversation: conversationId(command.conversation) };
+        return startRun(door, parts.workflows ?? [], log, command, by);
+      }
       const draft = commandDraft(command, by);
       if (command.command === 'mode' || command.command === 'directive') {
         return (await appendOne(await existing(command.conversation), draft)).event;
@@ -195,6 +252,12 @@ export function createTroupeFacade({ deps, engine, deltas, fallback, release }: 
       const { event } = await appendOne(address, draft);
       await (command.command === 'pause' ? engine.pause(address) : engine.resume(address));
       return event;
+    },
+    async delete(conversation, { exported: kept }) {
+      const root = await existing(conversation);
+      const deleted = await deleteConversation(deps, root, kept);
+      standings.forget(root);
+      return deleted;
     },
     import: (chunks, request) => importInto(deps, tenant, chunks, request),
     export: exported,
@@ -235,9 +298,10 @@ async function wellOrNot(asked: Promise<unknown>): Promise<string> {
   );
 }
 
-function agentInfo({ profile, tools, pubkey }: Member): AgentInfo {
+function agentInfo({ profile, capabilities, tools, pubkey }: Member): AgentInfo {
   const { id, name, role, description, provider, model } = profile;
-  return { id, name, role, description, provider, model, tools: [...tools.keys()], pubkey };
+  const granted = [...tools.keys()];
+  return { id, name, role, description, capabilities, provider, model, tools: granted, pubkey };
 }
 
 function conversationId(text: string): ConversationId {
@@ -248,12 +312,14 @@ function conversationId(text: string): ConversationId {
   });
 }
 
-function commandDraft(command: Command, by: Author): EventDraft {
+function commandDraft(command: PlainCommand, by: Author): EventDraft {
   return parseDraft({ id: mintId(), author: by, to: [], ...commandEvent(command) });
 }
 
+type PlainCommand = Exclude<Command, TaskCommand | ConversationCommand | CommandOf<'phase' | 'run'>>;
+
 /** What a command appends: an actor's command is recorded as such, the others are the change itself. */
-function commandEvent(command: Command): { kind: EventKind; body: object } {
+function commandEvent(command: PlainCommand): { kind: EventKind; body: object } {
   switch (command.command) {
     case 'mode': {
       const { mode, run } = command;

@@ -9,6 +9,7 @@ export {
 export { type Clock, systemClock } from './clock.ts';
 export { type ErrorCode, type ErrorPolicy, TroupeError } from './errors.ts';
 export type { Author, Command, Event, EventDraft, EventKind, PromptRecord, Usage } from './events/index.ts';
+export { createOrchestrator, type Orchestrator, type OrchestratorOptions } from './orchestrator/index.ts';
 export { createTroupe, type TroupeOptions } from './runtime.ts';
 export { defineTool, type Tool, type ToolContext } from './tools/tool.ts';
 export type {
@@ -20,6 +21,8 @@ export type {
   NewMessage,
   PromptDiff,
   SentPrompt,
+  TaskInfo,
+  TaskList,
   Troupe,
   TurnTrace,
 } from './troupe.ts';

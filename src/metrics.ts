@@ -1,4 +1,5 @@
 import type { ErrorCode } from './errors.ts';
+import type { EventKind, Guard } from './events/index.ts';
 
 /**
  * What a process tells its operator in numbers. A closed list: a name that is not here cannot be counted.
@@ -22,7 +23,11 @@ export interface Counters {
   turns: { outcome: 'done' | 'failed' | 'aborted' };
   model_calls: Provided & { outcome: 'answered' | 'aborted' | ErrorCode };
   tokens: Provided & { kind: 'input' | 'output' | 'cache_read' | 'cache_write' | 'reasoning' };
-  tool_calls: { outcome: 'done' | 'failed' | 'lost' };
+  tool_calls: { outcome: 'done' | 'failed' | 'lost' | 'waiting' };
+  /** Events for the logs of others that came after another with the same id: ends of tasks that had ended. */
+  posts_too_late: { kind: EventKind };
+  /** What was stopped, by guard. */
+  guards: { guard: Guard };
   store_errors: { code: ErrorCode };
   /** Wakes that could not be given to the queue; the sweeper makes up for them. */
   queue_errors: { code: ErrorCode };
@@ -32,6 +37,10 @@ export interface Counters {
   sweeps: None;
   /** Actors that a sweep found with work and woke. */
   sweep_found: None;
+  /** Model calls that were not made. */
+  budget_refused: { scope: 'tenant' | 'conversation' | 'agent' };
+  /** Another process had written the account first. */
+  budget_retries: None;
   /** Actors set aside: they take no turns until somebody resumes them. */
   actors_failed: { code: ErrorCode };
 }

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { createBudgetLedger } from './actors/budget/ledger.ts';
 import { createCalibrationBook } from './actors/calibration-book.ts';
 import { createConversationLog } from './actors/conversation-log.ts';
 import { createMemorySearch } from './actors/memory-search.ts';
@@ -9,7 +10,6 @@ import { createRegistry } from './actors/registry.ts';
 import {
   type AgentDefinition,
   parseTroupe,
-  RESERVED_TOOLS,
   unknownFields,
   type TroupeDefinition,
   type TroupeInput,
@@ -20,12 +20,14 @@ import { fenceKey } from './context/index.ts';
 import { TroupeError } from './errors.ts';
 import type { StreamDelta } from './events/index.ts';
 import { createTroupeFacade } from './facade.ts';
+import { messageRouter } from './message-router.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
 import { type Provider, STATELESS } from './providers/provider.ts';
 import { openEmbedded } from './runtime/embedded.ts';
 import { openMcp } from './runtime/mcp.ts';
 import { type Models, openModels } from './runtime/providers.ts';
 import type { ServiceOptions, Services } from './runtime/services.ts';
+import { schedulesOf } from './schedule-settings.ts';
 import type { Troupe } from './troupe.ts';
 
 export interface TroupeOptions {
@@ -68,16 +70,16 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
   const onWarning = heard(options.onWarning ?? warn);
   const clock = options.clock ?? systemClock;
   const definition = options.allowEmpty && input.agents.length === 0 ? NOBODY : parseTroupe(input);
-  warnOfReserved(definition, onWarning);
+  const { templates = [], schedules = [], lifecycle = {} } = definition;
+  const everyone = { ...definition, agents: [...definition.agents, ...templates] };
   for (const problem of unknownFields(definition.agents)) onWarning(problem, 'agents');
-  if (work) for (const problem of unknownWindows(definition.agents)) onWarning(problem, 'models');
+  for (const problem of unknownFields(templates, 'templates')) onWarning(problem, 'templates');
+  if (work) for (const problem of unknownWindows(everyone.agents)) onWarning(problem, 'models');
   const { countTokens } = await import('./context/count-tokens.ts');
   const { turnsPerTenant, providers, ...limits } = definition.limits;
   const opened = new AsyncDisposableStack();
   try {
-    const vendors = work
-      ? openModels(definition, { ...options, env, clock, readScript, onWarning })
-      : RESTING;
+    const vendors = work ? openModels(everyone, { ...options, env, clock, readScript, onWarning }) : RESTING;
     opened.defer(() => vendors.close());
     const { providerOf, embedder } = vendors;
     const services = await openServices(options, {
@@ -90,13 +92,23 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
         options.onDeaf ?? (() => onWarning('no wakes are taken any more: start this process anew', 'queue')),
     });
     opened.defer(() => services.close());
-    const mcp = work ? opened.use(await openMcp(definition, { env, clock, onWarning })) : { definition };
-    const company = buildCompany(mcp.definition, providerOf, countTokens);
+    const mcp = work
+      ? opened.use(await openMcp(everyone, { env, clock, onWarning }))
+      : { definition: everyone };
+    const granted = mcp.definition.agents;
+    const named = definition.agents.length;
+    const company = buildCompany(
+      { ...mcp.definition, agents: granted.slice(0, named), templates: granted.slice(named) },
+      providerOf,
+      countTokens,
+    );
     const { store, router, broadcast, admission } = services;
     const secret = await store.meta('secret', randomBytes(24).toString('hex'));
     const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
       fenceKey(secret, `${tenant}/${conversation}`);
     const models = createCalibrationBook({ store, clock, onWarning });
+    const caps = definition.budgets ?? {};
+    const budgets = createBudgetLedger({ store, clock, random: Math.random, metrics, onWarning, caps });
     const memory = createMemorySearch({ embedder, clock, onWarning });
     const stopping = new AbortController();
     const deltas = new Set<(delta: StreamDelta) => void>();
@@ -123,8 +135,11 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       secretOf,
       countTokens,
       models,
+      budgets,
       memory,
       limits: { ...DEFAULT_LIMITS, ...services.limits, ...defined(limits) },
+      schedules: schedulesOf(schedules),
+      lifecycle,
       stopping: stopping.signal,
       onDelta(delta) {
         tellAll(delta);
@@ -139,6 +154,9 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       engine,
       deltas,
       fallback: definition.defaults.respondWhenUnaddressed ?? null,
+      trust: definition.trust?.people ?? null,
+      workflows: definition.workflows ?? [],
+      messageRouter: messageRouter(definition.routing, company),
       release: async () => {
         await memory[Symbol.asyncDispose]();
         await models.flush();
@@ -216,15 +234,6 @@ function tellWatcher(
     listener(delta);
   } catch (error) {
     onWarning(error, 'stream watcher');
-  }
-}
-
-/** Names of tools that a later version brings are accepted, so that a file written for it loads; they are not offered. */
-function warnOfReserved({ agents }: TroupeDefinition, onWarning: OnWarning): void {
-  for (const { id, tools } of agents) {
-    const missing = tools.filter((name) => RESERVED_TOOLS.some((reserved) => reserved === name));
-    if (missing.length > 0)
-      onWarning(`@${id}: not in this version, so not offered: ${missing.join(', ')}`, 'tools');
   }
 }
 

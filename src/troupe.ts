@@ -1,6 +1,7 @@
 import type {
   AgentId,
   Author,
+  BusyPolicy,
   Command,
   ConversationId,
   Event,
@@ -11,9 +12,11 @@ import type {
 import type { ActorStatus } from './actors/actor-status.ts';
 import type { CostOptions, CostReport } from './actors/cache-cost.ts';
 import type { ConversationState } from './actors/conversation-state.ts';
+import type { Deleted } from './actors/conversations/delete-conversation.ts';
 import type { PromptDiff } from './actors/diff-prompts.ts';
 import type { DiffSteps } from './actors/diff-turns.ts';
 import type { Inspection } from './actors/inspect-prompt.ts';
+import type { TaskInfo, TaskList, ThreadInfo } from './actors/tasks/task-list.ts';
 import type { TurnTrace } from './actors/trace.ts';
 import type { ImportReport } from './import/index.ts';
 import type { QueueDepth } from './routing/router.ts';
@@ -30,6 +33,8 @@ export interface NewMessage {
   /** Images are shown to models that can see them, texts up to 64 KiB are read with the message, all else is kept and named. */
   attachments?: readonly NewAttachment[] | undefined;
   replyTo?: EventId | undefined;
+  /** What becomes of it where an addressed agent is at work; default: as the agent is set. `reject` throws `agent_busy`. */
+  whileBusy?: BusyPolicy | undefined;
   /** What comes with it, as ids of the client's own: kept with the event, shown to no agent. */
   context?: { attachments?: readonly string[] | undefined } | undefined;
 }
@@ -46,6 +51,8 @@ export interface AgentInfo {
   name: string;
   role: string;
   description: string;
+  /** What it is good at. */
+  capabilities: readonly string[];
   provider: string;
   model: string;
   tools: string[];
@@ -91,6 +98,11 @@ export interface Troupe {
     range?: { after?: number; limit?: number },
   ): Promise<{ events: Event[]; head: number }>;
   actors(conversation: string): Promise<ActorStatus[]>;
+  /**
+   * What agents wait for in a conversation, and the task that it is the thread of, folded from its log; `open`: what has
+   * not ended. Throws `conversation_unknown`.
+   */
+  tasks(conversation: string, options?: { open?: boolean | undefined }): Promise<TaskList>;
   /** The prompt this agent would be sent now; nothing is sent or changed. */
   prompt(conversation: string, agent: string): Promise<InspectedPrompt>;
   /** A past prompt as it was sent; `step` counts from 1, the last by default. Throws `turn_unknown`. */
@@ -103,11 +115,16 @@ export interface Troupe {
   /** What all prompts of an agent cost with a vendor's cache, call by call. Renders each of them again. */
   cost(conversation: string, agent: string, options?: CostOptions): Promise<CostReport>;
   trace(turn: string): Promise<TurnTrace>;
-  /** Accepted commands are events; returns the command's event. Throws `command_refused`. */
+  /** Accepted commands are events; returns the command's event. Throws `command_refused`, `task_unknown`. */
   command(command: Command, by: Author): Promise<Event>;
   import(chunks: AsyncIterable<Uint8Array | string>, options: ImportRequest): Promise<ImportReport>;
-  /** JSONL, line by line. */
-  export(conversation: string): AsyncGenerator<string>;
+  /** JSONL, line by line; `threads`: and the conversations of what was delegated in it, one after the other. */
+  export(conversation: string, options?: { threads?: boolean | undefined }): AsyncGenerator<string>;
+  /**
+   * Removes a conversation with its threads, for ever. `exported` is how many events of them all the caller has kept, or
+   * 'none'. Throws `conversation_unknown`, and `command_refused` where there are others by now or an agent is at work.
+   */
+  delete(conversation: string, options: { exported: number | 'none' }): Promise<Deleted>;
   watch(watcher: Watcher): () => void;
   queues(): Promise<QueueDepth>;
   /** Whether what this process stands on can be reached: 'ok' or what is wrong. Never throws. */
@@ -132,8 +149,12 @@ export type {
   ConversationState,
   CostOptions,
   CostReport,
+  Deleted,
   DiffSteps,
   PromptDiff,
   StreamDelta,
+  TaskInfo,
+  TaskList,
+  ThreadInfo,
   TurnTrace,
 };

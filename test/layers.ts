@@ -39,7 +39,7 @@ const PORTS = [
 const LAYERS: Record<string, Layer> = {
   'errors.ts': { may: [], packages: [] },
   'clock.ts': { may: [], packages: [] },
-  'metrics.ts': { may: ['errors.ts'], packages: [] },
+  'metrics.ts': { may: ['errors.ts', 'events'], packages: [] },
   events: { may: ['errors.ts'], packages: ['zod'] },
   machines: { may: ['events', 'errors.ts'], packages: ['xstate', 'zod'], pure: true },
   context: { may: ['events', 'errors.ts'], packages: ['gpt-tokenizer', 'zod', 'node:crypto'], pure: true },
@@ -50,6 +50,7 @@ const LAYERS: Record<string, Layer> = {
   import: { may: ['events', 'errors.ts'] },
   actors: { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'machines', 'context', ...PORTS] },
   inspector: { may: ['events'] },
+  orchestrator: { may: ['events', 'errors.ts', 'machines'], packages: ['zod'], mayTypes: ['troupe.ts'] },
   gateway: {
     may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'inspector', 'import'],
     mayTypes: ['troupe.ts'],

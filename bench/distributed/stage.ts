@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
+import { createBudgetLedger } from '../../src/actors/budget/ledger.ts';
 import { createCalibrationBook } from '../../src/actors/calibration-book.ts';
 import { createConversationLog } from '../../src/actors/conversation-log.ts';
 import { createEngine } from '../../src/actors/engine.ts';
@@ -79,6 +80,14 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const deps: EngineDeps = {
     ...shared,
     models: createCalibrationBook({ store, clock, onWarning: stop }),
+    budgets: createBudgetLedger({
+      store,
+      clock,
+      random: Math.random,
+      metrics: NO_METRICS,
+      onWarning: stop,
+      caps: {},
+    }),
     memory: createMemorySearch({ embedder: null, clock, onWarning: stop }),
     admission: createRedisAdmission({ redis: producer, prefix, caps: {}, onWarning: stop }),
     log: createConversationLog(shared),

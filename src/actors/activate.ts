@@ -10,6 +10,7 @@ import { catchUp } from './read-view.ts';
 import type { LiveActor } from './registry.ts';
 import { runTurn } from './run-turn.ts';
 import { importOwner } from './settle-imported.ts';
+import { sendPosts } from './tasks/send-posts.ts';
 
 /** Before an actor whose lease was lost here is looked at again. */
 const LOST_PAUSE_MS = 1_000;
@@ -62,12 +63,15 @@ async function work(deps: EngineDeps, lease: Lease, member: Member): Promise<voi
   live.lease = lease;
   try {
     for (;;) {
-      await flushOutbox(deps, lease);
+      const published = await flushOutbox(deps, lease);
+      await fireTimers(deps, lease);
       if (deps.stopping.aborted) throw deps.stopping.reason;
       // Parked while the last turn ran: it was finished and published, and no other begins.
-      if (lease.record.parked !== null) return release(lease, { state: { outbox: [] } });
+      if (lease.record.parked !== null) return release(lease, { state: { outbox: [], posts: [] } });
       const resumed = lease.record.turn !== null;
-      const turn = resumed ? await resumeTurn(deps, lease, live) : await pinTurn(deps, lease, member, live);
+      const turn = resumed
+        ? await resumeTurn(deps, lease, live)
+        : await pinTurn(deps, lease, member, live, published);
       if (!turn) return;
       await runTurn(deps, lease, member, live, turn, { resumed });
     }
@@ -76,10 +80,26 @@ async function work(deps: EngineDeps, lease: Lease, member: Member): Promise<voi
   }
 }
 
-/** Publishes what was committed. Appending twice is harmless; the record forgets the outbox with its next write. */
-async function flushOutbox(deps: EngineDeps, lease: Lease): Promise<void> {
-  const { outbox } = lease.record;
-  if (outbox.length > 0) await deps.log.append(lease.record, outbox);
+/** Publishes what was committed; returns up to where. Appending twice is harmless; the record forgets both when it pins. */
+async function flushOutbox(deps: EngineDeps, lease: Lease): Promise<number> {
+  const { outbox, posts, tenant } = lease.record;
+  const appended = outbox.length > 0 ? await deps.log.append(lease.record, outbox) : [];
+  await sendPosts(deps, tenant, posts);
+  return appended.at(-1)?.event.seq ?? 0;
+}
+
+/** Posts what has come due before the next turn looks at the log. A timer is forgotten after its posts are stored. */
+async function fireTimers(deps: EngineDeps, lease: Lease): Promise<void> {
+  const now = deps.clock.now();
+  const { timers, tenant } = lease.record;
+  const due = timers.filter(({ at }) => at <= now);
+  if (due.length === 0) return;
+  await sendPosts(
+    deps,
+    tenant,
+    due.flatMap(({ posts }) => posts),
+  );
+  await lease.write({ state: { timers: timers.filter(({ at }) => at > now) } });
 }
 
 /** A turn that was pinned before: count the attempt first, so that a crash loop is seen, then take the same inputs. */
@@ -88,7 +108,7 @@ async function resumeTurn(deps: EngineDeps, lease: Lease, live: LiveActor) {
   if (!pinned) return null;
   const turn = { ...pinned, attempt: pinned.attempt + 1 };
   await lease.write({ state: { turn } });
-  await catchUp(deps.log, live.address, live.view, turn.upTo);
+  await catchUp(deps.log, live.address, live, turn.upTo);
   return turn;
 }
 

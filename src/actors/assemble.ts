@@ -4,12 +4,15 @@ import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import { nameLargest } from './relief/name-largest.ts';
 import { beginStep, replayRelief } from './relief/replay-relief.ts';
 import { wantsRelief } from './relief/wants-relief.ts';
+import { reachAt } from './steer/reach.ts';
+import { steerTurn } from './steer/steer-turn.ts';
 import type { TurnRun } from './turn-run.ts';
 
 /** Builds the prompt of the present step from the warm view, and has it made smaller where it is too long. */
 export async function assemble(run: TurnRun): Promise<AgentEvent> {
   beginTurnOnce(run);
   beginStep(run);
+  if ((await steerTurn(run)) === 'ends') return { type: 'ABORTED' };
   await replayRelief(run);
   const prompt = build(run);
   run.prompt = prompt;
@@ -35,7 +38,7 @@ function build(run: TurnRun): PromptRecord {
     step: run.step + 1,
     model,
   });
-  return { ...prompt, upTo: turn.upTo };
+  return { ...prompt, upTo: reachAt(turn, run.step) };
 }
 
 function beginTurnOnce({ live, turn }: TurnRun): void {

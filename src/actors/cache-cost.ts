@@ -20,7 +20,7 @@ import {
 import type { EngineDeps } from './engine-deps.ts';
 import type { Member } from './member.ts';
 import { replayPrompts } from './replay-prompts.ts';
-import { journalKey, type JournalEntry } from './turn-run.ts';
+import { readStep } from './steer/step-journal.ts';
 
 /** One model call: what a vendor's cache makes of it, beside what the provider reported. Costs are in fresh input tokens. */
 export interface CostRow extends Omit<CacheOutcome, 'brokeAt'> {
@@ -129,13 +129,9 @@ async function reportedFor(
   { tenant }: ActorAddress,
   { turn, step, provider }: PromptReceipt,
 ): Promise<Usage | null> {
-  const answered =
-    turn === null || provider === 'scripted'
-      ? null
-      : await store.readJournal(tenant, journalKey(turn, step - 1));
-  if (answered === null) return null;
-  const entry = JSON.parse(answered) as JournalEntry;
-  return 'sealed' in entry ? null : entry.usage;
+  if (turn === null || provider === 'scripted') return null;
+  const entry = await readStep(store, tenant, turn, step - 1);
+  return !entry || 'sealed' in entry ? null : entry.usage;
 }
 
 const BY_MODEL: readonly (readonly [RegExp, CacheVendor])[] = [

@@ -1,19 +1,23 @@
-import { addUsage, type Reasoning, type ToolCall } from '../events/index.ts';
+import { addUsage, NO_USAGE, type Reasoning, type ToolCall } from '../events/index.ts';
 import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from '../providers/provider.ts';
 import { countedKinds, deltaOf, limitIn, receiptOf } from '../context/index.ts';
 import { policyOf, TroupeError } from '../errors.ts';
+import type { CallEnd } from './budget/call-amount.ts';
+import { type Paid, type PaidCall, paidCall } from './budget/paid-call.ts';
+import { payerOf, placeOf } from './budget/payer.ts';
+import type { BudgetRefusal } from './budget/refusal.ts';
 import { checkReply } from './check-reply.ts';
 import { withImages } from './load-images.ts';
 import { policyFor } from './relief/policy-for.ts';
 import { askSession } from './session/ask-session.ts';
 import { answerSession, hearSession, loseSession } from './session/hear-session.ts';
 import { cacheKeyOf } from './session/settle-session.ts';
+import { journalStep, openStep } from './steer/step-journal.ts';
 import { takeCall } from './take-call.ts';
 import {
   type Ending,
   type JournalEntry,
-  journalKey,
   type ModelAnswer,
   ownDraft,
   type TurnRun,
@@ -26,20 +30,16 @@ import {
  * failed leaves an `error` event with what was said; a retry sends the identical request.
  */
 export async function callModel(run: TurnRun): Promise<AgentEvent> {
-  const { deps, live, turn } = run;
-  const tenant = live.address.tenant;
-  const key = journalKey(turn.id, run.step);
-  const before = run.resumed ? await deps.store.readJournal(tenant, key) : null;
+  const { turn } = run;
+  if (run.step === 0 && turn.approved) return callApproved(run, turn.approved);
+  const before = run.resumed ? await openStep(run) : null;
   if (before === null && !(await takeCall(run, run.member.profile.provider))) return { type: 'ABORTED' };
   if (before !== null) recordAgain(run, before);
-  const outcome = before === null ? await callOnce(run) : null;
-  if (outcome?.kind === 'aborted') return { type: 'ABORTED' };
-  if (outcome?.kind === 'failed') return fail(run, outcome.failure);
-  const [answered] = await Promise.all([
-    before ?? deps.store.journal(tenant, key, JSON.stringify(outcome?.answer), deps.clock.now()),
-    written(run),
-  ]);
-  const entry = JSON.parse(answered) as JournalEntry;
+  const outcome = before === null ? await callOnce(run) : { kind: 'answered' as const, answer: before };
+  if (outcome.kind === 'aborted') return { type: 'ABORTED' };
+  if (outcome.kind === 'refused') return overBudget(run, outcome.refusal);
+  if (outcome.kind === 'failed') return fail(run, outcome.failure);
+  const [entry] = await Promise.all([before ?? journalStep(run, outcome.answer), written(run)]);
   if ('sealed' in entry) return sealed(run, entry.sealed);
   const answer = entry;
   run.answer = answer;
@@ -52,8 +52,21 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
   return answer.calls.length > 0 ? { type: 'MODEL_CALLED' } : { type: 'MODEL_REPLIED' };
 }
 
+/** What was approved is called before the model is asked, as if it had asked for it once more. */
+async function callApproved(run: TurnRun, calls: ToolCall[]): Promise<AgentEvent> {
+  const given: ModelAnswer = { text: '', calls, stop: 'calls', usage: NO_USAGE };
+  const [entry] = await Promise.all([journalStep(run, given), written(run)]);
+  if ('sealed' in entry) return sealed(run, entry.sealed);
+  run.answer = entry;
+  return { type: 'MODEL_CALLED' };
+}
+
 /** Another holder has begun to end this turn. One that is asked to stop knows so from its record. */
 function sealed(run: TurnRun, ending: Ending): AgentEvent {
+  if (ending.kind === 'aborted' && ending.by === 'interrupted') {
+    run.ending = ending;
+    return { type: 'ABORTED' };
+  }
   if (ending.kind !== 'failed')
     throw new TroupeError('lease_lost', `turn ${run.turn.id} was ended by another`);
   run.ending = ending;
@@ -72,18 +85,41 @@ function refused(run: TurnRun, { text }: ModelAnswer): AgentEvent {
   return { type: 'MODEL_FAILED', retryable: false };
 }
 
+/** Nothing was asked: a retry would find the same, and only people can allow more. */
+function overBudget(run: TurnRun, { message }: BudgetRefusal): AgentEvent {
+  run.ending = { kind: 'failed', code: 'budget_exceeded', message };
+  return { type: 'MODEL_FAILED', retryable: false };
+}
+
 /** A session that is lost is no failed try: the same is asked of another, at the latest of a new one. */
-async function callOnce(run: TurnRun): Promise<StreamOutcome> {
-  for (;;) {
+async function callOnce(run: TurnRun): Promise<StreamOutcome | Extract<Paid<never>, { kind: 'refused' }>> {
+  for (let round = 1; ; round += 1) {
     run.sending = askSession(run);
     const asked = run.sending.session?.request.kind ?? 'start';
-    run.session.open = null;
-    run.session.touched ||= asked !== 'start';
-    const outcome = await measured(run);
+    const paid = await paidCall(payerOf(run), callOf(run, round), () => {
+      run.session.open = null;
+      run.session.touched ||= asked !== 'start';
+      return measured(run);
+    });
+    if (paid.kind === 'aborted' && !run.lease.signal.aborted) throw run.deps.stopping.reason;
+    if (paid.kind !== 'made') return paid;
+    const { outcome } = paid;
     const isLost = outcome.kind === 'failed' && outcome.failure.code === 'provider_session_lost';
     if (!isLost || asked === 'start') return outcome;
     if (asked === 'resume') loseSession(run, outcome.failure.message);
   }
+}
+
+/** A try that is repeated after a crash has another fence: both may have been paid. */
+function callOf(run: TurnRun, round: number): PaidCall {
+  const { turn, step, lease, failure, member, prompt } = run;
+  const { maxOutputTokens } = member.profile;
+  return {
+    id: `${turn.id}/${step}/${lease.record.fence}.${(failure?.tries ?? 0) + 1}.${round}`,
+    place: placeOf(run),
+    asked: { input: prompt?.tokens.estimate ?? 0, maxOutputTokens },
+    price: member.price,
+  };
 }
 
 type StreamOutcome =
@@ -91,7 +127,7 @@ type StreamOutcome =
   | { kind: 'failed'; failure: ModelFailure }
   | { kind: 'aborted' };
 
-async function measured(run: TurnRun): Promise<StreamOutcome> {
+async function measured(run: TurnRun): Promise<{ outcome: StreamOutcome; end: CallEnd }> {
   const { metrics, clock } = run.deps;
   const { provider } = run.member.profile;
   const began = clock.monotonic();
@@ -103,7 +139,21 @@ async function measured(run: TurnRun): Promise<StreamOutcome> {
   metrics.time('model_call', { provider }, clock.monotonic() - began);
   const ended = outcome.kind === 'failed' ? outcome.failure.code : outcome.kind;
   metrics.count('model_calls', { provider, outcome: ended });
-  return outcome;
+  return { outcome, end: endOf(run, heard) };
+}
+
+/** Before the reply was checked: one that is not taken was paid for. */
+function endOf({ deps, member, partial }: TurnRun, heard: StreamOutcome): CallEnd {
+  const words = deps.countTokens(partial);
+  if (heard.kind === 'aborted') return { kind: 'aborted', heard: words };
+  if (heard.kind === 'failed') return { kind: 'failed', code: heard.failure.code, heard: words };
+  const { usage } = heard.answer;
+  return {
+    kind: 'answered',
+    usage,
+    heard: words,
+    tellsLater: member.provider.capabilities.sessionResumption,
+  };
 }
 
 async function stream(run: TurnRun): Promise<StreamOutcome> {
@@ -197,9 +247,9 @@ function recordPrompt(run: TurnRun): void {
 }
 
 /** The crash may have come between the answer and its receipt. */
-function recordAgain(run: TurnRun, journalled: string): void {
+function recordAgain(run: TurnRun, journalled: JournalEntry): void {
   const { prompt, live } = run;
-  const { session } = JSON.parse(journalled) as Partial<ModelAnswer>;
+  const session = 'sealed' in journalled ? undefined : journalled.session;
   if (!prompt) return;
   run.sending = { prompt: session?.delta ? deltaOf(prompt, live.view, session.delta) : prompt };
   recordPrompt(run);

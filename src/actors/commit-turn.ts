@@ -1,9 +1,14 @@
-import type { EventDraft } from '../events/index.ts';
-import { AGENT_MACHINE_VERSION, type AgentEvent } from '../machines/agent-lifecycle.ts';
+import type { EventDraft, Timer } from '../events/index.ts';
+import { AGENT_MACHINE_VERSION, type AgentEvent, type WaitsFor } from '../machines/agent-lifecycle.ts';
 import { saveSettled } from '../machines/snapshot.ts';
+import { openTasks } from '../machines/task-book.ts';
 import type { ActorPatch } from '../store/store.ts';
+import { advanceRuns } from './runs/advance-runs.ts';
 import { sealTurn } from './seal-turn.ts';
 import { sessionPatch } from './session/settle-session.ts';
+import { coversOf, reachOf } from './steer/reach.ts';
+import { stoppedBy, tellSteered } from './steer/steer-turn.ts';
+import { taskEnds } from './tasks/complete-task.ts';
 import { type ModelAnswer, ownDraft, type TurnRun, written } from './turn-run.ts';
 
 /**
@@ -14,19 +19,22 @@ import { type ModelAnswer, ownDraft, type TurnRun, written } from './turn-run.ts
 export async function commitTurn(run: TurnRun): Promise<AgentEvent> {
   const { lease } = run;
   await written(run);
+  run.isAddressedAgain = await isAddressedAgain(run);
   if (run.resumed && run.ending.kind !== 'done') await sealTurn(run);
+  await tellSteered(run);
   const cancelled = lease.record.cancel === run.turn.id;
   if (run.ending.kind !== 'aborted' && !cancelled) {
-    const committed = await lease.writeUnlessCancelled(patchOf(run));
+    const committed = await lease.writeUnlessCancelled(await patchOf(run));
     if (committed) return ended(run);
   }
-  run.ending = { kind: 'aborted', by: 'command' };
+  run.ending = { kind: 'aborted', by: await stoppedBy(run) };
   if (run.resumed) await sealTurn(run);
-  await lease.write(patchOf(run));
+  await lease.write(await patchOf(run));
   return ended(run);
 }
 
-function ended({ deps, ending, usage, member }: TurnRun): AgentEvent {
+function ended(run: TurnRun): AgentEvent {
+  const { deps, ending, usage, member } = run;
   const { metrics } = deps;
   const { provider } = member.profile;
   metrics.count('turns', { outcome: ending.kind });
@@ -35,29 +43,67 @@ function ended({ deps, ending, usage, member }: TurnRun): AgentEvent {
   metrics.count('tokens', { provider, kind: 'cache_read' }, usage.cacheRead);
   metrics.count('tokens', { provider, kind: 'cache_write' }, usage.cacheWrite);
   metrics.count('tokens', { provider, kind: 'reasoning' }, usage.reasoning);
-  return { type: 'COMMITTED' };
+  return { type: 'COMMITTED', waits: waitsFor(run) };
 }
 
-function patchOf(run: TurnRun): ActorPatch {
+/** Words to the agent that it has not seen: what it is about to say is not its last on the task. */
+async function isAddressedAgain({ deps, live, turn, ending }: TurnRun): Promise<boolean> {
+  if (!live.tasks.thread?.isOpen || ending.kind !== 'done') return false;
+  const head = await deps.store.head(live.address);
+  const after = reachOf(turn);
+  if (head <= after) return false;
+  return (await deps.store.addressed(live.address, { after, upTo: head })).length > 0;
+}
+
+async function patchOf(run: TurnRun): Promise<ActorPatch> {
   const { live, turn, lease } = run;
+  const ends = taskEnds(run);
+  const steps = await advanceRuns(run);
+  const isDone = run.ending.kind === 'done';
   return {
-    processed: turn.upTo,
+    processed: reachOf(turn),
     cancel: null,
     state: {
       turnNo: lease.record.turnNo + 1,
       lastTurn: turn.id,
-      snapshot: saveSettled(live.machine.getSnapshot()),
+      snapshot: saveSettled(live.machine.getSnapshot(), waitsFor(run)),
       machineVersion: AGENT_MACHINE_VERSION,
       turn: null,
       ...sessionPatch(run),
-      outbox: [...outputsOf(run), ...endingOf(run)],
+      outbox: [...outputsOf(run), ...endingOf(run), ...ends.events],
+      posts: [...(isDone ? run.posts : []), ...ends.posts, ...steps],
+      timers: [...liveTimers(run), ...(isDone ? run.timers : [])],
     },
   };
 }
 
-/** A turn that did not end well hands nothing over: the receiver would answer in its stead. */
+/** What begins with the end of a turn, and so only if that is a good one. */
+const BEGINNINGS: readonly EventDraft['kind'][] = [
+  'handoff',
+  'delegation.opened',
+  'question',
+  'approval.requested',
+];
+
+/** A turn that did not end well hands nothing over and asks nobody: the receiver would answer in its stead. */
 function outputsOf({ ending, outputs }: TurnRun): EventDraft[] {
-  return ending.kind === 'done' ? outputs : outputs.filter(({ kind }) => kind !== 'handoff');
+  return ending.kind === 'done' ? outputs : outputs.filter(({ kind }) => !BEGINNINGS.includes(kind));
+}
+
+/** The deadline of a task ends with it. */
+function liveTimers({ lease, live }: TurnRun): Timer[] {
+  const { tasks } = live.tasks;
+  return lease.record.timers.filter(({ task }) => task === undefined || !tasks.get(task)?.end);
+}
+
+/** What the agent waits for after this turn: people before agents, who come by themselves. */
+function waitsFor(run: TurnRun): WaitsFor | null {
+  const { live } = run;
+  const kinds = new Set<string>(openTasks(live.tasks, live.address.agent).map(({ kind }) => kind));
+  for (const { kind } of outputsOf(run)) kinds.add(kind);
+  if (kinds.has('approval') || kinds.has('approval.requested')) return 'approval';
+  if (kinds.has('question')) return 'answer';
+  return kinds.has('delegation') || kinds.has('delegation.opened') ? 'delegation' : null;
 }
 
 /** All endings share one id, so a turn can have only one. */
@@ -65,7 +111,7 @@ function endingOf(run: TurnRun): EventDraft[] {
   const { turn, ending, answer, usage, step, last } = run;
   // An answer that was complete when the turn was stopped has been heard by whoever watched.
   const partial = answer?.text ?? run.partial;
-  const covers = turn.inputs;
+  const covers = coversOf(turn);
   const end = ownDraft(run, 'end');
   if (ending.kind === 'aborted') {
     return [{ ...end, kind: 'turn.aborted', body: { covers, by: ending.by, partial } }];

@@ -19,13 +19,19 @@ export interface ConversationLog {
   /** Oldest first, at most `limit`; the newest come from memory, without a look into the store. */
   read(log: Log, range: { after: number; upTo?: number; limit: number }): Promise<readonly Event[]>;
   onAppended(listener: AppendListener): () => void;
+  /** Hears of every agent that this process has appended something to, before it is woken: one may have to stop first. */
+  onAddressed(listener: AddressListener): () => void;
   /** Forgets the recent events of conversations that have been quiet since `before` (ms). */
   trim(before: number): void;
+  /** Forgets the recent events of a conversation that is deleted. */
+  forget(log: Log): void;
   /** Hears no more of other processes. */
   close(): void;
 }
 
 export type AppendListener = (tenant: TenantId, event: Event) => void;
+
+export type AddressListener = (address: ActorAddress, event: Event) => Promise<void>;
 
 export interface AppendOptions {
   /** When it happened, ms; now by default. */
@@ -45,6 +51,7 @@ export function createConversationLog(deps: {
 }): ConversationLog {
   const { store, router, broadcast, clock, countTokens, metrics, onWarning } = deps;
   const listeners = new Set<AppendListener>();
+  const addressed = new Set<AddressListener>();
   const recent = createRecentEvents();
   const remote = createRemoteEvents({ store, tell, isWatched: () => listeners.size > 0, onWarning });
   const unsubscribe = broadcast.subscribe((notice) => {
@@ -73,6 +80,9 @@ export function createConversationLog(deps: {
   async function wakeAddressed(log: Log, event: Event): Promise<void> {
     for (const agent of event.to) {
       const address: ActorAddress = { tenant: log.tenant, conversation: log.conversation, agent };
+      for (const listener of addressed) {
+        await listener(address, event).catch((error: unknown) => onWarning(error, 'address listener'));
+      }
       // A wake that is lost here is found by the sweeper.
       await router.wake(address).catch((error: unknown) => {
         const { code } = toTroupeError(error);
@@ -110,9 +120,14 @@ export function createConversationLog(deps: {
       return known.length > range.limit ? known.slice(0, range.limit) : known;
     },
     trim: (before) => recent.trim(before),
+    forget: (log) => recent.forget(log),
     onAppended(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
+    },
+    onAddressed(listener) {
+      addressed.add(listener);
+      return () => addressed.delete(listener);
     },
     close: unsubscribe,
   };

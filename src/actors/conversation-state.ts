@@ -1,6 +1,6 @@
 import { initialTransition, transition } from 'xstate';
 import { type Directive, directiveOf, foldRun, newRunState } from '../context/index.ts';
-import type { Event } from '../events/index.ts';
+import type { Event, Mode } from '../events/index.ts';
 import { conversation, type ConversationEvent } from '../machines/conversation.ts';
 import type { Log, Store } from '../store/store.ts';
 
@@ -8,10 +8,12 @@ import type { Log, Store } from '../store/store.ts';
 export interface ConversationState {
   /** State path of the machine, as `open.agent`. */
   state: string;
+  /** Also while it is archived: what it goes on in. */
+  mode: Mode;
   phase: string | null;
   openDelegations: number;
-  /** What holds in run mode; absent in other modes and where no directive was given. */
-  run?: Directive;
+  /** What holds in run mode, with the step that it is at; absent in other modes and where no directive was given. */
+  run?: Omit<Directive, 'steps'>;
 }
 
 const PAGE = 2_000;
@@ -19,12 +21,17 @@ const PAGE = 2_000;
 export async function conversationState(store: Store, log: Log): Promise<ConversationState> {
   let [snapshot] = initialTransition(conversation);
   const runs = newRunState();
+  let mode: Mode | null = null;
   for (let after = 0; ;) {
     const events = await store.read(log, { after, limit: PAGE });
     for (const event of events) {
       foldRun(runs, event);
       const told = machineEvent(event);
       if (told) [snapshot] = transition(conversation, snapshot, told);
+      if (event.kind === 'mode.changed') mode = event.body.mode;
+      // It goes on in the mode in which it was archived.
+      if (event.kind === 'reopened' && mode)
+        [snapshot] = transition(conversation, snapshot, { type: 'MODE', mode });
     }
     after = events.at(-1)?.seq ?? after;
     if (events.length < PAGE) break;
@@ -32,7 +39,12 @@ export async function conversationState(store: Store, log: Log): Promise<Convers
   const { value, context } = snapshot;
   const state = typeof value === 'string' ? value : Object.entries(value).flat().join('.');
   const run = snapshot.matches({ open: 'run' }) ? directiveOf(runs) : null;
-  return { state, ...context, ...(run && { run }) };
+  return { state, mode: mode ?? 'agent', ...context, ...(run && { run: withoutSteps(run) }) };
+}
+
+/** All that it will come to is in the log, once. */
+function withoutSteps({ steps: _steps, ...directive }: Directive): Omit<Directive, 'steps'> {
+  return directive;
 }
 
 /** Most events are talk and change nothing here. */
@@ -47,6 +59,10 @@ function machineEvent(event: Event): ConversationEvent | null {
     case 'delegation.completed':
     case 'delegation.aborted':
       return { type: 'DELEGATION_ENDED' };
+    case 'archived':
+      return { type: 'ARCHIVE' };
+    case 'reopened':
+      return { type: 'REOPEN' };
     default:
       return null;
   }

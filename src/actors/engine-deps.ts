@@ -5,8 +5,10 @@ import type { Admission } from '../routing/admission.ts';
 import type { Broadcast } from '../routing/broadcast.ts';
 import type { Router } from '../routing/router.ts';
 import type { Store } from '../store/store.ts';
+import type { BudgetLedger } from './budget/ledger.ts';
 import type { CalibrationBook } from './calibration-book.ts';
 import type { ConversationLog } from './conversation-log.ts';
+import type { Lifecycle, Schedule } from './conversations/upkeep.ts';
 import type { Company } from './member.ts';
 import type { MemorySearch } from './memory-search.ts';
 import type { Registry } from './registry.ts';
@@ -31,9 +33,13 @@ export interface EngineDeps {
   countTokens: (text: string) => number;
   /** What is known of models: how they count, and how much they take. */
   models: CalibrationBook;
+  /** What model calls may still cost. */
+  budgets: BudgetLedger;
   /** Finds again what left an agent's window. */
   memory: MemorySearch;
   limits: EngineLimits;
+  schedules?: readonly Schedule[];
+  lifecycle?: Lifecycle;
   /** Aborts when the process wants to end: steps under way are finished, nothing new is begun. */
   stopping: AbortSignal;
   /** Token deltas, for whoever watches; never stored. */
@@ -49,8 +55,18 @@ export interface EngineLimits {
   maxAttempts: number;
   /** Model calls within one turn. */
   maxSteps: number;
-  /** Agent-to-agent hand-overs since a human spoke. */
+  /** What agents pass on to agents, one after the other, since a human spoke. */
   maxHops: number;
+  /** Turns in one conversation since a human spoke. */
+  maxAgentTurns: number;
+  /** Tasks within tasks. */
+  maxDepth: number;
+  /** Tasks that one agent may have open in one conversation. */
+  maxOpenTasks: number;
+  /** After which a task ends as aborted, a question as expired and an approval as denied, ms. */
+  taskMs: number;
+  questionMs: number;
+  approvalMs: number;
   /** Pause between sweeps, ms; jittered by a quarter. */
   sweepMs: number;
   /** Age of addressed events a sweep still looks for, ms; until one has found nothing, sweeps look at all. */
@@ -71,6 +87,12 @@ export const DEFAULT_LIMITS: EngineLimits = {
   maxAttempts: 5,
   maxSteps: 50,
   maxHops: 64,
+  maxAgentTurns: 200,
+  maxDepth: 5,
+  maxOpenTasks: 64,
+  taskMs: 24 * 3_600_000,
+  questionMs: 7 * 24 * 3_600_000,
+  approvalMs: 7 * 24 * 3_600_000,
   sweepMs: 20_000,
   sweepWindowMs: 3_600_000,
   idleMs: 60_000,

@@ -2,6 +2,7 @@ import { TroupeError } from '../errors.ts';
 import { type ActorAddress, addressKey, parseTurnId, type TenantId, type TurnId } from '../events/index.ts';
 import { activate, park } from './activate.ts';
 import type { EngineDeps } from './engine-deps.ts';
+import { turnToInterrupt } from './steer/interrupt-turn.ts';
 import { startSweeper } from './sweeper.ts';
 
 /** The turn engine of one process: serves wakes, sweeps, and carries out what people ask of actors. */
@@ -32,6 +33,18 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
   const unsubscribe = deps.broadcast.subscribe((notice) => {
     if (notice.type === 'stop') deps.registry.find(notice.address)?.lease?.abort(notice.turn);
   });
+  const unhear = deps.log.onAddressed(async (address, event) => {
+    const turn = await turnToInterrupt(deps, address, event);
+    if (turn) await stopTurn(address, turn);
+  });
+
+  /** False if it is not running. Whoever holds it hears at once, or finds it in the record. */
+  async function stopTurn(address: ActorAddress, turn: TurnId): Promise<boolean> {
+    if (!(await deps.store.requestCancel(address, turn))) return false;
+    deps.registry.find(address)?.lease?.abort(turn);
+    deps.broadcast.publish({ type: 'stop', address, turn });
+    return true;
+  }
 
   /**
    * One activation of an actor at a time. A queue may hand it out again while a holder here, whose lease ran out while
@@ -79,10 +92,7 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
       const parts = parseTurnId(turn);
       if (!parts) return false;
       const address = { tenant, conversation: parts.conversation, agent: parts.agent };
-      const running = await deps.store.requestCancel(address, turn);
-      if (!running) return false;
-      deps.registry.find(address)?.lease?.abort(turn);
-      deps.broadcast.publish({ type: 'stop', address, turn });
+      if (!(await stopTurn(address, turn))) return false;
       // Nobody may be holding it: then the next holder must find it. A wake that is lost is the sweeper's.
       await deps.router.wake(address).catch((error: unknown) => deps.onWarning(error, 'wake'));
       return true;
@@ -98,6 +108,7 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
       const reason = new TroupeError('shutting_down', 'the process is ending');
       stopping.abort(reason);
       unsubscribe();
+      unhear();
       deps.log.close();
       const quiet = new AbortController();
       void deps.clock.sleep(STOP_GRACE_MS, quiet.signal).then(() => {

@@ -1,5 +1,5 @@
 import { type AgentId, type Event, type HandoffDraft, HandoffSummary } from '../events/index.ts';
-import type { ToolRequest } from '../tools/tool.ts';
+import type { RequestOf } from '../tools/tool-request.ts';
 
 /** What a summary is made from, and by whom. */
 export interface HandoffSources {
@@ -17,7 +17,7 @@ export interface HandoffSources {
  * out is filled in.
  */
 export async function fillHandoff(
-  { summary, fill }: ToolRequest,
+  { summary, fill }: RequestOf<'handoff'>,
   sources: HandoffSources,
 ): Promise<HandoffSummary> {
   if (summary.goal.trim() !== '' || fill === undefined) return { ...summary, by: summary.by ?? 'agent' };

@@ -37,7 +37,8 @@ export async function freezeBaseline(
   const { id, body } = baseline;
   const author = agentAuthor(member.profile);
   const drafts: EventDraft[] = [{ id, author, to: [], kind: 'baseline', body }];
-  if (!frozen) drafts.unshift(joined(address, member));
+  // Somebody may have let it in before its first turn.
+  if (!frozen && !live.tasks.joined.has(address.agent)) drafts.unshift(joined(address, member));
   await deps.log.append(address, drafts);
   live.view.baseline = { id, body };
   return baseline;

@@ -1,6 +1,6 @@
 import { extractHandoff } from '../context/extract/extract-handoff.ts';
 import type { AgentId, Event, EventDraft, HandoffSummary } from '../events/index.ts';
-import type { ToolRequest } from '../tools/tool.ts';
+import type { RequestOf } from '../tools/tool-request.ts';
 import { fillHandoff, type HandoffSources } from './fill-handoff.ts';
 import { ownDraft, type TurnRun } from './turn-run.ts';
 
@@ -15,7 +15,7 @@ export interface HandOver {
 
 export async function completeHandOver(
   run: TurnRun,
-  request: ToolRequest,
+  request: RequestOf<'handoff'>,
   summarise?: HandoffSources['summarise'],
 ): Promise<HandOver> {
   const summary = await fillHandoff(request, {

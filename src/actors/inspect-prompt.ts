@@ -1,4 +1,4 @@
-import { locateBreak } from '../context/cache/locate-break.ts';
+import { lastingCount, locateBreak } from '../context/cache/locate-break.ts';
 import { estimateTokens } from '../context/estimate-tokens.ts';
 import { chainOf } from '../context/prompt-chain.ts';
 import { TroupeError } from '../errors.ts';
@@ -68,7 +68,7 @@ async function cachedOf(
   // Of a turn that runs elsewhere the log does not have all yet.
   if (!sent?.verified) return NOTHING;
   const broke = locateBreak(sent, prompt);
-  const messages = broke ? (broke.message ?? 0) : sent.messages.length;
+  const messages = broke ? (broke.message ?? 0) : lastingCount(sent);
   return { messages, tokens: tokensOfFirst(messages, prompt) };
 }
 
@@ -87,7 +87,11 @@ async function receiptBefore(
   { turn, step }: PromptRecord,
 ): Promise<PromptReceipt | null> {
   const receiptsOf = (id: string) => readReceipts(deps, address.tenant, id);
-  if (turn !== null && step > 1) return (await receiptsOf(turn))[step - 2] ?? null;
+  const sibling =
+    turn === null || step === 1
+      ? undefined
+      : (await receiptsOf(turn)).findLast((receipt) => receipt.step < step);
+  if (sibling) return sibling;
   const record = turn === null ? await deps.store.readActor(address) : null;
   const running = record?.turn ? 1 : 0;
   const last = turn === null ? (record?.turnNo ?? 0) + running : (parseTurnId(turn)?.number ?? 1) - 1;

@@ -1,5 +1,5 @@
 import type { AgentProfile, BaselineText, ReliefPolicy } from '../context/index.ts';
-import type { AgentId, BaselineBody, EventId, ToolSpec } from '../events/index.ts';
+import type { AgentId, BaselineBody, BusyPolicy, EventId, ToolSpec } from '../events/index.ts';
 import type { ModelPrice } from '../providers/prices.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Tool } from '../tools/tool.ts';
@@ -7,6 +7,10 @@ import type { Tool } from '../tools/tool.ts';
 /** An agent with everything it needs to work: who it is, its model and its tools. One per definition, shared by conversations. */
 export interface Member {
   profile: AgentProfile;
+  /** Decides who works on what: a manager, or whom messages are routed to. What a phase asks of the others it is not told. */
+  orchestrates: boolean;
+  /** What it is good at. */
+  capabilities: readonly string[];
   provider: Provider;
   tools: ReadonlyMap<string, Tool>;
   baseline: readonly BaselineText[];
@@ -17,13 +21,24 @@ export interface Member {
   retrieval: { tokens: number; limit: number } | null;
   /** Whether a model writes its summaries, and which agent's, where that is not its own. */
   summarises: boolean;
-  summariser: Pick<Member, 'provider' | 'profile'> | null;
+  summariser: Pick<Member, 'provider' | 'profile' | 'price'> | null;
+  /** What becomes of a message to it while it is at work, unless the message says otherwise. */
+  whileBusy: BusyPolicy;
   /** Null for a model that is not in the list of prices, and has none of its own. */
   price: ModelPrice | null;
   /** A session that its provider has shortened by itself goes on. */
   keepsCompacted: boolean;
+  /** How it is held to what it has set out to do. */
+  supervision: Supervision;
   /** What its replies must be; null: words. */
   reply: ReplySchema | null;
+}
+
+/** See `SupervisionSettings`, which has what the numbers mean. */
+export interface Supervision {
+  idle: number;
+  most: number;
+  silent: boolean;
 }
 
 /** A JSON schema (draft 2020-12), and the check of a reply against it. */
@@ -40,4 +55,5 @@ export interface FrozenBaseline {
   tools: readonly ToolSpec[];
 }
 
-export type Company = ReadonlyMap<AgentId, Member>;
+/** All agents; walking leaves out those of templates, which are found by their ids. */
+export type Company = ReadonlyMap<AgentId, Member> & { readonly templates?: readonly AgentId[] };

@@ -3,24 +3,35 @@ import {
   memoryItem,
   minute,
   modeItems,
+  phaseItem,
   rosterNews,
   sayItem,
   toldUnder,
-  type View,
 } from '../context/index.ts';
 import { TroupeError } from '../errors.ts';
-import { type ActorRecord, type Event, type LiveItems, type PinnedTurn, turnId } from '../events/index.ts';
+import {
+  type ActorRecord,
+  type Event,
+  isTaskEnd,
+  type LiveItems,
+  type PinnedTurn,
+  turnId,
+} from '../events/index.ts';
+import { isDue, isUnheard, type TaskBook } from '../machines/task-book.ts';
+import { approvedCalls } from './tasks/approved-calls.ts';
+import { haltOf } from './tasks/halt.ts';
+import { taskOf } from './tasks/task-items.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { freezeBaseline } from './freeze-baseline.ts';
 import type { Lease } from './lease.ts';
 import type { FrozenBaseline, Member } from './member.ts';
-import { catchUp } from './read-view.ts';
+import { catchUp, type Folded } from './read-view.ts';
 import type { LiveActor } from './registry.ts';
 import { contextOf, NO_FACTS, readFacts, type TurnFacts } from './turn-facts.ts';
 
 /**
  * Fixes the inputs of the next turn before any work, in one compare-and-set that also counts the first attempt and
- * drops the outbox, which is in the log by now. With nothing to do, the same write settles the log up to the head and
+ * drops the outbox, which is in the log by now, up to seq `published`. With nothing to do, the same write settles the log up to the head and
  * gives the lease back.
  */
 export async function pinTurn(
@@ -28,35 +39,49 @@ export async function pinTurn(
   lease: Lease,
   member: Member,
   live: LiveActor,
+  published: number,
 ): Promise<PinnedTurn | null> {
   const address = live.address;
-  const head = await catchUp(deps.log, address, live.view);
   const { processed, turnNo } = lease.record;
-  // What this process remembers of the log may end earlier than what another has settled; the store's head may not.
-  if (processed > head && processed > (await deps.store.head(address))) throw beyondHead(lease.record, head);
-  const inputs = triggersIn(live.view, processed);
+  const head = await catchUpBeyond(deps, live, Math.max(processed, published));
+  if (processed > head) throw beyondHead(lease.record, head);
+  const inputs = triggersIn(live, processed);
   const last = inputs.at(-1);
   if (!last) {
-    const outbox = lease.record.outbox.length > 0 ? { state: { outbox: [] } } : {};
+    const { outbox: sent, posts } = lease.record;
+    const outbox = sent.length + posts.length > 0 ? { state: { outbox: [], posts: [] } } : {};
     await lease.write({ processed: Math.max(processed, head), owner: '', until: 0, ...outbox });
     return null;
   }
   const baseline = await freezeBaseline(deps, address, member, live);
-  const facts = await readFacts(deps, address, member, live.view, last);
+  const facts = await readFacts(deps, address, member, live, last);
+  const halt = haltOf(deps, live.tasks, inputs);
+  const approved = halt ? [] : approvedCalls(live.tasks, inputs);
   const turn: PinnedTurn = {
     id: turnId(address, turnNo + 1),
     upTo: head,
     inputs: inputs.map((event) => event.seq),
     attempt: 1,
-    live: liveItems(last, live.view, member, baseline, facts),
-    join: member.profile.join,
+    live: liveItems(last, live, member, baseline, facts),
+    join: live.tasks.joined.get(address.agent) ?? member.profile.join,
     baseline: baseline.id,
     hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
     at: last.at,
     context: contextOf(baseline, live.view, facts),
+    ...(approved.length > 0 && { approved }),
+    ...(halt && { halt }),
   };
-  await lease.write({ state: { turn, outbox: [] } });
+  await lease.write({ state: { turn, outbox: [], posts: [] } });
   return turn;
+}
+
+/**
+ * What this process remembers of the log may end before the ending of the actor's last turn, which tells what it was
+ * given; the store does not.
+ */
+async function catchUpBeyond(deps: EngineDeps, live: LiveActor, least: number): Promise<number> {
+  const head = await catchUp(deps.log, live.address, live);
+  return head < least ? catchUp(deps.store, live.address, live) : head;
 }
 
 /** Such a record would take every message for settled and never answer again. */
@@ -68,31 +93,37 @@ function beyondHead({ agent, processed }: ActorRecord, head: number): TroupeErro
   );
 }
 
-/** The addressed events not yet settled, oldest first. Whatever addresses the agent and has words is pending until its turn. */
-export function triggersIn(view: View, processed: number): Event[] {
-  return view.pending.filter((event) => event.seq > processed && event.to.includes(view.agent));
+/**
+ * The addressed events not yet settled, oldest first. Whatever addresses the agent and has words is pending until its
+ * turn. The end of a task counts once its group is due, however long ago it came.
+ */
+export function triggersIn(
+  { view, tasks }: { view: Pick<Folded['view'], 'agent' | 'pending'>; tasks: TaskBook },
+  processed: number,
+): Event[] {
+  return view.pending.filter((event) => {
+    if (!event.to.includes(view.agent) || isUnheard(tasks, view.agent, event)) return false;
+    return isTaskEnd(event) && tasks.ended.has(event.seq) ? isDue(tasks, event.seq) : event.seq > processed;
+  });
 }
 
 /** What the agent should know at the start of this turn; only changes are said. Time is the trigger's, never a clock's. */
 export function liveItems(
   trigger: Event,
-  view: View,
+  { view, tasks }: Folded,
   member: Member,
   baseline: FrozenBaseline,
-  { directive, fragments, memories }: TurnFacts = NO_FACTS,
+  { directive, fragments, memories, dealings }: TurnFacts = NO_FACTS,
 ): LiveItems {
   const told = toldUnder(view.told, baseline.id);
   const roster = rosterNews(baseline.body, member.baseline, told.items['roster']);
-  const task =
-    trigger.kind === 'handoff'
-      ? `@${trigger.author.id} handed over to you: take it from the summary above and answer the conversation`
-      : 'answer the last message';
   const facts: LiveItems = {
     time: minute(trigger.at),
-    task,
+    task: taskOf(trigger, tasks),
     ...modeItems(view.mode, directive),
+    ...phaseItem(view.phase, member.orchestrates),
     ...(roster !== null && { roster }),
   };
-  for (const [name, text] of fragments) Object.assign(facts, sayItem(name, text, told));
+  for (const [name, text] of [...dealings, ...fragments]) Object.assign(facts, sayItem(name, text, told));
   return { ...liveDelta(facts, told), ...memoryItem(memories) };
 }

@@ -14,7 +14,6 @@ import {
   type ActorAddress,
   type ActorRecord,
   type Event,
-  eventOf,
   parseTurnId,
   type PromptReceipt,
   type PromptRecord,
@@ -22,12 +21,14 @@ import {
   turnId,
   type TurnId,
 } from '../events/index.ts';
+import { newTaskBook } from '../machines/task-book.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { baselineFor, readBaseline } from './freeze-baseline.ts';
 import type { Member } from './member.ts';
 import { liveItems, triggersIn } from './pin-turn.ts';
 import { catchUp } from './read-view.ts';
 import { termsFor } from './session/session-terms.ts';
+import { answeredStep } from './supervise/answered-step.ts';
 import { readFacts } from './turn-facts.ts';
 
 const PAGE = 2_000;
@@ -43,21 +44,28 @@ export async function nextPrompt(
   address: ActorAddress,
   member: Member,
 ): Promise<PromptRecord> {
-  const warm = deps.registry.find(address)?.view;
-  const view = warm ? forkView(warm) : createView(address.agent, deps.secretOf(address));
-  const head = await catchUp(deps.log, address, view);
+  const warm = deps.registry.find(address);
+  const view = warm ? forkView(warm.view) : createView(address.agent, deps.secretOf(address));
+  const tasks = warm ? structuredClone(warm.tasks) : newTaskBook();
+  const head = await catchUp(deps.log, address, { view, tasks });
   const record = await deps.store.readActor(address);
   const { mode } = view;
   const { baseline, reason } = await baselineFor(deps.store, address, member, view.baseline, { mode });
-  const inputs = triggersIn(view, record?.processed ?? 0);
+  const inputs = triggersIn({ view, tasks }, record?.processed ?? 0);
   const last = inputs.at(-1);
   if (last && !view.turn) {
     beginTurn(view, {
       id: turnId(address, (record?.turnNo ?? 0) + 1),
       upTo: head,
       inputs: inputs.map((event) => event.seq),
-      live: liveItems(last, view, member, baseline, await readFacts(deps, address, member, view, last)),
-      join: member.profile.join,
+      live: liveItems(
+        last,
+        { view, tasks },
+        member,
+        baseline,
+        await readFacts(deps, address, member, { view, tasks }, last),
+      ),
+      join: tasks.joined.get(address.agent) ?? member.profile.join,
       baseline: baseline.id,
     });
   } else if (!view.turn) showWaiting(view);
@@ -98,7 +106,7 @@ export async function sentPrompt(
   step?: number,
 ): Promise<PromptRecord & { verified: boolean }> {
   const receipts = await readReceipts(deps, tenant, turn);
-  const receipt = step === undefined ? receipts.at(-1) : receipts[step - 1];
+  const receipt = step === undefined ? receipts.at(-1) : receipts.find((each) => each.step === step);
   if (!receipt?.turn) {
     throw new TroupeError(
       'turn_unknown',
@@ -139,6 +147,7 @@ export function asSent(
   return { ...prompt, ...receipt, verified: prompt.chain === receipt.chain };
 }
 
+/** In the order of their steps. A turn that began with an approved call has none for its first step. */
 export async function readReceipts(
   deps: Pick<EngineDeps, 'store'>,
   tenant: TenantId,
@@ -148,15 +157,15 @@ export async function readReceipts(
   const receipts: PromptReceipt[] = [];
   for (let step = 1; ; step++) {
     const receipt = await deps.store.readReceipt(tenant, turn as TurnId, step);
-    if (!receipt) return receipts;
-    receipts.push(receipt);
+    if (receipt) receipts.push(receipt);
+    else if (step > 1) return receipts;
   }
 }
 
 /** The view as it stood at a step: the log up to the turn, then what the turn did before this step was answered. */
 async function viewAsSent(deps: ReadDeps, address: ActorAddress, receipt: PromptReceipt): Promise<View> {
   const view = createView(address.agent, deps.secretOf(address));
-  await catchUp(deps.log, address, view, receipt.upTo);
+  await catchUp(deps.log, address, { view, tasks: newTaskBook() }, receipt.upTo);
   for (let after = receipt.upTo; ;) {
     const events = await deps.store.read(address, { after, limit: PAGE });
     for (const event of events) {
@@ -171,9 +180,9 @@ async function viewAsSent(deps: ReadDeps, address: ActorAddress, receipt: Prompt
   }
 }
 
-/** What the log has of the answer to a step: the step that called tools, or the reply. */
+/** What the log has of the answer to a step: the step that the turn went on after, or the reply. */
 function isAnswer(event: Event, step: number): boolean {
-  return event.kind === 'message' || (eventOf(event, 'step')?.body.index ?? -1) >= step;
+  return event.kind === 'message' || (answeredStep(event) ?? -1) >= step;
 }
 
 function isEnding({ kind }: Event): boolean {

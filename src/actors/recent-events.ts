@@ -9,6 +9,7 @@ export interface RecentEvents {
   add(log: Log, event: Event, now: number): void;
   /** Forgets conversations that nothing was added to since `before`. */
   trim(before: number): void;
+  forget(log: Log): void;
   /** Everything known after `after`, without gaps; null if that reaches further back than what is kept. */
   after(log: Log, after: number): readonly Event[] | null;
 }
@@ -60,6 +61,7 @@ export function createRecentEvents(): RecentEvents {
         drop(key);
       }
     },
+    forget: (log) => drop(keyOf(log)),
     after(log, after) {
       const events = tails.get(keyOf(log))?.events;
       const first = events?.[0];

@@ -2,7 +2,8 @@ import { createActor, type ActorRefFrom } from 'xstate';
 import { createView, type View } from '../context/index.ts';
 import { type ActorAddress, type ActorRecord, addressKey, type TurnId } from '../events/index.ts';
 import { agentLifecycle } from '../machines/agent-lifecycle.ts';
-import { restoreAgent } from '../machines/snapshot.ts';
+import { isReady, restoreAgent } from '../machines/snapshot.ts';
+import { newTaskBook, type TaskBook } from '../machines/task-book.ts';
 import type { Lease } from './lease.ts';
 import type { FrozenBaseline } from './member.ts';
 
@@ -16,6 +17,8 @@ export interface LiveActor {
   readonly address: ActorAddress;
   readonly machine: ActorRefFrom<typeof agentLifecycle>;
   view: View;
+  /** Of its conversation. */
+  tasks: TaskBook;
   /** The baseline of the last turn here, with its texts. */
   baseline: FrozenBaseline | null;
   lastTurn: TurnId | null;
@@ -63,6 +66,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       address,
       machine,
       view: createView(agent, secretOf(address)),
+      tasks: newTaskBook(),
       baseline: null,
       lastTurn: record.lastTurn,
       lease: null,
@@ -90,7 +94,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     enter(record, now) {
       const key = addressKey(record);
       const known = actors.get(key);
-      if (known && known.lastTurn === record.lastTurn && known.machine.getSnapshot().value === 'idle') {
+      if (known && known.lastTurn === record.lastTurn && isReady(known.machine.getSnapshot())) {
         actors.delete(key);
         actors.set(key, known);
         known.usedAt = now;

@@ -12,6 +12,7 @@ import type { EngineDeps } from './engine-deps.ts';
 import { readBaseline } from './freeze-baseline.ts';
 import type { FrozenBaseline, Member } from './member.ts';
 import { asSent, baselineOf, readReceipts } from './prompts.ts';
+import { answeredStep } from './supervise/answered-step.ts';
 
 /** A model call of a turn that has ended. */
 export interface ReplayedCall {
@@ -65,7 +66,7 @@ export async function* replayPrompts(
 interface ReplayedTurn {
   id: TurnId;
   receipts: readonly PromptReceipt[];
-  /** Prompts that have been rendered. */
+  /** Steps whose prompts have been rendered, or that had none. */
   rendered: number;
   began: number;
   ended: number;
@@ -85,10 +86,10 @@ async function begun(
 /** The prompt whose answer, or failure, this event is. */
 function answeredBy(event: Event, turn: ReplayedTurn): PromptReceipt | undefined {
   const isLast = event.id === `${turn.id}:reply` || isEndOf(turn, event);
-  const index = isLast ? turn.rendered : eventOf(event, 'step')?.body.index;
-  if (index === undefined || index < turn.rendered) return undefined;
+  const index = isLast ? turn.rendered : answeredStep(event);
+  if (index === null || index < turn.rendered) return undefined;
   turn.rendered = index + 1;
-  return turn.receipts[index];
+  return turn.receipts.find(({ step }) => step === index + 1);
 }
 
 function isAnswer({ kind }: Event): boolean {
@@ -100,7 +101,8 @@ function isEndOf({ id }: ReplayedTurn, event: Event): boolean {
 }
 
 function timeOf({ began, ended, receipts }: ReplayedTurn, step: number): number {
-  return Math.round(began + ((ended - began) * (step - 1)) / Math.max(1, receipts.length));
+  const steps = receipts.at(-1)?.step ?? 1;
+  return Math.round(began + ((ended - began) * (step - 1)) / steps);
 }
 
 function render(

@@ -1,12 +1,13 @@
 import { hashText } from '../context/index.ts';
-import { type EventDraft, nearestName, type ToolCall, type ToolOutcome } from '../events/index.ts';
+import type { EventDraft, ToolCall, ToolOutcome } from '../events/index.ts';
 import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import { preview } from '../tools/preview.ts';
 import { runTool } from '../tools/run-tool.ts';
-import type { ToolContext, ToolRequest } from '../tools/tool.ts';
-import { completeHandOver, type HandOver } from './hand-over.ts';
+import type { ToolContext } from '../tools/tool.ts';
 import { readOutput } from './read-output.ts';
-import { summariseHandoff } from './summarise-handoff.ts';
+import { type CallEffects, type CallPlace, stopDraft } from './tasks/call-effects.ts';
+import { carryOut } from './tasks/carry-out.ts';
+import { mustWait, requestApproval } from './tasks/request-approval.ts';
 import { ownDraft, type TurnRun } from './turn-run.ts';
 
 /**
@@ -32,20 +33,20 @@ export async function runCalls(run: TurnRun): Promise<AgentEvent> {
   const results = await Promise.all(
     settled.map((end, index) => resultDraft(run, answer.calls[index] as ToolCall, index, end)),
   );
-  const handovers = settled.flatMap((end, index) =>
-    end.request ? [handoffDraft(run, index, end.request)] : [],
-  );
-  run.outputs.push(step, ...results, ...handovers);
+  const effects = settled.flatMap((end) => end.effects ?? []);
+  run.outputs.push(step, ...results, ...effects.flatMap(({ events }) => events));
+  run.posts.push(...effects.flatMap(({ posts }) => posts));
+  run.timers.push(...effects.flatMap(({ timers }) => timers));
+  run.silent ||= effects.some(({ silent }) => silent === true);
   run.step += 1;
   run.answer = null;
   if (lease.signal.aborted) return { type: 'ABORTED' };
-  if (handovers.length > 0) return { type: 'CALLS_ENDED_TURN' };
+  if (effects.some(({ ends }) => ends)) return { type: 'CALLS_ENDED_TURN' };
   if (run.step >= deps.limits.maxSteps) {
-    run.ending = {
-      kind: 'failed',
-      code: 'step_limit',
-      message: `the turn took ${run.step} steps; limits.maxSteps is ${deps.limits.maxSteps}`,
-    };
+    const message = `the turn took ${run.step} steps; limits.maxSteps is ${deps.limits.maxSteps}`;
+    const goOn = 'ask again to go on from here, or raise limits.maxSteps in the agents file';
+    run.outputs.push(stopDraft(run, { guard: 'steps', message, goOn }));
+    run.ending = { kind: 'failed', code: 'step_limit', message };
     return { type: 'REFUSED' };
   }
   return { type: 'CALLS_DONE' };
@@ -60,12 +61,16 @@ async function allEnded<T>(work: readonly Promise<T>[]): Promise<T[]> {
 interface Settled {
   outcome: ToolOutcome;
   text: string;
-  request?: HandOver | undefined;
+  effects?: CallEffects | undefined;
 }
 
 async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<Settled> {
   const { deps, live, turn } = run;
   const tenant = live.address.tenant;
+  const tool = run.member.tools.get(call.name);
+  const at = { step: run.step, index };
+  if (tool && mustWait(run, tool, call))
+    return run.givenUp ? { outcome: 'failed', text: NOT_RUN } : requestApproval(run, tool, call, at);
   const effect = `${turn.id}/${run.step}.${index}`;
   const { mine, record, stored } = await deps.store.startEffect(tenant, effect, {
     argsHash: hashText(call.args),
@@ -74,19 +79,18 @@ async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<
   });
   if (record.status === 'settled')
     return { ...(JSON.parse(record.data) as Settled), outcome: record.outcome };
-  const tool = run.member.tools.get(call.name);
   const end: Settled = run.givenUp
     ? mine
       ? { outcome: 'failed', text: NOT_RUN }
       : { outcome: 'lost', text: LOST }
     : mine || tool?.idempotent
-      ? await execute(run, call, effect)
+      ? await execute(run, call, effect, at)
       : { outcome: 'lost', text: LOST };
   // An abort leaves the row as it is: nobody knows how far the call came.
   if (run.lease.signal.aborted && !run.givenUp) return { outcome: 'lost', text: LOST };
   const settled = await deps.store.settleEffect(tenant, effect, stored, {
-    outcome: end.outcome,
-    data: JSON.stringify({ text: end.text, request: end.request }),
+    outcome: end.outcome === 'waiting' ? 'failed' : end.outcome,
+    data: JSON.stringify({ text: end.text, effects: end.effects }),
   });
   if (settled.status !== 'settled') return end;
   return { ...(JSON.parse(settled.data) as Settled), outcome: settled.outcome };
@@ -97,7 +101,7 @@ const LOST =
 
 const NOT_RUN = '[not run: the turn was given up before this call.]';
 
-async function execute(run: TurnRun, call: ToolCall, effect: string): Promise<Settled> {
+async function execute(run: TurnRun, call: ToolCall, effect: string, at: CallPlace): Promise<Settled> {
   const { deps, live, lease, member } = run;
   const tool = member.tools.get(call.name);
   if (!tool) {
@@ -111,27 +115,7 @@ async function execute(run: TurnRun, call: ToolCall, effect: string): Promise<Se
     artifacts: { read: (id) => readOutput(run, id) },
   };
   const { outcome, text, request } = await runTool(tool, call, context, { clock: deps.clock });
-  if (!request) return { outcome, text };
-  const refusal = refuseHandoff(run, request);
-  if (refusal) return { outcome: 'failed', text: refusal };
-  return {
-    outcome,
-    text,
-    request: await completeHandOver(run, request, (events) => summariseHandoff(run, request.to, events)),
-  };
-}
-
-function refuseHandoff({ deps, live, turn }: TurnRun, { to }: ToolRequest): string | null {
-  if (to === live.address.agent) return 'you cannot hand over to yourself: answer the conversation instead.';
-  if (!deps.company.has(to)) {
-    const known = [...deps.company.keys()];
-    const nearest = nearestName(to, known);
-    return `there is no agent "${to}".${nearest ? ` Did you mean "${nearest}"?` : ''} Known: ${known.slice(0, 50).join(', ')}.`;
-  }
-  if (turn.hop >= deps.limits.maxHops) {
-    return `this conversation has been handed over ${turn.hop} times since a person spoke (limits.maxHops ${deps.limits.maxHops}): answer the people instead.`;
-  }
-  return null;
+  return request ? carryOut(run, request, at, text) : { outcome, text };
 }
 
 async function resultDraft(run: TurnRun, call: ToolCall, index: number, end: Settled): Promise<EventDraft> {
@@ -146,15 +130,5 @@ async function resultDraft(run: TurnRun, call: ToolCall, index: number, end: Set
     ...ownDraft(run, `result:${run.step}.${index}`),
     kind: 'tool.result',
     body: { call: call.id, name: call.name, outcome: end.outcome, content: text, ...(cut && { artifact }) },
-  };
-}
-
-function handoffDraft(run: TurnRun, index: number, request: HandOver): EventDraft {
-  return {
-    ...ownDraft(run, `handoff:${run.step}.${index}`),
-    to: [request.to],
-    hop: run.turn.hop + 1,
-    kind: 'handoff',
-    body: { summary: request.summary },
   };
 }

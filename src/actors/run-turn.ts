@@ -1,4 +1,4 @@
-import { type EventDraft, type EventId, NO_USAGE, type PinnedTurn } from '../events/index.ts';
+import { type EventDraft, type EventId, type Halt, NO_USAGE, type PinnedTurn } from '../events/index.ts';
 import { TroupeError } from '../errors.ts';
 import type { AgentEvent, EffectName } from '../machines/agent-lifecycle.ts';
 import { assemble } from './assemble.ts';
@@ -15,6 +15,9 @@ import { relieve } from './relief/relieve.ts';
 import { runCalls } from './run-calls.ts';
 import { sessionRun } from './session/session-run.ts';
 import { leaveSession } from './session/settle-session.ts';
+import { reachOf } from './steer/reach.ts';
+import { superviseTurn } from './supervise-turn.ts';
+import { stopDraft } from './tasks/call-effects.ts';
 import { type TurnRun, writeMeanwhile } from './turn-run.ts';
 
 /** Clocks of the processes that remove and that resume may differ. */
@@ -27,6 +30,7 @@ const EFFECTS: Record<EffectName, (run: TurnRun) => Promise<AgentEvent>> = {
   runCalls,
   backOff,
   compact: relieve,
+  supervise: superviseTurn,
   commit: commitTurn,
 };
 
@@ -49,6 +53,8 @@ export async function runTurn(
     machine.send(refuse(run, forgotten()));
   } else if (turn.attempt > deps.limits.maxAttempts) {
     machine.send(refuse(run, poison(deps, turn)));
+  } else if (turn.halt) {
+    machine.send(halted(run, turn.halt));
   }
   try {
     for (let effect = effectOf(live); effect; effect = effectOf(live)) {
@@ -83,6 +89,7 @@ function effectOf({ machine }: LiveActor): EffectName | undefined {
 
 /** Asked to stop: the turn ends as aborted. Lost lease or shutdown: nothing ends here, the turn stays pinned. */
 function breakOff(run: TurnRun): AgentEvent {
+  if (run.ending.kind === 'aborted') return { type: 'ABORTED' };
   const reason: unknown = run.lease.signal.reason;
   if (!(reason instanceof TroupeError) || reason.code !== 'aborted') throw reason;
   run.ending = { kind: 'aborted', by: 'command' };
@@ -91,6 +98,17 @@ function breakOff(run: TurnRun): AgentEvent {
 
 function refuse(run: TurnRun, error: TroupeError): AgentEvent {
   run.ending = { kind: 'failed', code: error.code, message: error.message };
+  return { type: 'REFUSED' };
+}
+
+/** Settled without a model: what a guard stopped is told, and what nobody waits for any more ends in silence. */
+function halted(run: TurnRun, halt: Halt): AgentEvent {
+  if (halt.kind === 'guard') {
+    const { guard, message, goOn } = halt;
+    run.outputs.push(stopDraft(run, { guard, message, goOn }));
+    return refuse(run, new TroupeError('guard_stopped', message, { guard }));
+  }
+  run.silent = true;
   return { type: 'REFUSED' };
 }
 
@@ -141,6 +159,7 @@ async function startRun(
     model,
     policy: policyFor(member, model),
     session: sessionRun(lease.record),
+    steer: { step: 0, seen: reachOf(turn), key: null },
     relief: { step: -1, count: 0, tried: false, reason: null, replayed: -1, overflowed: false },
     resumed,
     givenUp: false,
@@ -155,6 +174,10 @@ async function startRun(
     partial: '',
     usage: NO_USAGE,
     outputs: [],
+    posts: [],
+    timers: [],
+    silent: false,
+    isAddressedAgain: false,
     ending: { kind: 'done' },
   };
   writeMeanwhile(run, deps.log.append(live.address, [startedDraft(member, turn)]));

@@ -1,6 +1,10 @@
 import { replayRelief } from './relief/replay-relief.ts';
 import { runCalls } from './run-calls.ts';
-import { journalKey, type JournalEntry, type TurnRun } from './turn-run.ts';
+import { correct } from './supervise/correct.ts';
+import { judge } from './supervise/judge.ts';
+import { showSteered } from './steer/steer-turn.ts';
+import { journalStep, openStep } from './steer/step-journal.ts';
+import type { TurnRun } from './turn-run.ts';
 
 /**
  * Before a turn ends that others may be at work on too: a holder that stood still, and does not know that it is one no
@@ -8,18 +12,22 @@ import { journalKey, type JournalEntry, type TurnRun } from './turn-run.ts';
  * itself, once: who comes there later finds it, and calls nothing that no log would tell of.
  */
 export async function sealTurn(run: TurnRun): Promise<void> {
-  const { deps, live, turn, ending } = run;
-  const seal = JSON.stringify({ sealed: ending } satisfies JournalEntry);
+  const { ending } = run;
   run.givenUp = true;
   for (;;) {
+    await showSteered(run);
     await replayRelief(run);
-    const key = journalKey(turn.id, run.step);
-    const stored = await deps.store.journal(live.address.tenant, key, seal, deps.clock.now());
-    const entry = JSON.parse(stored) as JournalEntry;
+    const entry = (await openStep(run)) ?? (await journalStep(run, { sealed: ending }));
     if ('sealed' in entry) break;
     run.answer = entry;
-    if (entry.calls.length === 0) break;
-    await runCalls(run);
+    if (entry.calls.length > 0) {
+      await runCalls(run);
+      continue;
+    }
+    // An answer that was sent back has steps after it.
+    const verdict = judge(run);
+    if (verdict.kind !== 'corrected') break;
+    correct(run, verdict.text);
   }
   // What was found may have been a step too many; the turn ends as it was going to.
   run.ending = ending;

@@ -1,3 +1,6 @@
+import { createEndQuiet } from './conversations/end-quiet.ts';
+import { fireSchedules } from './conversations/fire-schedules.ts';
+import { createStandings } from './conversations/standings.ts';
 import { type EngineDeps, KEPT_MS } from './engine-deps.ts';
 
 /** Actors found at once; the rest is found by the next round. */
@@ -13,7 +16,9 @@ const EXPIRE_EVERY_MS = 3_600_000;
  *      and again as long as such a look finds something: a wake that it made may be lost too.
  */
 export async function startSweeper(deps: EngineDeps, stopped: AbortSignal): Promise<void> {
-  const { clock, limits } = deps;
+  const { clock, limits, schedules = [], lifecycle = {} } = deps;
+  const standings = createStandings(deps.log);
+  const endQuiet = createEndQuiet(deps, standings, lifecycle);
   let lookAtAll = 0;
   let expireAt = 0;
   while (!stopped.aborted) {
@@ -23,6 +28,8 @@ export async function startSweeper(deps: EngineDeps, stopped: AbortSignal): Prom
         const isFull = now >= lookAtAll;
         const found = await sweep(deps, isFull ? 0 : now - limits.sweepWindowMs);
         if (isFull) lookAtAll = nextFullLook(found, now, limits.sweepWindowMs);
+        await fireSchedules(deps, schedules, standings);
+        await endQuiet();
       }
       if (now >= expireAt && (await claimed(deps, 'expire', EXPIRE_EVERY_MS / 2))) {
         await deps.store.expire('journal', now - KEPT_MS);
@@ -55,7 +62,7 @@ export async function sweep(deps: EngineDeps, since: number): Promise<number> {
   const { store, router, clock, limits } = deps;
   // With one owner a live lease is either ours, and then the wake is merged, or that of a dead process.
   const now = limits.soleOwner ? Number.MAX_SAFE_INTEGER : clock.now();
-  const due = await store.due({ now, since, limit: BATCH });
+  const due = await store.due({ now, clock: clock.now(), since, limit: BATCH });
   for (const address of due) await router.wake(address);
   deps.metrics.count('sweeps', {});
   deps.metrics.count('sweep_found', {}, due.length);

@@ -12,7 +12,7 @@ import {
 import { costOf, priceOf } from '../providers/prices.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { readReceipts } from './prompts.ts';
-import { journalKey, type JournalEntry } from './turn-run.ts';
+import { readStep } from './steer/step-journal.ts';
 
 export interface TurnTrace {
   turn: TurnId;
@@ -74,8 +74,7 @@ export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string
 
 /** The receipt with what the vendor reported for this call, if it has been answered. */
 async function withUsage(deps: EngineDeps, tenant: TenantId, receipt: PromptReceipt): Promise<TracedPrompt> {
-  const answered = await deps.store.readJournal(tenant, journalKey(receipt.turn as TurnId, receipt.step - 1));
-  const entry = answered === null ? null : (JSON.parse(answered) as JournalEntry);
+  const entry = await readStep(deps.store, tenant, receipt.turn as TurnId, receipt.step - 1);
   if (!entry || 'sealed' in entry) return { ...receipt, cost: null };
   // The price of today; and of another model than the agent has now, that of the list.
   const member = deps.company.get(receipt.agent);

@@ -11,7 +11,9 @@ import {
 import type { ActorAddress, Event, EventContext } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import type { FrozenBaseline, Member } from './member.ts';
+import type { Folded } from './read-view.ts';
 import { recall } from './recall.ts';
+import { dealingItems } from './tasks/task-items.ts';
 
 /** How long a fragment may take before the turn goes on without it, ms. */
 const FRAGMENT_DEADLINE_MS = 1_000;
@@ -22,25 +24,33 @@ export interface TurnFacts {
   /** By name, in the order of names; null for one that has nothing to say. One that failed is missing. */
   fragments: ReadonlyMap<string, string | null>;
   memories: Memories;
+  /** What the agent waits for, and its list, by the names of their live items. */
+  dealings: ReadonlyMap<string, string | null>;
 }
 
-export const NO_FACTS: TurnFacts = { directive: null, fragments: new Map(), memories: NO_MEMORIES };
+export const NO_FACTS: TurnFacts = {
+  directive: null,
+  fragments: new Map(),
+  memories: NO_MEMORIES,
+  dealings: new Map(),
+};
 
 export async function readFacts(
   deps: EngineDeps,
   address: ActorAddress,
   member: Member,
-  view: View,
+  { view, tasks }: Folded,
   trigger: Event,
 ): Promise<TurnFacts> {
   const { tenant, conversation, agent } = address;
   const about: AboutTurn = { tenant, conversation, agent, at: trigger.at };
   const directive = view.mode === 'run' ? directiveOf(view.run) : null;
-  const [fragments, memories] = await Promise.all([
+  const [fragments, memories, dealings] = await Promise.all([
     readFragments(deps, member, about),
     recall(deps, address, member, view, trigger),
+    dealingItems(deps, address, tasks),
   ]);
-  return { directive, fragments, memories };
+  return { directive, fragments, memories, dealings };
 }
 
 const FROZEN_LAYERS: readonly string[] = ['rules', 'persona', 'tools', 'environment'];

@@ -3,9 +3,11 @@ import type {
   EventDraft,
   EventId,
   PinnedTurn,
+  Post,
   PromptRecord,
   Reasoning,
   ReliefReason,
+  Timer,
   ToolCall,
   TurnId,
   Usage,
@@ -23,7 +25,8 @@ export interface TurnRun {
   readonly lease: Lease;
   readonly member: Member;
   readonly live: LiveActor;
-  readonly turn: PinnedTurn;
+  /** As pinned; what steers it is pinned too. */
+  turn: PinnedTurn;
   /** In force: a relief begins a new epoch in the middle of a turn. */
   baseline: FrozenBaseline;
   /** What is known of the model: its window, and how it counts. */
@@ -32,6 +35,7 @@ export interface TurnRun {
   policy: ReliefPolicy;
   relief: ReliefState;
   session: SessionRun;
+  steer: SteerState;
   /** Whether somebody began this turn before: only then can there be a journal. */
   readonly resumed: boolean;
   /** It ends: what was done is recorded, and nothing more is done. */
@@ -55,9 +59,25 @@ export interface TurnRun {
   /** Text of a model call that broke off. */
   partial: string;
   usage: Usage;
-  /** Steps, results and hand-overs of this turn so far, in order. */
+  /** What this turn has for the log so far, in order. */
   outputs: EventDraft[];
+  /** What it has for the logs of others, and for later. */
+  posts: Post[];
+  timers: Timer[];
+  /** It may end without words. */
+  silent: boolean;
+  /** Whether somebody spoke to the agent meanwhile: then its words are not the last ones on its task. */
+  isAddressedAgain: boolean;
   ending: Ending;
+}
+
+/** How far the log beyond the turn was looked at. */
+export interface SteerState {
+  /** The last step before which it was. */
+  step: number;
+  seen: number;
+  /** Under which of its keys a step is journalled. */
+  key: { step: number; index: number } | null;
 }
 
 /** How the view was relieved in the present step. */

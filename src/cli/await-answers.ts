@@ -1,8 +1,11 @@
-import { type Event, eventOf } from '../events/index.ts';
+import { type Event, eventOf, isTaskEnd, runFactOf } from '../events/index.ts';
+import { activeRuns } from '../machines/run-book.ts';
+import { foldTask, isDue, newTaskBook } from '../machines/task-book.ts';
 
 /**
  * Which answers to a message are still missing. It is answered when every addressed agent has ended a turn that
- * covers it, and so has everyone whom agents have addressed since.
+ * covers it, so has everyone whom agents have addressed since, no task is open that one agent has given to another, and no
+ * run of a workflow is under way.
  */
 export interface Answers {
   note(event: Event): void;
@@ -10,6 +13,8 @@ export interface Answers {
   giveUp(agent: string, code: string, message: string): void;
   /** Agents whose answer is missing. */
   readonly missing: readonly string[];
+  /** The same, each with the event that it has not answered. */
+  readonly unanswered: readonly { agent: string; seq: number }[];
   readonly areComplete: boolean;
   readonly replies: readonly Event[];
   readonly failures: readonly { agent: string; code: string; message: string }[];
@@ -19,9 +24,12 @@ export interface Answers {
 const SET_ASIDE = /^failed:([^:]+):/;
 
 export function awaitAnswers(sent: Event): Answers {
-  const missing = new Set(sent.to.map((agent) => `${agent} ${sent.seq}`));
+  const missing = new Map(sent.to.map((agent) => [`${agent} ${sent.seq}`, { agent, seq: sent.seq }]));
   const replies: Event[] = [];
   const failures: { agent: string; code: string; message: string }[] = [];
+  /** Of what was opened since. */
+  const tasks = newTaskBook();
+  if (sent.kind === 'run.directive') foldTask(tasks, sent);
 
   function end(event: Event, covers: readonly number[]): boolean {
     const found = covers.filter((seq) => missing.delete(`${event.author.id} ${seq}`));
@@ -30,9 +38,11 @@ export function awaitAnswers(sent: Event): Answers {
 
   function note(event: Event): void {
     if (event.seq <= sent.seq) return;
-    if (event.author.kind === 'agent') {
-      for (const agent of event.to) missing.add(`${agent} ${event.seq}`);
-      if (event.kind === 'message') replies.push(event);
+    foldTask(tasks, event);
+    const isStep = runFactOf(event.id)?.part === 'step';
+    if (event.author.kind === 'agent' || isStep || isTaskEnd(event)) {
+      for (const agent of event.to) missing.set(`${agent} ${event.seq}`, { agent, seq: event.seq });
+      if (event.kind === 'message' && !isStep) replies.push(event);
     }
     const done = eventOf(event, 'turn.done');
     if (done) end(done, done.body.covers);
@@ -48,24 +58,35 @@ export function awaitAnswers(sent: Event): Answers {
     }
     const error = eventOf(event, 'error');
     const setAside = error && SET_ASIDE.exec(error.id)?.[1];
-    if (setAside && [...missing].some((key) => key.startsWith(`${setAside} `))) {
+    if (setAside && unanswered().some(({ agent }) => agent === setAside)) {
       giveUp(setAside, error.body.code, error.body.message);
     }
   }
 
   function giveUp(agent: string, code: string, message: string): void {
-    for (const key of missing) if (key.startsWith(`${agent} `)) missing.delete(key);
+    for (const [key, each] of missing) if (each.agent === agent) missing.delete(key);
     failures.push({ agent, code, message });
+  }
+
+  /** The end of a task wakes its owner with the others that it waits for, and after those are given, nobody. */
+  function unanswered(): { agent: string; seq: number }[] {
+    return [...missing.values()].filter(({ seq }) => !tasks.ended.has(seq) || isDue(tasks, seq));
   }
 
   return {
     note,
     giveUp,
     get missing() {
-      return [...new Set([...missing].map((key) => key.split(' ')[0] ?? ''))];
+      return [...new Set(unanswered().map(({ agent }) => agent))];
+    },
+    get unanswered() {
+      return unanswered();
     },
     get areComplete() {
-      return missing.size === 0;
+      const isGiven = [...tasks.tasks.values()].some(
+        ({ kind, end: ended }) => kind === 'delegation' && !ended,
+      );
+      return unanswered().length === 0 && !isGiven && activeRuns(tasks.runs).length === 0;
     },
     replies,
     failures,

@@ -1,16 +1,18 @@
-import type { Event } from '../events/index.ts';
+import type { Author, Command, Event } from '../events/index.ts';
 import type { ImportReport } from '../import/index.ts';
 import type {
   ActorStatus,
   ConversationInfo,
   CostOptions,
   CostReport,
+  Deleted,
   DiffSteps,
   ImportRequest,
   InspectedPrompt,
   NewMessage,
   PromptDiff,
   SentPrompt,
+  TaskList,
   TurnTrace,
 } from '../troupe.ts';
 
@@ -28,8 +30,10 @@ export interface Client {
   /** Whether turns end with this process: it must then stay until they are done. */
   readonly isDirect: boolean;
   send(conversation: string, message: NewMessage): Promise<Event>;
+  command(command: Command, author: Author): Promise<Event>;
   conversations(): Promise<ConversationInfo[]>;
   actors(conversation: string): Promise<ActorStatus[]>;
+  tasks(conversation: string, options: { open: boolean }): Promise<TaskList>;
   /** Seq of the last event; 0 where there is no such conversation. */
   head(conversation: string): Promise<number>;
   /** Stored events after `after`, then live ones, each once, until `signal` aborts. */
@@ -41,7 +45,8 @@ export interface Client {
   cost(conversation: string, agent: string, options: CostOptions): Promise<CostReport>;
   trace(turn: string): Promise<TurnTrace>;
   import(chunks: AsyncIterable<Uint8Array>, request: ImportRequest): Promise<ImportReport>;
-  export(conversation: string): AsyncGenerator<string>;
+  export(conversation: string, options?: { threads: boolean }): AsyncGenerator<string>;
+  delete(conversation: string, exported: number | 'none'): Promise<Deleted>;
   /** Resolves when nothing is left to do. */
   idle(): Promise<void>;
   close(): Promise<void>;

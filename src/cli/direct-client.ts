@@ -12,8 +12,10 @@ export function createDirectClient(troupe: Troupe): Client {
     async send(conversation, message) {
       return (await troupe.send(conversation, message)).event;
     },
+    command: (command, author) => troupe.command(command, author),
     conversations: () => troupe.conversations(),
     actors: (conversation) => troupe.actors(conversation),
+    tasks: (conversation, options) => troupe.tasks(conversation, options),
     async head(conversation) {
       try {
         return (await troupe.events(conversation, { limit: 1 })).head;
@@ -37,7 +39,8 @@ export function createDirectClient(troupe: Troupe): Client {
     cost: (conversation, agent, options) => troupe.cost(conversation, agent, options),
     trace: (turn) => troupe.trace(turn),
     import: (chunks, request) => troupe.import(chunks, request),
-    export: (conversation) => troupe.export(conversation),
+    export: (conversation, options) => troupe.export(conversation, options),
+    delete: (conversation, exported) => troupe.delete(conversation, { exported }),
     idle: () => troupe.idle(),
     close: () => troupe.close(),
   };

@@ -5,9 +5,11 @@ import type {
   ActorStatus,
   ConversationInfo,
   CostReport,
+  Deleted,
   InspectedPrompt,
   PromptDiff,
   SentPrompt,
+  TaskList,
   TurnTrace,
 } from '../troupe.ts';
 import type { Client, Delta, Frame } from './client.ts';
@@ -48,12 +50,18 @@ export function createHttpClient(base: string, token: string | undefined): Clien
       const path = `${conversationPath(conversation)}/events`;
       return (await post<{ event: Event }>(path, JSON.stringify(message), 'application/json')).event;
     },
+    async command(command, author) {
+      const body = JSON.stringify({ ...command, author });
+      return (await post<{ event: Event }>('/api/commands', body, 'application/json')).event;
+    },
     async conversations() {
       return (await get<{ conversations: ConversationInfo[] }>('/api/conversations')).conversations;
     },
     async actors(conversation) {
       return (await get<{ actors: ActorStatus[] }>(`${conversationPath(conversation)}/actors`)).actors;
     },
+    tasks: (conversation, { open }) =>
+      get<TaskList>(`${conversationPath(conversation)}/tasks${queryOf({ open: open ? 'true' : undefined })}`),
     async head(conversation) {
       try {
         return (await get<{ head: number }>(`${conversationPath(conversation)}/events?limit=1`)).head;
@@ -83,13 +91,18 @@ export function createHttpClient(base: string, token: string | undefined): Clien
       const body = ReadableStream.from(chunks) as RequestBody;
       return post<ImportReport>(`/api/import${query}`, body, 'application/octet-stream');
     },
-    async *export(conversation) {
-      const response = await request(`${conversationPath(conversation)}/export`);
+    async *export(conversation, { threads } = { threads: false }) {
+      const query = queryOf({ threads: threads ? 'true' : undefined });
+      const response = await request(`${conversationPath(conversation)}/export${query}`);
       const decoder = new TextDecoder();
       for await (const chunk of response.body ?? []) {
         yield decoder.decode(chunk as Uint8Array, { stream: true });
       }
       yield decoder.decode();
+    },
+    async delete(conversation, exported) {
+      const path = `${conversationPath(conversation)}${queryOf({ exported })}`;
+      return (await (await request(path, { method: 'DELETE' })).json()) as Deleted;
     },
     idle: async () => {},
     close: async () => {},

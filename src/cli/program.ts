@@ -1,7 +1,10 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { version } from './version.ts';
 
+const AGENT_ACTIONS = ['join', 'leave', 'block', 'unblock', 'retire', 'recall', 'spawn'] as const;
+const JOIN_POLICIES = ['full', 'summary', 'fresh'];
 const VENDORS = ['anthropic', 'openai', 'gemini', 'deepseek'];
+const BUSY_POLICIES = ['queue', 'steer', 'interrupt', 'reject'];
 /** Of the commands that call models. */
 const RECORD = ['--record <file>', 'write every model call to this file'] as const;
 const REPLAY = [
@@ -66,9 +69,110 @@ export function createProgram(): Command {
     .option('--as <name>', 'your name')
     .option('--id <id>', 'id of the event: sending it twice stores it once')
     .option('--attach <file>', 'an image, a text or any other file; may be repeated', repeated)
+    .addOption(new Option('--while-busy <policy>', 'where an agent is at work').choices(BUSY_POLICIES))
     .option('--wait', 'with a server: stay until the answers are there')
     .action(async (conversation, text, options) =>
       (await import('./send.ts')).send(conversation, text, options),
+    );
+
+  client(program.command('run'))
+    .description('take a conversation through a workflow, step by step, and show the replies')
+    .argument('<conversation>')
+    .argument('<workflow>', 'its id in the agents file')
+    .option('--directive <text>', "what it is for; '-' reads stdin (default: what the workflow says)")
+    .option('--run <id>', 'id of the run: begun twice it is one')
+    .option('--step <id>', 'go on from this step, with a run that has failed')
+    .option('--as <name>', 'your name')
+    .option('--wait', 'with a server: stay until the run has ended')
+    .action(async (conversation, workflow, options) =>
+      (await import('./run-workflow.ts')).runWorkflow(conversation, workflow, options),
+    );
+
+  client(program.command('tasks'))
+    .description('what agents wait for, of others and of people')
+    .argument('<conversation>')
+    .option('--open', 'those that have not ended')
+    .option('--tree', 'with the tasks within them')
+    .action(async (conversation, options) => (await import('./tasks.ts')).tasks(conversation, options));
+
+  toTask(program.command('answer'))
+    .description('answer a question of an agent')
+    .argument('<conversation>')
+    .argument('<question>', 'its id, or the beginning of it')
+    .argument('<text>', "the answer; '-' reads stdin")
+    .action(async (conversation, question, text, options) =>
+      (await import('./task-command.ts')).answer(conversation, question, text, options),
+    );
+
+  toTask(program.command('approve'))
+    .description('let an agent make the call that it asks for')
+    .argument('<conversation>')
+    .argument('<request>', 'its id, or the beginning of it')
+    .option('--note <text>', 'for the agent')
+    .option('--args-hash <hash>', 'only if the arguments are those, as "tasks --json" tells')
+    .action(async (conversation, request, options) =>
+      (await import('./task-command.ts')).decide(conversation, request, true, options),
+    );
+
+  toTask(program.command('deny'))
+    .description('do not let an agent make the call that it asks for')
+    .argument('<conversation>')
+    .argument('<request>', 'its id, or the beginning of it')
+    .option('--note <text>', 'for the agent')
+    .action(async (conversation, request, options) =>
+      (await import('./task-command.ts')).decide(conversation, request, false, options),
+    );
+
+  toTask(program.command('cancel'))
+    .description('call off a task, a question or a request for approval')
+    .argument('<conversation>')
+    .argument('<task>', 'its id, or the beginning of it')
+    .option('--reason <text>', 'for the agents')
+    .action(async (conversation, task, options) =>
+      (await import('./task-command.ts')).cancel(conversation, task, options),
+    );
+
+  toAgent(program.command('agent'))
+    .description('who takes part: join, leave, block, unblock, retire, recall, spawn')
+    .addArgument(new Argument('<action>').choices(AGENT_ACTIONS))
+    .argument('<conversation>')
+    .argument('<agent>', 'its id; of "spawn", that of a template')
+    .action(async (action, conversation, agent, options) =>
+      (await import('./conversation-command.ts')).agentCommand(action, conversation, agent, options),
+    );
+  for (const action of AGENT_ACTIONS) {
+    toAgent(program.command(action, { hidden: true }))
+      .description(`the same as: agent ${action}`)
+      .argument('<conversation>')
+      .argument('<agent>')
+      .action(async (conversation, agent, options) =>
+        (await import('./conversation-command.ts')).agentCommand(action, conversation, agent, options),
+      );
+  }
+
+  for (const [command, hidden] of [
+    ['archive', false],
+    ['reopen', true],
+  ] as const) {
+    client(program.command(command, { hidden }))
+      .description(
+        hidden ? 'open an archived conversation again' : 'close a conversation; reopen opens it again',
+      )
+      .argument('<conversation>')
+      .option('--reason <text>', 'for the log')
+      .option('--as <name>', 'your name')
+      .action(async (conversation, options) =>
+        (await import('./conversation-command.ts')).endCommand(command, conversation, options),
+      );
+  }
+
+  client(program.command('delete'))
+    .description('delete a conversation with its threads, for ever')
+    .argument('<conversation>')
+    .option('--export <file>', 'where it is written before')
+    .option('--no-export', 'keep nothing of it')
+    .action(async (conversation, options) =>
+      (await import('./delete.ts')).deleteConversation(conversation, options),
     );
 
   client(program.command('context'))
@@ -143,6 +247,21 @@ function client(command: Command): Command {
     .option('--data <dir>', 'else this data directory (default: .troupe)')
     .option('--agents <file>', 'and this agents file')
     .option('--json', 'machine-readable output');
+}
+
+/** Options of what people say about agents. */
+function toAgent(command: Command): Command {
+  return client(command)
+    .option('--reason <text>', 'for the log')
+    .addOption(new Option('--policy <name>', 'what a newcomer sees of before').choices(JOIN_POLICIES))
+    .option('--as <name>', 'your name');
+}
+
+/** Options of what people say to tasks. */
+function toTask(command: Command): Command {
+  return client(command)
+    .option('--as <name>', 'your name')
+    .option('--wait', 'with a server: stay until the agents have answered');
 }
 
 function repeated(file: string, files: string[] = []): string[] {

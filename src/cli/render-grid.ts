@@ -13,6 +13,7 @@ const LAYERS: Record<LayerName, { style: Style; letter: string }> = {
   missed: { style: 'yellowBright', letter: 'M' },
   trigger: { style: 'redBright', letter: 'N' },
   live: { style: 'greenBright', letter: 'L' },
+  note: { style: 'cyanBright', letter: 'C' },
 };
 const RESERVED = { name: 'reserved', style: 'dim', mark: '▒' } as const;
 const FREE = { name: 'free', style: 'dim', mark: '·' } as const;

@@ -1,5 +1,6 @@
 import type { Event } from '../events/index.ts';
 import type { Frame } from './client.ts';
+import { describeEvent } from './describe-event.ts';
 import { paint, print, printable } from './output.ts';
 
 /** Shows what agents say: on a terminal as they say it, elsewhere when they have said it. */
@@ -28,7 +29,8 @@ export function createReplyPrinter(): ReplyPrinter {
   }
 
   function showEvent(event: Event): void {
-    if (event.author.kind !== 'agent') return;
+    if (event.author.kind !== 'agent' && event.kind !== 'guard.stopped' && event.kind !== 'run.directive')
+      return;
     switch (event.kind) {
       case 'message': {
         const wasStreamed = open?.turn === event.turn && open?.text === event.body.content;
@@ -40,6 +42,14 @@ export function createReplyPrinter(): ReplyPrinter {
         closeLine();
         for (const { name } of event.body.calls)
           print(paint('dim', `${event.author.name} calls ${printable(name)}`));
+        return;
+      case 'question':
+      case 'approval.requested':
+      case 'delegation.opened':
+      case 'guard.stopped':
+      case 'run.directive':
+        closeLine();
+        print(paint('dim', printable(describeEvent(event))));
         return;
       case 'handoff':
         closeLine();

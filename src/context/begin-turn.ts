@@ -35,6 +35,7 @@ export function beginTurn(view: View, turn: TurnInput): void {
   pushUser(view, withLive(trigger, turn.live, turn.id), turn.upTo, last ? 'trigger' : 'missed');
   const input = inputLayers(view.slots.slice(begins), chainBefore, view.secret);
   view.turn = { id: turn.id, ahead: new Map(), begins, inputs, input };
+  view.note = null;
   view.told = afterTelling(toldUnder(view.told, turn.baseline), turn.live);
   view.present = true;
 }

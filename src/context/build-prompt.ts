@@ -11,12 +11,12 @@ import type {
 import type { AgentProfile, BaselineText } from './baseline.ts';
 import { breakpointsOf, sentBefore } from './breakpoints.ts';
 import { type Calibration, emptyCalibration, estimate } from './budget/calibrate.ts';
-import type { KindTokens } from './budget/content-kinds.ts';
+import { kindOf, type KindTokens } from './budget/content-kinds.ts';
 import { budgetOf, usageLevel } from './budget/token-budget.ts';
 import { closeGroup } from './call-group.ts';
 import { hashText } from './hash.ts';
 import { promptChain } from './prompt-chain.ts';
-import type { View } from './view.ts';
+import { chainMessage, type Note, type View } from './view.ts';
 
 /** What is known of the model beside its definition. */
 export interface ModelFacts {
@@ -43,7 +43,8 @@ export interface PromptInput {
 
 /**
  * The prompt: baseline as one system message, then the view. Costs the same however long the history is, but for one
- * copy of an array of references. The view is closed (synthetic results) but otherwise left alone.
+ * copy of an array of references. The view is closed (synthetic results) but otherwise left alone. A note stands behind
+ * all that lasts, and nothing is cached from there on.
  */
 export function buildPrompt(input: PromptInput): PromptRecord {
   const { view, conversation, agent, baseline, step } = input;
@@ -52,6 +53,15 @@ export function buildPrompt(input: PromptInput): PromptRecord {
   const messages: PromptMessage[] = [system];
   for (const { message } of view.slots) messages.push(message);
   const isSummarised = view.slots[0]?.layer === 'summary';
+  const breakpoints = breakpointsOf({
+    count: messages.length,
+    turnBegins: view.turn?.begins ?? null,
+    summaryEnds: isSummarised ? 1 : null,
+    frontier: view.frontier === null ? null : view.frontier + 1,
+    sent: sentBefore(messages),
+  });
+  const { note } = view;
+  if (note) messages.push(note.message);
   return {
     turn: view.turn?.id ?? null,
     step,
@@ -65,15 +75,9 @@ export function buildPrompt(input: PromptInput): PromptRecord {
     messages,
     tools: [...baseline.tools],
     count: messages.length,
-    chain: promptChain(system, view.chain),
+    chain: promptChain(system, note ? chainMessage(view.chain, note.message) : view.chain),
     tokens: tokensOf(input),
-    breakpoints: breakpointsOf({
-      count: messages.length,
-      turnBegins: view.turn?.begins ?? null,
-      summaryEnds: isSummarised ? 1 : null,
-      frontier: view.frontier === null ? null : view.frontier + 1,
-      sent: sentBefore(messages),
-    }),
+    breakpoints,
     cuts: [...view.cuts],
     cursor: { before: null, after: null },
   };
@@ -96,7 +100,10 @@ export function baselineTokens({ layers }: BaselineBody): number {
 
 /** What was counted, by kind of content. */
 export function countedKinds(view: View, baseline: BaselineBody): KindTokens {
-  return { ...view.kinds, system: view.kinds.system + baselineTokens(baseline) };
+  const { kinds, note } = view;
+  const counted = { ...kinds, system: kinds.system + baselineTokens(baseline) };
+  if (note) counted[kindOf(note.message)] += note.tokens;
+  return counted;
 }
 
 function tokensOf({ view, agent, baseline, model = NOTHING_KNOWN }: PromptInput): PromptTokens {
@@ -106,7 +113,7 @@ function tokensOf({ view, agent, baseline, model = NOTHING_KNOWN }: PromptInput)
   const kinds = countedKinds(view, baseline.body);
   const { tokens, calibrated } = estimate(model.calibration, { kinds, anchor: view.anchor });
   return {
-    total: view.tokens + baselineTokens(baseline.body),
+    total: view.tokens + (view.note?.tokens ?? 0) + baselineTokens(baseline.body),
     window,
     reserved,
     free: available - tokens,
@@ -114,6 +121,10 @@ function tokensOf({ view, agent, baseline, model = NOTHING_KNOWN }: PromptInput)
     calibrated,
     ...usageLevel(tokens, available),
   };
+}
+
+function noteLayer({ message, tokens }: Note, source: string): PromptLayer {
+  return { name: 'note', stability: 'step', tokens, hash: hashText(message.content), source };
 }
 
 function layersOf(view: View, baseline: PromptInput['baseline']): PromptLayer[] {
@@ -142,5 +153,6 @@ function layersOf(view: View, baseline: PromptInput['baseline']): PromptLayer[] 
     const { tokens: sizes, hashes } = turn.input;
     layers.push({ name, stability: 'turn', tokens: sizes[name], hash: hashes[name], source: turn.id });
   }
+  if (view.note) layers.push(noteLayer(view.note, turn.id));
   return layers;
 }

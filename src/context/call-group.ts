@@ -31,14 +31,15 @@ export function openGroup(view: View, body: StepBody, placed: Placed): PromptMes
   const message: PromptMessage = {
     role: 'assistant',
     content: body.content.toWellFormed(),
-    calls,
+    // Words that the runtime answered: a plain message.
+    ...(calls.length > 0 && { calls }),
     seqs,
     ...(body.reasoning && { reasoning: body.reasoning }),
   };
   const step = turn === undefined ? null : { turn, index: body.index };
   const tokens = placed.tokens + FRAME_TOKENS;
   pushSlot(view, { message, tokens, layer: 'history', part: null, event, at: null, step, artifact: null });
-  view.group = { waiting, step };
+  if (calls.length > 0) view.group = { waiting, step };
   return message;
 }
 

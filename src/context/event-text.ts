@@ -1,4 +1,4 @@
-import type { Event, EventDraft, HandoffSummary } from '../events/index.ts';
+import { type Event, type EventDraft, type HandoffSummary, isTaskEnd } from '../events/index.ts';
 import { messageText } from './message-text.ts';
 
 /** The words of an event as some agent may come to read them; '' for what no prompt ever shows. */
@@ -13,6 +13,15 @@ export function eventText(event: EventDraft | Event): string {
       return [event.body.content, ...event.body.calls.map((call) => `${call.name} ${call.args}`)].join('\n');
     case 'handoff':
       return handoffText(event.body.summary);
+    case 'phase.changed':
+      return event.body.summary ? handoffText(event.body.summary) : '';
+    case 'delegation.opened':
+      return event.body.task;
+    case 'delegation.completed':
+    case 'delegation.aborted':
+    case 'question.answered':
+    case 'approval.decided':
+      return taskEndText(event);
     case 'turn.failed':
     case 'turn.aborted':
       return event.body.partial;
@@ -37,8 +46,42 @@ export function handoffText(summary: HandoffSummary): string {
     .join('\n');
 }
 
+type TaskEnd = Extract<
+  Event | EventDraft,
+  { kind: 'delegation.completed' | 'delegation.aborted' | 'question.answered' | 'approval.decided' }
+>;
+
+/** What became of a task, as whoever waited for it reads it. */
+function taskEndText(event: TaskEnd): string {
+  switch (event.kind) {
+    case 'question.answered': {
+      const { question, outcome, content } = event.body;
+      return outcome === 'answered'
+        ? `(answer to ${question})\n${content}`
+        : `(${question} is ${outcome}) ${content}`;
+    }
+    case 'approval.decided':
+      return `(${event.body.request} is ${event.body.outcome}) ${event.body.note}`.trimEnd();
+    default: {
+      const { delegation, outcome, result } = event.body;
+      return outcome === 'done'
+        ? `(result of ${delegation})\n${result}`
+        : `(${delegation} ${ENDED[outcome]}) ${result}`;
+    }
+  }
+}
+
+const ENDED = { failed: 'failed', aborted: 'was called off' } as const;
+
+/** Whether it is for an agent to see: what is between two is not for the others. */
+export function isShownTo(agent: string, event: Event): boolean {
+  const isBetweenTwo = event.kind === 'delegation.opened' || isTaskEnd(event);
+  return !isBetweenTwo || event.to.some((each) => each === agent);
+}
+
 /** What another agent may see of an event: calls, results and bare failures are the author's own; null hides it. */
 export function visibleText(event: Event): string | null {
+  if (event.kind === 'injection' && event.body.oneStep) return null;
   switch (event.kind) {
     case 'message':
     case 'injection':
@@ -48,6 +91,16 @@ export function visibleText(event: Event): string | null {
     }
     case 'handoff':
       return `(handoff)\n${handoffText(event.body.summary)}`;
+    case 'phase.changed':
+      return event.body.summary
+        ? `(the phase is now ${event.body.phase})\n${handoffText(event.body.summary)}`
+        : null;
+    case 'delegation.opened':
+    case 'delegation.completed':
+    case 'delegation.aborted':
+    case 'question.answered':
+    case 'approval.decided':
+      return eventText(event);
     case 'turn.failed':
     case 'turn.aborted':
       return event.body.partial.trim() === '' ? null : `(interrupted) ${event.body.partial}`;

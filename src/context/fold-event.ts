@@ -3,11 +3,12 @@ import { beginTurn } from './begin-turn.ts';
 import type { UsageAnchor } from './budget/calibrate.ts';
 import { NO_TOKENS } from './budget/content-kinds.ts';
 import { closeGroup } from './call-group.ts';
-import { eventText, visibleText } from './event-text.ts';
-import { foldOwn, isSpoken } from './own-words.ts';
+import { eventText, isShownTo, visibleText } from './event-text.ts';
+import { foldOwn, isNote, isSpoken } from './own-words.ts';
 import { meet } from './people.ts';
 import { rewrite } from './rewrite/rewrite.ts';
 import { foldRun } from './run-state.ts';
+import { takeIn } from './take-in.ts';
 import { isOwn, type View } from './view.ts';
 
 /**
@@ -19,10 +20,11 @@ export function foldEvent(view: View, event: Event): void {
   view.upTo = event.seq;
   if (event.author.kind === 'user') meet(view.people, event.author, event.seq);
   if (event.kind === 'mode.changed') view.mode = event.body.mode;
+  if (event.kind === 'phase.changed') view.phase = event.body;
   foldRun(view.run, event);
   if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
   if (!isOwn(view, event)) {
-    if (visibleText(event) !== null) view.pending.push(event);
+    if (visibleText(event) !== null && isShownTo(view.agent, event)) view.pending.push(event);
     return;
   }
   if (event.kind === 'turn.started') startTurn(view, event);
@@ -39,7 +41,12 @@ export function foldAhead(view: View, draft: EventDraft, count: (text: string) =
     view.turn.ahead.set(draft.id, { seqs: [] });
     return;
   }
-  if (!isSpoken(draft)) return;
+  if (draft.kind === 'turn.steered') {
+    takeIn(view, draft.body);
+    view.turn.ahead.set(draft.id, { seqs: [] });
+    return;
+  }
+  if (!isSpoken(draft) && !isNote(draft)) return;
   const placed = { id: draft.id, seqs: [], tokens: count(eventText(draft)), turn: draft.turn };
   const message = foldOwn(view, draft, placed);
   if (message && message !== 'late') view.turn.ahead.set(draft.id, message);
@@ -54,12 +61,14 @@ function foldOfTurn(view: View, event: Event): void {
   const ahead = view.turn?.ahead.get(event.id);
   if (ahead) ahead.seqs.push(event.seq);
   else if (event.kind === 'baseline' || event.kind === 'prune') rewrite(view, event);
+  else if (event.kind === 'turn.steered') takeIn(view, event.body);
   else if (foldOwn(view, event, placedAt(event)) === 'late') view.pending.push(event);
   if (event.kind === 'turn.done' || event.kind === 'turn.failed' || event.kind === 'turn.aborted') {
     closeGroup(view);
     if (event.kind === 'turn.done') view.anchor = anchorOf(event.body);
     view.spokeAt = event.at;
     view.turn = null;
+    view.note = null;
   }
 }
 

@@ -32,7 +32,7 @@ export {
   type StaticText,
 } from './fragment.ts';
 export { fenceKey, hashText } from './hash.ts';
-export { liveDelta, modeItems, RUNTIME_ITEMS, sayItem, toldUnder } from './live.ts';
+export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, sayItem, toldUnder } from './live.ts';
 export { type Directive, directiveOf, foldRun, newRunState } from './run-state.ts';
 export { minute } from './turn-input.ts';
 export { deltaOf } from './session/session-delta.ts';

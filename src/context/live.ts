@@ -1,4 +1,4 @@
-import type { LiveItems, Mode } from '../events/index.ts';
+import type { LiveItems, Mode, PhaseChangedBody } from '../events/index.ts';
 import { escapeMarks, fence } from './fence.ts';
 import { fenceKey } from './hash.ts';
 import type { Directive } from './run-state.ts';
@@ -20,6 +20,7 @@ export const RUNTIME_ITEMS: readonly string[] = [
   'task',
   'mode',
   'run',
+  'phase',
   'roster',
   'memories',
   'todos',
@@ -27,6 +28,9 @@ export const RUNTIME_ITEMS: readonly string[] = [
   'target',
   'nudges',
 ];
+
+/** Items that are told when they come to hold and when they change, and again only in a new epoch. */
+const TOLD_ONCE: readonly string[] = ['phase'];
 
 export interface Told {
   items: LiveItems;
@@ -45,9 +49,11 @@ export function toldUnder(told: Told, baseline: string): Told {
 
 /** The items to say now. */
 export function liveDelta(facts: LiveItems, told: Told): LiveItems {
-  if (told.turnsSinceFull >= REFRESH_TURNS) return facts;
-  const changed = Object.entries(facts).filter(([name, value]) => told.items[name] !== value);
-  return Object.fromEntries(changed);
+  const isFull = told.turnsSinceFull >= REFRESH_TURNS;
+  const said = Object.entries(facts).filter(
+    ([name, value]) => told.items[name] !== value || (isFull && !TOLD_ONCE.includes(name)),
+  );
+  return Object.fromEntries(said);
 }
 
 const NO_MORE = 'nothing any more';
@@ -66,17 +72,29 @@ export function modeItems(mode: Mode | null, directive: Directive | null): LiveI
   return mode === 'run' && directive ? { ...banner, run: runText(directive) } : banner;
 }
 
-function runText({ run, directive, brief, status }: Directive): string {
-  if (status === 'completed') return `${run}: ${directive} (the step is completed)`;
-  return brief === '' ? `${run}: ${directive}` : `${run}: ${directive}\nthe present step: ${brief}`;
+function runText({ run, directive, brief, status, step }: Directive): string {
+  const what = step ? `step ${step.number} of ${step.of}` : 'the step';
+  if (status !== 'active') return `${run}: ${directive} (${what} ${ENDED[status]})`;
+  const whose = step ? ` (${step.number} of ${step.of}, of @${step.agent})` : '';
+  return brief === '' ? `${run}: ${directive}` : `${run}: ${directive}\nthe present step${whose}: ${brief}`;
+}
+
+const ENDED = { completed: 'is completed', failed: 'has failed' } as const;
+
+/** The phase and what holds in it; nothing to who coordinates the others, and where there is none. */
+export function phaseItem(phase: PhaseChangedBody | null, orchestrates: boolean): LiveItems {
+  if (!phase || orchestrates) return {};
+  const { phase: name, instructions } = phase;
+  return { phase: instructions === '' ? name : `${name}\n${instructions}` };
 }
 
 /** What the agent knows after being told `said`. */
 export function afterTelling(told: Told, said: LiveItems): Told {
   const full = told.turnsSinceFull >= REFRESH_TURNS;
+  const known = Object.entries(told.items).filter(([name]) => !full || TOLD_ONCE.includes(name));
   return {
     baseline: told.baseline,
-    items: full ? said : { ...told.items, ...said },
+    items: { ...Object.fromEntries(known), ...said },
     turnsSinceFull: full ? 1 : told.turnsSinceFull + 1,
   };
 }

@@ -1,7 +1,9 @@
 import type { Event, EventDraft, PromptMessage } from '../events/index.ts';
 import { addResult, closeGroup, openGroup, type Placed } from './call-group.ts';
-import { estimateTokens, FRAME_TOKENS } from './estimate-tokens.ts';
+import { estimateFraming, estimateTokens, FRAME_TOKENS } from './estimate-tokens.ts';
 import { eventText } from './event-text.ts';
+import { escapeMarks, fence } from './fence.ts';
+import { fenceKey } from './hash.ts';
 import { messageText } from './message-text.ts';
 import { pushSlot, type View } from './view.ts';
 
@@ -14,6 +16,7 @@ export function isSpoken(event: EventDraft | Event): boolean {
       // Made with a tool, the call already says it.
       return event.turn === undefined;
     case 'step':
+      return event.body.calls.length > 0 || event.body.content.trim() !== '';
     case 'tool.result':
     case 'turn.failed':
     case 'turn.aborted':
@@ -23,14 +26,21 @@ export function isSpoken(event: EventDraft | Event): boolean {
   }
 }
 
+/** What one step of the running turn is told, and nobody else. */
+export function isNote(event: EventDraft | Event): boolean {
+  return event.kind === 'injection' && event.body.oneStep;
+}
+
 /**
  * Renders an own event: the agent's words as its own, never prefixed. Null where nothing is rendered; `late` for the
  * result of a call that was already answered synthetically: that is news and edits nothing.
  */
 export function foldOwn(view: View, event: EventDraft | Event, at: Placed): PromptMessage | 'late' | null {
+  if (isNote(event)) return takeNote(view, eventText(event), at);
   if (!isSpoken(event)) return null;
   if (event.kind === 'tool.result') return addResult(view, event.body, at);
   closeGroup(view);
+  view.note = null;
   switch (event.kind) {
     case 'step':
       return openGroup(view, event.body, at);
@@ -45,6 +55,14 @@ export function foldOwn(view: View, event: EventDraft | Event, at: Placed): Prom
     default:
       return null;
   }
+}
+
+/** Marked as the reminders of the runtime are. */
+function takeNote(view: View, text: string, { id, seqs, tokens }: Placed): PromptMessage {
+  const content = fence('reminder', fenceKey(view.secret, `note ${id}`), escapeMarks(text));
+  const message: PromptMessage = { role: 'user', content, seqs };
+  view.note = { message, tokens: tokens + estimateFraming(content.length - text.length) + FRAME_TOKENS };
+  return message;
 }
 
 /** A failed turn is shown once, at its place: what was said, and one line, so that "continue" has its anchor. */

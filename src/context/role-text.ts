@@ -20,6 +20,10 @@ Troupe runs this company of agents. It keeps the log of the conversation, wakes 
 /** What the tools that reach other agents do, by name. */
 const ACTIONS: Readonly<Record<string, string>> = {
   handoff: 'another agent takes the conversation over and answers in your place; your turn ends',
+  delegate: 'another agent does a task and you are woken with its result; it sees the task alone',
+  ask: 'an agent or a person answers a question, and you are woken with the answer',
+  follow_up: 'an agent goes on with a task that you gave it',
+  cancel_task: 'a task that you gave is called off',
 };
 
 /** Chat leaves out the instructions; who it is and whom it answers to an agent must know in every mode. */

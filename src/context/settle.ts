@@ -1,4 +1,4 @@
-import type { Event } from '../events/index.ts';
+import { type Event, isTaskEnd } from '../events/index.ts';
 import { readerAt } from './attribution.ts';
 import { closeGroup } from './call-group.ts';
 import { foldOwn } from './own-words.ts';
@@ -11,8 +11,12 @@ import { isOwn, type View } from './view.ts';
  */
 export function settle(view: View, upTo: number, inputs: ReadonlySet<number>): Event[] {
   const later = view.pending.findIndex((event) => event.seq > upTo);
-  const events = later === -1 ? view.pending : view.pending.slice(0, later);
-  view.pending = later === -1 ? [] : view.pending.slice(later);
+  const reached = later === -1 ? view.pending : view.pending.slice(0, later);
+  // The end of a task is given with all that it was waited for with.
+  const isHeld = (event: Event) => isTaskEnd(event) && !inputs.has(event.seq);
+  const events = reached.filter((event) => !isHeld(event));
+  const rest = later === -1 ? [] : view.pending.slice(later);
+  view.pending = [...reached.filter(isHeld), ...rest];
   const reader = readerAt(view, upTo);
   let waiting: Event[] = [];
   for (const event of events) {

@@ -94,6 +94,7 @@ export function liveText({ live }: Part, secret: string): string {
 
 /** One message of its own. */
 export function verbatim(event: Event, reader: Reader, head = ''): Line {
+  if (event.kind === 'phase.changed') return phaseLine(event, reader, head);
   return event.kind === 'tool.result'
     ? lateResult(event, reader, head)
     : lineOf(event, renderOther(event, shownText(event), reader, head));
@@ -105,6 +106,7 @@ export function earlierTrigger(event: Event, reader: Reader): Line {
 
 function awayLine(event: Event, reader: Reader): Line {
   if (event.kind === 'tool.result') return lateResult(event, reader);
+  if (event.kind === 'phase.changed') return phaseLine(event, reader, `${minute(event.at)} `);
   const head = `${minute(event.at)} ${listHeader(event, reader)}\n`;
   return lineOf(event, fenceText(event, shownText(event), reader, head));
 }
@@ -113,6 +115,19 @@ function handoffLine(event: Event, reader: Reader): Line {
   const head = `${listHeader(event, reader)} handed this conversation over to you:\n`;
   const [open, close] = fenceEnds('handoff', fenceKey(reader.view.secret, `${event.seq}`));
   return lineOf(event, frame(head + open, escapeMarks(eventText(event)), close));
+}
+
+/** Fenced whoever changed it: what is in the summary others have said. */
+function phaseLine(event: EventOf<'phase.changed'>, reader: Reader, head: string): Line {
+  const { phase, from } = event.body;
+  const ended = from === undefined ? '' : ` and ended ${oneLine(from)}`;
+  const text = `${head}${listHeader(event, reader)} began the phase ${oneLine(phase)}${ended}. What came before it:\n`;
+  const [open, close] = fenceEnds('handoff', fenceKey(reader.view.secret, `${event.seq}`));
+  return lineOf(event, frame(escapeMarks(text) + open, escapeMarks(eventText(event)), close));
+}
+
+function oneLine(name: string): string {
+  return name.replace(/\s+/g, ' ');
 }
 
 function lateResult(event: EventOf<'tool.result'>, reader: Reader, head = ''): Line {

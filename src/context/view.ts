@@ -6,6 +6,7 @@ import type {
   Cut,
   Event,
   EventId,
+  PhaseChangedBody,
   PromptMessage,
   TurnId,
 } from '../events/index.ts';
@@ -22,7 +23,8 @@ import type { Slot } from './slot.ts';
  * A view: the log as one agent sees it, as a fold that grows at the end and is rewritten only by events.
  *
  * Owns the rendered messages and what is needed to render the next ones. Does not own budgets, layers or baselines.
- *  V1  Between two logged rewrites messages never change: request n+1 begins with all bytes of request n.
+ *  V1  Between two logged rewrites messages never change: request n+1 begins with all bytes of request n, but for the
+ *      note that request n may have ended in. A note is for one step: it is in no slot and in no later request.
  *  V2  Every visible event is in exactly one place: rendered, `pending`, or covered by a summary.
  *  V3  Only the events of the running turn are rendered as they come. Everything else (others' words, own words outside
  *      a turn, as in imported history) is `pending` until a turn begins that reaches it.
@@ -51,8 +53,12 @@ export interface View {
   /** Calls answered synthetically; a result that comes later is news, not an answer. */
   lost: Set<string>;
   turn: OpenTurn | null;
+  /** What the next step of the running turn is told, and nobody else ever. */
+  note: Note | null;
   told: Told;
   mode: 'chat' | 'agent' | 'run' | null;
+  /** The last change of it. */
+  phase: PhaseChangedBody | null;
   run: RunState;
   /** The baseline in force: the last one this agent has logged. */
   baseline: { id: EventId; body: BaselineBody } | null;
@@ -76,6 +82,12 @@ export interface View {
 export interface CallGroup {
   step: Slot['step'];
   waiting: { written: string; id: string; name: string }[];
+}
+
+/** A message that is sent behind all others, once. */
+export interface Note {
+  message: PromptMessage;
+  tokens: number;
 }
 
 /** The agent's own turn, from its first message to its ending. */
@@ -113,8 +125,10 @@ export function createView(agent: AgentId, secret: string): View {
     calls: new Map(),
     lost: new Set(),
     turn: null,
+    note: null,
     told: NOTHING_TOLD,
     mode: null,
+    phase: null,
     run: newRunState(),
     baseline: null,
     present: false,
@@ -136,8 +150,8 @@ export function forkView(view: View): View {
   return {
     ...view,
     slots: view.slots.map((slot) => {
-      const copy = seqs.get(slot.message.seqs);
-      return copy ? { ...slot, message: { ...slot.message, seqs: copy } } : slot;
+      const message = withSeqs(slot.message, seqs);
+      return message === slot.message ? slot : { ...slot, message };
     }),
     pending: view.pending.slice(),
     people: new Map([...view.people].map(([name, namesakes]) => [name, namesakes.slice()])),
@@ -146,10 +160,16 @@ export function forkView(view: View): View {
     calls: new Map(view.calls),
     lost: new Set(view.lost),
     turn: view.turn && { ...view.turn, ahead },
+    note: view.note && { ...view.note, message: withSeqs(view.note.message, seqs) },
     run: { ...view.run, directives: new Map(view.run.directives) },
     compactions: new Map(view.compactions),
     cuts: view.cuts.slice(),
   };
+}
+
+function withSeqs(message: PromptMessage, seqs: ReadonlyMap<number[], number[]>): PromptMessage {
+  const copy = seqs.get(message.seqs);
+  return copy ? { ...message, seqs: copy } : message;
 }
 
 /** Providers want the first message from somebody else, and a conversation may begin with the agent's own words. */

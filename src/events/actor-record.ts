@@ -1,9 +1,19 @@
 import * as z from 'zod';
-import { ActorAddress, TurnId } from './ids.ts';
+import { ActorAddress, ConversationId, TurnId } from './ids.ts';
 import { EventDraft } from './event.ts';
 import { EventContext } from './event-context.ts';
+import { GuardStoppedBody, TurnSteeredBody } from './coordination.ts';
 import { Session } from './session.ts';
+import { ToolCall } from './step.ts';
+import { TaskId } from './task.ts';
 import { LiveItems } from './turn.ts';
+
+/** Why a turn asks no model: its task was aborted from above, or a guard stopped it. It still settles its inputs. */
+export const Halt = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('task aborted') }),
+  GuardStoppedBody.extend({ kind: z.literal('guard') }),
+]);
+export type Halt = z.infer<typeof Halt>;
 
 /** The inputs of one activation, fixed before any work, so that a retry after a crash sees the same. */
 export const PinnedTurn = z.strictObject({
@@ -22,14 +32,37 @@ export const PinnedTurn = z.strictObject({
   at: z.int().nonnegative().optional(),
   /** Of its `turn.started`. */
   context: EventContext.optional(),
+  /** Calls that were approved: the turn makes them before anything else. */
+  approved: z.array(ToolCall).optional(),
+  /** No model is asked. */
+  halt: Halt.optional(),
+  /** What was taken in between two steps, oldest first. */
+  steered: z.array(TurnSteeredBody).optional(),
 });
 export type PinnedTurn = z.infer<typeof PinnedTurn>;
+
+/**
+ * An event for any conversation of the tenant, this one included, under an id that somebody else may take first: then
+ * theirs counts, and this one is dropped.
+ */
+export const Post = z.strictObject({ conversation: ConversationId, draft: EventDraft });
+export type Post = z.infer<typeof Post>;
+
+/** What is posted when its time has come, unless the actor has done it before. */
+export const Timer = z.strictObject({
+  /** Ms since the epoch. */
+  at: z.int().nonnegative(),
+  posts: z.array(Post).min(1),
+  /** Of whose deadline it is: with the task it ends. */
+  task: TaskId.optional(),
+});
+export type Timer = z.infer<typeof Timer>;
 
 /**
  * Version of the record and of the machine whose snapshot it holds. Raise it with any change that older code would read
  * wrongly: processes of two versions work side by side while a deploy rolls.
  */
-export const ACTOR_VERSION = 3;
+export const ACTOR_VERSION = 4;
 
 /** Why an actor takes no turns; null when it does. */
 export const Parked = z.enum(['paused', 'failed', 'retired']);
@@ -58,6 +91,9 @@ export const ActorRecord = ActorAddress.extend({
   parked: Parked.nullable(),
   /** Events committed with the state and not yet seen in the log. */
   outbox: z.array(EventDraft),
+  /** Sent after the outbox, to whichever conversation each names. */
+  posts: z.array(Post).default([]),
+  timers: z.array(Timer).default([]),
 });
 export type ActorRecord = z.infer<typeof ActorRecord>;
 
@@ -78,5 +114,7 @@ export function newActorRecord(address: ActorAddress): ActorRecord {
     cancel: null,
     parked: null,
     outbox: [],
+    posts: [],
+    timers: [],
   };
 }

@@ -11,11 +11,12 @@ export const LayerName = z.enum([
   'missed',
   'trigger',
   'live',
+  'note',
 ]);
 export type LayerName = z.infer<typeof LayerName>;
 
-/** `epoch`: frozen until the next baseline. `append`: grows at the end only. `turn`: recorded with its turn, then history. */
-export const Stability = z.enum(['epoch', 'summary', 'append', 'turn']);
+/** `epoch`: frozen until the next baseline. `append`: grows at the end only. `turn`: recorded with its turn, then history. `step`: in one request. */
+export const Stability = z.enum(['epoch', 'summary', 'append', 'turn', 'step']);
 export type Stability = z.infer<typeof Stability>;
 
 /** One frozen layer; its text is stored once under `hash` (content-addressed), not in the event. */

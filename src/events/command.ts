@@ -1,10 +1,14 @@
 import * as z from 'zod';
+import { CONVERSATION_COMMAND_NAMES, CONVERSATION_COMMANDS } from './conversation-command.ts';
 import { AgentId, ConversationId, TurnId } from './ids.ts';
-import { Mode, RunId } from './mode.ts';
+import { Mode, RunId, WorkflowRunId } from './mode.ts';
+
+/** The id of a task, that of the event that opened it, or the beginning of either if that names one only. */
+const TaskName = z.string().min(1).max(256);
 
 /**
  * What a person may ask. A command to an actor is an event once accepted, and its effect is another; `mode` and
- * `directive` are the very event that they append.
+ * `directive` are the very event that they append, and so are `answer`, `decide` and `cancelTask`.
  */
 export const Command = z.discriminatedUnion('command', [
   z.strictObject({ command: z.literal('abort'), turn: TurnId }),
@@ -28,12 +32,70 @@ export const Command = z.discriminatedUnion('command', [
     /** Of that step. */
     status: z.enum(['active', 'completed']),
   }),
+  z.strictObject({
+    command: z.literal('phase'),
+    conversation: ConversationId,
+    phase: z.string().min(1).max(200),
+    /** What holds while it lasts; told to all but those who coordinate. */
+    instructions: z.string().max(100_000).optional(),
+    /** Whether the change says what came of the phase that it ends. Default: where agents have said anything in it. */
+    summarise: z.boolean().optional(),
+  }),
+  z.strictObject({
+    command: z.literal('run'),
+    conversation: ConversationId,
+    workflow: z.string().min(1).max(64),
+    /** Id of the run. Default: a new one; with `step`, the last run of the workflow. */
+    run: WorkflowRunId.optional(),
+    /** What the run is for. Default: what its workflow says. */
+    directive: z.string().min(1).optional(),
+    /** Goes on from this step, by its id, with a run that has failed or hangs. */
+    step: z.string().min(1).max(64).optional(),
+  }),
+  z.strictObject({
+    command: z.literal('answer'),
+    conversation: ConversationId,
+    question: TaskName,
+    content: z.string(),
+  }),
+  z.strictObject({
+    command: z.literal('decide'),
+    conversation: ConversationId,
+    request: TaskName,
+    approved: z.boolean(),
+    /** For the agent, and for whoever reads the log. */
+    note: z.string().optional(),
+    /** Of the arguments that were looked at: refused where the request is for others. */
+    argsHash: z.string().optional(),
+  }),
+  z.strictObject({
+    command: z.literal('cancelTask'),
+    conversation: ConversationId,
+    task: TaskName,
+    reason: z.string().optional(),
+  }),
+  ...CONVERSATION_COMMANDS,
 ]);
 export type Command = z.infer<typeof Command>;
-export const COMMANDS = ['abort', 'pause', 'resume', 'mode', 'directive'] as const;
+export type CommandOf<K extends Command['command']> = Extract<Command, { command: K }>;
+/** What people say to what agents wait for. */
+export type TaskCommand = CommandOf<'answer' | 'decide' | 'cancelTask'>;
+export const COMMANDS = [
+  'abort',
+  'pause',
+  'resume',
+  'mode',
+  'directive',
+  'phase',
+  'run',
+  'answer',
+  'decide',
+  'cancelTask',
+  ...CONVERSATION_COMMAND_NAMES,
+] as const;
 
 export const CommandBody = z.strictObject({
-  command: z.enum(['pause', 'resume', 'abort', 'retry', 'fork', 'steer']),
+  command: z.enum(['pause', 'resume', 'abort', 'retry', 'fork', 'steer', 'retire', 'recall']),
   agent: AgentId.optional(),
   turn: TurnId.optional(),
 });

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { AgentId } from './ids.ts';
 import { Mode } from './mode.ts';
 
 /** Attachments of one event: more is refused before anything is stored. */
@@ -24,5 +25,9 @@ export const EventContext = z.strictObject({
   /** Seqs of retrieved events. */
   memories: z.array(z.int().positive()).optional(),
   attachments: Attachments.optional(),
+  /** Whom it would have addressed: its author may not address agents, and `dispatch` passes it on. */
+  held: z.array(AgentId).min(1).optional(),
+  /** How its addressees were found, where it named none. */
+  routed: z.enum(['agent', 'round', 'capability', 'rules']).optional(),
 });
 export type EventContext = z.infer<typeof EventContext>;

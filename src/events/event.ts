@@ -8,6 +8,7 @@ import { EventContext } from './event-context.ts';
 import { AgentId, ConversationId, EventId, TenantId, TurnId } from './ids.ts';
 import { HandoffBody, InjectionBody, JoinedBody, LeftBody, MessageBody } from './message.ts';
 import { SessionNote } from './session.ts';
+import * as task from './task.ts';
 import { StepBody, ToolResultBody } from './step.ts';
 import { ErrorBody, TurnAbortedBody, TurnDoneBody, TurnFailedBody, TurnStartedBody } from './turn.ts';
 
@@ -20,17 +21,22 @@ const BODIES = {
   step: StepBody,
   'tool.result': ToolResultBody,
   handoff: HandoffBody,
-  'delegation.opened': coordination.DelegationOpenedBody,
-  'delegation.completed': coordination.DelegationEndedBody,
-  'delegation.aborted': coordination.DelegationEndedBody,
-  question: coordination.QuestionBody,
-  'approval.requested': coordination.ApprovalRequestedBody,
-  'approval.decided': coordination.ApprovalDecidedBody,
+  'delegation.opened': task.DelegationOpenedBody,
+  'delegation.completed': task.DelegationEndedBody,
+  'delegation.aborted': task.DelegationEndedBody,
+  question: task.QuestionBody,
+  'question.answered': task.QuestionAnsweredBody,
+  'approval.requested': task.ApprovalRequestedBody,
+  'approval.decided': task.ApprovalDecidedBody,
   joined: JoinedBody,
   left: LeftBody,
   'mode.changed': coordination.ModeChangedBody,
   'phase.changed': coordination.PhaseChangedBody,
   'run.directive': coordination.RunDirectiveBody,
+  'guard.stopped': coordination.GuardStoppedBody,
+  todos: coordination.TodosBody,
+  archived: coordination.ArchivedBody,
+  reopened: coordination.ArchivedBody,
   injection: InjectionBody,
   error: ErrorBody,
   compaction: CompactionBody,
@@ -48,6 +54,7 @@ const BODIES = {
   'session.lost': SessionNote,
   'session.rebuilt': SessionNote,
   'turn.started': TurnStartedBody,
+  'turn.steered': coordination.TurnSteeredBody,
   'turn.done': TurnDoneBody,
   'turn.failed': TurnFailedBody,
   'turn.aborted': TurnAbortedBody,
@@ -61,7 +68,7 @@ export const EVENT_KINDS = Object.keys(BODIES) as EventKind[];
 /** At most this many addressees; more is refused before anything is stored. */
 export const MAX_RECIPIENTS = 256;
 
-/** What a writer supplies. `hop` counts agent-to-agent hand-overs since a human last spoke. */
+/** What a writer supplies. `hop` counts what agents have passed on to agents since a human last spoke. */
 const DraftEnvelope = z.strictObject({
   id: EventId,
   author: Author,
@@ -69,6 +76,8 @@ const DraftEnvelope = z.strictObject({
   turn: TurnId.optional(),
   replyTo: EventId.optional(),
   hop: z.int().nonnegative().optional(),
+  /** Where an addressed agent is at work; the agent's own policy otherwise. */
+  whileBusy: coordination.BusyPolicy.optional(),
   context: EventContext.optional(),
 });
 type DraftEnvelope = z.infer<typeof DraftEnvelope>;

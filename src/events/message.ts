@@ -31,6 +31,12 @@ export type HandoffDraft = z.infer<typeof HandoffDraft>;
 
 export const HandoffBody = z.strictObject({ summary: HandoffSummary });
 export const JoinedBody = z.strictObject({ agent: AgentId, policy: z.enum(['full', 'summary', 'fresh']) });
-export const LeftBody = z.strictObject({ agent: AgentId, reason: z.string().default('') });
-/** A note of the runtime to an agent (supervision, nudge); `oneStep` notes are seen by the next step alone. */
+/** `blocked`: what others than trusted people say to it wakes it no more. */
+export const LeftBody = z.strictObject({
+  agent: AgentId,
+  reason: z.string().default(''),
+  blocked: z.boolean().optional(),
+});
+export type LeftBody = z.infer<typeof LeftBody>;
+/** A note of the runtime to an agent (supervision, nudge); `oneStep` notes are seen by its next step alone, and by nobody else. */
 export const InjectionBody = z.strictObject({ content: z.string(), oneStep: z.boolean().default(false) });

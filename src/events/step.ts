@@ -17,17 +17,17 @@ export const Reasoning = z.strictObject({
 });
 export type Reasoning = z.infer<typeof Reasoning>;
 
-/** An assistant step that called tools. Its results follow as `tool.result` events, one per call. */
+/** An assistant step after which the turn went on. Its results follow as `tool.result` events, one per call. */
 export const StepBody = z.strictObject({
   index: z.int().nonnegative(),
   content: z.string(),
-  calls: z.array(ToolCall).min(1),
+  calls: z.array(ToolCall),
   reasoning: Reasoning.optional(),
 });
 export type StepBody = z.infer<typeof StepBody>;
 
-/** `lost`: the call started and nobody knows whether it ended; it must not be repeated blindly. */
-export const ToolOutcome = z.enum(['done', 'failed', 'lost']);
+/** `lost`: the call started and nobody knows whether it ended; it must not be repeated blindly. `waiting`: it did not run; a person has to agree first. */
+export const ToolOutcome = z.enum(['done', 'failed', 'lost', 'waiting']);
 export type ToolOutcome = z.infer<typeof ToolOutcome>;
 
 /** `content` is what the model is shown; where that is a preview, the whole output is in `artifact`. */

@@ -29,8 +29,10 @@ const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
   tool_calls: {
     help: 'Tool calls by how they ended',
     labels: ['outcome'],
-    zero: [{ outcome: 'done' }, { outcome: 'failed' }, { outcome: 'lost' }],
+    zero: [{ outcome: 'done' }, { outcome: 'failed' }, { outcome: 'lost' }, { outcome: 'waiting' }],
   },
+  posts_too_late: { help: 'Ends of tasks that had been ended by somebody else', labels: ['kind'] },
+  guards: { help: 'What was stopped, by guard', labels: ['guard'] },
   store_errors: {
     help: 'Operations that the store refused or did not answer',
     labels: ['code'],
@@ -45,6 +47,15 @@ const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
   leases_lost: { help: 'Leases that another process took over', labels: [] },
   sweeps: { help: 'Rounds of the sweeper in this process', labels: [] },
   sweep_found: { help: 'Actors that sweeps found with work and woke', labels: [] },
+  budget_refused: {
+    help: 'Model calls that a budget did not allow',
+    labels: ['scope'],
+    zero: [{ scope: 'tenant' }, { scope: 'conversation' }, { scope: 'agent' }],
+  },
+  budget_retries: {
+    help: 'Reservations and settlements written again because another process was faster',
+    labels: [],
+  },
   actors_failed: {
     help: 'Actors set aside until somebody resumes them',
     labels: ['code'],

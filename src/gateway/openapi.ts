@@ -28,6 +28,29 @@ const Inspected = PromptRecord.extend({
   ),
 });
 
+const TASK = {
+  type: 'object',
+  properties: {
+    id: { type: 'string' },
+    kind: { enum: ['delegation', 'question', 'approval'] },
+    owner: { type: 'string' },
+    assignee: { type: 'string' },
+    thread: { type: 'string' },
+    text: { type: 'string' },
+    tool: { type: 'string' },
+    args: { type: 'string' },
+    argsHash: { type: 'string' },
+    by: { type: 'array', items: { type: 'string' } },
+    choices: { type: 'array', items: { type: 'string' } },
+    deadline: { type: ['integer', 'null'] },
+    openedAt: { type: 'object' },
+    end: { type: ['object', 'null'] },
+    group: { type: 'string' },
+    join: { enum: ['all', 'first', 'any'] },
+  },
+  required: ['id', 'kind', 'owner', 'deadline', 'openedAt', 'end', 'group', 'join'],
+};
+
 const READINESS = {
   type: 'object',
   properties: {
@@ -45,12 +68,12 @@ const OPERATIONS: Record<string, Operation> = {
     answer: { status: 200, schema: listOf('conversations', { type: 'object' }) },
   },
   'GET /api/conversations/{c}': {
-    summary: 'State, run, phase and open delegations of a conversation',
+    summary: 'State, mode, phase, run with its step, and open delegations of a conversation',
     answer: { status: 200, schema: { type: 'object' } },
   },
   'POST /api/conversations/{c}/events': {
     summary:
-      'Append a message, with what comes with it as base64; the same id and payload again answers 200, another payload 409',
+      'Append a message, with what comes with it as base64; the same id and payload again answers 200, another payload 409, as does an agent at work that takes nothing meanwhile',
     body: schemas.NewEventBody,
     answer: { status: 201, schema: { type: 'object', properties: { event: EVENT } } },
   },
@@ -63,6 +86,11 @@ const OPERATIONS: Record<string, Operation> = {
     summary: 'The agents of a conversation with their state',
     answer: { status: 200, schema: listOf('actors', { type: 'object' }) },
   },
+  'GET /api/conversations/{c}/tasks': {
+    summary: 'What agents wait for: tasks of other agents, questions and approvals, and how they ended',
+    query: schemas.TasksQuery,
+    answer: { status: 200, schema: listOf('tasks', TASK, { thread: { type: ['object', 'null'] } }) },
+  },
   'GET /api/conversations/{c}/agents/{a}/prompt': {
     summary: 'The prompt the agent would be sent now; nothing is sent',
     answer: { status: 200, schema: PROMPT },
@@ -72,8 +100,15 @@ const OPERATIONS: Record<string, Operation> = {
     query: schemas.CostQuery,
     answer: { status: 200, schema: listOf('rows', { type: 'object' }, { total: { type: 'object' } }) },
   },
+  'DELETE /api/conversations/{c}': {
+    summary:
+      "Delete a conversation with its threads; `exported` is how many of their events were kept, or 'none': 409 where there are others by now, or an agent is at work",
+    query: schemas.DeleteQuery,
+    answer: { status: 200, schema: { type: 'object' } },
+  },
   'GET /api/conversations/{c}/export': {
-    summary: 'The conversation as JSON lines',
+    summary: 'The conversation as JSON lines; with `threads`, those of what was delegated in it behind it',
+    query: schemas.ExportQuery,
     answer: { status: 200, type: 'application/x-ndjson' },
   },
   'GET /api/turns/{t}': { summary: 'Events and model calls of a turn', answer: { status: 200 } },
@@ -89,7 +124,8 @@ const OPERATIONS: Record<string, Operation> = {
     answer: { status: 200 },
   },
   'POST /api/commands': {
-    summary: 'Pause or resume an agent, abort a turn, change the mode, direct a run',
+    summary:
+      'Pause or resume an agent, abort a turn, change the mode or the phase, direct a run, run a workflow, answer a question, decide an approval, call off a task, say who takes part, spawn agents, pass on what was held back, archive or reopen a conversation',
     body: schemas.AnyCommand,
     answer: {
       status: 202,

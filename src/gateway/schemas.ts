@@ -4,6 +4,7 @@ import {
   AttachmentName,
   Attachments,
   Author,
+  BusyPolicy,
   Command,
   COMMANDS,
   ConversationId,
@@ -30,6 +31,8 @@ export const NewEventBody = z.strictObject({
   content: z.string(),
   attachments: z.array(NewAttachmentBody).max(MAX_MESSAGE_ATTACHMENTS).optional(),
   replyTo: EventId.optional(),
+  /** What becomes of it where an addressed agent is at work; default: as the agent is set. */
+  whileBusy: BusyPolicy.optional(),
   /** The rest of an event's context is the runtime's to write. */
   context: z.strictObject({ attachments: Attachments.optional() }).optional(),
 });
@@ -53,6 +56,7 @@ export const EventsQuery = z.object({
   limit: z.coerce.number().int().min(1).max(5_000).default(500),
 });
 export const ConversationsQuery = z.object({ limit: z.coerce.number().int().min(1).max(5_000).optional() });
+export const TasksQuery = z.object({ open: z.stringbool().optional() });
 export const StepQuery = z.object({ step: z.coerce.number().int().positive().optional() });
 export const DiffQuery = z.object({
   stepA: z.coerce.number().int().positive().optional(),
@@ -68,6 +72,12 @@ export const ImportQuery = z.object({
   format: z.string().min(1).optional(),
   file: z.string().min(1).max(255).optional(),
 });
+export const ExportQuery = z.object({
+  /** With the conversations of what was delegated in it. */
+  threads: z.stringbool().optional(),
+});
+/** How many events of a conversation and its threads the client has kept, or that it wants none. */
+export const DeleteQuery = z.object({ exported: z.union([z.literal('none'), Seq]) });
 export const ConversationPath = z.object({ conversation: ConversationId });
 
 const MAX_PROBLEMS = 20;

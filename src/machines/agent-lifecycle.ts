@@ -8,12 +8,20 @@ import { ACTOR_VERSION } from '../events/index.ts';
  * that `src/actors` performs there, and the effect's outcome comes back as an event. No invokes and no `after`: XState
  * would run the former again on restore and lose the latter. Snapshots are taken at rest and hold numbers only.
  *  M1  A state has at most one effect tag, and every effect state accepts ABORTED or is `committing`.
- *  M2  From every working state `committing` is reachable; from `committing` only `idle`.
- *  M3  At rest (`idle`, `paused`, `failed`, `retired`) the context depends on the number of settled turns alone.
+ *  M2  From every working state `committing` is reachable; from `committing` only `idle` and `waiting`.
+ *  M3  At rest (`idle`, `waiting`, `paused`, `failed`, `retired`) the context depends on the number of settled turns alone.
  */
 export const AGENT_MACHINE_VERSION = ACTOR_VERSION;
 
-export const EFFECTS = ['assemble', 'compact', 'callModel', 'runCalls', 'commit', 'backOff'] as const;
+export const EFFECTS = [
+  'assemble',
+  'compact',
+  'callModel',
+  'runCalls',
+  'supervise',
+  'commit',
+  'backOff',
+] as const;
 export type EffectName = (typeof EFFECTS)[number];
 
 export interface AgentContext {
@@ -24,6 +32,9 @@ export interface AgentContext {
   /** Failed tries of the present step. */
   tries: number;
 }
+
+/** What an agent at rest waits for. It takes other turns meanwhile: waiting is a fact of the log, not of the turn. */
+export type WaitsFor = 'delegation' | 'approval' | 'answer';
 
 export type AgentEvent =
   | { type: 'PINNED' }
@@ -37,11 +48,11 @@ export type AgentEvent =
   | { type: 'RETRY_DUE' }
   | { type: 'CALLS_DONE' }
   | { type: 'CALLS_ENDED_TURN' }
-  | { type: 'CALLS_WAIT'; for: 'delegation' | 'approval' | 'answer' }
-  | { type: 'RESOLVED' }
+  | { type: 'ACCEPTED' }
+  | { type: 'CORRECTED' }
   | { type: 'REFUSED' }
   | { type: 'ABORTED' }
-  | { type: 'COMMITTED' }
+  | { type: 'COMMITTED'; waits: WaitsFor | null }
   | { type: 'PAUSE' }
   | { type: 'RESUME' }
   | { type: 'BREAK' }
@@ -57,8 +68,9 @@ export const agentLifecycle = setup({
   guards: {
     mayRetry: ({ context, event }) =>
       event.type === 'MODEL_FAILED' && event.retryable && context.tries + 1 < MAX_TRIES,
-    waitsForDelegation: ({ event }) => event.type === 'CALLS_WAIT' && event.for === 'delegation',
-    waitsForApproval: ({ event }) => event.type === 'CALLS_WAIT' && event.for === 'approval',
+    waitsForDelegation: ({ event }) => event.type === 'COMMITTED' && event.waits === 'delegation',
+    waitsForApproval: ({ event }) => event.type === 'COMMITTED' && event.waits === 'approval',
+    waitsForAnswer: ({ event }) => event.type === 'COMMITTED' && event.waits === 'answer',
   },
   actions: {
     countStep: assign({ steps: ({ context }) => context.steps + 1, tries: 0 }),
@@ -91,7 +103,7 @@ export const agentLifecycle = setup({
         streaming: {
           tags: 'callModel',
           on: {
-            MODEL_REPLIED: { target: 'committing', actions: 'countStep' },
+            MODEL_REPLIED: { target: 'supervising', actions: 'countStep' },
             MODEL_CALLED: { target: 'acting', actions: 'countStep' },
             OVERFLOWED: 'compacting',
             MODEL_FAILED: [
@@ -105,14 +117,20 @@ export const agentLifecycle = setup({
           on: {
             CALLS_DONE: 'assembling',
             CALLS_ENDED_TURN: 'committing',
-            CALLS_WAIT: [
-              { guard: 'waitsForDelegation', target: '#agent.waiting.delegation' },
-              { guard: 'waitsForApproval', target: '#agent.waiting.approval' },
-              { target: '#agent.waiting.answer' },
+          },
+        },
+        supervising: { tags: 'supervise', on: { ACCEPTED: 'committing', CORRECTED: 'assembling' } },
+        committing: {
+          tags: 'commit',
+          on: {
+            COMMITTED: [
+              { guard: 'waitsForApproval', target: '#agent.waiting.approval', actions: 'settleTurn' },
+              { guard: 'waitsForAnswer', target: '#agent.waiting.answer', actions: 'settleTurn' },
+              { guard: 'waitsForDelegation', target: '#agent.waiting.delegation', actions: 'settleTurn' },
+              { target: '#agent.idle', actions: 'settleTurn' },
             ],
           },
         },
-        committing: { tags: 'commit', on: { COMMITTED: { target: '#agent.idle', actions: 'settleTurn' } } },
       },
     },
     backoff: {
@@ -121,7 +139,12 @@ export const agentLifecycle = setup({
     },
     waiting: {
       initial: 'answer',
-      on: { RESOLVED: 'working', ABORTED: 'working.committing' },
+      on: {
+        PINNED: { target: 'working', actions: 'startTurn' },
+        PAUSE: 'paused',
+        BREAK: 'failed',
+        RETIRE: 'retired',
+      },
       states: { delegation: {}, approval: {}, answer: {} },
     },
     paused: { on: { RESUME: 'idle', RETIRE: 'retired' } },

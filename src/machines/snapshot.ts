@@ -1,14 +1,17 @@
 import type { SnapshotFrom } from 'xstate';
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
-import { AGENT_MACHINE_VERSION, agentLifecycle } from './agent-lifecycle.ts';
+import { AGENT_MACHINE_VERSION, agentLifecycle, type WaitsFor } from './agent-lifecycle.ts';
 
 /**
  * What is persisted of an agent: state value and three numbers. Never XState's own snapshot: restoring one revives
  * children and references from whatever JSON it holds.
  */
 const SavedAgent = z.strictObject({
-  value: z.enum(['idle', 'paused', 'failed', 'retired']),
+  value: z.union([
+    z.enum(['idle', 'paused', 'failed', 'retired']),
+    z.strictObject({ waiting: z.enum(['delegation', 'approval', 'answer']) }),
+  ]),
   context: z.strictObject({
     turns: z.int().nonnegative(),
     steps: z.literal(0),
@@ -19,8 +22,14 @@ const SavedAgent = z.strictObject({
 export type AgentSnapshot = SnapshotFrom<typeof agentLifecycle>;
 
 /** The snapshot after one more settled turn; at rest it depends on nothing else (M3). */
-export function saveSettled({ context }: AgentSnapshot): string {
-  return JSON.stringify({ value: 'idle', context: { turns: context.turns + 1, steps: 0, tries: 0 } });
+export function saveSettled({ context }: AgentSnapshot, waits: WaitsFor | null): string {
+  const value = waits === null ? 'idle' : { waiting: waits };
+  return JSON.stringify({ value, context: { turns: context.turns + 1, steps: 0, tries: 0 } });
+}
+
+/** Whether a turn may begin: the machine rests and nothing keeps it there. */
+export function isReady(snapshot: AgentSnapshot): boolean {
+  return snapshot.matches('idle') || snapshot.matches('waiting');
 }
 
 /** Throws `actor_corrupt`; a snapshot of a newer machine is refused too, and left as it is. */

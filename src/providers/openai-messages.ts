@@ -61,6 +61,10 @@ function messagesOf(messages: readonly PromptMessage[], quirks: ChatQuirks, mode
     }
     const fitId = quirks.callIds === 'nine' ? nineOf : (id: string) => fitCallId(id, CALL_ID);
     const each = openAiMessage(message, fitId, model.images);
+    if (quirks.mergeConsecutive && message.role === 'assistant' && isSaid(last)) {
+      each.content = typeof each.content === 'string' ? `${last.content}\n\n${each.content}` : last.content;
+      sent.pop();
+    }
     if (message.role === 'assistant' && quirks.reasoningField) {
       const { reasoning } = message;
       const isOwn = reasoning?.provider === model.provider && reasoning.model === model.model;
@@ -70,6 +74,11 @@ function messagesOf(messages: readonly PromptMessage[], quirks: ChatQuirks, mode
     sent.push(each);
   }
   return sent;
+}
+
+/** Words of the model after which it went on without a call. */
+function isSaid(message: Message | undefined): message is Message & { content: string } {
+  return message?.role === 'assistant' && !message.tool_calls && typeof message.content === 'string';
 }
 
 /** The id itself where it fits, else nine characters made of it. */

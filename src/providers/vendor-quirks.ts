@@ -7,7 +7,7 @@ import * as z from 'zod';
  */
 export const ChatQuirks = z
   .strictObject({
-    /** Joins user messages that follow each other, for chat templates that want strict alternation. */
+    /** Joins messages of one role that follow each other, for chat templates that want strict alternation. */
     mergeConsecutive: z.boolean(),
     /** System messages may stand between others. */
     interleavedSystem: z.boolean(),

@@ -42,6 +42,7 @@ export function countStoreErrors(driver: DocumentDriver, metrics: Metrics): Stor
     readRegister: counted((...args) => driver.readRegister(...args)),
     swap: counted((...args) => driver.swap(...args)),
     expire: counted((...args) => driver.expire(...args)),
+    deleteConversation: counted((...args) => driver.deleteConversation(...args)),
     close: () => driver.close(),
   };
 }

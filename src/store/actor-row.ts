@@ -1,5 +1,5 @@
 import { TroupeError } from '../errors.ts';
-import type { ActorAddress, ActorRecord as ActorRecordType, Parked } from '../events/index.ts';
+import type { ActorAddress, ActorRecord as ActorRecordType, Parked, Timer } from '../events/index.ts';
 import { ACTOR_VERSION, ActorRecord, newActorRecord } from '../events/index.ts';
 import type { ActorChange, ActorRow } from './driver.ts';
 import { reasonOf } from './event-row.ts';
@@ -12,7 +12,7 @@ const NO_STATE = '{}';
 export function newActorRow(address: Pick<ActorRow, 'tenant' | 'conversation' | 'agent'>): ActorRow {
   const { tenant, conversation, agent } = address;
   const free = { fence: 0, owner: '', until: 0, processed: 0, turn: null, cancel: null, parked: null };
-  return { tenant, conversation, agent, ...free, outbox: false, data: NO_STATE };
+  return { tenant, conversation, agent, ...free, outbox: false, wakeAt: null, data: NO_STATE };
 }
 
 /** A key that is present and undefined means "leave it", as an absent one does. */
@@ -29,6 +29,7 @@ export function changedRow(row: ActorRow, change: ActorChange): ActorRow {
     cancel: change.cancel === undefined ? row.cancel : change.cancel,
     parked: change.parked === undefined ? row.parked : change.parked,
     outbox: change.outbox ?? row.outbox,
+    wakeAt: change.wakeAt === undefined ? row.wakeAt : change.wakeAt,
     data: change.data ?? row.data,
   };
 }
@@ -59,7 +60,8 @@ export function decodeActor(address: ActorAddress, row: ActorRow): ActorRecordTy
   // The columns are what filters see; a record that says otherwise would be run or skipped wrongly.
   if ((parsed.data.turn?.id ?? null) !== row.turn)
     return `its turn is not the one it is filed under (${row.turn})`;
-  if (parsed.data.outbox.length > 0 !== row.outbox) return 'its outbox is not as it is filed';
+  if (hasToSend(parsed.data) !== row.outbox) return 'its outbox is not as it is filed';
+  if (earliest(parsed.data.timers) !== row.wakeAt) return 'its timers are not as they are filed';
   return parsed.data;
 }
 
@@ -81,16 +83,27 @@ function versionOf(state: object): number {
   return 'machineVersion' in state && typeof state.machineVersion === 'number' ? state.machineVersion : 0;
 }
 
+function hasToSend({ outbox, posts }: Pick<ActorRecordType, 'outbox' | 'posts'>): boolean {
+  return outbox.length > 0 || posts.length > 0;
+}
+
+function earliest(timers: readonly Timer[]): number | null {
+  return timers.reduce<number | null>((first, { at }) => Math.min(first ?? at, at), null);
+}
+
 /** What `patch` writes over `base`. */
 export function encodePatch(base: ActorRecordType, patch: ActorPatch): ActorChange {
   const { state, ...columns } = patch;
   if (!state) return columns;
-  const { turnNo, lastTurn, snapshot, machineVersion, session, cursor, turn, outbox } = { ...base, ...state };
+  const { turnNo, lastTurn, snapshot, machineVersion, session, cursor, ...work } = { ...base, ...state };
+  const { turn, outbox, posts, timers } = work;
+  const memory = { turnNo, lastTurn, snapshot, machineVersion, session, cursor };
   return {
     ...columns,
     turn: turn?.id ?? null,
-    outbox: outbox.length > 0,
-    data: JSON.stringify({ turnNo, lastTurn, snapshot, machineVersion, session, cursor, turn, outbox }),
+    outbox: hasToSend(work),
+    wakeAt: earliest(timers),
+    data: JSON.stringify({ ...memory, turn, outbox, posts, timers }),
   };
 }
 

@@ -174,6 +174,7 @@ export function createStore(driver: StoreDriver): Store {
       if (from !== null && (await driver.swap(note, from, to))) return to;
       return (await driver.putOnce(note, to, 0)).data;
     },
+    deleteConversation: ({ tenant, conversation }) => driver.deleteConversation({ tenant, conversation }),
     async meta(key, value) {
       return (await driver.putOnce({ tenant: STORE_ITSELF, shelf: 'meta', key }, value, 0)).data;
     },

@@ -4,10 +4,11 @@
  * document database without transactions can serve it.
  *
  * Contract, proved by `testing/store-conformance.ts`:
- *  S1  `seq` of a conversation is dense from 1 and never reused, under any number of concurrent writers.
+ *  S1  `seq` of a conversation is dense from 1 and never reused, under any number of concurrent writers; only a
+ *      conversation that was removed begins again.
  *  S2  One row per (tenant, conversation, id). A second append of an id changes nothing and returns the first row.
  *  S3  An actor row changes only by `acquire` (raises the fence), `compareAndSet` (names the fence), and the two
- *      single-field writes `requestCancel` and `park`, which never touch the rest.
+ *      single-field writes `requestCancel` and `park`, which never touch the rest. It goes only with its conversation.
  *  S4  A register is written once; the first writer wins and every later one is given the winner's data.
  *  S5  What a resolved promise reported survives the end of the process. `append`, `requestCancel`, `park` and the first
  *      write of an effect, on which somebody outside depends, also survive the loss of power; all other writes are
@@ -54,14 +55,19 @@ export interface ActorRow extends ActorKey {
   turn: string | null;
   cancel: string | null;
   parked: string | null;
-  /** Whether committed events wait to be appended. */
+  /** Whether committed events wait to be sent. */
   outbox: boolean;
+  /** When the first of its timers is over, ms; null without timers. A copy of what `data` holds, for filters. */
+  wakeAt: number | null;
   /** JSON text of the rest of the record. */
   data: string;
 }
 
 export type ActorChange = Partial<
-  Pick<ActorRow, 'owner' | 'until' | 'processed' | 'turn' | 'cancel' | 'parked' | 'outbox' | 'data'>
+  Pick<
+    ActorRow,
+    'owner' | 'until' | 'processed' | 'turn' | 'cancel' | 'parked' | 'outbox' | 'wakeAt' | 'data'
+  >
 >;
 
 /** A write happens only if all of these hold. `notCancelled` = the row's `cancel` is not its `turn`. */
@@ -119,10 +125,10 @@ export interface StoreDriver {
   readActor(key: ActorKey): Promise<ActorRow | null>;
   listActors(query: { tenant: string; conversation: string }): Promise<ActorRow[]>;
   /**
-   * Actors with something to do and no live lease: addressed since `since` and not processed, or with a pinned turn
-   * or an outbox. Parked ones are left out.
+   * Actors with something to do and no live lease (`until` < now): addressed since `since` and not processed, or with a
+   * pinned turn, an outbox, or a timer that is over (`wakeAt` <= clock). Parked ones are left out.
    */
-  due(query: { now: number; since: number; limit: number }): Promise<ActorKey[]>;
+  due(query: { now: number; clock: number; since: number; limit: number }): Promise<ActorKey[]>;
 
   putOnce(key: RegisterKey, data: string, at: number): Promise<{ inserted: boolean; data: string }>;
   readRegister(key: RegisterKey): Promise<string | null>;
@@ -130,6 +136,12 @@ export interface StoreDriver {
   swap(key: RegisterKey, from: string, to: string): Promise<boolean>;
   /** Removes registers of a shelf written before `before`; returns how many. */
   expire(shelf: Shelf, before: number): Promise<number>;
+
+  /** Removes all of a conversation, in the order that `Store` promises; see `delete-conversation.ts`. */
+  deleteConversation(log: {
+    tenant: string;
+    conversation: string;
+  }): Promise<{ events: number; actors: number }>;
 
   close(): Promise<void>;
 }

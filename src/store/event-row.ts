@@ -22,8 +22,8 @@ export function encodeEvent(log: Log, { draft, at, tokens }: Entry): NewEventRow
 }
 
 /** What is not there is left out of the text, so that a field that came later changes no older event's hash. */
-function dataOf({ author, body, replyTo, hop, context }: EventDraft): string {
-  return JSON.stringify({ author, body, replyTo, hop, context });
+function dataOf({ author, body, replyTo, hop, context, whileBusy }: EventDraft): string {
+  return JSON.stringify({ author, body, replyTo, hop, context, whileBusy });
 }
 
 /** The event that a fresh append made, from what was written: this is a hot path, nothing is read or parsed again. */

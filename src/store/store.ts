@@ -45,7 +45,16 @@ export interface ActorPatch {
   state?: Partial<
     Pick<
       ActorRecord,
-      'turnNo' | 'lastTurn' | 'snapshot' | 'machineVersion' | 'session' | 'cursor' | 'turn' | 'outbox'
+      | 'turnNo'
+      | 'lastTurn'
+      | 'snapshot'
+      | 'machineVersion'
+      | 'session'
+      | 'cursor'
+      | 'turn'
+      | 'outbox'
+      | 'posts'
+      | 'timers'
     >
   >;
 }
@@ -81,7 +90,8 @@ export interface Store {
    * the time is its pace. A copy of the task by a clock that is wrong must do no harm.
    */
   claim(task: string, lease: { owner: string; now: number; until: number }): Promise<boolean>;
-  due(query: { now: number; since: number; limit: number }): Promise<ActorAddress[]>;
+  /** Actors with something to do, see the driver. `now` is for leases, `clock`, the true time, for timers. */
+  due(query: { now: number; clock: number; since: number; limit: number }): Promise<ActorAddress[]>;
 
   /** Insert-once journal of model steps: what is returned is what counts, whoever wrote it. */
   journal(tenant: TenantId, key: string, data: string, at: number): Promise<string>;
@@ -116,6 +126,18 @@ export interface Store {
    * somebody else has written.
    */
   remember(tenant: TenantId, key: string, from: string | null, to: string): Promise<string>;
+  /**
+   * Removes a conversation: its events, its actors, and what their turns left in registers. Bodies and notes stay, which
+   * others may share. Safe to repeat; returns how much this call has removed.
+   *
+   * In this order: its events address nobody any more, then its actors go, the registers, and the events, newest first.
+   * So wherever it is cut off, nobody is woken by what is left of it, no turn is done again without its journal, and
+   * `head` finds it until only a repeat that finds nothing is left to do.
+   *
+   * Afterwards it is as one that never was: seqs, fences and numbers of turns begin again. So the caller first sees to it
+   * that nobody works in it. What is written meanwhile is removed too, or comes after.
+   */
+  deleteConversation(log: Log): Promise<{ events: number; actors: number }>;
   /** Insert-once facts of this store (its secret, its schema); returns what is stored. */
   meta(key: string, value: string): Promise<string>;
 

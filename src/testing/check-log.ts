@@ -2,11 +2,14 @@ import { visibleText } from '../context/index.ts';
 import {
   type ActorRecord,
   addressKey,
+  type AgentId,
   type Event,
   type EventOf,
+  isTaskEnd,
   parseTurnId,
   type TurnId,
 } from '../events/index.ts';
+import { foldTask, isDue, newTaskBook, openTasks, type TaskBook } from '../machines/task-book.ts';
 
 /**
  * Holds a history against the invariants of the turn engine, by one scan: ids are unique, so no solver is needed.
@@ -18,8 +21,12 @@ import {
  *  I6  The snapshot is what folding the log gives: as many settled turns as endings.
  *  I7  When all is quiet: everything addressed is processed, no turn is pinned, no outbox is left.
  *  I8  A turn whose cancel was acknowledged says nothing more: no reply, no hand-over, and it ends as aborted.
+ *  D1  The end of a task is given to its owner once at most, and only when its group is due.
+ *  D2  When all is quiet, no group is due: whoever waited has been woken.
+ *  D3  A task is ended once, in the log of its owner.
+ *  D4  Nobody says that a task is done while it waits for something itself.
  */
-export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I6' | 'I7' | 'I8';
+export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I6' | 'I7' | 'I8' | 'D1' | 'D2' | 'D3' | 'D4';
 
 export interface Violation {
   invariant: Invariant;
@@ -68,10 +75,11 @@ function checkConversation(
     const mayBeOpen = !quiet || resting.has(parseTurnId(turn.id)?.agent ?? '');
     checkTurn(turn, mayBeOpen, report);
   }
+  const tasks = checkTasks(events, resting, quiet, report);
   for (const id of cancelled) checkCancelled(turns.get(id), report);
   const endings = Map.groupBy(events.filter(isEnding), (event) => event.author.id);
-  for (const [agent, ends] of endings) checkCovers(agent, ends, events, report);
-  if (quiet) checkAnswered(events, endings, resting, report);
+  for (const [agent, ends] of endings) checkCovers(agent, ends, { events, tasks }, report);
+  if (quiet) checkAnswered({ events, tasks }, endings, resting, report);
   for (const actor of actors) checkActor(actor, endings.get(actor.agent) ?? [], { events, quiet }, report);
 }
 
@@ -147,7 +155,7 @@ function checkCancelled(turn: Turn | undefined, report: Report): void {
 function checkCovers(
   agent: string,
   endings: readonly Ending[],
-  events: readonly Event[],
+  { events, tasks }: History,
   report: Report,
 ): void {
   let last = 0;
@@ -155,9 +163,11 @@ function checkCovers(
     if (turn && parseTurnId(turn)?.number !== index + 1)
       report('I3', `ending ${index + 1} of ${agent} is of turn ${turn}`);
     for (const covered of body.covers) {
-      if (covered <= last) report('I3', `turn ${turn} covers ${covered} after ${last}`);
       if (covered >= seq) report('I3', `turn ${turn} ends at ${seq} and covers ${covered}`);
-      last = Math.max(last, covered);
+      // The end of a task waits for the others of its group.
+      const waits = tasks.ended.has(covered);
+      if (covered <= last && !waits) report('I3', `turn ${turn} covers ${covered} after ${last}`);
+      if (!waits) last = Math.max(last, covered);
       const event = events[covered - 1];
       if (!event?.to.includes(agent as Event['to'][number]))
         report('I4', `turn ${turn} covers ${covered}, which does not address ${agent}`);
@@ -165,8 +175,49 @@ function checkCovers(
   }
 }
 
-function checkAnswered(
+interface History {
+  events: readonly Event[];
+  tasks: TaskBook;
+}
+
+/** The tasks of a conversation, each held against what its owner was given. */
+function checkTasks(
   events: readonly Event[],
+  resting: ReadonlySet<string>,
+  quiet: boolean,
+  report: Report,
+): TaskBook {
+  const book = newTaskBook();
+  for (const event of events) {
+    for (const seq of isEnding(event) ? event.body.covers : []) {
+      if (book.ended.has(seq) && !isDue(book, seq))
+        report('D1', `turn ${event.turn} was given the end at ${seq} of a task whose group is not due`);
+    }
+    if (
+      event.kind === 'delegation.completed' &&
+      event.body.outcome === 'done' &&
+      event.id.endsWith(':completed')
+    ) {
+      const waits = openTasks(book, event.author.id as AgentId).filter(
+        ({ group }) => !book.groups.get(group)?.resolved,
+      );
+      for (const { id } of waits) report('D4', `${event.id}: done, while it waits for ${id}`);
+    }
+    const before = book.ended.size;
+    foldTask(book, event);
+    const isHome = isTaskEnd(event) && event.id.endsWith(':end');
+    if (isHome && book.ended.size === before)
+      report('D3', `${event.id} at ${event.seq} ends nothing that is open here`);
+  }
+  for (const [seq, { id, owner }] of quiet ? book.ended : []) {
+    if (isDue(book, seq) && !resting.has(owner))
+      report('D2', `${owner} was never woken with the end of ${id}`);
+  }
+  return book;
+}
+
+function checkAnswered(
+  { events, tasks }: History,
   endings: ReadonlyMap<string, readonly Ending[]>,
   resting: ReadonlySet<string>,
   report: Report,
@@ -182,6 +233,7 @@ function checkAnswered(
     if (visibleText(event) === null) continue;
     for (const agent of event.to) {
       const times = covered.get(`${event.seq}/${agent}`) ?? 0;
+      if (tasks.ended.has(event.seq)) continue; // D1 and D2
       if (times > 1 || (times === 0 && !resting.has(agent)))
         report('I2', `event ${event.seq} to ${agent} is covered ${times} times`);
     }

@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
 import { ACTOR_VERSION, newActorRecord, turnId } from '../events/index.ts';
 import type { StoreCase } from './store-stage.ts';
-import { acquired, addressOf, draftOf, logOf, pinned, pinOf } from './store-stage.ts';
+import {
+  acquired,
+  addressOf,
+  draftOf,
+  logOf,
+  pinned,
+  pinOf,
+  postOf,
+  rejectsWith,
+  timerOf,
+} from './store-stage.ts';
 
 const WORKER = addressOf();
 const KEY = { tenant: 'acme', conversation: 'talk', agent: 'worker' };
@@ -101,6 +111,8 @@ export const ACTOR_CASES: readonly StoreCase[] = [
           cursor: 5,
           turn: { ...pinOf(WORKER, 4), live: { 'cwd.$x': 'y' } },
           outbox: [draftOf('o1', { to: ['boss'], content: 'lone \ud800' })],
+          posts: [postOf('p1'), postOf('p2', 'talk')],
+          timers: [timerOf(9000), timerOf(8000)],
         },
       });
       assert.ok(full);
@@ -109,6 +121,48 @@ export const ACTOR_CASES: readonly StoreCase[] = [
       const next = await store.update(full, { processed: 8 });
       assert.deepEqual(next, { ...full, processed: 8 });
       assert.deepEqual(await store.readActor(WORKER), next);
+    },
+  ],
+  [
+    'update',
+    'files a record under the first of its timers, and under none when they are gone',
+    async ({ store, driver }) => {
+      const record = await acquired(store, WORKER);
+      assert.equal((await driver.readActor(KEY))?.wakeAt, null);
+      const timed = await store.update(record, { state: { timers: [timerOf(9000), timerOf(8000)] } });
+      assert.equal((await driver.readActor(KEY))?.wakeAt, 8000);
+      const held = await store.update(timed!, { until: 1200 });
+      assert.deepEqual(held?.timers, timed?.timers);
+      assert.equal((await driver.readActor(KEY))?.wakeAt, 8000);
+      await store.update(held!, { state: { timers: [] } });
+      assert.equal((await driver.readActor(KEY))?.wakeAt, null);
+    },
+  ],
+  [
+    'update',
+    'of a record that is filed under another time, or as one with nothing to send, is refused as corrupt',
+    async ({ store, driver }) => {
+      const record = await acquired(store, WORKER);
+      await store.update(record, { state: { timers: [timerOf(9000)], posts: [postOf('p1')] } });
+      const { data, ...filed } = (await driver.readActor(KEY))!;
+      assert.equal(filed.outbox, true);
+      for (const change of [{ wakeAt: 8999 }, { wakeAt: null }, { wakeAt: 9000, outbox: false }]) {
+        await driver.compareAndSet(KEY, { fence: 1 }, change);
+        await rejectsWith('actor_corrupt', store.readActor(WORKER));
+      }
+      await driver.compareAndSet(KEY, { fence: 1 }, { wakeAt: 9000, outbox: true, data });
+      assert.equal((await store.readActor(WORKER))?.timers.length, 1);
+    },
+  ],
+  [
+    'update',
+    'reads a record from before there were posts and timers as one without',
+    async ({ store, driver }) => {
+      const record = await pinned(store, WORKER);
+      const row = (await driver.readActor(KEY))!;
+      const { posts: _, timers: __, ...older } = JSON.parse(row.data) as Record<string, unknown>;
+      await driver.compareAndSet(KEY, { fence: 1 }, { data: JSON.stringify(older) });
+      assert.deepEqual(await store.readActor(WORKER), record);
     },
   ],
   [

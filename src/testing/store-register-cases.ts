@@ -8,7 +8,7 @@ const LOG = logOf();
 const { tenant } = LOG;
 const KEY = { tenant: 'acme', shelf: 'journal', key: 'k' } as const;
 
-const RECEIPT: PromptReceipt = {
+export const RECEIPT: PromptReceipt = {
   turn: turnId(addressOf(), 1),
   step: 1,
   conversation: LOG.conversation,

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import type { ErrorCode } from '../errors.ts';
 import { TroupeError } from '../errors.ts';
-import type { ActorAddress, ActorRecord, AgentId, EventDraft, PinnedTurn } from '../events/index.ts';
+import type {
+  ActorAddress,
+  ActorRecord,
+  AgentId,
+  EventDraft,
+  PinnedTurn,
+  Post,
+  Timer,
+} from '../events/index.ts';
 import { EventId, ActorAddress as Address, turnId } from '../events/index.ts';
 import { createStore } from '../store/create-store.ts';
 import type { StoreDriver } from '../store/driver.ts';
@@ -72,6 +80,14 @@ export async function acquired(store: Store, address: ActorAddress, now = 1000):
 export function pinOf(address: ActorAddress, number = 1): PinnedTurn {
   const id = turnId(address, number);
   return { id, upTo: 1, inputs: [1], attempt: 0, live: {}, join: 'full', baseline: 'b1', hop: 0 };
+}
+
+export function postOf(id: string, conversation = 'elsewhere'): Post {
+  return { conversation: logOf(conversation).conversation, draft: draftOf(id) };
+}
+
+export function timerOf(at: number): Timer {
+  return { at, posts: [postOf(`timer-${at}`)] };
 }
 
 /** An actor that holds its lease until 1100 and has turn 1 pinned. */

@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import type { Clock } from '../clock.ts';
 import type { ToolCall } from '../events/index.ts';
-import { type Tool, type ToolContext, ToolRequest } from './tool.ts';
+import type { Tool, ToolContext } from './tool.ts';
+import { ToolRequest } from './tool-request.ts';
 
 export interface ToolRun {
   outcome: 'done' | 'failed';

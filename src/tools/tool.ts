@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { type ActorAddress, AgentId, HandoffDraft, type ToolSpec } from '../events/index.ts';
+import type { ActorAddress, ToolSpec } from '../events/index.ts';
+import type { ToolRequest } from './tool-request.ts';
 
 /**
  * A tool: a name, a schema, and what to do. `idempotent` tools may be sent again after a crash with the same effect
@@ -13,21 +14,6 @@ export interface ToolContext {
   artifacts: { read(id: string): Promise<string | null> };
 }
 
-/** What a tool may ask of the turn beside its text; carried out when the turn commits. */
-export const ToolRequest = z
-  .strictObject({
-    kind: z.literal('handoff'),
-    to: AgentId,
-    summary: HandoffDraft,
-    /** How a summary without a goal is completed; without this it needs one. */
-    fill: z.enum(['extract', 'summarise']).optional(),
-  })
-  .refine(({ summary, fill }) => fill !== undefined || summary.goal.trim() !== '', {
-    path: ['summary', 'goal'],
-    message: 'a handoff needs a goal',
-  });
-export type ToolRequest = z.infer<typeof ToolRequest>;
-
 export type ToolReturn = string | { text: string; request?: ToolRequest };
 
 export interface Tool {
@@ -38,12 +24,20 @@ export interface Tool {
   readonly parameters?: ToolSpec['parameters'];
   readonly idempotent: boolean;
   readonly bounded: boolean;
+  /** Whether a person has to agree to a call before it runs; with a function, to which. */
+  readonly needsApproval?: Approval;
   /** Milliseconds. */
   readonly timeoutMs: number;
   /** Of an output in a prompt. Default: what the troupe's limits say. */
   readonly previewBytes?: number;
   readonly run: (args: never, context: ToolContext) => Promise<ToolReturn> | ToolReturn;
 }
+
+/** `by`: ids of those who may decide; without it every person. `deadlineMs`: after it the call is denied. */
+export type Approval =
+  | boolean
+  | ((args: never) => boolean)
+  | { when?: (args: never) => boolean; by?: readonly string[]; deadlineMs?: number };
 
 export interface ToolDefinition<S extends z.ZodType> {
   name: string;
@@ -56,6 +50,11 @@ export interface ToolDefinition<S extends z.ZodType> {
   idempotent?: boolean;
   /** Limits its own output, which is then shown whole and never as a preview. Default false. */
   bounded?: boolean;
+  /** A person has to agree to each call before it runs, or to those that a function picks by their arguments. */
+  needsApproval?:
+    | boolean
+    | ((args: z.output<S>) => boolean)
+    | { when?: (args: z.output<S>) => boolean; by?: readonly string[]; deadlineMs?: number };
   /** Default 60,000 ms. */
   timeoutMs?: number;
   /** Bytes of an output in a prompt; the rest is an artifact. Default: `limits.previewBytes`. */

@@ -154,3 +154,13 @@ test('an agent that takes no turns is not waited for', async () => {
   const offline = await place.run(['send', 'c1', 'y', '--to', 'worker', '--json']);
   expect(offline).toMatchObject({ code: 1, json: { error: { code: 'command_refused' } } });
 });
+
+test('send says what becomes of a message to an agent at work', async () => {
+  using place = workplace();
+  const sent = await place.run(['send', 'c1', 'x', '--while-busy', 'steer', '--json']);
+  expect(sent).toMatchObject({ code: 0, json: { event: { whileBusy: 'steer' } } });
+  expect(await place.run(['send', 'c1', 'x', '--while-busy', 'hurry'])).toMatchObject({ code: 2 });
+  const { out } = await place.run(['send', '--help']);
+  expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(110);
+  expect(out.trimEnd().split('\n').length).toBeLessThanOrEqual(24);
+});

@@ -23,8 +23,9 @@ test('every visible event is in every request once, with its words, and nothing 
           }
         }
         for (const draft of outputs) {
+          const isPast = isNote(draft) && draft !== outputs.at(-1);
           for (const word of wordsOf(draft as Event, true))
-            expect(occurrences(prompt.messages, word)).toBe(1);
+            expect(occurrences(prompt.messages, word)).toBe(isPast ? 0 : 1);
         }
       }
     }),
@@ -43,7 +44,9 @@ test('every visible event is in the preview of every agent once, at every index 
           const fork = forkView(view);
           if (!fork.turn) showWaiting(fork);
           const waiting = new Set(fork.pending.map(({ seq }) => seq));
-          const visible = visibleSeqs(log.slice(0, event.seq), agent);
+          const isNoted = isNote(event) && event.author.id === agent;
+          const visible = [...visibleSeqs(log.slice(0, event.seq), agent), ...(isNoted ? [event.seq] : [])];
+          if (isOwnOf(event, agent)) expect(fork.note !== null).toBe(isNoted);
           expect(
             misplaced(
               promptOf(fork).messages,
@@ -84,7 +87,7 @@ test('a view that was warm through every turn is the one that the whole log give
   );
 });
 
-test('each request starts with all bytes of the one before', () => {
+test('each request starts with all bytes of the one before, but for the note that one may have ended in', () => {
   fc.assert(
     fc.property(moves, (all) => {
       const { player } = new RandomRun().play(all);
@@ -95,7 +98,7 @@ test('each request starts with all bytes of the one before', () => {
         const now = bytes(prompt.messages);
         const then = before.get(agent) ?? [];
         expect(now.slice(0, then.length)).toEqual(then);
-        before.set(agent, now);
+        before.set(agent, prompt.layers.some(({ name }) => name === 'note') ? now.slice(0, -1) : now);
       }
     }),
     RUNS,
@@ -153,8 +156,9 @@ test('a preview leaves the view that it was made from as it was', () => {
   );
 });
 
-function state({ slots, tokens, chain, pending, people, present, told, calls, lost, turn }: View) {
+function state({ slots, tokens, chain, pending, people, present, told, calls, lost, turn, note }: View) {
   return {
+    note,
     slots,
     tokens,
     chain,
@@ -175,6 +179,15 @@ function withoutAhead<M extends { seqs: number[] }>(messages: readonly M[], head
 
 function ended(log: readonly Event[], turn: string): boolean {
   return log.some((event) => event.turn === turn && /^turn\.(?:done|failed|aborted)$/.test(event.kind));
+}
+
+function isOwnOf({ author, to }: Event, agent: string): boolean {
+  return author.id === agent && !(to as string[]).includes(agent);
+}
+
+/** What one step alone is told. */
+function isNote(event: Pick<Event, 'kind' | 'body'>): boolean {
+  return event.kind === 'injection' && (event.body as { oneStep: boolean }).oneStep;
 }
 
 /** The words that a reader may see of an event: of another's step, not the calls. */

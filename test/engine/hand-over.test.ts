@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { fillHandoff, type HandoffSources } from '../../src/actors/fill-handoff.ts';
 import { type AgentId, HandoffDraft, type HandoffSummary } from '../../src/events/index.ts';
-import type { ToolRequest } from '../../src/tools/tool.ts';
+import type { RequestOf } from '../../src/tools/tool-request.ts';
 import { asks, inOrder, says } from '../support/engine-models.ts';
 import { logOf, openStage } from '../support/engine-stage.ts';
 
 const EXTRACTED = HandoffDraft.parse({ goal: 'extracted', next: 'from the log' }) as HandoffSummary;
 const SUMMARY = HandoffDraft.parse({ goal: 'summarised', next: 'from the model' }) as HandoffSummary;
 
-function request(summary: object, fill?: ToolRequest['fill']): ToolRequest {
+function request(summary: object, fill?: RequestOf<'handoff'>['fill']): RequestOf<'handoff'> {
   return { kind: 'handoff', to: 'cy' as AgentId, summary: HandoffDraft.parse(summary), fill };
 }
 

@@ -12,6 +12,12 @@ function* exported(...bodies: [kind: string, body: object][]): Generator<string>
   }
 }
 
+function task(delegation: string, text: string): object {
+  const [home, thread] = ['run', `run.${delegation}`];
+  const where = { home, thread, root: home, group: delegation, join: 'all', chain: ['p'] };
+  return { delegation, how: 'delegate', delegator: 'p', assignee: 'p', task: text, ...where };
+}
+
 async function* streamed(lines: Iterable<string>): AsyncGenerator<string> {
   yield* lines;
 }
@@ -25,9 +31,9 @@ test('the state of a conversation is folded from its log: mode, phase, open dele
     ['message', { content: 'begin' }],
     ['mode.changed', { mode: 'run' }],
     ['phase.changed', { phase: 'build', instructions: '' }],
-    ['delegation.opened', { delegation: 'd1', assignee: 'p', task: 'one' }],
-    ['delegation.opened', { delegation: 'd2', assignee: 'p', task: 'two' }],
-    ['delegation.completed', { delegation: 'd1', result: 'done' }],
+    ['delegation.opened', task('d1', 'one')],
+    ['delegation.opened', task('d2', 'two')],
+    ['delegation.completed', { delegation: 'd1', outcome: 'done', result: 'done' }],
   );
   await troupe.import(streamed(lines), { conversation: 'run' });
   const response = await app.request('/api/conversations/run');
@@ -35,6 +41,7 @@ test('the state of a conversation is folded from its log: mode, phase, open dele
     id: 'run',
     head: 6,
     state: 'open.run',
+    mode: 'run',
     phase: 'build',
     openDelegations: 1,
   });

@@ -21,15 +21,17 @@ function text(change: Record<string, unknown>, context: Record<string, unknown> 
   return JSON.stringify({ value: 'idle', context: { turns: 1, steps: 0, tries: 0, ...context }, ...change });
 }
 
-test('what a settled turn saves is restored as an idle machine with one turn more, and works', () => {
+test('what a settled turn saves is restored as a machine at rest with one turn more, and works', () => {
   let saved: string | null = null;
   for (let turns = 1; turns <= 3; turns++) {
     const actor = createActor(agentLifecycle, { snapshot: restoreAgent(saved, VERSION) }).start();
     actor.send({ type: 'PINNED' });
     actor.send({ type: 'PROMPT_READY' });
     actor.send({ type: 'MODEL_REPLIED' });
-    saved = saveSettled(actor.getSnapshot());
-    actor.send({ type: 'COMMITTED' });
+    actor.send({ type: 'ACCEPTED' });
+    const waits = turns === 2 ? 'approval' : null;
+    saved = saveSettled(actor.getSnapshot(), waits);
+    actor.send({ type: 'COMMITTED', waits });
     // The snapshot is written before the machine hears of it; both must say the same.
     const { value, context } = actor.getSnapshot();
     expect(JSON.parse(saved)).toEqual({ value, context });
@@ -39,7 +41,7 @@ test('what a settled turn saves is restored as an idle machine with one turn mor
 });
 
 test('every state at rest comes back as it was', () => {
-  for (const value of ['idle', 'paused', 'failed', 'retired']) {
+  for (const value of ['idle', { waiting: 'answer' }, 'paused', 'failed', 'retired']) {
     const snapshot = restoreAgent(text({ value }), VERSION);
     expect(snapshot).toMatchObject({ value, status: 'active', context: { turns: 1 } });
     expect(snapshot.children).toEqual({});

@@ -155,7 +155,7 @@ test('a pile of work for an agent that nobody serves holds up no other', async (
     await driver.append([eventRow('e', { conversation: `c${index}`, at: index, to: ['nobody'] })]);
   }
   await driver.append([eventRow('e', { conversation: 'late', at: 1000, to: ['worker'] })]);
-  const due = await driver.due({ now: 5000, since: 0, limit: 2 });
+  const due = await driver.due({ now: 5000, clock: 0, since: 0, limit: 2 });
   expect(due.map(({ agent }) => agent)).toEqual(['nobody', 'worker']);
 });
 

@@ -59,6 +59,8 @@ const ACTOR_DAMAGE: Record<string, Document> = {
   'is parked for no known reason': { $set: { parked: 'whim' } },
   'is filed under another turn': { $set: { turn: 'talk:worker:9' } },
   'is filed with an outbox it does not have': { $set: { outbox: true } },
+  'is filed with a timer it does not have': { $set: { wakeAt: 7 } },
+  'has a text for the time of its timer': { $set: { wakeAt: 'noon' } },
 };
 
 describe.skipIf(!MONGODB_URL)(MONGO, () => {
@@ -73,7 +75,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
       ]);
       expect(events[1]).toMatchObject({ author: { id: 'troupe' }, to: [], body: { code: 'store_corrupt' } });
       expect((await store.append(LOG, [entryOf('e4')]))[0]?.event.seq).toBe(4);
-      expect(await store.due({ now: 5000, since: 0, limit: 10 })).toContainEqual(WORKER);
+      expect(await store.due({ now: 5000, clock: 0, since: 0, limit: 10 })).toContainEqual(WORKER);
       expect(await store.conversations(LOG.tenant, 9)).toMatchObject([{ id: 'talk', head: 4 }]);
     });
   }
@@ -85,7 +87,9 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
       expect(error.data).toMatchObject({ conversation: 'talk', agent: 'worker' });
       const isParked = name.includes('parked');
       const isDue = async () =>
-        (await store.due({ now: 50_000, since: 0, limit: 10 })).some(({ agent }) => agent === 'worker');
+        (await store.due({ now: 50_000, clock: 0, since: 0, limit: 10 })).some(
+          ({ agent }) => agent === 'worker',
+        );
       expect(await isDue()).toBe(!isParked);
       await rejectsWith('actor_corrupt', store.acquire(WORKER, { owner: 'x', now: 9000, until: 9100 }));
       expect(await store.listActors(LOG)).toEqual([

@@ -120,8 +120,8 @@ test('an agent that nobody serves holds up no other in a sweep, and an actor cou
   await driver.acquire(keyOf('worker'), LEASE);
   await driver.compareAndSet(keyOf('worker'), { fence: 1 }, { turn: 't', outbox: true });
   await driver.append([eventOf('later', { to: ['boss'], at: 2_000 })]);
-  const due = await driver.due({ now: 1, since: 0, limit: 3 });
+  const due = await driver.due({ now: 1, clock: 0, since: 0, limit: 3 });
   expect(due).toEqual([keyOf('worker'), keyOf('nobody', 'c0'), keyOf('boss')]);
-  expect((await driver.due({ now: 1, since: 0, limit: 100 })).length).toBe(52);
+  expect((await driver.due({ now: 1, clock: 0, since: 0, limit: 100 })).length).toBe(52);
   await driver.close();
 });

@@ -3,8 +3,18 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { createStore } from '../../src/store/create-store.ts';
+import { SCHEMA_VERSION } from '../../src/store/sqlite/schema.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
-import { acquired, addressOf, contents, entryOf, logOf, rejectsWith } from '../../src/testing/store-stage.ts';
+import {
+  acquired,
+  addressOf,
+  contents,
+  entryOf,
+  logOf,
+  pinned,
+  rejectsWith,
+  timerOf,
+} from '../../src/testing/store-stage.ts';
 import { startChild } from './child.ts';
 import { tempDir } from './temp-dir.ts';
 
@@ -52,9 +62,41 @@ test('a store of a newer version is refused, naming both versions, and left as i
   const database = new DatabaseSync(path);
   database.exec('PRAGMA user_version = 99');
   const error = await rejectsWith('store_newer', openSqliteDriver({ path }));
-  expect(error.data).toMatchObject({ found: 99, supported: 1 });
-  expect(error.message).toMatch(/version 99.*up to 1/);
+  expect(error.data).toMatchObject({ found: 99, supported: SCHEMA_VERSION });
+  expect(error.message).toContain(`version 99; this Troupe supports up to ${SCHEMA_VERSION}`);
   expect(database.prepare('PRAGMA user_version').get()).toEqual({ user_version: 99 });
+  database.close();
+});
+
+test('a store of the first version is brought forward with all that is in it', async () => {
+  const path = join(tempDir(), 'troupe.db');
+  const before = createStore(await openSqliteDriver({ path }));
+  const record = await pinned(before, addressOf());
+  await before.close();
+  const database = new DatabaseSync(path);
+  database.exec('DROP INDEX actors_timed; ALTER TABLE actors DROP COLUMN wakeAt; PRAGMA user_version = 1');
+  // As the first version wrote it.
+  const row = database.prepare('SELECT data FROM actors').get() as { data: string };
+  const { posts: _, timers: __, ...data } = JSON.parse(row.data) as Record<string, unknown>;
+  database.prepare('UPDATE actors SET data = ?').run(JSON.stringify(data));
+  database.close();
+  const after = createStore(await openSqliteDriver({ path }));
+  expect(await after.readActor(addressOf())).toEqual(record);
+  await after.update(record, { until: 0, state: { turn: null, timers: [timerOf(10)] } });
+  expect(await after.due({ now: 5000, clock: 10, since: 0, limit: 9 })).toHaveLength(1);
+  await after.close();
+});
+
+test('what was removed is gone from the file, but for the name of its conversation', async () => {
+  const path = join(tempDir(), 'troupe.db');
+  const store = createStore(await openSqliteDriver({ path }));
+  await store.append(LOG, [entryOf('e1', { to: ['worker'] }), entryOf('e2')]);
+  await pinned(store, addressOf());
+  await store.deleteConversation(LOG);
+  await store.close();
+  const database = new DatabaseSync(path);
+  for (const table of ['events', 'addressed', 'pending', 'actors', 'registers'])
+    expect(database.prepare(`SELECT * FROM ${table}`).all()).toEqual([]);
   database.close();
 });
 

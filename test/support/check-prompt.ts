@@ -58,8 +58,9 @@ export function visibleSeqs(log: readonly Event[], agent: string): number[] {
       event.author.kind === 'agent' && event.author.id === agent && !(event.to as string[]).includes(agent);
     switch (event.kind) {
       case 'message':
-      case 'injection':
         return event.body.content.trim() !== '';
+      case 'injection':
+        return !event.body.oneStep && event.body.content.trim() !== '';
       case 'handoff':
         return !own || event.turn === undefined;
       case 'step':

@@ -25,6 +25,7 @@ const OPS: readonly StoreOp[] = [
   'readRegister',
   'swap',
   'expire',
+  'deleteConversation',
 ];
 
 export function tapDriver(driver: StoreDriver, tap: Tap): StoreDriver {

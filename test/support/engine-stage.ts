@@ -1,10 +1,11 @@
+import { createBudgetLedger } from '../../src/actors/budget/ledger.ts';
 import { createCalibrationBook } from '../../src/actors/calibration-book.ts';
 import { createConversationLog } from '../../src/actors/conversation-log.ts';
 import { createEngine, type Engine } from '../../src/actors/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine-deps.ts';
 import { createMemorySearch } from '../../src/actors/memory-search.ts';
 import { createRegistry } from '../../src/actors/registry.ts';
-import { parseTroupe, type TroupeInput } from '../../src/agents-file.ts';
+import { parseTroupe, type TroupeDefinition, type TroupeInput } from '../../src/agents-file.ts';
 import { buildCompany } from '../../src/build-company.ts';
 import type { Clock } from '../../src/clock.ts';
 import { fenceKey } from '../../src/context/index.ts';
@@ -12,6 +13,7 @@ import {
   type ActorRecord,
   type AgentId,
   type Author,
+  type BusyPolicy,
   type ConversationId,
   DEFAULT_TENANT,
   type Event,
@@ -56,6 +58,7 @@ export interface StageAgent {
   model: Provider;
   tools?: string[];
   join?: 'full' | 'summary' | 'fresh';
+  whileBusy?: BusyPolicy;
   /** Window and longest answer, in tokens; by default large enough for everything. */
   contextWindow?: number;
   maxOutputTokens?: number;
@@ -74,6 +77,9 @@ export interface StageOptions {
   /** Respond to what addresses nobody. */
   fallback?: string;
   context?: TroupeInput['context'];
+  schedules?: EngineDeps['schedules'];
+  lifecycle?: EngineDeps['lifecycle'];
+  workflows?: TroupeInput['workflows'];
 }
 
 export const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
@@ -86,6 +92,7 @@ let engines = 0;
 export async function openStage(options: StageOptions): Promise<Stage> {
   const { clock = createFakeClock(), limits = {}, random = Math.random, concurrency = 64 } = options;
   const driver = options.driver ?? (await openDriver());
+  const definition = definitionOf(options);
   const warnings: Stage['warnings'] = [];
   const onWarning = (error: unknown, where: string) => void warnings.push({ error, where });
   const store = createStore(driver);
@@ -111,7 +118,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       metrics: NO_METRICS,
       onWarning,
     }),
-    company: companyOf(options),
+    company: companyOf(options, definition),
     registry: createRegistry({ secretOf, onError: (error) => onWarning(error, 'machine') }),
     clock,
     random,
@@ -119,15 +126,25 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     secretOf,
     countTokens,
     models: createCalibrationBook({ store, clock, onWarning }),
+    budgets: createBudgetLedger({ store, clock, random, metrics: NO_METRICS, onWarning, caps: {} }),
     memory: createMemorySearch({ embedder: null, clock, onWarning }),
     limits: { ...DEFAULT_LIMITS, soleOwner: true, ...limits },
+    ...(options.schedules && { schedules: options.schedules }),
+    ...(options.lifecycle && { lifecycle: options.lifecycle }),
     stopping: stopping.signal,
     onDelta: (delta) => deltas.forEach((listener) => listener(delta)),
     onWarning,
   };
   const engine = createEngine(deps, stopping);
   const fallback = (options.fallback ?? null) as AgentId | null;
-  const troupe = createTroupeFacade({ deps, engine, deltas, fallback, release: async () => undefined });
+  const troupe = createTroupeFacade({
+    deps,
+    engine,
+    deltas,
+    fallback,
+    workflows: definition.workflows ?? [],
+    release: async () => undefined,
+  });
   engine.start({ concurrency });
 
   const events = (conversation: string) => allEvents(store, conversation);
@@ -154,22 +171,27 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   };
 }
 
-function companyOf({ agents, tools = [], context }: StageOptions): EngineDeps['company'] {
+function companyOf({ agents }: StageOptions, definition: TroupeDefinition): EngineDeps['company'] {
+  const models = new Map(agents.map(({ id, model }) => [id, model]));
+  return buildCompany(definition, ({ id }) => models.get(id) as Provider, countTokens);
+}
+
+function definitionOf({ agents, tools = [], context, workflows }: StageOptions): TroupeDefinition {
   const script = { rules: [{}] };
-  const definition = parseTroupe({
-    agents: agents.map(({ id, tools: granted = [], join = 'full', ...agent }) => ({
+  return parseTroupe({
+    agents: agents.map(({ id, tools: granted = [], join = 'full', whileBusy, ...agent }) => ({
       id,
       provider: 'scripted',
       script,
       tools: granted,
       join,
+      ...(whileBusy && { whileBusy }),
       ...sizesOf(agent),
     })),
     tools,
     context,
+    workflows,
   });
-  const models = new Map(agents.map(({ id, model }) => [id, model]));
-  return buildCompany(definition, ({ id }) => models.get(id) as Provider, countTokens);
 }
 
 /** What is not given is left to the defaults. */

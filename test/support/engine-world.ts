@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { TroupeError } from '../../src/errors.ts';
-import type { AgentId, ConversationId, EventId, TurnId } from '../../src/events/index.ts';
+import type { AgentId, BusyPolicy, ConversationId, EventId, TurnId } from '../../src/events/index.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import type { Violation } from '../../src/testing/check-log.ts';
@@ -13,6 +13,7 @@ import { asks, breaks, modelOf, says } from './engine-models.ts';
 import { allEvents, ANA, checkStore, logOf, openStage, type Stage, turns } from './engine-stage.ts';
 import { hashOf, type Random } from './engine-random.ts';
 import { openDriver } from './mode.ts';
+import { coverProblems, unverified } from './steer-stage.ts';
 
 /**
  * A small world to break things in: one store, some processes that may be killed, paused for longer than a lease, or
@@ -28,6 +29,10 @@ export interface WorldOptions {
   pauses: boolean;
   /** One agent's provider remembers; with or without the means to take a session back. */
   sessions?: { rewind: boolean };
+  /** Agents keep lists, and sometimes say nothing: their turns are sent back. */
+  supervised?: boolean;
+  /** Some of what is said steers or interrupts who is at work. */
+  steers?: boolean;
 }
 
 export interface World {
@@ -36,7 +41,10 @@ export interface World {
   /** Faults stop; time goes on until nothing is left to do. Returns how long that took, ms. */
   settle(): Promise<number>;
   violations(): Promise<string[]>;
-  stats: Record<'posts' | 'turns' | 'failures' | 'kills' | 'pauses' | 'aborts' | 'calls', number>;
+  stats: Record<
+    'posts' | 'turns' | 'failures' | 'kills' | 'pauses' | 'aborts' | 'calls' | 'steered' | 'corrections',
+    number
+  >;
 }
 
 export const LEASE_MS = 2_000;
@@ -62,7 +70,17 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   const { random, pauses, kills } = options;
   const driver = await openDriver();
   const store = createStore(driver);
-  const stats = { posts: 0, turns: 0, failures: 0, kills: 0, pauses: 0, aborts: 0, calls: 0 };
+  const stats = {
+    posts: 0,
+    turns: 0,
+    failures: 0,
+    kills: 0,
+    pauses: 0,
+    aborts: 0,
+    calls: 0,
+    steered: 0,
+    corrections: 0,
+  };
   const ledger = new Map<string, number>();
   const acked = new Set<string>();
   const cancelled: TurnId[] = [];
@@ -98,7 +116,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
       await gate();
       fail(`${op}, ${phase} it was done`);
     });
-    const model = modelOf(answer(clock));
+    const model = modelOf(options.supervised ? unruly(answer(clock)) : answer(clock));
     const remembering = createFakeSessions({
       memory: memories[machine] ?? newSessionMemory(),
       answer: (request, signal) => model.stream(request, { signal }),
@@ -114,7 +132,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
       agents: AGENTS.map((id) => ({
         id,
         model: options.sessions && id === REMEMBERS ? remembering : model,
-        tools: ['note', 'handoff'],
+        tools: ['note', 'handoff', ...(options.supervised ? ['todo', 'no_response'] : [])],
       })),
       limits: {
         leaseMs: LEASE_MS,
@@ -151,7 +169,14 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   async function post(id: string, conversation: string, to: string[]): Promise<void> {
     for (;;) {
       const { stage, died } = alive();
-      const sent = stage.say(conversation, `message ${id}`, to, id).then(
+      const message = {
+        author: ANA,
+        content: `message ${id}`,
+        to,
+        id: id as EventId,
+        ...busyOf(id, options),
+      };
+      const sent = stage.troupe.send(conversation, message).then(
         () => 'stored',
         (error: unknown) => {
           if (error instanceof TroupeError && error.code === 'store_unavailable') return 'unknown';
@@ -260,7 +285,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
         for (const agent of AGENTS) await unpark(driver, conversation, agent);
       }
       const from = elapsed;
-      while (!(await isQuiet(driver, processes))) {
+      while (!(await isQuiet(driver, processes, createFakeClock().now() + elapsed))) {
         if (elapsed - from > PATIENCE_MS) break;
         await pass(100);
       }
@@ -273,6 +298,10 @@ export async function openWorld(options: WorldOptions): Promise<World> {
         const events = await allEvents(store, conversation);
         const crew = await checkStore(store, conversation, { cancelled });
         found.push(...crew.map((violation) => textOf(violation)));
+        found.push(...coverProblems(events).map((problem) => `F9 ${conversation}: ${problem}`));
+        stats.steered += events.filter(({ kind }) => kind === 'turn.steered').length;
+        for (const stage of options.steers ? processes.slice(0, 1).map((each) => each.stage) : [])
+          found.push(...(await unverified(stage, conversation)).map((prompt) => `P1 ${prompt}`));
         const ids = new Set<string>(events.map(({ id }) => id as EventId));
         for (const key of acked) {
           const [where, id] = key.split('/') as [string, string];
@@ -283,6 +312,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
         found.push(...checkSessions(events, REMEMBERS, calls));
         for (const event of events) {
           if (event.id.endsWith(':end')) stats.turns++;
+          if (event.kind === 'injection') stats.corrections++;
           if (event.kind !== 'tool.result' || event.body.name !== 'note') continue;
           const effect = event.id.replace(':result:', '/');
           const runs = ledger.get(effect) ?? 0;
@@ -301,8 +331,8 @@ async function unpark(driver: StoreDriver, conversation: string, agent: string):
   if ((await driver.readActor(key))?.parked === 'paused') await driver.park(key, null);
 }
 
-async function isQuiet(driver: StoreDriver, processes: readonly Process[]): Promise<boolean> {
-  const due = await driver.due({ now: Number.MAX_SAFE_INTEGER, since: 0, limit: 1 });
+async function isQuiet(driver: StoreDriver, processes: readonly Process[], clock: number): Promise<boolean> {
+  const due = await driver.due({ now: Number.MAX_SAFE_INTEGER, clock, since: 0, limit: 1 });
   if (due.length > 0) return false;
   const depths = await Promise.all(processes.map(({ stage }) => stage.troupe.queues()));
   return depths.every(({ waiting, active, delayed }) => waiting + active + delayed === 0);
@@ -320,11 +350,33 @@ function answer(clock: FakeClock): Parameters<typeof modelOf>[0] {
           ? asks(['note', {}], ['note', {}])
           : dice % 7 === 1
             ? asks(['handoff', { to: AGENTS[dice % 2], goal: 'go on' }])
-            : says(`answer of ${trace.agent} `, `in ${trace.turn}`);
+            : says(`answer of ${trace.agent} `, `in ${trace.turn}/${trace.step}`);
     for (const event of events) {
       if (event.type === 'text' || event.type === 'done') await clock.sleep(dice % 40);
       yield event;
     }
+  };
+}
+
+/** Said of the id, so that who repeats it says the same. */
+function busyOf(id: string, { steers }: WorldOptions): { whileBusy?: BusyPolicy } {
+  const whileBusy = BUSY[hashOf(id) % 5];
+  return steers && whileBusy ? { whileBusy } : {};
+}
+
+const BUSY: readonly BusyPolicy[] = ['steer', 'steer', 'interrupt'];
+
+/** One that writes lists, forgets them, and falls silent. */
+function unruly(tame: Parameters<typeof modelOf>[0]): Parameters<typeof modelOf>[0] {
+  return async function* (request, signal) {
+    const { trace, messages } = request;
+    const dice = hashOf(`unruly ${trace.turn}/${trace.step}/${messages.length}`) % 8;
+    const list = (status: string) => asks(['todo', { items: [{ text: 'sail', status }] }]);
+    if (dice === 0) yield* says(' ');
+    else if (dice === 1) yield* list('pending');
+    else if (dice === 2) yield* list('done');
+    else if (dice === 3) yield* asks(['no_response', {}]);
+    else yield* tame(request, signal);
   };
 }
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { AgentId, Event, EventDraft, EventId } from '../../src/events/index.ts';
+import type { AgentId, ConversationId, Event, EventDraft, EventId, EventOf } from '../../src/events/index.ts';
 import { logged } from './log-player.ts';
 
 /** Events to extract from, short to write: `at` gives them their places. */
@@ -41,14 +41,26 @@ export function result(content: string, outcome: 'done' | 'failed' = 'done', art
   return event({ author: CODER, kind: 'tool.result', body });
 }
 
+function opening(id: string, task: string): EventOf<'delegation.opened'>['body'] {
+  const [home, thread] = ['c', `c.${id}`] as ConversationId[];
+  const [delegator, assignee] = ['planner', 'coder'] as AgentId[];
+  if (!home || !thread || !delegator || !assignee) throw new Error('never');
+  const where = { home, thread, root: home, group: id, join: 'all' as const, chain: [delegator] };
+  return { delegation: id, how: 'delegate', delegator, assignee, task, ...where };
+}
+
 export function delegation(end: 'opened' | 'completed', id: string, text: string): Event {
   return end === 'opened'
     ? event({
         author: CODER,
         kind: 'delegation.opened',
-        body: { delegation: id, assignee: 'coder' as AgentId, task: text },
+        body: opening(id, text),
       })
-    : event({ author: CODER, kind: 'delegation.completed', body: { delegation: id, result: text } });
+    : event({
+        author: CODER,
+        kind: 'delegation.completed',
+        body: { delegation: id, outcome: 'done', result: text },
+      });
 }
 
 const PHRASES = [

@@ -20,6 +20,7 @@ export type Move =
 
 interface Turn {
   before: Move[];
+  /** Without calls: an answer that was sent back, with a note to the next step. */
   steps: { calls: number; text: string; late: Move[]; crashed: boolean }[];
   ending: 'reply' | 'silent' | 'failed' | 'aborted' | 'never';
   text: string;
@@ -66,7 +67,7 @@ const few = fc.array(quietMove, { maxLength: 3 });
 const turn: fc.Arbitrary<Turn> = fc.record({
   before: few,
   steps: fc.array(
-    fc.record({ calls: fc.integer({ min: 1, max: 3 }), text: someText, late: few, crashed: fc.boolean() }),
+    fc.record({ calls: fc.integer({ min: 0, max: 3 }), text: someText, late: few, crashed: fc.boolean() }),
     { maxLength: 3 },
   ),
   ending: fc.constantFrom('reply', 'reply', 'reply', 'silent', 'failed', 'aborted', 'never'),
@@ -172,7 +173,10 @@ export class RandomRun {
     for (const [index, step] of steps.entries()) {
       const { id } = open.turn;
       const draft = this.#step(name, step.calls, step.text, index, false);
-      open.outputs.push({ ...own(name, id), id: `${id}:step:${index}`, ...draft } as EventDraft);
+      if (step.calls > 0 || step.text.trim() !== '')
+        open.outputs.push({ ...own(name, id), id: `${id}:step:${index}`, ...draft } as EventDraft);
+      if (step.calls === 0)
+        open.outputs.push({ ...own(name, id), id: `${id}:note:${index}`, ...this.#note() } as EventDraft);
       for (const [at, call] of (draft.body as { calls: { id: string; name: string }[] }).calls.entries()) {
         open.outputs.push({
           ...own(name, id),
@@ -219,6 +223,10 @@ export class RandomRun {
     }));
     if (stays) this.#open.set(name, [...(this.#open.get(name) ?? []), ...made]);
     return { kind: 'step' as const, body: { index, content: this.#text(text), calls: made } };
+  }
+
+  #note() {
+    return { kind: 'injection' as const, body: { content: `word w${(this.#words += 1)}z`, oneStep: true } };
   }
 
   #result({ id, name }: { id: string; name: string }) {

@@ -1,24 +1,53 @@
 import type { SummaryRequest } from '../../context/index.ts';
 import { addUsage, type Usage } from '../../events/index.ts';
-import type { ModelFailure, ModelRequest } from '../../providers/provider.ts';
+import type { ErrorCode } from '../../errors.ts';
+import type { ModelRequest } from '../../providers/provider.ts';
+import type { CallEnd } from '../budget/call-amount.ts';
+import { paidCall } from '../budget/paid-call.ts';
+import { payerOf, placeOf } from '../budget/payer.ts';
 import { takeCall } from '../take-call.ts';
 import type { TurnRun } from '../turn-run.ts';
 import { SUMMARY_TIMEOUT_MS } from './compaction-lock.ts';
 
 export type SummaryAnswer =
   | { kind: 'answered'; text: string; usage: Usage }
-  | ({ kind: 'failed' } & ModelFailure)
+  | { kind: 'failed'; code: ErrorCode; message: string }
   | { kind: 'aborted' };
 
-/** One call of the model that summarises, without tools. Its usage is the turn's. */
+/** One call of the model that summarises, without tools. Its usage is the turn's, and so is its cost. */
 export async function askSummary(
   run: TurnRun,
   words: SummaryRequest,
   maxOutputTokens: number,
 ): Promise<SummaryAnswer> {
+  const { turn, step, lease, deps, member } = run;
+  const { profile, price } = member.summariser ?? member;
+  if (!(await takeCall(run, profile.provider))) return { kind: 'aborted' };
+  const nonce = Math.floor(deps.random() * 2 ** 32).toString(36);
+  const call = {
+    id: `${turn.id}/${step}/${lease.record.fence}.summary.${nonce}`,
+    place: placeOf(run),
+    asked: { input: deps.countTokens(words.system) + deps.countTokens(words.user), maxOutputTokens },
+    price,
+  };
+  const paid = await paidCall(payerOf(run), call, async () => {
+    const outcome = await ask(run, words, maxOutputTokens);
+    return { outcome, end: endOf(outcome) };
+  });
+  if (paid.kind === 'made') return paid.outcome;
+  if (paid.kind === 'aborted') return paid;
+  return { kind: 'failed', code: 'budget_exceeded', message: paid.refusal.message };
+}
+
+function endOf(answer: SummaryAnswer): CallEnd {
+  if (answer.kind === 'aborted') return { kind: 'aborted', heard: 0 };
+  if (answer.kind === 'failed') return { kind: 'failed', code: answer.code, heard: 0 };
+  return { kind: 'answered', usage: answer.usage, heard: 0, tellsLater: false };
+}
+
+async function ask(run: TurnRun, words: SummaryRequest, maxOutputTokens: number): Promise<SummaryAnswer> {
   const { deps, lease, member } = run;
   const { profile } = member.summariser ?? member;
-  if (!(await takeCall(run, profile.provider))) return { kind: 'aborted' };
   const late = new AbortController();
   const done = new AbortController();
   void deps.clock.sleep(SUMMARY_TIMEOUT_MS, done.signal).then(() => late.abort());
@@ -40,7 +69,10 @@ async function read(run: TurnRun, request: ModelRequest, signal: AbortSignal): P
     if (event.type === 'start') text = '';
     if (event.type === 'text') text += event.delta;
     if (event.type === 'aborted') return { kind: 'aborted' };
-    if (event.type === 'failed') return { kind: 'failed', ...event.error };
+    if (event.type === 'failed') {
+      const { code, message } = event.error;
+      return { kind: 'failed', code, message };
+    }
     if (event.type === 'done') return { kind: 'answered', text, usage: event.usage };
   }
   return { kind: 'failed', code: 'provider_truncated', message: 'the provider ended without a result' };

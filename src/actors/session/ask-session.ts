@@ -30,8 +30,8 @@ export function askSession(run: TurnRun): Sending {
   return { prompt: seen(run, delta), session: { request: { kind: 'resume', mark }, place } };
 }
 
-function seen({ lease, turn }: TurnRun, delta: PromptRecord): PromptRecord {
-  return { ...delta, cursor: { before: lease.record.cursor, after: turn.upTo } };
+function seen({ lease }: TurnRun, delta: PromptRecord): PromptRecord {
+  return { ...delta, cursor: { before: lease.record.cursor, after: delta.upTo } };
 }
 
 function dismissMismatch(run: TurnRun): void {

@@ -1,4 +1,5 @@
 import type { ActorPatch } from '../../store/store.ts';
+import { reachOf } from '../steer/reach.ts';
 import type { TurnRun } from '../turn-run.ts';
 
 /** How requests and sessions of one agent in one conversation are told from all others, at any provider. */
@@ -41,7 +42,7 @@ export function sessionPatch(run: TurnRun): Pick<NonNullable<ActorPatch['state']
         compacted: (began?.compacted ?? false) || session.compacted,
         state: 'ok',
       },
-      cursor: turn.upTo,
+      cursor: reachOf(turn),
     };
   }
   const { base } = session;

@@ -83,7 +83,7 @@ function systemBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
 
 function messageBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
   const message = countSame(before.messages, after.messages);
-  if (message === before.messages.length) return null;
+  if (message >= lastingCount(before)) return null;
   const known = new Set(before.cuts?.map(({ event }) => event));
   const news = after.cuts?.filter(({ event }) => !known.has(event)) ?? [];
   // An adoption rewrites from the beginning, so it is the cause even where a prune came with it.
@@ -93,6 +93,11 @@ function messageBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
   if (cut) return { layer: 'history', message, event, cause: `outputs pruned (${event})` };
   const how = message < after.messages.length ? 'changed' : 'is gone';
   return { layer: 'history', message, event, cause: `message ${message} ${how}` };
+}
+
+/** Messages that later requests are to begin with: all but a note. */
+export function lastingCount({ messages, layers }: Pick<PromptRecord, 'messages' | 'layers'>): number {
+  return messages.length - (layers.some(({ name }) => name === 'note') ? 1 : 0);
 }
 
 /** How many leading messages are the same. */

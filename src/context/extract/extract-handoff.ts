@@ -13,10 +13,13 @@ const LAST_REPLIES = 4;
 const GO_ON = 'Go on with this conversation.';
 const QUESTION = /^\[[^\]\n]{1,200}\] .*[?？]/;
 
-/** A hand-over in the agent's own words and those of whom it worked for, found without a model; every field is short. */
-export function extractHandoff(events: readonly Event[], from: AgentId): HandoffSummary {
+/**
+ * A hand-over in the agent's own words and those of whom it worked for, found without a model; every field is short. Of
+ * all agents together where none is named.
+ */
+export function extractHandoff(events: readonly Event[], from: AgentId | null): HandoffSummary {
   const facts = collectFacts(events, null);
-  const own = events.filter(({ author }) => author.kind === 'agent' && author.id === from);
+  const own = events.filter(({ author }) => author.kind === 'agent' && (from === null || author.id === from));
   const replies = own.flatMap((event) => {
     const text = event.kind === 'message' ? messageText(event.body) : '';
     return text.trim() === '' ? [] : [text];
@@ -42,12 +45,13 @@ export function extractHandoff(events: readonly Event[], from: AgentId): Handoff
 }
 
 /** The last request of a person to this agent or to all, or else to anybody; the task of a delegation where nobody asked. */
-function goalOf(events: readonly Event[], from: AgentId): string {
+function goalOf(events: readonly Event[], from: AgentId | null): string {
   const requests = events.filter(
     (event) =>
       event.kind === 'message' && event.author.kind === 'user' && messageText(event.body).trim() !== '',
   );
-  const request = requests.findLast(({ to }) => to.length === 0 || to.includes(from)) ?? requests.at(-1);
+  const request =
+    requests.findLast(({ to }) => to.length === 0 || from === null || to.includes(from)) ?? requests.at(-1);
   if (request?.kind === 'message') return short(messageText(request.body));
   const task = events.findLast((event) => event.kind === 'delegation.opened' && event.body.assignee === from);
   return task?.kind === 'delegation.opened' ? short(task.body.task) : '';

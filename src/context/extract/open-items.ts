@@ -41,10 +41,14 @@ export function noteDealings(pending: Set<string>, event: Event): void {
       close(pending, delegation(event.body.delegation));
       break;
     case 'approval.requested':
-      open(pending, approval(event.body.request, ` ${event.body.tool}: ${event.body.text}`));
+      open(pending, approval(event.body.request, ` ${event.body.tool}: ${event.body.args}`));
       break;
     case 'approval.decided':
       close(pending, approval(event.body.request));
+      break;
+    case 'question.answered':
+      for (const item of pending)
+        if (item.endsWith(`(question ${event.body.question})`)) pending.delete(item);
       break;
     case 'question':
       open(pending, `[${speakerOf(event, NOBODY)}] ${event.body.text} (question ${event.body.question})`);

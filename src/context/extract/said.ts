@@ -8,23 +8,28 @@ export function said(event: Event): string {
     case 'message':
       return messageText(event.body);
     case 'step':
-    case 'injection':
       return event.body.content;
+    case 'injection':
+      return event.body.oneStep ? '' : event.body.content;
     case 'handoff':
       return handoffText(event.body.summary);
     case 'turn.failed':
     case 'turn.aborted':
       return event.body.partial;
     case 'question':
-    case 'approval.requested':
       return event.body.text;
+    case 'question.answered':
+      return event.body.content;
+    case 'approval.requested':
+      return event.body.args;
     case 'delegation.opened':
       return event.body.task;
     case 'delegation.completed':
     case 'delegation.aborted':
       return event.body.result;
     case 'phase.changed':
-      return event.body.instructions;
+      // Its instructions are not for all, and told anew to whom they are for.
+      return event.body.summary ? handoffText(event.body.summary) : '';
     case 'run.directive':
       return event.body.directive;
     default:
@@ -45,14 +50,16 @@ export function inWords(event: Event): string {
       return `(delegation ${event.body.delegation} was aborted) ${event.body.result}`;
     case 'question':
       return `(question ${event.body.question}) ${event.body.text}`;
+    case 'question.answered':
+      return `(question ${event.body.question} is ${event.body.outcome}) ${event.body.content}`;
     case 'approval.requested':
-      return `(approval ${event.body.request} of ${event.body.tool} requested) ${event.body.text}`;
+      return `(approval ${event.body.request} of ${event.body.tool} requested) ${event.body.args}`;
     case 'approval.decided':
-      return `(approval ${event.body.request} ${event.body.approved ? 'given' : 'refused'})`;
+      return `(approval ${event.body.request} is ${event.body.outcome})`;
     case 'mode.changed':
       return `(mode is now ${event.body.mode})`;
     case 'phase.changed':
-      return `(phase is now ${event.body.phase}) ${event.body.instructions}`;
+      return `(phase is now ${event.body.phase}) ${said(event)}`.trimEnd();
     case 'run.directive':
       return `(directive of run ${event.body.run}) ${event.body.directive}`;
     case 'turn.failed':

@@ -57,9 +57,11 @@ function pruneDeep({ plan, policy, room, view: whole }: TrimInput, view: View): 
 }
 
 /** Of the step that the prompt ends with. */
-function newestResults({ slots }: View): ReadonlySet<EventId | null> {
-  const from = slots.findLastIndex(({ message }) => message.role !== 'tool') + 1;
-  return new Set(slots.slice(from).map(({ event }) => event));
+function newestResults({ slots, turn }: View): ReadonlySet<EventId | null> {
+  const end = slots.findLastIndex(({ message }) => message.role !== 'user') + 1;
+  const from = slots.slice(0, end).findLastIndex(({ message }) => message.role !== 'tool') + 1;
+  // What was taken in since stands behind them; what a turn begins with has nothing of its own before it.
+  return new Set(from < (turn?.begins ?? 0) ? [] : slots.slice(from, end).map(({ event }) => event));
 }
 
 /** The early steps of a turn that has become too long for its window, as a text; the newest stay. */

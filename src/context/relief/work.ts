@@ -1,4 +1,4 @@
-import type { EventDraft, ReliefReason, ReliefStrategy } from '../../events/index.ts';
+import { type EventDraft, isTaskEnd, type ReliefReason, type ReliefStrategy } from '../../events/index.ts';
 import type { View } from '../view.ts';
 import { choosePrune } from './choose-prune.ts';
 import { type CutFor, cutFor } from './cut-for.ts';
@@ -70,7 +70,7 @@ export function takeCompaction(
   strategy: ReliefStrategy,
 ): RungOutcome {
   // What the view has not come to yet is shown when it does: it must not be covered before.
-  if (compaction.body.upTo > work.view.upTo) return 'nothing';
+  if (compaction.body.upTo > shownUpTo(work.view)) return 'nothing';
   return tryPlan(work, { ...work.plan, compaction }, strategy, comfort(work));
 }
 
@@ -90,6 +90,12 @@ export function retell(work: ReliefWork, text: string): boolean {
   work.plan = retold;
   work.after = after;
   return true;
+}
+
+/** Beyond the inputs that a turn has taken in on its way there is what it has not; the end of a task waits for its own turn. */
+function shownUpTo({ upTo, pending }: View): number {
+  const first = pending.find((event) => !isTaskEnd(event));
+  return first ? first.seq - 1 : upTo;
 }
 
 type Count = (text: string) => number;

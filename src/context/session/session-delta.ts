@@ -15,7 +15,8 @@ export function deltaOf(
   { sent, turn }: Pick<SessionPlace, 'sent' | 'turn'>,
 ): PromptRecord {
   const unseen = view.slots.slice(sent).filter((slot) => !isAnswerOf(turn, slot));
-  const messages = unseen.map(({ message }) => message);
+  const { note } = view;
+  const messages = [...unseen, ...(note ? [note] : [])].map(({ message }) => message);
   return {
     ...full,
     mode: 'delta',
@@ -24,7 +25,7 @@ export function deltaOf(
     messages,
     count: messages.length,
     chain: messages.reduce((chain, message) => chainMessage(chain, message), ''),
-    tokens: { ...full.tokens, total: unseen.reduce((sum, { tokens }) => sum + tokens, 0) },
+    tokens: { ...full.tokens, total: unseen.reduce((sum, { tokens }) => sum + tokens, note?.tokens ?? 0) },
     breakpoints: [],
   };
 }
@@ -50,5 +51,5 @@ function layersOf(
     hash: hashText(rest.map(({ message }) => message.content).join('\n')),
     source: `${first ? (first.message.seqs[0] ?? first.at ?? upTo) : upTo}..${upTo}`,
   };
-  return [history, ...input];
+  return [history, ...input, ...layers.filter(({ stability }) => stability === 'step')];
 }

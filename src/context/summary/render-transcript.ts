@@ -96,15 +96,14 @@ function entryOf(event: Event | EventDraft, options: TranscriptOptions): Entry |
       return words(`breaks off delegation ${plain(event.body.delegation)}`, event.body.result);
     case 'question':
       return words(`asks, question ${plain(event.body.question)}`, event.body.text);
+    case 'question.answered':
+      return words(`question ${plain(event.body.question)} is ${event.body.outcome}`, event.body.content);
     case 'approval.requested': {
-      const { request, tool, text } = event.body;
-      return words(`asks for approval of ${plain(tool)}, request ${plain(request)}`, text);
+      const { request, tool, args } = event.body;
+      return words(`asks for approval of ${plain(tool)}, request ${plain(request)}`, args);
     }
     case 'approval.decided':
-      return words(
-        `${event.body.approved ? 'approves' : 'refuses'} request ${plain(event.body.request)}`,
-        '',
-      );
+      return words(`request ${plain(event.body.request)} is ${event.body.outcome}`, event.body.note);
     case 'joined':
       return words(`@${event.body.agent} joined`, '');
     case 'left':
@@ -112,7 +111,7 @@ function entryOf(event: Event | EventDraft, options: TranscriptOptions): Entry |
     case 'mode.changed':
       return words(`the mode is now ${event.body.mode}`, '');
     case 'phase.changed':
-      return words(`the phase is now ${plain(event.body.phase)}`, event.body.instructions);
+      return words(`the phase is now ${plain(event.body.phase)}`, eventText(event));
     case 'run.directive': {
       const { run, status, directive, brief } = event.body;
       return words(`directs run ${plain(run)}, its step is ${status}`, `${directive}\n${brief}`.trim());

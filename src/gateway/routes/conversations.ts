@@ -10,6 +10,7 @@ import {
   EventsQuery,
   NewEventBody,
   parseInput,
+  TasksQuery,
 } from '../schemas.ts';
 
 export function addConversationRoutes(app: Hono, troupe: Troupe): void {
@@ -42,6 +43,11 @@ export function addConversationRoutes(app: Hono, troupe: Troupe): void {
   app.get('/api/conversations/:c/actors', async (context) =>
     context.json({ actors: await troupe.actors(context.req.param('c')) }),
   );
+
+  app.get('/api/conversations/:c/tasks', async (context) => {
+    const { open } = parseInput(TasksQuery, context.req.query(), 'the query');
+    return context.json(await troupe.tasks(context.req.param('c'), { open }));
+  });
 
   app.get('/api/conversations/:c/agents/:a/prompt', async (context) =>
     context.json(await troupe.prompt(context.req.param('c'), context.req.param('a'))),

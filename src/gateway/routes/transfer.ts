@@ -1,6 +1,6 @@
 import type { Hono } from 'hono';
 import type { Troupe } from '../../troupe.ts';
-import { ImportQuery, parseInput } from '../schemas.ts';
+import { DeleteQuery, ExportQuery, ImportQuery, parseInput } from '../schemas.ts';
 import { textStream } from '../text-stream.ts';
 
 export function addTransferRoutes(app: Hono, troupe: Troupe): void {
@@ -11,11 +11,17 @@ export function addTransferRoutes(app: Hono, troupe: Troupe): void {
   });
 
   app.get('/api/conversations/:c/export', async (context) => {
-    const lines = troupe.export(context.req.param('c'));
+    const options = parseInput(ExportQuery, context.req.query(), 'the query');
+    const lines = troupe.export(context.req.param('c'), options);
     // The first line is read before the status is sent, so that an unknown conversation is a 404.
     const first = await lines.next();
     const body = first.done ? '' : textStream(prepended(first.value, lines));
     return context.body(body, 200, { 'content-type': 'application/x-ndjson; charset=utf-8' });
+  });
+
+  app.delete('/api/conversations/:c', async (context) => {
+    const options = parseInput(DeleteQuery, context.req.query(), 'the query');
+    return context.json(await troupe.delete(context.req.param('c'), options));
   });
 }
 

@@ -14,6 +14,11 @@ import type { EventDocuments, LogKey } from './documents.ts';
  *      may clash, appends of one process never do.
  *  A4  What was seen but never acknowledged to us may be undone by a crash of the server, so after any failure, and
  *      when the connection was lost, nothing is remembered.
+ *  A5  A log that was removed begins again at 1, while others may still remember its end. So what was seen is trusted for
+ *      a time, and a removal ends with a look after a longer one: an insert that is through by then has its event before
+ *      it, or is found and removed with it. After one that took longer the event before it is looked for. Where that is
+ *      gone, what was inserted has a hole below: it is taken out, with what others have put upon it, and the end is read
+ *      again.
  */
 export interface AppendStats {
   /** Calls of `append`, and the rows they brought. */
@@ -24,7 +29,7 @@ export interface AppendStats {
   lasts: number;
   /** Rows that were there already. */
   duplicates: number;
-  /** Inserts that found their seq taken, and the most of them in a row for one append. */
+  /** Inserts that found their seq taken or the one before it gone, and the most of them in a row for one append. */
   clashes: number;
   mostClashes: number;
 }
@@ -33,12 +38,28 @@ export interface AppendQueueOptions {
   /** From 0 up to, not including, 1. */
   random: () => number;
   sleep: (ms: number) => Promise<unknown>;
+  /** Ms. Without one nothing is known of time: memory is trusted, and the event before is looked for after every insert. */
+  monotonic?: () => number;
+}
+
+interface Stored {
+  seq: number;
+  hash: string;
+}
+
+interface Head {
+  seq: number;
+  /** It existed then, or later. */
+  at: number;
 }
 
 /** Clashes in a row before an append gives up: with 32 processes at one log the worst seen is a fraction of it. */
 const MAX_CLASHES = 100;
 const FIRST_BACK_OFF_MS = 4;
 const MAX_BACK_OFF_MS = 250;
+/** How long what was seen is trusted to exist, and the longer time after which a removal looks again (A5). */
+const TRUST_MS = 500;
+const LOOK_AGAIN_MS = 750;
 /** Bounds one insert. */
 const MAX_ROWS = 256;
 /** Bounds what is remembered. */
@@ -50,8 +71,9 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-export function createAppendQueue(events: EventDocuments, { random, sleep }: AppendQueueOptions) {
-  const heads = new Map<string, number>();
+export function createAppendQueue(events: EventDocuments, options: AppendQueueOptions) {
+  const { random, sleep, monotonic } = options;
+  const heads = new Map<string, Head>();
   const queues = new Map<string, Waiting[]>();
   const stats: AppendStats = {
     appends: 0,
@@ -63,23 +85,40 @@ export function createAppendQueue(events: EventDocuments, { random, sleep }: App
     mostClashes: 0,
   };
 
-  /** An event with this seq exists. */
-  function seen(log: LogKey, seq: number): void {
+  const now = () => monotonic?.() ?? 0;
+  const isPast = (at: number, otherwise: boolean) => (monotonic ? now() - at >= TRUST_MS : otherwise);
+
+  /** An event with this seq existed at some moment after `at`. */
+  function seen(log: LogKey, seq: number, at: number): void {
     const name = nameOf(log);
-    if (!Number.isSafeInteger(seq) || seq <= (heads.get(name) ?? 0)) return;
-    if (heads.size >= MAX_HEADS && !heads.has(name)) heads.clear();
-    heads.set(name, seq);
+    const known = heads.get(name);
+    if (!Number.isSafeInteger(seq) || seq < (known?.seq ?? 1)) return;
+    if (heads.size >= MAX_HEADS && !known) heads.clear();
+    heads.set(name, { seq, at: seq === known?.seq ? Math.max(at, known.at) : at });
   }
 
   async function readLast(log: LogKey): Promise<number> {
-    const last = await events.last(log, heads.get(nameOf(log)));
-    seen(log, last);
+    const name = nameOf(log);
+    const known = heads.get(name);
+    const at = now();
+    const last = await events.last(log, known?.seq);
+    // It was removed, and has perhaps begun again.
+    if (known && last < known.seq && heads.get(name) === known) heads.delete(name);
+    seen(log, last, at);
     return last;
+  }
+
+  /** A5: whether what was inserted after `head`, which existed at `at`, may stay. */
+  async function standsOn(log: LogKey, head: number, at: number): Promise<boolean> {
+    if (head === 0 || !isPast(at, true) || (await events.has(log, head))) return true;
+    while ((await events.removeNewest(log, { after: head, limit: MAX_ROWS })) === MAX_ROWS);
+    heads.delete(nameOf(log));
+    return false;
   }
 
   async function appendRows(log: LogKey, rows: readonly NewEventRow[]): Promise<AppendOutcome[]> {
     const outcomes: AppendOutcome[] = [];
-    const stored = new Map<string, { seq: number; hash: string }>();
+    const stored = new Map<string, Stored>();
     let clashes = 0;
     let isOld = false;
 
@@ -87,42 +126,58 @@ export function createAppendQueue(events: EventDocuments, { random, sleep }: App
       const row = rows[outcomes.length]!;
       const twin = stored.get(row.id);
       if (twin) {
-        settle(row, 'duplicate', twin.seq, twin.hash);
+        settle(row, 'duplicate', twin, 0);
         continue;
       }
-      const remembered = isOld ? undefined : heads.get(nameOf(log));
-      if (remembered === undefined) stats.lasts += 1;
-      const head = remembered ?? (await readLast(log));
+      const known = isOld ? undefined : heads.get(nameOf(log));
+      const remembered = known && !isPast(known.at, false) ? known : undefined;
+      if (!remembered) stats.lasts += 1;
+      const begun = now();
+      const head = remembered?.seq ?? (await readLast(log));
+      const sent = now();
       isOld = false;
       const group = rowsUpToRepeat(rows, outcomes.length, stored);
       stats.inserts += 1;
       const inserted = await events.insert(
         group.map((each, at): EventRow => ({ ...each, seq: head + 1 + at })),
       );
+      if (inserted > 0 && !(await standsOn(log, head, remembered?.at ?? begun))) {
+        clashed(row);
+        continue;
+      }
       for (const [at, each] of group.slice(0, inserted).entries())
-        settle(each, 'appended', head + 1 + at, each.hash);
+        settle(each, 'appended', { seq: head + 1 + at, hash: each.hash }, sent);
       const refused = group[inserted];
-      if (refused) await resolveTaken(refused, remembered !== undefined);
+      if (refused) await resolveTaken(refused, remembered !== undefined, sent);
     }
     return outcomes;
 
-    function settle({ id }: NewEventRow, kind: AppendOutcome['kind'], seq: number, hash: string): void {
+    function settle(
+      { id }: NewEventRow,
+      kind: AppendOutcome['kind'],
+      { seq, hash }: Stored,
+      at: number,
+    ): void {
       outcomes.push(kind === 'appended' ? { kind, seq } : { kind, seq, hash });
       if (kind === 'duplicate') stats.duplicates += 1;
       stored.set(id, { seq, hash });
-      seen(log, seq);
+      seen(log, seq, at);
       clashes = 0;
     }
 
-    /** Finds out which of the row's keys was taken (A2). A seq from memory may just be old: then there is no crowd to wait for. */
-    async function resolveTaken(row: NewEventRow, wasRemembered: boolean): Promise<void> {
-      const twin = await events.find(log, row.id);
-      if (twin) return settle(row, 'duplicate', twin.seq, twin.hash);
+    function clashed({ id }: NewEventRow): void {
       isOld = true;
       clashes += 1;
       stats.clashes += 1;
       stats.mostClashes = Math.max(stats.mostClashes, clashes);
-      if (clashes > MAX_CLASHES) throw crowded(log, row.id);
+      if (clashes > MAX_CLASHES) throw crowded(log, id);
+    }
+
+    /** Finds out which of the row's keys was taken (A2). A seq from memory may just be old: then there is no crowd to wait for. */
+    async function resolveTaken(row: NewEventRow, wasRemembered: boolean, at: number): Promise<void> {
+      const twin = await events.find(log, row.id);
+      if (twin) return settle(row, 'duplicate', twin, at);
+      clashed(row);
       if (wasRemembered) return;
       await sleep(random() * Math.min(FIRST_BACK_OFF_MS * 2 ** (clashes - 1), MAX_BACK_OFF_MS));
     }
@@ -148,9 +203,13 @@ export function createAppendQueue(events: EventDocuments, { random, sleep }: App
 
   return {
     stats,
+    now,
     seen,
     readLast,
+    /** Until whoever trusts what he saw before now has found out. */
+    untilDistrusted: async () => void (monotonic && (await sleep(LOOK_AGAIN_MS))),
     forget: () => heads.clear(),
+    forgetLog: (log: LogKey) => void heads.delete(nameOf(log)),
 
     append(rows: readonly NewEventRow[]): Promise<AppendOutcome[]> {
       const [first] = rows;

@@ -1,5 +1,6 @@
 import { TroupeError } from '../../errors.ts';
 import { newActorRow } from '../actor-row.ts';
+import { deleteInOrder } from '../delete-conversation.ts';
 import type { AcquireOutcome, ActorKey, RegisterKey, StoreDriver } from '../driver.ts';
 import type { AppendQueueOptions, AppendStats } from './append-queue.ts';
 import { createAppendQueue } from './append-queue.ts';
@@ -13,8 +14,8 @@ export interface DocumentDriver extends StoreDriver {
 
 /** Bounds a loop in which every round another process was faster. */
 const MAX_ROUNDS = 20;
-/** Removed at once by an expiry. */
-const EXPIRE_STEP = 500;
+/** Removed at once by an expiry, or of a conversation. */
+const STEP = 500;
 
 /**
  * The store over single-document operations: every algorithm of the port that is more than one of them, for a database
@@ -89,9 +90,10 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     stats: queue.stats,
     append: begun((rows) => queue.append(rows)),
     readEvents: begun(async ({ tenant, conversation, after, upTo = Number.MAX_SAFE_INTEGER, limit }) => {
+      const begunAt = queue.now();
       const rows = await events.range({ tenant, conversation }, { after, upTo, limit });
       const last = rows.at(-1);
-      if (last) queue.seen(last, last.seq);
+      if (last) queue.seen(last, last.seq, begunAt);
       return rows;
     }),
     readEvent: begun(({ tenant, conversation, id }) => events.find({ tenant, conversation }, id)),
@@ -115,11 +117,25 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     expire: begun(async (shelf, before) => {
       let removed = 0;
       for (;;) {
-        const step = await registers.removeBefore(shelf, before, EXPIRE_STEP);
+        const step = await registers.removeBefore(shelf, before, STEP);
         removed += step;
-        if (step < EXPIRE_STEP) return removed;
+        if (step < STEP) return removed;
       }
     }),
+    deleteConversation: begun((log) =>
+      deleteInOrder(log, {
+        step: STEP,
+        unaddress: () => events.unaddress(log),
+        actors: () => actors.remove(log),
+        keys: (range) => registers.keysBetween(range),
+        registers: (keys) => registers.remove(keys),
+        async events() {
+          queue.forgetLog(log);
+          return events.removeNewest(log, { after: 0, limit: STEP });
+        },
+        untilForgotten: queue.untilDistrusted,
+      }),
+    ),
 
     async close() {
       isClosed = true;

@@ -1,3 +1,4 @@
+import type { KeyRange } from '../conversation-keys.ts';
 import type { ActorChange, ActorKey, ActorRow, EventRow, RegisterKey, Shelf } from '../driver.ts';
 
 /**
@@ -22,11 +23,12 @@ export interface LogKey {
   conversation: string;
 }
 
-/** Unique: (tenant, conversation, id) and (tenant, conversation, seq). Never changed, never removed. */
+/** Unique: (tenant, conversation, id) and (tenant, conversation, seq). Never changed; removed only with their conversation. */
 export interface EventDocuments {
   /** Inserts in order and stops at the first whose id or seq is taken; returns how many were inserted. */
   insert(rows: readonly EventRow[]): Promise<number>;
   find(log: LogKey, id: string): Promise<EventRow | null>;
+  has(log: LogKey, seq: number): Promise<boolean>;
   /** Highest seq; 0 if there is none. `known` was seen to exist: there is no need to look before it. */
   last(log: LogKey, known?: number): Promise<number>;
   /** after < seq <= upTo, oldest first. */
@@ -35,6 +37,10 @@ export interface EventDocuments {
   addressed(key: ActorKey, range: { after: number; upTo: number }): Promise<number[]>;
   /** Actors addressed at or after `since`, each once, with the newest such seq and the time of the oldest. */
   addressees(since: number): Promise<Addressee[]>;
+  /** They address nobody any more: the first step of a removal. */
+  unaddress(log: LogKey): Promise<void>;
+  /** Removes the newest with seq > `after`, at most `limit`; returns how many. */
+  removeNewest(log: LogKey, range: { after: number; limit: number }): Promise<number>;
   /** Conversations of a tenant, the one with the newest event first. */
   conversations(tenant: string, limit: number): Promise<{ id: string; head: number; at: number }[]>;
 }
@@ -71,8 +77,10 @@ export interface ActorDocuments {
     condition: ActorCondition,
     change: ActorChange & { raiseFence?: true },
   ): Promise<ActorRow | null>;
-  /** Actors with a pinned turn or an outbox, not parked, whose lease was over before `now`. */
-  unfinished(now: number, limit: number): Promise<ActorKey[]>;
+  /** Actors with a pinned turn, an outbox or `wakeAt` <= `clock`, not parked, whose lease was over before `now`. */
+  unfinished(query: { now: number; clock: number; limit: number }): Promise<ActorKey[]>;
+  /** Removes all of a conversation; returns how many. */
+  remove(log: LogKey): Promise<number>;
 }
 
 /** Unique: (tenant, shelf, key). */
@@ -84,4 +92,7 @@ export interface RegisterDocuments {
   replace(key: RegisterKey, from: string, to: string): Promise<boolean>;
   /** Removes those of a shelf written before `before`, at most `limit`; returns how many. */
   removeBefore(shelf: Shelf, before: number, limit: number): Promise<number>;
+  /** Ascending. */
+  keysBetween(range: KeyRange): Promise<string[]>;
+  remove(keys: readonly RegisterKey[]): Promise<void>;
 }

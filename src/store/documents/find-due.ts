@@ -2,7 +2,7 @@ import type { ActorKey, StoreDriver } from '../driver.ts';
 import type { Addressee, Documents } from './documents.ts';
 
 interface Due extends ActorKey {
-  /** Where it stands among those of its agent; those in the middle of something stand first. */
+  /** Where it stands among those of its agent; those in the middle of something, or whose time has come, stand first. */
   at: number;
 }
 
@@ -12,10 +12,10 @@ const MAX_UNFINISHED = 20_000;
 /** Actors with something to do, each once. What they are found by may change meanwhile: the answer is a hint. */
 export async function findDue(
   { actors, events }: Pick<Documents, 'actors' | 'events'>,
-  { now, since, limit }: Parameters<StoreDriver['due']>[0],
+  { now, clock, since, limit }: Parameters<StoreDriver['due']>[0],
 ): Promise<ActorKey[]> {
   const [unfinished, addressees] = await Promise.all([
-    actors.unfinished(now, MAX_UNFINISHED),
+    actors.unfinished({ now, clock, limit: MAX_UNFINISHED }),
     events.addressees(since),
   ]);
   const due = new Map<string, Due>();

@@ -64,6 +64,7 @@ export function createMemoryDocuments(options: MemoryDocumentsOptions = {}): Doc
         return rows.length;
       },
       find: (log, id) => gate('events.find', () => logs.get(logKey(log))?.byId.get(id) ?? null),
+      has: (log, seq) => gate('events.has', () => logs.get(logKey(log))?.bySeq.has(seq) ?? false),
       last: (log) => gate('events.last', () => logs.get(logKey(log))?.last ?? 0),
       range: (log, range) => gate('events.range', () => rangeOf(logs.get(logKey(log)), range)),
       addressed: (key, { after, upTo }) =>
@@ -72,6 +73,13 @@ export function createMemoryDocuments(options: MemoryDocumentsOptions = {}): Doc
           return rows.map(({ seq }) => seq).filter((seq) => seq > after && seq <= upTo);
         }),
       addressees: (since) => gate('events.addressees', () => [...addresseesOf(logs, since)]),
+      unaddress: (log) => gate('events.unaddress', () => unaddress(logs.get(logKey(log)))),
+      removeNewest: async (log, { after, limit }) => {
+        let removed = 0;
+        while (removed < limit && (await gate('events.removeNewest', () => removeNewest(logs, log, after))))
+          removed += 1;
+        return removed;
+      },
       conversations: (tenant, limit) => gate('events.conversations', () => newest(logs, tenant, limit)),
     },
     actors: {
@@ -99,7 +107,13 @@ export function createMemoryDocuments(options: MemoryDocumentsOptions = {}): Doc
           actors.set(actorKey(key), next);
           return next;
         }),
-      unfinished: (now, limit) => gate('actors.unfinished', () => unfinishedOf(actors, now, limit)),
+      unfinished: (query) => gate('actors.unfinished', () => unfinishedOf(actors, query)),
+      remove: async (log) => {
+        let removed = 0;
+        for (const row of await gate('actors.list', () => crewOf(actors, log)))
+          if (await gate('actors.remove', () => actors.delete(actorKey(row)))) removed += 1;
+        return removed;
+      },
     },
     registers: {
       insert: ({ tenant, shelf, key }, text, at) =>
@@ -128,6 +142,19 @@ export function createMemoryDocuments(options: MemoryDocumentsOptions = {}): Doc
           }
           return removed;
         }),
+      keysBetween: ({ tenant, shelf, after, before, limit }) =>
+        gate('registers.keysBetween', () => {
+          const prefix = registerKey(tenant, shelf, '');
+          return [...registers.keys()]
+            .flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []))
+            .filter((key) => key > after && key < before)
+            .sort()
+            .slice(0, limit);
+        }),
+      async remove(keys) {
+        for (const { tenant, shelf, key } of keys)
+          await gate('registers.remove', () => registers.delete(registerKey(tenant, shelf, key)));
+      },
     },
     close: () => Promise.resolve(),
   };
@@ -165,6 +192,27 @@ function insertEvent(logs: Map<string, MemoryLog>, row: EventRow): boolean {
     if (row.seq < log.last) rows.sort((a, b) => a.seq - b.seq);
   }
   log.last = Math.max(log.last, row.seq);
+  return true;
+}
+
+function unaddress(log: MemoryLog | undefined): void {
+  log?.addressed.clear();
+}
+
+/** False if there is none after `after`. A log without events is none. */
+function removeNewest(logs: Map<string, MemoryLog>, key: LogKey, after: number): boolean {
+  const log = logs.get(logKey(key));
+  const newest = log?.bySeq.get(log.last);
+  if (!log || !newest || newest.seq <= after) return false;
+  log.bySeq.delete(newest.seq);
+  log.byId.delete(newest.id);
+  for (const [agent, rows] of log.addressed)
+    log.addressed.set(
+      agent,
+      rows.filter((row) => row !== newest),
+    );
+  log.last = Math.max(0, ...log.bySeq.keys());
+  if (log.last === 0) logs.delete(logKey(key));
   return true;
 }
 
@@ -213,8 +261,8 @@ function crewOf(actors: Map<string, ActorRow>, { tenant, conversation }: LogKey)
 }
 
 function withoutData(row: ActorRow): Omit<ActorRow, 'data'> {
-  const { tenant, conversation, agent, fence, owner, until, processed, turn, cancel, parked, outbox } = row;
-  return { tenant, conversation, agent, fence, owner, until, processed, turn, cancel, parked, outbox };
+  const { data: _, ...columns } = row;
+  return columns;
 }
 
 function holds(row: ActorRow, { fence, turn, notCancelled, freeAt }: ActorCondition): boolean {
@@ -230,11 +278,15 @@ function changed(row: ActorRow, { raiseFence, ...change }: ActorChange & { raise
   return next;
 }
 
-function unfinishedOf(actors: Map<string, ActorRow>, now: number, limit: number): ActorKey[] {
+function unfinishedOf(
+  actors: Map<string, ActorRow>,
+  { now, clock, limit }: { now: number; clock: number; limit: number },
+): ActorKey[] {
   const found: ActorKey[] = [];
-  for (const { tenant, conversation, agent, turn, outbox, parked, until } of actors.values()) {
+  for (const { tenant, conversation, agent, turn, outbox, wakeAt, parked, until } of actors.values()) {
     if (found.length >= limit) break;
-    if ((turn !== null || outbox) && parked === null && until < now)
+    const isTime = wakeAt !== null && wakeAt <= clock;
+    if ((turn !== null || outbox || isTime) && parked === null && until < now)
       found.push({ tenant, conversation, agent });
   }
   return found;

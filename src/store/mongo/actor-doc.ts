@@ -14,11 +14,13 @@ export interface ActorDoc {
   cancel?: string;
   parked?: string;
   outbox?: true;
+  wakeAt?: number;
   data?: StoredText;
   blob?: BlobRef;
 }
 
 const NULLABLE = ['turn', 'cancel', 'parked'] as const;
+const ABSENT_IF_NULL = [...NULLABLE, 'wakeAt'] as const;
 const PLAIN = ['owner', 'until', 'processed'] as const;
 
 export function idOf({ tenant, conversation, agent }: ActorKey): string {
@@ -32,12 +34,13 @@ export function keyFromId(id: unknown): ActorKey | null {
 }
 
 export function docOf(row: ActorRow, held: Held): ActorDoc {
-  const { fence, owner, until, processed, turn, cancel, parked, outbox } = row;
+  const { fence, owner, until, processed, turn, cancel, parked, outbox, wakeAt } = row;
   const doc: ActorDoc = { _id: idOf(row), fence, owner, until, processed, ...held };
   if (turn !== null) doc.turn = turn;
   if (cancel !== null) doc.cancel = cancel;
   if (parked !== null) doc.parked = parked;
   if (outbox) doc.outbox = true;
+  if (wakeAt !== null) doc.wakeAt = wakeAt;
   return doc;
 }
 
@@ -50,7 +53,7 @@ export function updateOf(
   const unset: Record<string, ''> = {};
   if (held) unset['blob' in held ? 'data' : 'blob'] = '';
   for (const name of PLAIN) if (change[name] !== undefined) set[name] = change[name];
-  for (const name of NULLABLE) {
+  for (const name of ABSENT_IF_NULL) {
     if (change[name] === null) unset[name] = '';
     else if (change[name] !== undefined) set[name] = change[name];
   }
@@ -75,7 +78,9 @@ export function damageOf(doc: ActorDoc): string | null {
     if (value !== undefined && value !== null && typeof value !== 'string')
       return `its ${name} is not a text`;
   }
-  const { outbox } = fields;
+  const { outbox, wakeAt } = fields;
+  if (wakeAt !== undefined && wakeAt !== null && typeof wakeAt !== 'number')
+    return 'its wakeAt is not a number';
   return outbox === undefined || outbox === null || typeof outbox === 'boolean'
     ? null
     : 'its outbox is not a boolean';
@@ -101,5 +106,6 @@ export function columnsOf({ tenant, conversation, agent }: ActorKey, doc: ActorD
     cancel: text('cancel'),
     parked: text('parked'),
     outbox: fields['outbox'] === true,
+    wakeAt: fields['wakeAt'] === undefined || fields['wakeAt'] === null ? null : number('wakeAt'),
   };
 }

@@ -1,7 +1,7 @@
 import type { Collection, Filter, UpdateFilter } from 'mongodb';
 import { TroupeError } from '../../errors.ts';
 import type { ActorChange, ActorKey, ActorRow } from '../driver.ts';
-import type { ActorCondition, ActorDocuments } from '../documents/documents.ts';
+import type { ActorCondition, ActorDocuments, LogKey } from '../documents/documents.ts';
 import type { ActorDoc } from './actor-doc.ts';
 import { columnsOf, damageOf, docOf, idOf, keyFromId, updateOf } from './actor-doc.ts';
 import type { Blobs, Held } from './mongo-blobs.ts';
@@ -110,11 +110,9 @@ export function createActorDocuments(collection: Collection<ActorDoc>, blobs: Bl
       return rows;
     },
 
-    async list({ tenant, conversation }) {
-      const prefix = `${tenant}/${conversation}/`;
-      // '0' is the character after '/'.
+    async list(log) {
       const docs = await collection
-        .find({ _id: { $gte: prefix, $lt: `${tenant}/${conversation}0` } })
+        .find({ _id: rangeOf(log) })
         .sort({ _id: 1 })
         .toArray();
       const rows: ActorRow[] = [];
@@ -127,11 +125,11 @@ export function createActorDocuments(collection: Collection<ActorDoc>, blobs: Bl
       return rows;
     },
 
-    async unfinished(now, limit) {
+    async unfinished({ now, clock, limit }) {
       const docs = await collection
         .find(
           {
-            $or: [{ turn: { $exists: true } }, { outbox: true }],
+            $or: [{ turn: { $exists: true } }, { outbox: true }, { wakeAt: { $lte: clock } }],
             parked: { $exists: false },
             until: { $lt: now },
           },
@@ -140,6 +138,17 @@ export function createActorDocuments(collection: Collection<ActorDoc>, blobs: Bl
         .limit(limit)
         .toArray();
       return docs.flatMap(({ _id }) => keyFromId(_id) ?? []);
+    },
+
+    async remove(log) {
+      const _id = rangeOf(log);
+      const large = await collection
+        .find({ _id, blob: { $exists: true } }, { projection: { blob: 1 } })
+        .toArray();
+      const { deletedCount } = await collection.deleteMany({ _id });
+      // One that was replaced in between was dropped by who did, and one that came in between stays pending.
+      for (const doc of large) blobs.drop(doc);
+      return deletedCount;
     },
   };
 
@@ -156,6 +165,11 @@ export function createActorDocuments(collection: Collection<ActorDoc>, blobs: Bl
       return { ...columnsOf(key, doc), data: String(error.data['reason']) };
     }
   }
+}
+
+function rangeOf({ tenant, conversation }: LogKey) {
+  // '0' is the character after '/'.
+  return { $gte: `${tenant}/${conversation}/`, $lt: `${tenant}/${conversation}0` };
 }
 
 function filterOf(key: ActorKey, { fence, turn, notCancelled, freeAt }: ActorCondition): Filter<ActorDoc> {

@@ -34,6 +34,8 @@ export interface Conversations {
   flush(): Promise<void>;
   /** Newest first as far as is known; the caller reads what is true. */
   ofTenant(tenant: string, limit: number): Promise<string[]>;
+  /** Of a conversation that has no event any more. */
+  remove(log: LogKey): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -97,6 +99,10 @@ export function createConversations(
         .limit(limit)
         .toArray();
       return docs.map(({ _id }) => String(_id).slice(tenant.length + 1));
+    },
+    async remove(log) {
+      waiting.delete(idOf(log));
+      await collection.deleteOne({ _id: idOf(log) });
     },
     async close() {
       closing.abort();

@@ -127,6 +127,10 @@ export function createEventDocuments(
     insert,
     find,
     range,
+    async has(log, seq) {
+      const found = await collection.findOne({ log: logOf(log), seq }, { projection: { _id: 0, seq: 1 } });
+      return found !== null;
+    },
     async last(log, known = 0) {
       const head = ((known > 0 ? await newest(log, known) : null) ?? (await newest(log)))?.head ?? 0;
       if (Number.isSafeInteger(head)) return head;
@@ -164,6 +168,23 @@ export function createEventDocuments(
         }
       }
       return [...found.values()];
+    },
+
+    async unaddress(log) {
+      const addressed = { log: logOf(log), addressedAt: { $exists: true } };
+      await collection.updateMany(addressed, { $unset: { to: '', addressedAt: '' } });
+    },
+
+    async removeNewest(log, { after, limit }) {
+      const docs = await collection
+        .find({ log: logOf(log), ...(after > 0 ? { seq: { $gt: after } } : {}) }, { projection: { blob: 1 } })
+        .sort({ seq: -1 })
+        .limit(limit)
+        .toArray();
+      if (docs.length > 0) await collection.deleteMany({ _id: { $in: docs.map(({ _id }) => _id) } });
+      for (const doc of docs) blobs.drop(doc);
+      if (after === 0 && docs.length < limit) await conversations.remove(log);
+      return docs.length;
     },
 
     async conversations(tenant, limit) {

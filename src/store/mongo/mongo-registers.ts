@@ -95,6 +95,25 @@ export function createRegisterDocuments(
       for (const doc of old) blobs.drop(doc);
       return deletedCount;
     },
+
+    async keysBetween({ tenant, shelf, after, before, limit }) {
+      const idAt = (key: string) => idOf({ tenant, shelf, key });
+      const docs = await collection
+        .find({ _id: { $gt: idAt(after), $lt: idAt(before) } }, { projection: { _id: 1 } })
+        .sort({ _id: 1 })
+        .limit(limit)
+        .toArray();
+      return docs.map(({ _id }) => String(_id).slice(`${tenant}/${shelf}/`.length));
+    },
+
+    async remove(keys) {
+      const _id = { $in: keys.map(idOf) };
+      const large = await collection
+        .find({ _id, blob: { $exists: true } }, { projection: { blob: 1 } })
+        .toArray();
+      await collection.deleteMany({ _id });
+      for (const doc of large) blobs.drop(doc);
+    },
   };
 }
 

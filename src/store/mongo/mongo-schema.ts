@@ -53,6 +53,11 @@ const MIGRATIONS: readonly ((db: Db) => Promise<unknown>)[] = [
       .collection(COLLECTIONS.conversations)
       .createIndexes([{ name: 'newest', key: { tenant: 1, at: -1 } }]);
   },
+  async (db) => {
+    await db
+      .collection(COLLECTIONS.actors)
+      .createIndexes([{ name: 'wakeAt', key: { wakeAt: 1 }, sparse: true }]);
+  },
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -44,7 +44,11 @@ export async function openMongoDriver({
     const readConcern = await findReadConcern(db, hello);
     await migrate(url, db, place, clock);
     const documents = createMongoDocuments(client, db, readConcern, { place, clock, keepMs, onWarning });
-    return createDocumentDriver(documents, { random: Math.random, sleep: (ms) => clock.sleep(ms) });
+    return createDocumentDriver(documents, {
+      random: Math.random,
+      sleep: (ms) => clock.sleep(ms),
+      monotonic: () => clock.monotonic(),
+    });
   } catch (error) {
     // Not awaited: a server that never answers would hold the answer to our caller, too.
     client.close(true).catch(() => undefined);

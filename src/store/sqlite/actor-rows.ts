@@ -18,7 +18,7 @@ export interface Found {
   readonly row: Readonly<ActorRow>;
 }
 
-const COLUMNS = 'fence, owner, until, processed, turn, cancel, parked, outbox, data';
+const COLUMNS = 'fence, owner, until, processed, turn, cancel, parked, outbox, wakeAt, data';
 
 /** Bound what the cache holds: rows, and characters of a row's data. */
 const MAX_CACHED = 1_024;
@@ -34,13 +34,14 @@ export function createActorRows(database: Database, logs: LogNumbers) {
     `SELECT num, agent, ${COLUMNS} FROM actors WHERE log = ? ORDER BY agent`,
   );
   const insert = database.prepare(
-    `INSERT INTO actors (log, agent, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO actors (log, agent, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const update = database.prepare(
     `UPDATE actors SET fence = ?, owner = ?, until = ?, processed = ?, turn = ?, cancel = ?, parked = ?, outbox = ?,
-     data = ? WHERE num = ?`,
+     wakeAt = ?, data = ? WHERE num = ?`,
   );
   const updateLease = database.prepare('UPDATE actors SET fence = ?, owner = ?, until = ? WHERE num = ?');
+  const removeAll = database.prepare('DELETE FROM actors WHERE log = ?');
   const cache = new Map<string, Found>();
 
   function read(key: ActorKey): Found | null {
@@ -86,6 +87,14 @@ export function createActorRows(database: Database, logs: LogNumbers) {
       return remember({ num, log, row });
     },
 
+    /** All of a conversation; returns how many. */
+    remove({ tenant, conversation }: { tenant: string; conversation: string }): number {
+      const log = logs.find(tenant, conversation);
+      if (log === null) return 0;
+      cache.clear();
+      return runStatement(removeAll, log);
+    },
+
     forget: () => cache.clear(),
   };
 }
@@ -96,8 +105,9 @@ function nameOf({ tenant, conversation, agent }: ActorKey): string {
 }
 
 function valuesOf(row: ActorRow) {
-  const { fence, owner, until, processed, turn, cancel, parked, outbox, data } = row;
-  return [fence, owner, until, processed, turn, cancel, parked, outbox ? 1 : 0, toStored(data)] as const;
+  const { fence, owner, until, processed, turn, cancel, parked, outbox, wakeAt, data } = row;
+  const columns = [fence, owner, until, processed, turn, cancel, parked, outbox ? 1 : 0, wakeAt] as const;
+  return [...columns, toStored(data)] as const;
 }
 
 /** Most writes of a lease leave the data alone, which is a thousand times as long. */
@@ -108,13 +118,14 @@ function onlyLeaseDiffers(before: ActorRow, after: ActorRow): boolean {
     before.turn === after.turn &&
     before.cancel === after.cancel &&
     before.parked === after.parked &&
-    before.outbox === after.outbox
+    before.outbox === after.outbox &&
+    before.wakeAt === after.wakeAt
   );
 }
 
 function actorRow({ tenant, conversation, agent }: ActorKey, stored: StoredActor): ActorRow {
-  const { fence, owner, until, processed, turn, cancel, parked, outbox, data } = stored;
+  const { fence, owner, until, processed, turn, cancel, parked, outbox, wakeAt, data } = stored;
   const address = { tenant, conversation, agent };
-  const columns = { fence, owner, until, processed, turn, cancel, parked };
+  const columns = { fence, owner, until, processed, turn, cancel, parked, wakeAt };
   return { ...address, ...columns, outbox: outbox === 1, data: fromStored(data) };
 }

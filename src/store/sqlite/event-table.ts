@@ -43,6 +43,10 @@ export function createEventTable(database: Database, logs: LogNumbers) {
      WHERE tenant = ? ORDER BY at DESC, logs.num DESC LIMIT ?`,
   );
 
+  const removeAddressed = database.prepare('DELETE FROM addressed WHERE log = ?');
+  const removePending = database.prepare('DELETE FROM pending WHERE log = ?');
+  const removeAfter = database.prepare('DELETE FROM events WHERE log = ? AND seq > ?');
+
   /** Last seqs. The file has one owner, so they serve reads as well (W4, W5). */
   const heads = new Map<number, number>();
 
@@ -104,7 +108,26 @@ export function createEventTable(database: Database, logs: LogNumbers) {
     }));
   }
 
-  return { append, readEvents, readEvent, head, addressed, conversations, forget: () => heads.clear() };
+  /** Inside a write only: its events wake nobody any more. */
+  function unaddress({ tenant, conversation }: Query<'deleteConversation'>): void {
+    const log = logs.find(tenant, conversation);
+    if (log === null) return;
+    runStatement(removePending, log);
+    runStatement(removeAddressed, log);
+  }
+
+  /** Inside a write only: removes the newest events, at most `limit`; returns how many. */
+  function removeNewest({ tenant, conversation }: Query<'deleteConversation'>, limit: number): number {
+    const log = logs.find(tenant, conversation);
+    if (log === null) return 0;
+    const last = headOf(log);
+    heads.delete(log);
+    return runStatement(removeAfter, log, Math.max(0, last - limit));
+  }
+
+  const forget = () => heads.clear();
+  const reads = { readEvents, readEvent, head, addressed, conversations };
+  return { append, ...reads, unaddress, removeNewest, forget };
 }
 
 function eventRow(

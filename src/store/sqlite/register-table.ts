@@ -1,6 +1,7 @@
+import type { KeyRange } from '../conversation-keys.ts';
 import type { RegisterKey, Shelf } from '../driver.ts';
 import type { Database } from './database.ts';
-import { getRow, runStatement } from './database.ts';
+import { allRows, getRow, runStatement } from './database.ts';
 import type { StoredText } from './stored-text.ts';
 import { fromStored, toStored } from './stored-text.ts';
 
@@ -23,6 +24,10 @@ export function createRegisterTable(database: Database) {
   const replace = database.prepare(
     'UPDATE registers SET data = ? WHERE tenant = ? AND shelf = ? AND key = ? AND data = ?',
   );
+  const selectKeys = database.prepare(
+    'SELECT key FROM registers WHERE tenant = ? AND shelf = ? AND key > ? AND key < ? ORDER BY key LIMIT ?',
+  );
+  const removeOne = database.prepare('DELETE FROM registers WHERE tenant = ? AND shelf = ? AND key = ?');
   const removeSome = database.prepare(removalOf('shelf = ?'));
   const removeSomeByAge = database.prepare(removalOf('shelf = ? AND shelf <= 2'));
 
@@ -47,7 +52,17 @@ export function createRegisterTable(database: Database) {
     return runStatement(number <= 2 ? removeSomeByAge : removeSome, number, before, limit);
   }
 
-  return { readRegister, putOnce, swap, expireSome };
+  /** Keys of a shelf between two texts, ascending. */
+  function keysBetween({ tenant, shelf, after, before, limit }: KeyRange): string[] {
+    const rows = allRows<{ key: StoredText }>(selectKeys, tenant, SHELVES[shelf], after, before, limit);
+    return rows.map(({ key }) => fromStored(key));
+  }
+
+  function remove({ tenant, shelf, key }: RegisterKey): void {
+    runStatement(removeOne, tenant, SHELVES[shelf], toStored(key));
+  }
+
+  return { readRegister, putOnce, swap, expireSome, keysBetween, remove };
 }
 
 function removalOf(ofShelf: string): string {

@@ -49,6 +49,10 @@ const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX registers_by_age ON registers (shelf, at) WHERE shelf <= 2;
   `,
+  `
+  ALTER TABLE actors ADD COLUMN wakeAt INTEGER;
+  CREATE INDEX actors_timed ON actors (wakeAt) WHERE wakeAt IS NOT NULL;
+  `,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

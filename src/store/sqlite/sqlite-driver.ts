@@ -1,3 +1,4 @@
+import { deleteInOrder } from '../delete-conversation.ts';
 import type { StoreDriver } from '../driver.ts';
 import { createActorRows } from './actor-rows.ts';
 import { createActorTable } from './actor-table.ts';
@@ -21,8 +22,8 @@ export interface SqliteDriverOptions {
 /** Registers on which something outside depends: a tool call that begins, the store's secret. */
 const PROMISED: ReadonlySet<string> = new Set(['effect', 'meta']);
 
-/** Bounds how long one step of an expiry holds the event loop. */
-const EXPIRE_STEP = 500;
+/** Bounds how long one step of an expiry or a removal holds the event loop. */
+const STEP = 500;
 
 /** WAL; a commit is synced if it holds a write that promises something to the outside, and is shared by all that waited for it. */
 const SETTINGS = `
@@ -94,11 +95,20 @@ function createDriver(database: Database, path: string): StoreDriver {
     async expire(shelf, before) {
       let removed = 0;
       for (;;) {
-        const step = await queue.write(() => registers.expireSome(shelf, before, EXPIRE_STEP), 'ordered');
+        const step = await queue.write(() => registers.expireSome(shelf, before, STEP), 'ordered');
         removed += step;
-        if (step < EXPIRE_STEP) return removed;
+        if (step < STEP) return removed;
       }
     },
+    deleteConversation: (log) =>
+      deleteInOrder(log, {
+        step: STEP,
+        unaddress: () => queue.write(() => events.unaddress(log), 'ordered'),
+        actors: () => queue.write(() => rows.remove(log), 'ordered'),
+        keys: (range) => read(() => registers.keysBetween(range)),
+        registers: (keys) => queue.write(() => keys.forEach(registers.remove), 'ordered'),
+        events: () => queue.write(() => events.removeNewest(log, STEP), 'synced'),
+      }),
 
     async close() {
       queue.close();

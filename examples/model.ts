@@ -1,0 +1,31 @@
+import type { AgentInput } from '../src/index.ts'; // from 'troupe' in a project of yours
+
+type Script = Extract<AgentInput, { provider: 'scripted' }>['script'];
+
+const { TROUPE_PROVIDER, TROUPE_MODEL, TROUPE_BASE_URL, ANTHROPIC_API_KEY, OPENAI_API_KEY } = process.env;
+
+/** As TROUPE_PROVIDER says, else by the key that is there. Without a key, agents follow their scripts. */
+const provider =
+  TROUPE_PROVIDER ?? (ANTHROPIC_API_KEY ? 'anthropic' : OPENAI_API_KEY ? 'openai' : 'scripted');
+
+/** The model of an agent: that of the environment, or the script. */
+export function model(script: Script) {
+  switch (provider) {
+    case 'anthropic':
+      return { provider: 'anthropic', model: TROUPE_MODEL ?? 'claude-sonnet-5' } as const;
+    case 'openai':
+      return { provider: 'openai', model: TROUPE_MODEL ?? 'gpt-5' } as const;
+    case 'openai-compatible':
+      return {
+        provider: 'openai-compatible',
+        model: TROUPE_MODEL ?? 'qwen3',
+        baseUrl: TROUPE_BASE_URL ?? 'http://127.0.0.1:11434/v1',
+      } as const;
+    case 'scripted':
+      return { provider: 'scripted', script } as const;
+    default:
+      throw new Error(
+        `TROUPE_PROVIDER is "${provider}": the examples know anthropic, openai, openai-compatible and scripted`,
+      );
+  }
+}

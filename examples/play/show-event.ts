@@ -1,0 +1,54 @@
+import type { Event } from '../../src/index.ts';
+
+const MOST_TEXT = 160;
+
+/** An event as a line; null for what is only bookkeeping. */
+export function showEvent(event: Event): string | null {
+  const { author, to, conversation } = event;
+  const who = author.kind === 'agent' ? `@${author.id}` : author.name;
+  const whom = to.length > 0 ? ` → ${to.map((agent) => `@${agent}`).join(' ')}` : '';
+  switch (event.kind) {
+    case 'message':
+      return event.body.content.trim() === '' ? null : `${who}${whom}: ${clip(event.body.content)}`;
+    case 'handoff':
+      return `${who} hands over to${whom.slice(2)}: ${clip(event.body.summary.goal)}`;
+    case 'delegation.opened': {
+      // It stands in the thread too.
+      if (event.body.thread === conversation) return null;
+      const verb = event.body.how === 'followUp' ? 'follows up with' : 'delegates to';
+      return `${who} ${verb} @${event.body.assignee}: ${clip(event.body.task)}`;
+    }
+    case 'delegation.completed':
+    case 'delegation.aborted':
+      if (to.length === 0) return null;
+      return `${who}${whom}: ${event.body.outcome}: ${clip(event.body.result)}`;
+    case 'question':
+      return `${who} asks ${event.body.by.join(', ') || 'people'}: ${clip(event.body.text)}`;
+    case 'question.answered':
+      return `${who} answers${whom}: ${clip(event.body.content)}`;
+    case 'approval.requested':
+      return `${who} asks for leave to call ${event.body.tool} ${clip(event.body.args)}`;
+    case 'approval.decided':
+      return `${who}: ${event.body.outcome}${event.body.note ? `, ${clip(event.body.note)}` : ''}`;
+    case 'tool.result':
+      return isPlain(event.body.name) ? `${who} ${event.body.name}: ${clip(event.body.content)}` : null;
+    case 'todos':
+      return `${who} notes: ${event.body.items.map(({ text, status }) => `[${status}] ${text}`).join(' ')}`;
+    case 'guard.stopped':
+    case 'turn.failed':
+    case 'error':
+      return `! ${event.body.message}`;
+    default:
+      return null;
+  }
+}
+
+/** What other tools do has an event of its own. */
+function isPlain(name: string): boolean {
+  return !['delegate', 'follow_up', 'ask', 'todo', 'handoff'].includes(name);
+}
+
+function clip(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  return line.length > MOST_TEXT ? `${line.slice(0, MOST_TEXT).toWellFormed()}…` : line;
+}

@@ -1,0 +1,78 @@
+import { answerQuestion } from '../src/actors/tasks/answer-question.ts';
+import { cancelTaskBy } from '../src/actors/tasks/cancel-task-by.ts';
+import { decideApproval } from '../src/actors/tasks/decide-approval.ts';
+import { TroupeError } from '../src/errors.ts';
+import { type Author, type ConversationId, DEFAULT_TENANT } from '../src/events/index.ts';
+import type { Member } from './process.ts';
+import { between } from './random.ts';
+import type { OpenTask } from './task-watch.ts';
+import { LEASE_MS, type World } from './world.ts';
+
+export interface PeopleParts {
+  world: World;
+  insist<T>(ask: (member: Member) => Promise<T>): Promise<T | null>;
+  wait(ms: number): Promise<void>;
+}
+
+const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
+const BOB: Author = { kind: 'user', id: 'u2', name: 'Bob' };
+const LOOK_EVERY_MS = 400;
+/** Shares of what is asked: what nobody answers (its deadline does), what two answer at once, what is called off. */
+const UNANSWERED = 0.15;
+const TWICE = 0.3;
+const CALLED_OFF = 0.08;
+
+/** People who look at what is asked of them: mostly they answer, some twice and not the same, some never. */
+export function dealWithTasks({ world, insist, wait }: PeopleParts): void {
+  const { random } = world;
+  const seen = new Set<string>();
+
+  async function deal(open: OpenTask): Promise<void> {
+    const { kind } = open.task;
+    const isLight = world.mode === 'light';
+    if (kind === 'delegation') {
+      if (random() < CALLED_OFF) await after(LEASE_MS, () => end(open, ANA));
+      return;
+    }
+    // Where nobody sweeps no deadline is seen.
+    if (random() < UNANSWERED && !isLight) return;
+    const others = random() < TWICE ? [after(LEASE_MS / 4, () => end(open, BOB))] : [];
+    await Promise.all([after(LEASE_MS / 4, () => end(open, ANA)), ...others]);
+  }
+
+  async function after(ms: number, work: () => Promise<unknown>): Promise<void> {
+    await wait(between(random, 0, ms));
+    await work();
+  }
+
+  async function end({ conversation, task }: OpenTask, by: Author): Promise<void> {
+    const log = { tenant: DEFAULT_TENANT, conversation: conversation as ConversationId };
+    const approved = random() < 0.7;
+    const ended = await insist(async ({ deps }) => {
+      try {
+        if (task.kind === 'question')
+          return await answerQuestion(deps, log, { question: task.id, content: `says ${by.name}` }, by);
+        if (task.kind === 'approval')
+          return await decideApproval(deps, log, { request: task.id, approved }, by);
+        return await cancelTaskBy(deps, log, { task: task.id }, by);
+      } catch (error) {
+        // Somebody else was faster.
+        if (error instanceof TroupeError && error.code === 'command_refused') return null;
+        throw error;
+      }
+    });
+    if (ended) world.figures.decisions += 1;
+  }
+
+  async function look(): Promise<void> {
+    for (;;) {
+      for (const open of world.tasks.open()) {
+        if (seen.has(open.task.id)) continue;
+        seen.add(open.task.id);
+        void deal(open);
+      }
+      await wait(LOOK_EVERY_MS);
+    }
+  }
+  void look();
+}

@@ -1,0 +1,52 @@
+import type { Event, EventKind } from '../src/events/index.ts';
+import { foldTask, newTaskBook, type Task, type TaskBook } from '../src/machines/task-book.ts';
+import type { EventRow } from '../src/store/driver.ts';
+import type { MemoryData } from '../src/store/memory/memory-documents.ts';
+
+/** What opens and ends tasks; the rest is skipped unread. */
+const OF_TASKS: readonly EventKind[] = [
+  'delegation.opened',
+  'delegation.completed',
+  'delegation.aborted',
+  'question',
+  'question.answered',
+  'approval.requested',
+  'approval.decided',
+];
+
+export interface OpenTask {
+  conversation: string;
+  task: Task;
+}
+
+/** The tasks of all conversations as the data has them, read on from where the last look ended. */
+export function createTaskWatch(data: MemoryData): { open(): OpenTask[]; all(): OpenTask[] } {
+  const books = new Map<string, { book: TaskBook; upTo: number }>();
+
+  function look(): void {
+    for (const [key, { bySeq }] of data.logs) {
+      const known = books.get(key) ?? { book: newTaskBook(), upTo: 0 };
+      books.set(key, known);
+      for (let row = bySeq.get(known.upTo + 1); row; row = bySeq.get(known.upTo + 1)) {
+        known.upTo += 1;
+        if (OF_TASKS.some((kind) => kind === row?.kind)) foldTask(known.book, eventOfRow(row));
+      }
+    }
+  }
+
+  function all(): OpenTask[] {
+    look();
+    return [...books].flatMap(([key, { book }]) => {
+      const conversation = key.slice(key.indexOf('/') + 1);
+      return [...book.tasks.values()].map((task) => ({ conversation, task }));
+    });
+  }
+  return { all, open: () => all().filter(({ task }) => task.end === null) };
+}
+
+/** As written, without the checks of a reader: what is held against the invariants is what is there. */
+export function eventOfRow(row: EventRow): Event {
+  const { tenant, conversation, seq, id, at, kind, to, tokens, turn, data } = row;
+  const columns = { tenant, conversation, seq, id, at, kind, to, tokens, ...(turn !== null && { turn }) };
+  return { ...JSON.parse(data), ...columns } as Event;
+}

@@ -1,0 +1,71 @@
+import type { AgentId, ConversationId, TenantId } from '../../events/index.ts';
+import { type Account, type Amount, heldIn, withoutOverdue } from './account.ts';
+import type { BudgetLedger } from './ledger.ts';
+import { cappedScopes, type CappedScope, ceilingOf, type Period, periodEnd } from './scope.ts';
+
+export interface BudgetAmount {
+  tokens: number;
+  usd: number;
+}
+
+/** How one budget stands in its present period. */
+export interface BudgetLine {
+  scope: 'tenant' | 'conversation' | 'agent';
+  /** Of the conversation or the agent. */
+  id: string | null;
+  per: Period;
+  /** When the period is over, ms since the epoch; null: never. */
+  until: number | null;
+  /** Null: no cap on this. */
+  cap: Record<keyof BudgetAmount, number | null>;
+  spent: BudgetAmount;
+  /** By calls under way. */
+  held: BudgetAmount;
+  /** At least 0; null: as much as one likes. */
+  free: Record<keyof BudgetAmount, number | null>;
+}
+
+/** The tenant's line, that of the conversation where one is named, and those of all capped agents, or the one that is named. */
+export async function budgetReport(
+  ledger: BudgetLedger,
+  tenant: TenantId,
+  { root, agent, now }: { root?: ConversationId | undefined; agent?: AgentId | undefined; now: number },
+): Promise<BudgetLine[]> {
+  const agents = agent === undefined ? (Object.keys(ledger.caps.agents ?? {}) as AgentId[]) : [agent];
+  const scopes = [
+    ...cappedScopes(ledger.caps, { root }).toReversed(),
+    ...agents.flatMap((id) =>
+      cappedScopes(ledger.caps, { agent: id }).filter(({ kind }) => kind === 'agent'),
+    ),
+  ];
+  return Promise.all(scopes.map(async (scope) => budgetLine(scope, await ledger.look(tenant, scope), now)));
+}
+
+export function budgetLine(scope: CappedScope, stored: Account, now: number): BudgetLine {
+  const { kind, cap } = scope;
+  const per = cap.per ?? 'ever';
+  // What is overdue is paid for all we know, though no write has come by yet.
+  const account = withoutOverdue(stored, now);
+  const { spent } = account;
+  const held = heldIn(account);
+  const ceiling = ceilingOf(cap);
+  const free = (of: keyof Amount): number | null => {
+    const limit = ceiling[of];
+    return limit === null ? null : Math.max(0, limit - spent[of] - held[of]);
+  };
+  const freeMicroUsd = free('microUsd');
+  return {
+    scope: kind,
+    id: scope.kind === 'tenant' ? null : scope.id,
+    per,
+    until: periodEnd(per, now),
+    cap: { tokens: cap.tokens ?? null, usd: cap.usd ?? null },
+    spent: shown(spent),
+    held: shown(held),
+    free: { tokens: free('tokens'), usd: freeMicroUsd === null ? null : freeMicroUsd / 1e6 },
+  };
+}
+
+function shown({ tokens, microUsd }: Amount): BudgetAmount {
+  return { tokens, usd: microUsd / 1e6 };
+}

@@ -1,0 +1,88 @@
+import { TroupeError } from '../../errors.ts';
+import type { ActorRecord } from '../../events/index.ts';
+import type { Log, Store } from '../../store/store.ts';
+import type { EngineDeps } from '../engine-deps.ts';
+
+/** A conversation or one of its threads. */
+export interface Branch {
+  log: Log;
+  head: number;
+}
+
+const PAGE = 2_000;
+
+/** A conversation and the threads of what was delegated in it, each after the one it was given in. */
+export async function readTree(store: Pick<Store, 'read'>, root: Log): Promise<Branch[]> {
+  const tree: Branch[] = [{ log: root, head: 0 }];
+  const known = new Set<string>([root.conversation]);
+  // It grows while it is walked.
+  for (const branch of tree) {
+    const { log } = branch;
+    for (;;) {
+      const events = await store.read(log, { after: branch.head, limit: PAGE });
+      for (const event of events) {
+        if (event.kind !== 'delegation.opened' || known.has(event.body.thread)) continue;
+        known.add(event.body.thread);
+        tree.push({ log: { tenant: log.tenant, conversation: event.body.thread }, head: 0 });
+      }
+      branch.head = events.at(-1)?.seq ?? branch.head;
+      if (events.length < PAGE) break;
+    }
+  }
+  return tree;
+}
+
+/** Who is at work in it: with a pinned turn, or held by a process. What is set aside works no more. */
+export async function atWork(
+  { store, clock }: Pick<EngineDeps, 'store' | 'clock'>,
+  log: Log,
+): Promise<string | null> {
+  const now = clock.now();
+  const records = await store.listActors(log);
+  const readable = records.filter((record): record is ActorRecord => !('address' in record));
+  const busy = readable.find(
+    ({ turn, owner, until, parked }) =>
+      (turn !== null && parked !== 'failed') || (owner !== '' && until > now),
+  );
+  return busy?.agent ?? null;
+}
+
+export interface Deleted {
+  conversations: number;
+  events: number;
+  actors: number;
+}
+
+/**
+ * Removes a conversation with its threads, the threads first: what is left names what else is left. `exported` is how
+ * many events the caller has kept of them all; refused where there are others by now, or an agent is at work.
+ */
+export async function deleteConversation(
+  deps: Pick<EngineDeps, 'store' | 'clock' | 'log' | 'registry'>,
+  root: Log,
+  exported: number | 'none',
+): Promise<Deleted> {
+  const { store, log: events, registry } = deps;
+  const tree = await readTree(store, root);
+  const count = tree.reduce((sum, { head }) => sum + head, 0);
+  if (exported !== 'none' && exported !== count) {
+    const message = `it has ${count} events with its threads, and ${exported} were exported: export it again`;
+    throw new TroupeError('command_refused', message, { events: count, exported });
+  }
+  for (const { log } of tree) {
+    const agent = await atWork(deps, log);
+    if (agent === null) continue;
+    const message = `@${agent} is at work in ${log.conversation}: wait for the end of its turn, or abort it`;
+    throw new TroupeError('command_refused', message, { agent, conversation: log.conversation });
+  }
+  const deleted = { conversations: tree.length, events: 0, actors: 0 };
+  for (const { log } of tree.toReversed()) {
+    const crew = await store.listActors(log);
+    const gone = await store.deleteConversation(log);
+    deleted.events += gone.events;
+    deleted.actors += gone.actors;
+    events.forget(log);
+    for (const each of crew) registry.drop('address' in each ? each.address : each);
+  }
+  return deleted;
+}

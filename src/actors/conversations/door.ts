@@ -1,0 +1,93 @@
+import type {
+  AgentId,
+  Author,
+  ConversationId,
+  EventContext,
+  EventDraft,
+  EventDraftOf,
+  EventId,
+} from '../../events/index.ts';
+import type { Appended, Log } from '../../store/store.ts';
+import type { Engine } from '../engine.ts';
+import type { EngineDeps } from '../engine-deps.ts';
+import type { Standing } from '../../machines/standing.ts';
+import type { Standings } from './standings.ts';
+import type { Trust } from './trust.ts';
+
+/** What decides about messages and about who takes part, and what it is decided with. */
+export interface Door {
+  deps: EngineDeps;
+  engine: Pick<Engine, 'resume'>;
+  standings: Standings;
+  trust: Trust;
+  /** Who answers what nobody is found for. */
+  fallback: AgentId | null;
+  router: MessageRouter | null;
+  newId: () => EventId;
+}
+
+/** Finds whom a message goes to that names nobody. */
+export interface MessageRouter {
+  by: NonNullable<EventContext['routed']>;
+  find(
+    message: { conversation: ConversationId; author: Author; content: string; attachments: string[] },
+    place: { isHere: (agent: AgentId) => boolean; askedAt: (agent: AgentId) => number | undefined },
+  ): AgentId[];
+}
+
+type Message = EventDraftOf<'message'>;
+
+/**
+ * Appends what a trusted person says to agents. First, in the same append, what it brings about: a closed conversation
+ * is open again, who was away is back, who was retired is called back. What is stored already brings about nothing.
+ */
+export async function appendHeard(
+  door: Door,
+  log: Log,
+  message: Message,
+  standing: Standing,
+): Promise<Appended> {
+  const { deps, engine } = door;
+  const brought = opening(door, message, standing);
+  const isStored = brought.length > 0 && (await deps.store.readById(log, message.id)) !== null;
+  if (!isStored) {
+    // Before the log says so: one that is called back in the log alone would be called by nobody again.
+    for (const agent of message.to) if (standing.retired.has(agent)) await engine.resume({ ...log, agent });
+  }
+  return appendLast(deps, log, isStored ? [message] : [...brought, message]);
+}
+
+export async function appendLast(
+  { log: events }: Pick<EngineDeps, 'log'>,
+  log: Log,
+  drafts: EventDraft[],
+): Promise<Appended> {
+  const last = (await events.append(log, drafts)).at(-1);
+  if (!last) throw new Error('the log gave no answer to an append');
+  return last;
+}
+
+function opening({ deps, newId }: Door, { author, to }: Message, { tasks, retired }: Standing): EventDraft[] {
+  const by = () => ({ id: newId(), author, to: [] });
+  const reopened: EventDraft[] = tasks.archived
+    ? [{ ...by(), kind: 'reopened', body: { reason: `a message of ${author.name}` } }]
+    : [];
+  const back = to.flatMap((agent): EventDraft[] => [
+    ...(tasks.away.has(agent)
+      ? [{ ...by(), kind: 'joined' as const, body: { agent, policy: policyOf(deps, tasks, agent) } }]
+      : []),
+    ...(retired.has(agent)
+      ? [{ ...by(), kind: 'command' as const, body: { command: 'recall' as const, agent } }]
+      : []),
+  ]);
+  return [...reopened, ...back];
+}
+
+/** What an agent sees of what came before it, as it was let in first. */
+export function policyOf(
+  { company }: Pick<EngineDeps, 'company'>,
+  { joined }: Standing['tasks'],
+  agent: AgentId,
+): 'full' | 'summary' | 'fresh' {
+  return joined.get(agent) ?? company.get(agent)?.profile.join ?? 'full';
+}

@@ -1,0 +1,86 @@
+import { TroupeError } from '../../errors.ts';
+import type { AgentId, EventDraftOf } from '../../events/index.ts';
+import type { Appended, Log } from '../../store/store.ts';
+import { appendHeard, appendLast, type Door } from './door.ts';
+import { isHere, type Standing } from '../../machines/standing.ts';
+import { isTrusted } from './trust.ts';
+
+type Message = EventDraftOf<'message'>;
+
+/**
+ * Stores what somebody says, and decides once, here, whom it goes to.
+ *  M1  Who names agents addresses them; a person's new message that names none is routed, else goes to the default agent.
+ *  M2  What a person says who is not trusted addresses nobody; whom it would have addressed is noted with it.
+ *  M3  In a closed conversation only a trusted person is heard, and opens it again.
+ *  M4  The same id again is the same event, whatever would be decided now.
+ *
+ * `prepare` is called with what is about to be stored, and may still refuse it.
+ */
+export async function receiveMessage(
+  door: Door,
+  log: Log,
+  message: Message,
+  prepare: (placed: Message) => Promise<void>,
+): Promise<Appended> {
+  const standing = await door.standings.of(log);
+  const { author, id } = message;
+  const placed = await place(door, log, message, standing);
+  const isHeard = author.kind === 'user' && isTrusted(door.trust, author);
+  if (!isHeard && standing.tasks.archived && (await door.deps.store.readById(log, id)) === null) {
+    throw closed(log);
+  }
+  await prepare(placed);
+  try {
+    return isHeard
+      ? await appendHeard(door, log, placed, standing)
+      : await appendLast(door.deps, log, [placed]);
+  } catch (error) {
+    // Sent twice at once, and routed twice: the first counts.
+    const isRouted = placed.context?.routed !== undefined;
+    if (!isRouted || !(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
+    return appendLast(door.deps, log, [await place(door, log, message, standing)]);
+  }
+}
+
+async function place(door: Door, log: Log, message: Message, standing: Standing): Promise<Message> {
+  const { to, routed } = await addressed(door, log, message, standing);
+  const held = to.length > 0 && !isTrusted(door.trust, message.author) ? { held: to } : {};
+  const context = { ...message.context, ...held, ...(routed && { routed }) };
+  return {
+    ...message,
+    to: 'held' in held ? [] : to,
+    ...(Object.keys(context).length > 0 && { context }),
+  };
+}
+
+interface Addressed {
+  to: AgentId[];
+  routed?: NonNullable<Message['context']>['routed'];
+}
+
+async function addressed(
+  { deps, router, fallback }: Door,
+  log: Log,
+  { id, author, to, replyTo, body }: Message,
+  standing: Standing,
+): Promise<Addressed> {
+  const isNew = author.kind === 'user' && replyTo === undefined;
+  if (to.length > 0 || !isNew) return { to };
+  if (router) {
+    const known = await deps.store.readById(log, id);
+    if (known?.kind === 'message')
+      return { to: known.context?.held ?? known.to, routed: known.context?.routed };
+    const attachments = (body.attachments ?? []).map(({ mediaType }) => mediaType);
+    const found = router.find(
+      { conversation: log.conversation, author, content: body.content, attachments },
+      { isHere: (agent) => isHere(standing, agent), askedAt: (agent) => standing.asked.get(agent) },
+    );
+    if (found.length > 0) return { to: found, routed: router.by };
+  }
+  return { to: fallback && isHere(standing, fallback) ? [fallback] : [] };
+}
+
+function closed({ conversation }: Log): TroupeError {
+  const message = `conversation ${conversation} is archived: reopen it first`;
+  return new TroupeError('conversation_archived', message, { conversation });
+}

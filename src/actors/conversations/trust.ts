@@ -1,0 +1,26 @@
+import { TroupeError } from '../../errors.ts';
+import type { Author } from '../../events/index.ts';
+
+/** Ids of the people who may address agents and give commands; null: everybody. */
+export type Trust = readonly string[] | null;
+
+/** What is no person is the application's own business. */
+export function isTrusted(trust: Trust, { kind, id }: Author): boolean {
+  return kind !== 'user' || trust === null || trust.includes(id);
+}
+
+export function refuseStranger(trust: Trust, by: Author, what: string): void {
+  if (isTrusted(trust, by)) return;
+  throw new TroupeError('command_refused', `"${by.id}" may not ${what}: it is not one of trust.people`, {
+    author: by.id,
+  });
+}
+
+/** For what is decided by people alone. */
+export function mustBePerson(trust: Trust, by: Author, what: string): void {
+  refuseStranger(trust, by, what);
+  if (by.kind === 'user') return;
+  throw new TroupeError('command_refused', `only a person may ${what}, not the ${by.kind} "${by.id}"`, {
+    author: by.id,
+  });
+}

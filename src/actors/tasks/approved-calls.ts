@@ -1,0 +1,13 @@
+import type { Event, ToolCall } from '../../events/index.ts';
+import type { TaskBook } from '../../machines/task-book.ts';
+
+/** The calls that these decisions allow, exactly as they were asked for. Each decision is an input of one turn only. */
+export function approvedCalls(tasks: TaskBook, inputs: readonly Event[]): ToolCall[] {
+  return inputs.flatMap((event) => {
+    if (event.kind !== 'approval.decided' || event.body.outcome !== 'approved') return [];
+    const task = tasks.tasks.get(event.body.request);
+    if (task?.kind !== 'approval' || task.end?.seq !== event.seq) return [];
+    const { request, tool, args } = task.body;
+    return [{ id: request, name: tool, args }];
+  });
+}

@@ -1,0 +1,34 @@
+import { TroupeError } from '../../errors.ts';
+import type { Author, CommandOf, Event } from '../../events/index.ts';
+import type { Log } from '../../store/store.ts';
+import type { EngineDeps } from '../engine-deps.ts';
+import { abortTask } from './end-task.ts';
+import { endByPerson, type PersonDeps, taskForPerson } from './person-task.ts';
+import { sendPosts } from './send-posts.ts';
+
+type CancelDeps = PersonDeps & Pick<EngineDeps, 'metrics'>;
+
+/**
+ * A person ends what an agent waits for. Whoever works on it is broken off by the event in the thread; what it has given
+ * to others in turn, its own halted turn calls off.
+ */
+export async function cancelTaskBy(
+  deps: CancelDeps,
+  log: Log,
+  { task: named, reason }: Pick<CommandOf<'cancelTask'>, 'task' | 'reason'>,
+  by: Author,
+): Promise<Event> {
+  const why = reason?.trim() || `${by.name} called it off`;
+  const attempt = { log, by, command: 'cancelTask', task: named, said: why } as const;
+  const { task } = await taskForPerson(deps, ['delegation', 'question', 'approval'], attempt);
+  const [first, ...rest] = abortTask(log, task, by, why);
+  if (!first) throw new TroupeError('internal', `nothing ends ${task.id}`);
+  const { draft } = first;
+  const end = await endByPerson(deps, { ...attempt, task: task.id }, draft, (event) => isSame(event, draft));
+  await sendPosts(deps, log.tenant, rest);
+  return end;
+}
+
+function isSame(event: Pick<Event, 'kind' | 'body'>, draft: Pick<Event, 'kind' | 'body'>): boolean {
+  return event.kind === draft.kind && JSON.stringify(event.body) === JSON.stringify(draft.body);
+}

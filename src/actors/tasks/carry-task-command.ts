@@ -1,0 +1,32 @@
+import { TroupeError } from '../../errors.ts';
+import { Author, type Command, type Event, type TaskCommand } from '../../events/index.ts';
+import type { Log } from '../../store/store.ts';
+import type { EngineDeps } from '../engine-deps.ts';
+import { answerQuestion } from './answer-question.ts';
+import { cancelTaskBy } from './cancel-task-by.ts';
+import { decideApproval } from './decide-approval.ts';
+import type { PersonDeps } from './person-task.ts';
+
+export function isTaskCommand(command: Command): command is TaskCommand {
+  const { command: name } = command;
+  return name === 'answer' || name === 'decide' || name === 'cancelTask';
+}
+
+/** What people say to tasks; what comes of it is the event that ends the task. Throws `command_refused`, `task_unknown`. */
+export async function carryTaskCommand(
+  deps: PersonDeps & Pick<EngineDeps, 'metrics'>,
+  log: Log,
+  command: TaskCommand,
+  author: Author,
+): Promise<Event> {
+  const by = Author.safeParse(author);
+  if (!by.success) throw new TroupeError('event_invalid', 'author: is not valid', { path: 'author' });
+  switch (command.command) {
+    case 'answer':
+      return answerQuestion(deps, log, command, by.data);
+    case 'decide':
+      return decideApproval(deps, log, command, by.data);
+    case 'cancelTask':
+      return cancelTaskBy(deps, log, command, by.data);
+  }
+}

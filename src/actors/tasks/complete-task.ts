@@ -1,0 +1,83 @@
+import { agentAuthor, type EventDraft, type Post } from '../../events/index.ts';
+import { openTasks, type Task } from '../../machines/task-book.ts';
+import { coversOf } from '../steer/reach.ts';
+import { ownDraft, type TurnRun } from '../turn-run.ts';
+import { abortTask, endId } from './end-task.ts';
+
+/** What the end of a turn means for the tasks around it. */
+export interface TaskEnds {
+  events: EventDraft[];
+  posts: Post[];
+}
+
+const NOTHING: TaskEnds = { events: [], posts: [] };
+
+/**
+ * The last words of the assignee are the result of the task that its conversation is about, once it waits for nothing
+ * itself. A turn that fails or is stopped ends the task too, and all that was opened for it: nobody waits for ever.
+ */
+export function taskEnds(run: TurnRun): TaskEnds {
+  const { live, ending, turn, member } = run;
+  const { agent } = live.address;
+  const own = live.tasks.thread;
+  const rest = openTasks(live.tasks, agent);
+  if (turn.halt?.kind === 'task aborted')
+    return { events: [], posts: abortAll(run, rest, 'what it was for has ended') };
+  if (!own?.isOpen || own.opened.assignee !== agent) {
+    return { events: [], posts: abortAll(run, rest.filter(isSuperseded(run)), 'another result was enough') };
+  }
+  const superseded = rest.filter(isSuperseded(run));
+  if (ending.kind === 'done') {
+    const waits = rest.length - superseded.length + openedBy(run);
+    const late = abortAll(run, superseded, 'another result was enough');
+    if (waits > 0 || run.isAddressedAgain) return { events: [], posts: late };
+    const done = endOf(run, 'done', run.answer?.text ?? '');
+    return { events: done.events, posts: [...done.posts, ...late] };
+  }
+  // What interrupts is answered next: the task goes on, or ends there.
+  if (ending.kind === 'aborted' && ending.by === 'interrupted')
+    return { events: [], posts: abortAll(run, superseded, 'another result was enough') };
+  const why = ending.kind === 'failed' ? `${ending.code}: ${ending.message}` : `stopped by ${ending.by}`;
+  const ended = endOf(run, ending.kind, why);
+  return {
+    events: ended.events,
+    posts: [...ended.posts, ...abortAll(run, rest, 'what it was for has ended')],
+  };
+
+  function endOf({ answer }: TurnRun, outcome: 'done' | 'failed' | 'aborted', result: string): TaskEnds {
+    if (!own) return NOTHING;
+    const { delegation, delegator, home } = own.opened;
+    const kind = outcome === 'aborted' ? ('delegation.aborted' as const) : ('delegation.completed' as const);
+    const data = outcome === 'done' && answer && 'data' in answer ? { data: answer.data } : {};
+    const body = { delegation, outcome, result, ...data };
+    const end: EventDraft = {
+      id: endId(delegation),
+      author: agentAuthor(member.profile),
+      to: [delegator],
+      hop: turn.hop + 1,
+      kind,
+      body,
+    };
+    return {
+      events: [{ ...ownDraft(run, 'completed'), kind, body }],
+      posts: [{ conversation: home, draft: end }],
+    };
+  }
+}
+
+/** Open in a group that this turn was given enough of: the others of a `first` or an `any`. */
+export function isSuperseded({ live, turn }: TurnRun): (task: Task) => boolean {
+  const given = new Set(coversOf(turn).map((seq) => live.tasks.ended.get(seq)?.group));
+  return ({ group }) => given.has(group) || live.tasks.groups.get(group)?.resolved === true;
+}
+
+function abortAll({ live, member }: TurnRun, tasks: readonly Task[], why: string): Post[] {
+  return tasks.flatMap((task) => abortTask(live.address, task, agentAuthor(member.profile), why));
+}
+
+const OPENINGS: readonly EventDraft['kind'][] = ['delegation.opened', 'question', 'approval.requested'];
+
+/** Tasks that the turn opens. */
+export function openedBy({ outputs }: TurnRun): number {
+  return outputs.filter(({ kind }) => OPENINGS.includes(kind)).length;
+}

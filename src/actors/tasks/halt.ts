@@ -1,0 +1,27 @@
+import { type Event, type Halt, isTaskEnd } from '../../events/index.ts';
+import type { TaskBook } from '../../machines/task-book.ts';
+import type { EngineDeps } from '../engine-deps.ts';
+
+/** Why no model is to be asked about these inputs; null if one is. */
+export function haltOf(
+  { limits }: Pick<EngineDeps, 'limits'>,
+  tasks: TaskBook,
+  inputs: readonly Event[],
+): Halt | null {
+  const isOver = tasks.thread?.isOpen === false;
+  // Also where it was a person who called it off.
+  if (isOver && inputs.every((event) => isOfTasks(event))) return { kind: 'task aborted' };
+  if (inputs.some((event) => event.author.kind === 'user')) return null;
+  if (tasks.agentTurns < limits.maxAgentTurns) return null;
+  return {
+    kind: 'guard',
+    guard: 'agent_turns',
+    message: `agents took ${tasks.agentTurns} turns here since a person spoke (limits.maxAgentTurns ${limits.maxAgentTurns})`,
+    goOn: 'a message of a person starts the count anew',
+  };
+}
+
+/** Nothing that anybody said: in a thread that is over nobody reads what an agent would make of it. */
+function isOfTasks(event: Event): boolean {
+  return event.kind === 'delegation.opened' || isTaskEnd(event);
+}

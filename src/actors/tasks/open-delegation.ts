@@ -1,0 +1,150 @@
+import {
+  type AgentId,
+  agentAuthor,
+  type DelegationOpenedBody,
+  type EventId,
+  SYSTEM_AUTHOR,
+  type Timer,
+} from '../../events/index.ts';
+import type { RequestOf } from '../../tools/tool-request.ts';
+import { resolveAgent } from '../address-message.ts';
+import { ownDraft, type TurnRun } from '../turn-run.ts';
+import { type CallPlace, type CarriedOut, effectsOf, refused, stopped } from './call-effects.ts';
+import { abortTask, opening } from './end-task.ts';
+import { guardOf } from './guard-delegation.ts';
+import { taskIdOf, threadOf } from './task-id.ts';
+import { toTroupeError } from '../../errors.ts';
+
+/**
+ * A child task: recorded here, opened there, and ended by its deadline if by nothing else. The thread is a conversation
+ * of its own, so that the assignee sees its task and nothing else, and several tasks of one agent go on side by side.
+ */
+export function delegate(run: TurnRun, request: RequestOf<'delegate'>, at: CallPlace): CarriedOut {
+  const { turn, live, deps } = run;
+  const { agent, conversation } = live.address;
+  const found = assigneeOf(run, request.to);
+  if ('refusal' in found) return refused(found.refusal);
+  const { assignee } = found;
+  const { thread: own } = live.tasks;
+  const chain = [...(own?.opened.chain ?? []), agent];
+  const stop = guardOf(run, { ...request, assignee, chain, at });
+  if (stop) return stopped(run, at, stop);
+  const root = own?.opened.root ?? conversation;
+  const delegation = taskIdOf('d', turn.id, at);
+  return open(run, at, request.wait, {
+    delegation,
+    how: request.how,
+    delegator: agent,
+    assignee,
+    task: request.task,
+    home: conversation,
+    thread: threadOf(root, delegation),
+    root,
+    group: `${turn.id}/${request.join}`,
+    join: request.join,
+    chain,
+    deadline: deadlineOf(run, request.deadlineMs ?? deps.limits.taskMs),
+  });
+}
+
+/** To somebody who has worked on a task of ours: a word in its thread, or the next task there. */
+export function followUp(run: TurnRun, request: RequestOf<'followUp'>, at: CallPlace): CarriedOut {
+  const { turn, live, deps, member } = run;
+  const { agent } = live.address;
+  const found = findTask(run, request.task);
+  if (typeof found === 'string') return refused(found);
+  const { body, end } = found;
+  if (end === null) {
+    const id = `${taskIdOf('d', turn.id, at)}:opened` as EventId;
+    const message = { kind: 'message' as const, body: { content: request.text } };
+    const draft = {
+      id,
+      author: agentAuthor(member.profile),
+      to: [body.assignee],
+      hop: turn.hop + 1,
+      ...message,
+    };
+    return {
+      outcome: 'done',
+      text: `told @${body.assignee}, who is still at it; the result of ${body.delegation} comes as before`,
+      effects: effectsOf({ posts: [{ conversation: body.thread, draft }], ends: request.wait }),
+    };
+  }
+  const chain = body.chain;
+  const stop = guardOf(run, { assignee: body.assignee, task: request.text, force: true, chain, at });
+  if (stop) return stopped(run, at, stop);
+  return open(run, at, request.wait, {
+    ...body,
+    delegation: taskIdOf('d', turn.id, at),
+    how: 'followUp',
+    delegator: agent,
+    task: request.text,
+    group: `${turn.id}/${request.join}`,
+    join: request.join,
+    deadline: deadlineOf(run, request.deadlineMs ?? deps.limits.taskMs),
+  });
+}
+
+function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpenedBody): CarriedOut {
+  const { live, turn, member } = run;
+  const { conversation, agent } = live.address;
+  const { delegation, assignee, thread, deadline = 0 } = body;
+  const kind = 'delegation.opened' as const;
+  const task = opening({ kind: 'delegation', body, id: delegation }, agent);
+  const timer: Timer = {
+    at: deadline,
+    task: delegation,
+    posts: abortTask({ conversation }, task, SYSTEM_AUTHOR, 'its deadline has passed'),
+  };
+  const opened = {
+    id: `${delegation}:opened` as EventId,
+    author: agentAuthor(member.profile),
+    to: [assignee],
+    hop: turn.hop + 1,
+  };
+  return {
+    outcome: 'done',
+    text: `${delegation} is given to @${assignee}. ${wait ? 'You are woken with the result.' : 'Its result comes when it is done.'}`,
+    effects: effectsOf({
+      events: [{ ...ownDraft(run, `opened:${at.step}.${at.index}`), kind, body }],
+      posts: [{ conversation: thread, draft: { ...opened, kind, body } }],
+      timers: [timer],
+      ends: wait,
+    }),
+  };
+}
+
+/** Never later than the task that it is part of. */
+export function deadlineOf({ deps, live }: TurnRun, ms: number): number {
+  const own = live.tasks.thread?.isOpen ? live.tasks.thread.opened.deadline : undefined;
+  return Math.min(deps.clock.now() + Math.ceil(ms), own ?? Number.MAX_SAFE_INTEGER);
+}
+
+function assigneeOf(run: TurnRun, name: string): { assignee: AgentId } | { refusal: string } {
+  const { live, deps } = run;
+  if (live.tasks.archived) return { refusal: 'this conversation is closed: nothing is delegated in it' };
+  try {
+    const assignee = resolveAgent(deps.company, name.trim());
+    const away = live.tasks.away.get(assignee);
+    if (!away) return { assignee };
+    return { refusal: `@${assignee} ${away.blocked ? 'is blocked here' : 'has left'}: choose another` };
+  } catch (error) {
+    return { refusal: toTroupeError(error).message };
+  }
+}
+
+type Delegated = Extract<ReturnType<TurnRun['live']['tasks']['tasks']['get']>, { kind: 'delegation' }>;
+
+/** By its id or the beginning of it. */
+export function findTask({ live }: TurnRun, name: string): Delegated | string {
+  const own = [...live.tasks.tasks.values()].filter(
+    (task): task is Delegated => task.kind === 'delegation' && task.owner === live.address.agent,
+  );
+  const wanted = name.trim();
+  const matches = wanted === '' ? [] : own.filter(({ id }) => id.startsWith(wanted));
+  const [match] = matches;
+  if (match && matches.length === 1) return match;
+  const known = (matches.length > 1 ? matches : own).slice(-10).map(({ id }) => id);
+  if (matches.length > 1) return `"${name}" may be ${known.join(' or ')}: give more of the id`;
+  return `you have given no task "${name}". Known: ${known.join(', ') || 'none'}.`;
+}

@@ -1,0 +1,22 @@
+import { TroupeError } from '../../errors.ts';
+import type { Post, TenantId } from '../../events/index.ts';
+import type { EngineDeps } from '../engine-deps.ts';
+
+/**
+ * Brings posts to their logs, in order. Safe to repeat. Where another event has the id, that one counts: somebody else
+ * has ended the task.
+ */
+export async function sendPosts(
+  { log, metrics }: Pick<EngineDeps, 'log' | 'metrics'>,
+  tenant: TenantId,
+  posts: readonly Post[],
+): Promise<void> {
+  for (const { conversation, draft } of posts) {
+    try {
+      await log.append({ tenant, conversation }, [draft]);
+    } catch (error) {
+      if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
+      metrics.count('posts_too_late', { kind: draft.kind });
+    }
+  }
+}

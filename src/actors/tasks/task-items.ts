@@ -1,0 +1,85 @@
+import type { ActorAddress, Event } from '../../events/index.ts';
+import { openTasks, type Task, type TaskBook } from '../../machines/task-book.ts';
+import type { EngineDeps } from '../engine-deps.ts';
+
+/** Open tasks that are named in a live item; more are counted. */
+const MOST_NAMED = 12;
+const MOST_TEXT = 80;
+/** Events of a thread that are looked at for what was said last. */
+const TAIL = 12;
+
+/** The live item `task`: what this turn is for. */
+export function taskOf(trigger: Event, tasks: TaskBook): string {
+  switch (trigger.kind) {
+    case 'handoff':
+      return `@${trigger.author.id} handed over to you: take it from the summary above and answer the conversation`;
+    case 'delegation.opened':
+      return `do the task that @${trigger.author.id} gave you; your last words are its result`;
+    case 'delegation.completed':
+    case 'delegation.aborted':
+    case 'question.answered':
+      return 'what you waited for has come: go on';
+    case 'approval.decided':
+      return trigger.body.outcome === 'approved'
+        ? 'the call was approved and is made for you: go on from its result'
+        : 'the call was not approved and was not made: go on without it';
+    default:
+      return tasks.thread?.isOpen
+        ? 'answer the last message; your last words are the result of your task'
+        : 'answer the last message';
+  }
+}
+
+/** The live items `delegations` and `todos`: what is open, one line each; null where nothing is. */
+export async function dealingItems(
+  deps: Pick<EngineDeps, 'store'>,
+  { tenant, agent }: ActorAddress,
+  tasks: TaskBook,
+): Promise<ReadonlyMap<string, string | null>> {
+  const open = openTasks(tasks, agent);
+  const lines = await Promise.all(
+    open.slice(0, MOST_NAMED).map(async (task) => `- ${nameOf(task)}${await statusOf(deps, tenant, task)}`),
+  );
+  if (open.length > MOST_NAMED) lines.push(`- and ${open.length - MOST_NAMED} more`);
+  const todos = tasks.todos.get(agent)?.items ?? [];
+  const left = todos.filter(({ status }) => status === 'pending' || status === 'active');
+  return new Map([
+    ['delegations', lines.length > 0 ? `you wait for ${open.length}:\n${lines.join('\n')}` : null],
+    ['todos', left.length > 0 ? left.map(({ text, status }) => `- [${status}] ${text}`).join('\n') : null],
+  ]);
+}
+
+function nameOf(task: Task): string {
+  switch (task.kind) {
+    case 'delegation':
+      return `${task.id} @${task.body.assignee}: ${clipped(task.body.task)}`;
+    case 'question':
+      return `${task.id} people: ${clipped(task.body.text)}`;
+    case 'approval':
+      return `${task.id} approval of ${task.body.tool}`;
+  }
+}
+
+/** What the assignee said last, and how many of its own tasks are open: one line, whatever is below them. */
+async function statusOf(
+  { store }: Pick<EngineDeps, 'store'>,
+  tenant: ActorAddress['tenant'],
+  task: Task,
+): Promise<string> {
+  if (task.kind !== 'delegation') return '';
+  const log = { tenant, conversation: task.body.thread };
+  const head = await store.head(log);
+  if (head === 0) return ' (not begun)';
+  const events = await store.read(log, { after: Math.max(0, head - TAIL), upTo: head, limit: TAIL });
+  const words = events.findLast(
+    (event) => event.author.id === task.body.assignee && (event.kind === 'message' || event.kind === 'step'),
+  );
+  const said = words?.kind === 'message' || words?.kind === 'step' ? clipped(words.body.content) : '';
+  return said === '' ? ' (at work)' : ` (last: ${said})`;
+}
+
+function clipped(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  const points = [...line.slice(0, 4 * MOST_TEXT)];
+  return points.length > MOST_TEXT ? `${points.slice(0, MOST_TEXT).join('')}…` : line;
+}

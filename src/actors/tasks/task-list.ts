@@ -1,0 +1,94 @@
+import type { AgentId, ConversationId, EventId, Join } from '../../events/index.ts';
+import type { Task, TaskEnd } from '../../machines/task-book.ts';
+import type { Log, Store } from '../../store/store.ts';
+import { readTasks } from './read-tasks.ts';
+
+/** What somebody waits for, as people are shown it. Which fields are there beyond the common ones, its kind says. */
+export interface TaskInfo {
+  id: string;
+  kind: Task['kind'];
+  /** The agent that waits. */
+  owner: AgentId;
+  /** Of a delegation: who works on it, and in which conversation. */
+  assignee?: AgentId;
+  thread?: ConversationId;
+  /** Of a delegation its task, of a question what is asked. */
+  text?: string;
+  /** Of an approval: the call, as the model wrote it. */
+  tool?: string;
+  args?: string;
+  argsHash?: string;
+  /** Ids of the people who may end it with an answer; nobody named: all. */
+  by?: string[];
+  choices?: string[];
+  /** Ms since the epoch. */
+  deadline: number | null;
+  openedAt: { event: EventId; seq: number; at: number };
+  end: TaskEnd | null;
+  /** Tasks of one group wake their owner together, as `join` says. */
+  group: string;
+  join: Join;
+}
+
+/** The task that a conversation is the thread of. */
+export interface ThreadInfo {
+  task: string;
+  delegator: AgentId;
+  assignee: AgentId;
+  /** Where the delegator waits for it. */
+  home: ConversationId;
+  text: string;
+  deadline: number | null;
+  isOpen: boolean;
+}
+
+export interface TaskList {
+  /** Oldest first. */
+  tasks: TaskInfo[];
+  thread: ThreadInfo | null;
+}
+
+export async function listTasks(
+  store: Pick<Store, 'read'>,
+  log: Log,
+  { open = false }: { open?: boolean | undefined } = {},
+): Promise<TaskList> {
+  const { book, openedBy } = await readTasks(store, log);
+  const tasks = [...book.tasks.values()].filter(({ end }) => !open || end === null);
+  const { thread } = book;
+  return {
+    tasks: tasks.map((task): TaskInfo => {
+      const { id, kind, owner, group, seq, at, end } = task;
+      const { deadline = null } = task.body;
+      const join = book.groups.get(group)?.join ?? 'all';
+      const openedAt = { event: openedBy.get(id) as EventId, seq, at };
+      return { id, kind, owner, ...detailsOf(task), deadline, openedAt, end, group, join };
+    }),
+    thread: thread && {
+      task: thread.opened.delegation,
+      delegator: thread.opened.delegator,
+      assignee: thread.opened.assignee,
+      home: thread.opened.home,
+      text: thread.opened.task,
+      deadline: thread.opened.deadline ?? null,
+      isOpen: thread.isOpen,
+    },
+  };
+}
+
+function detailsOf(task: Task): Partial<TaskInfo> {
+  switch (task.kind) {
+    case 'delegation': {
+      const { assignee, thread, task: text } = task.body;
+      return { assignee, thread, text };
+    }
+    case 'question': {
+      const { text, by, choices } = task.body;
+      return { text, by, ...(choices && { choices }) };
+    }
+    case 'approval': {
+      const { tool, args, argsHash, by } = task.body;
+      return { tool, args, argsHash, by };
+    }
+  }
+}

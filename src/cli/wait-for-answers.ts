@@ -1,0 +1,140 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Event } from '../events/index.ts';
+import { type Answers, awaitAnswers } from './await-answers.ts';
+import type { Client, Frame } from './client.ts';
+import { openWaits, type Wait, waitText } from './open-waits.ts';
+import { errorText, paint, print, printJson } from './output.ts';
+import { createReplyPrinter } from './reply-printer.ts';
+
+/** A server does not tell when all is quiet: after this long without a word it is looked whether anybody is at work. */
+const LOOK_MS = 1_000;
+/** Looks in a row that find nobody: between two tasks nobody may seem to be. */
+const IDLE_LOOKS = 2;
+
+/**
+ * Does something in a conversation, as sending a message, and shows what agents say to it until all have answered, or
+ * nobody can: then what they wait for is told, with the command that helps.
+ */
+export async function waitForAnswers(
+  client: Client,
+  conversation: string,
+  act: () => Promise<Event>,
+  { stop, asJson }: { stop: AbortController; asJson: boolean },
+): Promise<void> {
+  const head = await client.head(conversation);
+  // Watching begins before the message is there, so that the reply is seen from its first word.
+  const early = follow(client, conversation, head, stop.signal);
+  const event = await act();
+  const answers = awaitAnswers(event);
+  await giveUpOnParked(client, answers, conversation);
+  // One that was there before has its answers, perhaps, before the head.
+  const frames = event.seq > head ? early : follow(client, conversation, event.seq, stop.signal);
+  const printer = asJson ? null : createReplyPrinter();
+  const quiet = client.isDirect ? client.idle().then(() => endAt(client, conversation, frames)) : null;
+  // Awaited below; only where the command is interrupted the store may be closed under it.
+  quiet?.catch(() => {});
+  for (let looks = 0; !answers.areComplete && looks < IDLE_LOOKS;) {
+    const frame = await frames.next();
+    if (frame === null) break;
+    if (frame === 'quiet') {
+      looks = client.isDirect || (await isAnybodyAtWork(client, answers, conversation)) ? 0 : looks + 1;
+      continue;
+    }
+    looks = 0;
+    if (frame.type === 'event') answers.note(frame.event);
+    printer?.show(frame, event.seq);
+  }
+  if (!stop.signal.aborted) await quiet;
+  const { waits } = stop.signal.aborted ? { waits: [] } : await openWaits(client, conversation);
+  const waiting = new Set<string>(waits.map(({ task }) => task.owner));
+  for (const agent of answers.missing) {
+    if (!waiting.has(agent)) answers.giveUp(agent, 'aborted', `@${agent} has not answered`);
+  }
+  report(event, answers, waits, asJson);
+}
+
+interface Frames {
+  /** Null once nothing more is to come; `quiet` where nothing came for a while. */
+  next(): Promise<Frame | 'quiet' | null>;
+  /** Ends after the event with this seq. */
+  endAfter(seq: number): void;
+}
+
+function follow(client: Client, conversation: string, after: number, signal: AbortSignal): Frames {
+  const end = new AbortController();
+  const source = client.follow(conversation, after, AbortSignal.any([signal, end.signal]));
+  let seen = after;
+  let last = Infinity;
+  let pending: Promise<IteratorResult<Frame, void>> | null = source.next();
+  // Awaited in `next`; a refused send must not leave it unhandled.
+  pending.catch(() => {});
+  return {
+    async next() {
+      if (seen >= last) return null;
+      pending ??= source.next();
+      const got = await orQuiet(pending);
+      if (got === 'quiet') return got;
+      pending = null;
+      if (got.done) return null;
+      if (got.value.type === 'event') seen = got.value.event.seq;
+      return got.value;
+    },
+    endAfter(seq) {
+      last = seq;
+      if (seen >= last) end.abort();
+    },
+  };
+}
+
+async function orQuiet<T>(work: Promise<T>): Promise<T | 'quiet'> {
+  const done = new AbortController();
+  const quiet = pause(LOOK_MS, 'quiet' as const, { signal: done.signal });
+  // Cut short when there is work.
+  quiet.catch(() => {});
+  try {
+    return await Promise.race([work, quiet]);
+  } finally {
+    done.abort();
+  }
+}
+
+/** When all is quiet, an answer that is not in the log yet will not come. */
+async function endAt(client: Client, conversation: string, frames: Frames): Promise<void> {
+  frames.endAfter(await client.head(conversation));
+}
+
+async function giveUpOnParked(client: Client, answers: Answers, conversation: string): Promise<void> {
+  for (const { agent, status, problem } of await client.actors(conversation)) {
+    if (!answers.missing.includes(agent)) continue;
+    if (status !== 'paused' && status !== 'failed' && status !== 'retired') continue;
+    const message = `@${agent} is ${status} and takes no turns${problem === undefined ? '' : `: ${problem}`}`;
+    answers.giveUp(agent, 'command_refused', message);
+  }
+}
+
+/** Who has looked at what addressed it and takes no turn waits for something itself. */
+async function isAnybodyAtWork(client: Client, answers: Answers, conversation: string): Promise<boolean> {
+  await giveUpOnParked(client, answers, conversation);
+  const actors = await client.actors(conversation);
+  const isMissing = answers.unanswered.some(({ agent, seq }) => {
+    const actor = actors.find((each) => each.agent === agent);
+    return !actor || actor.turn !== null || actor.lastProcessedIndex < seq;
+  });
+  return isMissing || (await openWaits(client, conversation)).atWork;
+}
+
+function report(event: Event, { replies, failures }: Answers, waits: readonly Wait[], asJson: boolean): void {
+  if (asJson) printJson({ event, replies, waiting: waits });
+  else if (event.kind === 'message' && event.to.length === 0) print(paint('dim', `seq ${event.seq}: stored; it addresses nobody`));
+  if (!asJson) for (const wait of waits) print(waitText(wait));
+  for (const { agent, ...failure } of failures) {
+    process.stderr.write(errorText({ ...failure, data: { agent } }, asJson));
+  }
+  if (failures.length > 0) process.exitCode = 1;
+}
+
+export function showAccepted(event: Event, asJson: boolean): void {
+  if (asJson) return printJson({ event });
+  const to = event.to.length > 0 ? event.to.map((agent) => `@${agent}`).join(', ') : 'nobody in particular';
+  print(`accepted as seq ${event.seq} of ${event.conversation}, for ${to}`);
+}

@@ -1,0 +1,123 @@
+import { type AgentId, type Event, type EventOf, type Mode, runFactOf } from '../events/index.ts';
+import { newWorkflow, nextState, type WorkflowEvent, type WorkflowState } from './workflow.ts';
+
+/** What the log of one conversation says of its mode, its phase and the runs of workflows: a fold, as `TaskBook`. */
+export interface RunBook {
+  mode: Mode | null;
+  /** The run that the mode names. */
+  named: string | null;
+  /** The mode to go back to after a run: the last other one. */
+  rest: Exclude<Mode, 'run'>;
+  phase: Phase | null;
+  /** Runs of workflows by their ids, the last begun last. */
+  runs: Map<string, Run>;
+}
+
+export interface Phase {
+  phase: string;
+  instructions: string;
+  /** Of the event that began it, or changed its instructions. */
+  seq: number;
+}
+
+export interface Run {
+  run: string;
+  workflow: string;
+  directive: string;
+  state: WorkflowState;
+}
+
+/** The tool by which an agent says that its step is complete. */
+export const COMPLETE_STEP = 'complete_step';
+
+export function newRunBook(): RunBook {
+  return { mode: null, named: null, rest: 'agent', phase: null, runs: new Map() };
+}
+
+export function foldRuns(book: RunBook, event: Event): void {
+  switch (event.kind) {
+    case 'mode.changed': {
+      const { mode, run = null } = event.body;
+      book.mode = mode;
+      book.named = run;
+      if (mode !== 'run') book.rest = mode;
+      return;
+    }
+    case 'phase.changed': {
+      const { phase, instructions } = event.body;
+      book.phase = { phase, instructions, seq: event.seq };
+      return;
+    }
+    case 'run.directive':
+      return foldDirective(book, event);
+    case 'message': {
+      const fact = runFactOf(event.id);
+      const run = fact && book.runs.get(fact.run);
+      if (!run || fact.part !== 'step' || event.author.kind !== 'system') return;
+      const { number, attempt } = run.state.context;
+      if (fact.number === number && fact.attempt === attempt) send(run, { type: 'ASK', seq: event.seq });
+      return;
+    }
+    case 'handoff': {
+      const [to] = event.to;
+      if (to) sendTo(book, event.author.id, { type: 'HAND_OVER', to, seq: event.seq });
+      return;
+    }
+    case 'tool.result':
+      if (isStepNote(event)) sendTo(book, event.author.id, { type: 'NOTE' });
+      return;
+    default:
+  }
+}
+
+/** Whether an event of its agent says that the step is complete. */
+export function isStepNote({ kind, body }: Pick<EventOf<'tool.result'>, 'kind' | 'body'>): boolean {
+  return kind === 'tool.result' && body.name === COMPLETE_STEP && body.outcome === 'done';
+}
+
+function foldDirective(book: RunBook, { body }: EventOf<'run.directive'>): void {
+  const { run: id, directive, status, step, steps } = body;
+  const known = book.runs.get(id);
+  if (!step) {
+    // A person says that it is over.
+    if (known && status === 'completed') send(known, { type: 'END' });
+    return;
+  }
+  const { number, attempt } = step;
+  if (status !== 'active') {
+    if (known?.state.context.attempt === attempt)
+      send(known, { type: status === 'completed' ? 'END' : 'FAIL' });
+    return;
+  }
+  if (!steps) {
+    const at = known?.state.context;
+    // The turn that brought it about was judged by what its process knew; the log has the word of it.
+    if (known && at?.attempt === attempt && at.number === number - 1) {
+      if (at.steps[at.number - 1]?.completeWhen === 'tool') send(known, { type: 'NOTE' });
+      send(known, { type: 'DONE' });
+    }
+    return;
+  }
+  const run: Run = { run: id, workflow: step.workflow, directive, state: known?.state ?? newWorkflow() };
+  send(run, { type: 'BEGIN', steps, number, attempt });
+  book.runs.delete(id);
+  book.runs.set(id, run);
+}
+
+function send(run: Run, event: WorkflowEvent): void {
+  run.state = nextState(run.state, event);
+}
+
+function sendTo(book: RunBook, agent: string, event: WorkflowEvent): void {
+  for (const run of book.runs.values()) if (isWith(run, agent)) send(run, event);
+}
+
+/** Whether an agent is at the present step of a run. */
+export function isWith({ state }: Run, agent: string): boolean {
+  return state.value === 'asked' && state.context.agent === (agent as AgentId);
+}
+
+/** Runs that are under way. */
+export function activeRuns({ runs }: RunBook): Run[] {
+  return [...runs.values()].filter(({ state }) => state.value === 'directed' || state.value === 'asked');
+}

@@ -1,0 +1,32 @@
+import type { AgentId, Event } from '../events/index.ts';
+import { foldTask, newTaskBook, type TaskBook } from './task-book.ts';
+
+/** What decides who hears a new message of a conversation: a fold of its log, the same in every process. */
+export interface Standing {
+  tasks: TaskBook;
+  retired: Set<AgentId>;
+  /** When a new message of a person last went to an agent alone, as seq. */
+  asked: Map<AgentId, number>;
+}
+
+export function newStanding(): Standing {
+  return { tasks: newTaskBook(), retired: new Set(), asked: new Map() };
+}
+
+/** Events that it has seen change nothing. */
+export function foldStanding({ tasks, retired, asked }: Standing, event: Event): void {
+  if (event.seq <= tasks.upTo) return;
+  foldTask(tasks, event);
+  const [only, ...others] = event.to;
+  const isNew = event.kind === 'message' && event.author.kind === 'user' && event.replyTo === undefined;
+  if (isNew && only && others.length === 0) asked.set(only, event.seq);
+  if (event.kind !== 'command' || event.body.agent === undefined) return;
+  const { command, agent } = event.body;
+  if (command === 'retire') retired.add(agent);
+  else if (command === 'recall' || command === 'resume') retired.delete(agent);
+}
+
+/** Whether an agent hears what does not name it. */
+export function isHere({ tasks, retired }: Standing, agent: AgentId): boolean {
+  return !tasks.away.has(agent) && !retired.has(agent);
+}

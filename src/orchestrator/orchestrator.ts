@@ -1,0 +1,148 @@
+import { TroupeError } from '../errors.ts';
+import type { AgentId, Author, ConversationId, Event } from '../events/index.ts';
+import { foldStanding, isHere, newStanding, type Standing } from '../machines/standing.ts';
+import type { NewMessage, Troupe } from '../troupe.ts';
+import { routeBy, type Unaddressed } from './route.ts';
+import type { RoutingSettings } from './routing-settings.ts';
+
+/** A rule in code: the first that holds says who hears a message that names nobody. */
+export interface Rule {
+  when: (message: Unaddressed) => boolean;
+  to: readonly string[];
+}
+
+export interface OrchestratorOptions {
+  /** In whose name it acts: a person, since only people decide who takes part. */
+  by: Author;
+  rules?: readonly Rule[] | undefined;
+  /** Where no rule holds. Default: what the troupe does by itself. */
+  otherwise?: RoutingSettings | undefined;
+}
+
+type Sent = Awaited<ReturnType<Troupe['send']>>;
+
+/** Decides over a running troupe, through its public door: who hears what, and who takes part. */
+export interface Orchestrator {
+  /** Sends; a person's new message that names nobody goes to whom the rules say. */
+  send(conversation: string, message: NewMessage): Promise<Sent>;
+  join(conversation: string, agent: string, policy?: 'full' | 'summary' | 'fresh'): Promise<Event>;
+  leave(conversation: string, agent: string, reason?: string): Promise<Event>;
+  block(conversation: string, agent: string, reason?: string): Promise<Event>;
+  unblock(conversation: string, agent: string): Promise<Event>;
+  retire(conversation: string, agent: string): Promise<Event>;
+  recall(conversation: string, agent: string): Promise<Event>;
+  /** Lets in the next agent of a template, and returns its id. */
+  spawn(conversation: string, template: string): Promise<AgentId>;
+  archive(conversation: string, reason?: string): Promise<Event>;
+  reopen(conversation: string, reason?: string): Promise<Event>;
+}
+
+const PAGE = 1_000;
+
+/** Owns nothing but what it has read of the logs: another one, after a restart, decides the same. */
+export function createOrchestrator(
+  troupe: Pick<Troupe, 'agents' | 'send' | 'events' | 'command'>,
+  { by, rules = [], otherwise }: OrchestratorOptions,
+): Orchestrator {
+  const standings = new Map<string, Standing>();
+
+  async function standingOf(conversation: string): Promise<Standing> {
+    const standing = standings.get(conversation) ?? newStanding();
+    standings.set(conversation, standing);
+    for (;;) {
+      const events = await eventsAfter(conversation, standing.tasks.upTo);
+      for (const event of events) foldStanding(standing, event);
+      if (events.length < PAGE) return standing;
+    }
+  }
+
+  async function eventsAfter(conversation: string, after: number): Promise<Event[]> {
+    try {
+      return (await troupe.events(conversation, { after, limit: PAGE })).events;
+    } catch (error) {
+      // Its first message makes it.
+      if (error instanceof TroupeError && error.code === 'conversation_unknown') return [];
+      throw error;
+    }
+  }
+
+  async function route(conversation: string, message: NewMessage): Promise<readonly string[]> {
+    const standing = await standingOf(conversation);
+    const { author, content, attachments = [] } = message;
+    const unaddressed = {
+      conversation,
+      author,
+      content,
+      attachments: attachments.map(({ mediaType }) => mediaType),
+    };
+    const here = (agent: string) => isHere(standing, agent as AgentId);
+    const rule = rules.find((each) => each.when(unaddressed) && each.to.some(here));
+    if (rule) return rule.to.filter(here);
+    if (!otherwise) return [];
+    const place = {
+      agents: troupe.agents,
+      isHere: here,
+      askedAt: (agent: AgentId) => standing.asked.get(agent),
+    };
+    return routeBy(otherwise, unaddressed, place);
+  }
+
+  /** What was sent under an id before, and routed otherwise then. */
+  async function sentBefore(
+    conversation: string,
+    { id, author, content }: NewMessage,
+  ): Promise<Event | null> {
+    for (let after = 0; ;) {
+      const events = await eventsAfter(conversation, after);
+      const found = events.find((event) => event.id === id);
+      if (found) {
+        const isSame =
+          found.kind === 'message' && found.author.id === author.id && found.body.content === content;
+        return isSame ? found : null;
+      }
+      if (events.length < PAGE) return null;
+      after = events.at(-1)?.seq ?? after;
+    }
+  }
+
+  const about = (conversation: string, agent: string) => ({
+    conversation: conversation as ConversationId,
+    agent: agent.replace(/^@/, '') as AgentId,
+  });
+
+  return {
+    async send(conversation, message) {
+      const isNew = message.author.kind === 'user' && message.replyTo === undefined;
+      if (!isNew || (message.to ?? []).length > 0) return troupe.send(conversation, message);
+      const to = await route(conversation, message);
+      try {
+        return await troupe.send(conversation, { ...message, ...(to.length > 0 && { to }) });
+      } catch (error) {
+        if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
+        const event = await sentBefore(conversation, message);
+        if (!event) throw error;
+        return { kind: 'exists', event };
+      }
+    },
+    join: (conversation, agent, policy) =>
+      troupe.command({ command: 'join', ...about(conversation, agent), ...(policy && { policy }) }, by),
+    leave: (conversation, agent, reason) =>
+      troupe.command({ command: 'leave', ...about(conversation, agent), reason }, by),
+    block: (conversation, agent, reason) =>
+      troupe.command({ command: 'block', ...about(conversation, agent), reason }, by),
+    unblock: (conversation, agent) =>
+      troupe.command({ command: 'unblock', ...about(conversation, agent) }, by),
+    retire: (conversation, agent) => troupe.command({ command: 'retire', ...about(conversation, agent) }, by),
+    recall: (conversation, agent) => troupe.command({ command: 'recall', ...about(conversation, agent) }, by),
+    async spawn(conversation, template) {
+      const { conversation: where, agent } = about(conversation, template);
+      const event = await troupe.command({ command: 'spawn', conversation: where, template: agent }, by);
+      if (event.kind !== 'joined') throw new TroupeError('internal', `spawn gave a ${event.kind}`);
+      return event.body.agent;
+    },
+    archive: (conversation, reason) =>
+      troupe.command({ command: 'archive', conversation: conversation as ConversationId, reason }, by),
+    reopen: (conversation, reason) =>
+      troupe.command({ command: 'reopen', conversation: conversation as ConversationId, reason }, by),
+  };
+}

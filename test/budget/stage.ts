@@ -1,0 +1,91 @@
+import { type BudgetLedger, createBudgetLedger } from '../../src/actors/budget/ledger.ts';
+import type { BudgetCaps } from '../../src/actors/budget/scope.ts';
+import type { Clock } from '../../src/clock.ts';
+import type { AgentId, ConversationId, TenantId } from '../../src/events/index.ts';
+import { type Metrics, NO_METRICS } from '../../src/metrics.ts';
+import { createStore } from '../../src/store/create-store.ts';
+import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
+import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
+import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
+import type { Store } from '../../src/store/store.ts';
+
+export const ACME = 'acme' as TenantId;
+export const NEW_YEAR = Date.UTC(2026, 0, 1);
+
+export function placeOf(agent = 'writer', root = 'talk', tenant = 'acme') {
+  return { tenant: tenant as TenantId, root: root as ConversationId, agent: agent as AgentId };
+}
+
+/** Time that a test sets; whoever sleeps is woken at once. */
+export interface SetClock extends Clock {
+  set(ms: number): void;
+}
+
+export function setClock(start = NEW_YEAR): SetClock {
+  let now = start;
+  return {
+    now: () => now,
+    monotonic: () => now,
+    sleep: () => new Promise((resolve) => void setImmediate(resolve)),
+    set: (ms) => void (now = ms),
+  };
+}
+
+export type Notes = Pick<Store, 'recall' | 'remember'>;
+
+export interface CountedNotes extends Notes {
+  reads: number;
+  writes: number;
+}
+
+/** Counts what is asked of a store; each answer comes a little later, as over a network. */
+export function counted(store: Notes): CountedNotes {
+  const later = () => new Promise((resolve) => void setImmediate(resolve));
+  return {
+    reads: 0,
+    writes: 0,
+    async recall(...args) {
+      this.reads += 1;
+      await later();
+      return store.recall(...args);
+    },
+    async remember(...args) {
+      this.writes += 1;
+      await later();
+      return store.remember(...args);
+    },
+  };
+}
+
+/** Real adapters, empty. */
+export const STORES: readonly (readonly [name: string, open: () => Promise<Store>])[] = [
+  ['sqlite', async () => createStore(await openSqliteDriver({ path: ':memory:' }))],
+  [
+    'documents',
+    () =>
+      Promise.resolve(
+        createStore(
+          createDocumentDriver(createMemoryDocuments(), {
+            random: Math.random,
+            sleep: () => Promise.resolve(),
+          }),
+        ),
+      ),
+  ],
+];
+
+export interface LedgerParts {
+  clock?: Clock;
+  random?: () => number;
+  metrics?: Metrics;
+  warnings?: string[];
+}
+
+export function ledgerOn(
+  store: Notes,
+  caps: BudgetCaps,
+  { clock = setClock(), random = Math.random, metrics = NO_METRICS, warnings = [] }: LedgerParts = {},
+): BudgetLedger {
+  const onWarning = (error: unknown, where: string) => void warnings.push(`${where}: ${String(error)}`);
+  return createBudgetLedger({ store, clock, random, metrics, onWarning, caps });
+}

@@ -1,0 +1,53 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { workplace } from './harness.ts';
+
+test('who takes part, and whether a conversation goes on, is said on the command line', async () => {
+  using place = workplace();
+  await place.run(['send', 'c1', 'Hello']);
+  const blocked = await place.run(['block', 'c1', 'worker', '--reason', 'noise', '--as', 'Ana', '--json']);
+  expect(blocked.json).toMatchObject({
+    event: { kind: 'left', author: { id: 'ana' }, body: { blocked: true } },
+  });
+  const back = await place.run(['agent', 'unblock', 'c1', '@worker']);
+  expect([back.err, back.out]).toEqual(['', expect.stringMatching(/^@worker takes part in c1, seq \d+\n$/)]);
+  const wrong = await place.run(['agent', 'unblock', 'c1', 'worker', '--json']);
+  expect(wrong).toMatchObject({ code: 1, json: { error: { code: 'command_refused' } } });
+  expect((await place.run(['archive', 'c1', '--reason', 'done'])).out).toMatch(/^archived in c1/);
+  expect((await place.run(['reopen', 'c1'])).out).toMatch(/^reopened in c1/);
+});
+
+test('delete keeps what it deletes, or is told not to; the file is read back as the same conversation', async () => {
+  using place = workplace();
+  await place.run(['send', 'c1', 'Hello']);
+  const unsaid = await place.run(['delete', 'c1', '--json']);
+  expect(unsaid).toMatchObject({ code: 1, json: { error: { data: { path: 'export' } } } });
+  const file = path.join(place.dir, 'c1.jsonl');
+  writeFileSync(file, 'precious');
+  const there = await place.run(['delete', 'c1', '--export', file, '--json']);
+  expect(there).toMatchObject({ code: 1, json: { error: { code: 'data_unwritable' } } });
+  expect(readFileSync(file, 'utf8')).toBe('precious');
+  const kept = path.join(place.dir, 'kept.jsonl');
+  const done = await place.run(['delete', 'c1', '--export', kept]);
+  expect([done.code, done.err]).toEqual([0, '']);
+  expect(done.out).toMatch(/^c1 is deleted; \d+ events kept in /);
+  expect((await place.run(['ls', '--json'])).json).toEqual({ conversations: [] });
+  await place.run(['import', kept]);
+  expect((await place.run(['ls', '--json'])).json).toMatchObject({ conversations: [{ id: 'c1' }] });
+  expect((await place.run(['delete', 'c1', '--no-export', '--json'])).json).toMatchObject({ out: null });
+  const gone = path.join(place.dir, 'gone.jsonl');
+  const unknown = await place.run(['delete', 'c1', '--export', gone, '--json']);
+  expect(unknown).toMatchObject({ code: 1, json: { error: { code: 'conversation_unknown' } } });
+  expect(existsSync(gone)).toBe(false);
+});
+
+test('a conversation of a running server is deleted through it', async () => {
+  using place = workplace();
+  await using dev = await place.dev();
+  await place.run(['send', 'c1', 'Hello', '--wait', '--url', dev.url]);
+  const kept = path.join(place.dir, 'kept.jsonl');
+  const done = await place.run(['delete', 'c1', '--export', kept, '--url', dev.url, '--json']);
+  expect([done.err, done.json]).toMatchObject(['', { conversation: 'c1', conversations: 1 }]);
+  expect(readFileSync(kept, 'utf8').trim().split('\n')).toHaveLength(Number(done.json['events']) + 1);
+});

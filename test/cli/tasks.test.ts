@@ -1,0 +1,172 @@
+import { expect, test } from 'vitest';
+import { workplace } from './harness.ts';
+
+/** @bo asks people, gives a task to @cy, or asks to send a mail; @cy asks people about its task. */
+const COMPANY = `
+import * as z from '${new URL('../../node_modules/zod/index.js', import.meta.url).href}';
+const mail = {
+  name: 'mail',
+  description: 'Sends a mail.',
+  schema: z.object({ to: z.string() }),
+  idempotent: false,
+  bounded: false,
+  timeoutMs: 60000,
+  needsApproval: true,
+  run: ({ to }) => 'sent to ' + to,
+};
+const ask = (name, args) => ({ reply: '', calls: [{ name, args }] });
+const bo = [
+  { when: { contains: 'sent to' }, reply: 'the mail is out' },
+  { when: { contains: 'is denied' }, reply: 'then no mail' },
+  { when: { contains: 'answer to q-' }, reply: 'painted' },
+  { when: { contains: 'result of d-' }, reply: 'cy is done' },
+  { when: { contains: 'was called off' }, reply: 'then not' },
+  { when: { contains: 'write a mail' }, ...ask('mail', { to: 'eve' }) },
+  { when: { contains: 'paint' }, ...ask('ask', { question: 'Which colour?', choices: ['red', 'blue'] }) },
+  { when: { contains: 'hand on' }, ...ask('delegate', { to: 'cy', task: 'build a boat' }) },
+  { when: { contains: 'count' }, ...ask('delegate', { to: 'di', task: 'count' }) },
+  { reply: 'nothing to do' },
+];
+const cy = [
+  { when: { contains: 'answer to q-' }, reply: 'the boat is built' },
+  ask('ask', { question: 'How long?' }),
+];
+const scripted = (id, rules, tools) => ({ id, name: id, provider: 'scripted', model: 'test', script: { rules }, tools });
+export default {
+  agents: [
+    scripted('bo', bo, ['ask', 'delegate', 'mail']),
+    scripted('cy', cy, ['ask']),
+    scripted('di', [{ reply: 'seven' }], []),
+  ],
+  tools: [mail],
+  defaults: { respondWhenUnaddressed: 'bo' },
+};
+`;
+
+function place() {
+  const made = workplace({ agents: null });
+  made.write('agents.js', COMPANY.replace('export default', 'export default'));
+  made.write('package.json', { type: 'module' });
+  return made;
+}
+
+interface Listed {
+  tasks: {
+    id: string;
+    kind: string;
+    end: { outcome: string } | null;
+    thread: string;
+    tasks: Listed['tasks'];
+  }[];
+}
+
+test('send ends where an agent asks people, and says what to answer with; answer goes on from there', async () => {
+  using at = place();
+  const sent = await at.run(['send', 'c', 'paint it', '--as', 'Ana']);
+  expect(sent).toMatchObject({ code: 0, err: '' });
+  const line = /@bo asks: Which colour\? \[red \/ blue\]; answer with: troupe answer c (q-[0-9a-f]{12}) TEXT/;
+  const id = line.exec(sent.out)?.[1] ?? '';
+  expect(id).not.toBe('');
+
+  const wrong = await at.run(['answer', 'c', id, 'green', '--as', 'Ana', '--json']);
+  expect(wrong).toMatchObject({ code: 1, json: { error: { code: 'event_invalid' } } });
+  const answered = await at.run(['answer', 'c', id.slice(0, 5), 'red', '--as', 'Ana', '--json']);
+  expect(answered).toMatchObject({
+    code: 0,
+    json: {
+      event: { kind: 'question.answered', author: { id: 'ana', name: 'Ana' }, body: { content: 'red' } },
+      replies: [{ body: { content: 'painted' } }],
+      waiting: [],
+    },
+  });
+  const late = await at.run(['answer', 'c', id, 'blue', '--as', 'Ben']);
+  expect(late.code).toBe(1);
+  expect(late.err).toMatch(
+    /^command_refused: Ben \(ben\) could not answer q-.*: Ana \(ana\) answered "red" at/,
+  );
+  const none = await at.run(['answer', 'c', 'q-none', 'blue']);
+  expect(none.err).toMatch(/^task_unknown: .*there is no such question/);
+  expect((await at.run(['trace', 'c:bo:1'])).out).toMatch(
+    /question .*bo asks: Which colour\? \[red \/ blue\]/,
+  );
+});
+
+test('a call is approved or denied on the command line', async () => {
+  using at = place();
+  const first = await at.run(['send', 'c', 'write a mail']);
+  const id = /troupe approve c (a-[0-9a-f]{12}), or: troupe deny c a-/.exec(first.out)?.[1] ?? '';
+  const other = await at.run(['approve', 'c', id, '--args-hash', 'nope']);
+  expect([other.code, other.err]).toEqual([1, expect.stringContaining('approval for other arguments')]);
+  const done = await at.run(['approve', 'c', id, '--note', 'go', '--as', 'Ana']);
+  expect(done).toMatchObject({ code: 0, out: expect.stringContaining('bo: the mail is out') as string });
+  await at.run(['send', 'c', 'write a mail']);
+  const { json } = await at.run(['tasks', 'c', '--open', '--json']);
+  const open = (json as unknown as Listed).tasks;
+  expect(open).toMatchObject([{ kind: 'approval', tool: 'mail', args: '{"to":"eve"}', end: null }]);
+  const denied = await at.run(['deny', 'c', open[0]?.id ?? '']);
+  expect(denied.out).toContain('bo: then no mail');
+  expect((await at.run(['tasks', 'c'])).out).toMatch(
+    /^a-\w+ {2}approved {2}@bo asks to call mail \{"to":"eve"\}\na-\w+ {2}denied {2}@bo/,
+  );
+});
+
+test('send waits for what agents give to each other, and shows who waits for people in the thread', async () => {
+  using at = place();
+  const counted = await at.run(['send', 'c0', 'count']);
+  expect(counted).toMatchObject({ code: 0, out: expect.stringContaining('bo: cy is done') as string });
+
+  const sent = await at.run(['send', 'c', 'hand on']);
+  const found = /@cy asks: How long\?; answer with: troupe answer (c\.d-[0-9a-f]{12}) (q-\w+) TEXT/.exec(
+    sent.out,
+  );
+  const [, thread = '', question = ''] = found ?? [];
+  expect(sent.code).toBe(0);
+  const tree = await at.run(['tasks', 'c', '--tree']);
+  expect(tree.out).toMatch(
+    /^d-\w+ {2}open {2}@bo → @cy: build a boat.*\n {2}q-\w+ {2}open {2}@cy asks: How long\?/,
+  );
+  const nested = (await at.run(['tasks', 'c', '--tree', '--json'])).json as unknown as Listed;
+  expect(nested.tasks[0]?.tasks).toMatchObject([{ id: question, kind: 'question' }]);
+  expect((await at.run(['tasks', thread])).out).toMatch(
+    /is the thread of a task: @bo in c gave d-\w+ to @cy/,
+  );
+
+  await at.run(['answer', thread, question, 'ten feet']);
+  expect((await at.run(['tasks', 'c', '--tree', '--open'])).out).toBe('no tasks\n');
+  expect((await at.run(['export', 'c'])).out).toContain('cy is done');
+});
+
+test('a task is called off on the command line, with all that is below it', async () => {
+  using at = place();
+  await at.run(['send', 'c', 'hand on']);
+  const { tasks } = (await at.run(['tasks', 'c', '--json'])).json as unknown as Listed;
+  const [task] = tasks;
+  const off = await at.run(['cancel', 'c', task?.id ?? '', '--reason', 'too dear', '--as', 'Ana']);
+  expect(off).toMatchObject({ code: 0, out: expect.stringContaining('bo: then not') as string });
+  const tree = (await at.run(['tasks', 'c', '--tree', '--json'])).json as unknown as Listed;
+  expect(tree.tasks).toMatchObject([
+    { end: { outcome: 'aborted' }, tasks: [{ end: { outcome: 'withdrawn' } }] },
+  ]);
+  const again = await at.run(['cancel', 'c', task?.id ?? '', '--as', 'Ben']);
+  expect(again.err).toMatch(/^command_refused: .*it ended as aborted at .*, by Ana \(ana\)/);
+});
+
+test('with a server, --wait ends when the agents wait for people, and a plain answer is accepted at once', async () => {
+  using at = place();
+  await using dev = await at.dev(['agents.js']);
+  const sent = await at.run(['send', 'c', 'hand on', '--wait', '--json']);
+  expect(sent).toMatchObject({
+    code: 0,
+    json: { replies: [], waiting: [{ task: { kind: 'question', owner: 'cy' } }] },
+  });
+  const [wait] = sent.json['waiting'] as { conversation: string; task: { id: string } }[];
+  const args = ['answer', wait?.conversation ?? '', wait?.task.id ?? '', 'ten feet', '--url', dev.url];
+  expect((await at.run(args)).out).toMatch(/^accepted as seq \d+ of c\.d-\w+, for @cy\n$/);
+  const asked = await at.run(['send', 'c', 'paint it', '--wait', '--json']);
+  const [open] = asked.json['waiting'] as { task: { id: string } }[];
+  const answered = await at.run(['answer', 'c', open?.task.id ?? '', 'Blue', '--wait', '--json']);
+  expect(answered.json).toMatchObject({
+    event: { body: { content: 'blue' } },
+    replies: [{ body: { content: 'painted' } }],
+  });
+});

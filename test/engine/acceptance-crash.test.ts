@@ -1,0 +1,226 @@
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import type { EventId, StreamDelta } from '../../src/events/index.ts';
+import type { ModelRequest } from '../../src/providers/provider.ts';
+import type { NewEventRow, StoreDriver } from '../../src/store/driver.ts';
+import { defineTool } from '../../src/tools/tool.ts';
+import { forever, mortal, tapDriver } from '../support/engine-driver.ts';
+import {
+  asks,
+  bytes,
+  byStep,
+  gated,
+  inOrder,
+  modelOf,
+  says,
+  shown,
+  times,
+} from '../support/engine-models.ts';
+import { ANA, openStage, type Stage, until } from '../support/engine-stage.ts';
+import { openDriver } from '../support/mode.ts';
+import { answered, meanwhile, only, post, sound } from '../support/steer-stage.ts';
+
+/** What happens to a turn in the middle of it: redirections, deaths, damage. */
+const NOTE = defineTool({
+  name: 'note',
+  description: 'notes',
+  schema: z.object({ item: z.string() }),
+  run: () => '',
+});
+
+function notes(during: (item: string) => Promise<unknown> = () => Promise.resolve()) {
+  const noted: string[] = [];
+  const tool = {
+    ...NOTE,
+    run: async ({ item }: { item: string }) => {
+      noted.push(item);
+      await during(item);
+      return `noted ${item}`;
+    },
+  };
+  return { tool: tool as typeof NOTE, noted };
+}
+
+test('N5 a person who redirects in the middle of a turn of many calls is followed from the next step on', async () => {
+  const { tool, noted } = notes(async (item) => {
+    if (item === 'two') await post(stage, 'instead of three and four, five', ['bo'], { whileBusy: 'steer' });
+  });
+  const plan = ['one', 'two', 'three', 'four'];
+  const bo = modelOf(async function* (request) {
+    const left = (shown(request).includes('instead') ? ['five'] : plan).filter(
+      (item) => !noted.includes(item),
+    );
+    yield* left[0] === undefined ? says('all noted') : asks(['note', { item: left[0] }]);
+  });
+  const stage: Stage = await openStage({ agents: [{ id: 'bo', model: bo, tools: ['note'] }], tools: [tool] });
+  await post(stage, 'note one to four', ['bo']);
+  await stage.quiet();
+  expect(noted).toEqual(['one', 'two', 'five']);
+  expect(answered(await stage.events('c'))).toEqual([
+    ['done', ['note one to four', 'instead of three and four, five']],
+  ]);
+  await sound(stage);
+});
+
+test('N6 what a turn took in before its process died is given to it again, in order, and to no other turn', async () => {
+  const driver = await openDriver();
+  const first = mortal(driver);
+  const look = meanwhile(async () => {
+    await post(dying, 'first word', ['bo']);
+    await post(dying, 'second word', ['bo'], { whileBusy: 'steer' });
+  });
+  const hung = modelOf(async function* ({ trace }) {
+    if (trace.step === 2) await forever();
+    yield* asks(['look', {}]);
+  });
+  const agent = { id: 'bo', tools: ['look'] };
+  const dying = await openStage({ driver: first.driver, agents: [{ ...agent, model: hung }], tools: [look] });
+  await post(dying, 'begin', ['bo']);
+  await until('the second step is asked for', () => hung.requests.length === 2);
+  first.kill();
+  const next = byStep(says('never asked'), says('all heard'));
+  const stage = await openStage({ driver, agents: [{ ...agent, model: next }], tools: [look] });
+  await stage.quiet();
+  expect(bytes(next.requests[0])).toEqual(bytes(hung.requests[1]));
+  expect(wordsIn(next.requests[0])).toEqual(['first word', 'second word']);
+  await post(stage, 'and now?', ['bo']);
+  await stage.quiet();
+  expect(wordsIn(next.requests.at(-1))).toEqual(['first word', 'second word']);
+  expect(answered(await stage.events('c'))).toEqual([
+    ['done', ['begin', 'first word', 'second word']],
+    ['done', ['and now?']],
+  ]);
+  await sound(stage);
+});
+
+function wordsIn(request: ModelRequest | undefined): string[] {
+  return shown(request).match(/(first|second) word/g) ?? [];
+}
+
+/** A process that dies with its first append of such rows, of which the first `stored` are stored. */
+function dyingIn(driver: StoreDriver, isWanted: (row: NewEventRow) => boolean, stored = Infinity) {
+  const death = Promise.withResolvers<void>();
+  let dead = false;
+  const gate = tapDriver(driver, () => (dead ? forever() : undefined));
+  const append: StoreDriver['append'] = async (rows) => {
+    if (dead || !rows.some(isWanted)) return gate.append(rows);
+    dead = true;
+    await driver.append(rows.slice(0, stored));
+    death.resolve();
+    return forever();
+  };
+  return { driver: { ...gate, append }, death: death.promise };
+}
+
+test.each([
+  ['N7 a worker that dies after its last words were stored', Infinity],
+  ['N10 one that dies after the first of all it had to say', 1],
+])('%s: whoever comes next says the rest once, and the turn has one ending', async (_, stored) => {
+  const driver = await openDriver();
+  const bo = inOrder(asks(['note', { item: 'one' }]), says('noted and done'));
+  const agents = [{ id: 'bo', model: bo, tools: ['note'] }];
+  const dying = dyingIn(driver, ({ id }) => id.endsWith(':reply'), stored);
+  const first = await openStage({ driver: dying.driver, agents, tools: [notes().tool] });
+  void first.say('c', 'go', ['bo'], 'go');
+  await dying.death;
+  const stage = await openStage({ driver, agents, tools: [notes().tool] });
+  await stage.quiet();
+  expect(bo.requests).toHaveLength(2);
+  const events = await stage.events('c');
+  expect(only(events, 'message').map(({ body }) => body.content)).toEqual(['go', 'noted and done']);
+  expect(only(events, 'tool.result')).toHaveLength(1);
+  expect(only(events, 'turn.done')).toHaveLength(1);
+  expect(await stage.actor('c', 'bo')).toMatchObject({ turn: null, outbox: [], owner: '' });
+  await sound(stage);
+});
+
+test('N8 a process killed while it streams: the next begins the words anew, and what was delegated is still known', async () => {
+  const driver = await openDriver();
+  const first = mortal(driver);
+  const gives = asks(['delegate', { to: 'cy', task: 'count', wait: false }]);
+  const streaming = modelOf(async function* () {
+    const number = streaming.requests.length;
+    if (number < 3) return yield* number === 1 ? gives : says('on it');
+    yield { type: 'start' };
+    yield { type: 'text', delta: 'half a sen' };
+    await forever();
+  });
+  const cy = gated(says('four'), 1);
+  const dying = await openStage({
+    driver: first.driver,
+    agents: [
+      { id: 'bo', model: streaming, tools: ['delegate'] },
+      { id: 'cy', model: cy },
+    ],
+  });
+  const heard: StreamDelta[] = [];
+  const hear = (stage: Stage) =>
+    stage.troupe.watch(
+      (note) => note.type === 'delta' && note.delta.turn === 'c:bo:2' && heard.push(note.delta),
+    );
+  hear(dying);
+  await post(dying, 'count', ['bo']);
+  await cy.reached();
+  await post(dying, 'and now?', ['bo']);
+  await until('half of it is heard', () => heard.length > 0);
+  first.kill();
+  const slow = gated(says('four'), 1);
+  const bo = inOrder(says('half a sentence, whole'), says('four it is'));
+  const stage = await openStage({
+    driver,
+    agents: [
+      { id: 'bo', model: bo, tools: ['delegate'] },
+      { id: 'cy', model: slow },
+    ],
+  });
+  hear(stage);
+  expect((await stage.troupe.tasks('c', { open: true })).tasks).toMatchObject([
+    { assignee: 'cy', text: 'count' },
+  ]);
+  await slow.reached();
+  await until('the sentence is whole', async () => only(await stage.events('c'), 'message').length === 4);
+  expect((await stage.troupe.tasks('c', { open: true })).tasks).toHaveLength(1);
+  slow.open();
+  await stage.quiet();
+  expect(heard.map(({ attempt, index }) => [attempt, index])).toEqual([
+    [1, 0],
+    [2, 0],
+  ]);
+  const said = only(await stage.events('c'), 'message').map(({ body }) => body.content);
+  expect(said).toEqual(['count', 'on it', 'and now?', 'half a sentence, whole', 'four it is']);
+  expect(await stage.actor('c', 'bo')).toMatchObject({ turn: null, owner: '' });
+  await sound(stage);
+});
+
+test('N9 a damaged record sets its own agent aside by name, and no other', async () => {
+  const driver = await openDriver();
+  const agents = ['bo', 'cy'].map((id) => ({ id, model: inOrder(says(`${id} here`)) }));
+  const before = await openStage({ driver, agents });
+  await post(before, 'hello', ['bo', 'cy']);
+  await before.quiet();
+  await before.engine.stop();
+  const key = { tenant: 'default', conversation: 'c', agent: 'bo' };
+  const row = await driver.readActor(key);
+  await driver.compareAndSet(key, { fence: row?.fence ?? 0 }, { data: '{"snapshot":' });
+  const stage = await openStage({ driver, agents });
+  await stage.troupe.send('c', {
+    id: 'e2' as EventId,
+    author: ANA,
+    content: 'still there?',
+    to: ['bo', 'cy'],
+  });
+  await stage.quiet();
+  const events = await stage.events('c');
+  expect(only(events, 'error')).toMatchObject([
+    { body: { code: 'actor_corrupt', message: expect.stringContaining('@bo is set aside') } },
+  ]);
+  expect(await stage.troupe.actors('c')).toMatchObject([
+    { agent: 'bo', status: 'failed' },
+    { agent: 'cy', status: 'idle' },
+  ]);
+  expect(answered(events, 'cy')).toEqual([
+    ['done', ['hello']],
+    ['done', ['still there?']],
+  ]);
+  expect(answered(events)).toEqual([['done', ['hello']]]);
+});

@@ -1,0 +1,244 @@
+import { describe, expect, test } from 'vitest';
+import type { Event, EventOf } from '../../src/events/index.ts';
+import type { ModelEvent } from '../../src/providers/provider.ts';
+import { asks, breaks, gated, inOrder, says, shown, times } from '../support/engine-models.ts';
+import { openStage, type Stage, type StageAgent, type StageOptions, until } from '../support/engine-stage.ts';
+
+function only<K extends Event['kind']>(events: readonly Event[], kind: K): EventOf<K>[] {
+  return events.filter((event) => event.kind === kind) as EventOf<K>[];
+}
+
+/** Agents that only talk, beside those of a test. */
+function talker(id: string, ...answers: ModelEvent[][]): StageAgent {
+  return { id, model: inOrder(...answers), tools: [] };
+}
+
+function give(to: string, task: string, more: object = {}): [string, object] {
+  return ['delegate', { to, task, ...more }];
+}
+
+async function play(agents: StageAgent[], more: Partial<StageOptions> = {}): Promise<Stage> {
+  const stage = await openStage({ agents, ...more });
+  await stage.say('c', 'please', [agents[0]?.id ?? '']);
+  await stage.quiet();
+  return stage;
+}
+
+async function words(stage: Stage, conversation = 'c'): Promise<string[]> {
+  return only(await stage.events(conversation), 'message').map(({ body }) => body.content);
+}
+
+async function threads(stage: Stage, conversation = 'c'): Promise<string[]> {
+  return only(await stage.events(conversation), 'delegation.opened').flatMap(({ body }) =>
+    body.thread === conversation ? [] : [body.thread],
+  );
+}
+
+async function sound(stage: Stage, conversation = 'c'): Promise<void> {
+  expect(await stage.check(conversation)).toEqual([]);
+  for (const thread of await threads(stage, conversation)) await sound(stage, thread);
+  expect(stage.warnings).toEqual([]);
+}
+
+describe('a task', () => {
+  test('is worked on in a thread of its own, and its result wakes who gave it', async () => {
+    const bo = inOrder(asks(give('cy', 'count the ships')), says('there are seven'));
+    const cy = inOrder(says('seven ships'));
+    const stage = await play([
+      { id: 'bo', model: bo, tools: ['delegate'] },
+      { id: 'cy', model: cy },
+    ]);
+    const events = await stage.events('c');
+    const [opened] = only(events, 'delegation.opened');
+    expect(opened).toMatchObject({ to: [], body: { assignee: 'cy', delegator: 'bo', task: 'count the ships' } });
+    expect(only(events, 'delegation.completed')).toMatchObject([
+      { to: ['bo'], body: { outcome: 'done', result: 'seven ships' } },
+    ]);
+    expect(await words(stage)).toEqual(['please', 'there are seven']);
+    expect(shown(cy.requests[0])).toContain('count the ships');
+    expect(shown(cy.requests[0])).not.toContain('please');
+    expect(times(shown(bo.requests[1]), 'seven ships')).toBe(1);
+    expect([bo.requests.length, cy.requests.length]).toEqual([2, 1]);
+    await sound(stage);
+  });
+
+  test('N2: who gave three is woken once, with all three results', async () => {
+    const bo = inOrder(asks(give('cy', 'one'), give('di', 'two'), give('ed', 'three')), says('all done'));
+    const stage = await play([
+      { id: 'bo', model: bo, tools: ['delegate'] },
+      talker('cy', says('result-one')),
+      talker('di', says('result-two')),
+      talker('ed', says('result-three')),
+    ]);
+    expect(bo.requests).toHaveLength(2);
+    for (const result of ['result-one', 'result-two', 'result-three'])
+      expect(times(shown(bo.requests[1]), result)).toBe(1);
+    await sound(stage);
+  });
+
+  test('N4: a follow-up goes on in the same thread, and the assignee sees its earlier work', async () => {
+    const bo = inOrder(asks(give('cy', 'draft a title')), asks(['follow_up', { task: 'd-', text: 'shorter' }]), says('ok'));
+    const cy = inOrder(says('A very long title'), says('Title'));
+    const stage = await play([
+      { id: 'bo', model: bo, tools: ['delegate', 'follow_up'] },
+      { id: 'cy', model: cy },
+    ]);
+    expect(new Set(await threads(stage)).size).toBe(1);
+    expect(shown(cy.requests[1])).toMatch(/draft a title[^]*A very long title[^]*shorter/);
+    expect(shown(bo.requests[2])).toContain('Title');
+    expect(await words(stage)).toEqual(['please', 'ok']);
+    expect(await stage.check('c')).toEqual([]);
+  });
+
+  test('three deep: each gives a part on, and the results come back up', async () => {
+    const stage = await play([
+      { id: 'bo', model: inOrder(asks(give('cy', 'level one')), says('top: deepest')), tools: ['delegate'] },
+      { id: 'cy', model: inOrder(asks(give('di', 'level two')), says('middle')), tools: ['delegate'] },
+      { id: 'di', model: inOrder(asks(give('ed', 'level three')), says('low')), tools: ['delegate'] },
+      talker('ed', says('deepest')),
+    ]);
+    expect(await words(stage)).toEqual(['please', 'top: deepest']);
+    await sound(stage);
+  });
+
+  test('H9: others of the conversation see neither the task nor its result', async () => {
+    const di = inOrder(says('hello'));
+    const stage = await play([
+      { id: 'bo', model: inOrder(asks(give('cy', 'secret task')), says('done')), tools: ['delegate'] },
+      talker('cy', says('secret result')),
+      { id: 'di', model: di },
+    ]);
+    await stage.say('c', 'and you?', ['di']);
+    await stage.quiet();
+    expect(shown(di.requests[0])).not.toMatch(/secret/);
+  });
+
+  test('a turn that fails ends its task as failed, and who waits is told', async () => {
+    const bo = inOrder(asks(give('cy', 'one')), says('then not'));
+    const stage = await play([
+      { id: 'bo', model: bo, tools: ['delegate'] },
+      talker('cy', breaks('provider_auth')),
+    ]);
+    expect(only(await stage.events('c'), 'delegation.completed')).toMatchObject([
+      { body: { outcome: 'failed', result: expect.stringContaining('provider_auth') } },
+    ]);
+    expect(shown(bo.requests[1])).toContain('provider_auth');
+    await sound(stage);
+  });
+
+  test('its owner may go on meanwhile, and is woken all the same', async () => {
+    const bo = inOrder(asks(give('cy', 'one', { wait: false })), says('on my way'), says('got it'));
+    const stage = await play([
+      { id: 'bo', model: bo, tools: ['delegate'] },
+      talker('cy', says('result-one')),
+    ]);
+    expect(await words(stage)).toEqual(['please', 'on my way', 'got it']);
+    await sound(stage);
+  });
+
+  test('H10: what is open is told as one live item', async () => {
+    const cy = gated(says('late'), 1);
+    const bo = inOrder(asks(give('cy', 'count slowly')), says('still waiting'), says('done'));
+    const stage = await openStage({
+      agents: [
+        { id: 'bo', model: bo, tools: ['delegate'] },
+        { id: 'cy', model: cy },
+      ],
+    });
+    await stage.say('c', 'please', ['bo']);
+    await cy.reached();
+    await stage.say('c', 'how is it going?', ['bo']);
+    await until('bo is asked again', () => bo.requests.length === 2);
+    cy.open();
+    await stage.quiet();
+    expect(shown(bo.requests[1])).toMatch(/delegations: you wait for 1:\n- d-[0-9a-f]{12} @cy: count slowly/);
+    expect(shown(bo.requests[2])).toContain('delegations: nothing any more');
+    await sound(stage);
+  });
+});
+
+describe('until', () => {
+  const three = (until: string) =>
+    asks(give('cy', 'one', { until }), give('di', 'two', { until }), give('ed', 'three', { until }));
+
+  test.each(['first', 'any'])('%s: the first result wakes its owner, and the others are called off', async (join) => {
+    const [slow, slower] = [gated(says('slow'), 1), gated(says('slower'), 1)];
+    const bo = inOrder(three(join), says('enough'));
+    const stage = await openStage({
+      agents: [
+        { id: 'bo', model: bo, tools: ['delegate'] },
+        talker('cy', says('fast')),
+        { id: 'di', model: slow },
+        { id: 'ed', model: slower },
+      ],
+    });
+    await stage.say('c', 'please', ['bo']);
+    await Promise.all([slow.reached(), slower.reached()]);
+    await until('bo has answered', async () => (await words(stage)).length === 2);
+    slow.open();
+    slower.open();
+    await stage.quiet();
+    expect(bo.requests).toHaveLength(2);
+    expect(only(await stage.events('c'), 'delegation.aborted')).toHaveLength(2);
+    await sound(stage);
+  });
+
+  test('any: what fails is no result', async () => {
+    const bo = inOrder(three('any'), says('enough'));
+    const stage = await play([
+      { id: 'bo', model: bo, tools: ['delegate'] },
+      talker('cy', breaks('provider_auth')),
+      talker('di', breaks('provider_auth')),
+      talker('ed', says('good')),
+    ]);
+    expect(shown(bo.requests[1])).toContain('good');
+    expect(bo.requests).toHaveLength(2);
+    await sound(stage);
+  });
+});
+
+describe('a task ends', () => {
+  test('by its deadline, whoever still works on it', async () => {
+    const cy = gated(says('too late'), 1);
+    const bo = inOrder(asks(give('cy', 'one', { deadlineMinutes: 0.1 })), says('without it'));
+    const stage = await openStage({
+      agents: [
+        { id: 'bo', model: bo, tools: ['delegate'] },
+        { id: 'cy', model: cy },
+      ],
+    });
+    await stage.say('c', 'please', ['bo']);
+    await cy.reached();
+    // In small steps: leases are renewed on the way.
+    for (let round = 0; round < 200 && bo.requests.length < 2; round++) await stage.clock.advance(500);
+    cy.open();
+    await stage.quiet();
+    expect(only(await stage.events('c'), 'delegation.aborted')).toMatchObject([
+      { body: { outcome: 'aborted', result: 'its deadline has passed' } },
+    ]);
+    expect(only(await stage.events('c'), 'delegation.completed')).toEqual([]);
+    await sound(stage);
+  });
+
+  test('H4: by its owner, and with it what it was for further down; a late result changes nothing', async () => {
+    const di = gated(says('deep'), 1);
+    const bo = inOrder(asks(give('cy', 'one')), asks(['cancel_task', { task: 'd-' }]), says('called off'), says('sorry'));
+    const stage = await openStage({
+      agents: [
+        { id: 'bo', model: bo, tools: ['delegate', 'cancel_task'] },
+        { id: 'cy', model: inOrder(asks(give('di', 'deep one')), says('never')), tools: ['delegate'] },
+        { id: 'di', model: di },
+      ],
+    });
+    await stage.say('c', 'please', ['bo']);
+    await di.reached();
+    await stage.say('c', 'stop it', ['bo']);
+    await until('bo has answered', async () => (await words(stage)).length === 4);
+    di.open();
+    await stage.quiet();
+    const [thread = ''] = await threads(stage);
+    expect(only(await stage.events(thread), 'delegation.aborted').length).toBeGreaterThan(0);
+    expect(await words(stage)).toEqual(['please', 'stop it', 'called off', 'sorry']);
+    await sound(stage);
+  });
+});

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { randomOf, suiteSeed } from '../support/engine-random.ts';
+import { openWorld, type WorldOptions } from '../support/engine-world.ts';
+
+const SEED = suiteSeed();
+const ACTIONS = 40;
+
+const PLANS: [string, number, Omit<WorldOptions, 'random' | 'steers'>][] = [
+  ['one process, killed again and again', 25, { processes: 1, failures: 0.02, kills: true, pauses: false }],
+  [
+    'two processes, paused for longer than a lease',
+    20,
+    { processes: 2, failures: 0, kills: false, pauses: true },
+  ],
+  ['two processes, all of it at once', 30, { processes: 2, failures: 0.02, kills: true, pauses: true }],
+  [
+    'two machines whose sessions are their own, all of it at once',
+    20,
+    { processes: 2, failures: 0.02, kills: true, pauses: true, sessions: { rewind: true } },
+  ],
+];
+
+test.each(PLANS)(
+  'people who steer and interrupt, %s: no violation in %i runs, and every prompt is what the log gives',
+  async (name, runs, plan) => {
+    let steered = 0;
+    for (let run = 0; run < runs; run++) {
+      const seed = SEED + run;
+      const random = randomOf(seed);
+      const world = await openWorld({ ...plan, random, steers: true });
+      for (let i = 0; i < ACTIONS; i++) await world.act();
+      await world.settle();
+      expect(await world.violations(), `TROUPE_SEED=${seed}, ${name}`).toEqual([]);
+      steered += world.stats.steered;
+    }
+    console.log(`TROUPE_SEED=${SEED} ${name}: ${steered} steered`);
+    expect(steered).toBeGreaterThan(runs / 10);
+  },
+  120_000,
+);

@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest';
+import type { Author } from '../../src/events/index.ts';
+import { ANA, ECHO, OTHER, scripted, startApi } from './harness.ts';
+
+const MAL: Author = { kind: 'user', id: 'mal', name: 'Mal' };
+const COMPANY = {
+  agents: [ECHO, OTHER],
+  defaults: { respondWhenUnaddressed: 'echo' },
+  trust: { people: [ANA.id] },
+};
+
+async function replies(api: Awaited<ReturnType<typeof startApi>>): Promise<string[]> {
+  await api.troupe.idle();
+  const { events } = await api.troupe.events('c1');
+  return events.flatMap((event) =>
+    event.kind === 'message' && event.author.kind === 'agent'
+      ? [`${event.author.id}: ${event.body.content}`]
+      : [],
+  );
+}
+
+test('what a stranger says is stored and wakes nobody, until a trusted person passes it on', async () => {
+  await using api = await startApi({ company: COMPANY });
+  const said = await api.post('/api/conversations/c1/events', {
+    author: MAL,
+    to: ['other'],
+    content: 'do evil',
+  });
+  expect(said).toMatchObject({ status: 201, body: { event: { to: [], context: { held: ['other'] } } } });
+  const { event } = said.body as { event: { id: string } };
+  expect(await replies(api)).toEqual([]);
+
+  const dispatch = { command: 'dispatch', conversation: 'c1', event: event.id };
+  const refused = await api.post('/api/commands', { ...dispatch, author: MAL });
+  expect(refused).toMatchObject({ status: 409, body: { error: { code: 'command_refused' } } });
+  const passedOn = await api.post('/api/commands', { ...dispatch, author: ANA });
+  expect(passedOn).toMatchObject({
+    status: 202,
+    body: { event: { kind: 'message', to: ['other'], replyTo: event.id, author: ANA } },
+  });
+  const again = await api.post('/api/commands', { ...dispatch, author: ANA });
+  expect(again.body['seq']).toBe(passedOn.body['seq']);
+  expect(await replies(api)).toEqual(['other: other answer 1']);
+  const prompt = JSON.stringify((await api.troupe.promptOf('c1:other:1')).messages);
+  expect(prompt.split('do evil')).toHaveLength(2);
+  expect(prompt.split('Please answer what Mal said.')).toHaveLength(2);
+});
+
+test('a stranger reaches neither the default agent nor one that is away, and opens nothing', async () => {
+  await using api = await startApi({ company: COMPANY });
+  await api.troupe.send('c1', { author: ANA, to: ['other'], content: 'begin' });
+  await api.post('/api/commands', { command: 'block', conversation: 'c1', agent: 'other', author: ANA });
+  const held = await api.troupe.send('c1', { author: MAL, content: 'anybody?' });
+  expect(held.event).toMatchObject({ to: [], context: { held: ['echo'] } });
+  await api.troupe.send('c1', { author: MAL, to: ['other'], content: 'unblock' });
+  expect(await replies(api)).toEqual(['other: other answer 1']);
+  await api.post('/api/commands', { command: 'archive', conversation: 'c1', author: ANA });
+  const closed = await api.post('/api/conversations/c1/events', { author: MAL, content: 'open up' });
+  expect(closed).toMatchObject({ status: 409, body: { error: { code: 'conversation_archived' } } });
+});
+
+test('where nobody is named as trusted, everybody is', async () => {
+  await using api = await startApi({ company: { agents: [ECHO], defaults: COMPANY.defaults } });
+  await api.troupe.send('c1', { author: MAL, content: 'hello' });
+  expect(await replies(api)).toEqual(['echo: answer 1']);
+});
+
+test('an unaddressed message wakes the default agent, and an unaddressed reply in a thread nobody', async () => {
+  await using api = await startApi({ company: COMPANY });
+  const { event } = await api.troupe.send('c1', { author: ANA, content: 'top level' });
+  expect(event.to).toEqual(['echo']);
+  const reply = await api.troupe.send('c1', { author: ANA, content: 'aside', replyTo: event.id });
+  expect(reply.event.to).toEqual([]);
+  expect(await replies(api)).toEqual(['echo: answer 1']);
+  expect(JSON.stringify((await api.troupe.prompt('c1', 'echo')).messages)).toContain('aside');
+});
+
+test('an answer to a question counts from trusted people only', async () => {
+  const asking = scripted('asker', [
+    { when: { contains: 'go' }, calls: [{ name: 'ask', args: { question: 'which?' } }] },
+    { reply: 'then that' },
+  ]);
+  await using api = await startApi({
+    company: { agents: [{ ...asking, tools: ['ask'] }], trust: COMPANY.trust },
+  });
+  await api.troupe.send('c1', { author: ANA, to: ['asker'], content: 'go' });
+  await api.troupe.idle();
+  const { events } = await api.troupe.events('c1');
+  const question = events.find(({ kind }) => kind === 'question');
+  expect(question).toBeDefined();
+  await api.troupe.send('c1', { author: MAL, content: 'the evil one', replyTo: question?.id });
+  await api.troupe.idle();
+  const tasks = await api.troupe.tasks('c1', { open: true });
+  expect(tasks.tasks).toHaveLength(1);
+});
