@@ -7,7 +7,11 @@ const HAS_SERVICES = Boolean(process.env['MONGODB_URL'] && process.env['REDIS_UR
 /** What Troupe does, whatever it stands on: run once embedded and once on MongoDB and Redis. See `test/support/mode.ts`. */
 const BEHAVIOUR = ['test/main-job.test.ts', 'test/scenarios/**', 'test/http/**', 'test/engine/**'];
 /** Worlds of faults in the embedded store; `sim` and `rig` are theirs in the distributed mode. */
-const EMBEDDED_ONLY = ['test/engine/{world,kill,interleavings,sessions-world}.test.ts'];
+const EMBEDDED_ONLY = [
+  'test/engine/{world,kill,interleavings}.test.ts',
+  'test/engine/{sessions,steer,supervision}-world.test.ts',
+  'test/engine/{steer,supervision,workflows}-crash.test.ts',
+];
 
 const shared = {
   // Tests start processes and kill them: never in threads. Files share a process, one after the other: to load the code

@@ -259,4 +259,82 @@ export const MUTANTS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: 'a late end of a task counts too',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/tasks/send-posts.ts',
+        find: "metrics.count('posts_too_late', { kind: draft.kind });",
+        replace: `metrics.count('posts_too_late', { kind: draft.kind });
+          await log.append({ tenant, conversation }, [{ ...draft, id: 'late:' + draft.id }]);`,
+      },
+    ],
+  },
+  {
+    name: 'no deadlines',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/commit-turn.ts',
+        find: 'timers: [...liveTimers(run), ...(isDone ? run.timers : [])],',
+        replace: 'timers: [],',
+      },
+    ],
+  },
+  {
+    name: 'a call runs without its approval',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/tasks/request-approval.ts',
+        find: 'if (!tool?.needsApproval) return false;',
+        replace: 'if (!tool?.needsApproval || step >= 0) return false;',
+      },
+    ],
+  },
+  {
+    name: 'a task is done while its assignee waits for others',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/tasks/complete-task.ts',
+        find: 'if (waits > 0 || run.isAddressedAgain)',
+        replace: 'if (waits > 1_000 || run.isAddressedAgain)',
+      },
+    ],
+  },
+  {
+    name: 'what a turn has for other logs is not kept',
+    mode: 'light',
+    edits: [
+      {
+        file: 'actors/commit-turn.ts',
+        find: 'posts: [...(isDone ? run.posts : []), ...ends.posts, ...steps],',
+        replace: 'posts: [],',
+      },
+    ],
+  },
+  {
+    name: 'a remembered tail is taken for the log',
+    mode: 'light',
+    edits: [
+      {
+        file: 'actors/pin-turn.ts',
+        find: 'return head < least ? catchUp',
+        replace: 'return head < least - 1e9 ? catchUp',
+      },
+    ],
+  },
+  {
+    name: 'what steers a turn is not pinned',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/steer/steer-turn.ts',
+        find: 'await run.lease.write({ state: { turn: next } });',
+        replace: '',
+      },
+    ],
+  },
 ];

@@ -30,8 +30,10 @@ export function showEvent(event: Event): string | null {
       return `${who} asks for leave to call ${event.body.tool} ${clip(event.body.args)}`;
     case 'approval.decided':
       return `${who}: ${event.body.outcome}${event.body.note ? `, ${clip(event.body.note)}` : ''}`;
-    case 'tool.result':
-      return isPlain(event.body.name) ? `${who} ${event.body.name}: ${clip(event.body.content)}` : null;
+    case 'tool.result': {
+      const { name, outcome, content } = event.body;
+      return hasOwnEvent(name) || outcome === 'waiting' ? null : `${who} ${name}: ${clip(content)}`;
+    }
     case 'todos':
       return `${who} notes: ${event.body.items.map(({ text, status }) => `[${status}] ${text}`).join(' ')}`;
     case 'guard.stopped':
@@ -43,9 +45,8 @@ export function showEvent(event: Event): string | null {
   }
 }
 
-/** What other tools do has an event of its own. */
-function isPlain(name: string): boolean {
-  return !['delegate', 'follow_up', 'ask', 'todo', 'handoff'].includes(name);
+function hasOwnEvent(tool: string): boolean {
+  return ['delegate', 'follow_up', 'ask', 'todo', 'handoff'].includes(tool);
 }
 
 function clip(text: string): string {

@@ -10,13 +10,19 @@ export function createStoryClock(): Clock & { pass(minutes: number): void } {
   return { ...systemClock, now, pass: (minutes) => void (passed += minutes * 60_000) };
 }
 
+interface StageParts {
+  people: People;
+  clock: ReturnType<typeof createStoryClock>;
+  print: (line: string) => void;
+}
+
 const MOST_WAIT_MS = 20_000;
 const MOST_TRIES = 3;
 
 export function createStage(
   troupe: Troupe,
   conversation: string,
-  { people, clock }: { people: People; clock: ReturnType<typeof createStoryClock> },
+  { people, clock, print }: StageParts,
 ): Stage {
   const events: Event[] = [];
   let reminded: (() => void) | null = null;
@@ -25,7 +31,7 @@ export function createStage(
     const { event } = note;
     events.push(event);
     const line = showEvent(event);
-    if (line !== null) console.log(event.conversation === conversation ? line : `  | ${line}`);
+    if (line !== null) print(event.conversation === conversation ? line : `  | ${line}`);
     if (event.id.startsWith('remind:')) reminded?.();
   });
 
@@ -58,7 +64,7 @@ export function createStage(
         } catch (error) {
           // Not one of the choices, perhaps.
           if (!(error instanceof TroupeError) || ++refused >= MOST_TRIES) throw error;
-          console.log(error.message);
+          print(error.message);
         }
         await troupe.idle();
       }
@@ -67,14 +73,14 @@ export function createStage(
       const due = Promise.withResolvers<void>();
       reminded = due.resolve;
       const late = setTimeout(() => due.reject(new Error('nobody was reminded')), MOST_WAIT_MS);
-      console.log(`(${minutes} minutes pass)`);
+      print(`(${minutes} minutes pass)`);
       clock.pass(minutes);
       await due.promise.finally(() => clearTimeout(late));
       await troupe.idle();
     },
     claim(what, holds) {
       if (!holds) throw new Error(`it does not hold that ${what}`);
-      console.log(`✓ ${what}`);
+      print(`✓ ${what}`);
     },
   };
 }

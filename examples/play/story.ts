@@ -29,11 +29,11 @@ export interface Stage {
   /** Of the conversation and all of its threads, as they came. */
   readonly events: readonly Event[];
   /** Says something and waits until all agents rest. */
-  say(message: NewMessage): Promise<void>;
+  readonly say: (message: NewMessage) => Promise<void>;
   /** Lets people answer and decide whatever agents wait for, until they wait for nobody. */
-  answer(): Promise<void>;
+  readonly answer: () => Promise<void>;
   /** Lets time go by, and waits for what an agent wanted to be reminded of. */
-  pass(minutes: number): Promise<void>;
+  readonly pass: (minutes: number) => Promise<void>;
   /** States what was shown, or ends the story if it is not so. */
-  claim(what: string, holds: boolean): void;
+  readonly claim: (what: string, holds: boolean) => void;
 }

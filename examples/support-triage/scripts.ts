@@ -22,13 +22,14 @@ export const triage = {
 
 export const billing = {
   rules: [
-    { when: { contains: '(answer to' }, reply: 'Dana has decided: {{last}}' },
+    { when: { contains: 'refund 90' }, reply: 'Good news: the 90 euros are on their way back to you.' },
+    { when: { contains: '(answer to' }, reply: 'My colleague has decided, and will write to you herself.' },
     {
       when: { contains: 'Reminder that you asked for' },
       reply: 'This takes longer than I thought: my colleague has not decided yet. You will hear from me.',
     },
     {
-      when: { step: 1, contains: 'handed this conversation over to you' },
+      when: { step: 1, matches: 'handed (this conversation )?over to you' },
       reply: 'I may not decide that alone.',
       calls: [
         { name: 'remind', args: { text: 'Has Dana answered?', inMinutes: 30 } },

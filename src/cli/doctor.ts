@@ -30,8 +30,13 @@ function renderCheck({ name, status, detail }: Check): string {
 async function showMachines({ json }: DoctorOptions): Promise<void> {
   const { agentLifecycle } = await import('../machines/agent-lifecycle.ts');
   const { conversation } = await import('../machines/conversation.ts');
+  const { workflow } = await import('../machines/workflow.ts');
   const { describeMachine } = await import('../machines/describe.ts');
-  const machines = [describeMachine(agentLifecycle), describeMachine(conversation)];
+  const machines = [
+    describeMachine(agentLifecycle),
+    describeMachine(conversation),
+    describeMachine(workflow),
+  ];
   if (json) return printJson({ machines });
   for (const { id, states } of machines) {
     const rows = states.flatMap(({ path, initial, effect, events }) => {

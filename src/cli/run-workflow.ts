@@ -31,7 +31,7 @@ export async function runWorkflow(
     ...(step !== undefined && { step }),
   };
   const author = authorNamed(options.as);
-  const client = await connect(options, { needs: 'work' });
+  const client = await connect(options, { needs: 'work', mayCreate: step === undefined });
   const stop = new AbortController();
   const dispose = onInterrupt(() => stop.abort());
   const act = () => client.command(command, author);

@@ -125,7 +125,8 @@ async function isAnybodyAtWork(client: Client, answers: Answers, conversation: s
 
 function report(event: Event, { replies, failures }: Answers, waits: readonly Wait[], asJson: boolean): void {
   if (asJson) printJson({ event, replies, waiting: waits });
-  else if (event.kind === 'message' && event.to.length === 0) print(paint('dim', `seq ${event.seq}: stored; it addresses nobody`));
+  else if (event.kind === 'message' && event.to.length === 0)
+    print(paint('dim', `seq ${event.seq}: stored; it addresses nobody`));
   if (!asJson) for (const wait of waits) print(waitText(wait));
   for (const { agent, ...failure } of failures) {
     process.stderr.write(errorText({ ...failure, data: { agent } }, asJson));

@@ -1,6 +1,6 @@
 import type { Event, EventOf, LiveItems, PromptMessage, TurnId } from '../events/index.ts';
 import { fenceText, listHeader, renderOther, type Reader } from './attribution.ts';
-import { estimateFraming, FRAME_TOKENS, IMAGE_TOKENS } from './estimate-tokens.ts';
+import { estimateFraming, estimateTokens, FRAME_TOKENS, IMAGE_TOKENS } from './estimate-tokens.ts';
 import { eventText, visibleText, visibleTokens } from './event-text.ts';
 import { escapeMarks, fence, fenceEnds } from './fence.ts';
 import { frame, type Framed } from './framed.ts';
@@ -13,6 +13,7 @@ import { pushSlot, type View } from './view.ts';
 /** The user messages of a view: lines of attributed, fenced text, alone or gathered in one block. */
 
 const AWAY = 'While you were away:';
+const EARLIER = '(addressed to you earlier)\n';
 
 export function pushUser(view: View, part: Part, at: number, layer: SlotLayer = 'history'): void {
   const message = userMessage(part, view.secret);
@@ -35,7 +36,9 @@ export function partTokens(part: Part, content: string, secret: string): number 
   const words = lines.reduce((sum, { tokens }) => sum + tokens, 0);
   const length = lines.reduce((sum, { from, to }) => sum + to - from, 0);
   const live = liveText(part, secret);
-  const framing = estimateFraming(content.length - length - live.length);
+  const prose = part.plain?.content.startsWith(EARLIER) ? EARLIER : '';
+  const framing =
+    estimateFraming(content.length - length - live.length - prose.length) + estimateTokens(prose);
   return words + framing + liveTokens(part, live) + imagesIn(part).length * IMAGE_TOKENS + FRAME_TOKENS;
 }
 
@@ -101,7 +104,7 @@ export function verbatim(event: Event, reader: Reader, head = ''): Line {
 }
 
 export function earlierTrigger(event: Event, reader: Reader): Line {
-  return verbatim(event, reader, '(addressed to you earlier)\n');
+  return verbatim(event, reader, EARLIER);
 }
 
 function awayLine(event: Event, reader: Reader): Line {

@@ -9,7 +9,7 @@ import {
   parseTurnId,
   type TurnId,
 } from '../events/index.ts';
-import { foldTask, isDue, newTaskBook, openTasks, type TaskBook } from '../machines/task-book.ts';
+import { foldTask, isDue, isUnheard, newTaskBook, openTasks, type TaskBook } from '../machines/task-book.ts';
 
 /**
  * Holds a history against the invariants of the turn engine, by one scan: ids are unique, so no solver is needed.
@@ -210,7 +210,7 @@ function checkTasks(
       report('D3', `${event.id} at ${event.seq} ends nothing that is open here`);
   }
   for (const [seq, { id, owner }] of quiet ? book.ended : []) {
-    if (isDue(book, seq) && !resting.has(owner))
+    if (isDue(book, seq) && !resting.has(owner) && !book.away.has(owner))
       report('D2', `${owner} was never woken with the end of ${id}`);
   }
   return book;
@@ -234,7 +234,7 @@ function checkAnswered(
     for (const agent of event.to) {
       const times = covered.get(`${event.seq}/${agent}`) ?? 0;
       if (tasks.ended.has(event.seq)) continue; // D1 and D2
-      if (times > 1 || (times === 0 && !resting.has(agent)))
+      if (times > 1 || (times === 0 && !resting.has(agent) && !isUnheard(tasks, agent, event)))
         report('I2', `event ${event.seq} to ${agent} is covered ${times} times`);
     }
   }

@@ -44,7 +44,8 @@ function errorOf(tokens: number, real: number): number {
   return Math.abs(tokens - real) / real;
 }
 
-test('after three requests the estimate from an anchor is within 10 % of what a vendor will report', () => {
+test('after three requests 95 of 100 estimates from an anchor are within 5 % of what a vendor will report, and none beyond 12 %', () => {
+  const errors: number[] = [];
   fc.assert(
     fc.property(steps, fc.integer({ min: 2_000, max: 10_000 }), (all, system) => {
       let state = emptyCalibration();
@@ -52,12 +53,15 @@ test('after three requests the estimate from an anchor is within 10 % of what a 
       for (const [index, kinds] of grow({ ...NO_TOKENS, system }, all).entries()) {
         const reported = vendor(kinds);
         if (index >= 3)
-          expect(errorOf(estimate(state, { kinds, anchor }).tokens, reported)).toBeLessThan(0.1);
+          errors.push(errorOf(estimate(state, { kinds, anchor }).tokens, reported));
         anchor = { kinds, reported };
         state = observe(state, anchor);
       }
     }),
   );
+  errors.sort((a, b) => a - b);
+  expect(errors[Math.floor(errors.length * 0.95)]).toBeLessThan(0.05);
+  expect(errors.at(-1)).toBeLessThan(0.12);
 });
 
 test('a conversation of another mix is within 10 % after forty requests of the same model', () => {

@@ -5,17 +5,7 @@ import type { ModelRequest } from '../../src/providers/provider.ts';
 import type { NewEventRow, StoreDriver } from '../../src/store/driver.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { forever, mortal, tapDriver } from '../support/engine-driver.ts';
-import {
-  asks,
-  bytes,
-  byStep,
-  gated,
-  inOrder,
-  modelOf,
-  says,
-  shown,
-  times,
-} from '../support/engine-models.ts';
+import { asks, bytes, byStep, gated, inOrder, modelOf, says, shown } from '../support/engine-models.ts';
 import { ANA, openStage, type Stage, until } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 import { answered, meanwhile, only, post, sound } from '../support/steer-stage.ts';
@@ -192,7 +182,13 @@ test('N8 a process killed while it streams: the next begins the words anew, and 
   await sound(stage);
 });
 
-test('N9 a damaged record sets its own agent aside by name, and no other', async () => {
+test.each<[string, (data: string) => string]>([
+  ['record', () => '{"snapshot":'],
+  [
+    'snapshot',
+    (data) => JSON.stringify({ ...(JSON.parse(data) as object), snapshot: '{"value":"dancing"}' }),
+  ],
+])('N9 a damaged %s sets its own agent aside by name, and no other', async (_, damaged) => {
   const driver = await openDriver();
   const agents = ['bo', 'cy'].map((id) => ({ id, model: inOrder(says(`${id} here`)) }));
   const before = await openStage({ driver, agents });
@@ -201,7 +197,7 @@ test('N9 a damaged record sets its own agent aside by name, and no other', async
   await before.engine.stop();
   const key = { tenant: 'default', conversation: 'c', agent: 'bo' };
   const row = await driver.readActor(key);
-  await driver.compareAndSet(key, { fence: row?.fence ?? 0 }, { data: '{"snapshot":' });
+  await driver.compareAndSet(key, { fence: row?.fence ?? 0 }, { data: damaged(row?.data ?? '') });
   const stage = await openStage({ driver, agents });
   await stage.troupe.send('c', {
     id: 'e2' as EventId,

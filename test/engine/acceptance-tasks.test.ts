@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { systemClock } from '../../src/clock.ts';
 import type { Command, Event, EventOf } from '../../src/events/index.ts';
-import type { FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
+import type { FakeReply } from '../../src/testing/fake-reply.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { type Company, company as openCompany, type CompanyOptions, ROOM, UMA } from '../support/company.ts';
 import { tapDriver } from '../support/engine-driver.ts';
@@ -40,7 +40,7 @@ async function only<K extends Event['kind']>(
 function gated(text: string) {
   const asked = Promise.withResolvers<void>();
   const open = Promise.withResolvers<void>();
-  const answer = async (_: FakeRequest) => {
+  const answer = async () => {
     asked.resolve();
     await open.promise;
     return { text };
@@ -100,13 +100,19 @@ async function isSettled(promise: Promise<void>): Promise<boolean> {
 }
 
 test('N2 who waits for three is woken once, with all three results', async () => {
+  /** Each but the first waits for what the ones before it have come to. */
+  const after = (count: number, text: string) => async () => {
+    while ((await only(room, 'delegation.completed')).length < count) await systemClock.sleep(2);
+    await systemClock.sleep(30);
+    return { text };
+  };
   await using room = await company(['p', 'b', 'c', 'd'], {
     agents: TOOLS,
     answers: {
       p: [gives(['b', 'one'], ['c', 'two'], ['d', 'three']), 'all are there'],
       b: ['result of one'],
-      c: ['result of two'],
-      d: ['result of three'],
+      c: after(1, 'result of two'),
+      d: after(2, 'result of three'),
     },
   });
   await room.say(UMA, 'p', 'go');

@@ -60,6 +60,7 @@ test('what came of the phase that ended opens the next for all, once, and the sa
       scripted('a', {}, [{ reply: 'We decided to use a queue. It is done in src/queue.ts.' }]),
       scripted('b'),
       scripted('boss', { role: 'manager' }),
+      scripted('late'),
     ],
   });
   await room.say('b', 'hello');
@@ -88,6 +89,11 @@ test('what came of the phase that ended opens the next for all, once, and the sa
     expect(times(text, 'began the phase build and ended plan')).toBe(1);
     expect(text).toMatch(/<handoff-[0-9a-f]{8}>\nGoal: choose how work is passed on\nDone: We decided/);
   }
+  await room.say('late', 'welcome');
+  const { messages: history } = await room.troupe.promptOf(`${ROOM}:late:1`);
+  const opening = history.filter(({ content }) => content.includes('began the phase build'));
+  expect(opening).toHaveLength(1);
+  expect(opening[0]?.content).toMatch(/<handoff-[0-9a-f]{8}>\nGoal: choose/);
   // Nobody has said anything in it but these: with nothing said there is nothing to sum up.
   await enter(room, 'rest', { summarise: false });
   const empty = await enter(room, 'ship');

@@ -68,7 +68,19 @@ function isOpenAlready(run: TurnRun, { assignee, task, at }: AskedDelegation): b
   if (outputs.some((output) => output.kind === 'delegation.opened' && same(output.body))) return true;
   const calls = answer?.calls ?? [];
   const own = calls[at.index];
-  return calls.slice(0, at.index).some(({ name, args }) => name === own?.name && sameArgs(args, own.args));
+  return calls
+    .slice(0, at.index)
+    .some(({ name, args }) => name === own?.name && (sameArgs(args, own.args) || same(givenBy(args))));
+}
+
+/** What a call gives to whom, as its model wrote it. */
+function givenBy(args: string): { assignee: string; task: string } {
+  try {
+    const { to, task, question = task } = JSON.parse(args) as Record<string, unknown>;
+    return { assignee: String(to).trim().replace(/^@/, ''), task: String(question) };
+  } catch {
+    return { assignee: '', task: '' };
+  }
 }
 
 function openedSoFar({ outputs }: TurnRun, at: CallPlace): number {

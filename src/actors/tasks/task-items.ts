@@ -20,9 +20,7 @@ export function taskOf(trigger: Event, tasks: TaskBook): string {
     case 'question.answered':
       return 'what you waited for has come: go on';
     case 'approval.decided':
-      return trigger.body.outcome === 'approved'
-        ? 'the call was approved and is made for you: go on from its result'
-        : 'the call was not approved and was not made: go on without it';
+      return 'it was decided what you asked for: a call that was approved is made for you first; go on from there';
     default:
       return tasks.thread?.isOpen
         ? 'answer the last message; your last words are the result of your task'
@@ -80,6 +78,6 @@ async function statusOf(
 
 function clipped(text: string): string {
   const line = text.replace(/\s+/g, ' ').trim();
-  const points = [...line.slice(0, 4 * MOST_TEXT)];
+  const points = Array.from(line.slice(0, 4 * MOST_TEXT));
   return points.length > MOST_TEXT ? `${points.slice(0, MOST_TEXT).join('')}…` : line;
 }

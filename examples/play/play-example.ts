@@ -1,0 +1,34 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { createTroupe, loadAgentsFile } from '../../src/index.ts';
+import { createStage, createStoryClock } from './stage.ts';
+import type { People, Story } from './story.ts';
+
+export const EXAMPLES = ['code-review', 'research-desk', 'support-triage'];
+
+const FOLDER = path.dirname(import.meta.dirname);
+
+export function isExample(name: string): boolean {
+  return EXAMPLES.includes(name) && existsSync(path.join(FOLDER, name, 'story.ts'));
+}
+
+/** Plays an example in memory; throws if something that it claims did not happen. Without people, its own answer. */
+export async function playExample(
+  name: string,
+  people?: People | null,
+  print: (line: string) => void = console.log,
+): Promise<void> {
+  const { story } = (await import(pathToFileURL(path.join(FOLDER, name, 'story.ts')).href)) as {
+    story: Story;
+  };
+  const definition = await loadAgentsFile(path.join(FOLDER, name, 'agents.ts'));
+  const [agent] = definition.agents;
+  const isScripted = agent?.provider === 'scripted';
+  print(isScripted ? 'agents: they follow a script' : `agents: ${agent?.provider}, ${agent?.model}`);
+
+  const clock = createStoryClock();
+  const limits = { ...definition.limits, sweepMs: 500 }; // A reminder comes with the next sweep.
+  await using troupe = await createTroupe({ ...definition, limits }, { clock });
+  await story.play(createStage(troupe, story.conversation, { people: people ?? story.people, clock, print }));
+}

@@ -1,0 +1,68 @@
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import type { People } from '../examples/play/story.ts';
+
+const ROOT = path.dirname(import.meta.dirname);
+const ANA = { kind: 'user', id: 'ana', name: 'Ana' } as const;
+
+// Whatever keys there are: a test asks no vendor.
+beforeAll(() => void vi.stubEnv('TROUPE_PROVIDER', 'scripted'));
+afterAll(() => void vi.unstubAllEnvs());
+
+async function play(name: string, people?: People): Promise<string[]> {
+  const { playExample } = await import('../examples/play/play-example.ts');
+  const lines: string[] = [];
+  await playExample(name, people, (line) => lines.push(line));
+  return lines;
+}
+
+const claims = (lines: readonly string[]) => lines.filter((line) => line.startsWith('✓'));
+
+test('code review: three reviews side by side, one follow-up, one verdict', async () => {
+  const lines = await play('code-review');
+  expect(claims(lines)).toHaveLength(5);
+  expect(lines.filter((line) => line.startsWith('@lead delegates to'))).toHaveLength(3);
+  expect(lines.find((line) => line.startsWith('@lead: {'))).toContain('"verdict":"request_changes"');
+});
+
+test('research desk: a question, research, and an article that a person has approved', async () => {
+  const lines = await play('research-desk');
+  expect(claims(lines)).toHaveLength(5);
+  expect(claims(lines)).toContain('✓ the article is there');
+});
+
+test('research desk: what is denied is not published', async () => {
+  const people: People = {
+    answer: ({ choices }) => ({ by: ANA, content: choices?.[1] ?? '' }),
+    decide: () => ({ by: ANA, approved: false, note: 'Too long.' }),
+  };
+  const lines = await play('research-desk', people);
+  expect(claims(lines)).toContain('✓ there is no article');
+  expect(lines).toContain('@editor: Then it is not published. What should be changed?');
+});
+
+test('support triage: routed, handed over, reminded, and ended by the answer of a person', async () => {
+  const lines = await play('support-triage');
+  expect(claims(lines)).toHaveLength(6);
+  expect(lines.at(-2)).toBe('@billing: Good news: the 90 euros are on their way back to you.');
+});
+
+test('an example that does not do what it claims ends with an error', async () => {
+  // Who may not answer is refused, and what waits for an answer does not end.
+  const people: People = {
+    answer: () => ({ by: ANA, content: 'refund nothing' }),
+    decide: () => ({ by: ANA, approved: true }),
+  };
+  await expect(play('support-triage', people)).rejects.toThrow('only dana may');
+});
+
+test('what is no example is refused, and the command says which there are', async () => {
+  const file = path.join(ROOT, 'examples/play/play.ts');
+  const failed = promisify(execFile)(process.execPath, [file, 'nothing'], { cwd: ROOT, timeout: 25_000 });
+  await expect(failed).rejects.toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('code-review | research-desk | support-triage') as string,
+  });
+});
