@@ -18,8 +18,9 @@ const shared = {
   // for each anew would take as long as half of the tests.
   pool: 'forks',
   isolate: false,
-  testTimeout: 30_000,
-  hookTimeout: 30_000,
+  // For what hangs: on a shared machine a test may take several times as long as on a quiet one.
+  testTimeout: 90_000,
+  hookTimeout: 90_000,
 } as const;
 
 export default defineConfig({

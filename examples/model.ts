@@ -6,20 +6,23 @@ const { TROUPE_PROVIDER, TROUPE_MODEL, TROUPE_BASE_URL, ANTHROPIC_API_KEY, OPENA
 
 /** As TROUPE_PROVIDER says, else by the key that is there. Without a key, agents follow their scripts. */
 const provider =
-  TROUPE_PROVIDER ?? (ANTHROPIC_API_KEY ? 'anthropic' : OPENAI_API_KEY ? 'openai' : 'scripted');
+  TROUPE_PROVIDER || (ANTHROPIC_API_KEY ? 'anthropic' : OPENAI_API_KEY ? 'openai' : 'scripted');
+
+/** With what a model thinks. */
+const maxOutputTokens = 16_384;
 
 /** The model of an agent: that of the environment, or the script. */
 export function model(script: Script) {
   switch (provider) {
     case 'anthropic':
-      return { provider: 'anthropic', model: TROUPE_MODEL ?? 'claude-sonnet-5' } as const;
+      return { provider: 'anthropic', model: TROUPE_MODEL || 'claude-sonnet-5', maxOutputTokens } as const;
     case 'openai':
-      return { provider: 'openai', model: TROUPE_MODEL ?? 'gpt-5' } as const;
+      return { provider: 'openai', model: TROUPE_MODEL || 'gpt-5', maxOutputTokens } as const;
     case 'openai-compatible':
       return {
         provider: 'openai-compatible',
-        model: TROUPE_MODEL ?? 'qwen3',
-        baseUrl: TROUPE_BASE_URL ?? 'http://127.0.0.1:11434/v1',
+        model: TROUPE_MODEL || 'qwen3',
+        baseUrl: TROUPE_BASE_URL || 'http://127.0.0.1:11434/v1',
       } as const;
     case 'scripted':
       return { provider: 'scripted', script } as const;

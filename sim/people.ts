@@ -10,8 +10,8 @@ import { LEASE_MS, type World } from './world.ts';
 
 export interface PeopleParts {
   world: World;
-  insist<T>(ask: (member: Member) => Promise<T>): Promise<T | null>;
-  wait(ms: number): Promise<void>;
+  insist: <T>(ask: (member: Member) => Promise<T>) => Promise<T | null>;
+  wait: (ms: number) => Promise<void>;
 }
 
 const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };

@@ -1,5 +1,6 @@
 import { addressees, resolveAgent } from './actors/address-message.ts';
 import { actorStatus } from './actors/actor-status.ts';
+import { budgetReport } from './actors/budget/report.ts';
 import { cacheCost } from './actors/cache-cost.ts';
 import { conversationState } from './actors/conversation-state.ts';
 import { carryConversationCommand } from './actors/conversations/carry-conversation-command.ts';
@@ -271,6 +272,12 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
       };
     },
     queues: () => router.depth(),
+    budgets: ({ conversation, agent } = {}) =>
+      budgetReport(deps.budgets, tenant, {
+        now: clock.now(),
+        ...(conversation !== undefined && { root: conversationId(conversation) }),
+        ...(agent !== undefined && { agent: resolveAgent(company, agent) }),
+      }),
     async health() {
       const [stored, queued] = await Promise.all([
         wellOrNot(store.conversations(tenant, 1)),

@@ -8,7 +8,18 @@ export {
 } from './agents-file.ts';
 export { type Clock, systemClock } from './clock.ts';
 export { type ErrorCode, type ErrorPolicy, TroupeError } from './errors.ts';
-export type { Author, Command, Event, EventDraft, EventKind, PromptRecord, Usage } from './events/index.ts';
+export type {
+  AgentId,
+  Author,
+  Command,
+  ConversationId,
+  Event,
+  EventDraft,
+  EventId,
+  EventKind,
+  PromptRecord,
+  Usage,
+} from './events/index.ts';
 export { createOrchestrator, type Orchestrator, type OrchestratorOptions } from './orchestrator/index.ts';
 export { createTroupe, type TroupeOptions } from './runtime.ts';
 export { defineTool, type Tool, type ToolContext } from './tools/tool.ts';

@@ -10,6 +10,7 @@ import type {
   StreamDelta,
 } from './events/index.ts';
 import type { ActorStatus } from './actors/actor-status.ts';
+import type { BudgetLine } from './actors/budget/report.ts';
 import type { CostOptions, CostReport } from './actors/cache-cost.ts';
 import type { ConversationState } from './actors/conversation-state.ts';
 import type { Deleted } from './actors/conversations/delete-conversation.ts';
@@ -127,6 +128,8 @@ export interface Troupe {
   delete(conversation: string, options: { exported: number | 'none' }): Promise<Deleted>;
   watch(watcher: Watcher): () => void;
   queues(): Promise<QueueDepth>;
+  /** What is spent and held of each budget in its present period; those of a conversation where one is named. */
+  budgets(of?: { conversation?: string | undefined; agent?: string | undefined }): Promise<BudgetLine[]>;
   /** Whether what this process stands on can be reached: 'ok' or what is wrong. Never throws. */
   health(): Promise<Health>;
   /** Resolves when no wake is waiting or running. */
@@ -146,6 +149,7 @@ export interface ImportRequest {
 
 export type {
   ActorStatus,
+  BudgetLine,
   ConversationState,
   CostOptions,
   CostReport,

@@ -1,5 +1,6 @@
 import type { ActorRecord, AgentId, Session, TurnId } from '../events/index.ts';
 import type { UnreadableActor } from '../store/store.ts';
+import { restoreAgent } from '../machines/snapshot.ts';
 import type { EngineDeps } from './engine-deps.ts';
 
 /** One actor as an operator sees it: the live machine where this process runs it, else what the record says. */
@@ -48,7 +49,13 @@ function unreadable(record: UnreadableActor): ActorStatus {
 }
 
 function stateOf(record: ActorRecord): string {
-  return record.turn ? 'working' : 'idle';
+  if (record.turn) return 'working';
+  try {
+    return pathOf(restoreAgent(record.snapshot, record.machineVersion).value);
+  } catch {
+    // What is wrong with it is told by who takes it up.
+    return 'idle';
+  }
 }
 
 function statusOf(state: string): ActorStatus['status'] {

@@ -15,6 +15,7 @@ import { answerSession, hearSession, loseSession } from './session/hear-session.
 import { cacheKeyOf } from './session/settle-session.ts';
 import { journalStep, openStep } from './steer/step-journal.ts';
 import { takeCall } from './take-call.ts';
+import { stopDraft } from './tasks/call-effects.ts';
 import {
   type Ending,
   type JournalEntry,
@@ -87,6 +88,8 @@ function refused(run: TurnRun, { text }: ModelAnswer): AgentEvent {
 
 /** Nothing was asked: a retry would find the same, and only people can allow more. */
 function overBudget(run: TurnRun, { message }: BudgetRefusal): AgentEvent {
+  const goOn = 'raise the budget in the agents file or wait for its next period, then ask again';
+  run.outputs.push(stopDraft(run, { guard: 'budget', message, goOn }));
   run.ending = { kind: 'failed', code: 'budget_exceeded', message };
   return { type: 'MODEL_FAILED', retryable: false };
 }

@@ -1,5 +1,6 @@
 import { messageText } from '../context/message-text.ts';
 import type { Event } from '../events/index.ts';
+import { clip } from './output.ts';
 import { ranges } from './render-prompt.ts';
 
 /** What an event says, in a line. */
@@ -42,7 +43,7 @@ export function describeEvent(event: Event): string {
     case 'turn.steered':
       return `takes in ${ranges(event.body.inputs)} before step ${event.body.step + 1}`;
     case 'delegation.opened':
-      return `${event.body.delegation}: @${event.body.delegator} gives @${event.body.assignee}: ${event.body.task}`;
+      return `${event.body.delegation}: @${event.body.delegator} gives @${event.body.assignee}: ${clip(event.body.task.replace(/\s+/g, ' '), 200)}`;
     case 'delegation.completed':
     case 'delegation.aborted':
       return `${event.body.delegation} ${event.body.outcome}: ${event.body.result}`;

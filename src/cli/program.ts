@@ -76,7 +76,7 @@ export function createProgram(): Command {
     );
 
   client(program.command('run'))
-    .description('take a conversation through a workflow, step by step, and show the replies')
+    .description('take a conversation through a workflow')
     .argument('<conversation>')
     .argument('<workflow>', 'its id in the agents file')
     .option('--directive <text>', "what it is for; '-' reads stdin (default: what the workflow says)")
@@ -133,7 +133,7 @@ export function createProgram(): Command {
     );
 
   toAgent(program.command('agent'))
-    .description('who takes part: join, leave, block, unblock, retire, recall, spawn')
+    .description('who takes part: join, leave, block, spawn, ...')
     .addArgument(new Argument('<action>').choices(AGENT_ACTIONS))
     .argument('<conversation>')
     .argument('<agent>', 'its id; of "spawn", that of a template')

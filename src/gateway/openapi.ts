@@ -146,6 +146,11 @@ const OPERATIONS: Record<string, Operation> = {
     summary: 'The agents',
     answer: { status: 200, schema: listOf('agents', { type: 'object' }) },
   },
+  'GET /api/budgets': {
+    summary: 'What is spent and held of each budget, in its present period',
+    query: schemas.BudgetQuery,
+    answer: { status: 200, schema: listOf('budgets', { type: 'object' }) },
+  },
   'GET /api/queues': { summary: 'Wakes waiting, running and delayed', answer: { status: 200 } },
   'GET /metrics': {
     summary: "Numbers in Prometheus' text format",

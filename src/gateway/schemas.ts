@@ -65,6 +65,10 @@ export const DiffQuery = z.object({
 export const CostQuery = z.object({
   vendor: z.enum(['anthropic', 'openai', 'gemini', 'deepseek']).optional(),
 });
+export const BudgetQuery = z.object({
+  conversation: ConversationId.optional(),
+  agent: z.string().optional(),
+});
 export const StreamQuery = z.object({ conversation: ConversationId.optional(), after: Seq.optional() });
 export const ImportQuery = z.object({
   conversation: ConversationId.optional(),

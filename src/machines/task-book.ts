@@ -220,3 +220,12 @@ export function isDue(book: TaskBook, seq: number): boolean {
 export function openTasks(book: TaskBook, owner: AgentId): Task[] {
   return [...book.tasks.values()].filter((task) => task.owner === owner && task.end === null);
 }
+
+/** What has ended and is not given to its owner yet, since others of the group have not. */
+export function heldTasks(book: TaskBook, owner: AgentId): Task[] {
+  return [...book.tasks.values()].filter((task) => {
+    const { end } = task;
+    if (task.owner !== owner || end === null || isDue(book, end.seq)) return false;
+    return book.groups.get(task.group)?.resolved === false;
+  });
+}

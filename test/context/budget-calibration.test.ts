@@ -52,8 +52,7 @@ test('after three requests 95 of 100 estimates from an anchor are within 5 % of 
       let anchor: UsageAnchor | null = null;
       for (const [index, kinds] of grow({ ...NO_TOKENS, system }, all).entries()) {
         const reported = vendor(kinds);
-        if (index >= 3)
-          errors.push(errorOf(estimate(state, { kinds, anchor }).tokens, reported));
+        if (index >= 3) errors.push(errorOf(estimate(state, { kinds, anchor }).tokens, reported));
         anchor = { kinds, reported };
         state = observe(state, anchor);
       }

@@ -217,13 +217,41 @@ test.each([
     slow.letGo();
     await room.say(UMA, 'p', 'the message');
     const last = JSON.stringify(room.raw('p'));
-    expect([times(last, 'the message'), times(last, 'eleven knots')]).toEqual([1, 1]);
+    expect([times(last, 'the message'), times(last, '\\neleven knots')]).toEqual([1, 1]);
     const covers = (await only(room, 'turn.done')).flatMap(({ body }) => body.covers);
     expect(covers).toEqual(covers.toSorted((a, b) => a - b));
     const { events } = await room.troupe.events(ROOM);
     expect(covers).toEqual(events.filter(({ to }) => to.length > 0).map(({ seq }) => seq));
   },
 );
+
+test('N11 a result that is on its way when a message comes is told once, and not beside the message too', async () => {
+  const held = Promise.withResolvers<void>();
+  const isEnding = Promise.withResolvers<void>();
+  const driver = tapDriver(await openDriver(), async (op, phase, [rows]) => {
+    if (op !== 'append' || phase !== 'before') return;
+    if (!(rows as { id: string }[]).some(({ id }) => /^d-\w+:end$/.test(id))) return;
+    isEnding.resolve();
+    await held.promise;
+  });
+  const bo = inOrder(asks(['delegate', { to: 'cy', task: 'measure' }]), says('soon'), says('so fast'));
+  const stage = await openStage({
+    driver,
+    agents: [
+      { id: 'bo', model: bo, tools: ['delegate'] },
+      { id: 'cy', model: inOrder(says('eleven knots')) },
+    ],
+  });
+  await stage.say('c', 'how fast is she?', ['bo']);
+  while (!(await isSettled(isEnding.promise))) await stage.clock.advance(20);
+  await stage.say('c', 'well?', ['bo']);
+  while (bo.requests.length < 2) await stage.clock.advance(20);
+  held.resolve();
+  await stage.quiet();
+  expect(shown(bo.requests[1])).toMatch(/@cy: measure \(ended: you are told next\)/);
+  expect(bo.requests.map((request) => times(shown(request), 'eleven knots'))).toEqual([0, 0, 1]);
+  expect(await stage.check('c')).toEqual([]);
+});
 
 test('N12 a child that is called off while it rests wakes its parent once, who reads that it was aborted', async () => {
   await using room = await company(['p', 'd'], {

@@ -50,7 +50,10 @@ describe('a task', () => {
     ]);
     const events = await stage.events('c');
     const [opened] = only(events, 'delegation.opened');
-    expect(opened).toMatchObject({ to: [], body: { assignee: 'cy', delegator: 'bo', task: 'count the ships' } });
+    expect(opened).toMatchObject({
+      to: [],
+      body: { assignee: 'cy', delegator: 'bo', task: 'count the ships' },
+    });
     expect(only(events, 'delegation.completed')).toMatchObject([
       { to: ['bo'], body: { outcome: 'done', result: 'seven ships' } },
     ]);
@@ -77,7 +80,11 @@ describe('a task', () => {
   });
 
   test('N4: a follow-up goes on in the same thread, and the assignee sees its earlier work', async () => {
-    const bo = inOrder(asks(give('cy', 'draft a title')), asks(['follow_up', { task: 'd-', text: 'shorter' }]), says('ok'));
+    const bo = inOrder(
+      asks(give('cy', 'draft a title')),
+      asks(['follow_up', { task: 'd-', text: 'shorter' }]),
+      says('ok'),
+    );
     const cy = inOrder(says('A very long title'), says('Title'));
     const stage = await play([
       { id: 'bo', model: bo, tools: ['delegate', 'follow_up'] },
@@ -161,27 +168,30 @@ describe('until', () => {
   const three = (until: string) =>
     asks(give('cy', 'one', { until }), give('di', 'two', { until }), give('ed', 'three', { until }));
 
-  test.each(['first', 'any'])('%s: the first result wakes its owner, and the others are called off', async (join) => {
-    const [slow, slower] = [gated(says('slow'), 1), gated(says('slower'), 1)];
-    const bo = inOrder(three(join), says('enough'));
-    const stage = await openStage({
-      agents: [
-        { id: 'bo', model: bo, tools: ['delegate'] },
-        talker('cy', says('fast')),
-        { id: 'di', model: slow },
-        { id: 'ed', model: slower },
-      ],
-    });
-    await stage.say('c', 'please', ['bo']);
-    await Promise.all([slow.reached(), slower.reached()]);
-    await until('bo has answered', async () => (await words(stage)).length === 2);
-    slow.open();
-    slower.open();
-    await stage.quiet();
-    expect(bo.requests).toHaveLength(2);
-    expect(only(await stage.events('c'), 'delegation.aborted')).toHaveLength(2);
-    await sound(stage);
-  });
+  test.each(['first', 'any'])(
+    '%s: the first result wakes its owner, and the others are called off',
+    async (join) => {
+      const [slow, slower] = [gated(says('slow'), 1), gated(says('slower'), 1)];
+      const bo = inOrder(three(join), says('enough'));
+      const stage = await openStage({
+        agents: [
+          { id: 'bo', model: bo, tools: ['delegate'] },
+          talker('cy', says('fast')),
+          { id: 'di', model: slow },
+          { id: 'ed', model: slower },
+        ],
+      });
+      await stage.say('c', 'please', ['bo']);
+      await Promise.all([slow.reached(), slower.reached()]);
+      await until('bo has answered', async () => (await words(stage)).length === 2);
+      slow.open();
+      slower.open();
+      await stage.quiet();
+      expect(bo.requests).toHaveLength(2);
+      expect(only(await stage.events('c'), 'delegation.aborted')).toHaveLength(2);
+      await sound(stage);
+    },
+  );
 
   test('any: what fails is no result', async () => {
     const bo = inOrder(three('any'), says('enough'));
@@ -222,7 +232,12 @@ describe('a task ends', () => {
 
   test('H4: by its owner, and with it what it was for further down; a late result changes nothing', async () => {
     const di = gated(says('deep'), 1);
-    const bo = inOrder(asks(give('cy', 'one')), asks(['cancel_task', { task: 'd-' }]), says('called off'), says('sorry'));
+    const bo = inOrder(
+      asks(give('cy', 'one')),
+      asks(['cancel_task', { task: 'd-' }]),
+      says('called off'),
+      says('sorry'),
+    );
     const stage = await openStage({
       agents: [
         { id: 'bo', model: bo, tools: ['delegate', 'cancel_task'] },

@@ -79,11 +79,9 @@ test('the completed summary is in the settled effect, so that a replay hands ove
   const claim = { argsHash: '', by: 'test', at: 0 };
   const { record } = await stage.store.startEffect(logOf('c').tenant, 'c:bo:1/0.0', claim);
   if (record.status !== 'settled') throw new Error(`the effect is ${record.status}`);
-  expect(JSON.parse(record.data)).toMatchObject({
-    request: { to: 'cy', summary: { goal: 'please sort the mail', by: 'extraction' } },
-  });
-  expect(handoff?.body).toEqual({
-    summary: (JSON.parse(record.data) as { request: { summary: object } }).request.summary,
-  });
+  const body = { summary: { goal: 'please sort the mail', by: 'extraction' } };
+  const { effects } = JSON.parse(record.data) as { effects: { events: { body: object }[] } };
+  expect(effects.events).toMatchObject([{ to: ['cy'], kind: 'handoff', body }]);
+  expect(handoff?.body).toEqual(effects.events[0]?.body);
   expect(await stage.check('c')).toEqual([]);
 });

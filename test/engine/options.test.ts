@@ -12,7 +12,7 @@ test('a listener for warnings that throws does no harm', async () => {
   const onWarning = () => {
     throw new Error('the log is full');
   };
-  await using troupe = await openTroupe({ agents: [{ ...bo, tools: ['delegate'] }] }, { onWarning });
+  await using troupe = await openTroupe({ agents: [{ ...bo, nmae: 'Bo' } as never] }, { onWarning });
   expect(troupe.agents).toHaveLength(1);
   expect(warned).toHaveBeenCalledWith('troupe: onWarning: the log is full');
   warned.mockRestore();
@@ -27,7 +27,7 @@ test('a concurrency that is none is refused as configuration', async () => {
 test.each([
   ['two tools of one name', [tool('look'), tool('look')]],
   ['a tool with the name of a builtin one', [tool('handoff')]],
-  ['a tool with a reserved name', [tool('delegate')]],
+  ['another with such a name', [tool('delegate')]],
 ])('%s are refused, since only one could be meant', async (_, tools) => {
   await expect(openTroupe({ agents: [bo], tools })).rejects.toMatchObject({ code: 'config_invalid' });
 });

@@ -22,7 +22,8 @@ const SCHEDULE = {
 
 function schedules(...more: object[]) {
   return schedulesOf(
-    parseTroupe({ agents: [scripted('bo', [{ reply: 'ok' }])], schedules: [{ ...SCHEDULE, ...more[0] }] }).schedules ?? [],
+    parseTroupe({ agents: [scripted('bo', [{ reply: 'ok' }])], schedules: [{ ...SCHEDULE, ...more[0] }] })
+      .schedules ?? [],
   );
 }
 

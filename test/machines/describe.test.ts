@@ -37,6 +37,8 @@ test('a description has one initial state, names every effect, and is plain data
 
 test('a state that waits accepts what idle accepts: waiting keeps nobody from other turns', () => {
   for (const path of ['waiting.delegation', 'waiting.approval', 'waiting.answer']) {
-    expect(state(path)?.events.map(({ event }) => event)).toEqual(state('idle')?.events.map(({ event }) => event));
+    expect(state(path)?.events.map(({ event }) => event)).toEqual(
+      state('idle')?.events.map(({ event }) => event),
+    );
   }
 });

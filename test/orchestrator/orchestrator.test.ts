@@ -78,7 +78,10 @@ test('a worker of a template is found after a restart, without anybody having be
 test('a manager gives a task to a worker of a template', async () => {
   const lead = {
     ...scripted('lead', [
-      { when: { contains: 'HOIST' }, calls: [{ name: 'delegate', args: { to: 'helper-1', task: 'lift it' } }] },
+      {
+        when: { contains: 'HOIST' },
+        calls: [{ name: 'delegate', args: { to: 'helper-1', task: 'lift it' } }],
+      },
       { reply: 'it is lifted' },
     ]),
     tools: ['delegate'],

@@ -88,21 +88,6 @@ async function drive(stage: Stage, act: Play['act'], isDead: () => boolean): Pro
   }
 }
 
-const WRITES = new Set<StoreOp>([
-  'append',
-  'acquire',
-  'compareAndSet',
-  'requestCancel',
-  'park',
-  'putOnce',
-  'swap',
-]);
-
-/** Where to die, counted from 1: at every write, before and after it, and at every `stride`th look. */
-export function pointsToKillAt(points: readonly Point[], stride: number): number[] {
-  return points.flatMap(({ op }, index) => (WRITES.has(op) || index % stride === 0 ? [index + 1] : []));
-}
-
 /** All conversations of a store, by id, oldest event first. */
 export async function allLogs({ store }: Stage): Promise<Map<string, Event[]>> {
   const known = await store.conversations('default' as Event['tenant'], 100);

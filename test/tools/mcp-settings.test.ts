@@ -9,6 +9,7 @@ import * as z from 'zod';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
 import { tempDir } from '../store/temp-dir.ts';
 import { caller, isAlive, stdioStage } from './mcp-stage.ts';
+import { BUILTIN_TOOLS } from '../../src/tools/builtin/index.ts';
 
 function problemsOf(tools: string[], mcpServers: unknown): string[] {
   try {
@@ -42,7 +43,7 @@ test.each<[string, string[], unknown, string[]]>([
     'a server without its tools',
     ['files'],
     { files },
-    ['agents[0].tools[0]: there is no tool "files"; known: handoff, read_artifact, delegate, ask, files/*'],
+    [`agents[0].tools[0]: there is no tool "files"; known: ${BUILTIN_TOOLS.join(', ')}, files/*`],
   ],
   ['neither a command nor a URL', [], { files: {} }, ['mcpServers.files.command: is missing']],
   ['both', [], { files: { url: 'http://a/', command: 'x' } }, ['mcpServers.files.command: is not a field']],

@@ -15,7 +15,7 @@ export async function answerQuestion(
   const attempt = { log, by, command: 'answer', task: question, said: content } as const;
   const found = await taskForPerson(deps, ['question'], attempt);
   const { task } = found;
-  const known = { ...attempt, task: task.id };
+  const known = { ...attempt, log: found.log, task: task.id };
   const { choices } = task.body;
   await mustBeOpenTo(deps, known, found);
   const choice = choices ? chosen(choices, content) : content;

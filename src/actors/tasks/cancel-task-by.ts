@@ -20,11 +20,14 @@ export async function cancelTaskBy(
 ): Promise<Event> {
   const why = reason?.trim() || `${by.name} called it off`;
   const attempt = { log, by, command: 'cancelTask', task: named, said: why } as const;
-  const { task } = await taskForPerson(deps, ['delegation', 'question', 'approval'], attempt);
-  const [first, ...rest] = abortTask(log, task, by, why);
+  const found = await taskForPerson(deps, ['delegation', 'question', 'approval'], attempt);
+  const { task } = found;
+  const [first, ...rest] = abortTask(found.log, task, by, why);
   if (!first) throw new TroupeError('internal', `nothing ends ${task.id}`);
   const { draft } = first;
-  const end = await endByPerson(deps, { ...attempt, task: task.id }, draft, (event) => isSame(event, draft));
+  const end = await endByPerson(deps, { ...attempt, log: found.log, task: task.id }, draft, (event) =>
+    isSame(event, draft),
+  );
   await sendPosts(deps, log.tenant, rest);
   return end;
 }

@@ -16,7 +16,7 @@ export async function decideApproval(
   const attempt = { log, by, command: 'decide', task: request, said } as const;
   const found = await taskForPerson(deps, ['approval'], attempt);
   const { task } = found;
-  const known = { ...attempt, task: task.id };
+  const known = { ...attempt, log: found.log, task: task.id };
   await mustBeOpenTo(deps, known, found);
   if (argsHash !== undefined && argsHash !== task.body.argsHash)
     throw await refusedInLog(deps, known, 'this is an approval for other arguments');

@@ -1,5 +1,5 @@
 import { TroupeError } from '../../errors.ts';
-import { type Event, type EventDraft, nearestName } from '../../events/index.ts';
+import { type ConversationId, type Event, type EventDraft, nearestName } from '../../events/index.ts';
 import type { Task } from '../../machines/task-book.ts';
 import type { Log } from '../../store/store.ts';
 import { isTrusted, type Trust } from '../conversations/trust.ts';
@@ -28,8 +28,12 @@ export async function taskForPerson<K extends Task['kind']>(
   deps: PersonDeps,
   kinds: readonly K[],
   attempt: Attempt,
-): Promise<{ task: TaskOf<K>; isArchived: boolean }> {
-  const tasks = await readTasks(deps.store, attempt.log);
+): Promise<{ task: TaskOf<K>; log: Log; isArchived: boolean }> {
+  const here = await readTasks(deps.store, attempt.log);
+  // What an agent asks within a task is asked in the thread; people know the conversation that it began in.
+  const below = tasksNamed(here, attempt.task).length === 0 ? await findBelow(deps, here, attempt) : null;
+  const tasks = below?.tasks ?? here;
+  const log = below?.log ?? attempt.log;
   const found = tasksNamed(tasks, attempt.task);
   const matches = found.filter((task): task is TaskOf<K> => kinds.some((kind) => kind === task.kind));
   const [task, another] = matches;
@@ -43,7 +47,35 @@ export async function taskForPerson<K extends Task['kind']>(
   const { by } = attempt;
   if (by.kind !== 'user') throw await refusedInLog(deps, known, 'only people can');
   if (!isTrusted(deps.trust ?? null, by)) throw await refusedInLog(deps, known, 'not one of trust.people');
-  return { task, isArchived: tasks.book.archived };
+  return { task, log, isArchived: tasks.book.archived };
+}
+
+/** Threads looked through for one task: a company that is deeper than this is addressed by the thread. */
+const MOST_THREADS = 200;
+
+async function findBelow(
+  { store }: PersonDeps,
+  from: ReadTasks,
+  { log: { tenant }, task }: Attempt,
+): Promise<{ tasks: ReadTasks; log: Log } | null> {
+  const waiting = threadsOf(from);
+  const seen = new Set<ConversationId>(waiting);
+  for (const conversation of waiting) {
+    const log = { tenant, conversation };
+    const tasks = await readTasks(store, log);
+    if (tasksNamed(tasks, task).length > 0) return { tasks, log };
+    for (const thread of threadsOf(tasks)) {
+      if (seen.has(thread) || seen.size >= MOST_THREADS) continue;
+      seen.add(thread);
+      waiting.push(thread);
+    }
+  }
+  return null;
+}
+
+function threadsOf({ book }: ReadTasks): ConversationId[] {
+  const all = [...book.tasks.values()];
+  return [...new Set(all.flatMap((each) => (each.kind === 'delegation' ? [each.body.thread] : [])))];
 }
 
 function tasksNamed({ book, openedBy }: ReadTasks, name: string): Task[] {

@@ -1,5 +1,5 @@
 import type { ActorAddress, Event } from '../../events/index.ts';
-import { openTasks, type Task, type TaskBook } from '../../machines/task-book.ts';
+import { heldTasks, openTasks, type Task, type TaskBook } from '../../machines/task-book.ts';
 import type { EngineDeps } from '../engine-deps.ts';
 
 /** Open tasks that are named in a live item; more are counted. */
@@ -38,6 +38,9 @@ export async function dealingItems(
   const lines = await Promise.all(
     open.slice(0, MOST_NAMED).map(async (task) => `- ${nameOf(task)}${await statusOf(deps, tenant, task)}`),
   );
+  // What is not told yet must not look as if it had never been asked for.
+  const held = heldTasks(tasks, agent).slice(0, MOST_NAMED);
+  lines.push(...held.map((task) => `- ${nameOf(task)} (ended: you are told with the others)`));
   if (open.length > MOST_NAMED) lines.push(`- and ${open.length - MOST_NAMED} more`);
   const todos = tasks.todos.get(agent)?.items ?? [];
   const left = todos.filter(({ status }) => status === 'pending' || status === 'active');
@@ -69,11 +72,17 @@ async function statusOf(
   const head = await store.head(log);
   if (head === 0) return ' (not begun)';
   const events = await store.read(log, { after: Math.max(0, head - TAIL), upTo: head, limit: TAIL });
+  // Its result is said once, by the event that is on its way.
+  if (events.some((event) => isEndOf(task.id, event))) return ' (ended: you are told next)';
   const words = events.findLast(
     (event) => event.author.id === task.body.assignee && (event.kind === 'message' || event.kind === 'step'),
   );
   const said = words?.kind === 'message' || words?.kind === 'step' ? clipped(words.body.content) : '';
   return said === '' ? ' (at work)' : ` (last: ${said})`;
+}
+
+function isEndOf(task: string, { kind, body }: Event): boolean {
+  return (kind === 'delegation.completed' || kind === 'delegation.aborted') && body.delegation === task;
 }
 
 function clipped(text: string): string {

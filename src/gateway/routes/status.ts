@@ -3,10 +3,15 @@ import type { Troupe } from '../../troupe.ts';
 import type { ProcessMetrics } from '../metrics.ts';
 import { openApiDocument } from '../openapi.ts';
 import { Refusal } from '../refusal.ts';
+import { BudgetQuery, parseInput } from '../schemas.ts';
 
 export function addStatusRoutes(app: Hono, troupe: Troupe): void {
   app.get('/api/agents', (context) => context.json({ agents: troupe.agents }));
   app.get('/api/queues', async (context) => context.json(await troupe.queues()));
+  app.get('/api/budgets', async (context) => {
+    const of = parseInput(BudgetQuery, context.req.query(), 'the query');
+    return context.json({ budgets: await troupe.budgets(of) });
+  });
   app.get('/api/openapi.json', (context) => context.json(openApiDocument()));
 }
 
