@@ -30,6 +30,7 @@ export async function checkPrompts(world: World): Promise<string[]> {
       sleep: () => Promise.resolve(),
       isCalm: () => true,
       leaseMs: 0,
+      deadlines: false,
       memory: newSessionMemory(),
       machine: '',
       rewinds: true,

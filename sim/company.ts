@@ -38,6 +38,8 @@ export interface Stage {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   isCalm(): boolean;
   leaseMs: number;
+  /** Whether some of what is asked has a deadline of its own. */
+  deadlines: boolean;
   /** What the remembering agent's provider keeps on this machine. */
   memory: SessionMemory;
   machine: string;
@@ -158,7 +160,7 @@ function script(stage: Stage, { agent, step, purpose }: ModelRequest['trace']): 
   if (dice < 0.6 && dice >= 0.38 && step < 4 && agent !== CROWDED_AGENT && !stage.isCalm()) {
     const calls = Array.from({ length: 1 + below(random, 3) }, (_, index) => ({
       type: 'call' as const,
-      call: { id: `d-${index}-${nonce(random)}`, ...dealing(random) },
+      call: { id: `d-${index}-${nonce(random)}`, ...dealing(random, stage.deadlines) },
     }));
     return [{ type: 'start' }, ...say, ...calls, { type: 'done', stop: 'calls', usage: NO_USAGE }];
   }
@@ -171,12 +173,12 @@ function script(stage: Stage, { agent, step, purpose }: ModelRequest['trace']): 
 }
 
 /** Something asked of somebody: of agents, of people, or of a task that was given before. */
-function dealing(random: Random): { name: string; args: string } {
+function dealing(random: Random, deadlines: boolean): { name: string; args: string } {
   const dice = random();
   const waiting = {
     wait: random() < 0.8,
     until: pick(random, ['all', 'all', 'first', 'any']),
-    ...(random() < 0.3 && { deadlineMinutes: between(random, 0.01, 0.3) }),
+    ...(deadlines && random() < 0.3 && { deadlineMinutes: between(random, 0.01, 0.3) }),
   };
   const of = (name: string, args: object) => ({ name, args: JSON.stringify(args) });
   if (dice < 0.5)

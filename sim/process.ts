@@ -125,6 +125,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     sleep,
     isCalm: world.isCalm,
     leaseMs: world.limits.leaseMs,
+    deadlines: world.mode === 'full',
     memory: world.memories[slot] ?? newSessionMemory(),
     machine: `machine ${slot}`,
     rewinds: world.seed % 2 === 0,

@@ -115,6 +115,7 @@ export const LEASE_MS = 6_000;
 export const SWEEP_MS = 6_000;
 /** After it a task ends by itself: longer than what befalls a schedule, most of the time. */
 export const TASK_MS = 20_000;
+const NEVER_MS = 365 * 24 * 3_600_000;
 const PAUSE_STEPS = { from: 50, to: 550 };
 
 export function noFigures(): Record<Figure, number> {
@@ -251,9 +252,10 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
       maxHops: 3,
       maxSteps: 6,
       maxDepth: 2,
-      taskMs: TASK_MS,
-      questionMs: TASK_MS,
-      approvalMs: TASK_MS,
+      // Where nobody sweeps no deadline is seen, and so there is none.
+      taskMs: mode === 'full' ? TASK_MS : NEVER_MS,
+      questionMs: mode === 'full' ? TASK_MS : NEVER_MS,
+      approvalMs: mode === 'full' ? TASK_MS : NEVER_MS,
       idleMs: 4 * LEASE_MS,
     },
     members: [],

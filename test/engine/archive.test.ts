@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { AgentId, ConversationId, Event } from '../../src/events/index.ts';
-import { asks, inOrder, says } from '../support/engine-models.ts';
-import { ANA, logOf, openStage, type Stage, until } from '../support/engine-stage.ts';
+import type { ConversationId, Event } from '../../src/events/index.ts';
+import { asks, inOrder, modelOf, says } from '../support/engine-models.ts';
+import { ANA, logOf, openStage, type Stage } from '../support/engine-stage.ts';
 
 const C = 'c' as ConversationId;
 const DAY_MS = 86_400_000;
@@ -81,25 +81,27 @@ test('nothing is archived or deleted where nothing is said of it', async () => {
 });
 
 test('a conversation is deleted with its threads, if all that it has was kept and nobody is at work in it', async () => {
+  const begun = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<void>();
+  const plan = inOrder(asks(['delegate', { to: 'cy', task: 'count' }]), says('seven'), says('a new start'));
+  const model = modelOf(async function* (request, signal) {
+    begun.resolve();
+    await goOn.promise;
+    yield* plan.stream(request, { signal });
+  });
   const stage = await openStage({
     agents: [
-      {
-        id: 'bo',
-        model: inOrder(asks(['delegate', { to: 'cy', task: 'count' }]), says('seven'), says('a new start')),
-        tools: ['delegate'],
-      },
+      { id: 'bo', model, tools: ['delegate'] },
       { id: 'cy', model: inOrder(says('7')) },
     ],
   });
   await stage.say('c', 'count', ['bo']);
-  await until('bo is at work', async () => {
-    const record = await stage.store.readActor({ ...logOf('c'), agent: 'bo' as AgentId });
-    return record?.turn !== null && record?.turn !== undefined;
-  });
+  await begun.promise;
   await expect(stage.troupe.delete('c', { exported: 'none' })).rejects.toMatchObject({
     code: 'command_refused',
     data: { agent: 'bo' },
   });
+  goOn.resolve();
   await stage.quiet();
   const lines: string[] = [];
   for await (const line of stage.troupe.export('c', { threads: true })) lines.push(line);
