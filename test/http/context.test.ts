@@ -92,7 +92,7 @@ test.each([3_000, 6_000, 128_000])(
     const agents = AGENTS.map((agent) => ({ ...agent, contextWindow, maxOutputTokens: 300 }));
     await using api = await startApi({ company: { ...COMPANY, agents } });
     const { troupe } = api;
-    for (let n = 0; n < 24; n++) {
+    for (let n = 0; n < 36; n++) {
       const to = [['ann'], ['ann', 'ben'], ['ben']][n % 3] ?? [];
       const what = n % 4 === 0 ? 'tool' : n % 11 === 5 ? 'fail' : 'hello';
       await troupe.send('c1', { author: ANA, to, content: `message ${n}: ${what}` });
