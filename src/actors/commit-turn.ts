@@ -6,6 +6,7 @@ import type { ActorPatch } from '../store/store.ts';
 import { advanceRuns } from './runs/advance-runs.ts';
 import { sealTurn } from './seal-turn.ts';
 import { sessionPatch } from './session/settle-session.ts';
+import { hasMore } from './steer/look-beyond.ts';
 import { coversOf, reachOf } from './steer/reach.ts';
 import { stoppedBy, tellSteered } from './steer/steer-turn.ts';
 import { taskEnds } from './tasks/complete-task.ts';
@@ -46,13 +47,10 @@ function ended(run: TurnRun): AgentEvent {
   return { type: 'COMMITTED', waits: waitsFor(run) };
 }
 
-/** Words to the agent that it has not seen: what it is about to say is not its last on the task. */
-async function isAddressedAgain({ deps, live, turn, ending }: TurnRun): Promise<boolean> {
-  if (!live.tasks.thread?.isOpen || ending.kind !== 'done') return false;
-  const head = await deps.store.head(live.address);
-  const after = reachOf(turn);
-  if (head <= after) return false;
-  return (await deps.store.addressed(live.address, { after, upTo: head })).length > 0;
+/** What is about to be said is not the last word on the task if another turn follows. */
+async function isAddressedAgain(run: TurnRun): Promise<boolean> {
+  const { live, ending } = run;
+  return live.tasks.thread?.isOpen === true && ending.kind === 'done' && (await hasMore(run));
 }
 
 async function patchOf(run: TurnRun): Promise<ActorPatch> {

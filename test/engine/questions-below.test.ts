@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { asks, inOrder, says, shown } from '../support/engine-models.ts';
+import { asks, gated, inOrder, modelOf, says, shown } from '../support/engine-models.ts';
 import { ANA, openStage } from '../support/engine-stage.ts';
 
 test('what an agent asks within a task is answered from the conversation that people know', async () => {
@@ -41,4 +41,35 @@ test('a result that waits for the others of its group is told to be there', asyn
   expect(shown(bo.requests[1])).toMatch(/@cy: the part of cy \(ended: you are told with the others\)/);
   expect(shown(bo.requests[1])).not.toContain('part one');
   expect(await stage.check('c')).toEqual([]);
+});
+
+test('a task ends though a result comes that its assignee had enough without', async () => {
+  const give = (question: string): [string, object] => ['ask', { question, until: 'first' }];
+  const answer = gated(says('one answer is enough'), 1);
+  const plan = inOrder(asks(give('which?'), give('when?')));
+  const cy = modelOf((request, signal) =>
+    request.messages.some(({ role }) => role === 'assistant')
+      ? answer.stream(request, { signal })
+      : plan.stream(request, { signal }),
+  );
+  const bo = inOrder(asks(['delegate', { to: 'cy', task: 'find out' }]), says('done'));
+  const stage = await openStage({
+    agents: [
+      { id: 'bo', model: bo, tools: ['delegate'] },
+      { id: 'cy', model: cy, tools: ['ask'] },
+    ],
+  });
+  await stage.say('c', 'please', ['bo']);
+  await stage.quiet();
+  const thread = (await stage.troupe.tasks('c')).tasks[0]?.thread ?? '';
+  const [which, when] = (await stage.troupe.tasks(thread)).tasks;
+  for (const question of [which, when]) {
+    const command = { command: 'answer' as const, conversation: thread as never, content: 'now' };
+    await stage.troupe.command({ ...command, question: question?.id ?? '' }, ANA);
+    if (question === which) await answer.reached();
+  }
+  answer.open();
+  await stage.quiet();
+  expect(shown(bo.requests[1])).toContain('one answer is enough');
+  expect([...(await stage.check('c')), ...(await stage.check(thread))]).toEqual([]);
 });

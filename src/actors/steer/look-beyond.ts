@@ -49,6 +49,14 @@ export async function isInterrupted(run: TurnRun): Promise<boolean> {
   return waitingAfter(run, since).some((event) => busyPolicyOf(event, member) === 'interrupt');
 }
 
+/** Whether another turn follows this one. The end of a task that the turn had enough without begins none. */
+export async function hasMore(run: TurnRun): Promise<boolean> {
+  const { deps, live, turn } = run;
+  const head = await deps.store.head(live.address);
+  const reach = reachOf(turn);
+  return head > reach && waitingAfter(run, await readUpTo(run, reach, head)).length > 0;
+}
+
 /** What would begin the next turn, if this one were over: `since` is all that the log has beyond it. */
 function waitingAfter({ live, turn }: TurnRun, since: readonly Event[]): Event[] {
   const { agent } = live.address;
