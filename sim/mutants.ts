@@ -30,7 +30,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/documents/append-queue.ts',
-        find: 'const head = remembered ?? (await readLast(log));',
+        find: 'const head = remembered?.seq ?? (await readLast(log));',
         replace: `await readLast(log);
           const size = rowsUpToRepeat(rows, outcomes.length, stored).length;
           const head = globalThis.simCounters.get(nameOf(log)) ?? 0;
@@ -55,9 +55,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/commit-turn.ts',
-        find: 'const committed = await lease.writeUnlessCancelled(patchOf(run));',
+        find: 'const committed = await lease.writeUnlessCancelled(await patchOf(run));',
         replace: `await run.deps.log.append(run.live.address, [...outputsOf(run), ...endingOf(run)]);
-          const committed = await lease.writeUnlessCancelled(patchOf(run));`,
+          const committed = await lease.writeUnlessCancelled(await patchOf(run));`,
       },
     ],
   },
@@ -66,9 +66,9 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/call-model.ts',
-        find: 'before ?? deps.store.journal(tenant, key, JSON.stringify(outcome?.answer), deps.clock.now()),',
-        replace: 'before ?? JSON.stringify(outcome?.answer),',
+        file: 'actors/steer/step-journal.ts',
+        find: 'await store.journal(live.address.tenant, key, JSON.stringify(entry), clock.now()),',
+        replace: 'JSON.stringify(entry),',
       },
     ],
   },
@@ -100,8 +100,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/commit-turn.ts',
-        find: 'const committed = await lease.writeUnlessCancelled(patchOf(run));',
-        replace: 'const committed = await lease.writeUnlessCancelled(patchOf(run)).catch(() => null);',
+        find: 'const committed = await lease.writeUnlessCancelled(await patchOf(run));',
+        replace: 'const committed = await lease.writeUnlessCancelled(await patchOf(run)).catch(() => null);',
       },
     ],
   },
@@ -164,7 +164,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/activate.ts',
-        find: 'const turn = resumed ? await resumeTurn(deps, lease, live) : await pinTurn(deps, lease, member, live, published);',
+        find: `const turn = resumed
+        ? await resumeTurn(deps, lease, live)
+        : await pinTurn(deps, lease, member, live, published);`,
         replace: 'const turn = await pinTurn(deps, lease, member, live, published);',
       },
     ],
@@ -175,8 +177,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/commit-turn.ts',
-        find: 'const committed = await lease.writeUnlessCancelled(patchOf(run));',
-        replace: 'const committed = await lease.write(patchOf(run));',
+        find: 'const committed = await lease.writeUnlessCancelled(await patchOf(run));',
+        replace: 'const committed = await lease.write(await patchOf(run));',
       },
     ],
   },

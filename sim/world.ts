@@ -250,7 +250,8 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
       // In some schedules turns are given up; in most, none may be.
       maxAttempts: random() < 0.15 ? 3 : 1_000,
       maxHops: 3,
-      maxSteps: 6,
+      // A refused hand-over costs a step, and chance may refuse several.
+      maxSteps: 20,
       maxDepth: 2,
       // Where nobody sweeps no deadline is seen, and so there is none.
       taskMs: mode === 'full' ? TASK_MS : NEVER_MS,

@@ -10,7 +10,7 @@ import { closeStep, openStep } from './step-journal.ts';
  *  T1  What is taken in is in the pinned turn, by one compare-and-set, before anything is rendered from it: after a crash
  *      it is rendered again at the same step, and nobody is given it twice.
  *  T2  All that waits is taken in up to the last event that steers, oldest first: what a turn covers rises.
- *  T3  A step takes in once, and never after it was answered.
+ *  T3  A step takes in once, and never after it was sent or answered.
  */
 export async function steerTurn(run: TurnRun): Promise<'goes on' | 'ends'> {
   await showSteered(run);
@@ -26,6 +26,10 @@ export async function steerTurn(run: TurnRun): Promise<'goes on' | 'ends'> {
     return 'ends';
   }
   const { inputs } = beyond;
+  if (run.resumed && (await isSent(run))) {
+    steer.seen = reachOf(turn);
+    return 'goes on';
+  }
   if (run.resumed && !(await closeStep(run))) {
     // Answered meanwhile by a holder that is one no more: the next step looks at the same again.
     steer.seen = reachOf(turn);
@@ -42,6 +46,11 @@ export async function steerTurn(run: TurnRun): Promise<'goes on' | 'ends'> {
   run.turn = next;
   await showSteered(run);
   return 'goes on';
+}
+
+/** Whether the prompt of this step is known to have been sent: who asks again asks the same. */
+async function isSent({ deps, live, turn, step }: TurnRun): Promise<boolean> {
+  return (await deps.store.readReceipt(live.address.tenant, turn.id, step + 1)) !== null;
 }
 
 /** What was taken in for the present step becomes an output of the turn, and the view reaches it. */

@@ -139,9 +139,8 @@ export async function endByPerson(
 }
 
 async function firstEnd({ log, store }: PersonDeps, target: Log, draft: EventDraft): Promise<Event> {
-  const known = await store.readById(target, draft.id);
-  if (known) return known;
   try {
+    // Also where it is there already: who repeats what was not acknowledged wakes whoever was not woken.
     const [appended] = await log.append(target, [draft]);
     if (appended) return appended.event;
   } catch (error) {
