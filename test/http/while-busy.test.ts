@@ -44,12 +44,13 @@ test('who takes nothing while at work answers 409 with the name, and stores noth
   const first = { id: 'm1', author: ANA, to: ['slow'], content: 'begin' };
   await api.post(PATH, first);
   await begun;
-  const { body } = await api.get(PATH);
   expect(await api.post(PATH, { ...first, id: 'm2', content: 'and' })).toMatchObject({
     status: 409,
     body: { error: { code: 'agent_busy', data: { agent: 'slow', turn: 'c1:slow:1' } } },
   });
-  expect((await api.get(PATH)).body).toMatchObject({ head: body['head'] });
+  // The turn itself may still be on its way into the log.
+  const { events } = (await api.get(PATH)).body as { events: { id: string }[] };
+  expect(events.map(({ id }) => id)).not.toContain('m2');
   expect((await api.post(PATH, first)).status).toBe(200);
   const other = await api.post(PATH, { author: ANA, to: ['slow'], content: 'stop', whileBusy: 'interrupt' });
   expect(other.status).toBe(201);
