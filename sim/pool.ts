@@ -15,6 +15,8 @@ export interface PoolOptions {
   tasks: Task[];
   jobs: number;
   mutant?: string;
+  /** By `performance.now()`: no task is begun after it. */
+  until?: number;
   onProgress?: (schedules: number) => void;
 }
 
@@ -37,7 +39,7 @@ export async function runPool(options: PoolOptions): Promise<PoolResult> {
 }
 
 function serve(options: PoolOptions, tasks: Task[], result: PoolResult): Promise<void> {
-  const { mutant = '', onProgress } = options;
+  const { mutant = '', until = Infinity, onProgress } = options;
   const child = fork(WORKER, [mutant], { execArgv: YOUNG_SPACE });
   const { promise, resolve } = Promise.withResolvers<void>();
   let current: Task | undefined;
@@ -45,7 +47,8 @@ function serve(options: PoolOptions, tasks: Task[], result: PoolResult): Promise
 
   function proceed(): void {
     clearTimeout(watchdog);
-    current = result.violation || result.problem !== null ? undefined : tasks.shift();
+    const isOver = result.violation || result.problem !== null || performance.now() > until;
+    current = isOver ? undefined : tasks.shift();
     if (!current) return end();
     child.send(current);
     const silence = mutant === '' ? SILENCE_MS : MUTANT_SILENCE_MS;

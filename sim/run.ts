@@ -8,7 +8,8 @@ import type { Task } from './worker.ts';
 /**
  * `npm run sim -- --schedules N --seed S`: N schedules with all faults and N/4 with light ones; stops at the first that
  * goes wrong. `--light`: N light ones only. `--mutants`: every mutant must be caught, within N schedules each.
- * `--trace` prints the steps of the first schedule and the hash of their order. `--jobs`, `--json`.
+ * `--trace` prints the steps of the first schedule and the hash of their order. `--within S`: begins no schedules after
+ * S seconds, and says how many it ran. `--jobs`, `--json`.
  */
 const { values } = parseArgs({
   options: {
@@ -20,11 +21,13 @@ const { values } = parseArgs({
     json: { type: 'boolean', default: false },
     trace: { type: 'boolean', default: false },
     jobs: { type: 'string', default: String(availableParallelism()) },
+    within: { type: 'string' },
   },
 });
 const schedules = numberOf('schedules', values.schedules);
 const jobs = numberOf('jobs', values.jobs);
 const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : numberOf('seed', values.seed);
+const withinMs = values.within === undefined ? Infinity : numberOf('within', values.within) * 1_000;
 /** Seeds of one task: large enough to be worth a message, small enough that all cores end together. */
 const TASK_SIZE = 100;
 const FIRST_MODE: Mode = values.light ? 'light' : 'full';
@@ -38,15 +41,22 @@ function numberOf(name: string, text: string): number {
 }
 
 async function runSchedules(): Promise<number> {
-  const tasks = [
-    ...tasksOf(FIRST_MODE, schedules),
-    ...(values.light ? [] : tasksOf('light', Math.floor(schedules / 4))),
-  ];
+  const first = tasksOf(FIRST_MODE, schedules);
+  const light = values.light ? [] : tasksOf('light', Math.floor(schedules / 4));
+  // Light ones among the others, so that whatever there is time for has both.
+  const tasks = first.flatMap((task, index) =>
+    index % 4 === 0 ? [task, ...light.slice(index / 4, index / 4 + 1)] : [task],
+  );
   const began = performance.now();
-  const result = await runPool({ tasks, jobs, onProgress: progress(tasks) });
+  const result = await runPool({ tasks, jobs, until: began + withinMs, onProgress: progress(tasks) });
   await tellViolation(result);
   const bad = result.violation || result.problem !== null ? 1 : 0;
-  tellFigures({ ...result.figures, violations: bad }, (performance.now() - began) / 1_000, result.longestMs);
+  const total = tasks.reduce((sum, { count }) => sum + count, 0);
+  tellFigures(
+    { ...result.figures, total, violations: bad },
+    (performance.now() - began) / 1_000,
+    result.longestMs,
+  );
   return bad;
 }
 
@@ -57,7 +67,11 @@ async function tellViolation({ violation, problem }: PoolResult): Promise<void> 
   console.log(tellOutcome(await shrink(violation)));
 }
 
-function tellFigures(figures: Record<string, number>, seconds: number, longestMs: number): void {
+function tellFigures(
+  figures: Record<string, number> & { total: number },
+  seconds: number,
+  longestMs: number,
+): void {
   const count = figures['schedules'] ?? 0;
   const all = {
     ...figures,
@@ -70,7 +84,7 @@ function tellFigures(figures: Record<string, number>, seconds: number, longestMs
   if (values.json) return console.log(JSON.stringify(all));
   const of = (name: string) => figures[name] ?? 0;
   const parts = [
-    `${count} schedules`,
+    count < all.total ? `${count} of ${all.total} schedules in the time given` : `${count} schedules`,
     `${of('turns')} turns`,
     `${of('crashes')} crashes`,
     `${of('ambiguous')} ambiguous acks`,

@@ -17,7 +17,8 @@ import {
   type PinnedTurn,
   turnId,
 } from '../events/index.ts';
-import { isDue, isUnheard, type TaskBook } from '../machines/task-book.ts';
+import { isUnheard } from '../machines/attendance.ts';
+import { isDue, type TaskBook } from '../machines/task-book.ts';
 import { approvedCalls } from './tasks/approved-calls.ts';
 import { haltOf } from './tasks/halt.ts';
 import { taskOf } from './tasks/task-items.ts';

@@ -21,7 +21,7 @@ import {
   turnId,
   type TurnId,
 } from '../events/index.ts';
-import { newTaskBook } from '../machines/task-book.ts';
+import { forkTaskBook, newTaskBook } from '../machines/task-book.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { baselineFor, readBaseline } from './freeze-baseline.ts';
 import type { Member } from './member.ts';
@@ -46,7 +46,7 @@ export async function nextPrompt(
 ): Promise<PromptRecord> {
   const warm = deps.registry.find(address);
   const view = warm ? forkView(warm.view) : createView(address.agent, deps.secretOf(address));
-  const tasks = warm ? structuredClone(warm.tasks) : newTaskBook();
+  const tasks = warm ? forkTaskBook(warm.tasks) : newTaskBook();
   const head = await catchUp(deps.log, address, { view, tasks });
   const record = await deps.store.readActor(address);
   const { mode } = view;

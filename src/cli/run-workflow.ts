@@ -1,16 +1,12 @@
 import { text as readText } from 'node:stream/consumers';
 import type { CommandOf, ConversationId } from '../events/index.ts';
+import { type ActOptions, act } from './act.ts';
 import { authorNamed } from './author-named.ts';
-import { type ClientOptions, connect } from './connect.ts';
-import { onInterrupt } from './interrupt.ts';
-import { showAccepted, waitForAnswers } from './wait-for-answers.ts';
 
-interface RunOptions extends ClientOptions {
+interface RunOptions extends ActOptions {
   directive?: string;
   run?: string;
   step?: string;
-  as?: string;
-  wait?: boolean;
 }
 
 export async function runWorkflow(
@@ -19,7 +15,6 @@ export async function runWorkflow(
   options: RunOptions,
 ): Promise<void> {
   const { directive, run, step } = options;
-  const asJson = options.json === true;
   const command: CommandOf<'run'> = {
     command: 'run',
     conversation: conversation as ConversationId,
@@ -31,16 +26,5 @@ export async function runWorkflow(
     ...(step !== undefined && { step }),
   };
   const author = authorNamed(options.as);
-  const client = await connect(options, { needs: 'work', mayCreate: step === undefined });
-  const stop = new AbortController();
-  const dispose = onInterrupt(() => stop.abort());
-  const act = () => client.command(command, author);
-  try {
-    if (!client.isDirect && !options.wait) showAccepted(await act(), asJson);
-    else await waitForAnswers(client, conversation, act, { stop, asJson });
-  } finally {
-    stop.abort();
-    await client.close();
-    dispose();
-  }
+  await act(conversation, (client) => client.command(command, author), options, step === undefined);
 }

@@ -2,18 +2,14 @@ import { text as readText } from 'node:stream/consumers';
 import { TroupeError } from '../errors.ts';
 import type { BusyPolicy, EventId } from '../events/index.ts';
 import type { NewMessage } from '../troupe.ts';
+import { type ActOptions, act } from './act.ts';
 import { authorNamed } from './author-named.ts';
-import { type ClientOptions, connect } from './connect.ts';
-import { onInterrupt } from './interrupt.ts';
 import { readFiles } from './read-files.ts';
-import { showAccepted, waitForAnswers } from './wait-for-answers.ts';
 
-interface SendOptions extends ClientOptions {
+interface SendOptions extends ActOptions {
   to?: string[];
-  as?: string;
   id?: string;
   attach?: string[];
-  wait?: boolean;
   whileBusy?: BusyPolicy;
 }
 
@@ -31,17 +27,5 @@ export async function send(conversation: string, text: string, options: SendOpti
     ...(options.id !== undefined && { id: options.id as EventId }),
     ...(options.whileBusy !== undefined && { whileBusy: options.whileBusy }),
   };
-  const client = await connect(options, { needs: 'work', mayCreate: true });
-  const stop = new AbortController();
-  const dispose = onInterrupt(() => stop.abort());
-  const asJson = options.json === true;
-  const act = () => client.send(conversation, message);
-  try {
-    if (!client.isDirect && !options.wait) showAccepted(await act(), asJson);
-    else await waitForAnswers(client, conversation, act, { stop, asJson });
-  } finally {
-    stop.abort();
-    await client.close();
-    dispose();
-  }
+  await act(conversation, (client) => client.send(conversation, message), options, true);
 }

@@ -1,13 +1,9 @@
 import { text as readText } from 'node:stream/consumers';
 import type { ConversationId, TaskCommand } from '../events/index.ts';
+import { type ActOptions, act } from './act.ts';
 import { authorNamed } from './author-named.ts';
-import { type ClientOptions, connect } from './connect.ts';
-import { onInterrupt } from './interrupt.ts';
-import { showAccepted, waitForAnswers } from './wait-for-answers.ts';
 
-interface TaskOptions extends ClientOptions {
-  as?: string;
-  wait?: boolean;
+interface TaskOptions extends ActOptions {
   note?: string;
   argsHash?: string;
   reason?: string;
@@ -43,19 +39,6 @@ export async function cancel(conversation: string, task: string, options: TaskOp
 
 /** What a person says to a task, and what agents make of it. */
 async function say(command: TaskCommand, options: TaskOptions): Promise<void> {
-  const { conversation } = command;
   const author = authorNamed(options.as);
-  const asJson = options.json === true;
-  const client = await connect(options, { needs: 'work' });
-  const stop = new AbortController();
-  const dispose = onInterrupt(() => stop.abort());
-  const act = () => client.command(command, author);
-  try {
-    if (!client.isDirect && !options.wait) showAccepted(await act(), asJson);
-    else await waitForAnswers(client, conversation, act, { stop, asJson });
-  } finally {
-    stop.abort();
-    await client.close();
-    dispose();
-  }
+  await act(command.conversation, (client) => client.command(command, author), options);
 }

@@ -1,29 +1,31 @@
-import {
-  type AgentId,
-  type ApprovalRequestedBody,
-  type DelegationOpenedBody,
-  type Event,
-  isTaskEnd,
-  type Join,
-  type LeftBody,
-  type QuestionBody,
-  type TodosBody,
+import type {
+  AgentId,
+  ApprovalRequestedBody,
+  DelegationOpenedBody,
+  Event,
+  EventOf,
+  Join,
+  QuestionBody,
+  TodosBody,
 } from '../events/index.ts';
+import { type Attendance, foldAttendance, forkAttendance, newAttendance } from './attendance.ts';
 import { foldRuns, newRunBook, type RunBook } from './run-book.ts';
 
 /**
- * What the log of one conversation says of tasks: a fold, the same on every machine.
+ * What the log of one conversation says of the work between agents and people: a fold, the same on every machine.
  *
  * Owns who waits for what, and when it is enough. Does not own deadlines: those are timers of the actors.
  *  K1  A task is opened once and ended once; a later end changes nothing.
  *  K2  A group is due when its join is met and its owner was not given it yet; it is resolved by the first turn of the
  *      owner that covers one of its ends, and never due again.
+ *  K3  What is asked for in every turn costs by what is open, however many tasks there ever were.
  */
 export type TaskOpening =
   | { kind: 'delegation'; body: DelegationOpenedBody }
   | { kind: 'question'; body: QuestionBody }
   | { kind: 'approval'; body: ApprovalRequestedBody };
 
+/** Never changed: an end makes another of it. */
 export type Task = TaskOpening & {
   id: string;
   /** Who waits for it. */
@@ -42,14 +44,16 @@ export interface TaskEnd {
 
 interface Group {
   join: Join;
-  tasks: Task[];
-  resolved: boolean;
+  tasks: readonly string[];
 }
 
-export interface TaskBook {
+export interface TaskBook extends Attendance {
   upTo: number;
   tasks: Map<string, Task>;
   groups: Map<string, Group>;
+  /** Ids of the tasks without an end, and of the groups that are not resolved: an index (K3). */
+  open: Set<string>;
+  waiting: Set<string>;
   /** By the seq of their end. */
   ended: Map<number, Task>;
   /** The task that this conversation is the thread of, the last one where there were several. */
@@ -57,12 +61,6 @@ export interface TaskBook {
   /** Turns that agents began since a person last spoke, or the thread was last given a task. */
   agentTurns: number;
   todos: Map<AgentId, TodosBody>;
-  /** Agents that have left, and whether they are blocked. */
-  away: Map<AgentId, { blocked: boolean }>;
-  /** The stretches of the log for which they were away, without the events at their ends. */
-  absences: Map<AgentId, { from: number; to: number }[]>;
-  /** What agents that were let in see of what came before. */
-  joined: Map<AgentId, 'full' | 'summary' | 'fresh'>;
   archived: boolean;
   /** Mode, phase and runs of the conversation. */
   runs: RunBook;
@@ -70,16 +68,16 @@ export interface TaskBook {
 
 export function newTaskBook(): TaskBook {
   return {
+    ...newAttendance(),
     upTo: 0,
     tasks: new Map(),
     groups: new Map(),
+    open: new Set(),
+    waiting: new Set(),
     ended: new Map(),
     thread: null,
     agentTurns: 0,
     todos: new Map(),
-    away: new Map(),
-    absences: new Map(),
-    joined: new Map(),
     archived: false,
     runs: newRunBook(),
   };
@@ -90,6 +88,7 @@ export function foldTask(book: TaskBook, event: Event): void {
   book.upTo = event.seq;
   if (event.author.kind === 'user') book.agentTurns = 0;
   foldRuns(book.runs, event);
+  foldAttendance(book, event);
   switch (event.kind) {
     case 'delegation.opened':
       return event.body.thread === event.conversation ? openThread(book, event) : openDelegation(book, event);
@@ -117,13 +116,6 @@ export function foldTask(book: TaskBook, event: Event): void {
       return resolve(book, event.body.covers);
     case 'todos':
       return void book.todos.set(event.author.id as AgentId, event.body);
-    case 'left':
-      return leave(book, event.body, event.seq);
-    case 'joined':
-      return join(book, event);
-    case 'message':
-      if (event.author.kind === 'user') for (const agent of event.to) comeBack(book, agent, event.seq);
-      return;
     case 'archived':
     case 'reopened':
       book.archived = event.kind === 'archived';
@@ -132,34 +124,7 @@ export function foldTask(book: TaskBook, event: Event): void {
   }
 }
 
-function leave(book: TaskBook, { agent, blocked = false }: LeftBody, seq: number): void {
-  if (!book.away.has(agent)) {
-    const absences = book.absences.get(agent) ?? [];
-    book.absences.set(agent, [...absences, { from: seq, to: Number.MAX_SAFE_INTEGER }]);
-  }
-  book.away.set(agent, { blocked });
-}
-
-/** That an agent takes its first turn, which the runtime notes, lifts no block that came meanwhile. */
-function join(book: TaskBook, { author, body, seq }: Extract<Event, { kind: 'joined' }>): void {
-  if (!book.joined.has(body.agent) || author.kind !== 'system') book.joined.set(body.agent, body.policy);
-  if (author.kind !== 'system') comeBack(book, body.agent, seq);
-}
-
-/** Let in again, or addressed by a person: a message that brings it back is heard itself. */
-function comeBack(book: TaskBook, agent: AgentId, seq: number): void {
-  const last = book.away.has(agent) ? book.absences.get(agent)?.at(-1) : undefined;
-  if (last) last.to = seq;
-  book.away.delete(agent);
-}
-
-/** Whether an event that addresses the agent does not wake it, because it was away. The ends of tasks wait for it. */
-export function isUnheard({ away, absences }: TaskBook, agent: AgentId, event: Event): boolean {
-  if (isTaskEnd(event)) return away.has(agent);
-  return absences.get(agent)?.some(({ from, to }) => event.seq > from && event.seq < to) ?? false;
-}
-
-type Opened = Extract<Event, { kind: 'delegation.opened' }>;
+type Opened = EventOf<'delegation.opened'>;
 
 function openThread(book: TaskBook, { body, seq }: Opened): void {
   book.thread = { opened: body, seq, isOpen: true };
@@ -182,50 +147,75 @@ function open(
   { group, join }: { group: string; join: Join },
 ): void {
   if (book.tasks.has(id)) return;
-  const task: Task = { ...opening, id, owner: author.id as AgentId, group, seq, at, end: null };
-  book.tasks.set(id, task);
+  book.tasks.set(id, { ...opening, id, owner: author.id as AgentId, group, seq, at, end: null });
   const known = book.groups.get(group);
-  if (known) known.tasks.push(task);
-  else book.groups.set(group, { join, tasks: [task], resolved: false });
+  book.groups.set(group, { join: known?.join ?? join, tasks: [...(known?.tasks ?? []), id] });
+  book.open.add(id);
+  if (!known) book.waiting.add(group);
 }
 
 function end(book: TaskBook, id: string, ended: TaskEnd): void {
   const task = book.tasks.get(id);
-  if (!task || task.end) return;
-  task.end = ended;
-  book.ended.set(ended.seq, task);
+  if (!task || !book.open.delete(id)) return;
+  const done = { ...task, end: ended };
+  book.tasks.set(id, done);
+  book.ended.set(ended.seq, done);
 }
 
 function resolve(book: TaskBook, covers: readonly number[]): void {
   for (const seq of covers) {
     const task = book.ended.get(seq);
-    const group = task && book.groups.get(task.group);
-    if (group) group.resolved = true;
+    if (task) book.waiting.delete(task.group);
   }
+}
+
+/** Whether the owner of a group was given what it waited for. */
+export function isResolved({ groups, waiting }: TaskBook, group: string): boolean {
+  return groups.has(group) && !waiting.has(group);
 }
 
 /** Whether the end of a task may wake its owner: its group is due. */
 export function isDue(book: TaskBook, seq: number): boolean {
   const task = book.ended.get(seq);
-  const group = task && book.groups.get(task.group);
-  if (!group || group.resolved) return false;
-  const ended = group.tasks.flatMap((each) => (each.end ? [each.end] : []));
-  const all = ended.length === group.tasks.length;
-  if (group.join === 'all') return all;
-  if (group.join === 'first') return ended.length > 0;
-  return all || ended.some(({ outcome }) => outcome === 'done' || outcome === 'answered');
+  const group = task && book.waiting.has(task.group) ? book.groups.get(task.group) : undefined;
+  if (!group) return false;
+  if (group.join === 'first') return true;
+  const ends = group.tasks.map((id) => book.tasks.get(id)?.end ?? null);
+  if (!ends.includes(null)) return true;
+  return (
+    group.join === 'any' && ends.some((each) => each?.outcome === 'done' || each?.outcome === 'answered')
+  );
 }
 
 /** What an agent still waits for, oldest first. */
 export function openTasks(book: TaskBook, owner: AgentId): Task[] {
-  return [...book.tasks.values()].filter((task) => task.owner === owner && task.end === null);
+  return tasksIn(book, book.open).filter((task) => task.owner === owner);
 }
 
 /** What has ended and is not given to its owner yet, since others of the group have not. */
 export function heldTasks(book: TaskBook, owner: AgentId): Task[] {
-  return [...book.tasks.values()].filter((task) => {
-    const { end } = task;
-    if (task.owner !== owner || end === null || isDue(book, end.seq)) return false;
-    return book.groups.get(task.group)?.resolved === false;
-  });
+  const ids = [...book.waiting].flatMap((group) => book.groups.get(group)?.tasks ?? []);
+  return tasksIn(book, ids).filter(
+    (task) => task.owner === owner && task.end !== null && !isDue(book, task.end.seq),
+  );
+}
+
+function tasksIn({ tasks }: TaskBook, ids: Iterable<string>): Task[] {
+  return [...ids].flatMap((id) => tasks.get(id) ?? []);
+}
+
+/** A copy to look ahead with; the original is not touched. */
+export function forkTaskBook(book: TaskBook): TaskBook {
+  return {
+    ...book,
+    ...forkAttendance(book),
+    tasks: new Map(book.tasks),
+    groups: new Map(book.groups),
+    open: new Set(book.open),
+    waiting: new Set(book.waiting),
+    ended: new Map(book.ended),
+    thread: book.thread && { ...book.thread },
+    todos: new Map(book.todos),
+    runs: structuredClone(book.runs),
+  };
 }

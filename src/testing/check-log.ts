@@ -9,7 +9,8 @@ import {
   parseTurnId,
   type TurnId,
 } from '../events/index.ts';
-import { foldTask, isDue, isUnheard, newTaskBook, openTasks, type TaskBook } from '../machines/task-book.ts';
+import { isUnheard } from '../machines/attendance.ts';
+import { foldTask, isDue, isResolved, newTaskBook, openTasks, type TaskBook } from '../machines/task-book.ts';
 
 /**
  * Holds a history against the invariants of the turn engine, by one scan: ids are unique, so no solver is needed.
@@ -199,7 +200,7 @@ function checkTasks(
       event.id.endsWith(':completed')
     ) {
       const waits = openTasks(book, event.author.id as AgentId).filter(
-        ({ group }) => !book.groups.get(group)?.resolved,
+        ({ group }) => !isResolved(book, group),
       );
       for (const { id } of waits) report('D4', `${event.id}: done, while it waits for ${id}`);
     }

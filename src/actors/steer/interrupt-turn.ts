@@ -1,5 +1,5 @@
 import type { ActorAddress, Event, TurnId } from '../../events/index.ts';
-import { isUnheard } from '../../machines/task-book.ts';
+import { isUnheard } from '../../machines/attendance.ts';
 import type { EngineDeps } from '../engine-deps.ts';
 import { busyPolicyOf } from './busy-policy.ts';
 import { reachOf } from './reach.ts';

@@ -1,6 +1,6 @@
 import { visibleText } from '../../context/index.ts';
 import { type Event, isTaskEnd } from '../../events/index.ts';
-import { foldTask, type TaskBook } from '../../machines/task-book.ts';
+import { foldTask, forkTaskBook, type TaskBook } from '../../machines/task-book.ts';
 import type { Member } from '../member.ts';
 import { triggersIn } from '../pin-turn.ts';
 import type { TurnRun } from '../turn-run.ts';
@@ -84,7 +84,7 @@ function isFor(agent: string, event: Event): boolean {
 }
 
 function foldedOn(tasks: TaskBook, events: readonly Event[]): TaskBook {
-  const book = structuredClone(tasks);
+  const book = forkTaskBook(tasks);
   for (const event of events) foldTask(book, event);
   return book;
 }

@@ -1,5 +1,5 @@
 import { agentAuthor, type EventDraft, type Post } from '../../events/index.ts';
-import { openTasks, type Task } from '../../machines/task-book.ts';
+import { isResolved, openTasks, type Task } from '../../machines/task-book.ts';
 import { coversOf } from '../steer/reach.ts';
 import { ownDraft, type TurnRun } from '../turn-run.ts';
 import { abortTask, endId } from './end-task.ts';
@@ -68,7 +68,7 @@ export function taskEnds(run: TurnRun): TaskEnds {
 /** Open in a group that this turn was given enough of: the others of a `first` or an `any`. */
 export function isSuperseded({ live, turn }: TurnRun): (task: Task) => boolean {
   const given = new Set(coversOf(turn).map((seq) => live.tasks.ended.get(seq)?.group));
-  return ({ group }) => given.has(group) || live.tasks.groups.get(group)?.resolved === true;
+  return ({ group }) => given.has(group) || isResolved(live.tasks, group);
 }
 
 function abortAll({ live, member }: TurnRun, tasks: readonly Task[], why: string): Post[] {

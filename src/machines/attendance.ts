@@ -1,0 +1,68 @@
+import { type AgentId, type Event, type EventOf, isTaskEnd } from '../events/index.ts';
+
+/** Who takes part in one conversation, and for which stretches of its log somebody did not: a fold. */
+export interface Attendance {
+  /** Agents that have left, and whether they are blocked. */
+  away: Map<AgentId, { blocked: boolean }>;
+  /** The stretches of the log for which they were away, without the events at their ends. */
+  absences: Map<AgentId, readonly Absence[]>;
+  /** What agents that were let in see of what came before. */
+  joined: Map<AgentId, EventOf<'joined'>['body']['policy']>;
+}
+
+interface Absence {
+  from: number;
+  to: number;
+}
+
+export function newAttendance(): Attendance {
+  return { away: new Map(), absences: new Map(), joined: new Map() };
+}
+
+export function foldAttendance(attendance: Attendance, event: Event): void {
+  switch (event.kind) {
+    case 'left':
+      return leave(attendance, event);
+    case 'joined':
+      return join(attendance, event);
+    case 'message':
+      if (event.author.kind === 'user') for (const agent of event.to) comeBack(attendance, agent, event.seq);
+      return;
+    default:
+  }
+}
+
+function leave({ away, absences }: Attendance, { body, seq }: EventOf<'left'>): void {
+  const { agent, blocked = false } = body;
+  if (!away.has(agent))
+    absences.set(agent, [...(absences.get(agent) ?? []), { from: seq, to: Number.MAX_SAFE_INTEGER }]);
+  away.set(agent, { blocked });
+}
+
+/** That an agent takes its first turn, which the runtime notes, lifts no block that came meanwhile. */
+function join(attendance: Attendance, { author, body, seq }: EventOf<'joined'>): void {
+  const { joined } = attendance;
+  if (!joined.has(body.agent) || author.kind !== 'system') joined.set(body.agent, body.policy);
+  if (author.kind !== 'system') comeBack(attendance, body.agent, seq);
+}
+
+/** Let in again, or addressed by a person: a message that brings it back is heard itself. */
+function comeBack({ away, absences }: Attendance, agent: AgentId, seq: number): void {
+  if (!away.delete(agent)) return;
+  const before = absences.get(agent) ?? [];
+  absences.set(
+    agent,
+    before.map((absence, index) => (index === before.length - 1 ? { ...absence, to: seq } : absence)),
+  );
+}
+
+/** Whether an event that addresses the agent does not wake it, because it was away. The ends of tasks wait for it. */
+export function isUnheard({ away, absences }: Attendance, agent: AgentId, event: Event): boolean {
+  if (isTaskEnd(event)) return away.has(agent);
+  return absences.get(agent)?.some(({ from, to }) => event.seq > from && event.seq < to) ?? false;
+}
+
+/** A copy to look ahead with. */
+export function forkAttendance({ away, absences, joined }: Attendance): Attendance {
+  return { away: new Map(away), absences: new Map(absences), joined: new Map(joined) };
+}

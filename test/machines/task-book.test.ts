@@ -1,0 +1,130 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Event } from '../../src/events/index.ts';
+import {
+  foldTask,
+  forkTaskBook,
+  heldTasks,
+  isDue,
+  isResolved,
+  newTaskBook,
+  openTasks,
+  type TaskBook,
+} from '../../src/machines/task-book.ts';
+
+const OWNERS = ['ada', 'bo'];
+const TASKS = Array.from({ length: 8 }, (_, index) => `q-${index}`);
+
+type Move =
+  | { type: 'ask'; task: string; owner: string; group: string; join: 'all' | 'any' | 'first' }
+  | { type: 'end'; task: string; outcome: 'answered' | 'expired' }
+  | { type: 'give'; owner: string };
+
+const owner = fc.constantFrom(...OWNERS);
+const task = fc.constantFrom(...TASKS);
+const moves = fc.array(
+  fc.oneof(
+    fc.record({
+      type: fc.constant('ask' as const),
+      task,
+      owner,
+      group: fc.constantFrom('g1', 'g2', 'g3'),
+      join: fc.constantFrom('all' as const, 'any' as const, 'first' as const),
+    }),
+    fc.record({
+      type: fc.constant('end' as const),
+      task,
+      outcome: fc.constantFrom('answered' as const, 'expired' as const),
+    }),
+    fc.record({ type: fc.constant('give' as const), owner }),
+  ),
+  { maxLength: 60 },
+);
+
+/** Plays moves; a group belongs to one agent, as calls of one turn do. */
+function play(all: readonly Move[], each?: (book: TaskBook, event: Event) => void): TaskBook {
+  const book = newTaskBook();
+  for (const [index, move] of all.entries()) {
+    const event = eventOf(book, move, index + 1);
+    foldTask(book, event);
+    each?.(book, event);
+  }
+  return book;
+}
+
+function eventOf(book: TaskBook, move: Move, seq: number): Event {
+  const of = (kind: string, author: string, body: object) =>
+    ({ seq, at: seq, kind, author: { kind: 'agent', id: author }, to: [], body }) as unknown as Event;
+  switch (move.type) {
+    case 'ask': {
+      const { task: question, group, join } = move;
+      return of('question', move.owner, { question, group: `${move.owner}-${group}`, join });
+    }
+    case 'end':
+      return of('question.answered', 'eve', { question: move.task, outcome: move.outcome });
+    case 'give': {
+      const covers = [...book.ended].filter(([end, each]) => each.owner === move.owner && isDue(book, end));
+      return of('turn.done', move.owner, { covers: covers.map(([end]) => end), steps: 1, usage: {} });
+    }
+  }
+}
+
+test('a task is opened once and ended once, whatever else comes', () => {
+  fc.assert(
+    fc.property(moves, (all) => {
+      const first = new Map<string, { seq: number; end: unknown }>();
+      const book = play(all, (now) => {
+        for (const [id, { seq, end }] of now.tasks) {
+          const known = first.get(id);
+          if (known) expect(seq).toBe(known.seq);
+          if (known?.end) expect(end).toBe(known.end);
+          first.set(id, { seq, end });
+        }
+      });
+      expect(book.ended.size).toBe([...book.tasks.values()].filter(({ end }) => end).length);
+    }),
+  );
+});
+
+test('what is open is what a look at all tasks would find', () => {
+  fc.assert(
+    fc.property(moves, (all) => {
+      play(all, (book) => {
+        for (const agent of OWNERS) {
+          const own = [...book.tasks.values()].filter((each) => each.owner === agent);
+          expect(openTasks(book, agent as never)).toEqual(own.filter(({ end }) => end === null));
+          const held = own.filter(
+            ({ end, group }) => end && !isResolved(book, group) && !isDue(book, end.seq),
+          );
+          expect(new Set(heldTasks(book, agent as never))).toEqual(new Set(held));
+        }
+      });
+    }),
+  );
+});
+
+test('a group that its owner was given is never due again', () => {
+  fc.assert(
+    fc.property(moves, (all) => {
+      const given = new Set<string>();
+      play(all, (book, event) => {
+        if (event.kind === 'turn.done')
+          for (const seq of event.body.covers) given.add(book.ended.get(seq)?.group ?? '');
+        for (const [seq, { group }] of book.ended) if (given.has(group)) expect(isDue(book, seq)).toBe(false);
+      });
+    }),
+  );
+});
+
+test('looking ahead in a copy leaves the original as it was', () => {
+  fc.assert(
+    fc.property(moves, moves, (all, ahead) => {
+      const book = play(all);
+      const before = structuredClone(book);
+      const copy = forkTaskBook(book);
+      for (const [index, move] of ahead.entries())
+        foldTask(copy, eventOf(copy, move, all.length + index + 1));
+      expect(structuredClone(book)).toEqual(before);
+    }),
+  );
+});
