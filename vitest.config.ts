@@ -21,6 +21,7 @@ const shared = {
   // For what hangs: on a shared machine a test may take several times as long as on a quiet one.
   testTimeout: 90_000,
   hookTimeout: 90_000,
+  expect: { poll: { timeout: 20_000 } },
 } as const;
 
 export default defineConfig({

@@ -43,6 +43,8 @@ export interface ClientOptions {
 }
 
 const PATIENCE_MS = 2_500;
+/** It grows with every try: on a machine that is slow for all, repeating what is still being answered makes it slower. */
+const MOST_PATIENCE_MS = 20_000;
 const FIRST_PAUSE_MS = 50;
 const MOST_PAUSE_MS = 800;
 const AGAIN = 0.05;
@@ -87,23 +89,19 @@ export function createClients({ random, conversations, apis }: ClientOptions): C
 
   async function deliver(post: Post): Promise<void> {
     open += 1;
-    for (let pause = FIRST_PAUSE_MS; post.acked === null; pause = Math.min(2 * pause, MOST_PAUSE_MS)) {
-      if (await attempt(post)) break;
-      await wait(pause * (0.5 + random()));
+    for (let tries = 0; post.acked === null; tries += 1) {
+      if (await attempt(post, Math.min(PATIENCE_MS * 1.5 ** tries, MOST_PATIENCE_MS))) break;
+      await wait(Math.min(FIRST_PAUSE_MS * 2 ** tries, MOST_PAUSE_MS) * (0.5 + random()));
     }
     open -= 1;
-    if (random() < AGAIN) await attempt(post);
+    if (random() < AGAIN) await attempt(post, PATIENCE_MS);
   }
 
   /** True when there is no use in going on. */
-  async function attempt(post: Post): Promise<boolean> {
+  async function attempt(post: Post, patienceMs: number): Promise<boolean> {
     const { conversation, id, content, to } = post;
-    const answer = await request(`/api/conversations/${conversation}/events`, {
-      id,
-      author: AUTHOR,
-      to,
-      content,
-    });
+    const body = { id, author: AUTHOR, to, content };
+    const answer = await request(`/api/conversations/${conversation}/events`, body, patienceMs);
     if (answer === null) return false;
     post.tries += 1;
     if (isOutage(answer)) return false;
@@ -131,7 +129,11 @@ export function createClients({ random, conversations, apis }: ClientOptions): C
     else if (answer.status !== 409) misanswers.push({ what: `abort ${turn}`, ...answer });
   }
 
-  async function request(path: string, body?: unknown): Promise<{ status: number; body: string } | null> {
+  async function request(
+    path: string,
+    body?: unknown,
+    patienceMs = PATIENCE_MS,
+  ): Promise<{ status: number; body: string } | null> {
     const urls = apis();
     const url = urls[Math.floor(random() * urls.length)];
     if (url === undefined) return null;
@@ -142,7 +144,7 @@ export function createClients({ random, conversations, apis }: ClientOptions): C
           headers: { 'content-type': 'application/json' },
           body: JSON.stringify(body),
         }),
-        signal: AbortSignal.timeout(PATIENCE_MS),
+        signal: AbortSignal.timeout(patienceMs),
       });
       return { status: response.status, body: await response.text() };
     } catch {
