@@ -3,17 +3,23 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { checkPage } from './check-page.ts';
 
 /**
  * Packs Troupe as `npm publish` would, installs the tarball into an empty folder, and uses it from there: the command
- * and both entry points. Finds what tests in the checkout cannot see: a file missing from `files`, a wrong `exports`.
+ * and both entry points, and the page. Finds what tests in the checkout cannot see: a file missing from `files`, a wrong `exports`.
  */
 const ROOT = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const ENTRY_POINTS = ['troupe', 'troupe/testing'];
+/** The Node of this checkout comes first. */
+const ENV = {
+  ...process.env,
+  PATH: `${path.join(ROOT, 'node_modules/.bin')}${path.delimiter}${process.env['PATH']}`,
+};
 
 const scratch = mkdtempSync(path.join(tmpdir(), 'troupe-pack-'));
 try {
-  checkPack(scratch);
+  await checkPack(scratch);
 } catch (error) {
   console.error(`check-pack: ${error instanceof Error ? error.message : String(error)}`);
   process.exitCode = 1;
@@ -21,7 +27,7 @@ try {
   rmSync(scratch, { recursive: true, force: true });
 }
 
-function checkPack(folder: string): void {
+async function checkPack(folder: string): Promise<void> {
   const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
     version: string;
   };
@@ -48,16 +54,13 @@ function checkPack(folder: string): void {
     if (!(exported > 0)) throw new Error(`'${entry}' exports nothing`);
     console.log(`check-pack: '${entry}' has ${exported} exports`);
   }
+  console.log(`check-pack: ${await checkPage(app, ENV)}`);
   console.log(`check-pack: troupe ${version} works from its tarball`);
 }
 
-/** Runs with the Node of this checkout first in PATH; returns stdout, throws with all output if it fails. */
+/** Returns stdout, throws with all output if it fails. */
 function run(cwd: string, command: string, args: string[]): string {
-  const env = {
-    ...process.env,
-    PATH: `${path.join(ROOT, 'node_modules/.bin')}${path.delimiter}${process.env['PATH']}`,
-  };
-  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, env, encoding: 'utf8' });
+  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, env: ENV, encoding: 'utf8' });
   if (error) throw error;
   if (status === 0) return stdout;
   throw new Error(`${command} ${args.join(' ')} ended with code ${status}\n${stdout}\n${stderr}`);

@@ -67,8 +67,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/steer/step-journal.ts',
-        find: 'await store.journal(live.address.tenant, key, JSON.stringify(entry), clock.now()),',
-        replace: 'JSON.stringify(entry),',
+        find: 'await store.journal(live.address.tenant, key, text, clock.now())',
+        replace: 'text',
       },
     ],
   },

@@ -14,6 +14,7 @@ import { TroupeError } from './errors.ts';
 import { AgentId, BusyPolicy, nearestName } from './events/index.ts';
 import { fragmentProblems } from './fragments.ts';
 import { ProviderSettings } from './providers/settings.ts';
+import { RedactSetting, type RedactText } from './redact-settings.ts';
 import { replyProblem, type ReplyInput } from './reply-schema.ts';
 import { SupervisionSettings } from './supervision-settings.ts';
 import { grantProblems, parseGrant } from './tools/mcp/grants.ts';
@@ -130,6 +131,7 @@ export const TroupeDefinition = z.strictObject({
   fragments: z.array(Fragment).optional(),
   /** What becomes of a hand-over whose goal the agent leaves out: refused, taken from the log, or asked of a model. */
   handoffs: z.enum(['agent', 'extract', 'summarise']).optional(),
+  redact: RedactSetting.optional(),
 });
 export type TroupeDefinition = z.infer<typeof TroupeDefinition>;
 export interface TroupeInput extends CoordinationInput {
@@ -152,6 +154,8 @@ export interface TroupeInput extends CoordinationInput {
   fragments?: z.input<typeof Fragment>[] | undefined;
   /** Default `extract`. */
   handoffs?: 'agent' | 'extract' | 'summarise' | undefined;
+  /** What is made of every text before it is stored, see `redactSecrets`; the same text must give the same every time. */
+  redact?: RedactText | undefined;
 }
 
 /** For `agents.ts`: types and completion, nothing else. */

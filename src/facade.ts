@@ -1,11 +1,13 @@
 import { addressees, resolveAgent } from './actors/address-message.ts';
-import { actorStatus } from './actors/actor-status.ts';
+import { actorStatuses } from './actors/actor-status.ts';
 import { budgetReport } from './actors/budget/report.ts';
 import { cacheCost } from './actors/cache-cost.ts';
 import { conversationState } from './actors/conversation-state.ts';
 import { carryConversationCommand } from './actors/conversations/carry-conversation-command.ts';
 import { deleteConversation, readTree } from './actors/conversations/delete-conversation.ts';
 import type { Door, MessageRouter } from './actors/conversations/door.ts';
+import { forkConversation } from './actors/conversations/fork-conversation.ts';
+import { retryTurn } from './actors/conversations/retry-turn.ts';
 import { receiveMessage } from './actors/conversations/receive-message.ts';
 import { createStandings } from './actors/conversations/standings.ts';
 import { isTrusted, refuseStranger, type Trust } from './actors/conversations/trust.ts';
@@ -22,7 +24,10 @@ import { carryTaskCommand, isTaskCommand } from './actors/tasks/carry-task-comma
 import { listTasks } from './actors/tasks/task-list.ts';
 import { refuseBusy } from './actors/steer/refuse-busy.ts';
 import { traceTurn } from './actors/trace.ts';
+import type { QueueWaits } from './queue-waits.ts';
 import { readAttachments } from './read-attachments.ts';
+import { attachedBy } from './redact-attachments.ts';
+import { redactCommand } from './redact-command.ts';
 import { TroupeError } from './errors.ts';
 import {
   type ActorAddress,
@@ -41,6 +46,7 @@ import {
   isConversationCommand,
   isRuntimeId,
   parseTurnId,
+  type StateNote,
   type StreamDelta,
   type TaskCommand,
 } from './events/index.ts';
@@ -55,6 +61,9 @@ export interface FacadeParts {
   deps: EngineDeps;
   engine: Engine;
   deltas: Set<(delta: StreamDelta) => void>;
+  states?: Set<(note: StateNote) => void>;
+  /** Of the wakes that this process took lately. */
+  waits?: () => QueueWaits;
   /** Who answers what nobody is addressed by. */
   fallback: AgentId | null;
   /** Whose words wake agents; everybody's by default. */
@@ -159,8 +168,8 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
     agents: [...company.values()].map(agentInfo),
     async send(conversation, message) {
       const to = addressees(company, message, null);
-      const { attachments, bodies } = readAttachments(message.attachments ?? []);
-      const draft = parseDraft({
+      const { attachments, bodies } = readAttachments(attachedBy(message, deps.redaction));
+      const given = parseDraft({
         id: message.id ?? (mintId() as EventId),
         author: message.author,
         to,
@@ -170,6 +179,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
         ...(message.whileBusy !== undefined && { whileBusy: message.whileBusy }),
         ...(message.context?.attachments && { context: { attachments: message.context.attachments } }),
       });
+      const draft = deps.redaction?.draft(given) ?? given;
       const target = { tenant, conversation: conversationId(conversation) };
       if (isRuntimeId(draft.id)) return echoOf(target, draft);
       const appended = await receiveMessage(
@@ -196,9 +206,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
       return { events: await store.read(source, { after, limit }), head: source.head };
     },
     async actors(conversation) {
-      const source = await existing(conversation);
-      const records = await store.listActors(source);
-      return records.map((record) => actorStatus(deps, record));
+      return actorStatuses(deps, await existing(conversation));
     },
     tasks: async (conversation, options) => listTasks(store, await existing(conversation), options),
     async prompt(conversation, agent) {
@@ -216,7 +224,8 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
       return cacheCost(deps, address, member, options);
     },
     trace: (turn) => traceTurn(deps, tenant, turn),
-    async command(command, by) {
+    async command(given, by) {
+      const command = deps.redaction ? redactCommand(deps.redaction, given, by) : given;
       // Who is refused at a task stands in the log.
       if (isTaskCommand(command))
         return carryTaskCommand({ ...deps, trust }, await existing(command.conversation), command, by);
@@ -229,6 +238,8 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
         const log = { tenant, conversation: conversationId(command.conversation) };
         return startRun(door, parts.workflows ?? [], log, command, by);
       }
+      if (command.command === 'retry') return retryTurn(door, tenant, command.turn, by);
+      if (command.command === 'fork') return forkConversation(door, tenant, command, by);
       const draft = commandDraft(command, by);
       if (command.command === 'mode' || command.command === 'directive') {
         return (await appendOne(await existing(command.conversation), draft)).event;
@@ -264,14 +275,20 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
     export: exported,
     watch(watcher) {
       const onDelta = (delta: StreamDelta) => watcher({ type: 'delta', delta });
+      const onState = (state: StateNote) => watcher({ type: 'state', state });
       deltas.add(onDelta);
+      parts.states?.add(onState);
       const off = log.onAppended((_, event) => watcher({ type: 'event', event }));
       return () => {
         deltas.delete(onDelta);
+        parts.states?.delete(onState);
         off();
       };
     },
-    queues: () => router.depth(),
+    async queues() {
+      const { wait = null, failed = 0 } = parts.waits?.() ?? {};
+      return { ...(await router.depth()), ...(failed > 0 && { failed }), ...(wait && { wait }) };
+    },
     budgets: ({ conversation, agent } = {}) =>
       budgetReport(deps.budgets, tenant, {
         now: clock.now(),
@@ -323,7 +340,10 @@ function commandDraft(command: PlainCommand, by: Author): EventDraft {
   return parseDraft({ id: mintId(), author: by, to: [], ...commandEvent(command) });
 }
 
-type PlainCommand = Exclude<Command, TaskCommand | ConversationCommand | CommandOf<'phase' | 'run'>>;
+type PlainCommand = Exclude<
+  Command,
+  TaskCommand | ConversationCommand | CommandOf<'phase' | 'run' | 'retry' | 'fork'>
+>;
 
 /** What a command appends: an actor's command is recorded as such, the others are the change itself. */
 function commandEvent(command: PlainCommand): { kind: EventKind; body: object } {

@@ -20,7 +20,10 @@ export type {
   PromptRecord,
   Usage,
 } from './events/index.ts';
+export { type AppOptions, createApp } from './gateway/index.ts';
 export { createOrchestrator, type Orchestrator, type OrchestratorOptions } from './orchestrator/index.ts';
+export { redactSecrets } from './redact-secrets.ts';
+export type { RedactText } from './redact-settings.ts';
 export { createTroupe, type TroupeOptions } from './runtime.ts';
 export { defineTool, type Tool, type ToolContext } from './tools/tool.ts';
 export type {
@@ -37,3 +40,6 @@ export type {
   Troupe,
   TurnTrace,
 } from './troupe.ts';
+export type { LogCode, LogFacts, Logger, LogIds, LogLevel } from './logger.ts';
+export type { Metrics } from './metrics.ts';
+export type { TracingOptions } from './tracing.ts';

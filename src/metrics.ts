@@ -1,5 +1,5 @@
 import type { ErrorCode } from './errors.ts';
-import type { EventKind, Guard } from './events/index.ts';
+import type { EventKind, Guard, ReliefReason, ReliefStrategy, ToolOutcome } from './events/index.ts';
 
 /**
  * What a process tells its operator in numbers. A closed list: a name that is not here cannot be counted.
@@ -10,6 +10,8 @@ import type { EventKind, Guard } from './events/index.ts';
 export interface Metrics {
   count<N extends keyof Counters>(name: N, labels: Counters[N], by?: number): void;
   time<N extends keyof Timers>(name: N, labels: Timers[N], ms: number): void;
+  /** Adds to a level, or takes from it. */
+  change(name: keyof Levels, by: 1 | -1): void;
 }
 
 type None = Record<never, never>;
@@ -22,8 +24,20 @@ export interface Counters {
   append_retries: None;
   turns: { outcome: 'done' | 'failed' | 'aborted' };
   model_calls: Provided & { outcome: 'answered' | 'aborted' | ErrorCode };
+  /** Model calls that are made again after a failure, by what had failed. */
+  model_retries: Provided & { code: ErrorCode };
+  /** US dollars by list prices, as budgets count them: of a call that told nothing, the most it may have cost. */
+  cost_usd: Provided;
+  /** Model calls whose model has no price: they are not in `cost_usd`. */
+  unpriced_calls: Provided;
   tokens: Provided & { kind: 'input' | 'output' | 'cache_read' | 'cache_write' | 'reasoning' };
-  tool_calls: { outcome: 'done' | 'failed' | 'lost' | 'waiting' };
+  tool_calls: { outcome: ToolOutcome };
+  /** Prompts that were made shorter. */
+  compactions: { strategy: ReliefStrategy; reason: ReliefReason };
+  /** Tokens by which prompts became shorter, as counted here. */
+  compaction_saved_tokens: { strategy: ReliefStrategy; reason: ReliefReason };
+  /** Tries to make a prompt shorter that came to nothing; another way may have worked then. */
+  compactions_failed: { reason: ReliefReason };
   /** Events for the logs of others that came after another with the same id: ends of tasks that had ended. */
   posts_too_late: { kind: EventKind };
   /** What was stopped, by guard. */
@@ -51,6 +65,36 @@ export interface Timers {
   wake_wait: None;
   activation: { outcome: 'done' | 'busy' | 'failed' };
   model_call: Provided;
+  /** From the request to the first word, reasoning or call. */
+  model_first_token: Provided;
+  tool_call: { outcome: ToolOutcome };
+  /** From the start of a turn to its commit. */
+  turn: { outcome: 'done' | 'failed' | 'aborted' };
+  /** Where the time of a turn went; all but `wait` are within `turn`. A part that a turn did not have is not in it. */
+  turn_part: { part: TurnPart };
 }
 
-export const NO_METRICS: Metrics = { count: () => {}, time: () => {} };
+/**
+ * `wait`: from the newest event it answers to its start. `admission`: for a place among a provider's calls, for budgets
+ * and for records of answers. `stream`: from the first token to the last.
+ */
+export const TURN_PARTS = [
+  'wait',
+  'build',
+  'relief',
+  'admission',
+  'first_token',
+  'stream',
+  'tools',
+  'back_off',
+  'commit',
+] as const;
+export type TurnPart = (typeof TURN_PARTS)[number];
+
+/** What rises and falls. */
+export interface Levels {
+  /** Actors that this process holds. */
+  leases_held: None;
+}
+
+export const NO_METRICS: Metrics = { count: () => {}, time: () => {}, change: () => {} };

@@ -6,6 +6,7 @@ import { createConversationLog } from './actors/conversation-log.ts';
 import { createMemorySearch } from './actors/memory-search.ts';
 import { createEngine } from './actors/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps } from './actors/engine-deps.ts';
+import { createRedaction } from './actors/redaction.ts';
 import { createRegistry } from './actors/registry.ts';
 import {
   type AgentDefinition,
@@ -18,16 +19,20 @@ import { buildCompany, unknownWindows } from './build-company.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { fenceKey } from './context/index.ts';
 import { TroupeError } from './errors.ts';
-import type { StreamDelta } from './events/index.ts';
+import type { StateNote, StreamDelta } from './events/index.ts';
 import { createTroupeFacade } from './facade.ts';
+import type { Logger } from './logger.ts';
 import { messageRouter } from './message-router.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
 import { type Provider, STATELESS } from './providers/provider.ts';
+import { watchWaits } from './queue-waits.ts';
 import { openEmbedded } from './runtime/embedded.ts';
 import { openMcp } from './runtime/mcp.ts';
+import { openOperators } from './runtime/operators.ts';
 import { type Models, openModels } from './runtime/providers.ts';
 import type { ServiceOptions, Services } from './runtime/services.ts';
 import { schedulesOf } from './schedule-settings.ts';
+import type { TracingOptions } from './tracing.ts';
 import type { Troupe } from './troupe.ts';
 
 export interface TroupeOptions {
@@ -45,7 +50,7 @@ export interface TroupeOptions {
   work?: boolean;
   /** Accepts a definition without agents, to look at data. Default false. */
   allowEmpty?: boolean;
-  /** What an operator should know and no event says. Default: console.warn. */
+  /** What an operator should know and no event says. Default: `logger`, else console.warn. */
   onWarning?: (error: unknown, where: string) => void;
   /** Where API keys are looked up. Default: process.env. */
   env?: Record<string, string | undefined>;
@@ -55,6 +60,10 @@ export interface TroupeOptions {
   replay?: string | readonly string[] | undefined;
   /** Where operators count. Default: nowhere. */
   metrics?: Metrics;
+  /** Spans, to the OpenTelemetry SDK that the application has registered. Default: none. Wants `@opentelemetry/api`. */
+  tracing?: boolean | TracingOptions;
+  /** Lines for operators: how turns went, and warnings unless `onWarning` is given. Default: none. */
+  logger?: Logger;
   /** Called when this process takes no wakes any more and should be started anew. Default: a warning. */
   onDeaf?: () => void;
   clock?: Clock;
@@ -66,12 +75,14 @@ export interface TroupeOptions {
  * `store_newer`, `store_unavailable`, `queue_unavailable`, `server_unsuitable`.
  */
 export async function createTroupe(input: TroupeInput, options: TroupeOptions = {}): Promise<Troupe> {
-  const { concurrency = 64, work = true, env = process.env, metrics = NO_METRICS } = options;
-  const onWarning = heard(options.onWarning ?? warn);
+  const { concurrency = 64, work = true, env = process.env } = options;
   const clock = options.clock ?? systemClock;
+  const metrics = watchWaits(options.metrics ?? NO_METRICS, clock);
   const definition = options.allowEmpty && input.agents.length === 0 ? NOBODY : parseTroupe(input);
   const { templates = [], schedules = [], lifecycle = {} } = definition;
   const everyone = { ...definition, agents: [...definition.agents, ...templates] };
+  const ownId = randomUUID().slice(0, 8);
+  const { onWarning, ...operators } = await openOperators(everyone, { ...options, env, process: ownId });
   for (const problem of unknownFields(definition.agents)) onWarning(problem, 'agents');
   for (const problem of unknownFields(templates, 'templates')) onWarning(problem, 'templates');
   if (work) for (const problem of unknownWindows(everyone.agents)) onWarning(problem, 'models');
@@ -110,12 +121,17 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     const caps = definition.budgets ?? {};
     const budgets = createBudgetLedger({ store, clock, random: Math.random, metrics, onWarning, caps });
     const memory = createMemorySearch({ embedder, clock, onWarning });
+    const redaction = definition.redact && createRedaction(definition.redact, onWarning);
     const stopping = new AbortController();
     const deltas = new Set<(delta: StreamDelta) => void>();
+    const states = new Set<(note: StateNote) => void>();
     const tellAll = (delta: StreamDelta) =>
       deltas.forEach((listener) => tellWatcher(listener, delta, onWarning));
+    const tellState = (note: StateNote) =>
+      states.forEach((listener) => tellWatcher(listener, note, onWarning));
     broadcast.subscribe((notice) => {
       if (notice.type === 'delta') tellAll(notice.delta);
+      if (notice.type === 'state') tellState(notice.note);
     });
     const deps: EngineDeps = {
       store,
@@ -123,7 +139,18 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       broadcast,
       admission,
       metrics,
-      log: createConversationLog({ store, router, broadcast, clock, countTokens, metrics, onWarning }),
+      ...operators,
+      redaction,
+      log: createConversationLog({
+        store,
+        router,
+        broadcast,
+        clock,
+        countTokens,
+        metrics,
+        redaction,
+        onWarning,
+      }),
       company,
       registry: createRegistry({
         secretOf,
@@ -131,7 +158,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       }),
       clock,
       random: Math.random,
-      process: randomUUID().slice(0, 8),
+      process: ownId,
       secretOf,
       countTokens,
       models,
@@ -145,6 +172,10 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
         tellAll(delta);
         broadcast.publish({ type: 'delta', delta });
       },
+      onState(note) {
+        tellState(note);
+        broadcast.publish({ type: 'state', note });
+      },
       onWarning,
     };
     const engine = createEngine(deps, stopping);
@@ -153,6 +184,8 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       deps,
       engine,
       deltas,
+      states,
+      waits: () => metrics.waits(),
       fallback: definition.defaults.respondWhenUnaddressed ?? null,
       trust: definition.trust?.people ?? null,
       workflows: definition.workflows ?? [],
@@ -186,19 +219,6 @@ async function openServices(options: TroupeOptions, parts: ServiceOptions): Prom
   return openDistributed({ mongodb, redis, prefix }, parts);
 }
 
-type OnWarning = NonNullable<TroupeOptions['onWarning']>;
-
-/** A listener that throws must not end a renewal or a router, which have nobody to tell. */
-function heard(onWarning: OnWarning): OnWarning {
-  return (error, where) => {
-    try {
-      onWarning(error, where);
-    } catch (thrown) {
-      warn(thrown, 'onWarning');
-    }
-  };
-}
-
 const NOBODY: TroupeDefinition = {
   agents: [],
   tools: [],
@@ -225,13 +245,9 @@ function restingProvider({ provider }: AgentDefinition): Provider {
 const RESTING: Models = { providerOf: restingProvider, embedder: null, close: () => Promise.resolve() };
 
 /** One watcher that throws takes nothing from the others. */
-function tellWatcher(
-  listener: (delta: StreamDelta) => void,
-  delta: StreamDelta,
-  onWarning: EngineDeps['onWarning'],
-): void {
+function tellWatcher<T>(listener: (told: T) => void, told: T, onWarning: EngineDeps['onWarning']): void {
   try {
-    listener(delta);
+    listener(told);
   } catch (error) {
     onWarning(error, 'stream watcher');
   }
@@ -244,8 +260,4 @@ function readScript(path: string): unknown {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new TroupeError('config_invalid', `the script ${path} cannot be read: ${why}`, { path }, { cause });
   }
-}
-
-function warn(error: unknown, where: string): void {
-  console.warn(`troupe: ${where}: ${error instanceof Error ? error.message : String(error)}`);
 }

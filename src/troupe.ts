@@ -7,6 +7,7 @@ import type {
   Event,
   EventId,
   PromptRecord,
+  StateNote,
   StreamDelta,
 } from './events/index.ts';
 import type { ActorStatus } from './actors/actor-status.ts';
@@ -73,12 +74,24 @@ export interface ConversationInfo {
   at: number;
 }
 
+/** Wakes of all processes; how long they waited and how many failed is of those that this one took lately. */
+export interface QueueReport extends QueueDepth {
+  failed?: number;
+  wait?: { p50Ms: number; p95Ms: number; count: number } | null;
+}
+
 export interface Health {
   store: string;
   queue: string;
 }
 
-export type Watcher = (note: { type: 'event'; event: Event } | { type: 'delta'; delta: StreamDelta }) => void;
+/** What is told as it happens: what is in the log by then, and of agents at work what is never stored. */
+export type Watcher = (
+  note:
+    | { type: 'event'; event: Event }
+    | { type: 'delta'; delta: StreamDelta }
+    | { type: 'state'; state: StateNote },
+) => void;
 
 /**
  * A running troupe: what applications, the CLI and the HTTP API use. Every method may throw a `TroupeError`.
@@ -127,7 +140,7 @@ export interface Troupe {
    */
   delete(conversation: string, options: { exported: number | 'none' }): Promise<Deleted>;
   watch(watcher: Watcher): () => void;
-  queues(): Promise<QueueDepth>;
+  queues(): Promise<QueueReport>;
   /** What is spent and held of each budget in its present period; those of a conversation where one is named. */
   budgets(of?: { conversation?: string | undefined; agent?: string | undefined }): Promise<BudgetLine[]>;
   /** Whether what this process stands on can be reached: 'ok' or what is wrong. Never throws. */
@@ -156,6 +169,7 @@ export type {
   Deleted,
   DiffSteps,
   PromptDiff,
+  StateNote,
   StreamDelta,
   TaskInfo,
   TaskList,

@@ -36,10 +36,15 @@ const PORTS = [
   'tools',
 ];
 
+/** What operators are told. */
+const WATCHING = ['metrics.ts', 'tracing.ts', 'logger.ts'];
+
 const LAYERS: Record<string, Layer> = {
   'errors.ts': { may: [], packages: [] },
   'clock.ts': { may: [], packages: [] },
   'metrics.ts': { may: ['errors.ts', 'events'], packages: [] },
+  'tracing.ts': { may: [], packages: [] },
+  'logger.ts': { may: ['errors.ts'], packages: [] },
   events: { may: ['errors.ts'], packages: ['zod'] },
   machines: { may: ['events', 'errors.ts'], packages: ['xstate', 'zod'], pure: true },
   context: { may: ['events', 'errors.ts'], packages: ['gpt-tokenizer', 'zod', 'node:crypto'], pure: true },
@@ -48,8 +53,9 @@ const LAYERS: Record<string, Layer> = {
   providers: ADAPTER_LAYER,
   tools: ADAPTER_LAYER,
   import: { may: ['events', 'errors.ts'] },
-  actors: { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'machines', 'context', ...PORTS] },
-  inspector: { may: ['events'] },
+  actors: { may: ['events', 'errors.ts', 'clock.ts', ...WATCHING, 'machines', 'context', ...PORTS] },
+  /** Runs in browsers, too. */
+  inspector: { may: [], mayTypes: ['events'], packages: [], pure: true },
   orchestrator: { may: ['events', 'errors.ts', 'machines'], packages: ['zod'], mayTypes: ['troupe.ts'] },
   gateway: {
     may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'inspector', 'import'],

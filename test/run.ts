@@ -5,6 +5,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { COUNTS_FILE_ENV, countLine } from './reporter.ts';
 import type { TestCounts } from './reporter.ts';
+import { buildPage } from './services/built-page.ts';
+import { CHROMIUM_ENV, describeChromium, installChromium } from './services/chromium.ts';
 import { describeClis, installClis, PEERS_ENV } from './services/clis.ts';
 import { insideArgs, insideEnv, isInside, whyNotIsolated } from './services/isolation.ts';
 import { describeServices, serviceUrls, startServices } from './services/services.ts';
@@ -26,7 +28,7 @@ process.exitCode = await main(process.argv.slice(2));
 async function main(args: string[]): Promise<number> {
   const scratch = mkdtempSync(path.join(tmpdir(), 'troupe-test-'));
   const countsFile = path.join(scratch, 'counts.json');
-  const [services, clis] = await Promise.all([startServices(), installClis()]);
+  const [services, clis, chromium] = await Promise.all([startServices(), installClis(), installChromium()]);
   try {
     // Everything is installed by now: what is run from here on needs no network.
     const open = isInside() ? null : await whyNotIsolated();
@@ -40,9 +42,15 @@ async function main(args: string[]): Promise<number> {
     }
     console.log(describeServices(services));
     console.log(describeClis(clis));
+    console.log(describeChromium(chromium));
     console.log(`network: ${open === null ? '127.0.0.1 only' : `open (${open})`}`);
-    const peers = 'home' in clis ? { [PEERS_ENV]: clis.home } : {};
-    const code = await runVitest(args, { ...serviceUrls(services), ...peers, [COUNTS_FILE_ENV]: countsFile });
+    const unbuilt = 'path' in chromium ? await buildPage() : null;
+    if (unbuilt !== null) console.log(`page: not built (${unbuilt})`);
+    const found = {
+      ...('home' in clis && { [PEERS_ENV]: clis.home }),
+      ...('path' in chromium && { [CHROMIUM_ENV]: chromium.path }),
+    };
+    const code = await runVitest(args, { ...serviceUrls(services), ...found, [COUNTS_FILE_ENV]: countsFile });
     return report(code, readCounts(countsFile));
   } finally {
     await services.stop();

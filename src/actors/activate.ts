@@ -11,6 +11,7 @@ import type { LiveActor } from './registry.ts';
 import { runTurn } from './run-turn.ts';
 import { importOwner } from './settle-imported.ts';
 import { sendPosts } from './tasks/send-posts.ts';
+import { tellParked } from './tell-state.ts';
 
 /** Before an actor whose lease was lost here is looked at again. */
 const LOST_PAUSE_MS = 1_000;
@@ -39,6 +40,7 @@ async function activateMember(deps: EngineDeps, address: ActorAddress, member: M
     return { kind: 'busy', retryInMs: wait + Math.floor(deps.random() * 50), isBegun: true };
   }
   const lease = holdLease(deps, acquired.record);
+  deps.metrics.change('leases_held', 1);
   try {
     // A paused actor still publishes what it has committed; one that is set aside cannot be trusted to.
     if (acquired.record.parked !== 'failed') await work(deps, lease, member);
@@ -47,6 +49,7 @@ async function activateMember(deps: EngineDeps, address: ActorAddress, member: M
     await settleFailure(deps, lease, address, error);
   } finally {
     lease.stop();
+    deps.metrics.change('leases_held', -1);
   }
   // This process ends with the turn still pinned: the wake is kept for another.
   if (deps.stopping.aborted && lease.record.turn !== null)
@@ -207,4 +210,5 @@ export async function park(
   deps.metrics.count('actors_failed', { code: error.code });
   // After the notice: an actor that is set aside in silence is found by nobody.
   await deps.store.park(address, 'failed');
+  tellParked(deps, address, 'BREAK', 'failed');
 }

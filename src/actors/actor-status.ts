@@ -1,7 +1,13 @@
-import type { ActorRecord, AgentId, Session, TurnId } from '../events/index.ts';
-import type { UnreadableActor } from '../store/store.ts';
+import type { ActorRecord, AgentId, EventId, Parked, Session, TurnId } from '../events/index.ts';
+import type { Log, UnreadableActor } from '../store/store.ts';
+import { agentLifecycle } from '../machines/agent-lifecycle.ts';
+import { type EventDescription, legalIn } from '../machines/describe.ts';
 import { restoreAgent } from '../machines/snapshot.ts';
+import { newStanding } from '../machines/standing.ts';
+import { pathOf } from '../machines/state-path.ts';
+import { endOf, mayRetry } from './conversations/retry-turn.ts';
 import type { EngineDeps } from './engine-deps.ts';
+import type { Transition } from './registry.ts';
 
 /** One actor as an operator sees it: the live machine where this process runs it, else what the record says. */
 export interface ActorStatus {
@@ -15,14 +21,31 @@ export interface ActorStatus {
   turn: TurnId | null;
   attempt: number | null;
   lastTurn: TurnId | null;
+  /** Commands that would change something now. */
+  can: ActorCommand[];
+  /** What its machine accepts in this state, guards not asked. */
+  legal: EventDescription[];
+  /** The last transition of the live machine, where this process runs it. */
+  last: Transition | null;
   /** Why its record cannot be read. What else sets an actor aside is told by an `error` event. */
   problem?: string;
 }
 
-export function actorStatus(deps: EngineDeps, record: ActorRecord | UnreadableActor): ActorStatus {
-  if ('address' in record) return unreadable(record);
+export type ActorCommand = 'abort' | 'pause' | 'resume' | 'retry' | 'retire' | 'recall';
+
+export async function actorStatuses(deps: EngineDeps, log: Log): Promise<ActorStatus[]> {
+  const records = await deps.store.listActors(log);
+  return Promise.all(
+    records.map(async (record) =>
+      'address' in record ? unreadable(record) : actorStatus(deps, record, await isRetriable(deps, record)),
+    ),
+  );
+}
+
+function actorStatus(deps: EngineDeps, record: ActorRecord, canRetry: boolean): ActorStatus {
   const live = deps.registry.find(record);
   const state = record.parked ?? (live?.lease ? pathOf(live.machine.getSnapshot().value) : stateOf(record));
+  const isHeld = record.owner !== '' && record.until > deps.clock.now();
   return {
     agent: record.agent,
     status: statusOf(state),
@@ -33,19 +56,50 @@ export function actorStatus(deps: EngineDeps, record: ActorRecord | UnreadableAc
     turn: record.turn?.id ?? null,
     attempt: record.turn?.attempt ?? null,
     lastTurn: record.lastTurn,
+    can: [
+      // A turn of one that rests waits with it, unless it is at work still.
+      ...(record.turn && (isHeld || record.parked === null) ? (['abort'] as const) : []),
+      ...(canRetry ? (['retry'] as const) : []),
+      ...AT_REST[record.parked ?? (record.turn ? 'working' : 'idle')],
+    ],
+    legal: legalIn(agentLifecycle, state),
+    last: live?.last ?? null,
   };
+}
+
+/** What people may do to an agent beside its turns. To pause one that is set aside or retired would hide that it is. */
+const AT_REST: Record<Parked | 'working' | 'idle', readonly ActorCommand[]> = {
+  working: ['pause'],
+  idle: ['pause', 'retire'],
+  paused: ['resume', 'retire'],
+  failed: ['resume', 'retire'],
+  retired: ['recall'],
+};
+
+/** Nobody away and nothing archived: that refuses a retry too, but the whole log would have to be read for it. */
+const ALL_HERE = newStanding();
+
+/** Whether its newest turn may be asked for again. */
+async function isRetriable({ store }: EngineDeps, record: ActorRecord): Promise<boolean> {
+  const turn = record.turn?.id ?? record.lastTurn;
+  if (turn === null) return false;
+  const end = record.turn ? null : await store.readById(record, `${turn}:end` as EventId);
+  const may = mayRetry({ address: record, turn, ended: endOf(end), record, standing: ALL_HERE });
+  return may.kind !== 'refused';
 }
 
 /** One of a newer version is at work elsewhere: nothing is wrong with it. */
 function unreadable(record: UnreadableActor): ActorStatus {
-  const unknown = { cursor: null, session: null, turn: null, attempt: null, lastTurn: null };
   const { agent } = record.address;
+  const unknown = { cursor: null, session: null, turn: null, attempt: null, lastTurn: null, last: null };
+  const blank = { agent, lastProcessedIndex: 0, ...unknown };
   if ('newer' in record) {
     const problem = `actor_newer: ${record.newer}`;
-    return { agent, status: 'waiting', state: 'newer', lastProcessedIndex: 0, ...unknown, problem };
+    return { ...blank, status: 'waiting', state: 'newer', can: [], legal: [], problem };
   }
   const problem = `actor_corrupt: ${record.corrupt}`;
-  return { agent, status: 'failed', state: 'failed', lastProcessedIndex: 0, ...unknown, problem };
+  const legal = legalIn(agentLifecycle, 'failed');
+  return { ...blank, status: 'failed', state: 'failed', can: ['resume'], legal, problem };
 }
 
 function stateOf(record: ActorRecord): string {
@@ -63,12 +117,4 @@ function statusOf(state: string): ActorStatus['status'] {
   if (top === 'working' || top === 'backoff') return 'running';
   if (top === 'waiting' || top === 'paused' || top === 'failed' || top === 'retired') return top;
   return 'idle';
-}
-
-/** `{working: 'streaming'}` as `working.streaming`. */
-function pathOf(value: unknown): string {
-  if (typeof value === 'string') return value;
-  return Object.entries(value as Record<string, unknown>)
-    .map(([parent, child]) => `${parent}.${pathOf(child)}`)
-    .join(' ');
 }

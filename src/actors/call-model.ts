@@ -4,7 +4,7 @@ import type { ModelEvent, ModelFailure, ModelRequest } from '../providers/provid
 import { countedKinds, deltaOf, limitIn, receiptOf } from '../context/index.ts';
 import { policyOf, TroupeError } from '../errors.ts';
 import type { CallEnd } from './budget/call-amount.ts';
-import { type Paid, type PaidCall, paidCall } from './budget/paid-call.ts';
+import { countCost, type Paid, type PaidCall, paidCall } from './budget/paid-call.ts';
 import { payerOf, placeOf } from './budget/payer.ts';
 import type { BudgetRefusal } from './budget/refusal.ts';
 import { checkReply } from './check-reply.ts';
@@ -15,6 +15,7 @@ import { answerSession, hearSession, loseSession } from './session/hear-session.
 import { cacheKeyOf } from './session/settle-session.ts';
 import { journalStep, openStep } from './steer/step-journal.ts';
 import { takeCall } from './take-call.ts';
+import type { CallEnded } from './span-facts.ts';
 import { stopDraft } from './tasks/call-effects.ts';
 import {
   type Ending,
@@ -25,6 +26,7 @@ import {
   writeMeanwhile,
   written,
 } from './turn-run.ts';
+import type { CallWatch } from './watch-calls.ts';
 
 /**
  * One model call, journalled once: whatever the journal holds is what was answered, whoever wrote it. A call that
@@ -106,6 +108,7 @@ async function callOnce(run: TurnRun): Promise<StreamOutcome | Extract<Paid<neve
     });
     if (paid.kind === 'aborted' && !run.lease.signal.aborted) throw run.deps.stopping.reason;
     if (paid.kind !== 'made') return paid;
+    countCost(run.deps.metrics, run.member, paid.spent);
     const { outcome } = paid;
     const isLost = outcome.kind === 'failed' && outcome.failure.code === 'provider_session_lost';
     if (!isLost || asked === 'start') return outcome;
@@ -134,7 +137,13 @@ async function measured(run: TurnRun): Promise<{ outcome: StreamOutcome; end: Ca
   const { metrics, clock } = run.deps;
   const { provider } = run.member.profile;
   const began = clock.monotonic();
-  const heard = await stream(run);
+  const call = run.watch.call({
+    purpose: 'turn',
+    step: run.step + 1,
+    tries: (run.failure?.tries ?? 0) + 1,
+    messages: run.sending?.prompt.messages ?? [],
+  });
+  const heard = await call.within(() => stream(run, call));
   const outcome = heard.kind === 'answered' ? await checkReply(run.member.reply, heard) : heard;
   // It is not taken, and was paid for.
   if (heard.kind === 'answered' && outcome.kind === 'failed')
@@ -142,7 +151,13 @@ async function measured(run: TurnRun): Promise<{ outcome: StreamOutcome; end: Ca
   metrics.time('model_call', { provider }, clock.monotonic() - began);
   const ended = outcome.kind === 'failed' ? outcome.failure.code : outcome.kind;
   metrics.count('model_calls', { provider, outcome: ended });
+  call.end(toldOf(outcome));
   return { outcome, end: endOf(run, heard) };
+}
+
+function toldOf(outcome: StreamOutcome): CallEnded {
+  if (outcome.kind === 'answered') return { kind: 'answered', ...outcome.answer };
+  return outcome.kind === 'failed' ? { kind: 'failed', code: outcome.failure.code } : outcome;
 }
 
 /** Before the reply was checked: one that is not taken was paid for. */
@@ -159,7 +174,7 @@ function endOf({ deps, member, partial }: TurnRun, heard: StreamOutcome): CallEn
   };
 }
 
-async function stream(run: TurnRun): Promise<StreamOutcome> {
+async function stream(run: TurnRun, watch: CallWatch): Promise<StreamOutcome> {
   const { deps, live, turn, lease, member } = run;
   let text = '';
   let index = 0;
@@ -181,13 +196,16 @@ async function stream(run: TurnRun): Promise<StreamOutcome> {
         break;
       case 'text':
         recordPrompt(run);
+        watch.heard();
         text += event.delta;
         tell(event.delta);
         break;
       case 'reasoning':
+        watch.heard();
         reasoning = event.reasoning;
         break;
       case 'call':
+        watch.heard();
         calls.push(event.call);
         break;
       case 'session':

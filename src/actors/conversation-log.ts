@@ -7,10 +7,11 @@ import type { Metrics } from '../metrics.ts';
 import type { Router } from '../routing/router.ts';
 import type { Appended, Log, Store } from '../store/store.ts';
 import { createRecentEvents } from './recent-events.ts';
+import type { Redaction } from './redaction.ts';
 import { createRemoteEvents } from './remote-events.ts';
 
 /**
- * The one way into the log: count tokens, append, tell watchers, wake the addressed agents. In this order: a wake
+ * The one way into the log: redact, count tokens, append, tell watchers, wake the addressed agents. In this order: a wake
  * before its event would be looked at too early and lost.
  */
 export interface ConversationLog {
@@ -47,9 +48,10 @@ export function createConversationLog(deps: {
   clock: Clock;
   countTokens: (text: string) => number;
   metrics: Metrics;
+  redaction?: Redaction | undefined;
   onWarning: (error: unknown, where: string) => void;
 }): ConversationLog {
-  const { store, router, broadcast, clock, countTokens, metrics, onWarning } = deps;
+  const { store, router, broadcast, clock, countTokens, metrics, redaction, onWarning } = deps;
   const listeners = new Set<AppendListener>();
   const addressed = new Set<AddressListener>();
   const recent = createRecentEvents();
@@ -95,11 +97,10 @@ export function createConversationLog(deps: {
 
   return {
     async append(log, drafts, { at = () => clock.now(), wake = true } = {}) {
-      const entries = drafts.map((draft, index) => ({
-        draft,
-        at: at(index),
-        tokens: countTokens(eventText(draft)),
-      }));
+      const entries = drafts.map((given, index) => {
+        const draft = redaction?.draft(given) ?? given;
+        return { draft, at: at(index), tokens: countTokens(eventText(draft)) };
+      });
       const appended = await store.append(log, entries);
       for (const { kind, event } of appended) {
         if (kind === 'appended') {

@@ -1,16 +1,19 @@
 import type { Clock } from '../clock.ts';
-import type { ActorAddress, StreamDelta } from '../events/index.ts';
+import type { ActorAddress, StateNote, StreamDelta } from '../events/index.ts';
+import type { Logger } from '../logger.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Admission } from '../routing/admission.ts';
 import type { Broadcast } from '../routing/broadcast.ts';
 import type { Router } from '../routing/router.ts';
 import type { Store } from '../store/store.ts';
+import type { Tracer } from '../tracing.ts';
 import type { BudgetLedger } from './budget/ledger.ts';
 import type { CalibrationBook } from './calibration-book.ts';
 import type { ConversationLog } from './conversation-log.ts';
 import type { Lifecycle, Schedule } from './conversations/upkeep.ts';
 import type { Company } from './member.ts';
 import type { MemorySearch } from './memory-search.ts';
+import type { Redaction } from './redaction.ts';
 import type { Registry } from './registry.ts';
 
 /** Everything the engine touches, injected, so that a simulation can own every await. */
@@ -20,7 +23,11 @@ export interface EngineDeps {
   broadcast: Broadcast;
   admission: Admission;
   metrics: Metrics;
+  tracer?: Tracer;
+  logger?: Logger;
   log: ConversationLog;
+  /** Of every text, before it is stored. */
+  redaction?: Redaction | undefined;
   company: Company;
   registry: Registry;
   clock: Clock;
@@ -44,6 +51,8 @@ export interface EngineDeps {
   stopping: AbortSignal;
   /** Token deltas, for whoever watches; never stored. */
   onDelta: (delta: StreamDelta) => void;
+  /** What machines go through, for whoever watches; never stored. */
+  onState?: (note: StateNote) => void;
   /** What an operator should know and no event says. */
   onWarning: (error: unknown, where: string) => void;
 }

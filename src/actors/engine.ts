@@ -1,9 +1,11 @@
 import { TroupeError } from '../errors.ts';
 import { type ActorAddress, addressKey, parseTurnId, type TenantId, type TurnId } from '../events/index.ts';
+import { pathOf } from '../machines/state-path.ts';
 import { activate, park } from './activate.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { turnToInterrupt } from './steer/interrupt-turn.ts';
 import { startSweeper } from './sweeper.ts';
+import { tellParked } from './tell-state.ts';
 
 /** The turn engine of one process: serves wakes, sweeps, and carries out what people ask of actors. */
 export interface Engine {
@@ -11,7 +13,8 @@ export interface Engine {
   /** Asks a running turn to stop; once acknowledged, no reply of that turn follows. False if it is not running. */
   abort(tenant: TenantId, turn: TurnId): Promise<boolean>;
   pause(address: ActorAddress): Promise<void>;
-  resume(address: ActorAddress): Promise<void>;
+  /** `as` is what its machine calls it. */
+  resume(address: ActorAddress, as?: 'RESUME' | 'RETRY' | 'RECALL'): Promise<void>;
   /**
    * Finishes the steps under way, gives the leases back, and resolves when all is quiet. What still runs after
    * `STOP_GRACE_MS` is broken off; its turns stay pinned for whoever takes them next.
@@ -97,9 +100,14 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
       await deps.router.wake(address).catch((error: unknown) => deps.onWarning(error, 'wake'));
       return true;
     },
-    pause: (address) => deps.store.park(address, 'paused'),
-    async resume(address) {
+    async pause(address) {
+      await deps.store.park(address, 'paused');
+      tellParked(deps, address, 'PAUSE', 'paused');
+    },
+    async resume(address, as = 'RESUME') {
       await deps.store.park(address, null);
+      const live = deps.registry.find(address);
+      tellParked(deps, address, as, live ? pathOf(live.machine.getSnapshot().value) : 'idle');
       // At work it needs no fresh start, and stopping its machine would leave the turn without one.
       if (!deps.registry.find(address)?.lease) deps.registry.drop(address);
       await deps.router.wake(address).catch((error: unknown) => deps.onWarning(error, 'wake'));

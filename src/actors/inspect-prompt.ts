@@ -19,7 +19,10 @@ import { readReceipts, sentPrompt } from './prompts.ts';
 
 /** What people want to know of a prompt beside the prompt. */
 export interface Inspection {
-  /** What it begins with that the prompt sent before it, to the same agent, was too: a cache that is warm has it. */
+  /**
+   * What it begins with that the prompt sent before it, to the same agent, was too: a cache that is warm has it. Nothing
+   * where the log does not give what was sent. Never more tokens than the prompt has.
+   */
   cached: { messages: number; tokens: number };
   /** The tokens at which room is made, and how many are left until then. */
   relief: { at: number; left: number };
@@ -36,14 +39,15 @@ export interface CutDetail extends Cut {
   steps?: number;
 }
 
-export async function inspectPrompt<P extends PromptRecord>(
+export async function inspectPrompt<P extends PromptRecord & { verified?: boolean }>(
   deps: EngineDeps,
   address: ActorAddress,
   member: Member,
   prompt: P,
 ): Promise<P & Inspection> {
   const [cached, cuts] = await Promise.all([
-    cachedOf(deps, address, prompt),
+    // What the log does not have yet of a turn at work is missing in its messages: they are not what was sent.
+    prompt.verified === false ? NOTHING : cachedOf(deps, address, prompt),
     Promise.all(prompt.cuts.map((cut) => detailOf(deps, address, cut))),
   ]);
   const { window, reserved, estimate } = prompt.tokens;
@@ -62,7 +66,7 @@ async function cachedOf(
   if (!before?.turn || prompt.mode === 'delta') return NOTHING;
   // Nearly always it begins with all of it; then nothing need be rendered.
   if (isSameModel(before, prompt) && chainOf(prompt.messages.slice(0, before.count)) === before.chain) {
-    return { messages: before.count, tokens: before.tokens.total };
+    return { messages: before.count, tokens: Math.min(before.tokens.total, prompt.tokens.total) };
   }
   const sent = await sentPrompt(deps, address.tenant, before.turn, before.step).catch(orNull);
   // Of a turn that runs elsewhere the log does not have all yet.

@@ -2,6 +2,7 @@ import { TroupeError } from '../errors.ts';
 import type { ActorRecord, TurnId } from '../events/index.ts';
 import type { Clock } from '../clock.ts';
 import type { ActorPatch, Store } from '../store/store.ts';
+import type { Redaction } from './redaction.ts';
 
 /**
  * A held lease on one actor, and the only door through which its record is written.
@@ -37,11 +38,13 @@ export interface LeaseDeps {
   store: Store;
   clock: Clock;
   limits: { leaseMs: number };
+  /** Of what the record has for the log. */
+  redaction?: Redaction | undefined;
   onWarning: (error: unknown, where: string) => void;
 }
 
 export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
-  const { store, clock, limits } = deps;
+  const { store, clock, limits, redaction } = deps;
   let working = new AbortController();
   let gone = false;
   let asked: TurnId | null = null;
@@ -69,7 +72,8 @@ export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
     working.abort(new TroupeError('aborted', `turn ${turn} was asked to stop`));
   }
 
-  async function attempt(patch: ActorPatch, notCancelled: boolean): Promise<ActorRecord | null> {
+  async function attempt(given: ActorPatch, notCancelled: boolean): Promise<ActorRecord | null> {
+    const patch = redaction?.patch(given) ?? given;
     const next = await store.update(record, patch, notCancelled ? { notCancelled: true } : {});
     if (next) {
       accept(next);

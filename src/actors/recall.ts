@@ -55,6 +55,8 @@ export async function recall(
 
 /** Of a hand-over what is to be done; what was done is no question. */
 function matterOf(trigger: Event): string {
+  // What its turn was to answer brought its memories with it.
+  if (trigger.kind === 'command') return '';
   if (trigger.kind !== 'handoff') return visibleText(trigger) ?? '';
   const { goal, next, openQuestions } = trigger.body.summary;
   return [goal, next, ...openQuestions].join('\n');

@@ -22,11 +22,18 @@ export interface LiveActor {
   /** The baseline of the last turn here, with its texts. */
   baseline: FrozenBaseline | null;
   lastTurn: TurnId | null;
+  /** The last transition here, ms since the epoch. */
+  last: Transition | null;
   /** Present while this process holds the lease. */
   lease: Lease | null;
   usedAt: number;
   /** Size at which a relief could do no more, in counted tokens: it is tried again when the prompt has grown. */
   reliefStuckAt: number | null;
+}
+
+export interface Transition {
+  event: string;
+  at: number;
 }
 
 export interface Registry {
@@ -69,6 +76,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       tasks: newTaskBook(),
       baseline: null,
       lastTurn: record.lastTurn,
+      last: null,
       lease: null,
       usedAt: now,
       reliefStuckAt: null,

@@ -5,6 +5,7 @@ import { preview } from '../tools/preview.ts';
 import { runTool } from '../tools/run-tool.ts';
 import type { ToolContext } from '../tools/tool.ts';
 import { readOutput } from './read-output.ts';
+import { redactCall } from './redact-turn.ts';
 import { type CallEffects, type CallPlace, stopDraft } from './tasks/call-effects.ts';
 import { carryOut } from './tasks/carry-out.ts';
 import { mustWait, requestApproval } from './tasks/request-approval.ts';
@@ -84,7 +85,7 @@ async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<
       ? { outcome: 'failed', text: NOT_RUN }
       : { outcome: 'lost', text: LOST }
     : mine || tool?.idempotent
-      ? await execute(run, call, effect, at)
+      ? redacted(run, await execute(run, call, effect, at))
       : { outcome: 'lost', text: LOST };
   // An abort leaves the row as it is: nobody knows how far the call came.
   if (run.lease.signal.aborted && !run.givenUp) return { outcome: 'lost', text: LOST };
@@ -94,6 +95,11 @@ async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<
   });
   if (settled.status !== 'settled') return end;
   return { ...(JSON.parse(settled.data) as Settled), outcome: settled.outcome };
+}
+
+/** Before anything is made of it: what the model is told, what is kept, and what the log has are the same. */
+function redacted({ deps, member }: TurnRun, end: Settled): Settled {
+  return deps.redaction ? redactCall(deps.redaction, member.profile, end) : end;
 }
 
 const LOST =
@@ -114,7 +120,11 @@ async function execute(run: TurnRun, call: ToolCall, effect: string, at: CallPla
     signal: lease.signal,
     artifacts: { read: (id) => readOutput(run, id) },
   };
-  const { outcome, text, request } = await runTool(tool, call, context, { clock: deps.clock });
+  const watch = run.watch.tool(call);
+  const { outcome, text, request } = await watch.within(() =>
+    runTool(tool, call, context, { clock: deps.clock }),
+  );
+  watch.end(outcome, text);
   return request ? carryOut(run, request, at, text) : { outcome, text };
 }
 

@@ -18,7 +18,9 @@ import { leaveSession } from './session/settle-session.ts';
 import { reachOf } from './steer/reach.ts';
 import { superviseTurn } from './supervise-turn.ts';
 import { stopDraft } from './tasks/call-effects.ts';
+import { advance } from './tell-state.ts';
 import { type TurnRun, writeMeanwhile } from './turn-run.ts';
+import { watchTurn } from './watch-turn.ts';
 
 /** Clocks of the processes that remove and that resume may differ. */
 const FORGET_MARGIN_MS = 3_600_000;
@@ -47,21 +49,21 @@ export async function runTurn(
   { resumed }: { resumed: boolean },
 ): Promise<void> {
   const run = await startRun(deps, lease, member, live, turn, resumed);
-  const machine = live.machine;
-  machine.send({ type: 'PINNED' });
+  advance(run, { type: 'PINNED' });
   if (resumed && (await isForgotten(deps, live, turn))) {
-    machine.send(refuse(run, forgotten()));
+    advance(run, refuse(run, forgotten()));
   } else if (turn.attempt > deps.limits.maxAttempts) {
-    machine.send(refuse(run, poison(deps, turn)));
+    advance(run, refuse(run, poison(deps, turn)));
   } else if (turn.halt) {
-    machine.send(halted(run, turn.halt));
+    advance(run, halted(run, turn.halt));
   }
   try {
     for (let effect = effectOf(live); effect; effect = effectOf(live)) {
-      machine.send(await perform(run, effect));
+      advance(run, await perform(run, effect));
     }
   } finally {
     leaveSession(run);
+    run.watch.end(run);
   }
 }
 
@@ -70,7 +72,7 @@ async function perform(run: TurnRun, effect: EffectName): Promise<AgentEvent> {
   if (effect !== 'commit' && lease.signal.aborted) return breakOff(run);
   if (effect !== 'commit' && deps.stopping.aborted) throw deps.stopping.reason;
   try {
-    const event = await EFFECTS[effect](run);
+    const event = await run.watch.effect(effect, () => EFFECTS[effect](run));
     return event.type === 'ABORTED' ? breakOff(run) : event;
   } catch (error) {
     // A commit that fails, and a lease or store that is gone, leave the turn pinned for whoever takes it next.
@@ -161,6 +163,7 @@ async function startRun(
     session: sessionRun(lease.record),
     steer: { step: 0, seen: reachOf(turn), key: null },
     relief: { step: -1, count: 0, tried: false, reason: null, replayed: -1, overflowed: false },
+    watch: watchTurn(deps, member, live, turn, resumed),
     resumed,
     givenUp: false,
     writing: [],

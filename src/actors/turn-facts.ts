@@ -8,7 +8,7 @@ import {
   NO_MEMORIES,
   type View,
 } from '../context/index.ts';
-import type { ActorAddress, Event, EventContext } from '../events/index.ts';
+import { type ActorAddress, agentAuthor, type Event, type EventContext } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import type { FrozenBaseline, Member } from './member.ts';
 import type { Folded } from './read-view.ts';
@@ -76,12 +76,13 @@ const LATE = Symbol('late');
 
 /** All at once, with one deadline for all. One that throws or is late is left out, and the turn goes on. */
 async function readFragments(
-  { clock, onWarning }: EngineDeps,
+  { clock, redaction, onWarning }: EngineDeps,
   { profile }: Member,
   about: AboutTurn,
 ): Promise<ReadonlyMap<string, string | null>> {
   const fragments = profile.fragments?.live ?? [];
   const found = new Map<string, string | null>();
+  const where = { kind: 'turn.started', author: agentAuthor(profile) } as const;
   if (fragments.length === 0) return found;
   const over = new AbortController();
   const late = clock.sleep(FRAGMENT_DEADLINE_MS, over.signal).then(() => LATE);
@@ -89,7 +90,7 @@ async function readFragments(
   over.abort();
   for (const [index, { name }] of fragments.entries()) {
     const text = texts[index];
-    if (typeof text === 'string') found.set(name, text.toWellFormed());
+    if (typeof text === 'string') found.set(name, redaction?.text(text, where) ?? text.toWellFormed());
     else if (text === null) found.set(name, null);
     else onWarning(problemOf(text), `fragment ${name} of @${about.agent}`);
   }

@@ -18,6 +18,7 @@ import type { Lease } from './lease.ts';
 import type { FrozenBaseline, Member } from './member.ts';
 import type { LiveActor } from './registry.ts';
 import type { AnswerSession, Sending, SessionRun } from './session/session-run.ts';
+import type { TurnWatch } from './watch-turn.ts';
 
 /** One attempt at one pinned turn: what the effects share. Lost with the process; the journal gives it back. */
 export interface TurnRun {
@@ -36,6 +37,7 @@ export interface TurnRun {
   relief: ReliefState;
   session: SessionRun;
   steer: SteerState;
+  readonly watch: TurnWatch;
   /** Whether somebody began this turn before: only then can there be a journal. */
   readonly resumed: boolean;
   /** It ends: what was done is recorded, and nothing more is done. */

@@ -1,4 +1,4 @@
-import type { Author, Command, Event } from '../events/index.ts';
+import type { AgentId, Author, Command, ConversationId, Event, StateNote } from '../events/index.ts';
 import type { ImportReport } from '../import/index.ts';
 import type {
   ActorStatus,
@@ -11,6 +11,7 @@ import type {
   InspectedPrompt,
   NewMessage,
   PromptDiff,
+  QueueReport,
   SentPrompt,
   TaskList,
   TurnTrace,
@@ -23,6 +24,14 @@ export interface Delta {
   index: number;
   text: string;
 }
+/** That the machine of an agent went from one state to another. */
+export type AgentState = Omit<StateNote, 'address'> & { conversation: ConversationId; agent: AgentId };
+/** `open`: a server has answered. `gap`: events of a stream over all conversations were dropped. */
+export type WatchFrame =
+  | { type: 'open' }
+  | { type: 'event'; event: Event }
+  | { type: 'state'; state: AgentState }
+  | { type: 'gap' };
 export type Frame = { type: 'event'; event: Event } | { type: 'delta'; delta: Delta };
 
 /** What commands ask of a troupe, be it open in this process or behind a URL. Methods throw `TroupeError`. */
@@ -38,6 +47,8 @@ export interface Client {
   head(conversation: string): Promise<number>;
   /** Stored events after `after`, then live ones, each once, until `signal` aborts. */
   follow(conversation: string, after: number, signal: AbortSignal): AsyncGenerator<Frame, void>;
+  /** As `follow`, with what the machines of agents go through; with null what happens in all conversations from now on. */
+  watch(conversation: string | null, after: number, signal: AbortSignal): AsyncGenerator<WatchFrame, void>;
   prompt(conversation: string, agent: string): Promise<InspectedPrompt>;
   promptOf(turn: string, step?: number): Promise<SentPrompt>;
   diff(a: string, b: string, steps: DiffSteps): Promise<PromptDiff>;
@@ -45,8 +56,12 @@ export interface Client {
   cost(conversation: string, agent: string, options: CostOptions): Promise<CostReport>;
   trace(turn: string): Promise<TurnTrace>;
   import(chunks: AsyncIterable<Uint8Array>, request: ImportRequest): Promise<ImportReport>;
-  export(conversation: string, options?: { threads: boolean }): AsyncGenerator<string>;
+  export(
+    conversation: string,
+    options?: { threads?: boolean; format?: 'jsonl' | 'html' },
+  ): AsyncGenerator<string>;
   delete(conversation: string, exported: number | 'none'): Promise<Deleted>;
+  queues(): Promise<QueueReport>;
   /** Resolves when nothing is left to do. */
   idle(): Promise<void>;
   close(): Promise<void>;

@@ -2,16 +2,22 @@ import { resolve } from 'node:path';
 import type { HttpServer } from '../gateway/index.ts';
 import { demoAgents, findAgents, type FoundAgents, rememberAgents } from './find-agents.ts';
 import { onInterrupt } from './interrupt.ts';
+import { type OperatorFlags, readOperators } from './operator-flags.ts';
+import { openBrowser } from './open-browser.ts';
 import { count, paint, print, printJson, table } from './output.ts';
+import type { Troupe } from '../troupe.ts';
 import { version } from './version.ts';
 
-interface DevOptions {
+interface DevOptions extends OperatorFlags {
   port: number;
   host: string;
   data: string;
   concurrency?: number;
   record?: string;
   replay?: string[];
+  readOnly?: boolean;
+  open?: boolean;
+  demo: boolean;
   json?: boolean;
 }
 
@@ -19,7 +25,7 @@ const MEMORY = ':memory:';
 
 /** Runs the agents and the API until interrupted. */
 export async function dev(file: string | undefined, options: DevOptions): Promise<void> {
-  const { port, host, data, concurrency, record, replay, json } = options;
+  const { port, host, data, concurrency, record, replay, readOnly, json } = options;
   const [
     { createTroupe },
     { createApp, serveHttp },
@@ -34,6 +40,8 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
     import('../store/sqlite/server-info.ts'),
   ]);
   const token = requireToken(host, process.env);
+  // What people read stays so, unless lines are asked for.
+  const { onError, ...operators } = await readOperators(options, process.env, null);
   const found = (await findAgents(file)) ?? (await demoAgents());
   const stop = new AbortController();
   const stopped = new Promise<void>((done) => stop.signal.addEventListener('abort', () => done()));
@@ -42,19 +50,30 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   const troupe = await createTroupe(found.definition, {
     data,
     metrics,
+    ...operators,
     record,
     replay,
     ...(concurrency !== undefined && { concurrency }),
   });
   try {
-    const app = createApp(troupe, { signal: stop.signal, token, metrics });
+    const app = createApp(troupe, {
+      signal: stop.signal,
+      token,
+      metrics,
+      onError,
+      readOnly,
+      version: version(),
+    });
     const server = await serveHttp(app, { host, port });
     if (data !== MEMORY) {
       writeServerInfo(data, { pid: process.pid, url: server.url });
       rememberAgents(data, found);
     }
-    if (json) printJson({ url: server.url, data: data === MEMORY ? data : resolve(data) });
+    const page = `${server.url}/`;
+    if (json) printJson({ url: server.url, page, data: data === MEMORY ? data : resolve(data) });
     else showBanner(server, found, options);
+    if (options.open) await openBrowser(page);
+    if (found.file === null && options.demo && !json && !readOnly) void showDemo(troupe, stop.signal);
     await stopped;
     // Together: turns under way finish their step while requests under way are answered.
     await Promise.all([server.close(), troupe.close()]);
@@ -64,10 +83,18 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   }
 }
 
+/** So that the page of the demo company has something to show. That it could not be played takes nothing from the rest. */
+async function showDemo(troupe: Troupe, signal: AbortSignal): Promise<void> {
+  const { playDemo } = await import('./demo-story.ts');
+  await playDemo(troupe, signal).catch((error: unknown) => {
+    if (!signal.aborted) process.stderr.write(`the demo stopped: ${String(error)}\n`);
+  });
+}
+
 function showBanner({ url, port }: HttpServer, { definition, file }: FoundAgents, options: DevOptions): void {
   const agents = definition.agents.map(({ id }) => `@${id}`).join(' ');
   const rows = [
-    ['URL', paint('cyan', url) + (port === options.port ? '' : ` (port ${options.port} is busy)`)],
+    ['Page', paint('cyan', `${url}/`) + (port === options.port ? '' : ` (port ${options.port} is busy)`)],
     ['API', `${url}/api/openapi.json`],
     ['Data', options.data === MEMORY ? 'in memory, gone at the end' : resolve(options.data)],
     ['Agents', `${agents} (${file ?? 'demo company; write agents.ts for your own'})`],

@@ -1,9 +1,10 @@
 import { systemClock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import type { ConversationId } from '../events/index.ts';
-import { followConversation } from '../gateway/follow.ts';
+import { exportHtml } from '../gateway/export-html.ts';
+import { followAll, followConversation } from '../gateway/follow.ts';
 import type { Troupe } from '../troupe.ts';
-import type { Client, Frame } from './client.ts';
+import type { Client, Frame, WatchFrame } from './client.ts';
 
 /** A troupe in this process. */
 export function createDirectClient(troupe: Troupe): Client {
@@ -33,14 +34,30 @@ export function createDirectClient(troupe: Troupe): Client {
         }
       }
     },
+    async *watch(conversation, after, signal): AsyncGenerator<WatchFrame, void> {
+      const options = { troupe, clock: systemClock, signal };
+      const frames =
+        conversation === null
+          ? followAll(options)
+          : followConversation(conversation as ConversationId, after, options);
+      for await (const frame of frames) {
+        if (frame.type === 'event' || frame.type === 'gap') yield frame;
+        if (frame.type === 'state') {
+          const { address, ...state } = frame.state;
+          yield { type: 'state', state: { ...state, ...address } };
+        }
+      }
+    },
     prompt: (conversation, agent) => troupe.prompt(conversation, agent),
     promptOf: (turn, step) => troupe.promptOf(turn, step),
     diff: (a, b, steps) => troupe.diff(a, b, steps),
     cost: (conversation, agent, options) => troupe.cost(conversation, agent, options),
     trace: (turn) => troupe.trace(turn),
     import: (chunks, request) => troupe.import(chunks, request),
-    export: (conversation, options) => troupe.export(conversation, options),
+    export: (conversation, { format, ...options } = {}) =>
+      format === 'html' ? exportHtml(troupe, conversation) : troupe.export(conversation, options),
     delete: (conversation, exported) => troupe.delete(conversation, { exported }),
+    queues: () => troupe.queues(),
     idle: () => troupe.idle(),
     close: () => troupe.close(),
   };

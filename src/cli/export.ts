@@ -6,12 +6,13 @@ import { count, print, printJson } from './output.ts';
 
 interface ExportOptions extends ClientOptions {
   out?: string;
+  html?: boolean;
 }
 
 export async function exportConversation(conversation: string, options: ExportOptions): Promise<void> {
   const client = await connect(options, { needs: 'data' });
   try {
-    const lines = client.export(conversation);
+    const lines = client.export(conversation, { format: options.html ? 'html' : 'jsonl' });
     // Read before the file is made, so that an unknown conversation leaves none behind.
     const first = await lines.next();
     const counter = { lines: 0 };

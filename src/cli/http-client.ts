@@ -8,11 +8,12 @@ import type {
   Deleted,
   InspectedPrompt,
   PromptDiff,
+  QueueReport,
   SentPrompt,
   TaskList,
   TurnTrace,
 } from '../troupe.ts';
-import type { Client, Delta, Frame } from './client.ts';
+import type { AgentState, Client, Delta, Frame, WatchFrame } from './client.ts';
 import { readServerEvents } from './read-server-events.ts';
 
 type RequestBody = NonNullable<RequestInit['body']>;
@@ -79,6 +80,21 @@ export function createHttpClient(base: string, token: string | undefined): Clien
       }
       if (!signal.aborted) throw unreachable(root, 'the stream of events ended');
     },
+    async *watch(conversation, after, signal): AsyncGenerator<WatchFrame, void> {
+      const query = conversation === null ? '' : queryOf({ conversation, after });
+      const response = await request(`/api/events${query}`, { signal });
+      yield { type: 'open' };
+      try {
+        for await (const { event, data } of readServerEvents(response)) {
+          if (event === 'event') yield { type: 'event', event: JSON.parse(data) as Event };
+          if (event === 'state') yield { type: 'state', state: JSON.parse(data) as AgentState };
+          if (event === 'gap') yield { type: 'gap' };
+        }
+      } catch (cause) {
+        if (!signal.aborted) throw unreachable(root, cause);
+      }
+      if (!signal.aborted) throw unreachable(root, 'the stream of events ended');
+    },
     prompt: (conversation, agent) => get<InspectedPrompt>(`${agentPath(conversation, agent)}/prompt`),
     promptOf: (turn, step) => get<SentPrompt>(`${turnPath(turn)}/prompt${queryOf({ step })}`),
     diff: (a, b, { stepA, stepB }) =>
@@ -91,8 +107,8 @@ export function createHttpClient(base: string, token: string | undefined): Clien
       const body = ReadableStream.from(chunks) as RequestBody;
       return post<ImportReport>(`/api/import${query}`, body, 'application/octet-stream');
     },
-    async *export(conversation, { threads } = { threads: false }) {
-      const query = queryOf({ threads: threads ? 'true' : undefined });
+    async *export(conversation, { threads = false, format } = {}) {
+      const query = queryOf({ threads: threads ? 'true' : undefined, format });
       const response = await request(`${conversationPath(conversation)}/export${query}`);
       const decoder = new TextDecoder();
       for await (const chunk of response.body ?? []) {
@@ -104,6 +120,7 @@ export function createHttpClient(base: string, token: string | undefined): Clien
       const path = `${conversationPath(conversation)}${queryOf({ exported })}`;
       return (await (await request(path, { method: 'DELETE' })).json()) as Deleted;
     },
+    queues: () => get<QueueReport>('/api/queues'),
     idle: async () => {},
     close: async () => {},
   };

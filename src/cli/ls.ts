@@ -1,3 +1,4 @@
+import { NEED } from '../inspector/need.ts';
 import type { Client } from './client.ts';
 import { type ClientOptions, connect } from './connect.ts';
 import { clip, number, paint, print, printJson, table } from './output.ts';
@@ -22,7 +23,10 @@ async function listConversations(client: Client, { json }: ClientOptions): Promi
 }
 
 async function listActors(client: Client, conversation: string, { json }: ClientOptions): Promise<void> {
-  const actors = await client.actors(conversation);
+  // Those who need somebody first.
+  const actors = (await client.actors(conversation)).toSorted(
+    (a, b) => NEED.indexOf(a.status) - NEED.indexOf(b.status),
+  );
   if (json) return printJson({ actors });
   if (actors.length === 0) return print(paint('dim', 'no agent has taken part yet'));
   const heads = ['agent', 'status', 'state', 'processed', 'turn', 'session', ''].map((head) =>

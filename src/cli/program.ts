@@ -5,6 +5,10 @@ const AGENT_ACTIONS = ['join', 'leave', 'block', 'unblock', 'retire', 'recall', 
 const JOIN_POLICIES = ['full', 'summary', 'fresh'];
 const VENDORS = ['anthropic', 'openai', 'gemini', 'deepseek'];
 const BUSY_POLICIES = ['queue', 'steer', 'interrupt', 'reject'];
+/** Of the commands with an API. */
+const READ_ONLY = ['--read-only', 'nothing can be written through the page and the API'] as const;
+/** Of the processes that run for long. */
+const LOG_LEVEL = ['--log-level <level>', 'lines of JSON on stderr (or TROUPE_LOG)'] as const;
 /** Of the commands that call models. */
 const RECORD = ['--record <file>', 'write every model call to this file'] as const;
 const REPLAY = [
@@ -33,6 +37,10 @@ export function createProgram(): Command {
     .option('--concurrency <n>', 'turns at once', wholeNumber(1, 10_000))
     .option(...RECORD)
     .option(...REPLAY)
+    .option(...READ_ONLY)
+    .option(...LOG_LEVEL)
+    .option('--open', 'open the page in a browser')
+    .option('--no-demo', 'with the demo company: no conversation to look at')
     .option('--json', 'one JSON line when ready')
     .action(async (file, options) => (await import('./dev.ts')).dev(file, options));
 
@@ -40,6 +48,7 @@ export function createProgram(): Command {
     .description('the HTTP API of many machines; takes no turns')
     .option('--port <n>', 'port', wholeNumber(0, 65_535), 4600)
     .option('--host <name>', 'address to listen on', '127.0.0.1')
+    .option(...READ_ONLY)
     .action(async (file, options) => (await import('./serve.ts')).serve(file, options));
 
   services(program.command('worker'))
@@ -54,11 +63,7 @@ export function createProgram(): Command {
       4601,
     )
     .option('--status-host <name>', 'address of these', '127.0.0.1')
-    .option(
-      '--max-lag <ms>',
-      'end when nothing ran for so long; 0: never (default: half a lease)',
-      wholeNumber(0),
-    )
+    .option('--max-lag <ms>', 'end when nothing ran for so long; 0: never', wholeNumber(0))
     .action(async (file, options) => (await import('./worker.ts')).worker(file, options));
 
   client(program.command('send'))
@@ -132,6 +137,22 @@ export function createProgram(): Command {
       (await import('./task-command.ts')).cancel(conversation, task, options),
     );
 
+  client(program.command('retry'))
+    .description('ask an agent for a turn again that failed or was stopped')
+    .argument('<turn>')
+    .option('--as <name>', 'your name')
+    .option('--wait', 'with a server: stay until the answer is there')
+    .action(async (turn, options) => (await import('./retry.ts')).retry(turn, options));
+
+  client(program.command('fork'))
+    .description('go on from an earlier place, in a new conversation')
+    .argument('<conversation>')
+    .option('--at <seq>', 'up to this event (default: all of it)', wholeNumber(0))
+    .option('--turn <id>', 'up to what this turn was to answer')
+    .option('--as-conversation <name>', 'id of the new one (default: <conversation>-fork-<seq>)')
+    .option('--as <name>', 'your name')
+    .action(async (conversation, options) => (await import('./fork.ts')).fork(conversation, options));
+
   toAgent(program.command('agent'))
     .description('who takes part: join, leave, block, spawn, ...')
     .addArgument(new Argument('<action>').choices(AGENT_ACTIONS))
@@ -202,6 +223,20 @@ export function createProgram(): Command {
     .argument('[conversation]')
     .action(async (conversation, options) => (await import('./ls.ts')).ls(conversation, options));
 
+  client(program.command('watch'))
+    .description('what happens, as it happens')
+    .argument('[conversation]')
+    .option('--agent <ids>', 'what these do, what is about them and what is for them', list)
+    .option('--kind <kinds>', 'events of these kinds, as message,turn.failed', list)
+    .option('--problems', 'what went wrong')
+    .option('--after <seq>', 'of one conversation: what is stored beyond this, and on', wholeNumber(0))
+    .action(async (conversation, options) => (await import('./watch.ts')).watch(conversation, options));
+
+  client(program.command('queues'))
+    .description('what waits to be done, and how long it waits')
+    .option('--watch', 'a line a second, until Ctrl-C')
+    .action(async (options) => (await import('./queues.ts')).queues(options));
+
   client(program.command('import'))
     .description('read a transcript of another program, or an export')
     .argument('<file>', "'-' reads stdin")
@@ -211,8 +246,9 @@ export function createProgram(): Command {
     .action(async (file, options) => (await import('./import.ts')).importFile(file, options));
 
   client(program.command('export'))
-    .description('a conversation as JSON lines')
+    .description('a conversation as JSON lines, or as a page')
     .argument('<conversation>')
+    .option('--html', 'one HTML file to read, which needs nothing else')
     .option('--out <file>', 'default: stdout')
     .action(async (conversation, options) =>
       (await import('./export.ts')).exportConversation(conversation, options),
@@ -236,7 +272,8 @@ function services(command: Command): Command {
     .argument('[agents-file]', 'default: ./agents.ts, .js or .json')
     .option('--mongodb <url>', 'where the log is (or MONGODB_URL)')
     .option('--redis <url>', 'where wakes are (or REDIS_URL)')
-    .option('--prefix <name>', 'keeps several troupes on one Redis apart', 'troupe')
+    .option('--prefix <name>', 'keeps troupes on one Redis apart', 'troupe')
+    .option(...LOG_LEVEL)
     .option('--json', 'one JSON line when ready');
 }
 

@@ -2,6 +2,7 @@ import type { PromptMessage } from '../events/index.ts';
 import type { InspectedPrompt, SentPrompt } from '../troupe.ts';
 import { count, cutOff, number, paint, paragraph, printable, screenWidth, type Style } from './output.ts';
 import { cachedMark, renderGrid, renderLayers } from './render-grid.ts';
+import { ranges } from '../inspector/ranges.ts';
 
 const ROLE_STYLE: Record<PromptMessage['role'], Style> = {
   system: 'magenta',
@@ -107,15 +108,4 @@ function about(message: PromptMessage): string {
   if (message.role === 'user' && message.images) return `, ${count(message.images.length, 'image')}`;
   if (message.role !== 'tool') return '';
   return ` ${printable(message.name)}${message.failed ? ' (failed)' : ''}`;
-}
-
-/** 1, 2, 3, 7 as `1–3, 7`. */
-export function ranges(seqs: readonly number[]): string {
-  const parts: { from: number; to: number }[] = [];
-  for (const seq of seqs) {
-    const last = parts.at(-1);
-    if (last && seq === last.to + 1) last.to = seq;
-    else parts.push({ from: seq, to: seq });
-  }
-  return parts.map(({ from, to }) => (from === to ? `${from}` : `${from}–${to}`)).join(', ');
 }

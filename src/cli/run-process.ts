@@ -4,6 +4,7 @@ import type { ProcessMetrics } from '../gateway/metrics.ts';
 import type { Troupe } from '../troupe.ts';
 import { findAgents, type FoundAgents } from './find-agents.ts';
 import { onInterrupt } from './interrupt.ts';
+import { type OperatorFlags, readOperators } from './operator-flags.ts';
 import { readServiceUrls, type UrlOptions, type ServiceUrls, shownUrl } from './service-urls.ts';
 import { version } from './version.ts';
 
@@ -14,11 +15,13 @@ export interface ProcessParts {
   found: FoundAgents;
   /** As they may be shown. */
   services: ServiceUrls;
+  /** Hears of requests that end with 500. */
+  onError: (error: unknown) => void;
   /** Aborts with the first SIGTERM or Ctrl-C. */
   signal: AbortSignal;
 }
 
-export interface ProcessOptions extends UrlOptions {
+export interface ProcessOptions extends UrlOptions, OperatorFlags {
   /** Turns at once; null takes none. */
   concurrency: number | null;
   record?: string;
@@ -38,6 +41,7 @@ export async function runProcess(
 ): Promise<void> {
   const services = readServiceUrls(options, process.env);
   const found = await requireAgents(file);
+  const { onError, ...operators } = await readOperators(options, process.env, 'info');
   const [{ createTroupe }, { createMetrics }] = await Promise.all([
     import('../runtime.ts'),
     import('../gateway/metrics.ts'),
@@ -50,10 +54,11 @@ export async function runProcess(
     const troupe = await createTroupe(found.definition, {
       ...services,
       metrics,
+      ...operators,
       ...(concurrency === null ? { work: false } : { concurrency, onDeaf: endDeaf, record, replay }),
     });
     try {
-      await body({ troupe, metrics, found, services: shown(services), signal: stop.signal });
+      await body({ troupe, metrics, found, services: shown(services), onError, signal: stop.signal });
     } finally {
       await troupe.close();
     }

@@ -3,10 +3,12 @@ import type { HttpServer } from '../gateway/index.ts';
 import { count, paint, print, printJson, table } from './output.ts';
 import { aborted, agentNames, type ProcessParts, runProcess } from './run-process.ts';
 import type { UrlOptions } from './service-urls.ts';
+import { version } from './version.ts';
 
 interface ServeOptions extends UrlOptions {
   port: number;
   host: string;
+  readOnly?: boolean;
   json?: boolean;
 }
 
@@ -15,18 +17,18 @@ const DRAIN_MS = 2_000;
 
 /** The API of the distributed mode. It takes no turns. */
 export async function serve(file: string | undefined, options: ServeOptions): Promise<void> {
-  const { host, port, json } = options;
+  const { host, port, readOnly, json } = options;
   const [{ createApp, serveHttp }, { requireToken }] = await Promise.all([
     import('../gateway/index.ts'),
     import('./require-token.ts'),
   ]);
   const token = requireToken(host, process.env);
   await runProcess(file, { ...options, concurrency: null }, async (parts) => {
-    const { troupe, metrics, signal, services } = parts;
-    const app = createApp(troupe, { signal, token, metrics });
+    const { troupe, metrics, signal, services, onError } = parts;
+    const app = createApp(troupe, { signal, token, metrics, onError, readOnly, version: version() });
     // A balancer looks for it at this port and no other.
     const server = await serveHttp(app, { host, port, tries: 1 });
-    if (json) printJson({ url: server.url, ...services });
+    if (json) printJson({ url: server.url, page: `${server.url}/`, ...services });
     else showBanner(server, parts);
     await aborted(signal);
     await systemClock.sleep(DRAIN_MS);
@@ -36,7 +38,7 @@ export async function serve(file: string | undefined, options: ServeOptions): Pr
 
 function showBanner({ url }: HttpServer, { found, services }: ProcessParts): void {
   const rows = [
-    ['URL', paint('cyan', url)],
+    ['Page', paint('cyan', `${url}/`)],
     ['API', `${url}/api/openapi.json`],
     ['MongoDB', services.mongodb],
     ['Redis', `${services.redis} (prefix ${services.prefix})`],

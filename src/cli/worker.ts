@@ -41,12 +41,11 @@ export async function worker(file: string | undefined, options: WorkerOptions): 
 }
 
 async function serveStatus(
-  { troupe, metrics, signal }: ProcessParts,
+  { troupe, metrics, signal, onError }: ProcessParts,
   { statusHost, statusPort }: WorkerOptions,
   token: string | undefined,
 ): Promise<HttpServer> {
   const { createStatusApp, serveHttp } = await import('../gateway/index.ts');
-  const onError = (error: unknown) => console.error('troupe: a status request failed:', error);
   const app = createStatusApp(troupe, { metrics, signal, token, onError });
   return await serveHttp(app, { host: statusHost, port: statusPort });
 }

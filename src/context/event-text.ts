@@ -1,4 +1,10 @@
-import { type Event, type EventDraft, type HandoffSummary, isTaskEnd } from '../events/index.ts';
+import {
+  type CommandBody,
+  type Event,
+  type EventDraft,
+  type HandoffSummary,
+  isTaskEnd,
+} from '../events/index.ts';
 import { messageText } from './message-text.ts';
 
 /** The words of an event as some agent may come to read them; '' for what no prompt ever shows. */
@@ -22,6 +28,8 @@ export function eventText(event: EventDraft | Event): string {
     case 'question.answered':
     case 'approval.decided':
       return taskEndText(event);
+    case 'command':
+      return retryText(event.body) ?? '';
     case 'turn.failed':
     case 'turn.aborted':
       return event.body.partial;
@@ -73,9 +81,17 @@ function taskEndText(event: TaskEnd): string {
 
 const ENDED = { failed: 'failed', aborted: 'was called off' } as const;
 
+/** What an agent is told when its turn is asked for again; null for every other command. */
+function retryText({ command, code, inputs = [] }: CommandBody): string | null {
+  if (command !== 'retry') return null;
+  const how = code === undefined ? 'was stopped' : `failed (${code})`;
+  const given = inputs.length === 0 ? '' : ` (event${inputs.length > 1 ? 's' : ''} ${inputs.join(', ')})`;
+  return `Your last turn ${how} and is asked for again: answer now what it was given${given}. What it said and did before is above and holds.`;
+}
+
 /** Whether it is for an agent to see: what is between two is not for the others. */
 export function isShownTo(agent: string, event: Event): boolean {
-  const isBetweenTwo = event.kind === 'delegation.opened' || isTaskEnd(event);
+  const isBetweenTwo = event.kind === 'delegation.opened' || event.kind === 'command' || isTaskEnd(event);
   return !isBetweenTwo || event.to.some((each) => each === agent);
 }
 
@@ -101,6 +117,8 @@ export function visibleText(event: Event): string | null {
     case 'question.answered':
     case 'approval.decided':
       return eventText(event);
+    case 'command':
+      return retryText(event.body);
     case 'turn.failed':
     case 'turn.aborted':
       return event.body.partial.trim() === '' ? null : `(interrupted) ${event.body.partial}`;

@@ -98,6 +98,7 @@ export function liveText({ live }: Part, secret: string): string {
 /** One message of its own. */
 export function verbatim(event: Event, reader: Reader, head = ''): Line {
   if (event.kind === 'phase.changed') return phaseLine(event, reader, head);
+  if (event.kind === 'command') return retryLine(event, reader);
   return event.kind === 'tool.result'
     ? lateResult(event, reader, head)
     : lineOf(event, renderOther(event, shownText(event), reader, head));
@@ -110,6 +111,7 @@ export function earlierTrigger(event: Event, reader: Reader): Line {
 function awayLine(event: Event, reader: Reader): Line {
   if (event.kind === 'tool.result') return lateResult(event, reader);
   if (event.kind === 'phase.changed') return phaseLine(event, reader, `${minute(event.at)} `);
+  if (event.kind === 'command') return retryLine(event, reader);
   const head = `${minute(event.at)} ${listHeader(event, reader)}\n`;
   return lineOf(event, fenceText(event, shownText(event), reader, head));
 }
@@ -127,6 +129,12 @@ function phaseLine(event: EventOf<'phase.changed'>, reader: Reader, head: string
   const text = `${head}${listHeader(event, reader)} began the phase ${oneLine(phase)}${ended}. What came before it:\n`;
   const [open, close] = fenceEnds('handoff', fenceKey(reader.view.secret, `${event.seq}`));
   return lineOf(event, frame(escapeMarks(text) + open, escapeMarks(eventText(event)), close));
+}
+
+/** Marked as the reminders of the runtime are: nobody said it. */
+function retryLine(event: EventOf<'command'>, { view }: Reader): Line {
+  const [open, close] = fenceEnds('reminder', fenceKey(view.secret, `retry ${event.seq}`));
+  return lineOf(event, frame(open, escapeMarks(eventText(event)), close));
 }
 
 function oneLine(name: string): string {

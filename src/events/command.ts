@@ -6,6 +6,11 @@ import { Mode, RunId, WorkflowRunId } from './mode.ts';
 /** The id of a task, that of the event that opened it, or the beginning of either if that names one only. */
 const TaskName = z.string().min(1).max(256);
 
+const Seq = z.int().nonnegative();
+/** A conversation up to one of its events. */
+export const ForkPlace = z.strictObject({ conversation: ConversationId, seq: Seq });
+export type ForkPlace = z.infer<typeof ForkPlace>;
+
 /**
  * What a person may ask. A command to an actor is an event once accepted, and its effect is another; `mode` and
  * `directive` are the very event that they append, and so are `answer`, `decide` and `cancelTask`.
@@ -74,6 +79,17 @@ export const Command = z.discriminatedUnion('command', [
     task: TaskName,
     reason: z.string().optional(),
   }),
+  /** Asks an agent for its newest turn again, which failed or was stopped; one that was set aside is resumed. */
+  z.strictObject({ command: z.literal('retry'), turn: TurnId }),
+  /** A new conversation of the events before the first input of `turn`, or of 1 to `seq` of `conversation`. */
+  z.strictObject({
+    command: z.literal('fork'),
+    turn: TurnId.optional(),
+    conversation: ConversationId.optional(),
+    seq: Seq.optional(),
+    /** Its id. Default: `<conversation>-fork-<seq>`, with a number where that is taken. */
+    as: ConversationId.optional(),
+  }),
   ...CONVERSATION_COMMANDS,
 ]);
 export type Command = z.infer<typeof Command>;
@@ -91,11 +107,22 @@ export const COMMANDS = [
   'answer',
   'decide',
   'cancelTask',
+  'retry',
+  'fork',
   ...CONVERSATION_COMMAND_NAMES,
 ] as const;
 
+/** `retry` is addressed to its agent, which it wakes; nothing else here addresses anybody. */
 export const CommandBody = z.strictObject({
   command: z.enum(['pause', 'resume', 'abort', 'retry', 'fork', 'steer', 'retire', 'recall']),
   agent: AgentId.optional(),
   turn: TurnId.optional(),
+  /** Of a retry: what its turn failed with, absent where it was stopped, and the seqs of what that was to answer. */
+  code: z.string().optional(),
+  inputs: z.array(z.int().positive()).optional(),
+  /** What was made of this conversation: the new one, and the last event that it has of this. */
+  fork: ForkPlace.optional(),
+  /** Where this conversation is from: all before this event is history, and nobody waits for anything of it. */
+  from: ForkPlace.optional(),
 });
+export type CommandBody = z.infer<typeof CommandBody>;

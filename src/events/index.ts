@@ -16,6 +16,7 @@ export * from './nearest.ts';
 export * from './prompt.ts';
 export * from './runtime-id.ts';
 export * from './session.ts';
+export * from './state-note.ts';
 export * from './step.ts';
 export * from './stream-delta.ts';
 export * from './task.ts';

@@ -1,17 +1,22 @@
-import { Hono } from 'hono';
+import { randomBytes } from 'node:crypto';
+import { type Context, Hono } from 'hono';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Troupe } from '../troupe.ts';
 import { guard, type GuardOptions } from './guard.ts';
 import type { ProcessMetrics } from './metrics.ts';
+import { addPageRoutes, type PageOptions } from './page.ts';
+import { createProjectionBook } from './projection-book.ts';
 import { errorResponse, Refusal } from './refusal.ts';
+import { addChartRoutes } from './routes/charts.ts';
 import { addConversationRoutes } from './routes/conversations.ts';
+import { addInspectorRoutes } from './routes/inspector.ts';
 import { addProbeRoutes } from './routes/probes.ts';
 import { addMetricsRoute, addStatusRoutes } from './routes/status.ts';
 import { addStreamRoutes } from './routes/stream.ts';
 import { addTransferRoutes } from './routes/transfer.ts';
 import { addTurnRoutes } from './routes/turns.ts';
 
-export interface AppOptions extends GuardOptions {
+export interface AppOptions extends GuardOptions, PageOptions {
   clock?: Clock | undefined;
   /** The process is about to end: no longer ready, and open event streams end, which would keep a closing server waiting. */
   signal?: AbortSignal | undefined;
@@ -21,25 +26,41 @@ export interface AppOptions extends GuardOptions {
   onError?: ((error: unknown) => void) | undefined;
 }
 
-/** The HTTP API of a troupe. Clients are trusted with everything in it; `guard` decides who is one. */
+/**
+ * The HTTP API of a troupe and its page, at any path: `app.route('/inspector', createApp(troupe))`. Clients are trusted
+ * with everything in it; `guard` decides who is one.
+ */
 export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
-  const { clock = systemClock, signal, metrics, onError = reportError, ...guardOptions } = options;
+  const { clock = systemClock, signal, metrics, onError = reportError, web, version, ...given } = options;
+  const trust: GuardOptions = { ...given, writeToken: given.writeToken ?? newWriteToken() };
   const app = new Hono();
-  addProbeRoutes(app, troupe, { clock, signal, trust: guardOptions });
-  app.use(guard(guardOptions));
+  addProbeRoutes(app, troupe, { clock, signal, trust });
+  addPageRoutes(app, { web, version, trust });
+  app.use(guard(trust));
   addConversationRoutes(app, troupe);
   addTurnRoutes(app, troupe);
   addStreamRoutes(app, troupe, { clock, signal });
-  addTransferRoutes(app, troupe);
+  const book = createProjectionBook(troupe);
+  addInspectorRoutes(app, troupe, { clock, book });
+  addTransferRoutes(app, troupe, book);
   addStatusRoutes(app, troupe);
+  addChartRoutes(app);
   addMetricsRoute(app, troupe, metrics);
-  app.notFound((context) => {
+  function notFound(context: Context): Response {
     const { method, path } = context.req;
     const refusal = new Refusal(404, 'route_unknown', `there is no ${method} ${path}; see /api/openapi.json`);
     return errorResponse(context, refusal, onError);
-  });
+  }
+  // An app that this one is mounted in has a `notFound` of its own, which counts.
+  app.all('/api/*', notFound);
+  app.notFound(notFound);
   app.onError((error, context) => errorResponse(context, error, onError));
   return app;
+}
+
+/** For this start: a page that was loaded before it is loaded again. */
+function newWriteToken(): string {
+  return randomBytes(24).toString('base64url');
 }
 
 function reportError(error: unknown): void {

@@ -46,7 +46,7 @@ export async function* followConversation(
         isBehind = page.length === PAGE && !signal.aborted;
       }
       const note = inbox.take();
-      if (note?.type === 'delta') yield note;
+      if (note?.type === 'delta' || note?.type === 'state') yield note;
       else if (note?.event.seq === sent + 1) {
         yield note;
         sent += 1;

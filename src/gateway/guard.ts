@@ -7,10 +7,16 @@ export interface GuardOptions {
   allowedHosts?: readonly string[] | undefined;
   /** When set, every request must carry `Authorization: Bearer <token>`, and may come under any host name. */
   token?: string | undefined;
+  /** Nothing may be written, by nobody. */
+  readOnly?: boolean | undefined;
+  /** What a browser's writes must carry as `x-troupe-token`, where there is no `token`. Without it none are taken. */
+  writeToken?: string | undefined;
 }
 
+export const WRITE_TOKEN_HEADER = 'x-troupe-token';
+
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
-const READS = new Set(['GET', 'HEAD']);
+export const READS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
 export function isLoopback(host: string): boolean {
   return LOOPBACK.has(host) || host === '::1';
@@ -23,12 +29,31 @@ export function isLoopback(host: string): boolean {
 export function guard(options: GuardOptions): MiddlewareHandler {
   return async function checkCaller({ req }, next) {
     checkTrust(req, options);
-    const origin = req.header('origin');
-    if (origin !== undefined && !READS.has(req.method) && hostOf(origin) !== nameOf(req)) {
-      throw new Refusal(403, 'origin_refused', `pages of ${origin} may not write here`, { origin });
-    }
+    if (!READS.has(req.method)) checkWrite(req, options);
     await next();
   };
+}
+
+/**
+ * Browsers say where a page is from in `Origin`, programs send none. A page of ours knows the write token, which its
+ * document carries and no other page can read.
+ */
+function checkWrite(req: HonoRequest, { token, readOnly, writeToken }: GuardOptions): void {
+  if (readOnly) {
+    throw new Refusal(403, 'read_only', 'this server was started with --read-only: nothing can be written');
+  }
+  const origin = req.header('origin');
+  const isForeign = origin !== undefined && hostOf(origin) !== nameOf(req);
+  if (isForeign || req.header('sec-fetch-site') === 'cross-site') {
+    const from = origin ?? 'elsewhere';
+    throw new Refusal(403, 'origin_refused', `pages of ${from} may not write here`, { origin: from });
+  }
+  // Whoever came past `checkTrust` with a server token has sent it.
+  if (origin === undefined || token !== undefined) return;
+  const given = req.header(WRITE_TOKEN_HEADER) ?? '';
+  if (writeToken !== undefined && isSame(given, writeToken)) return;
+  const message = `a page's writes carry its token as ${WRITE_TOKEN_HEADER}; load the page again, the server may have been started anew`;
+  throw new Refusal(403, 'token_required', message);
 }
 
 /** For routes that stand before the guard: whether it would let the caller read. */
@@ -42,7 +67,8 @@ export function isTrusted(req: HonoRequest, options: GuardOptions): boolean {
   }
 }
 
-function checkTrust(req: HonoRequest, { allowedHosts = [], token }: GuardOptions): void {
+/** Whether the caller may be answered at all. Throws `Refusal`. */
+export function checkTrust(req: HonoRequest, { allowedHosts = [], token }: GuardOptions): void {
   if (token === undefined) checkHost(nameOf(req), allowedHosts);
   else checkToken(req.header('authorization'), token);
 }
@@ -59,10 +85,14 @@ function checkHost(host: string, allowedHosts: readonly string[]): void {
 }
 
 function checkToken(header: string | undefined, token: string): void {
-  const given = Buffer.from(header ?? '');
-  const wanted = Buffer.from(`Bearer ${token}`);
-  if (given.length === wanted.length && timingSafeEqual(given, wanted)) return;
+  if (isSame(header ?? '', `Bearer ${token}`)) return;
   throw new Refusal(401, 'token_required', 'send the header "Authorization: Bearer <token>"');
+}
+
+/** In a time that tells nothing of where they differ. */
+function isSame(given: string, wanted: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(wanted)];
+  return a.length === b.length && timingSafeEqual(a, b);
 }
 
 /** Null for `null` and other origins that have no host. */

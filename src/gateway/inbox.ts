@@ -57,5 +57,6 @@ export class Inbox {
 }
 
 function conversationOf(note: Note): Event['conversation'] {
-  return note.type === 'event' ? note.event.conversation : note.delta.address.conversation;
+  if (note.type === 'event') return note.event.conversation;
+  return (note.type === 'delta' ? note.delta : note.state).address.conversation;
 }

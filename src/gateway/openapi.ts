@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { AgentId, Cut, Event, PromptRecord } from '../events/index.ts';
+import * as inspector from './inspector-schemas.ts';
 import * as schemas from './schemas.ts';
 
 interface Operation {
@@ -7,7 +8,7 @@ interface Operation {
   query?: z.ZodObject;
   body?: z.ZodType;
   /** The response that means success. */
-  answer: { status: number; type?: string; schema?: object };
+  answer: { status: number; type?: string; schema?: object; of?: z.ZodType };
 }
 
 const JSON_TYPE = 'application/json';
@@ -51,6 +52,23 @@ const TASK = {
   required: ['id', 'kind', 'owner', 'deadline', 'openedAt', 'end', 'group', 'join'],
 };
 
+const WHOLE = { type: 'integer' };
+const QUEUES = {
+  type: 'object',
+  properties: {
+    waiting: WHOLE,
+    active: WHOLE,
+    delayed: WHOLE,
+    failed: WHOLE,
+    wait: {
+      type: ['object', 'null'],
+      properties: { p50Ms: { type: 'number' }, p95Ms: { type: 'number' }, count: WHOLE },
+      required: ['p50Ms', 'p95Ms', 'count'],
+    },
+  },
+  required: ['waiting', 'active', 'delayed', 'failed', 'wait'],
+};
+
 const READINESS = {
   type: 'object',
   properties: {
@@ -66,6 +84,17 @@ const OPERATIONS: Record<string, Operation> = {
     summary: 'Conversations, the last active first',
     query: schemas.ConversationsQuery,
     answer: { status: 200, schema: listOf('conversations', { type: 'object' }) },
+  },
+  'GET /api/overview': {
+    summary: 'Conversations, the last active first, with how many of their agents fail, run or wait',
+    query: schemas.OverviewQuery,
+    answer: { status: 200, of: inspector.OverviewAnswer },
+  },
+  'GET /api/search': {
+    summary:
+      'Words in messages, arguments and results of calls, and errors; of the 50 conversations that were active last, 100,000 events and 2 seconds at most',
+    query: schemas.SearchQuery,
+    answer: { status: 200, of: inspector.SearchAnswer },
   },
   'GET /api/conversations/{c}': {
     summary: 'State, mode, phase, run with its step, and open delegations of a conversation',
@@ -85,6 +114,18 @@ const OPERATIONS: Record<string, Operation> = {
   'GET /api/conversations/{c}/actors': {
     summary: 'The agents of a conversation with their state',
     answer: { status: 200, schema: listOf('actors', { type: 'object' }) },
+  },
+  'GET /api/conversations/{c}/snapshot': {
+    summary:
+      'What the log comes to, folded: agents, turns, tasks, compactions and totals; with `at`, as it was after that event, and without the actors of now',
+    query: schemas.SnapshotQuery,
+    answer: { status: 200, of: inspector.SnapshotAnswer },
+  },
+  'GET /api/conversations/{c}/rows': {
+    summary:
+      'Events as lines of text, filtered; the newest before a seq, or the oldest after one. Looks at 20,000 events at most: `next` is where to go on',
+    query: schemas.RowsQuery,
+    answer: { status: 200, of: inspector.RowsAnswer },
   },
   'GET /api/conversations/{c}/tasks': {
     summary: 'What agents wait for: tasks of other agents, questions and approvals, and how they ended',
@@ -107,7 +148,8 @@ const OPERATIONS: Record<string, Operation> = {
     answer: { status: 200, schema: { type: 'object' } },
   },
   'GET /api/conversations/{c}/export': {
-    summary: 'The conversation as JSON lines; with `threads`, those of what was delegated in it behind it',
+    summary:
+      'The conversation as JSON lines, with `threads` those of what was delegated in it behind it; as `html`, a page to read',
     query: schemas.ExportQuery,
     answer: { status: 200, type: 'application/x-ndjson' },
   },
@@ -133,7 +175,8 @@ const OPERATIONS: Record<string, Operation> = {
     },
   },
   'GET /api/events': {
-    summary: 'Server-sent events of one conversation (resumable by Last-Event-ID) or live of all',
+    summary:
+      'Server-sent events of one conversation (resumable by Last-Event-ID) or live of all: `event` with what is in the log, `stream` with a reply as it is written, `state` with what the machine of an agent went through, `gap` where some of all were dropped',
     query: schemas.StreamQuery,
     answer: { status: 200, type: 'text/event-stream' },
   },
@@ -151,7 +194,15 @@ const OPERATIONS: Record<string, Operation> = {
     query: schemas.BudgetQuery,
     answer: { status: 200, schema: listOf('budgets', { type: 'object' }) },
   },
-  'GET /api/queues': { summary: 'Wakes waiting, running and delayed', answer: { status: 200 } },
+  'GET /api/charts': {
+    summary: 'The machines of agents, conversations and compactions as they are drawn; with an etag',
+    answer: { status: 200, schema: { type: 'object', properties: { charts: { type: 'object' } } } },
+  },
+  'GET /api/queues': {
+    summary:
+      'Wakes waiting, running and delayed; of the last 1,000 that this process took within 5 minutes how long they waited, and how many failed',
+    answer: { status: 200, schema: QUEUES },
+  },
   'GET /metrics': {
     summary: "Numbers in Prometheus' text format",
     answer: { status: 200, type: 'text/plain' },
@@ -199,7 +250,8 @@ const ERROR = {
 };
 
 function describeOperation(path: string, { summary, query, body, answer }: Operation): object {
-  const { status, type = JSON_TYPE, schema = { type: type === JSON_TYPE ? 'object' : 'string' } } = answer;
+  const { status, type = JSON_TYPE, of } = answer;
+  const schema = of ? schemaOf(of) : (answer.schema ?? { type: type === JSON_TYPE ? 'object' : 'string' });
   return {
     summary,
     parameters: [...pathParameters(path), ...queryParameters(query)],

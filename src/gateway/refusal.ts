@@ -9,6 +9,7 @@ export type RefusalCode =
   | 'host_refused'
   | 'origin_refused'
   | 'token_required'
+  | 'read_only'
   | 'content_type_refused';
 
 export class Refusal extends Error {

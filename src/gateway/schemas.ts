@@ -79,7 +79,34 @@ export const ImportQuery = z.object({
 export const ExportQuery = z.object({
   /** With the conversations of what was delegated in it. */
   threads: z.stringbool().optional(),
+  /** `html`: one page to read, without threads. */
+  format: z.enum(['jsonl', 'html']).default('jsonl'),
 });
+
+const Limit = z.coerce.number().int().min(1);
+/** Names with commas between them. */
+const Names = z
+  .string()
+  .max(4_000)
+  .transform((text) => text.split(',').filter((name) => name !== ''))
+  .optional();
+/** Words to look for; blanks around them count for nothing. */
+const Words = z.string().trim().min(1).max(200);
+export const OverviewQuery = z.object({ limit: Limit.max(64).default(50) });
+/** `at`: as it was after this event. */
+export const SnapshotQuery = z.object({ at: Seq.optional() });
+export const RowsQuery = z.object({
+  before: Seq.optional(),
+  after: Seq.optional(),
+  limit: Limit.max(500).default(200),
+  agent: Names,
+  kind: Names,
+  not: Names,
+  level: z.enum(['talk', 'work', 'noise', 'problem']).optional(),
+  turn: z.string().min(1).max(220).optional(),
+  q: Words.optional(),
+});
+export const SearchQuery = z.object({ q: Words, limit: Limit.max(100).default(20) });
 /** How many events of a conversation and its threads the client has kept, or that it wants none. */
 export const DeleteQuery = z.object({ exported: z.union([z.literal('none'), Seq]) });
 export const ConversationPath = z.object({ conversation: ConversationId });

@@ -23,8 +23,13 @@ export type AgentSnapshot = SnapshotFrom<typeof agentLifecycle>;
 
 /** The snapshot after one more settled turn; at rest it depends on nothing else (M3). */
 export function saveSettled({ context }: AgentSnapshot, waits: WaitsFor | null): string {
+  return savedAfter(context.turns + 1, waits);
+}
+
+/** That of an agent which has settled so many turns. */
+export function savedAfter(turns: number, waits: WaitsFor | null = null): string {
   const value = waits === null ? 'idle' : { waiting: waits };
-  return JSON.stringify({ value, context: { turns: context.turns + 1, steps: 0, tries: 0 } });
+  return JSON.stringify({ value, context: { turns, steps: 0, tries: 0 } });
 }
 
 /** Whether a turn may begin: the machine rests and nothing keeps it there. */

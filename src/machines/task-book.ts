@@ -116,12 +116,21 @@ export function foldTask(book: TaskBook, event: Event): void {
       return resolve(book, event.body.covers);
     case 'todos':
       return void book.todos.set(event.author.id as AgentId, event.body);
+    case 'command':
+      if (event.body.from) forgetWaits(book);
+      return;
     case 'archived':
     case 'reopened':
       book.archived = event.kind === 'archived';
       return;
     default:
   }
+}
+
+/** A fork begins: it is nobody's thread, and what was waited for before it is waited for in the conversation it is from. */
+function forgetWaits(book: TaskBook): void {
+  book.thread = null;
+  book.waiting.clear();
 }
 
 type Opened = EventOf<'delegation.opened'>;

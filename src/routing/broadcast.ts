@@ -1,4 +1,11 @@
-import type { ActorAddress, ConversationId, StreamDelta, TenantId, TurnId } from '../events/index.ts';
+import type {
+  ActorAddress,
+  ConversationId,
+  StateNote,
+  StreamDelta,
+  TenantId,
+  TurnId,
+} from '../events/index.ts';
 
 /**
  * What the processes of one troupe call out to each other. Hints for watchers and holders: any of them may be lost,
@@ -6,7 +13,7 @@ import type { ActorAddress, ConversationId, StreamDelta, TenantId, TurnId } from
  *  B1  What one member publishes reaches every other member that listens then, and never the publisher itself.
  *  B2  Deltas of one (turn, attempt, step) may come joined to fewer and longer ones, in order; `index` is that of the
  *      first piece, and a piece with index 0 always begins a new one. Notices of one conversation that it has grown may
- *      come joined too.
+ *      come joined too, and of the states of one agent only the latest may come.
  *  B3  Publishing never waits and never throws, and calls no listener itself; a listener that throws takes nothing
  *      from the others.
  *  B4  After `close` nothing is delivered, and publishing does nothing.
@@ -15,6 +22,7 @@ export type Notice =
   /** Events after `after` up to `head` are in the log. Merged: lowest `after`, highest `head`. */
   | { type: 'appended'; tenant: TenantId; conversation: ConversationId; after: number; head: number }
   | { type: 'delta'; delta: StreamDelta }
+  | { type: 'state'; note: StateNote }
   | { type: 'stop'; address: ActorAddress; turn: TurnId };
 
 export interface Broadcast {

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { addressKey } from '../events/index.ts';
 import type { ActorAddress } from '../events/index.ts';
+import { type Metrics, NO_METRICS, type Timers } from '../metrics.ts';
 import type { QueueDepth, Router, WakeHandler, WakeOutcome } from './router.ts';
 
 /**
@@ -20,6 +21,8 @@ interface Actor {
   readonly key: string;
   readonly address: ActorAddress;
   state: ActorState;
+  /** When it began to wait, on the monotonic clock. */
+  since: number;
 }
 
 interface Service {
@@ -33,7 +36,13 @@ const STARTS_PER_LOOP_TURN = 128;
 const WOKEN = Promise.resolve();
 const DONE: WakeOutcome = { kind: 'done' };
 
-export function createInProcessRouter({ clock }: { clock: Clock }): Router {
+export function createInProcessRouter({
+  clock,
+  metrics = NO_METRICS,
+}: {
+  clock: Clock;
+  metrics?: Metrics;
+}): Router {
   const actors = new Map<string, Actor>();
   const queue = createFifo<Actor>();
   const closing = new AbortController();
@@ -48,7 +57,7 @@ export function createInProcessRouter({ clock }: { clock: Clock }): Router {
     if (closing.signal.aborted) return;
     const key = addressKey(address);
     const actor = actors.get(key);
-    if (!actor) enqueue({ key, address, state: 'waiting' });
+    if (!actor) enqueue({ key, address, state: 'waiting', since: 0 });
     else if (actor.state === 'active') actor.state = 'active-again';
     // `waiting`, `active-again` and `held-back` are followed by a start anyway. A held-back actor keeps its delay: the
     // lease is another's until then, and an earlier look would only find it busy again.
@@ -56,6 +65,7 @@ export function createInProcessRouter({ clock }: { clock: Clock }): Router {
 
   function enqueue(actor: Actor): void {
     actor.state = 'waiting';
+    actor.since = clock.monotonic();
     actors.set(actor.key, actor);
     queue.push(actor);
     schedulePump();
@@ -88,11 +98,16 @@ export function createInProcessRouter({ clock }: { clock: Clock }): Router {
 
   async function run({ handler, onError }: Service, actor: Actor): Promise<void> {
     let outcome = DONE;
+    const began = clock.monotonic();
+    let ended: Timers['activation']['outcome'] = 'failed';
+    metrics.time('wake_wait', {}, began - actor.since);
     try {
       outcome = await handler(actor.address);
+      ended = outcome.kind;
     } catch (error) {
       onError(error, actor.address);
     } finally {
+      metrics.time('activation', { outcome: ended }, clock.monotonic() - began);
       settle(actor, outcome);
     }
   }

@@ -8,8 +8,9 @@ import type { Notice } from './broadcast.ts';
  *  O2  Pieces join in the order they came. A piece with index 0 opens a new delta behind what waits.
  *  O3  That a conversation has grown is told after the deltas that came before it, so that watchers see a reply whole
  *      after its pieces: the joined notice moves to the end.
- *  O4  At most `maxChars` of delta text wait: then the oldest deltas go. Other notices are never dropped; there is at
- *      most one for each conversation and each turn.
+ *  O4  Of the states of one agent only the latest waits: what it was before concerns nobody who hears both at once.
+ *  O5  At most `maxChars` of delta text wait: then the oldest deltas go. Other notices are never dropped; there is at
+ *      most one for each conversation, each turn and each agent.
  */
 export interface NoticeOutbox {
   add(notice: Notice): void;
@@ -68,6 +69,13 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
     enqueue(key, { ...notice, after, head: Math.max(waiting.notice.head, notice.head) });
   }
 
+  function addState(notice: Extract<Notice, { type: 'state' }>): void {
+    const key = `state ${addressKey(notice.note.address)}`;
+    const waiting = open.get(key);
+    if (waiting) entries.delete(waiting);
+    enqueue(key, notice);
+  }
+
   return {
     add(notice) {
       switch (notice.type) {
@@ -75,6 +83,8 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
           return addDelta(notice.delta);
         case 'appended':
           return addAppended(notice);
+        case 'state':
+          return addState(notice);
         case 'stop': {
           const key = `stop ${addressKey(notice.address)} ${notice.turn}`;
           if (!open.has(key)) enqueue(key, notice);

@@ -21,7 +21,7 @@ export interface ModelOptions extends Omit<ProviderContext, 'home'> {
   onWarning: (error: unknown, where: string) => void;
 }
 
-type ModelSettings = Pick<TroupeDefinition, 'agents' | 'context' | 'mcpServers'>;
+export type ModelSettings = Pick<TroupeDefinition, 'agents' | 'context' | 'mcpServers'>;
 
 export interface Models {
   providerOf: (agent: AgentDefinition) => Provider;
@@ -67,8 +67,8 @@ export function openModels(definition: ModelSettings, options: ModelOptions): Mo
   };
 }
 
-/** Variables whose values are in no recording: keys of models, and whatever tool servers and programs are given. */
-function secretNames({ agents, context, mcpServers }: ModelSettings): string[] {
+/** Variables whose values are in no recording, line or span: keys of models, and whatever tool servers and programs are given. */
+export function secretNames({ agents, context, mcpServers }: ModelSettings): string[] {
   const ofAgents = agents.flatMap((agent) => [
     ...('apiKeyEnv' in agent ? [agent.apiKeyEnv] : []),
     ...('env' in agent ? agent.env : []),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { ActorAddress, turnId } from '../events/index.ts';
-import type { StreamDelta, TurnId } from '../events/index.ts';
+import { ActorAddress, addressKey, turnId } from '../events/index.ts';
+import type { StateNote, StreamDelta, TurnId } from '../events/index.ts';
 import type { Broadcast, Notice } from '../routing/broadcast.ts';
 import type { ConformanceCase } from './conformance.ts';
 
@@ -40,7 +40,13 @@ export function broadcastConformance(open: (count: number) => Promise<Broadcast[
       'B1',
       'a notice of any kind reaches every other member as it was published',
       async (speaker, ...others) => {
-        const notices: Notice[] = [appended(4, 7), delta(0, 'Grüße \u{1F600}\n'), stop(TURN)];
+        const notices: Notice[] = [
+          appended(4, 7),
+          delta(0, 'Grüße \u{1F600}\n'),
+          state('working.acting', { event: 'MODEL_CALLED', doing: ['search'] }),
+          state('paused', { address: B, turn: null, event: 'PAUSE' }),
+          stop(TURN),
+        ];
         for (const each of notices) speaker.broadcast.publish(each);
         for (const other of others) {
           await other.heardOf(stop(TURN));
@@ -123,6 +129,28 @@ export function broadcastConformance(open: (count: number) => Promise<Broadcast[
       }
       assert.equal(head, 20);
     }),
+    on(
+      'B2',
+      'of the states of each agent the latest comes, and none after a later one',
+      async (speaker, hearer) => {
+        const places: Partial<StateNote>[] = [{}, { address: B }, { address: address('a', 'other') }];
+        for (let at = 1; at <= 20; at += 1) {
+          for (const place of places) speaker.broadcast.publish(state(`working.${at}`, { ...place, at }));
+        }
+        speaker.broadcast.publish(stop(TURN));
+        await hearer.heardOf(stop(TURN));
+        for (const { address: of = A } of places) {
+          const told = hearer.heard.flatMap((each) =>
+            each.type === 'state' && addressKey(each.note.address) === addressKey(of) ? [each.note.at] : [],
+          );
+          assert.equal(told.at(-1), 20);
+          assert.deepEqual(
+            told,
+            told.toSorted((a, b) => a - b),
+          );
+        }
+      },
+    ),
     on('B3', 'publishing calls no listener and keeps nothing of the notice', async (speaker, hearer) => {
       const own = deltaOf(0, 'as it was');
       speaker.broadcast.publish({ type: 'delta', delta: own });
@@ -176,6 +204,11 @@ function delta(index: number, text: string, place: Partial<StreamDelta> = {}): N
 
 function appended(after: number, head: number): Notice {
   return { type: 'appended', tenant: A.tenant, conversation: A.conversation, after, head };
+}
+
+function state(path: string, more: Partial<StateNote> = {}): Notice {
+  const note = { address: A, turn: TURN, state: path, event: 'PINNED', at: 1, doing: [], ...more };
+  return { type: 'state', note };
 }
 
 function stop(turn: TurnId): Notice {

@@ -22,12 +22,13 @@ import { foldTask, isDue, isResolved, newTaskBook, openTasks, type TaskBook } fr
  *  I6  The snapshot is what folding the log gives: as many settled turns as endings.
  *  I7  When all is quiet: everything addressed is processed, no turn is pinned, no outbox is left.
  *  I8  A turn whose cancel was acknowledged says nothing more: no reply, no hand-over, and it ends as aborted.
+ *  R1  A retry stands behind the end of its turn, which failed or was aborted, and addresses the agent of it alone.
  *  D1  The end of a task is given to its owner once at most, and only when its group is due.
  *  D2  When all is quiet, no group is due: whoever waited has been woken.
  *  D3  A task is ended once, in the log of its owner.
  *  D4  Nobody says that a task is done while it waits for something itself.
  */
-export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I6' | 'I7' | 'I8' | 'D1' | 'D2' | 'D3' | 'D4';
+export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I6' | 'I7' | 'I8' | 'R1' | 'D1' | 'D2' | 'D3' | 'D4';
 
 export interface Violation {
   invariant: Invariant;
@@ -77,6 +78,7 @@ function checkConversation(
     checkTurn(turn, mayBeOpen, report);
   }
   const tasks = checkTasks(events, resting, quiet, report);
+  checkRetries(events, turns, report);
   for (const id of cancelled) checkCancelled(turns.get(id), report);
   const endings = Map.groupBy(events.filter(isEnding), (event) => event.author.id);
   for (const [agent, ends] of endings) checkCovers(agent, ends, { events, tasks }, report);
@@ -150,6 +152,19 @@ function checkCancelled(turn: Turn | undefined, report: Report): void {
   for (const { kind, seq } of said) report('I8', `turn ${id} was cancelled and has a ${kind} at ${seq}`);
   const other = endings.find(({ kind }) => kind !== 'turn.aborted');
   if (other) report('I8', `turn ${id} was cancelled and ended as ${other.kind}`);
+}
+
+function checkRetries(events: readonly Event[], turns: ReadonlyMap<string, Turn>, report: Report): void {
+  for (const { kind, body, id, seq, to } of events) {
+    if (kind !== 'command' || body.command !== 'retry') continue;
+    const { turn = '', agent } = body;
+    const end = turns.get(turn)?.endings[0];
+    if (id !== `${turn}:retry`) report('R1', `the retry of ${turn} at ${seq} has the id ${id}`);
+    if (!end || end.seq > seq || end.kind === 'turn.done')
+      report('R1', `${turn} is asked for again at ${seq}, and has not gone wrong by then`);
+    if (agent === undefined || to.join(' ') !== agent || parseTurnId(turn)?.agent !== agent)
+      report('R1', `the retry of ${turn} at ${seq} is to ${to.join(', ')}`);
+  }
 }
 
 /** The endings of one agent, in order. */
@@ -229,13 +244,16 @@ function checkAnswered(
       covered.set(`${seq}/${agent}`, (covered.get(`${seq}/${agent}`) ?? 0) + 1);
     }
   }
+  const past = events.findLast(({ kind, body }) => kind === 'command' && body.from !== undefined)?.seq ?? 0;
   for (const event of events) {
     // What has no words asks for no answer.
     if (visibleText(event) === null) continue;
     for (const agent of event.to) {
       const times = covered.get(`${event.seq}/${agent}`) ?? 0;
       if (tasks.ended.has(event.seq)) continue; // D1 and D2
-      if (times > 1 || (times === 0 && !resting.has(agent) && !isUnheard(tasks, agent, event)))
+      // What was open where a conversation was forked is answered in the one that it is from.
+      const isPast = event.seq < past;
+      if (times > 1 || (times === 0 && !isPast && !resting.has(agent) && !isUnheard(tasks, agent, event)))
         report('I2', `event ${event.seq} to ${agent} is covered ${times} times`);
     }
   }

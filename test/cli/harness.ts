@@ -29,6 +29,10 @@ export interface Running extends AsyncDisposable {
   child: ChildProcess;
   /** Its first line. */
   ready: Record<string, unknown>;
+  /** All of its lines so far, as values. */
+  lines: unknown[];
+  /** Resolves with its next line. */
+  nextLine(): Promise<void>;
   exited: Promise<number | null>;
   err: () => string;
 }
@@ -69,10 +73,12 @@ export function workplace({ agents = AGENTS }: { agents?: object | null } = {}):
     const child = launch([...args, '--json'], more);
     const err = collect(child.stderr);
     const exited = closed(child);
-    const line = await firstLine(child, exited, err);
+    const output = readLines(child);
+    await Promise.race([output.nextLine(), early(exited, err)]);
     return {
       child,
-      ready: JSON.parse(line) as Record<string, unknown>,
+      ready: output.lines[0] as Record<string, unknown>,
+      ...output,
       exited,
       err,
       async [Symbol.asyncDispose]() {
@@ -122,16 +128,21 @@ function closed(child: ChildProcess): Promise<number | null> {
   return new Promise((resolve) => child.on('close', (code) => resolve(code)));
 }
 
-async function firstLine(
-  child: ChildProcess,
-  exited: Promise<number | null>,
-  err: () => string,
-): Promise<string> {
+/** From the start, since several may come at once. */
+function readLines(child: ChildProcess): Pick<Running, 'lines' | 'nextLine'> {
   if (!child.stdout) throw new Error('no stdout');
-  const lines = createInterface({ input: child.stdout });
-  const line = new Promise<string>((resolve) => lines.once('line', resolve));
-  const ended = exited.then((code) => Promise.reject(new Error(`it ended with ${code}: ${err()}`)));
-  return await Promise.race([line, ended]);
+  const lines: unknown[] = [];
+  let tell = () => {};
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    lines.push(JSON.parse(line));
+    tell();
+  });
+  return { lines, nextLine: () => new Promise((resolve) => (tell = resolve)) };
+}
+
+async function early(exited: Promise<number | null>, err: () => string): Promise<never> {
+  const code = await exited;
+  throw new Error(`it ended with ${code}: ${err()}`);
 }
 
 function parse(text: string): Record<string, unknown> {

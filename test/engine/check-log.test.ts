@@ -55,6 +55,12 @@ function atEnd(history: History, event: Event, id?: string): void {
   });
 }
 
+function retry(history: History, turn: string, agent: string): void {
+  const body = { command: 'retry', agent, turn };
+  const event = { ...at(history, 'joined:cy'), kind: 'command', to: [agent], body } as Event;
+  atEnd(history, event, `${turn}:retry`);
+}
+
 function actor(history: History, agent: string): ActorRecord {
   return history.actors.find((each) => each.agent === agent) as ActorRecord;
 }
@@ -108,6 +114,9 @@ const SPOILT: [string, Invariant, (history: History) => void, CheckOptions?][] =
       (result as { kind: string }).kind = 'left';
     },
   ],
+  ['a retry of a turn that is done', 'R1', (history) => retry(history, 'c:cy:1', 'cy')],
+  ['a retry of a turn that nobody took', 'R1', (history) => retry(history, 'c:cy:7', 'cy')],
+  ['a retry to somebody else', 'R1', (history) => retry(history, 'c:cy:1', 'bo')],
   ['covers that go back', 'I3', (history) => cover(history, 'c:bo:1:end', [1, 1])],
   [
     'a turn that ends before its input',

@@ -28,13 +28,13 @@ test.each(['127.0.0.1:4600', 'localhost', '[::1]:4600', 'LOCALHOST:1', 'troupe.i
 test.each(['http://evil.example', 'http://localhost:9999', 'null'])(
   'a page of %s may not write',
   async (origin) => {
-    await using api = await startApi();
-    const headers = { host: 'localhost:4600', origin };
+    await using api = await startApi({ writeToken: 'w1' });
+    const headers = { host: 'localhost:4600', origin, 'x-troupe-token': 'w1' };
     const { status, body } = await api.post(PATH, MESSAGE, headers);
     expect(status).toBe(403);
     expect(body).toMatchObject({ error: { code: 'origin_refused' } });
     expect(await api.troupe.conversations()).toEqual([]);
-    const own = { host: 'localhost:4600', origin: 'http://localhost:4600' };
+    const own = { ...headers, origin: 'http://localhost:4600' };
     expect((await api.post(PATH, MESSAGE, own)).status).toBe(201);
   },
 );

@@ -14,7 +14,7 @@ test('conversations, agents and queues are listed', async () => {
     conversations: [{ id: 'c1', head: 1 }],
   });
   expect((await api.get('/api/agents')).body).toMatchObject({ agents: [{ id: 'echo' }, { id: 'other' }] });
-  expect((await api.get('/api/queues')).body).toEqual({ waiting: 0, active: 0, delayed: 0 });
+  expect((await api.get('/api/queues')).body).toMatchObject({ waiting: 0, active: 0, delayed: 0, failed: 0 });
 });
 
 test('a turn can be traced, its prompt read as it was sent, and compared with another', async () => {

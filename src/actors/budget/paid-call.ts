@@ -1,4 +1,7 @@
 import type { ModelPrice } from '../../providers/prices.ts';
+import type { Metrics } from '../../metrics.ts';
+import type { Member } from '../member.ts';
+import type { Amount } from './account.ts';
 import { type AskedCall, askedAmount, type CallEnd, spentAmount } from './call-amount.ts';
 import type { BudgetPlace } from './ledger.ts';
 import type { BudgetRefusal } from './refusal.ts';
@@ -14,7 +17,7 @@ export interface PaidCall {
 }
 
 export type Paid<T> =
-  | { kind: 'made'; outcome: T }
+  | { kind: 'made'; outcome: T; spent: Amount }
   | { kind: 'refused'; refusal: BudgetRefusal }
   | { kind: 'aborted' };
 
@@ -27,6 +30,18 @@ export async function paidCall<T>(
   const taken = await takeBudget(parts, place, { id, ...askedAmount(asked, price) });
   if (taken.kind !== 'held') return taken;
   const { outcome, end } = await make();
-  await parts.ledger.settle(taken.ticket, spentAmount(end, asked, price));
-  return { kind: 'made', outcome };
+  const spent = spentAmount(end, asked, price);
+  await parts.ledger.settle(taken.ticket, spent);
+  return { kind: 'made', outcome, spent };
+}
+
+/** What a call has cost, for operators: budgets count the same. */
+export function countCost(
+  metrics: Metrics,
+  { price, profile }: Pick<Member, 'price' | 'profile'>,
+  { microUsd }: Amount,
+): void {
+  const { provider } = profile;
+  if (price === null) metrics.count('unpriced_calls', { provider });
+  else metrics.count('cost_usd', { provider }, microUsd / 1e6);
 }

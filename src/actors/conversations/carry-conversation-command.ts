@@ -11,6 +11,7 @@ import {
 } from '../../events/index.ts';
 import type { Log } from '../../store/store.ts';
 import { resolveAgent } from '../address-message.ts';
+import { tellParked } from '../tell-state.ts';
 import { appendHeard, appendLast, type Door, policyOf } from './door.ts';
 import type { Standing } from '../../machines/standing.ts';
 import { mustBePerson } from './trust.ts';
@@ -47,12 +48,13 @@ export async function carryConversationCommand(
         body: { command: 'retire', agent },
       });
       await door.deps.store.park({ ...addressOf(log), agent }, 'retired');
+      tellParked(door.deps, { ...addressOf(log), agent }, 'RETIRE', 'retired');
       return event;
     }
     case 'recall': {
       const agent = resolveAgent(door.deps.company, command.agent);
       if (!retired.has(agent)) throw refused(`@${agent} is not retired`, { agent });
-      await door.engine.resume({ ...addressOf(log), agent });
+      await door.engine.resume({ ...addressOf(log), agent }, 'RECALL');
       return append(door, log, { author: by, kind: 'command', body: { command: 'recall', agent } });
     }
     case 'spawn':

@@ -1,7 +1,9 @@
+import { TroupeError } from '../../errors.ts';
 import type {
   AgentId,
   Author,
   ConversationId,
+  Event,
   EventContext,
   EventDraft,
   EventDraftOf,
@@ -65,6 +67,23 @@ export async function appendLast(
   const last = (await events.append(log, drafts)).at(-1);
   if (!last) throw new Error('the log gave no answer to an append');
   return last;
+}
+
+/** Appends under an id that somebody else may take first: then theirs counts, whatever they wrote. */
+export async function appendFirst(
+  { log: events, store }: Pick<EngineDeps, 'log' | 'store'>,
+  log: Log,
+  draft: EventDraft,
+): Promise<Event> {
+  try {
+    const [appended] = await events.append(log, [draft]);
+    if (appended) return appended.event;
+  } catch (error) {
+    if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
+  }
+  const first = await store.readById(log, draft.id);
+  if (!first) throw new TroupeError('internal', `the log gave no answer to ${draft.id}`);
+  return first;
 }
 
 function opening({ deps, newId }: Door, { author, to }: Message, { tasks, retired }: Standing): EventDraft[] {

@@ -3,10 +3,11 @@ import { addUsage, type Usage } from '../../events/index.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { ModelRequest } from '../../providers/provider.ts';
 import type { CallEnd } from '../budget/call-amount.ts';
-import { paidCall } from '../budget/paid-call.ts';
+import { countCost, paidCall } from '../budget/paid-call.ts';
 import { payerOf, placeOf } from '../budget/payer.ts';
 import { takeCall } from '../take-call.ts';
 import type { TurnRun } from '../turn-run.ts';
+import type { CallWatch } from '../watch-calls.ts';
 import { SUMMARY_TIMEOUT_MS } from './compaction-lock.ts';
 
 export type SummaryAnswer =
@@ -34,7 +35,10 @@ export async function askSummary(
     const outcome = await ask(run, words, maxOutputTokens);
     return { outcome, end: endOf(outcome) };
   });
-  if (paid.kind === 'made') return paid.outcome;
+  if (paid.kind === 'made') {
+    countCost(deps.metrics, member.summariser ?? member, paid.spent);
+    return paid.outcome;
+  }
   if (paid.kind === 'aborted') return paid;
   return { kind: 'failed', code: 'budget_exceeded', message: paid.refusal.message };
 }
@@ -52,8 +56,16 @@ async function ask(run: TurnRun, words: SummaryRequest, maxOutputTokens: number)
   const done = new AbortController();
   void deps.clock.sleep(SUMMARY_TIMEOUT_MS, done.signal).then(() => late.abort());
   const signal = AbortSignal.any([lease.signal, deps.stopping, late.signal]);
-  const answer = await read(run, requestOf(run, words, maxOutputTokens), signal);
+  const request = requestOf(run, words, maxOutputTokens);
+  const watch = run.watch.call({
+    purpose: 'compaction',
+    step: run.step + 1,
+    tries: 1,
+    messages: request.messages,
+  });
+  const answer = await watch.within(() => read(run, request, signal, watch));
   done.abort();
+  watch.end(answer);
   const outcome = answer.kind === 'failed' ? answer.code : answer.kind;
   deps.metrics.count('model_calls', { provider: profile.provider, outcome });
   if (answer.kind === 'answered') run.usage = addUsage(run.usage, answer.usage);
@@ -62,12 +74,20 @@ async function ask(run: TurnRun, words: SummaryRequest, maxOutputTokens: number)
   return { kind: 'failed', code: 'provider_truncated', message: 'no summary in time' };
 }
 
-async function read(run: TurnRun, request: ModelRequest, signal: AbortSignal): Promise<SummaryAnswer> {
+async function read(
+  run: TurnRun,
+  request: ModelRequest,
+  signal: AbortSignal,
+  watch: CallWatch,
+): Promise<SummaryAnswer> {
   const { provider } = run.member.summariser ?? run.member;
   let text = '';
   for await (const event of provider.stream(request, { signal })) {
     if (event.type === 'start') text = '';
-    if (event.type === 'text') text += event.delta;
+    if (event.type === 'text') {
+      watch.heard();
+      text += event.delta;
+    }
     if (event.type === 'aborted') return { kind: 'aborted' };
     if (event.type === 'failed') {
       const { code, message } = event.error;

@@ -1,4 +1,5 @@
 import type { CompactionNote, EventId, EventKind } from '../../events/index.ts';
+import type { Metrics } from '../../metrics.ts';
 import { ownDraft } from '../turn-run.ts';
 import type { TurnRelief } from './relief-work.ts';
 
@@ -25,4 +26,20 @@ export async function noteRelief(
     ...more,
   };
   await deps.log.append(live.address, [{ ...own, id: own.id as EventId, kind, body }]);
+  countRelief(deps.metrics, kind, body);
+}
+
+function countRelief(
+  metrics: Metrics,
+  kind: NoteKind,
+  { reason, strategy = 'prune', tokens }: CompactionNote,
+): void {
+  if (kind === 'compaction.failed') metrics.count('compactions_failed', { reason });
+  if (kind !== 'compaction.done' && kind !== 'compaction.pruned') return;
+  metrics.count('compactions', { strategy, reason });
+  metrics.count(
+    'compaction_saved_tokens',
+    { strategy, reason },
+    tokens.before - (tokens.after ?? tokens.before),
+  );
 }

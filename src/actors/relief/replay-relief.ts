@@ -9,7 +9,8 @@ import { type TurnRun } from '../turn-run.ts';
 export async function journalRelief(run: TurnRun, draft: EventDraft): Promise<EventDraft> {
   const { deps, live } = run;
   const key = reliefKey(run, run.relief.count);
-  const stored = await deps.store.journal(live.address.tenant, key, JSON.stringify(draft), deps.clock.now());
+  const kept = JSON.stringify(deps.redaction?.draft(draft) ?? draft);
+  const stored = await deps.store.journal(live.address.tenant, key, kept, deps.clock.now());
   return EventDraftSchema.parse(JSON.parse(stored));
 }
 

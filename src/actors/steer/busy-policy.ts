@@ -7,8 +7,8 @@ import type { Member } from '../member.ts';
  */
 export function busyPolicyOf(event: Event | EventDraft, member: Pick<Member, 'whileBusy'>): BusyPolicy {
   if (isCalledOff(event)) return 'interrupt';
-  // The call that was approved is made at the start of a turn.
-  if (event.kind === 'approval.decided') return 'queue';
+  // The call that was approved is made at the start of a turn, and a retry asks for one.
+  if (event.kind === 'approval.decided' || event.kind === 'command') return 'queue';
   if (isTaskEnd(event)) return 'steer';
   return event.whileBusy ?? member.whileBusy;
 }

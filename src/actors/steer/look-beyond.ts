@@ -17,7 +17,7 @@ export type Beyond =
 const NOTHING: Beyond = { kind: 'nothing' };
 const PAGE = 1_000;
 /** These begin something of their own: a turn cannot take them in on its way. */
-const BEGINS_A_TURN: readonly Event['kind'][] = ['handoff', 'delegation.opened'];
+const BEGINS_A_TURN: readonly Event['kind'][] = ['handoff', 'delegation.opened', 'command'];
 
 /**
  * What the log has beyond a running turn that must not wait for the next one. Nothing is folded: what is not taken stays

@@ -1,6 +1,7 @@
 import { TroupeError } from '../../errors.ts';
 import type { TenantId, TurnId } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
+import { redactAnswer } from '../redact-turn.ts';
 import { journalKey, type JournalEntry, type TurnRun } from '../turn-run.ts';
 
 /**
@@ -62,9 +63,13 @@ async function write(run: TurnRun, entry: Kept): Promise<Kept> {
   const { deps, live, turn, step } = run;
   const { store, clock } = deps;
   const key = keyOf(turn.id, step, indexOf(run));
-  return JSON.parse(
-    await store.journal(live.address.tenant, key, JSON.stringify(entry), clock.now()),
-  ) as Kept;
+  const text = JSON.stringify(redacted(run, entry));
+  return JSON.parse(await store.journal(live.address.tenant, key, text, clock.now())) as Kept;
+}
+
+/** Here and not where it comes from: what the journal holds is what was answered, also for this turn. */
+function redacted({ deps, member }: TurnRun, entry: Kept): Kept {
+  return deps.redaction && 'text' in entry ? redactAnswer(deps.redaction, member.profile, entry) : entry;
 }
 
 /** A turn that was never resumed has no rival. */

@@ -21,6 +21,8 @@ export function taskOf(trigger: Event, tasks: TaskBook): string {
       return 'what you waited for has come: go on';
     case 'approval.decided':
       return 'it was decided what you asked for: a call that was approved is made for you first; go on from there';
+    case 'command':
+      return 'take the turn again that the reminder above is about';
     default:
       return tasks.thread?.isOpen
         ? 'answer the last message; your last words are the result of your task'

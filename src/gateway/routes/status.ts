@@ -7,7 +7,9 @@ import { BudgetQuery, parseInput } from '../schemas.ts';
 
 export function addStatusRoutes(app: Hono, troupe: Troupe): void {
   app.get('/api/agents', (context) => context.json({ agents: troupe.agents }));
-  app.get('/api/queues', async (context) => context.json(await troupe.queues()));
+  app.get('/api/queues', async (context) =>
+    context.json({ failed: 0, wait: null, ...(await troupe.queues()) }),
+  );
   app.get('/api/budgets', async (context) => {
     const of = parseInput(BudgetQuery, context.req.query(), 'the query');
     return context.json({ budgets: await troupe.budgets(of) });

@@ -8,7 +8,10 @@ import { textStream } from '../text-stream.ts';
 
 const RECONNECT_MS = 1_000;
 
-/** Server-sent events: `event` frames, which can be resumed, and `stream` frames with a reply as it is written. */
+/**
+ * Server-sent events: `event` frames, which can be resumed; `stream` frames with a reply as it is written, and `state`
+ * frames with what the machines of agents go through, which cannot.
+ */
 export function addStreamRoutes(
   app: Hono,
   troupe: Troupe,
@@ -64,6 +67,11 @@ function frameText(frame: Frame, idOf: (event: EventFrame['event']) => string): 
       const { address, ...delta } = frame.delta;
       const { conversation, agent } = address;
       return `event: stream\ndata: ${JSON.stringify({ conversation, agent, ...delta })}\n\n`;
+    }
+    case 'state': {
+      const { address, ...state } = frame.state;
+      const { conversation, agent } = address;
+      return `event: state\ndata: ${JSON.stringify({ conversation, agent, ...state })}\n\n`;
     }
     case 'gap':
       return 'event: gap\ndata: {}\n\n';

@@ -1,9 +1,11 @@
 import type { Hono } from 'hono';
 import type { Troupe } from '../../troupe.ts';
+import { exportHtml } from '../export-html.ts';
+import type { ProjectionBook } from '../projection-book.ts';
 import { DeleteQuery, ExportQuery, ImportQuery, parseInput } from '../schemas.ts';
 import { textStream } from '../text-stream.ts';
 
-export function addTransferRoutes(app: Hono, troupe: Troupe): void {
+export function addTransferRoutes(app: Hono, troupe: Troupe, book: ProjectionBook): void {
   app.post('/api/import', async (context) => {
     const { file, ...query } = parseInput(ImportQuery, context.req.query(), 'the query');
     const report = await troupe.import(chunksOf(context.req.raw), { ...query, fileName: file });
@@ -11,18 +13,30 @@ export function addTransferRoutes(app: Hono, troupe: Troupe): void {
   });
 
   app.get('/api/conversations/:c/export', async (context) => {
-    const options = parseInput(ExportQuery, context.req.query(), 'the query');
-    const lines = troupe.export(context.req.param('c'), options);
+    const { format, ...options } = parseInput(ExportQuery, context.req.query(), 'the query');
+    const conversation = context.req.param('c');
+    const isPage = format === 'html';
+    const lines = isPage ? exportHtml(troupe, conversation, book) : troupe.export(conversation, options);
     // The first line is read before the status is sent, so that an unknown conversation is a 404.
     const first = await lines.next();
     const body = first.done ? '' : textStream(prepended(first.value, lines));
-    return context.body(body, 200, { 'content-type': 'application/x-ndjson; charset=utf-8' });
+    return context.body(body, 200, {
+      'content-type': isPage ? 'text/html; charset=utf-8' : 'application/x-ndjson; charset=utf-8',
+      'content-disposition': attachment(`${conversation}.${isPage ? 'html' : 'jsonl'}`),
+      // Opened on our own origin it is as powerless as in a file.
+      ...(isPage && { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox" }),
+    });
   });
 
   app.delete('/api/conversations/:c', async (context) => {
     const options = parseInput(DeleteQuery, context.req.query(), 'the query');
     return context.json(await troupe.delete(context.req.param('c'), options));
   });
+}
+
+/** A conversation's id has no other letters than a file may have, but for the colon. */
+function attachment(name: string): string {
+  return `attachment; filename="${name.replace(/[^\w.@-]/g, '_')}"`;
 }
 
 async function* chunksOf(request: Request): AsyncGenerator<Uint8Array, void> {

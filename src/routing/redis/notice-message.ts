@@ -23,6 +23,17 @@ const NoticeSchema: z.ZodType<Notice> = z.discriminatedUnion('type', [
       text: z.string(),
     }),
   }),
+  z.object({
+    type: z.literal('state'),
+    note: z.object({
+      address: ActorAddress,
+      turn: TurnId.nullable(),
+      state: z.string(),
+      event: z.string(),
+      at: z.number(),
+      doing: z.array(z.string()),
+    }),
+  }),
   z.object({ type: z.literal('stop'), address: ActorAddress, turn: TurnId }),
 ]);
 

@@ -16,7 +16,7 @@ export interface RedisBroadcastOptions {
   /** Tells this member from the others. */
   process: string;
   onWarning: (error: unknown, where: string) => void;
-  /** Deltas wait so long for others to join. */
+  /** Deltas and states wait so long for others to join. */
   coalesceMs?: number;
   /** A message that takes longer means that Redis is away. */
   stallMs?: number;
@@ -45,7 +45,7 @@ const PING_MS = 10_000;
 /**
  * Notices over Redis pub/sub, on one channel a troupe. Nothing is stored, here or there.
  *  P1  At most one message is under way; what comes meanwhile waits in the outbox and is joined there.
- *  P2  Deltas wait `coalesceMs`; everything else is sent at once, together with what came before it.
+ *  P2  Deltas and states wait `coalesceMs`; everything else is sent at once, together with what came before it.
  *  P3  While Redis is away (no connection, or a message under way longer than `stallMs`) nothing waits: it is dropped.
  *  P4  It subscribes whenever its connection is ready, so a lost connection needs no one's help. A connection that
  *      only listens would not notice that the other end is gone: it pings, and its socket timeout does the rest.
@@ -74,7 +74,7 @@ export function createRedisBroadcast(options: RedisBroadcastOptions): RedisBroad
     if (closed) return;
     if (stalled) return void (counts.dropped += 1);
     outbox.add(notice);
-    if (notice.type !== 'delta') {
+    if (notice.type !== 'delta' && notice.type !== 'state') {
       if (!sendSoon) queueMicrotask(send);
       sendSoon = true;
     } else timer ??= setTimeout(whenCoalesced, coalesceMs);

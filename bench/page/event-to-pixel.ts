@@ -1,0 +1,28 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Page } from 'playwright-core';
+import type { PageStage } from '../../test/page/stage.ts';
+import { IN_PAGE } from './in-page.ts';
+
+const EVENTS = 200;
+const BETWEEN_MS = 25;
+const PATIENCE_MS = 10_000;
+
+/**
+ * Milliseconds from the call that appends an event to the frame that shows its text. Both sides read the clock of this
+ * machine.
+ */
+export async function eventToPixelMs(page: Page, stage: PageStage, conversation: string): Promise<number[]> {
+  await page.evaluate(IN_PAGE);
+  await page.evaluate('bench.watchForMarks()');
+  const sent: number[] = [];
+  for (let n = 0; n < EVENTS; n++) {
+    sent.push(Date.now());
+    await stage.say(conversation, [], `mark-${n}-end`);
+    await wait(BETWEEN_MS);
+  }
+  await page.waitForFunction(`Object.values(bench.seen).filter(Boolean).length === ${EVENTS}`, null, {
+    timeout: PATIENCE_MS,
+  });
+  const seen = await page.evaluate<Record<string, number>>('bench.seen');
+  return sent.map((at, n) => (seen[`mark-${n}-end`] ?? Number.NaN) - at);
+}

@@ -1,0 +1,58 @@
+/** What runs in the page while it is measured. Plain JavaScript: nothing else of the benches knows of a document. */
+
+/** Milliseconds until the first text was on the screen. */
+async function paintedAt() {
+  for (;;) {
+    const [paint] = performance.getEntriesByName('first-contentful-paint');
+    if (paint) return paint.startTime;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+const seen = {};
+
+/** Notes when the frame with each mark was drawn. */
+function watchForMarks() {
+  const look = () => {
+    const fresh = (document.body.innerText.match(/mark-\d+-end/g) ?? []).filter((mark) => !(mark in seen));
+    for (const mark of fresh) seen[mark] = null;
+    if (fresh.length === 0) return;
+    // After the next frame the text is on the screen.
+    requestAnimationFrame(() => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => fresh.forEach((mark) => (seen[mark] = Date.now()));
+      port2.postMessage(null);
+    });
+  };
+  new MutationObserver(look).observe(document.body, { childList: true, characterData: true, subtree: true });
+}
+
+/** Scrolls the longest list from its end to its beginning and back, frame by frame. */
+async function scrollLongest(frames) {
+  const room = (element) => element.scrollHeight - element.clientHeight;
+  const [list] = [...document.querySelectorAll('*')]
+    .filter((element) => /auto|scroll/.test(getComputedStyle(element).overflowY))
+    .toSorted((a, b) => room(b) - room(a));
+  const step = (room(list) / frames) * 2;
+  const deltas = [];
+  let distance = 0;
+  let last = await new Promise((resolve) => requestAnimationFrame(resolve));
+  for (let frame = 0; frame < frames; frame++) {
+    const before = list.scrollTop;
+    list.scrollTop += frame < frames / 2 ? -step : step;
+    distance += Math.abs(list.scrollTop - before);
+    const now = await new Promise((resolve) => requestAnimationFrame(resolve));
+    deltas.push(now - last);
+    last = now;
+  }
+  const sorted = deltas.toSorted((a, b) => a - b);
+  return {
+    longestMs: sorted.at(-1),
+    usualMs: sorted[sorted.length >> 1],
+    long: deltas.filter((ms) => ms > 50).length,
+    frames,
+    distance,
+  };
+}
+
+globalThis.bench = { paintedAt, watchForMarks, seen, scrollLongest };

@@ -1,0 +1,47 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { CDPSession, Page } from 'playwright-core';
+import { fill } from '../support.ts';
+import type { PageStage } from '../../test/page/stage.ts';
+
+const MIB = 1024 * 1024;
+const LOOK_MS = 200;
+const PATIENCE_MS = 240_000;
+
+/** MiB of live JavaScript objects in the page once it has shown `counts` events that came while it was open. */
+export async function heapAfter(
+  page: Page,
+  stage: PageStage,
+  conversation: string,
+  counts: readonly number[],
+): Promise<number[]> {
+  const session = await page.context().newCDPSession(page);
+  await session.send('Performance.enable');
+  const heaps: number[] = [];
+  for (const count of counts) {
+    const { head } = await stage.troupe.conversation(conversation);
+    await fill(stage.troupe, conversation, count - head);
+    await shows(page, count);
+    heaps.push(await heapOf(session));
+  }
+  return heaps;
+}
+
+/** The page tells the seq that it has come to. */
+async function shows(page: Page, seq: number): Promise<void> {
+  const texts = [String(seq), seq.toLocaleString('en-US')];
+  const deadline = Date.now() + PATIENCE_MS;
+  while (Date.now() < deadline) {
+    const body = await page.evaluate<string>('document.body.innerText');
+    if (texts.some((text) => body.includes(text))) return;
+    await wait(LOOK_MS);
+  }
+  throw new Error(`the page does not come to seq ${seq}`);
+}
+
+async function heapOf(session: CDPSession): Promise<number> {
+  await session.send('HeapProfiler.enable');
+  await session.send('HeapProfiler.collectGarbage');
+  await session.send('HeapProfiler.collectGarbage');
+  const { metrics } = await session.send('Performance.getMetrics');
+  return (metrics.find(({ name }) => name === 'JSHeapUsedSize')?.value ?? Number.NaN) / MIB;
+}

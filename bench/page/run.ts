@@ -1,0 +1,81 @@
+import { cpus } from 'node:os';
+import { playFailed } from '../../test/page/fixtures.ts';
+import { importLongLog } from '../../test/page/long-log.ts';
+import { launchChromium } from '../../test/page/browser.ts';
+import { OFFICE } from '../../test/page/office.ts';
+import { openStage } from '../../test/page/stage.ts';
+import { describeChromium, installChromium } from '../../test/services/chromium.ts';
+import { createBench } from '../figures.ts';
+import { ANA, percentile } from '../support.ts';
+import { eventToPixelMs } from './event-to-pixel.ts';
+import { firstPaintMs } from './first-paint.ts';
+import { heapAfter } from './memory.ts';
+import { scroll } from './scrolling.ts';
+import { pageSizes } from './size.ts';
+
+/**
+ * `npm run bench:page`: how large and how fast the page is, in a real Chromium on this machine. Run `npm run build:web`
+ * first. `--json` prints one object. Without a GPU frames are drawn by the processor: other work on it shows here.
+ */
+const KIB = 1024;
+const LONG_LOG_EVENTS = 10_000;
+const LIVE_EVENTS = [10_000, 100_000];
+const LIST = '?list=events&kind=*';
+
+const json = process.argv.includes('--json');
+const bench = createBench({ runs: 1, json });
+const chromium = await installChromium();
+if ('missing' in chromium) throw new Error(`there is no Chromium: ${chromium.missing}`);
+if (!json) console.log(`${describeChromium(chromium)}, Node ${process.version}, ${cpus().length} cores`);
+
+bench.heading('Size, gzipped');
+const sizes = pageSizes(process.env['TROUPE_TEST_WEB']);
+const total = sizes.reduce((sum, { bytes }) => sum + bytes, 0);
+for (const { file, bytes } of sizes) bench.add(`  ${file}`, bytes / KIB, 'KiB');
+bench.add('all files of the page', total / KIB, 'KiB', { atMost: 40 });
+
+await using stage = await openStage(OFFICE);
+await playFailed(stage, 'failed');
+await importLongLog(stage, 'long', LONG_LOG_EVENTS);
+await stage.troupe.send('live', { author: ANA, to: [], content: 'mark-first', replyTo: 'none' as never });
+const browser = await launchChromium(chromium.path);
+try {
+  const viewport = { width: 1280, height: 800 };
+  const open = async (path: string) => {
+    const page = await (await browser.newContext({ viewport })).newPage();
+    await page.goto(`${stage.url}${path}`);
+    await page.waitForLoadState('networkidle', { timeout: 2_000 }).catch(() => {});
+    return page;
+  };
+
+  bench.heading('First paint, empty cache, median of 5');
+  bench.add('list of conversations', await firstPaintMs(browser, stage.url), 'ms', { atMost: 150 });
+  bench.add('a conversation', await firstPaintMs(browser, `${stage.url}c/failed`), 'ms', { atMost: 150 });
+
+  bench.heading('From append to pixel, 200 events');
+  const live = await open(`c/live${LIST}`);
+  const delays = await eventToPixelMs(live, stage, 'live');
+  bench.add('p50', percentile(delays, 0.5), 'ms');
+  bench.add('p95', percentile(delays, 0.95), 'ms', { atMost: 100 });
+
+  bench.heading(`Scrolling through ${LONG_LOG_EVENTS} events`);
+  const long = await open(`c/long${LIST}`);
+  const frames = await scroll(long);
+  bench.add('usual frame', frames.usualMs, 'ms');
+  bench.add('longest frame', frames.longestMs, 'ms', { atMost: 50 });
+  bench.add('frames over 50 ms', frames.long, `of ${frames.frames}`, { atMost: 0 });
+  bench.add('scrolled', frames.distance, 'px');
+  await long.close();
+
+  bench.heading('Memory: live objects after events that came while the page was open');
+  const [few = Number.NaN, many = Number.NaN] = await heapAfter(live, stage, 'live', LIVE_EVENTS);
+  bench.add('after 10,000', few, 'MiB');
+  bench.add('after 100,000', many, 'MiB');
+  bench.add('growth', many / few, 'times', { atMost: 1.2 });
+} finally {
+  await browser.close();
+}
+
+const missed = bench.figures.filter(({ met }) => met === false);
+if (json) console.log(JSON.stringify({ chromium: chromium.how, figures: bench.figures }));
+else if (missed.length > 0) console.log(`\n${missed.length} goal(s) missed on this run.`);

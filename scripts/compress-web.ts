@@ -1,0 +1,39 @@
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+
+/**
+ * Compresses the built page once, as small as it gets, so that no server does it with every request. What would not
+ * become smaller stays alone: the gateway sends the file itself where there is no other.
+ */
+const WEB = fileURLToPath(new URL('../dist/web/', import.meta.url));
+/** The document is filled in with every request and is not sent from its file. */
+const COMPRESSIBLE = /\.(?:js|css|svg|json|txt)$/;
+const COMPRESSED = /\.(?:br|gz)$/;
+
+const files = readdirSync(WEB, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile())
+  .map((entry) => path.join(entry.parentPath, entry.name));
+for (const file of files) if (COMPRESSED.test(file)) rmSync(file);
+
+let plainBytes = 0;
+let gzipBytes = 0;
+for (const file of files.filter((each) => COMPRESSIBLE.test(each))) {
+  const plain = readFileSync(file);
+  const quality = { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY };
+  const gzipped = gzipSync(plain, { level: 9 });
+  keepIfSmaller(`${file}.br`, brotliCompressSync(plain, { params: quality }), plain);
+  keepIfSmaller(`${file}.gz`, gzipped, plain);
+  plainBytes += plain.length;
+  gzipBytes += Math.min(gzipped.length, plain.length);
+}
+console.log(`web: ${kilobytes(plainBytes)}, ${kilobytes(gzipBytes)} gzipped`);
+
+function keepIfSmaller(file: string, bytes: Uint8Array, plain: Uint8Array): void {
+  if (bytes.length < plain.length) writeFileSync(file, bytes);
+}
+
+function kilobytes(bytes: number): string {
+  return `${(bytes / 1024).toFixed(1)} KB`;
+}

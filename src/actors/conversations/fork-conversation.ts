@@ -1,0 +1,237 @@
+import { TroupeError } from '../../errors.ts';
+import {
+  type ActorAddress,
+  type Author,
+  type CommandOf,
+  ConversationId,
+  type Event,
+  type EventDraft,
+  type EventId,
+  type ForkPlace,
+  parseTurnId,
+  turnId,
+} from '../../events/index.ts';
+import { AGENT_MACHINE_VERSION } from '../../machines/agent-lifecycle.ts';
+import { savedAfter } from '../../machines/snapshot.ts';
+import type { Log } from '../../store/store.ts';
+import type { EngineDeps } from '../engine-deps.ts';
+import { importOwner } from '../settle-imported.ts';
+import { appendFirst, type Door } from './door.ts';
+import { foldPast, forkEnds, newPast, type Past } from './fork-past.ts';
+import { renamedEvent } from './renamed-event.ts';
+
+/** Events read and appended at once. */
+const BATCH = 500;
+const MAX_ID = 128;
+/** Forks of one event that get a name by themselves. */
+const MOST_NAMED = 1_000;
+/** Before an agent is looked at again whose record somebody else is settling. */
+const SETTLE_PAUSE_MS = 20;
+
+/**
+ * A new conversation with the beginning of another, which stays as it is but for the event that says so; returns that.
+ *  F1  Its agents have settled all of it before any of it is there: wherever it is cut off, no old question is answered.
+ *  F2  Every event has the seq that it had, so all that refers to one still does.
+ *  F3  What is done twice, at once or after a crash, is done once: all ids follow from where it is from.
+ * Throws `command_refused`, `turn_unknown`, `conversation_unknown`, `event_invalid`.
+ */
+export async function forkConversation(
+  door: Door,
+  tenant: Log['tenant'],
+  command: CommandOf<'fork'>,
+  by: Author,
+): Promise<Event> {
+  const { deps } = door;
+  const place = await placeOf(deps, tenant, command);
+  const source = { tenant, conversation: place.conversation };
+  const target = await claim(deps, source, place, command.as);
+  if (!(await isForkOf(deps, target, place))) await copy(deps, source, target, place, by);
+  const fork = { conversation: target.conversation, seq: place.seq };
+  return appendFirst(deps, source, {
+    id: `fork:${place.seq}:${target.conversation}` as EventId,
+    author: by,
+    to: [],
+    kind: 'command',
+    body: { command: 'fork', fork },
+  });
+}
+
+async function placeOf(
+  { store }: EngineDeps,
+  tenant: Log['tenant'],
+  { turn, conversation, seq }: CommandOf<'fork'>,
+): Promise<ForkPlace> {
+  if (turn !== undefined && conversation === undefined && seq === undefined) {
+    const parts = parseTurnId(turn);
+    const log = parts && { tenant, conversation: parts.conversation };
+    const started = log && (await store.readById(log, `${turn}:started` as EventId));
+    if (!log || started?.kind !== 'turn.started')
+      throw new TroupeError('turn_unknown', `there is no turn "${turn}"`, { turn });
+    return { conversation: log.conversation, seq: Math.min(...started.body.inputs) - 1 };
+  }
+  if (turn !== undefined || conversation === undefined || seq === undefined) {
+    const message = 'a fork is of a turn, or of a conversation and a seq';
+    throw new TroupeError('event_invalid', message, { path: turn === undefined ? 'seq' : 'turn' });
+  }
+  const head = await store.head({ tenant, conversation });
+  if (head === 0) {
+    const message = `there is no conversation "${conversation}"`;
+    throw new TroupeError('conversation_unknown', message, { conversation });
+  }
+  if (seq > head)
+    throw refused(`${conversation} has ${head} events, so there is no event ${seq}`, { conversation, head });
+  return { conversation, seq };
+}
+
+/** The conversation to write into: one that is not there, or that a fork of this very place has begun. */
+async function claim(
+  deps: EngineDeps,
+  { tenant }: Log,
+  place: ForkPlace,
+  as: ConversationId | undefined,
+): Promise<Log> {
+  if (as !== undefined) {
+    const log = { tenant, conversation: as };
+    if ((await isForkOf(deps, log, place)) || (await isClaimed(deps, log, place))) return log;
+    throw refused(`there is a conversation "${as}" already: choose another name`, { conversation: as });
+  }
+  for (let number = 1; number <= MOST_NAMED; number += 1) {
+    const suffix = `-fork-${place.seq}${number > 1 ? `-${number}` : ''}`;
+    const stem = place.conversation.slice(0, MAX_ID - suffix.length);
+    const log = { tenant, conversation: ConversationId.parse(`${stem}${suffix}`) };
+    if (!(await isForkOf(deps, log, place)) && (await isClaimed(deps, log, place))) return log;
+  }
+  throw refused(`event ${place.seq} has ${MOST_NAMED} forks: name this one`);
+}
+
+async function isForkOf({ store }: EngineDeps, log: Log, { conversation, seq }: ForkPlace): Promise<boolean> {
+  const event = await store.readById(log, `forked:${seq}` as EventId);
+  return event?.kind === 'command' && event.body.from?.conversation === conversation;
+}
+
+/** One writer's claim stands in a note. What is left of a conversation that was deleted holds nothing. */
+async function isClaimed(
+  { store }: EngineDeps,
+  log: Log,
+  { conversation, seq }: ForkPlace,
+): Promise<boolean> {
+  const key = `fork:${log.conversation}`;
+  const ours = `${conversation}/${seq}`;
+  const noted = await store.recall(log.tenant, key);
+  if ((await store.head(log)) > 0) return noted === ours;
+  return noted === ours || (await store.remember(log.tenant, key, noted, ours)) === ours;
+}
+
+async function copy(deps: EngineDeps, source: Log, target: Log, place: ForkPlace, by: Author): Promise<void> {
+  const names = { from: source.conversation, to: target.conversation };
+  const past = newPast();
+  for await (const page of pagesOf(deps, source, place.seq)) for (const event of page) foldPast(past, event);
+  const ends = forkEnds(past, names, place, by);
+  await settlePast(deps, target, past, place.seq + ends.length);
+  for await (const page of pagesOf(deps, source, place.seq)) {
+    await copyArtifacts(deps, source, target, page);
+    const drafts = page.map((event) => renamedEvent(event, names));
+    await appendAt(deps, target, drafts, page[0]?.seq ?? 1, (index) => page[index]?.at);
+  }
+  const last = ends.pop();
+  await appendAt(deps, target, ends, place.seq + 1, () => undefined);
+  // Its author is whoever was first.
+  if (last) await appendFirst(deps, target, last);
+}
+
+async function* pagesOf(
+  { store }: Pick<EngineDeps, 'store'>,
+  log: Log,
+  upTo: number,
+): AsyncGenerator<readonly Event[]> {
+  for (let after = 0; after < upTo;) {
+    const page = await store.read(log, { after, upTo, limit: BATCH });
+    const last = page.at(-1);
+    if (!last) return;
+    yield page;
+    after = last.seq;
+  }
+}
+
+/** What others have written meanwhile into a conversation that nobody was told of is none of ours (F2). */
+async function appendAt(
+  { log: events, clock }: EngineDeps,
+  target: Log,
+  drafts: readonly EventDraft[],
+  first: number,
+  at: (index: number) => number | undefined,
+): Promise<void> {
+  if (drafts.length === 0) return;
+  const now = clock.now();
+  const { conversation } = target;
+  try {
+    const appended = await events.append(target, drafts, { at: (index) => at(index) ?? now, wake: false });
+    if (appended.every(({ event }, index) => event.seq === first + index)) return;
+  } catch (error) {
+    if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
+  }
+  throw refused(`somebody wrote into ${conversation} while it was made: choose another name`, {
+    conversation,
+  });
+}
+
+async function copyArtifacts(
+  { store, clock }: EngineDeps,
+  source: Log,
+  target: Log,
+  events: readonly Event[],
+): Promise<void> {
+  for (const { kind, body } of events) {
+    if (kind !== 'tool.result' || body.artifact === undefined) continue;
+    const whole = await store.readArtifact(source, body.artifact);
+    if (whole !== null) await store.putArtifact(target, body.artifact, whole, clock.now());
+  }
+}
+
+async function settlePast(deps: EngineDeps, target: Log, past: Past, upTo: number): Promise<void> {
+  for (const [agent, turns] of past.turns) {
+    const address = { ...target, agent };
+    await settle(deps, address, turns, upTo);
+    if (past.standing.retired.has(agent)) await deps.store.park(address, 'retired');
+  }
+}
+
+async function settle(deps: EngineDeps, address: ActorAddress, turns: number, upTo: number): Promise<void> {
+  const { store, clock, registry } = deps;
+  for (;;) {
+    const held = await store.readActor(address);
+    if (held && held.processed >= upTo) return;
+    const acquired = await store.acquire(address, leaseOn(deps, held));
+    if (acquired.kind === 'acquired') {
+      registry.drop(address);
+      const settled = await store.update(acquired.record, {
+        owner: '',
+        until: 0,
+        processed: upTo,
+        state: {
+          turnNo: turns,
+          lastTurn: turns === 0 ? null : turnId(address, turns),
+          snapshot: turns === 0 ? null : savedAfter(turns),
+          machineVersion: AGENT_MACHINE_VERSION,
+        },
+      });
+      if (settled) return;
+    }
+    await clock.sleep(SETTLE_PAUSE_MS);
+  }
+}
+
+/** In a directory with one owner what an earlier process holds is free, as for any wake. */
+function leaseOn(
+  { process, clock, limits }: EngineDeps,
+  held: { owner: string; until: number } | null,
+): { owner: string; now: number; until: number } {
+  const owner = importOwner(process);
+  const now = clock.now();
+  const isDead = limits.soleOwner && held !== null && held.owner !== owner;
+  return { owner, now: isDead ? Math.max(now, held.until + 1) : now, until: now + limits.leaseMs };
+}
+
+function refused(message: string, data: Record<string, unknown> = {}): TroupeError {
+  return new TroupeError('command_refused', message, data);
+}

@@ -1,0 +1,157 @@
+import {
+  type AgentId,
+  type Author,
+  type Event,
+  type EventDraft,
+  type EventId,
+  type ForkPlace,
+  NO_USAGE,
+  parseTurnId,
+  SYSTEM_AUTHOR,
+  type ToolCall,
+  type TurnId,
+} from '../../events/index.ts';
+import { activeRuns } from '../../machines/run-book.ts';
+import { foldStanding, newStanding, type Standing } from '../../machines/standing.ts';
+import { stepOf } from '../../machines/workflow.ts';
+import { failedDrafts } from '../runs/run-drafts.ts';
+import { endId } from '../tasks/end-task.ts';
+import { type Names, renamedTurn } from './renamed-event.ts';
+
+/** What a conversation had come to where it is forked: a fold. */
+export interface Past {
+  standing: Standing;
+  /** Agents that were addressed or took turns, with the number of their last one. */
+  turns: Map<AgentId, number>;
+  underWay: Map<AgentId, OpenTurn>;
+}
+
+interface OpenTurn {
+  id: TurnId;
+  author: Author;
+  covers: number[];
+  steps: number;
+  waiting: Map<string, ToolCall>;
+  isAnswered: boolean;
+}
+
+export function newPast(): Past {
+  return { standing: newStanding(), turns: new Map(), underWay: new Map() };
+}
+
+export function foldPast(past: Past, event: Event): void {
+  foldStanding(past.standing, event);
+  for (const agent of event.to) if (!past.turns.has(agent)) past.turns.set(agent, 0);
+  const parts = event.turn === undefined ? null : parseTurnId(event.turn);
+  if (!parts || event.turn === undefined || parts.conversation !== event.conversation) return;
+  const { agent, number } = parts;
+  past.turns.set(agent, Math.max(past.turns.get(agent) ?? 0, number));
+  if (event.kind === 'turn.started') {
+    past.underWay.set(agent, {
+      id: event.turn,
+      author: event.author,
+      covers: [...event.body.inputs],
+      steps: 0,
+      waiting: new Map(),
+      isAnswered: false,
+    });
+    return;
+  }
+  const turn = past.underWay.get(agent);
+  if (turn?.id === event.turn) foldTurn(past, agent, turn, event);
+}
+
+function foldTurn(past: Past, agent: AgentId, turn: OpenTurn, event: Event): void {
+  switch (event.kind) {
+    case 'turn.steered':
+      return void turn.covers.push(...event.body.inputs);
+    case 'step':
+      turn.steps += 1;
+      for (const call of event.body.calls) turn.waiting.set(call.id, call);
+      return;
+    case 'tool.result':
+      return void turn.waiting.delete(event.body.call);
+    case 'message':
+      turn.isAnswered = true;
+      return;
+    case 'turn.done':
+    case 'turn.failed':
+    case 'turn.aborted':
+      return void past.underWay.delete(agent);
+    default:
+  }
+}
+
+/** What the copy is told has ended with it: the same whoever makes it, and the last event is that it is one. */
+export function forkEnds(past: Past, names: Names, place: ForkPlace, by: Author): EventDraft[] {
+  const { tasks } = past.standing;
+  const { conversation, seq } = place;
+  return [
+    ...[...past.underWay.values()].flatMap((turn) => endTurn(turn, names)),
+    ...endTasks(past, names),
+    ...activeRuns(tasks.runs).flatMap((run) => {
+      const goOn = `troupe run ${names.to} ${run.workflow} --run ${run.run} --step ${stepOf(run.state.context)?.id ?? ''}`;
+      return failedDrafts(run, FORKED, goOn);
+    }),
+    ...(tasks.archived ? [{ ...noteOf(`fork:${seq}:reopened`), ...REOPENED }] : []),
+    {
+      ...noteOf(`forked:${seq}`),
+      author: by,
+      kind: 'command',
+      body: { command: 'fork', from: { conversation, seq } },
+    },
+  ];
+}
+
+const FORKED = 'this conversation is a fork, in which it does not go on';
+const NO_RESULT =
+  'not known: the conversation was forked before it came. The call may have had its effect: do not repeat it, check first.';
+const REOPENED = { kind: 'reopened' as const, body: { reason: 'it is a fork' } };
+
+function noteOf(id: string) {
+  return { id: id as EventId, author: SYSTEM_AUTHOR, to: [] };
+}
+
+/** As its agent would have ended it: calls without results get one, and a turn that had answered is done. */
+function endTurn({ id, author, covers, steps, waiting, isAnswered }: OpenTurn, names: Names): EventDraft[] {
+  const turn = renamedTurn(id, names);
+  const own = (part: string) => ({ id: `${turn}:${part}` as EventId, author, to: [], turn });
+  const results = [...waiting.values()].map((call, index): EventDraft => ({
+    ...own(`result:${steps}.${index}`),
+    kind: 'tool.result',
+    body: { call: call.id, name: call.name, outcome: 'lost', content: NO_RESULT },
+  }));
+  const end: EventDraft = isAnswered
+    ? { ...own('end'), kind: 'turn.done', body: { covers, steps, usage: NO_USAGE } }
+    : { ...own('end'), kind: 'turn.aborted', body: { covers, by: 'fork', partial: '' } };
+  return [...results, end];
+}
+
+/** To nobody: whoever waited is told by what is open when it next takes a turn. */
+function endTasks({ standing: { tasks } }: Past, names: Names): EventDraft[] {
+  const ended = [...tasks.tasks.values()]
+    .filter(({ end }) => end === null)
+    .map((task): EventDraft => {
+      const own = noteOf(endId(task.id));
+      switch (task.kind) {
+        case 'question': {
+          const body = { question: task.id, outcome: 'withdrawn' as const, content: FORKED };
+          return { ...own, kind: 'question.answered', body };
+        }
+        case 'approval': {
+          const body = { request: task.id, outcome: 'withdrawn' as const, note: FORKED };
+          return { ...own, kind: 'approval.decided', body };
+        }
+        case 'delegation':
+          return { ...own, kind: 'delegation.aborted', body: abortOf(task.id) };
+      }
+    });
+  const { thread } = tasks;
+  if (!thread?.isOpen) return ended;
+  const id = `fork:${names.to}:${thread.opened.delegation}`;
+  return [...ended, { ...noteOf(id), kind: 'delegation.aborted', body: abortOf(thread.opened.delegation) }];
+}
+
+function abortOf(delegation: string) {
+  return { delegation, outcome: 'aborted' as const, result: FORKED };
+}

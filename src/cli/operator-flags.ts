@@ -1,0 +1,68 @@
+import { TroupeError } from '../errors.ts';
+import { LOG_LEVELS, type Logger, type LogLevel } from '../logger.ts';
+import type { TroupeOptions } from '../runtime.ts';
+
+export interface OperatorFlags {
+  logLevel?: string;
+}
+
+type Env = Record<string, string | undefined>;
+
+/** Of the processes that take turns or requests: what tells whoever runs them. */
+export interface Operators extends Pick<TroupeOptions, 'logger' | 'tracing' | 'onWarning'> {
+  /** Of requests that end with 500. */
+  onError: (error: unknown) => void;
+}
+
+const SILENT = 'silent';
+const LEVELS = [SILENT, ...LOG_LEVELS];
+/** Names of variables whose values are in no line. */
+const SECRET = /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i;
+
+/**
+ * From `--log-level`, TROUPE_LOG, TROUPE_TRACING and TROUPE_TRACING_CONTENT. Without a level and a `fallback` lines stay
+ * what people read. Throws `config_invalid`.
+ */
+export async function readOperators(
+  { logLevel }: OperatorFlags,
+  env: Env,
+  fallback: LogLevel | null,
+): Promise<Operators> {
+  const level = logLevel ?? (env['TROUPE_LOG']?.trim() || fallback);
+  const tracing = readTracing(env);
+  const traced = { ...(tracing && { tracing }), onError: printRequest };
+  if (level === null) return traced;
+  if (!LEVELS.includes(level)) {
+    const where = logLevel === undefined ? 'TROUPE_LOG' : '--log-level';
+    throw new TroupeError('config_invalid', `${where} must be one of ${LEVELS.join(', ')}, not "${level}"`);
+  }
+  if (level === SILENT) return { ...traced, onWarning: () => {}, onError: () => {} };
+  const logger = await openLogger(level as LogLevel, env);
+  return { ...traced, logger, onError: (error) => tellRequest(logger, error) };
+}
+
+function readTracing(env: Env): TroupeOptions['tracing'] {
+  const asked = env['TROUPE_TRACING']?.trim() ?? '';
+  if (asked === '') return undefined;
+  if (asked === 'otel') return { content: env['TROUPE_TRACING_CONTENT'] === '1' };
+  throw new TroupeError('config_invalid', `TROUPE_TRACING must be "otel" or empty, not "${asked}"`);
+}
+
+async function openLogger(level: LogLevel, env: Env): Promise<Logger> {
+  const [{ createJsonLogger }, { guardLogger }, { hideSecrets }] = await Promise.all([
+    import('../runtime/json-logger.ts'),
+    import('../runtime/operator-log.ts'),
+    import('../runtime/hide-secrets.ts'),
+  ]);
+  const secrets = Object.entries(env).flatMap(([name, value]) => (SECRET.test(name) ? [value] : []));
+  return guardLogger(createJsonLogger(level), hideSecrets(secrets, [env['MONGODB_URL'], env['REDIS_URL']]));
+}
+
+function tellRequest(logger: Logger, error: unknown): void {
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  logger.write('error', 'request_failed', {}, { message });
+}
+
+function printRequest(error: unknown): void {
+  console.error('troupe: a request failed:', error);
+}

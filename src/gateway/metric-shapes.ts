@@ -1,0 +1,120 @@
+import { ReliefReason, ReliefStrategy } from '../events/index.ts';
+import type { Counters, Levels, Timers } from '../metrics.ts';
+
+const REASONS = ReliefReason.options;
+const RELIEFS = ReliefStrategy.options.flatMap((strategy) => REASONS.map((reason) => ({ strategy, reason })));
+
+interface CounterShape<N extends keyof Counters> {
+  help: string;
+  labels: readonly (keyof Counters[N] & string)[];
+  /** Shown as 0 from the start: an alert on a rise does not see the first one of a series that was not there. */
+  zero?: readonly Counters[N][];
+}
+
+export const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
+  events_appended: { help: 'Events written to the log', labels: [] },
+  append_retries: { help: 'Appends tried again because another writer had taken the seq', labels: [] },
+  turns: {
+    help: 'Turns that ended',
+    labels: ['outcome'],
+    zero: [{ outcome: 'done' }, { outcome: 'failed' }, { outcome: 'aborted' }],
+  },
+  model_calls: { help: 'Model calls by how they ended', labels: ['provider', 'outcome'] },
+  model_retries: { help: 'Model calls made again, by what had failed', labels: ['provider', 'code'] },
+  cost_usd: { help: 'US dollars by list prices', labels: ['provider'] },
+  unpriced_calls: { help: 'Model calls without a price, which are in no cost', labels: ['provider'] },
+  tokens: { help: 'Tokens as providers counted them', labels: ['provider', 'kind'] },
+  tool_calls: {
+    help: 'Tool calls by how they ended',
+    labels: ['outcome'],
+    zero: [{ outcome: 'done' }, { outcome: 'failed' }, { outcome: 'lost' }, { outcome: 'waiting' }],
+  },
+  compactions: { help: 'Prompts that were made shorter', labels: ['strategy', 'reason'], zero: RELIEFS },
+  compaction_saved_tokens: {
+    help: 'Tokens by which prompts became shorter, as counted here',
+    labels: ['strategy', 'reason'],
+    zero: RELIEFS,
+  },
+  compactions_failed: {
+    help: 'Tries to make a prompt shorter that came to nothing',
+    labels: ['reason'],
+    zero: REASONS.map((reason) => ({ reason })),
+  },
+  posts_too_late: { help: 'Ends of tasks that had been ended by somebody else', labels: ['kind'] },
+  guards: { help: 'What was stopped, by guard', labels: ['guard'] },
+  store_errors: {
+    help: 'Operations that the store refused or did not answer',
+    labels: ['code'],
+    zero: [{ code: 'store_unavailable' }, { code: 'store_corrupt' }],
+  },
+  queue_errors: {
+    help: 'Wakes that the queue did not take; sweeps make up for them',
+    labels: ['code'],
+    zero: [{ code: 'queue_unavailable' }],
+  },
+  wakes_ignored: { help: 'Jobs in the queue that are not well-formed wakes', labels: [] },
+  leases_lost: { help: 'Leases that another process took over', labels: [] },
+  sweeps: { help: 'Rounds of the sweeper in this process', labels: [] },
+  sweep_found: { help: 'Actors that sweeps found with work and woke', labels: [] },
+  budget_refused: {
+    help: 'Model calls that a budget did not allow',
+    labels: ['scope'],
+    zero: [{ scope: 'tenant' }, { scope: 'conversation' }, { scope: 'agent' }],
+  },
+  budget_retries: {
+    help: 'Reservations and settlements written again because another process was faster',
+    labels: [],
+  },
+  actors_failed: {
+    help: 'Actors set aside until somebody resumes them',
+    labels: ['code'],
+    zero: [
+      { code: 'actor_corrupt' },
+      { code: 'store_corrupt' },
+      { code: 'event_conflict' },
+      { code: 'event_invalid' },
+    ],
+  },
+};
+
+export const TIMERS: { [N in keyof Timers]: { help: string; labels: string[]; buckets: number[] } } = {
+  wake_wait: {
+    help: 'From a wake to the start of what it asked for',
+    labels: [],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+  },
+  activation: {
+    help: 'What a wake set off, from lease to release',
+    labels: ['outcome'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300],
+  },
+  model_call: {
+    help: 'Model calls, from request to last word',
+    labels: ['provider'],
+    buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300],
+  },
+  model_first_token: {
+    help: 'Model calls, from request to first word',
+    labels: ['provider'],
+    buckets: [0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2.5, 5, 10, 20, 40, 60],
+  },
+  tool_call: {
+    help: 'Tool calls, from call to result',
+    labels: ['outcome'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300],
+  },
+  turn: {
+    help: 'Turns, from start to commit',
+    labels: ['outcome'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 900],
+  },
+  turn_part: {
+    help: 'Where the time of turns went; a part is not in the turns that did not have it',
+    labels: ['part'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300],
+  },
+};
+
+export const LEVELS: { [N in keyof Levels]: string } = {
+  leases_held: 'Actors that this process holds',
+};

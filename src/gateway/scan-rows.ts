@@ -1,0 +1,76 @@
+import type { Event } from '../events/index.ts';
+import { matchesRow, type RowFilter } from '../inspector/match-event.ts';
+import type { Row } from '../inspector/model.ts';
+import { rowOf } from '../inspector/row.ts';
+import type { Troupe } from '../troupe.ts';
+
+const PAGE = 1_000;
+/** Looked at for one answer: who wants more asks again, and others get their turn in between. */
+export const MAX_SCANNED = 20_000;
+
+export interface RowsRequest extends RowFilter {
+  before?: number | undefined;
+  after?: number | undefined;
+  limit: number;
+}
+
+export interface FoundRows {
+  /** Ascending by seq. */
+  rows: Row[];
+  head: number;
+  /** Whether the log goes on where this ended: backwards, or with `after` forwards. */
+  more: boolean;
+  /** What to ask for next, as `before` or `after`; null where there is no more. */
+  next: number | null;
+}
+
+/** Rows that match: the newest before a seq, or the oldest after one. Throws `conversation_unknown`. */
+export async function scanRows(
+  troupe: Pick<Troupe, 'events'>,
+  conversation: string,
+  { before, after, limit, ...filter }: RowsRequest,
+): Promise<FoundRows> {
+  if (after === undefined) {
+    const { head } = await troupe.events(conversation, { after: 0, limit: 1 });
+    const rows: Row[] = [];
+    let next = Math.min(before ?? head + 1, head + 1);
+    const least = next - MAX_SCANNED;
+    for await (const event of backwards(troupe, conversation, next)) {
+      if (rows.length >= limit || event.seq < least) break;
+      next = event.seq;
+      take(rows, event, filter);
+    }
+    return { rows: rows.reverse(), head, more: next > 1, next: next > 1 ? next : null };
+  }
+  const rows: Row[] = [];
+  for (let next = after; ;) {
+    const { events, head } = await troupe.events(conversation, { after: next, limit: PAGE });
+    for (const event of events) {
+      take(rows, event, filter);
+      next = event.seq;
+      if (rows.length >= limit) break;
+    }
+    const isOver = events.length === 0 || next >= head;
+    if (isOver || rows.length >= limit || next - after >= MAX_SCANNED)
+      return { rows, head, more: !isOver, next: isOver ? null : next };
+  }
+}
+
+function take(rows: Row[], event: Event, filter: RowFilter): void {
+  const row = rowOf(event);
+  if (matchesRow(row, event, filter)) rows.push(row);
+}
+
+/** Events before a seq, the newest first. */
+export async function* backwards(
+  troupe: Pick<Troupe, 'events'>,
+  conversation: string,
+  before: number,
+): AsyncGenerator<Event, void> {
+  for (let end = before - 1; end > 0;) {
+    const after = Math.max(0, end - PAGE);
+    const { events } = await troupe.events(conversation, { after, limit: end - after });
+    yield* events.toReversed();
+    end = after;
+  }
+}

@@ -1,0 +1,122 @@
+import type { AgentId, Event, Usage } from '../events/index.ts';
+import { MAX_AGENTS } from './bounds.ts';
+import type { AgentView, Projection, TokenCounts, Totals } from './model.ts';
+
+type ListName = 'turns' | 'arrows' | 'talk' | 'tasks' | 'compactions' | 'forks';
+
+/**
+ * A projection in the making. Whoever holds an older one sees none of it: a list is copied before it is first written
+ * to, and what is in it is replaced, never changed.
+ */
+export interface Draft {
+  readonly next: Projection;
+  readonly owned: Set<ListName | 'agents' | 'totals'>;
+  /** Agents whose condition the present event may have changed. */
+  readonly touched: Set<AgentId>;
+  /** How many agents there are, once that was asked. */
+  agents: number | null;
+}
+
+export function draftOf(projection: Projection): Draft {
+  return { next: { ...projection }, owned: new Set(), touched: new Set(), agents: null };
+}
+
+/** A list that may be written to. */
+export function own<K extends ListName>({ next, owned }: Draft, name: K): Projection[K] {
+  if (!owned.has(name)) {
+    next[name] = next[name].slice() as Projection[K];
+    owned.add(name);
+  }
+  return next[name];
+}
+
+/** The oldest of a list that is too long go, some at once: to move all the others for each would take longest of all. */
+export function keepNewest(list: unknown[], most: number): void {
+  if (list.length > most) list.splice(0, list.length - most + Math.floor(most / 20));
+}
+
+export function ownTotals({ next, owned }: Draft): Totals {
+  if (!owned.has('totals')) {
+    next.totals = { ...next.totals };
+    owned.add('totals');
+  }
+  return next.totals;
+}
+
+const AGENT_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+
+export function agentOf({ next }: Draft, id: string): AgentView | null {
+  return Object.hasOwn(next.agents, id) ? (next.agents[id] ?? null) : null;
+}
+
+/** Makes room for an agent that was not seen before; null where it cannot be one. */
+export function meetAgent(draft: Draft, id: string, { seq, at }: Event): AgentView | null {
+  const known = agentOf(draft, id);
+  if (known) {
+    draft.touched.add(known.id);
+    return known;
+  }
+  if (typeof id !== 'string' || !AGENT_ID.test(id)) return null;
+  draft.agents ??= Object.keys(draft.next.agents).length;
+  if (draft.agents >= MAX_AGENTS) return null;
+  draft.agents += 1;
+  const agent: AgentView = {
+    id: id as AgentId,
+    name: id,
+    condition: 'idle',
+    state: 'idle',
+    parked: null,
+    away: null,
+    since: { seq, at },
+    turn: null,
+    lastTurn: null,
+    pending: [],
+    seen: 0,
+    turns: 0,
+    failed: 0,
+    tokens: NO_TOKENS,
+    problem: null,
+  };
+  ownAgents(draft)[id] = agent;
+  draft.touched.add(agent.id);
+  return agent;
+}
+
+/** Changes an agent that is known; the object stays the same where nothing would be another. */
+export function changeAgent(draft: Draft, id: string, change: Partial<AgentView>): void {
+  const agent = agentOf(draft, id);
+  if (!agent) return;
+  draft.touched.add(agent.id);
+  const keys = Object.keys(change) as (keyof AgentView)[];
+  if (keys.every((key) => Object.is(agent[key], change[key]))) return;
+  ownAgents(draft)[id] = { ...agent, ...change };
+}
+
+function ownAgents({ next, owned }: Draft): Projection['agents'] {
+  if (!owned.has('agents')) {
+    next.agents = { ...next.agents };
+    owned.add('agents');
+  }
+  return next.agents;
+}
+
+export const NO_TOKENS: TokenCounts = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+
+export function addTokens(a: TokenCounts, b: TokenCounts): TokenCounts {
+  return {
+    input: a.input + b.input,
+    output: a.output + b.output,
+    cacheRead: a.cacheRead + b.cacheRead,
+    cacheWrite: a.cacheWrite + b.cacheWrite,
+  };
+}
+
+/** A sum is not spoilt by what some provider has not told. */
+export function countsOf({
+  input = 0,
+  output = 0,
+  cacheRead = 0,
+  cacheWrite = 0,
+}: Partial<Usage>): TokenCounts {
+  return { input, output, cacheRead, cacheWrite };
+}

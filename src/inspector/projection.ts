@@ -1,0 +1,85 @@
+import type { ConversationId, Event } from '../events/index.ts';
+import { foldArrow } from './arrows.ts';
+import { type Draft, draftOf, NO_TOKENS, ownTotals } from './draft.ts';
+import { foldAgents, settleConditions } from './fold-agent.ts';
+import { foldCompaction } from './fold-compaction.ts';
+import { foldConversation } from './fold-conversation.ts';
+import { foldTask } from './fold-task.ts';
+import { foldTurn } from './fold-turn.ts';
+import type { Projection } from './model.ts';
+import { foldTalk } from './talk.ts';
+
+export function newProjection(conversation: string): Projection {
+  return {
+    conversation: conversation as ConversationId,
+    seq: 0,
+    at: 0,
+    began: 0,
+    mode: 'agent',
+    phase: null,
+    archived: false,
+    agents: {},
+    turns: [],
+    arrows: [],
+    talk: [],
+    tasks: [],
+    compactions: [],
+    origin: null,
+    forks: [],
+    totals: { events: 0, turns: 0, failed: 0, running: 0, compactions: 0, tokens: NO_TOKENS },
+  };
+}
+
+/**
+ * The projection with one more event. The one given is not changed, and what the event is not about stays the same
+ * object. Events that it has seen change nothing; one of an unknown kind, or with a body that cannot be read, counts.
+ */
+export function foldEvent(projection: Projection, event: Event): Projection {
+  return foldEvents(projection, [event]);
+}
+
+/** As `foldEvent` one by one, with one copy for all of them. */
+export function foldEvents(projection: Projection, events: Iterable<Event>): Projection {
+  let draft: Draft | null = null;
+  for (const event of events) {
+    if (!isNext(event, draft?.next ?? projection)) continue;
+    draft ??= draftOf(projection);
+    foldInto(draft, event);
+  }
+  return draft?.next ?? projection;
+}
+
+function isNext(event: Event, { seq }: Projection): boolean {
+  const given = event as unknown;
+  return typeof given === 'object' && given !== null && Number.isSafeInteger(event.seq) && event.seq > seq;
+}
+
+function foldInto(draft: Draft, event: Event): void {
+  const { next } = draft;
+  next.seq = event.seq;
+  if (typeof event.at === 'number') {
+    next.at = event.at;
+    if (next.totals.events === 0) next.began = event.at;
+  }
+  ownTotals(draft).events += 1;
+  draft.touched.clear();
+  for (const fold of FOLDS) {
+    try {
+      fold(draft, event);
+    } catch {
+      // Of a version that writes other bodies: what of it can be read counts, and the event is shown raw.
+    }
+  }
+  settleConditions(draft, event);
+}
+
+/** Who it is about before what it means for them; talk last, so that a turn sees what was said before it. */
+const FOLDS = [
+  foldConversation,
+  foldAgents,
+  foldTask,
+  foldTurn,
+  foldCompaction,
+  foldArrow,
+  foldTalk,
+] as const;

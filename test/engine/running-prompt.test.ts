@@ -1,0 +1,70 @@
+import { expect, onTestFinished, test } from 'vitest';
+import * as z from 'zod';
+import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { defineTool } from '../../src/tools/tool.ts';
+import type { SentPrompt } from '../../src/troupe.ts';
+import { ROOM, UMA } from '../support/company.ts';
+import type { WireMessage } from '../support/compact.ts';
+import { openTroupe } from '../support/mode.ts';
+
+const TURNS = 6;
+/** Of a turn: room is made before its second model call, too. */
+const CALLS = 2;
+const OUTPUT = 'all quiet on this day, and nothing to tell of it. '.repeat(80);
+
+test('of a turn that makes room no prompt is said, while it runs, to begin with more than it has', async () => {
+  const seen: SentPrompt[] = [];
+  let turn = 0;
+  const look = defineTool({
+    name: 'look',
+    description: 'The report of a day.',
+    schema: z.object({ day: z.number() }),
+    run: async () => {
+      // Now the log does not have yet what this turn has pruned.
+      seen.push(await troupe.promptOf(`${ROOM}:p:${turn}`));
+      return OUTPUT;
+    },
+  });
+  const vendor = await startFakeOpenAi(({ body }) => {
+    const { messages } = body as { messages: WireMessage[] };
+    return messages.length - messages.findLastIndex(({ role }) => role === 'user') <= CALLS * 2 - 1
+      ? { calls: [{ name: 'look', args: JSON.stringify({ day: seen.length }) }], usage: null }
+      : { text: 'I see.', usage: null };
+  });
+  const troupe = await openTroupe({
+    agents: [
+      {
+        id: 'p',
+        provider: 'openai-compatible',
+        model: 'p',
+        baseUrl: vendor.url,
+        contextWindow: 4_600,
+        maxOutputTokens: 200,
+        tools: ['look'],
+      },
+    ],
+    tools: [look],
+    context: { summaries: 'extract', protectTokens: 500, minGain: 500 },
+  });
+  onTestFinished(async () => {
+    await troupe.close();
+    await vendor.close();
+  });
+  for (turn = 1; turn <= TURNS; turn++) {
+    await troupe.send(ROOM, { author: UMA, to: ['p'], content: 'Look at the next day.' });
+    await troupe.idle();
+  }
+  expect(seen).toHaveLength(TURNS * CALLS);
+  // Room was made on the way: a prompt was smaller than the one before it.
+  const totals = seen.map(({ tokens }) => tokens.total);
+  expect(totals.some((total, index) => total < (totals[index - 1] ?? 0))).toBe(true);
+  expect(seen.some(({ verified }) => !verified)).toBe(true);
+  for (const { cached, tokens, verified, turn: id, step } of seen) {
+    expect(cached.tokens, id ?? '').toBeLessThanOrEqual(tokens.total);
+    if (!verified) expect(cached, id ?? '').toEqual({ messages: 0, tokens: 0 });
+    // Once it is over, all of it is known.
+    const after = await troupe.promptOf(id ?? '', step);
+    expect(after.verified).toBe(true);
+    expect(after.cached.tokens).toBeLessThanOrEqual(after.tokens.total);
+  }
+});

@@ -1,0 +1,218 @@
+import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib';
+import { Hono } from 'hono';
+import { expect, test } from 'vitest';
+import { createApp } from '../../src/gateway/index.ts';
+import { startApi } from './harness.ts';
+
+const HTML = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+const SCRIPT = 'export const page = "of a test";'.repeat(40);
+const INDEX = `<!doctype html><html><head><base href="/" /><meta name="troupe-token" content="" />
+<meta name="troupe-mode" content="write" /><meta name="troupe-version" content="" /></head>
+<body><script type="module" src="./assets/page-1a2b.js"></script></body></html>`;
+
+/** A folder as `npm run build:web` leaves it. */
+function builtPage(): { folder: string } & Disposable {
+  const root = mkdtempSync(path.join(tmpdir(), 'troupe-page-'));
+  const folder = path.join(root, 'web');
+  mkdirSync(path.join(folder, 'assets'), { recursive: true });
+  writeFileSync(path.join(root, 'secret.js'), 'of nobody');
+  writeFileSync(path.join(folder, 'index.html'), INDEX);
+  writeFileSync(path.join(folder, 'favicon.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>');
+  const script = path.join(folder, 'assets/page-1a2b.js');
+  writeFileSync(script, SCRIPT);
+  writeFileSync(`${script}.br`, brotliCompressSync(SCRIPT));
+  writeFileSync(`${script}.gz`, gzipSync(SCRIPT));
+  writeFileSync(path.join(folder, 'assets/page-3c4d.css'), 'body{margin:0}');
+  writeFileSync(path.join(folder, 'assets/.hidden.js'), 'of nobody');
+  return { folder, [Symbol.dispose]: () => rmSync(root, { recursive: true }) };
+}
+
+/** What the document says to the page, by the name of its tag. */
+function saidTo(html: string): Record<string, string | undefined> {
+  const meta = (name: string) => new RegExp(`<meta name="troupe-${name}" content="([^"]*)"`).exec(html)?.[1];
+  return {
+    base: /<base href="([^"]*)"/.exec(html)?.[1],
+    token: meta('token'),
+    mode: meta('mode'),
+    version: meta('version'),
+  };
+}
+
+test.each(['/', '/c/plan', '/c/plan/t/plan:coder:7?tab=prompt', '/index.html', '/nowhere/at%20all'])(
+  'a browser that asks for %s gets the page, with what it has to know',
+  async (url) => {
+    using built = builtPage();
+    await using api = await startApi({ web: built.folder, writeToken: 'w1', version: '1.2.3' });
+    const response = await api.app.request(url, { headers: HTML });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    const said = saidTo(await response.text());
+    expect(said).toEqual({ base: '/', token: 'w1', mode: 'write', version: '1.2.3' });
+  },
+);
+
+test.each(['/nope', '/c/plan', '/api/nope', '/metrics', '/assets/nope.js'])(
+  'a program that asks for %s gets no page but JSON',
+  async (url) => {
+    using built = builtPage();
+    await using api = await startApi({ web: built.folder });
+    const { status, body } = await api.get(url, { headers: { accept: '*/*' } });
+    expect([status, body]).toMatchObject([404, { error: { code: 'route_unknown' } }]);
+  },
+);
+
+test.each(['/api/nope', '/api/conversations/nope/events', '/metrics', '/assets/nope.js'])(
+  '%s is no page for a browser either',
+  async (url) => {
+    using built = builtPage();
+    await using api = await startApi({ web: built.folder });
+    const { status, headers } = await api.get(url, { headers: HTML });
+    expect(status).toBe(404);
+    expect(headers.get('content-type')).toContain('application/json');
+  },
+);
+
+test('probes answer a browser as they answer everybody', async () => {
+  using built = builtPage();
+  await using api = await startApi({ web: built.folder });
+  for (const url of ['/healthz', '/readyz', '/api/agents']) {
+    const { status, headers } = await api.get(url, { headers: HTML });
+    expect([status, headers.get('content-type')]).toEqual([200, 'application/json']);
+  }
+});
+
+test('the policy of the page lets it load nothing from elsewhere, and stand in no frame', async () => {
+  using built = builtPage();
+  await using api = await startApi({ web: built.folder });
+  for (const url of ['/', '/assets/page-1a2b.js']) {
+    const { headers } = await api.get(url, { headers: HTML });
+    expect(headers.get('content-security-policy')).toBe(
+      "default-src 'self'; base-uri 'self'; frame-ancestors 'none'; form-action 'none'; object-src 'none'",
+    );
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('referrer-policy')).toBe('no-referrer');
+    expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
+  }
+});
+
+test.each([
+  ['br, gzip', 'br'],
+  ['gzip, deflate', 'gzip'],
+  ['br;q=0, gzip;q=0.5', 'gzip'],
+  ['identity', null],
+  ['', null],
+])('an asset is sent as the browser can read it: "%s" gives %s', async (accepted, encoding) => {
+  using built = builtPage();
+  await using api = await startApi({ web: built.folder });
+  const headers = { 'accept-encoding': accepted };
+  const response = await api.app.request('/assets/page-1a2b.js', { headers });
+  expect(response.headers.get('content-encoding')).toBe(encoding);
+  expect(response.headers.get('content-type')).toBe('text/javascript; charset=utf-8');
+  expect(response.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+  expect(response.headers.get('vary')).toBe('accept-encoding');
+  const bytes = Buffer.from(await response.arrayBuffer());
+  const text = encoding === 'br' ? brotliDecompressSync(bytes) : encoding ? gunzipSync(bytes) : bytes;
+  expect(text.toString()).toBe(SCRIPT);
+});
+
+test('files have their types, and what is not hashed is asked for again', async () => {
+  using built = builtPage();
+  await using api = await startApi({ web: built.folder });
+  const icon = await api.app.request('/favicon.svg', { headers: HTML });
+  expect([icon.status, icon.headers.get('content-type')]).toEqual([200, 'image/svg+xml']);
+  expect(icon.headers.get('cache-control')).toBe('no-cache');
+  const css = await api.app.request('/assets/page-3c4d.css', { headers: { 'accept-encoding': 'br' } });
+  expect([css.headers.get('content-type'), css.headers.get('content-encoding')]).toEqual([
+    'text/css; charset=utf-8',
+    null,
+  ]);
+});
+
+test.each([
+  '/../secret.js',
+  '/assets/../../secret.js',
+  '/assets/..%2f..%2fsecret.js',
+  '/%2e%2e/secret.js',
+  '/assets/%2e%2e%5csecret.js',
+  '/assets//secret.js',
+  '/assets/.hidden.js',
+  '/assets/page-1a2b.js.br',
+  '/assets/page-1a2b.js/x.js',
+  '/assets/%00.js',
+  '/index.html.br',
+])('%s leads to no file', async (url) => {
+  using built = builtPage();
+  await using api = await startApi({ web: built.folder });
+  const response = await api.app.request(`http://127.0.0.1${url}`, { headers: { accept: '*/*' } });
+  expect(response.status).toBe(404);
+  expect(await response.text()).not.toContain('of nobody');
+});
+
+test('a document that has not changed is not sent again', async () => {
+  using built = builtPage();
+  await using api = await startApi({ web: built.folder, writeToken: 'w1' });
+  const etag = (await api.app.request('/', { headers: HTML })).headers.get('etag') ?? '';
+  expect(etag).toMatch(/^"[\w-]{20,}"$/);
+  const again = await api.app.request('/', { headers: { ...HTML, 'if-none-match': etag } });
+  expect([again.status, await again.text()]).toEqual([304, '']);
+});
+
+test.each([
+  ['/inspector', {}, '/inspector/'],
+  ['/inspector/', {}, '/inspector/'],
+  ['/inspector/c/plan', {}, '/inspector/'],
+  ['/inspector/c/plan', { 'x-forwarded-prefix': '/team/a' }, '/team/a/inspector/'],
+  ['/inspector', { 'x-forwarded-prefix': '/team/' }, '/team/inspector/'],
+  ['/inspector', { 'x-forwarded-prefix': '//evil.example' }, '/inspector/'],
+  ['/inspector', { 'x-forwarded-prefix': '/"><script>' }, '/inspector/'],
+])('mounted in another app, %s with %o has the base %s', async (url, more, base) => {
+  using built = builtPage();
+  await using api = await startApi();
+  const outer = new Hono().get('/', (context) => context.text('of the other app'));
+  outer.route('/inspector', createApp(api.troupe, { web: built.folder }));
+  const response = await outer.request(`http://127.0.0.1${url}`, { headers: { ...HTML, ...more } });
+  expect(saidTo(await response.text())['base']).toBe(base);
+  expect(await (await outer.request('/')).text()).toBe('of the other app');
+});
+
+test('a mounted app has its files, its API and its refusals under its own path', async () => {
+  using built = builtPage();
+  await using api = await startApi();
+  const outer = new Hono();
+  outer.route('/:team/inspector', createApp(api.troupe, { web: built.folder }));
+  const ask = (url: string) => outer.request(`http://127.0.0.1/a${url}`, { headers: HTML });
+  expect((await ask('/inspector/assets/page-1a2b.js')).headers.get('cache-control')).toContain('immutable');
+  expect(saidTo(await (await ask('/inspector/c/x')).text())['base']).toBe('/a/inspector/');
+  expect(await (await ask('/inspector/api/agents')).json()).toMatchObject({ agents: [{ id: 'echo' }, {}] });
+  const missing = await ask('/inspector/api/nope');
+  expect(await missing.json()).toMatchObject({ error: { code: 'route_unknown' } });
+  const evil = await outer.request('http://evil.example/a/inspector/', { headers: HTML });
+  expect([evil.status, await evil.json()]).toMatchObject([403, { error: { code: 'host_refused' } }]);
+});
+
+test('what goes into the document is text there, whatever it is', async () => {
+  using built = builtPage();
+  const nasty = `"><script>x</script>$&$1'`;
+  await using api = await startApi({ web: built.folder, version: nasty });
+  const html = await (await api.app.request('/', { headers: HTML })).text();
+  expect(html).not.toContain('<script>x');
+  expect(saidTo(html)['version']).toBe('&quot;&gt;&lt;script&gt;x&lt;/script&gt;$&amp;$1&#39;');
+});
+
+test('where nobody has built the page, a browser is told how to', async () => {
+  await using api = await startApi({ web: path.join(tmpdir(), 'troupe-no-such-folder') });
+  const response = await api.app.request('/', { headers: HTML });
+  expect(response.status).toBe(200);
+  expect(await response.text()).toContain('npm run build:web');
+  expect(response.headers.get('content-security-policy')).toContain("default-src 'self'");
+});
+
+test('an API without a page has none', async () => {
+  await using api = await startApi({ web: false });
+  const { status, body } = await api.get('/', { headers: HTML });
+  expect([status, body]).toMatchObject([404, { error: { code: 'route_unknown' } }]);
+});

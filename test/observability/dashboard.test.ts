@@ -1,0 +1,136 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { createMetrics } from '../../src/gateway/metrics.ts';
+import { COUNTERS, TIMERS } from '../../src/gateway/metric-shapes.ts';
+
+const Target = z.object({ expr: z.string().min(1), refId: z.string() });
+const Panel = z.object({
+  id: z.int(),
+  type: z.enum(['row', 'timeseries', 'stat']),
+  title: z.string().min(1),
+  description: z.string().min(1).optional(),
+  datasource: z.object({ uid: z.literal('${datasource}') }).optional(),
+  gridPos: z.object({ h: z.int(), w: z.int(), x: z.int(), y: z.int() }),
+  targets: z.array(Target).optional(),
+});
+const Dashboard = z.object({
+  title: z.literal('Troupe'),
+  schemaVersion: z.int().min(39),
+  templating: z.object({ list: z.array(z.object({ name: z.string(), type: z.string() })) }),
+  panels: z.array(Panel),
+});
+
+const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+const dashboard = Dashboard.parse(JSON.parse(read('docs/grafana/troupe.json')));
+const queries = dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+
+/** Node's own, of which the dashboard shows three. */
+const NOT_SHOWN = /^(?:nodejs|process)_/;
+
+async function registered(): Promise<{ name: string; type: string }[]> {
+  const away = {
+    queues: () => Promise.reject(new Error('away')),
+    health: () => Promise.reject(new Error('away')),
+  };
+  const page = await createMetrics({ version: '1' }).text(away);
+  return [...page.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name = '', type = '']) => ({ name, type }));
+}
+
+const namesIn = (text: string) => new Set(text.match(/\b(?:troupe|nodejs|process)_\w+(?=[{[\s]|$|`)/g) ?? []);
+
+test('every metric that the dashboard asks for exists, in the form in which it is asked for', async () => {
+  const series = (await registered()).flatMap(({ name, type }) =>
+    type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
+  );
+  const asked = [...namesIn(queries.join('\n'))];
+  expect(asked.length).toBeGreaterThan(30);
+  expect(asked.filter((name) => !series.includes(name))).toEqual([]);
+});
+
+test('every metric is on the dashboard, but those of Node that it leaves out', async () => {
+  const asked = new Set(
+    [...namesIn(queries.join('\n'))].map((name) => name.replace(/_(?:bucket|sum|count)$/, '')),
+  );
+  const left = (await registered()).map(({ name }) => name).filter((name) => !asked.has(name));
+  expect(left.filter((name) => !NOT_SHOWN.test(name))).toEqual([]);
+});
+
+test('labels in queries are those of the metric', () => {
+  const known: Record<string, readonly string[]> = {
+    ...Object.fromEntries(
+      Object.entries(COUNTERS).map(([name, { labels }]) => [`troupe_${name}_total`, labels]),
+    ),
+    ...Object.fromEntries(
+      Object.entries(TIMERS).map(([name, { labels }]) => [`troupe_${name}_seconds`, labels]),
+    ),
+  };
+  for (const expr of queries) {
+    const by = /by \(([^)]*)\)/.exec(expr)?.[1]?.split(/,\s*/) ?? [];
+    const [name = ''] = namesIn(expr);
+    const labels = known[name.replace(/_(?:bucket|sum|count)$/, '')];
+    if (!labels) continue;
+    const filtered = [...expr.matchAll(/(\w+)(?:=~|!~|=|!=)"/g)].map(([, label = '']) => label);
+    const allowed = [...labels, 'le', 'job', 'instance'];
+    expect({ expr, unknown: [...by, ...filtered].filter((label) => !allowed.includes(label)) }).toEqual({
+      expr,
+      unknown: [],
+    });
+  }
+});
+
+test('its panels have a source that is chosen, a description, a place of their own and queries that close their brackets', () => {
+  expect(dashboard.templating.list[0]).toEqual({ name: 'datasource', type: 'datasource' });
+  const rows = dashboard.panels.filter(({ type }) => type === 'row').map(({ title }) => title);
+  expect(rows).toEqual([
+    'Health',
+    'Turns and where their time goes',
+    'Tokens, cost and cache',
+    'Compactions',
+    'Queue and leases',
+    'Errors',
+  ]);
+  const ids = dashboard.panels.map(({ id }) => id);
+  expect(new Set(ids).size).toBe(ids.length);
+  const taken = new Set<string>();
+  for (const { type, title, description, datasource, gridPos } of dashboard.panels) {
+    if (type !== 'row')
+      expect([title, typeof description, datasource?.uid]).toEqual([title, 'string', '${datasource}']);
+    for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++) {
+      for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {
+        expect([title, x < 24, taken.has(`${x}.${y}`)]).toEqual([title, true, false]);
+        taken.add(`${x}.${y}`);
+      }
+    }
+  }
+  for (const expr of queries) {
+    for (const [open = '', close = ''] of ['()', '[]', '{}'])
+      expect([expr, expr.split(open).length]).toEqual([expr, expr.split(close).length]);
+  }
+});
+
+test('every metric is explained, with its labels, and nothing else is', async () => {
+  const table = read('docs/observability.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| `troupe_'));
+  const explained = table.map((line) => /^\| `(troupe_\w+)(?:\{([\w,]*)\})?`/.exec(line)?.slice(1) ?? []);
+  const labelsOf = (name: string): readonly string[] => {
+    const [counter] = Object.entries(COUNTERS).filter(([key]) => `troupe_${key}_total` === name);
+    const [timer] = Object.entries(TIMERS).filter(([key]) => `troupe_${key}_seconds` === name);
+    const gauges: Record<string, string[]> = {
+      troupe_queue_wakes: ['state'],
+      troupe_service_up: ['service'],
+      troupe_build_info: ['version', 'node'],
+    };
+    return counter?.[1].labels ?? timer?.[1].labels ?? gauges[name] ?? [];
+  };
+  const names = (await registered()).map(({ name }) => name).filter((name) => name.startsWith('troupe_'));
+  expect(explained.map(([name, labels = '']) => `${name}{${labels}}`).toSorted()).toEqual(
+    names.map((name) => `${name}{${labelsOf(name).join(',')}}`).toSorted(),
+  );
+  const elsewhere = read('docs/operations.md') + read('docs/observability.md').split('```promql')[1];
+  const mentioned = [...elsewhere.matchAll(/\btroupe_\w+/g)].map(([name]) =>
+    name.replace(/_(?:bucket|sum|count)$/, ''),
+  );
+  expect(mentioned.filter((name) => !names.includes(name))).toEqual([]);
+});

@@ -1,0 +1,120 @@
+import { expect, test } from 'vitest';
+import { createMetrics } from '../../src/gateway/metrics.ts';
+import { defineTool } from '../../src/tools/tool.ts';
+import { openStage } from '../support/engine-stage.ts';
+import { mind, prose, small } from '../support/relief-stage.ts';
+import * as z from 'zod';
+import { startVendor, valueOf } from './stage.ts';
+
+const USAGE = { input: 1_000_000, output: 100_000, cacheRead: 400_000, cacheWrite: 0, reasoning: 0 };
+
+test('what a turn cost is counted in dollars by provider, by the list price with its cache', async () => {
+  await using vendor = await startVendor(() => ({ text: 'ok', usage: USAGE }));
+  await vendor.say('x');
+  const page = await vendor.page();
+  // gpt-5: 0.6 M at 1.25, 0.4 M cached at 0.125, 0.1 M out at 10.
+  expect(valueOf(page, 'troupe_cost_usd_total{provider="openai-compatible"}')).toBeCloseTo(1.8, 9);
+  expect(valueOf(page, 'troupe_tokens_total{provider="openai-compatible",kind="cache_read"}')).toBe(400_000);
+  expect(valueOf(page, 'troupe_unpriced_calls_total{provider="openai-compatible"}')).toBe(null);
+});
+
+test('a call whose model has no price is counted as such, and costs no invented sum', async () => {
+  await using vendor = await startVendor(() => ({ text: 'ok', usage: USAGE }), {}, { model: 'home-made' });
+  await vendor.say('x');
+  const page = await vendor.page();
+  expect(valueOf(page, 'troupe_unpriced_calls_total{provider="openai-compatible"}')).toBe(1);
+  expect(valueOf(page, 'troupe_cost_usd_total{provider="openai-compatible"}')).toBe(null);
+});
+
+test('the time of a turn is split into its parts, which together are no longer than the turn and its wait', async () => {
+  await using vendor = await startVendor(({ number }) =>
+    number === 1
+      ? { calls: [{ name: 'look', args: '{"at":"sea"}' }] }
+      : { text: 'in pieces', chunk: 3, delayMs: 20 },
+  );
+  await vendor.say('x');
+  const page = await vendor.page();
+  const part = (name: string, what: 'sum' | 'count') =>
+    valueOf(page, `troupe_turn_part_seconds_${what}{part="${name}"}`);
+  for (const name of ['wait', 'build', 'admission', 'first_token', 'stream', 'tools', 'commit'])
+    expect([name, part(name, 'count')]).toEqual([name, 1]);
+  for (const name of ['relief', 'back_off']) expect([name, part(name, 'count')]).toEqual([name, null]);
+  const turn = valueOf(page, 'troupe_turn_seconds_sum{outcome="done"}') ?? 0;
+  const within = ['build', 'admission', 'first_token', 'stream', 'tools', 'commit'];
+  const sum = within.reduce((all, name) => all + (part(name, 'sum') ?? 0), 0);
+  expect(sum).toBeLessThanOrEqual(turn);
+  // Most of it is in some part; the rest is what a busy machine takes.
+  expect(sum).toBeGreaterThan(turn * 0.5);
+  // Five pieces, 20 ms apart; before the first are the head and one pause.
+  expect(part('stream', 'sum')).toBeGreaterThan(0.06);
+  const first = 'troupe_model_first_token_seconds_count{provider="openai-compatible"}';
+  expect(valueOf(page, first)).toBe(2);
+  expect(valueOf(page, 'troupe_tool_call_seconds_count{outcome="done"}')).toBe(1);
+  expect(valueOf(page, 'troupe_wake_wait_seconds_count')).toBeGreaterThan(0);
+  expect(valueOf(page, 'troupe_activation_seconds_count{outcome="done"}')).toBeGreaterThan(0);
+});
+
+test('a call that is made again is counted by what had failed, with its pause', async () => {
+  await using vendor = await startVendor(({ number }) =>
+    number === 1 ? { error: { code: 'provider_overloaded', retryAfter: '0' } } : { text: 'ok' },
+  );
+  await vendor.say('x');
+  const page = await vendor.page();
+  const series = 'troupe_model_retries_total{provider="openai-compatible",code="provider_overloaded"}';
+  expect(valueOf(page, series)).toBe(1);
+  expect(valueOf(page, 'troupe_turn_part_seconds_count{part="back_off"}')).toBe(1);
+});
+
+test('leases are held while turns run, and no longer', async () => {
+  const gate = Promise.withResolvers<void>();
+  await using vendor = await startVendor(async () => {
+    await gate.promise;
+    return { text: 'ok' };
+  });
+  await vendor.troupe.send('c1', {
+    author: { kind: 'user', id: 'u1', name: 'Ana' },
+    to: ['bo'],
+    content: 'x',
+  });
+  await vendor.server.arrived();
+  expect(valueOf(await vendor.page(), 'troupe_leases_held')).toBe(1);
+  gate.resolve();
+  await vendor.troupe.idle();
+  expect(valueOf(await vendor.page(), 'troupe_leases_held')).toBe(0);
+});
+
+test('a compaction is counted by how and why, with the tokens that it saved', async () => {
+  const metrics = createMetrics({ version: '1' });
+  const stage = await openStage({ agents: [small('bo', mind())] });
+  Object.assign(stage.deps, { metrics });
+  for (let n = 0; n < 14; n++) {
+    await stage.say('c1', prose(n), ['bo']);
+    await stage.quiet();
+  }
+  const page = await metrics.text(stage.troupe);
+  const told = (await stage.events('c1')).flatMap((event) =>
+    event.kind === 'compaction.done' || event.kind === 'compaction.pruned' ? [event.body] : [],
+  );
+  expect(told.length).toBeGreaterThan(0);
+  const series = '{strategy="summary",reason="over_budget"}';
+  const summaries = told.filter(({ strategy, reason }) => strategy === 'summary' && reason === 'over_budget');
+  expect(valueOf(page, `troupe_compactions_total${series}`)).toBe(summaries.length);
+  const saved = summaries.reduce((sum, { tokens }) => sum + tokens.before - (tokens.after ?? 0), 0);
+  expect(saved).toBeGreaterThan(0);
+  expect(valueOf(page, `troupe_compaction_saved_tokens_total${series}`)).toBe(saved);
+  expect(valueOf(page, 'troupe_turn_part_seconds_count{part="relief"}')).toBeGreaterThan(0);
+  await stage.troupe.close();
+});
+
+test('no label is taken from what people, agents or tools are called', async () => {
+  const named = defineTool({ name: 'look', description: 'l', schema: z.object({}), run: () => 'x' });
+  await using vendor = await startVendor(
+    ({ number }) => (number === 1 ? { calls: [{ name: 'look', args: '{}' }] } : { text: 'ok' }),
+    {},
+    { tools: [named], model: 'private-model' },
+  );
+  await vendor.say('x', 'private-place');
+  const page = await vendor.page();
+  for (const name of ['private', '"bo"', '"Bo"', '"look"', '"u1"', 'default"'])
+    expect(page).not.toContain(name);
+});

@@ -1,0 +1,85 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { eventually, pageTest, shared, useBrowser } from './browser.ts';
+import { OFFICE } from './office.ts';
+import { openStage } from './stage.ts';
+import { endViews, isOpen, playViews, VIEWS } from './views.ts';
+
+const browsing = useBrowser();
+const stage = shared(async () => {
+  const made = await openStage(OFFICE);
+  await playViews(made);
+  const dispose = made[Symbol.asyncDispose];
+  return Object.assign(made, {
+    async [Symbol.asyncDispose]() {
+      await endViews(made);
+      await dispose();
+    },
+  });
+});
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const THEMES = ['light', 'dark'] as const;
+const NARROW = { width: 390, height: 844 };
+
+interface AxeRule {
+  id: string;
+  nodes: { target: string[]; failureSummary: string }[];
+}
+
+/** What axe finds wrong, each with the first place. */
+async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  const { violations: found } = await page.evaluate<{ violations: AxeRule[] }>(
+    'axe.run(document, { resultTypes: ["violations"] })',
+  );
+  return found.flatMap(({ id, nodes }) =>
+    nodes
+      .slice(0, 3)
+      .map(
+        ({ target, failureSummary }) =>
+          `${id}: ${target.join(' ')}: ${failureSummary.split('\n')[1]?.trim()}`,
+      ),
+  );
+}
+
+for (const colorScheme of THEMES) {
+  pageTest(`axe finds nothing wrong in ten views, ${colorScheme}`, async () => {
+    const page = await browsing.open(stage().url, { colorScheme });
+    const found: string[] = [];
+    for (const { name, path, shows, begin } of VIEWS) {
+      await page.goto(`${stage().url}${path}`);
+      await isOpen(page);
+      await begin?.(stage());
+      await eventually(() => page.locator('body').innerText()).toMatch(shows);
+      for (const violation of await violations(page)) found.push(`${name}: ${violation}`);
+    }
+    expect(found).toEqual([]);
+  });
+}
+
+pageTest('nothing is wider than a narrow screen, and nothing wrong there', async () => {
+  const page = await browsing.open(stage().url, { viewport: NARROW });
+  for (const { name, path } of VIEWS.slice(0, 4)) {
+    await page.goto(`${stage().url}${path}`);
+    await eventually(() => page.locator('body').innerText()).toMatch(/\S{4,}/);
+    await page.waitForTimeout(300);
+    expect(await page.evaluate('document.documentElement.scrollWidth'), name).toBeLessThanOrEqual(
+      NARROW.width,
+    );
+    expect(await violations(page), name).toEqual([]);
+  }
+});
+
+pageTest('who wants less motion sees none', async () => {
+  const page = await browsing.open(`${stage().url}c/acme-launch?agent=researcher`, {
+    reducedMotion: 'reduce',
+  });
+  await isOpen(page);
+  await VIEWS.find(({ name }) => name === 'live')?.begin?.(stage());
+  await eventually(() => page.locator('body').innerText()).toMatch(/streaming/);
+  const moving = 'document.getAnimations().filter(({ playState }) => playState === "running").length';
+  await eventually(() => page.evaluate(moving)).toBe(0);
+});

@@ -1,0 +1,156 @@
+import type { Locator, Page } from 'playwright-core';
+import { expect } from 'vitest';
+import type { Event } from '../../src/events/index.ts';
+import { detail, eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
+import { abortAll, playApproval, playBusy, playFailed, playIdle, playQuestion } from './fixtures.ts';
+import { OFFICE } from './office.ts';
+import { openStage } from './stage.ts';
+
+/** Each test plays a conversation of its own, named after it. */
+const browsing = useBrowser();
+const stage = shared(() => openStage(OFFICE));
+
+function may(page: Page): Locator {
+  return detail(page).getByRole('group', { name: 'What may be done now' });
+}
+
+async function commandsIn(conversation: string): Promise<string[]> {
+  const events = await stage().events(conversation);
+  return events.flatMap((event) => (event.kind === 'command' ? [event.body.command] : []));
+}
+
+function isCommand(name: string) {
+  return (event: Event) => event.kind === 'command' && event.body.command === name;
+}
+
+pageTest('Pause pauses an agent and Resume brings it back, each shown once its event has come', async () => {
+  await playIdle(stage(), 'pause');
+  const page = await browsing.open(`${stage().url}c/pause?agent=critic`);
+  await may(page).getByRole('button', { name: 'Pause' }).click();
+  await may(page).getByRole('button', { name: 'Resume' }).waitFor();
+  await detail(page).getByText('paused', { exact: true }).first().waitFor();
+  expect(await commandsIn('pause')).toEqual(['pause']);
+  await may(page).getByRole('button', { name: 'Resume' }).click();
+  await may(page).getByRole('button', { name: 'Pause' }).waitFor();
+  expect(await commandsIn('pause')).toEqual(['pause', 'resume']);
+});
+
+pageTest('Abort ends a turn that is running and keeps what was said until then', async () => {
+  await playBusy(stage(), 'abort');
+  const page = await browsing.open(`${stage().url}c/abort?agent=researcher`);
+  const turns = happened(page);
+  await may(page).getByRole('button', { name: 'Abort' }).click();
+  await stage().until('abort', ({ kind }) => kind === 'turn.aborted');
+  await turns.getByText('aborted').first().waitFor();
+  await eventually(() => turns.innerText()).toContain('The tide tables for the week');
+});
+
+pageTest('a text is shown while it is being said', async () => {
+  const page = await browsing.open(`${stage().url}c/stream`);
+  await page.getByRole('heading', { name: /no conversation/ }).waitFor();
+  browsing.expectErrors(/404/);
+  await stage().play('stream', ['critic'], 'Is there anything missing?');
+  await page.goto(`${stage().url}c/stream`);
+  await happened(page).getByText('Nobody has said when it begins.').first().waitFor();
+  await stage().say('stream', ['researcher'], 'What do the tide tables say for the week?');
+  await happened(page).getByText('The tide tables for the week').first().waitFor();
+  await eventually(() => page.getByRole('region', { name: 'Agents' }).innerText()).toMatch(/streaming/);
+  await abortAll(stage(), 'stream');
+});
+
+pageTest(
+  'Retry runs a failed turn again: the page shows the command, the new turn, and no failure',
+  async () => {
+    await playFailed(stage(), 'retry');
+    const page = await browsing.open(`${stage().url}c/retry?agent=writer`);
+    await may(page).getByRole('button', { name: 'Retry' }).click();
+    await happened(page).getByText('From Monday on, small shippers pay half.').first().waitFor();
+    expect(await commandsIn('retry')).toEqual(['retry']);
+    const health = page.getByRole('navigation', { name: 'Health' });
+    await eventually(() => health.innerText()).not.toContain('failed');
+  },
+);
+
+pageTest('two people who press Retry at once cause one retry', async () => {
+  await playFailed(stage(), 'both');
+  const pages = await Promise.all([0, 1].map(() => browsing.open(`${stage().url}c/both?agent=writer`)));
+  const buttons = pages.map((page) => may(page).getByRole('button', { name: 'Retry' }));
+  await Promise.all(buttons.map((button) => button.waitFor()));
+  browsing.expectErrors(/409/);
+  await Promise.all(buttons.map((button) => button.dispatchEvent('click')));
+  for (const page of pages)
+    await happened(page).getByText('From Monday on, small shippers pay half.').first().waitFor();
+  await stage().troupe.idle();
+  expect(await commandsIn('both')).toEqual(['retry']);
+  const turns = (await stage().events('both')).filter(
+    ({ kind, author }) => kind === 'turn.started' && author.id === 'writer',
+  );
+  expect(turns).toHaveLength(2);
+});
+
+pageTest('what the state does not allow is refused with the reason, and the page says it', async () => {
+  await playFailed(stage(), 'refused');
+  const page = await browsing.open(`${stage().url}c/refused?agent=writer`);
+  // As from a page that has not heard of it yet: that turn has been done since.
+  await page.route('**/api/commands', (route) =>
+    route.continue({ postData: JSON.stringify({ command: 'retry', turn: 'refused:critic:1' }) }),
+  );
+  browsing.expectErrors(/409/);
+  await may(page).getByRole('button', { name: 'Retry' }).click();
+  await eventually(() => may(page).innerText()).toMatch(/refused:critic:1/);
+  expect(await may(page).getByRole('button', { name: 'Retry' }).isEnabled()).toBe(true);
+  expect(await commandsIn('refused')).toEqual([]);
+});
+
+pageTest('a message that is sent as steering reaches an agent at work', async () => {
+  await playBusy(stage(), 'steer');
+  const page = await browsing.open(`${stage().url}c/steer?agent=researcher`);
+  const form = page.getByRole('form', { name: 'Send a message' });
+  await form.getByRole('combobox', { name: 'To' }).selectOption('researcher');
+  await form.getByRole('combobox', { name: 'While it is at work' }).selectOption('interrupt');
+  await form.getByRole('textbox', { name: 'Message' }).fill('Stop, please. That is all for now.');
+  await form.getByRole('button', { name: 'Send' }).click();
+  await happened(page).getByText('Then I close the library for today.').first().waitFor();
+  const sent = await stage().until(
+    'steer',
+    ({ kind, author }) => kind === 'message' && author.id === 'operator',
+  );
+  expect(sent).toMatchObject({ to: ['researcher'], whileBusy: 'interrupt' });
+  expect(await form.getByRole('textbox', { name: 'Message' }).inputValue()).toBe('');
+});
+
+pageTest('a question is answered where it is asked, with one of its choices', async () => {
+  await playQuestion(stage(), 'question');
+  const page = await browsing.open(`${stage().url}c/question`);
+  const waiting = page.getByRole('region', { name: 'Waiting for you' });
+  await waiting.getByText('Which tone should the headline have?').waitFor();
+  await waiting.getByRole('button', { name: 'calm' }).click();
+  await happened(page).getByText('Then calm it is').first().waitFor();
+  await waiting.waitFor({ state: 'detached' });
+  const answer = await stage().until('question', ({ kind }) => kind === 'question.answered');
+  expect(answer).toMatchObject({ body: { outcome: 'answered', content: 'calm' } });
+});
+
+pageTest('a call that needs a word is approved where it is shown, with its arguments', async () => {
+  await playApproval(stage(), 'approval');
+  const page = await browsing.open(`${stage().url}c/approval`);
+  const waiting = page.getByRole('region', { name: 'Waiting for you' });
+  await eventually(() => waiting.innerText()).toMatch(/publish[^]*Half price for small shippers/);
+  await waiting.getByRole('textbox', { name: 'Note to the agent' }).fill('well done');
+  await waiting.getByRole('button', { name: 'Approve' }).click();
+  await happened(page).getByText('It is out.').first().waitFor();
+  const decided = await stage().until('approval', ({ kind }) => kind === 'approval.decided');
+  expect(decided).toMatchObject({ body: { outcome: 'approved', note: 'well done' } });
+});
+
+pageTest('Fork makes a conversation of its own out of what was said, and goes there', async () => {
+  await playIdle(stage(), 'fork');
+  const before = (await stage().events('fork')).length;
+  const page = await browsing.open(`${stage().url}c/fork/t/fork:critic:1`);
+  await may(page).getByRole('button', { name: /^Fork/ }).click();
+  await eventually(() => new URL(page.url()).pathname).toMatch(/\/c\/fork-fork-\d+/);
+  await happened(page).getByText('Gladly. Before we announce it').first().waitFor();
+  // The original has one event more: that it was forked.
+  expect((await stage().events('fork')).slice(before).map(({ kind }) => kind)).toEqual(['command']);
+  await stage().until('fork', isCommand('fork'));
+});

@@ -1,0 +1,67 @@
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
+import { playIdle } from './fixtures.ts';
+import { OFFICE } from './office.ts';
+import { openStage } from './stage.ts';
+
+const browsing = useBrowser();
+const stage = shared(() => openStage(OFFICE));
+
+async function seqs(page: Page): Promise<number[]> {
+  const lines = await happened(page).getByRole('group', { name: 'Events' }).getByRole('link').allInnerTexts();
+  return lines.map((line) => Number(/\d+/.exec(line)?.[0]));
+}
+
+async function head(conversation: string): Promise<number> {
+  return (await stage().events(conversation)).length;
+}
+
+pageTest(
+  'a connection that is lost is told, and taken up again where it ended: nothing lost or doubled',
+  async () => {
+    await playIdle(stage(), 'lost');
+    browsing.expectErrors(
+      /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/,
+    );
+    const page = await browsing.open(`${stage().url}c/lost?list=events&kind=*`);
+    const before = await head('lost');
+    await eventually(async () => (await seqs(page)).at(-1)).toBe(before);
+    await stage().stop();
+    const banner = page.getByRole('status').filter({ hasText: 'Not connected' });
+    await banner.waitFor();
+    expect(await banner.innerText()).toContain(`as of seq ${before}`);
+    // What is known can be read on.
+    expect((await seqs(page)).length).toBeGreaterThan(5);
+    await stage().play('lost', ['critic'], 'Is there anything missing meanwhile?');
+    const after = await head('lost');
+    await stage().start();
+    await banner.waitFor({ state: 'detached' });
+    await eventually(async () => (await seqs(page)).at(-1)).toBe(after);
+    const shown = await seqs(page);
+    expect(shown).toEqual(shown.map((_, index) => (shown[0] ?? 0) + index));
+    await happened(page).getByText('Is there anything missing meanwhile?').waitFor();
+  },
+);
+
+pageTest('what is said while the page is open is shown without a reload, each event once', async () => {
+  await playIdle(stage(), 'live');
+  const page = await browsing.open(`${stage().url}c/live?list=events&kind=*`);
+  const before = await head('live');
+  await eventually(async () => (await seqs(page)).at(-1)).toBe(before);
+  await Promise.all([1, 2, 3].map((n) => stage().say('live', [], `Remark ${n}`)));
+  await eventually(async () => (await seqs(page)).at(-1)).toBe(before + 3);
+  expect(
+    await happened(page)
+      .getByText(/Remark \d/)
+      .count(),
+  ).toBe(3);
+  expect(await page.getByRole('navigation', { name: 'Health' }).innerText()).toContain(`seq ${before + 3}`);
+});
+
+pageTest('the list of conversations comes to know a new one', async () => {
+  const page = await browsing.open(stage().url);
+  await page.getByRole('heading', { name: 'Conversations' }).waitFor();
+  await stage().play('brand-new', ['critic'], 'Is there anything missing?');
+  await page.getByRole('link', { name: 'brand-new', exact: true }).waitFor();
+});

@@ -1,0 +1,92 @@
+import { expect } from 'vitest';
+import { detail, eventually, pageTest, shared, useBrowser } from './browser.ts';
+import { playFailed } from './fixtures.ts';
+import { OFFICE } from './office.ts';
+import { openStageWithSetAside, SET_ASIDE } from './set-aside.ts';
+import { ANA } from './stage.ts';
+
+const browsing = useBrowser();
+const stage = shared(async () => {
+  const made = await openStageWithSetAside(OFFICE);
+  await playFailed(made, 'failed');
+  return made;
+});
+
+pageTest(
+  'of an agent that was set aside the reason stands first, with Resume and nothing to retry',
+  async () => {
+    const page = await browsing.open(`${stage().url}c/${SET_ASIDE}?agent=critic`);
+    const card = detail(page).getByRole('region', { name: 'Why it is set aside' });
+    await card.getByRole('button', { name: 'Resume' }).waitFor();
+    expect(await card.innerText()).toMatch(/actor_corrupt[^]*@critic is set aside/);
+    const next = detail(page).getByRole('region', { name: 'What may come next' });
+    await next.getByRole('button', { name: 'RESUME' }).waitFor();
+    expect(await next.innerText()).not.toMatch(/RETRY/);
+    const agents = page.getByRole('region', { name: 'Agents' });
+    expect(await agents.innerText()).toMatch(/failed · actor_corrupt/);
+  },
+);
+
+pageTest('of a failed turn Retry stands in the head and in its card, and not again', async () => {
+  const page = await browsing.open(`${stage().url}c/failed?agent=writer`);
+  const shown = detail(page);
+  await shown.getByRole('region', { name: 'What went wrong' }).waitFor();
+  await shown.getByRole('button', { name: 'PAUSE', exact: true }).waitFor();
+  expect(await shown.getByRole('button', { name: 'retry' }).count()).toBe(2);
+  expect(await shown.innerText()).toMatch(/idle since [\d:]+; its last turn failed/);
+});
+
+pageTest(
+  'a turn that a fork has copied leads to where it was taken, and is asked for nowhere else',
+  async () => {
+    const { body } = await stage().troupe.command(
+      { command: 'fork', turn: 'failed:researcher:2' as never, as: 'copied' as never },
+      ANA,
+    );
+    expect(body).toMatchObject({ fork: { conversation: 'copied' } });
+    // A console with an error in it fails the test.
+    const page = await browsing.open(`${stage().url}c/copied/t/copied:researcher:1?tab=prompt`);
+    const panel = page.getByRole('tabpanel', { name: 'Prompt' });
+    await panel.getByText('This turn was copied from').waitFor();
+    await panel.getByRole('link', { name: 'turn 1 of failed' }).click();
+    await eventually(() => page.url()).toContain('/c/failed/t/failed%3Aresearcher%3A1?tab=prompt');
+    await panel.getByRole('region', { name: 'Context window' }).waitFor();
+  },
+);
+
+pageTest('an address of an event alone is about the event and its author, and no agent', async () => {
+  const page = await browsing.open(`${stage().url}c/failed?event=1&tab=raw`);
+  await detail(page)
+    .getByRole('heading', { name: /Event 1\s*\/?\s*Ana/ })
+    .waitFor();
+  expect(
+    await detail(page)
+      .getByRole('heading', { name: /Writer/ })
+      .count(),
+  ).toBe(0);
+});
+
+pageTest('the same growth is told with the same number by Prompt and by Diff', async () => {
+  const page = await browsing.open(`${stage().url}c/failed/t/failed:researcher:2?tab=prompt`);
+  const growth = async () => /\+[\d,]+ tokens/.exec(await page.getByRole('tabpanel').innerText())?.[0];
+  await eventually(growth).toMatch(/tokens/);
+  const inPrompt = await growth();
+  await page.getByRole('tab', { name: 'Diff' }).click();
+  await eventually(growth).toBe(inPrompt);
+});
+
+pageTest('why a command was refused is told though its button is gone', async () => {
+  await playFailed(stage(), 'gone');
+  const page = await browsing.open(`${stage().url}c/gone?agent=writer`);
+  const head = detail(page).getByRole('group', { name: 'What may be done now' });
+  await page.route('**/api/commands', async (route) => {
+    // Somebody else is first, and what is asked for is refused.
+    await stage().troupe.command({ command: 'retry', turn: 'gone:writer:1' as never }, ANA);
+    await stage().troupe.idle();
+    await head.getByRole('button', { name: 'Retry' }).waitFor({ state: 'detached' });
+    await route.continue({ postData: JSON.stringify({ command: 'retry', turn: 'gone:critic:1' }) });
+  });
+  browsing.expectErrors(/409/);
+  await head.getByRole('button', { name: 'Retry' }).click();
+  await page.getByRole('alert').getByText('gone:critic:1').waitFor();
+});

@@ -1,0 +1,120 @@
+import type { Locator, Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { detail, eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
+import { playFailed, playIdle } from './fixtures.ts';
+import { OFFICE } from './office.ts';
+import { openStage } from './stage.ts';
+
+const browsing = useBrowser();
+const stage = shared(async () => {
+  const made = await openStage(OFFICE);
+  await playFailed(made, 'failed');
+  await playIdle(made, 'idle');
+  return made;
+});
+
+function found(page: Page): Locator {
+  return page.getByRole('listbox', { name: 'What was found' }).getByRole('option');
+}
+
+pageTest('what was said in any conversation is found, and a hit leads to its event', async () => {
+  const page = await browsing.open(stage().url);
+  await page.getByRole('searchbox', { name: 'Search all conversations' }).fill('crates of may');
+  await page.getByText(/hits? in 2 conversations/).waitFor();
+  await page.getByRole('link', { name: /Read the whole report on the crates of May/ }).click();
+  await eventually(() => page.url()).toMatch(/\/c\/failed.*event=7/);
+  await detail(page)
+    .getByText(/Read the whole report/)
+    .first()
+    .waitFor();
+});
+
+pageTest('the list is narrowed by agent, kind, text and problems, and the address says so', async () => {
+  const page = await browsing.open(`${stage().url}c/failed?list=events&kind=*`);
+  const lines = happened(page).getByRole('group', { name: 'Events' }).getByRole('link');
+  await eventually(() => lines.count()).toBeGreaterThan(5);
+  await happened(page).getByRole('combobox', { name: 'Agent' }).selectOption('critic');
+  await eventually(async () => (await lines.allInnerTexts()).join('\n')).not.toMatch(/researcher →|writer/);
+  await happened(page).getByRole('combobox', { name: 'Kinds of events' }).selectOption('talk');
+  await eventually(() => lines.count()).toBe(2);
+  const [asked = '', said = ''] = await lines.allInnerTexts();
+  expect(asked).toContain('Is there anything missing in that?');
+  expect(said).toContain('Nobody has said when it begins.');
+  await happened(page).getByRole('combobox', { name: 'Agent' }).selectOption('');
+  await happened(page).getByRole('searchbox', { name: 'Filter by text' }).fill('begins');
+  await eventually(() => lines.count()).toBe(1);
+  await happened(page).getByRole('searchbox', { name: 'Filter by text' }).fill('');
+  await happened(page).getByRole('combobox', { name: 'Kinds of events' }).selectOption('*');
+  await happened(page).getByRole('checkbox', { name: 'Problems' }).check();
+  await eventually(() => lines.count()).toBe(2);
+  expect((await lines.allInnerTexts()).join('\n')).toMatch(/error[^]*turn\.failed/);
+  expect(new URL(page.url()).searchParams.get('problems')).toBe('true');
+});
+
+pageTest('Ctrl K goes to an agent, a turn, another conversation, and to words that were said', async () => {
+  const page = await browsing.open(`${stage().url}c/failed`);
+  await page.getByRole('region', { name: 'Agents' }).getByText('Critic').waitFor();
+  const field = page.getByRole('combobox', { name: /Agent, turn, conversation/ });
+  await page.keyboard.press('Control+k');
+  await field.fill('critic');
+  await found(page)
+    .filter({ hasText: /Critic/ })
+    .first()
+    .click();
+  await detail(page)
+    .getByRole('heading', { name: /Critic/ })
+    .waitFor();
+  await page.keyboard.press('Control+k');
+  await field.fill('turn 2 researcher');
+  await found(page)
+    .filter({ hasText: /turn 2 researcher/ })
+    .waitFor();
+  await page.keyboard.press('Enter');
+  await detail(page)
+    .getByRole('heading', { name: /Researcher\s*\/?\s*turn 2/ })
+    .waitFor();
+  await page.keyboard.press('Control+k');
+  await field.fill('small shippers');
+  await found(page)
+    .filter({ hasText: /The old tariff took/ })
+    .click();
+  await eventually(() => page.url()).toContain('/c/idle');
+});
+
+pageTest('the palette offers what is legal now, and does it', async () => {
+  await playFailed(stage(), 'palette');
+  const page = await browsing.open(`${stage().url}c/palette`);
+  await page.getByRole('region', { name: 'Agents' }).getByText('Critic').waitFor();
+  await page.getByRole('button', { name: 'Ctrl K' }).click();
+  await page.getByRole('combobox', { name: /Agent, turn/ }).fill('retry');
+  await eventually(() => found(page).allInnerTexts()).toEqual([
+    expect.stringMatching(/Retry writer/) as string,
+  ]);
+  await page.keyboard.press('Enter');
+  await stage().until('palette', ({ kind }) => kind === 'command');
+  await happened(page).getByText('From Monday on').first().waitFor();
+});
+
+pageTest(
+  'light or dark is as the system has it until somebody says otherwise, and that is remembered',
+  async () => {
+    const page = await browsing.open(`${stage().url}c/failed`, { colorScheme: 'dark' });
+    const background = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
+    await page.getByRole('region', { name: 'Agents' }).getByText('Critic').waitFor();
+    const dark = await background();
+    await page.getByRole('button', { name: 'Light or dark' }).click();
+    await eventually(background).not.toBe(dark);
+    const light = await background();
+    await page.reload();
+    await eventually(background).toBe(light);
+  },
+);
+
+pageTest('a conversation is exported as lines that can be imported, and as one page', async () => {
+  const page = await browsing.open(`${stage().url}c/failed`);
+  await page.getByRole('region', { name: 'Agents' }).getByText('Critic').waitFor();
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: /Agent, turn/ }).fill('export jsonl');
+  const [download] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('Enter')]);
+  expect(download.suggestedFilename()).toMatch(/failed.*\.jsonl$/);
+});

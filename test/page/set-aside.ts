@@ -1,0 +1,38 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { openStage, type PageStage, type Play, type StageOptions } from './stage.ts';
+
+/** A conversation whose critic has been set aside: its record cannot be read, as after a hand or a disk went wrong. */
+export const SET_ASIDE = 'set-aside';
+
+/** Every stage begins at the same moment; this one goes on where another has ended. */
+const AFTER_MS = 60_000;
+const UNREADABLE = '{"turnNo":';
+
+/** A stage on which `SET_ASIDE` has been played; all else is still to be played. */
+export async function openStageWithSetAside(play: Play, options: StageOptions = {}): Promise<PageStage> {
+  const data = mkdtempSync(path.join(tmpdir(), 'troupe-page-'));
+  const before = await openStage(play, { ...options, data });
+  await before.play(SET_ASIDE, ['critic'], 'Good morning. Is there anything missing?');
+  await before[Symbol.asyncDispose]();
+  damage(data);
+  const stage = await openStage(play, { ...options, data });
+  stage.clock.pass(AFTER_MS);
+  await stage.play(SET_ASIDE, ['critic', 'orchestrator'], 'And now, is there anything missing?');
+  const dispose = stage[Symbol.asyncDispose];
+  return Object.assign(stage, {
+    async [Symbol.asyncDispose]() {
+      await dispose();
+      rmSync(data, { recursive: true, force: true });
+    },
+  });
+}
+
+function damage(data: string): void {
+  const database = new DatabaseSync(path.join(data, 'troupe.db'));
+  const { changes } = database.prepare('UPDATE actors SET data = ?').run(UNREADABLE);
+  database.close();
+  if (Number(changes) !== 1) throw new Error(`there is not one actor to damage but ${changes}`);
+}

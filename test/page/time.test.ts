@@ -1,0 +1,64 @@
+import { expect } from 'vitest';
+import { detail, eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
+import { playFailed, playIdle } from './fixtures.ts';
+import { OFFICE } from './office.ts';
+import { openStage } from './stage.ts';
+
+const browsing = useBrowser();
+const stage = shared(async () => {
+  const made = await openStage(OFFICE);
+  await playFailed(made, 'failed');
+  await playIdle(made, 'idle');
+  return made;
+});
+
+pageTest('the scrubber shows the whole page as it was then, and Go live brings it back', async () => {
+  const page = await browsing.open(`${stage().url}c/failed`);
+  const agents = page.getByRole('region', { name: 'Agents' });
+  await eventually(() => agents.innerText()).toMatch(/Writer[^]*Researcher[^]*Critic/);
+  const slider = page.getByRole('slider', { name: 'Event up to which everything is shown' });
+  await slider.fill('8');
+  await page.getByText('The past.').waitFor();
+  // Then nobody but the researcher had been asked, and was at it.
+  await eventually(() => agents.innerText()).toMatch(/^Agents 1[^]*running[^]*Researcher/);
+  await eventually(() => agents.innerText()).not.toMatch(/Writer|Critic/);
+  const health = await page.getByRole('navigation', { name: 'Health' }).innerText();
+  expect(health).toMatch(/Past[^]*seq 8 of 24/);
+  expect(health).not.toContain('failed');
+  const list = happened(page);
+  expect(await list.innerText()).not.toContain('Nobody has said when it begins.');
+  expect(new URL(page.url()).searchParams.get('at')).toBe('8');
+  await page.getByRole('contentinfo').getByRole('button', { name: 'Go live' }).click();
+  await eventually(() => agents.innerText()).toMatch(/Writer[^]*Researcher[^]*Critic/);
+  expect(new URL(page.url()).searchParams.get('at')).toBeNull();
+});
+
+pageTest('a step back and a step on are one event each', async () => {
+  const page = await browsing.open(`${stage().url}c/failed?at=12`);
+  const slider = page.getByRole('slider', { name: 'Event up to which everything is shown' });
+  await eventually(() => slider.inputValue()).toBe('12');
+  await page.getByRole('button', { name: 'One event back' }).click();
+  await eventually(() => slider.inputValue()).toBe('11');
+  await page.getByRole('button', { name: 'One event on' }).click();
+  await page.getByRole('button', { name: 'One event on' }).click();
+  await eventually(() => slider.inputValue()).toBe('13');
+});
+
+pageTest('in the past nothing can be asked of an agent, and the page says why', async () => {
+  const page = await browsing.open(`${stage().url}c/failed?at=24&agent=writer`);
+  const shown = detail(page);
+  await shown.getByText(/Go live to pause, retry or fork/).waitFor();
+  expect(await page.getByRole('button', { name: /^(Retry|Pause|Fork)/ }).count()).toBe(0);
+  await eventually(() => page.getByRole('textbox', { name: 'Message' }).isDisabled()).toBe(true);
+});
+
+pageTest('what happens while somebody looks at the past is there when they go live', async () => {
+  await playIdle(stage(), 'meanwhile');
+  const page = await browsing.open(`${stage().url}c/meanwhile?at=6`);
+  await page.getByText('The past.').waitFor();
+  await stage().play('meanwhile', ['critic'], 'Is there anything missing in the end?');
+  expect(await page.getByText('Is there anything missing in the end?').count()).toBe(0);
+  await page.getByRole('contentinfo').getByRole('button', { name: 'Go live' }).click();
+  const turns = happened(page);
+  await eventually(() => turns.getByRole('link', { name: /critic.*done/ }).count()).toBe(2);
+});

@@ -1,0 +1,111 @@
+import type { Usage } from '../../src/events/index.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import type { FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
+import type { FakeServer } from '../../src/testing/fake-server.ts';
+import type { StoryClock } from './story-clock.ts';
+
+/** One thing a model says: the first line of its agent that fits what it heard last, and is not used up. */
+export interface Line {
+  agent: string;
+  hears: string | RegExp;
+  says: FakeReply | ((request: FakeRequest) => FakeReply | Promise<FakeReply>);
+  /** How often it is said. Default: always. */
+  times?: number;
+}
+
+interface WireMessage {
+  role: string;
+  content: unknown;
+}
+
+const THINKING_MS = 1_400;
+const CHARS_PER_TOKEN = 3.5;
+/** Vendors' caches work in blocks of tokens. */
+const CACHE_BLOCK = 128;
+/** What only the request for a summary says. */
+const SUMMARY_REQUEST = /<transcript-/;
+/** After that much of a text a model that hangs says no more. */
+const HANGS_AFTER_CHUNKS = 12;
+
+export interface Vendor extends FakeServer {
+  /** Models whose quota is spent: asked, they refuse. */
+  spent: Set<string>;
+}
+
+/** A vendor whose models follow lines, and which counts and caches tokens as real ones do. */
+export async function startVendor(lines: readonly Line[], clock: StoryClock): Promise<Vendor> {
+  const spent = new Set<string>();
+  const used = new Map<Line, number>();
+  const sent = new Map<string, string>();
+  const server = await startFakeOpenAi(async (request) => {
+    const { model, messages, tools } = request.body as {
+      model: string;
+      messages: WireMessage[];
+      tools?: unknown;
+    };
+    const heard = textOf(messages.findLast(({ role }) => role === 'user' || role === 'tool'));
+    const whole = JSON.stringify([tools ?? [], ...messages]);
+    const usage = (text: string) => usageOf(whole, sent.get(model) ?? '', text);
+    const isSummary = SUMMARY_REQUEST.test(heard);
+    const line = lines.find(
+      (each) =>
+        each.agent === model && fits(each.hears, heard) && (used.get(each) ?? 0) < (each.times ?? Infinity),
+    );
+    if (line) used.set(line, (used.get(line) ?? 0) + 1);
+    clock.pass(THINKING_MS);
+    if (spent.has(model))
+      return { error: { code: 'provider_quota', message: 'You exceeded your current quota' } };
+    const reply = isSummary ? { text: SUMMARY } : await replyOf(line, request, heard);
+    const counted = { usage: usage(`${reply.text ?? ''}${JSON.stringify(reply.calls ?? '')}`), ...reply };
+    if (!isSummary) sent.set(model, whole);
+    return counted;
+  });
+  return Object.assign(server, { spent });
+}
+
+async function replyOf(line: Line | undefined, request: FakeRequest, heard: string): Promise<FakeReply> {
+  if (!line)
+    return {
+      text: `Noted: ${
+        heard
+          .split(/<reminder-/)[0]
+          ?.trim()
+          .slice(-60) ?? ''
+      }`,
+    };
+  return typeof line.says === 'function' ? line.says(request) : line.says;
+}
+
+/** Says the beginning of a text and then nothing, until the turn is aborted. */
+export function hanging(text: string): FakeReply {
+  return { text, chunk: 12, breaks: { after: HANGS_AFTER_CHUNKS, how: 'hang' } };
+}
+
+function fits(pattern: string | RegExp, heard: string): boolean {
+  return typeof pattern === 'string' ? heard.includes(pattern) : pattern.test(heard);
+}
+
+function textOf(message: WireMessage | undefined): string {
+  const content = message?.content ?? '';
+  return typeof content === 'string' ? content : JSON.stringify(content);
+}
+
+function usageOf(whole: string, before: string, said: string): Usage {
+  const input = tokensOf(whole.length);
+  let same = 0;
+  while (same < whole.length && whole[same] === before[same]) same += 1;
+  const cacheRead = Math.floor(tokensOf(same) / CACHE_BLOCK) * CACHE_BLOCK;
+  return { input, output: tokensOf(said.length), cacheRead, cacheWrite: 0, reasoning: 0 };
+}
+
+function tokensOf(characters: number): number {
+  return Math.ceil(characters / CHARS_PER_TOKEN);
+}
+
+const SUMMARY = `## Goal
+Ana wants the harbour archive indexed, and @archivist indexes it.
+## Decisions
+- Ledgers before 1900 come first, as Ana said.
+- Damaged pages are listed, not guessed.
+## Next steps
+@archivist goes on with the ledgers of 1891.`;

@@ -1,0 +1,71 @@
+import type { Page } from 'playwright-core';
+import {
+  abortAll,
+  isSpeaking,
+  playApproval,
+  playCompacted,
+  playFailed,
+  playIdle,
+  playQuestion,
+} from './fixtures.ts';
+import { ANA, type PageStage } from './stage.ts';
+
+/** What is looked at for its looks: ten views that show all there is. */
+export interface View {
+  name: string;
+  path: string;
+  /** There once it is drawn. */
+  shows: RegExp;
+  /** What happens once the page is open. */
+  begin?: (stage: PageStage) => Promise<void>;
+}
+
+const LAUNCH = 'acme-launch';
+const LEDGERS = 'harbour-ledgers';
+const MAY = 'crates-of-may';
+
+export const VIEWS: readonly View[] = [
+  { name: 'conversations', path: '', shows: /acme-launch/ },
+  { name: 'live', path: `c/${LAUNCH}?agent=researcher`, shows: /streaming[^]*High water/, begin: speak },
+  { name: 'failed', path: `c/${MAY}?agent=writer`, shows: /provider_quota/ },
+  { name: 'prompt', path: `c/${MAY}/t/${MAY}:researcher:2?tab=prompt`, shows: /\+4,\d{3}/ },
+  { name: 'cache-break', path: `c/${LEDGERS}/t/${LEDGERS}:archivist:2?tab=prompt`, shows: /Cache broke/ },
+  { name: 'diff', path: `c/${MAY}/t/${MAY}:researcher:2?tab=diff`, shows: /unchanged/ },
+  { name: 'tools', path: `c/${MAY}/t/${MAY}:researcher:2?tab=tools`, shows: /crates-of-may/ },
+  {
+    name: 'events',
+    path: `c/${MAY}/t/${MAY}:researcher:2?list=events&kind=*&event=9&tab=raw`,
+    shows: /tool\.result/,
+  },
+  { name: 'compaction', path: `c/${LEDGERS}?kind=context`, shows: /made room/ },
+  { name: 'past', path: `c/${MAY}?at=12&agent=researcher`, shows: /The past\./ },
+];
+
+/** The conversations of `VIEWS`, of an office at work. */
+export async function playViews(stage: PageStage): Promise<void> {
+  await playCompacted(stage, LEDGERS);
+  await playIdle(stage, 'tariff-plan');
+  await playApproval(stage, 'headline');
+  await playFailed(stage, MAY);
+  await playIdle(stage, LAUNCH);
+  await playQuestion(stage, LAUNCH);
+}
+
+/** Resolves once the page follows what happens, or shows the past. */
+export async function isOpen(page: Page): Promise<void> {
+  await page
+    .getByRole('banner')
+    .getByText(/^(Live|Past)/)
+    .waitFor();
+}
+
+/** The researcher says the beginning of something, and nothing after it. */
+async function speak(stage: PageStage): Promise<void> {
+  await endViews(stage);
+  await stage.say(LAUNCH, ['researcher'], 'What do the tide tables say for the week?', { author: ANA });
+  await isSpeaking(stage, LAUNCH, 'researcher');
+}
+
+export async function endViews(stage: PageStage): Promise<void> {
+  await abortAll(stage, LAUNCH);
+}

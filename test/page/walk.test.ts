@@ -1,0 +1,77 @@
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { detail, eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
+import { playFailed } from './fixtures.ts';
+import { OFFICE } from './office.ts';
+import { openStage } from './stage.ts';
+
+/** `npm run screenshots` says where the pictures of the walk go; otherwise none are taken. */
+const PICTURES = process.env['TROUPE_WALK_PICTURES'];
+
+const browsing = useBrowser();
+const stage = shared(async () => {
+  const made = await openStage(OFFICE);
+  await playFailed(made, 'crates-of-may');
+  return made;
+});
+
+let taken = 0;
+
+async function picture(page: Page, what: string): Promise<void> {
+  taken += 1;
+  if (PICTURES === undefined) return;
+  mkdirSync(PICTURES, { recursive: true });
+  await page.screenshot({ path: path.join(PICTURES, `walk-${taken}-${what}.png`) });
+}
+
+pageTest(
+  'a stranger sees who is stuck and why, what made a prompt 4k larger, and has it tried again',
+  async () => {
+    const page = await browsing.open(stage().url);
+
+    // Who of all these is stuck? The red word in the list.
+    const line = page.getByRole('row').filter({ hasText: 'failed' });
+    await eventually(() => line.innerText()).toMatch(/failed[^]*crates-of-may/);
+    await picture(page, 'list');
+    await line.getByRole('link', { name: 'crates-of-may' }).click();
+
+    // Which agent, and why? The first in the list of agents; its turn says what the vendor said.
+    const first = page.getByRole('region', { name: 'Agents' }).getByRole('listitem').first();
+    await eventually(() => first.innerText()).toMatch(/failed[^]*Writer/);
+    await eventually(() => happened(page).innerText()).toMatch(
+      /writer[^]*failed[^]*provider_quota[^]*exceeded your current quota/,
+    );
+    await picture(page, 'who-is-stuck');
+
+    // What made the prompt of the researcher's second turn so much larger than that of the first?
+    await happened(page)
+      .getByRole('link', { name: /2\s*researcher/ })
+      .click();
+    await detail(page).getByRole('tab', { name: 'Prompt' }).click();
+    const prompt = page.getByRole('tabpanel', { name: 'Prompt' });
+    await eventually(() => prompt.innerText()).toMatch(/\+4,\d{3} tokens[^]*since turn 1/);
+    const blamed = prompt.getByRole('listitem').first();
+    await eventually(() => blamed.innerText()).toMatch(/event 10[^]*tool\.result read_report[^]*\+4,\d{3}/);
+    await picture(page, 'what-grew');
+    await blamed.getByRole('link').click();
+    await eventually(() => detail(page).innerText()).toMatch(/read_report/);
+    await eventually(() => page.url()).toContain('event=10');
+    await picture(page, 'the-event');
+
+    // Try again what failed.
+    await first.getByRole('link').click();
+    const again = detail(page)
+      .getByRole('group', { name: 'What may be done now' })
+      .getByRole('button', { name: 'Retry' });
+    await again.click();
+    await eventually(() => happened(page).innerText()).toMatch(/From Monday on, small shippers pay half/);
+    await eventually(() => page.getByRole('navigation', { name: 'Health' }).innerText()).not.toContain(
+      'failed',
+    );
+    await picture(page, 'tried-again');
+    const commands = (await stage().events('crates-of-may')).filter(({ kind }) => kind === 'command');
+    expect(commands).toMatchObject([{ body: { command: 'retry', turn: 'crates-of-may:writer:1' } }]);
+  },
+);

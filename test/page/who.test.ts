@@ -1,0 +1,89 @@
+import { expect } from 'vitest';
+import { detail, eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
+import { abortAll, pauseAgent, playBusy, playCompacted, playFailed, playIdle } from './fixtures.ts';
+import { OFFICE } from './office.ts';
+import { openStageWithSetAside, SET_ASIDE } from './set-aside.ts';
+
+const browsing = useBrowser();
+const stage = shared(async () => {
+  const made = await openStageWithSetAside(OFFICE);
+  await playFailed(made, 'failed');
+  await playIdle(made, 'idle');
+  await playCompacted(made, 'compacted');
+  return made;
+});
+
+pageTest('the list of conversations names the condition, turns and compactions of each', async () => {
+  const page = await browsing.open(stage().url);
+  const line = (id: string) =>
+    page.getByRole('row').filter({ has: page.getByRole('link', { name: id, exact: true }) });
+  await line('failed').waitFor();
+  expect(await line('failed').innerText()).toMatch(/^failed\s+failed\s+3\s+4\s+0\s+24\b/);
+  expect(await line('idle').innerText()).toMatch(/^idle\s+idle\s/);
+  expect(await line('compacted').innerText()).toMatch(/^idle\s+compacted\s+1\s+3\s+1\b/);
+  expect(await line(SET_ASIDE).innerText()).toMatch(/^failed/);
+  await line('failed').getByRole('link').click();
+  await page.getByRole('heading', { name: 'Agents 3' }).waitFor();
+});
+
+pageTest('agents stand in the order in which they need somebody, each with the word for it', async () => {
+  await playBusy(stage(), 'by-need');
+  await pauseAgent(stage(), 'by-need', 'orchestrator');
+  const page = await browsing.open(`${stage().url}c/by-need`);
+  const agents = page.getByRole('region', { name: 'Agents' }).getByRole('listitem');
+  await eventually(() => agents.allInnerTexts()).toEqual([
+    expect.stringMatching(/needs you[^]*Writer/) as string,
+    expect.stringMatching(/running[^]*Researcher/) as string,
+    expect.stringMatching(/paused[^]*Orchestrator/) as string,
+  ]);
+  await abortAll(stage(), 'by-need');
+});
+
+pageTest('the header counts the agents of each condition, and a failure comes first', async () => {
+  const page = await browsing.open(`${stage().url}c/failed`);
+  const health = page.getByRole('navigation', { name: 'Health' });
+  await health.getByRole('link', { name: '1 failed' }).waitFor();
+  expect(await health.innerText()).toMatch(/3 agents\s*1 failed\s*2 idle/);
+  await health.getByRole('link', { name: '1 failed' }).click();
+  const turns = happened(page).getByRole('listitem');
+  await eventually(() => turns.count()).toBe(1);
+  expect(await turns.first().innerText()).toContain('writer');
+});
+
+pageTest('an agent that was set aside is told with the reason why, and its colleague works on', async () => {
+  const page = await browsing.open(`${stage().url}c/${SET_ASIDE}?agent=critic`);
+  const agents = page.getByRole('region', { name: 'Agents' }).getByRole('listitem');
+  await eventually(async () => (await agents.allInnerTexts())[0]).toMatch(/failed[^]*Critic/);
+  const shown = detail(page);
+  await shown.getByRole('heading', { name: /Critic/ }).waitFor();
+  await eventually(() => shown.innerText()).toMatch(/actor_corrupt: its data is not JSON/);
+});
+
+pageTest('selecting a turn shows whose it is, and its tabs', async () => {
+  const page = await browsing.open(`${stage().url}c/idle`);
+  await page.getByRole('link', { name: /orchestrator.*handed over to researcher/ }).click();
+  const shown = detail(page);
+  await shown.getByRole('heading', { name: /Orchestrator\s*\/?\s*turn 2/ }).waitFor();
+  expect(await shown.getByRole('tab').allInnerTexts()).toEqual([
+    'State',
+    'Prompt',
+    'Diff',
+    'Tools',
+    'Events',
+    'Raw',
+  ]);
+  await shown.getByRole('tab', { name: 'Tools' }).click();
+  await shown.getByRole('tabpanel', { name: 'Tools' }).getByText('handoff').first().waitFor();
+});
+
+pageTest('the timeline says in words what it draws', async () => {
+  const page = await browsing.open(`${stage().url}c/idle`);
+  const timeline = page.getByRole('region', { name: 'Timeline' });
+  await timeline.getByText('Timeline as text').click();
+  const lines = timeline.getByRole('listitem');
+  await eventually(() => lines.count()).toBeGreaterThan(5);
+  const text = (await lines.allInnerTexts()).join('\n');
+  expect(text).toMatch(/turn 2 of orchestrator, done/);
+  expect(text).toMatch(/orchestrator[^\n]*researcher/);
+  expect(text).toMatch(/had missed/);
+});

@@ -1,0 +1,12 @@
+import type { AgentInput } from '../../src/agents-file.ts';
+
+type Script = Extract<Extract<AgentInput, { provider: 'scripted' }>['script'], object>;
+type Rule = Script['rules'][number];
+
+export function scripted(id: string, tools: string[], rules: Rule[]): AgentInput {
+  return { id, name: id, provider: 'scripted', model: 'test', tools, script: { rules } };
+}
+
+export function calls(reply: string, name: string, args: object): Pick<Rule, 'reply' | 'calls'> {
+  return { reply, calls: [{ name, args }] };
+}

@@ -1,0 +1,71 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createRedaction } from '../../src/actors/redaction.ts';
+import type { Author, EventDraft, EventId } from '../../src/events/index.ts';
+
+const BO: Author = { kind: 'agent', id: 'bo', name: 'Bo' };
+const WHERE = { kind: 'step', author: BO } as const;
+const redaction = createRedaction(
+  (text) => text.replaceAll('SECRET', '[gone]'),
+  () => {},
+);
+
+function stepWith(body: object): EventDraft {
+  return { id: 'e1' as EventId, author: BO, to: [], kind: 'step', body } as EventDraft;
+}
+
+test('arguments in which nothing is hidden keep their bytes, and others stay JSON', () => {
+  const asWritten = '{ "a" : 1.0,\n"b":"\\u0061" }';
+  expect(redaction.json(asWritten, WHERE)).toBe(asWritten);
+  expect(redaction.json('{"SECRET": ["x SECRET", {"id": "SECRET"}], "n": 1}', WHERE)).toBe(
+    '{"[gone]":["x [gone]",{"id":"[gone]"}],"n":1}',
+  );
+  expect(redaction.json('{"a": SECRET', WHERE)).toBe('{"a": [gone]');
+  fc.assert(
+    fc.property(fc.json(), (json) => {
+      const withSecret = JSON.stringify([JSON.parse(json), 'SECRET']);
+      return (
+        redaction.json(json, WHERE) === json && Array.isArray(JSON.parse(redaction.json(withSecret, WHERE)))
+      );
+    }),
+  );
+});
+
+test('reasoning in which something was hidden is not signed any more', () => {
+  const ofModel = { provider: 'p', model: 'm', signature: 'signed' };
+  const given = (text: string, signature = 'signed') =>
+    stepWith({ index: 0, content: '', calls: [], reasoning: { ...ofModel, text, signature } });
+  expect(redaction.draft(given('all fine'))).toEqual(given('all fine'));
+  for (const draft of [given('a SECRET'), given('fine', 'words: a SECRET')]) {
+    const { body } = redaction.draft(draft) as { body: { reasoning?: object } };
+    expect(body.reasoning).not.toHaveProperty('signature');
+    expect(JSON.stringify(body)).not.toContain('SECRET');
+  }
+});
+
+test('ids, names and references stay, and a text anywhere else does not', () => {
+  const call = { id: 'SECRET-1', name: 'SECRET_tool', args: '{"x":"SECRET"}' };
+  const { body, id } = redaction.draft(stepWith({ index: 0, content: 'SECRET', calls: [call] }));
+  expect([id, body]).toEqual([
+    'e1',
+    {
+      index: 0,
+      content: '[gone]',
+      calls: [{ id: 'SECRET-1', name: 'SECRET_tool', args: '{"x":"[gone]"}' }],
+    },
+  ]);
+  // What no version of today knows is taken for text.
+  expect(redaction.body({ invented: { later: ['SECRET'] } }, WHERE)).toEqual({
+    invented: { later: ['[gone]'] },
+  });
+});
+
+test('a reason of people is text, and one of ours is none', () => {
+  const hide = createRedaction(
+    () => 'hidden',
+    () => {},
+  );
+  const reason = { reason: 'over_budget' };
+  expect(hide.body(reason, { kind: 'left', author: BO })).toEqual({ reason: 'hidden' });
+  expect(hide.body(reason, { kind: 'prune', author: BO })).toEqual(reason);
+});

@@ -1,0 +1,14 @@
+import path from 'node:path';
+import { runCommand } from './run-command.ts';
+
+const ROOT = path.dirname(path.dirname(import.meta.dirname));
+const BUILD_MS = 120_000;
+
+/** Builds the page that tests look at: one that was built before may be of other code. Null, or why it cannot. */
+export async function buildPage(): Promise<string | null> {
+  const { ok, reason } = await runCommand('npm', ['run', '-s', 'build:web'], {
+    cwd: ROOT,
+    timeoutMs: BUILD_MS,
+  });
+  return ok ? null : reason;
+}

@@ -1,0 +1,48 @@
+import { existsSync } from 'node:fs';
+import { aptInstall } from './apt-get.ts';
+import { findOnPath, runCommand } from './run-command.ts';
+
+/** The browser of page tests, screenshots and page benchmarks. */
+export type Chromium = { path: string; how: string } | { missing: string };
+
+/** For those that run on it: where it is. */
+export const CHROMIUM_ENV = 'TROUPE_CHROMIUM';
+/** Where the user has one; before all that is looked for. */
+const NAMED_ENV = 'CHROMIUM_PATH';
+const SWITCH = 'TROUPE_TEST_CHROMIUM';
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
+const FOLDERS = ['/usr/bin', '/usr/local/bin'];
+/** A page without a font shows boxes. */
+const PACKAGES = ['chromium', 'fonts-dejavu-core'];
+const VERSION_MS = 20_000;
+
+/** Finds or installs it. `TROUPE_TEST_CHROMIUM=none` does neither. */
+export async function installChromium(env: NodeJS.ProcessEnv = process.env): Promise<Chromium> {
+  for (const name of [NAMED_ENV, CHROMIUM_ENV]) {
+    const path = env[name];
+    if (path) return existsSync(path) ? open(path, name) : { missing: `${name}: there is no ${path}` };
+  }
+  if (env[SWITCH] === 'none') return { missing: `${SWITCH}: none` };
+  const found = find();
+  if (found) return open(found, 'PATH');
+  const failure = await aptInstall(PACKAGES);
+  if (failure) return { missing: failure };
+  const installed = find();
+  return installed ? open(installed, 'apt-get') : { missing: 'the package has no chromium' };
+}
+
+function find(): string | null {
+  return NAMES.map((name) => findOnPath(name, FOLDERS)).find((path) => path !== null) ?? null;
+}
+
+/** One that cannot even tell its version would fail every test in words of its own. */
+async function open(path: string, origin: string): Promise<Chromium> {
+  const { ok, stdout, reason } = await runCommand(path, ['--version'], { timeoutMs: VERSION_MS });
+  if (!ok) return { missing: `${path}: ${reason}` };
+  const version = /\d+(\.\d+)+/.exec(stdout)?.[0] ?? 'of unknown version';
+  return { path, how: `Chromium ${version} (${origin})` };
+}
+
+export function describeChromium(chromium: Chromium): string {
+  return `browser: ${'missing' in chromium ? `none (${chromium.missing})` : chromium.how}`;
+}

@@ -1,0 +1,47 @@
+import { computed } from '@preact/signals';
+import { clock } from '../shared/format.ts';
+import { connection, past } from '../state/live.ts';
+import { goLive, isPast, pastProblem } from '../state/past.ts';
+import { route } from '../state/route.ts';
+import { head, selectedAgent } from '../state/selection.ts';
+import { CONDITION_WORDS } from '../shared/condition.tsx';
+
+/** What must be known before anything else is believed: that this is the past, or that nobody answers. */
+export function Banners() {
+  const state = connection.value;
+  return (
+    <div class="banners">
+      {state.state === 'lost' && (
+        <p class="banner" role="status">
+          <b>Not connected</b> since {clock(state.since)}: {state.message}. What is shown is as of seq{' '}
+          {head.value}; the page goes on from there by itself.
+        </p>
+      )}
+      {isPast.value && (
+        <p class="banner banner-past" role="status">
+          <b>The past.</b> Everything is shown as it was after event {route.value.at}
+          {past.value && past.value.at > 0 && `, ${clock(past.value.at)}`}.
+          {pastProblem.value !== null && ` ${pastProblem.value}`}{' '}
+          <button type="button" class="button" onClick={goLive}>
+            Go live
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Changes of other things of the agent are of no interest to a listener. */
+const condition = computed(() => {
+  const agent = selectedAgent.value;
+  return agent ? `${agent.name}: ${CONDITION_WORDS[agent.condition]}` : '';
+});
+
+/** The condition of the agent that is looked at, for screen readers. */
+export function Spoken() {
+  return (
+    <p class="unseen" aria-live="polite">
+      {condition.value}
+    </p>
+  );
+}

@@ -1,0 +1,159 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { Event } from '../../../src/events/index.ts';
+import type { CompactionView } from '../../../src/inspector/model.ts';
+import { clock, duration, short, tokens, whole } from '../shared/format.ts';
+import { Go } from '../shared/go.tsx';
+import { api } from '../state/api.ts';
+import { conversation } from '../state/route.ts';
+import '../style/compaction.css';
+
+const REASONS: Record<CompactionView['reason'], string> = {
+  over_budget: 'the prompt was above its trigger',
+  overflow: 'the provider refused the request as too long',
+  cold_cache: 'the cache had gone cold, so that a shorter prompt costs less',
+  join: 'an agent joined, and is told what came before in short',
+};
+
+const STRATEGIES: Record<NonNullable<CompactionView['strategy']>, string> = {
+  prune: 'old tool results replaced by placeholders',
+  adopt: 'a summary that another agent had made was adopted',
+  summary: 'a model wrote a summary',
+  extraction: 'quotes and facts were chosen without a model',
+  trim: 'long messages were shortened',
+};
+
+export const PHASES: Record<CompactionView['phase'], string> = {
+  started: 'making room',
+  pruned: 'tool results pruned',
+  summarising: 'summarising',
+  done: 'made room',
+  failed: 'could not make room',
+};
+
+/** One relief of an agent's view: by how much and why in a line; opened, what was dropped and what stands for it. */
+export function CompactionCard({
+  compaction,
+  isOpen = false,
+}: {
+  compaction: CompactionView;
+  isOpen?: boolean;
+}) {
+  const [opened, setOpened] = useState(isOpen);
+  const { agent, phase, reduced, strategy, tokens: size, seq, message } = compaction;
+  return (
+    <details
+      class={`compaction ${phase === 'failed' ? 'compaction-failed' : ''}`}
+      open={isOpen}
+      onToggle={(event) => setOpened((event.currentTarget as HTMLDetailsElement).open)}
+    >
+      <summary>
+        <span class="compaction-title">
+          <b>{agent}</b> {PHASES[phase]}
+          {reduced !== null && <>, {Math.round(reduced)}% smaller</>}
+        </span>
+        <span class="quiet clip">
+          {strategy ?? ''} {short(size.before)}
+          {size.after !== null && ` → ${short(size.after)}`}
+        </span>
+        <span class="quiet">{seq}</span>
+      </summary>
+      {opened && (
+        <div class="compaction-body">
+          <Sizes before={size.before} after={size.after} />
+          <dl>
+            <dt>Why</dt>
+            <dd>{REASONS[compaction.reason]}</dd>
+            {strategy && (
+              <>
+                <dt>How</dt>
+                <dd>{STRATEGIES[strategy]}</dd>
+              </>
+            )}
+            {compaction.range && (
+              <>
+                <dt>Dropped</dt>
+                <dd>
+                  <Go to={{ list: 'events', kind: '*', event: compaction.range.from }}>
+                    events {compaction.range.from}–{compaction.range.upTo}
+                  </Go>
+                  , kept in the log
+                </dd>
+                <dt>Kept</dt>
+                <dd>events {compaction.range.upTo + 1} and later, word for word</dd>
+              </>
+            )}
+            {compaction.endedAt !== null && (
+              <>
+                <dt>Took</dt>
+                <dd>
+                  {duration(compaction.endedAt - compaction.at)}, at {clock(compaction.at)}
+                </dd>
+              </>
+            )}
+            {message && (
+              <>
+                <dt>Said</dt>
+                <dd>{message}</dd>
+              </>
+            )}
+          </dl>
+          {compaction.summarySeq !== null && <Summary seq={compaction.summarySeq} />}
+        </div>
+      )}
+    </details>
+  );
+}
+
+function Sizes({ before, after }: CompactionView['tokens']) {
+  const bar = (label: string, count: number) => (
+    <div class="compaction-size">
+      <span>{label}</span>
+      <span class="compaction-track">
+        <span style={{ width: `${before === 0 ? 0 : (count / before) * 100}%` }} />
+      </span>
+      <span>{tokens(count, { isEstimate: true })}</span>
+    </div>
+  );
+  return (
+    <div class="compaction-sizes">
+      {bar('Before', before)}
+      {after !== null && bar('After', after)}
+    </div>
+  );
+}
+
+function Summary({ seq }: { seq: number }) {
+  const [event, setEvent] = useState<Event | string | null>(null);
+  const id = conversation.value;
+  useEffect(() => {
+    if (id === null) return;
+    api.events(id, { after: seq - 1, limit: 1 }).then(
+      ({ events }) => setEvent(events[0] ?? 'The summary is gone.'),
+      (error: unknown) => setEvent(error instanceof Error ? error.message : String(error)),
+    );
+  }, [id, seq]);
+  if (event === null) return <p class="quiet">Reading the summary …</p>;
+  if (typeof event === 'string') return <p class="quiet">{event}</p>;
+  if (event.kind !== 'compaction') return null;
+  const { summary, quotes, listing, number, by, usage, strategy } = event.body;
+  const told = [
+    `number ${number}, by ${by}, ${strategy}`,
+    ...(usage ? [`${whole(usage.input)} tokens in, ${whole(usage.output)} out`] : []),
+  ];
+  return (
+    <div class="compaction-summary">
+      <p class="quiet">
+        <Go to={{ event: seq, tab: 'raw' }}>Event {seq}</Go>, {told.join(', ')}
+      </p>
+      {summary !== '' && <pre tabIndex={0}>{summary}</pre>}
+      {quotes.length > 0 && (
+        <pre tabIndex={0}>
+          {quotes
+            .map((quote) => `${quote.seq} ${quote.speaker}: ${quote.text}${quote.cut ? ' …' : ''}`)
+            .join('\n')}
+        </pre>
+      )}
+      {listing !== '' && <pre tabIndex={0}>{listing}</pre>}
+    </div>
+  );
+}

@@ -1,0 +1,111 @@
+import { useState } from 'preact/hooks';
+import { api } from '../state/api.ts';
+import { isPast } from '../state/past.ts';
+import { conversation } from '../state/route.ts';
+import { agentsByNeed } from '../state/selection.ts';
+import { mode } from '../state/settings.ts';
+import '../style/composer.css';
+
+const POLICIES = [
+  ['', 'as the agent is set'],
+  ['steer', 'steer: read between two steps'],
+  ['queue', 'queue: read after this turn'],
+  ['interrupt', 'interrupt: stop this turn'],
+] as const;
+
+/** Says something to agents. It appears above once it is in the log. */
+export function Composer() {
+  const [content, setContent] = useState('');
+  const [to, setTo] = useState('');
+  const [whileBusy, setWhileBusy] = useState('');
+  const [answer, setAnswer] = useState<'sending' | 'sent' | { refused: string }>('sent');
+  const id = conversation.value;
+  const why = isPast.value
+    ? 'Nothing can be said in the past'
+    : mode === 'read-only'
+      ? 'This server is read-only'
+      : null;
+  const send = async () => {
+    if (id === null || content.trim() === '' || why !== null) return;
+    setAnswer('sending');
+    try {
+      await api.send(id, {
+        content,
+        ...(to !== '' && { to: to.split(',') }),
+        ...(whileBusy !== '' && { whileBusy }),
+      });
+      setContent('');
+      setAnswer('sent');
+    } catch (error) {
+      setAnswer({ refused: error instanceof Error ? error.message : String(error) });
+    }
+  };
+  const agents = agentsByNeed.value.filter(({ condition }) => condition !== 'left');
+  const everyone = agents.map(({ id: agent }) => agent).join(',');
+  return (
+    <form
+      class="composer"
+      aria-label="Send a message"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      <div class="composer-line">
+        <select
+          aria-label="To"
+          value={to}
+          disabled={why !== null}
+          onChange={(event) => setTo(event.currentTarget.value)}
+        >
+          <option value="">To the default agent</option>
+          {agents.map(({ id: agent, name }) => (
+            <option key={agent} value={agent}>
+              @{name}
+            </option>
+          ))}
+          {agents.length > 1 && <option value={everyone}>Everyone</option>}
+        </select>
+        <select
+          aria-label="While it is at work"
+          value={whileBusy}
+          disabled={why !== null}
+          onChange={(event) => setWhileBusy(event.currentTarget.value)}
+        >
+          {POLICIES.map(([value, label]) => (
+            <option key={value} value={value}>
+              If busy: {label}
+            </option>
+          ))}
+        </select>
+      </div>
+      <div class="composer-line">
+        <textarea
+          id="composer"
+          rows={1}
+          aria-label="Message"
+          title="Enter sends, Shift+Enter begins a new line"
+          placeholder={why ?? 'Message …  Enter sends'}
+          value={content}
+          disabled={why !== null}
+          onInput={(event) => setContent(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+            event.preventDefault();
+            void send();
+          }}
+        />
+        <button
+          type="submit"
+          class="button"
+          disabled={why !== null || content.trim() === '' || answer === 'sending'}
+        >
+          Send
+        </button>
+      </div>
+      <p class="composer-answer problem" role="status">
+        {typeof answer === 'object' ? answer.refused : ''}
+      </p>
+    </form>
+  );
+}

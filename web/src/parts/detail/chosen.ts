@@ -1,0 +1,75 @@
+import { computed } from '@preact/signals';
+import type { AgentId, TurnId } from '../../../../src/events/index.ts';
+import type { AgentView, TurnView } from '../../../../src/inspector/model.ts';
+import type { ActorStatus } from '../../../../src/troupe.ts';
+import { originalOf } from '../../state/copied.ts';
+import { actors, shown } from '../../state/live.ts';
+import { route } from '../../state/route.ts';
+import { selectedAgent } from '../../state/selection.ts';
+
+/** In an address, instead of a turn: what the agent would be sent now. */
+export const NEXT = 'next';
+
+/** Whom and what the right column is about. */
+export interface Chosen {
+  agent: AgentView | null;
+  agentId: AgentId | null;
+  /** Null where it is not kept in the projection any more; the id still leads to its trace. */
+  turn: TurnView | null;
+  turnId: TurnId | null;
+  number: number | null;
+  isNext: boolean;
+  /** As the server knows it now; null in the past and for agents that never ran. */
+  actor: ActorStatus | null;
+}
+
+export const chosen = computed<Chosen>(() => {
+  const { turn: asked, event, agent: namedAgent, tab } = route.value;
+  const projection = shown.value;
+  const isNext = asked === NEXT;
+  // An event alone is not about who happens to be looked at.
+  const isEvent =
+    event !== null && asked === null && (namedAgent === null || tab === 'events' || tab === 'raw');
+  const named = asked === null || isNext ? null : partsOf(asked);
+  const view = named ? (projection?.agents[named.agent] ?? null) : isEvent ? null : selectedAgent.value;
+  const agentId = named?.agent ?? view?.id ?? null;
+  const turnId = isNext ? null : ((named ? asked : (view?.turn ?? view?.lastTurn ?? null)) as TurnId | null);
+  return {
+    agent: view,
+    agentId,
+    turn: projection?.turns.find(({ id }) => id === turnId) ?? null,
+    turnId,
+    number: turnId === null ? null : (partsOf(turnId)?.number ?? null),
+    isNext,
+    actor: actors.value.find(({ agent }) => agent === agentId) ?? null,
+  };
+});
+
+/** Turns of the chosen agent, newest first. */
+export const ownTurns = computed(() => {
+  const { agentId } = chosen.value;
+  return (shown.value?.turns ?? []).filter(({ agent }) => agent === agentId).toReversed();
+});
+
+/** The one before it of the same agent that was sent anything, as far as is known. */
+export const turnBefore = computed<TurnId | null>(() => {
+  const { turnId, number, isNext, agent } = chosen.value;
+  if (isNext) return originalOf(agent?.lastTurn ?? null) ? null : (agent?.lastTurn ?? null);
+  const before = ownTurns.value.find((turn) => number !== null && turn.number < number);
+  if (before) return originalOf(before.id) ? null : before.id;
+  // Older than what is kept: turns are numbered from 1.
+  return turnId !== null && number !== null && number > 1 && ownTurns.value.length > 0
+    ? (turnId.replace(/\d+$/, String(number - 1)) as TurnId)
+    : null;
+});
+
+/** `<conversation>:<agent>:<number>`, from the right: a conversation may have a colon in its name. */
+export function partsOf(turn: string): { agent: AgentId; number: number } | null {
+  const match = /:([^:]+):(\d+)$/.exec(turn);
+  return match?.[1] === undefined ? null : { agent: match[1] as AgentId, number: Number(match[2]) };
+}
+
+/** `turn 6`, where whose it is is clear. */
+export function turnLabel(turn: string): string {
+  return turn === NEXT ? 'the next prompt' : `turn ${partsOf(turn)?.number ?? turn}`;
+}

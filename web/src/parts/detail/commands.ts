@@ -1,0 +1,46 @@
+import type { AgentId, Command, ConversationId, TurnId } from '../../../../src/events/index.ts';
+import type { ActorStatus } from '../../../../src/troupe.ts';
+
+interface About {
+  actor: ActorStatus | null;
+  conversation: ConversationId;
+  agent: AgentId;
+  /** The turn that is looked at. */
+  turn: TurnId | null;
+}
+
+export interface Offer {
+  command: Command;
+  label: string;
+  /** Of what a machine accepts, the event that this causes; null where that depends. */
+  event: string | null;
+  isMain?: boolean;
+}
+
+/** What a person may ask of an agent now, most wanted first. */
+export function commandsOf({ actor, conversation, agent, turn }: About): Offer[] {
+  if (!actor) return [];
+  const about = { conversation, agent };
+  const running = actor.turn;
+  const last = actor.lastTurn;
+  const offers: (Offer | null)[] = [
+    // Another turn than the last is not asked for again: see `Fork`.
+    last === null || (turn !== null && turn !== last)
+      ? null
+      : { command: { command: 'retry', turn: last }, label: 'Retry', event: null, isMain: true },
+    running === null
+      ? null
+      : { command: { command: 'abort', turn: running }, label: 'Abort', event: 'ABORTED' },
+    {
+      command: { command: 'resume', ...about },
+      label: 'Resume',
+      event: actor.state === 'failed' ? 'RETRY' : 'RESUME',
+      isMain: true,
+    },
+    { command: { command: 'recall', ...about }, label: 'Recall', event: 'RECALL', isMain: true },
+    { command: { command: 'pause', ...about }, label: 'Pause', event: 'PAUSE' },
+    { command: { command: 'retire', ...about }, label: 'Retire', event: 'RETIRE' },
+  ];
+  const can: readonly string[] = actor.can;
+  return offers.filter((offer) => offer !== null && can.includes(offer.command.command)) as Offer[];
+}

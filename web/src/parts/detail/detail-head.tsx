@@ -1,0 +1,85 @@
+import type { Command, ConversationId } from '../../../../src/events/index.ts';
+import { CommandButton } from '../../shared/command-button.tsx';
+import { Condition } from '../../shared/condition.tsx';
+import { Copy } from '../../shared/copy.tsx';
+import { Go } from '../../shared/go.tsx';
+import { shown } from '../../state/live.ts';
+import { route } from '../../state/route.ts';
+import { chosen, NEXT } from './chosen.ts';
+import { commandsOf } from './commands.ts';
+import { ForkButton } from './fork-button.tsx';
+
+/** Who and which turn, and what may be done about it now. */
+export function DetailHead() {
+  const { agent, agentId, turn, turnId, number, isNext } = chosen.value;
+  const forks = shown.value?.forks ?? [];
+  const from = turn?.from;
+  const forked = from === undefined ? [] : forks.filter(({ seq }) => seq >= from && seq <= (turn?.to ?? seq));
+  return (
+    <header class="detail-head">
+      <div class="detail-title">
+        <h2>
+          <span class="detail-name" title={agent?.name ?? agentId ?? ''}>
+            {agent?.name ?? agentId}
+          </span>
+          {(isNext || number !== null) && (
+            <>
+              <span class="detail-slash" aria-hidden="true">
+                /
+              </span>
+              <span>{isNext ? 'next prompt' : `turn ${number}`}</span>
+            </>
+          )}
+        </h2>
+        <Commands />
+      </div>
+      <p class="detail-ids">
+        {agent && (
+          <span role="status">
+            <Condition of={agent.condition} />
+          </span>
+        )}
+        {turnId !== null && <Copy text={turnId} />}
+        {turn && turn.status !== 'done' && turn.status !== agent?.condition && (
+          <span class={`detail-${turn.status}`}>{turn.status}</span>
+        )}
+        {isNext && <span>as it would be sent now</span>}
+        {!isNext && agentId !== null && (
+          <Go to={{ turn: NEXT, agent: agentId, tab: 'prompt', step: null, vs: null }}>next prompt</Go>
+        )}
+        {forked.map(({ conversation, seq }) => (
+          <Go key={conversation} to={{ conversation }} title={`Forked at event ${seq}`}>
+            forked to {conversation}
+          </Go>
+        ))}
+      </p>
+    </header>
+  );
+}
+
+function Commands() {
+  const { actor, agentId, turn, turnId } = chosen.value;
+  const { at, conversation } = route.value;
+  if (agentId === null) return null;
+  const commands =
+    conversation === null
+      ? []
+      : commandsOf({ actor, conversation: conversation as ConversationId, agent: agentId, turn: turnId });
+  const key = ({ command }: Command) => `${command} ${agentId} ${turnId}`;
+  if (at !== null) {
+    return <p class="detail-reason">As it was after event {at}. Go live to pause, retry or fork.</p>;
+  }
+  return (
+    <div class="detail-commands" role="group" aria-label="What may be done now">
+      {commands.map(({ command, label, isMain }) => (
+        <CommandButton
+          key={key(command)}
+          command={command}
+          label={label}
+          class={isMain ? 'button-main' : ''}
+        />
+      ))}
+      {turn && <ForkButton turn={turn.id} key={turn.id} />}
+    </div>
+  );
+}

@@ -1,0 +1,53 @@
+import '../../style/detail.css';
+import { route, type Tab } from '../../state/route.ts';
+import { DetailHead } from './detail-head.tsx';
+import { DetailTabs } from './detail-tabs.tsx';
+import { DiffTab } from './diff-tab.tsx';
+import { EventHead } from './event-head.tsx';
+import { EventsTab } from './events-tab.tsx';
+import { chosen } from './chosen.ts';
+import { PromptTab } from './prompt-tab.tsx';
+import { RawTab } from './raw-tab.tsx';
+import { StateTab } from './state-tab.tsx';
+import { ToolsTab } from './tools-tab.tsx';
+
+const PANELS: Record<Tab, () => preact.ComponentChild> = {
+  state: StateTab,
+  prompt: PromptTab,
+  diff: DiffTab,
+  tools: ToolsTab,
+  events: EventsTab,
+  raw: RawTab,
+};
+
+/** The right column: what the chosen agent and turn are, and why. */
+export function Detail() {
+  const { tab, event } = route.value;
+  const { agent, agentId, turnId } = chosen.value;
+  if (!agent && turnId === null && event === null) {
+    return (
+      <section class="detail" aria-label="Detail">
+        <p class="detail-note detail-nobody">
+          No agent has taken part yet. Send a message to one, and it is shown here.
+        </p>
+      </section>
+    );
+  }
+  const Panel = PANELS[tab];
+  return (
+    <section class="detail" aria-label="Detail">
+      {agentId === null && event !== null ? <EventHead seq={event} key={event} /> : <DetailHead />}
+      <DetailTabs />
+      <div
+        class="detail-panel"
+        role="tabpanel"
+        id="detail-panel"
+        aria-labelledby={`detail-tab-${tab}`}
+        tabIndex={0}
+        key={tab}
+      >
+        <Panel />
+      </div>
+    </section>
+  );
+}

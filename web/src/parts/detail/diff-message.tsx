@@ -1,0 +1,84 @@
+import { useState } from 'preact/hooks';
+import type { PromptDiff, SentPrompt } from '../../../../src/troupe.ts';
+import { plural } from '../../shared/format.ts';
+import { hovers } from '../../state/hovered.ts';
+import { EventLink } from './event-link.tsx';
+
+type Change = PromptDiff['messages']['changes'][number];
+
+/** Lines between that are not shown; lines of a diff begin with a sign. */
+const GAP = '@';
+/** Of one run of added or removed lines, before somebody wants all of it. */
+const MAX_RUN = 6;
+const MAX_RUNS = 12;
+const SIGNS: Record<string, string> = { '+': 'diff-added', '-': 'diff-removed' };
+const WORDS: Record<string, string> = { '+': 'added: ', '-': 'removed: ' };
+
+/** One message, line by line. */
+export function DiffMessage({
+  change: { a, b, role, hunks },
+  prompt,
+}: {
+  change: Change;
+  prompt: SentPrompt | null;
+}) {
+  const [isOpen, setOpen] = useState(false);
+  const lines = hunks.flatMap((hunk, index) => (index === 0 ? hunk.lines : [GAP, ...hunk.lines]));
+  const seqs = (b === null ? undefined : prompt?.messages[b]?.seqs) ?? [];
+  const seen = shortRuns(lines);
+  const isLong = seen.length < lines.length;
+  const what = a === null ? 'new' : b === null ? 'gone' : 'changed';
+  return (
+    <article class={`diff-message diff-${what}`} {...hovers(seqs.length === 1 ? (seqs[0] ?? null) : null)}>
+      <header>
+        <span class="message-role">{role}</span>
+        <span class="diff-what">{what}</span>
+        {seqs.slice(0, 3).map((seq) => (
+          <EventLink key={seq} seq={seq} />
+        ))}
+        {seqs.length > 3 && <span class="quiet">and {seqs.length - 3} more</span>}
+        <span class="message-index">{b ?? a}</span>
+      </header>
+      <pre>
+        {(isOpen ? lines : seen).map((line, index) => (
+          <span key={index} class={line === GAP ? 'diff-gap' : (SIGNS[line.charAt(0)] ?? '')}>
+            {line === GAP ? '⋯' : <Line line={line} />}
+            {'\n'}
+          </span>
+        ))}
+      </pre>
+      {isLong && (
+        <button type="button" class="long-more" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {isOpen ? 'show less' : `show all ${plural(lines.length, 'line')}`}
+        </button>
+      )}
+    </article>
+  );
+}
+
+/** A removed output of a thousand lines must not hide the one line that took its place. */
+function shortRuns(lines: readonly string[]): string[] {
+  const runs: string[][] = [];
+  for (const line of lines) {
+    const run = runs.at(-1);
+    if (run && run[0]?.charAt(0) === line.charAt(0) && line !== GAP) run.push(line);
+    else runs.push([line]);
+  }
+  const seen = runs.slice(0, MAX_RUNS).flatMap((run) => {
+    return run.length > MAX_RUN + 2 ? [...run.slice(0, MAX_RUN), GAP] : run;
+  });
+  return runs.length > MAX_RUNS ? [...seen, GAP] : seen;
+}
+
+function Line({ line }: { line: string }) {
+  const sign = line.charAt(0);
+  return (
+    <>
+      <span class="diff-sign" aria-hidden="true">
+        {sign}
+      </span>
+      {WORDS[sign] !== undefined && <span class="unseen">{WORDS[sign]}</span>}
+      {line.slice(1)}
+    </>
+  );
+}

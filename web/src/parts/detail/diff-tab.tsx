@@ -1,0 +1,155 @@
+import '../../style/detail-diff.css';
+import { useState } from 'preact/hooks';
+import type { PromptDiff } from '../../../../src/troupe.ts';
+import { tokens as inTokens } from '../../shared/format.ts';
+import { go, route } from '../../state/route.ts';
+import { originalOf } from '../../state/copied.ts';
+import { CacheBreak } from './cache-break.tsx';
+import { chosen, NEXT, ownTurns, partsOf, turnBefore, turnLabel } from './chosen.ts';
+import { CopiedTurn } from './copied-turn.tsx';
+import { DiffMessage } from './diff-message.tsx';
+import { Loaded } from './loaded.tsx';
+import { signed } from './prompt-grew.tsx';
+import { scaleOf } from './prompt-layout.ts';
+import { useDiff, useNextPrompt, usePrompt, useTrace } from './turn-answers.ts';
+
+/** What changed from one prompt to another of the same agent. */
+export function DiffTab() {
+  const { turnId, isNext } = chosen.value;
+  const b = isNext ? NEXT : turnId;
+  const a = route.value.vs ?? turnBefore.value;
+  const original = originalOf(b) ?? originalOf(a);
+  const diff = useDiff(original ? null : a, b);
+  if (b === null) return <p class="detail-note">Nothing was sent to a model yet.</p>;
+  return (
+    <>
+      <DiffTurns a={a} b={b} />
+      {original ? (
+        <CopiedTurn of={original} />
+      ) : a === null ? (
+        <p class="detail-note">
+          This is the first prompt of this agent. There is nothing to compare it with.
+        </p>
+      ) : (
+        <Loaded of={diff}>{(value) => <Diff diff={value} />}</Loaded>
+      )}
+    </>
+  );
+}
+
+function DiffTurns({ a, b }: { a: string | null; b: string }) {
+  const turns = ownTurns.value;
+  const options = (chosenId: string | null) => {
+    const isListed = turns.some(({ id }) => id === chosenId);
+    const older = chosenId === null || chosenId === NEXT || isListed ? [] : [chosenId];
+    return [...turns.map(({ id }) => id), ...older];
+  };
+  return (
+    <div class="diff-turns">
+      <label>
+        <span>From</span>
+        <select value={a ?? ''} onChange={(event) => go({ vs: event.currentTarget.value, tab: 'diff' })}>
+          {a === null && <option value="">–</option>}
+          {options(a).map((id) => (
+            <option key={id} value={id} disabled={id === b}>
+              turn {partsOf(id)?.number}
+            </option>
+          ))}
+        </select>
+      </label>
+      <span aria-hidden="true">→</span>
+      <label>
+        <span>to</span>
+        <select value={b} onChange={(event) => go({ turn: event.currentTarget.value, vs: a, step: null })}>
+          <option value={NEXT}>next prompt</option>
+          {options(b).map((id) => (
+            <option key={id} value={id} disabled={id === a}>
+              turn {partsOf(id)?.number}
+            </option>
+          ))}
+        </select>
+      </label>
+    </div>
+  );
+}
+
+/** Of changed messages: after a compaction all of them are. */
+const MOST = 40;
+
+function Diff({ diff }: { diff: PromptDiff }) {
+  const { tokens, layers, messages, broke, b } = diff;
+  const { agentId } = chosen.value;
+  const next = useNextPrompt(b.turn === null ? agentId : null);
+  const prompt = usePrompt(b.turn, b.turn === null ? null : b.step);
+  const trace = useTrace(b.turn);
+  const sent = prompt.state === 'there' ? prompt.value : null;
+  const laid = b.turn === null ? next : prompt;
+  const call = trace.state === 'there' ? trace.value.prompts.find(({ step }) => step === b.step) : undefined;
+  // On the scale of the Prompt tab: as the vendor counts what was sent last.
+  const scale =
+    laid.state === 'there' ? scaleOf({ ...laid.value, usage: call?.usage ?? laid.value.usage }) : null;
+  const scaled = (count: number) => Math.round(count * (scale ?? 1));
+  const isScaleDue = laid.state === 'loading' || (b.turn !== null && trace.state === 'loading');
+  const [most, setMost] = useState(MOST);
+  const changes = messages.changes.slice(0, most);
+  const rest = messages.changes.length - changes.length;
+  const before = changes.filter(({ b: at, a }) => broke !== null && (at ?? a ?? 0) < (broke.message ?? 0));
+  const after = changes.slice(before.length);
+  return (
+    <>
+      <p class="diff-sum">
+        {isScaleDue ? (
+          '\u00A0'
+        ) : (
+          <>
+            <strong>{signed(scaled(tokens.delta))} tokens</strong>,{' '}
+            {inTokens(scaled(tokens.a), { isEstimate: true })} →{' '}
+            {inTokens(scaled(tokens.b), { isEstimate: true })}, estimated
+          </>
+        )}
+      </p>
+      <ul class="diff-layers">
+        {layers
+          .filter(({ tokens: size }) => size.a + size.b > 0)
+          .map(({ name, change, tokens: size }) => (
+            <li key={name} class={`layer-${name} diff-${change}`}>
+              <span class="prompt-swatch" aria-hidden="true" />
+              {change === 'equal' && size.delta === 0 ? (
+                <>
+                  {name} = unchanged, {inTokens(scaled(size.b), { isEstimate: true })}
+                </>
+              ) : (
+                <>
+                  <span>{name}</span>
+                  <span class="diff-delta">
+                    {change === 'equal' ? 'grew' : change} {signed(scaled(size.delta))}
+                  </span>
+                </>
+              )}
+            </li>
+          ))}
+      </ul>
+      {messages.shared > 0 && (
+        <p class="diff-shared">
+          {messages.firstDifference === null ? `all ${messages.shared}` : `the first ${messages.shared}`}{' '}
+          messages are the same
+        </p>
+      )}
+      {before.map((change) => (
+        <DiffMessage key={`${change.a} ${change.b}`} change={change} prompt={sent} />
+      ))}
+      {broke && <CacheBreak broke={broke} before={diff.a.turn} />}
+      {after.map((change) => (
+        <DiffMessage key={`${change.a} ${change.b}`} change={change} prompt={sent} />
+      ))}
+      {rest > 0 && (
+        <button type="button" class="long-more" onClick={() => setMost(most + 200)}>
+          show more of {rest} other messages
+        </button>
+      )}
+      {messages.changes.length === 0 && (
+        <p class="detail-note">Nothing differs from {turnLabel(diff.a.turn ?? '')}.</p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,64 @@
+import '../../style/detail-failed.css';
+import type { Event } from '../../../../src/events/index.ts';
+import { CommandButton } from '../../shared/command-button.tsx';
+import { plural } from '../../shared/format.ts';
+import { route } from '../../state/route.ts';
+import { chosen } from './chosen.ts';
+import { EventLink } from './event-link.tsx';
+import { ForkButton } from './fork-button.tsx';
+import { LongText } from './long-text.tsx';
+import { useTrace } from './turn-answers.ts';
+
+/** What went wrong, what becomes of it, and what may be done. */
+export function FailedTurn() {
+  const { agent, turn, turnId, actor } = chosen.value;
+  const trace = useTrace(turnId);
+  if (!turn?.error || turnId === null) return null;
+  const { code, message, seq } = turn.error;
+  const events = trace.state === 'there' ? trace.value.events : [];
+  const partial = partialOf(events);
+  const tries = events.filter(({ kind }) => kind === 'error').length;
+  const mayRetry = route.value.at === null && actor?.can.includes('retry') && actor.lastTurn === turnId;
+  return (
+    <section class="failed" aria-label="What went wrong">
+      <h3>
+        <code>{code}</code> <EventLink seq={seq} />
+      </h3>
+      <p class="failed-message">{message}</p>
+      <p class="failed-policy">
+        {agent?.state === 'failed'
+          ? 'The agent was set aside: it takes nothing up until somebody asks for this turn again.'
+          : turn.retried !== null
+            ? 'Somebody has asked for it again.'
+            : 'The turn has stopped: nobody tries it again by itself.'}
+        {tries > 0 && ` ${plural(tries, 'model call')} failed in it.`} It was to answer{' '}
+        {turn.inputs.map((each) => (
+          <EventLink key={each} seq={each} />
+        ))}
+        .
+      </p>
+      {partial !== '' && (
+        <div class="failed-partial">
+          <h4>What it had said until then</h4>
+          <LongText text={partial} lines={6} />
+        </div>
+      )}
+      {route.value.at === null && (
+        <div class="detail-commands">
+          {mayRetry && (
+            <CommandButton command={{ command: 'retry', turn: turnId }} label="Retry" class="button-main" />
+          )}
+          <ForkButton turn={turnId} label="New conversation from here" />
+        </div>
+      )}
+    </section>
+  );
+}
+
+function partialOf(events: readonly Event[]): string {
+  for (const event of events.toReversed()) {
+    if ((event.kind === 'turn.failed' || event.kind === 'error') && event.body.partial)
+      return event.body.partial;
+  }
+  return '';
+}

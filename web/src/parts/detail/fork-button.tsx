@@ -1,0 +1,18 @@
+import type { TurnId } from '../../../../src/events/index.ts';
+import { CommandButton } from '../../shared/command-button.tsx';
+import { go } from '../../state/route.ts';
+
+/** A new conversation of all that came before this turn's first input; the one there is stays as it is. */
+export function ForkButton({ turn, label = 'Fork' }: { turn: TurnId; label?: string }) {
+  return (
+    <CommandButton
+      command={{ command: 'fork', turn }}
+      label={label}
+      onAccepted={({ event }) => {
+        const fork = event.kind === 'command' ? (event.body.fork?.conversation ?? event.conversation) : null;
+        if (fork !== null)
+          go({ conversation: fork, turn: null, agent: null, event: null, at: null, vs: null });
+      }}
+    />
+  );
+}

@@ -1,0 +1,80 @@
+import type { AgentId, Cut } from '../../../../src/events/index.ts';
+import type { CompactionView } from '../../../../src/inspector/model.ts';
+import { plural, short } from '../../shared/format.ts';
+import { shown } from '../../state/live.ts';
+import { CompactionCard } from '../compaction-card.tsx';
+import { chosen } from './chosen.ts';
+
+/** A rewrite with what the log says of it. */
+type CutDetail = Cut & { by?: AgentId; strategy?: string; trimmed?: number; steps?: number };
+
+const REASONS: Record<string, string> = {
+  over_budget: 'it had reached the size at which room is made',
+  overflow: 'the provider refused it as too long',
+  cold_cache: 'nothing was cached any more, so cutting cost nothing',
+  join: 'it joined with a summary',
+};
+const MOST = 5;
+
+/** The rewrites in force: what was taken out, why, and by how much. */
+export function PromptCuts({ cuts }: { cuts: readonly CutDetail[] }) {
+  const own = compactionsOfTurn();
+  const turn = chosen.value.turnId;
+  // What this turn cut has a card of its own, with how it went.
+  const older = own.length === 0 ? cuts : cuts.filter(({ event }) => !event.startsWith(`${turn}:`));
+  if (older.length + own.length === 0) return null;
+  return (
+    <section class="prompt-cuts" aria-label="What was cut">
+      <h3>Cut to make room</h3>
+      {own.map((compaction) => (
+        <CompactionCard key={compaction.seq} compaction={compaction} />
+      ))}
+      <ul>
+        {older.slice(-MOST).map((cut) => {
+          const { before, after, trigger } = cut.tokens;
+          return (
+            <li key={cut.event}>
+              <p>
+                <strong>{whatOf(cut)}</strong>
+                <span class="prompt-cut-gain">
+                  {short(before)} → {short(after)} tokens, −
+                  {Math.round((1 - after / Math.max(1, before)) * 100)}%
+                </span>
+              </p>
+              <div class="prompt-cut-bars" aria-hidden="true">
+                <span style={{ width: '100%' }} />
+                <span style={{ width: `${(after / Math.max(1, before)) * 100}%` }} />
+                {trigger > 0 && trigger < before && <i style={{ left: `${(trigger / before) * 100}%` }} />}
+              </div>
+              <p class="quiet">
+                {REASONS[cut.reason]}
+                {before > trigger && trigger > 0 && ` (${short(before)} > ${short(trigger)})`}
+                {cut.by !== undefined && `; by @${cut.by} with ${cut.strategy}`}
+              </p>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}
+
+/** What was made room for in this very turn. */
+function compactionsOfTurn(): CompactionView[] {
+  const { turn, agentId } = chosen.value;
+  if (!turn) return [];
+  const compactions = shown.value?.compactions ?? [];
+  return compactions.filter(
+    ({ agent, seq }) => agent === agentId && seq >= turn.from && seq <= (turn.to ?? seq),
+  );
+}
+
+function whatOf({ kind, compaction, upTo = 0, results = 0, trimmed = 0, steps = 0 }: CutDetail): string {
+  const beside = [
+    ...(steps > 0 ? [`${plural(steps, 'step')} as text`] : []),
+    ...(trimmed > 0 ? [`${plural(trimmed, 'text')} shortened`] : []),
+    ...(results > 0 ? [`${plural(results, 'tool output')} removed`] : []),
+  ];
+  if (kind === 'prune') return beside.join(', ') || 'Tool outputs removed';
+  return [...(compaction ? [`Summary of events 1–${upTo}`] : []), ...beside].join(', ') || 'Shortened';
+}

@@ -1,0 +1,53 @@
+import type { InspectedPrompt } from '../../../../src/troupe.ts';
+import { dollars, whole } from '../../shared/format.ts';
+
+interface PromptFactsProps {
+  prompt: InspectedPrompt;
+  cost: number | null;
+  verified: boolean | null;
+}
+
+/** The foot of a prompt: to whom it went, and what that came to. */
+export function PromptFacts({ prompt, cost, verified }: PromptFactsProps) {
+  const { provider, model, mode, tokens, usage, relief, count, delta } = prompt;
+  const facts: [string, string][] = [
+    ['Model', `${model} (${provider})`],
+    [
+      'Sent',
+      mode === 'full'
+        ? `whole, ${whole(count)} messages`
+        : `as a delta on ${whole(delta?.sent ?? 0)} messages`,
+    ],
+    ['Window', `${whole(tokens.window)}; room is made at ${whole(relief.at)}, in ${whole(relief.left)}`],
+    ...(usage
+      ? ([
+          ['In', `${whole(usage.input)}`],
+          [
+            'Out',
+            `${whole(usage.output)}${usage.reasoning > 0 ? `, ${whole(usage.reasoning)} of it reasoning` : ''}`,
+          ],
+          ['Cache', `${whole(usage.cacheRead)} read, ${whole(usage.cacheWrite)} written`],
+        ] as [string, string][])
+      : []),
+    ...(cost === null ? [] : ([['Cost', dollars(cost)]] as [string, string][])),
+  ];
+  return (
+    <footer class="prompt-facts">
+      <dl>
+        {facts.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {verified !== null && (
+        <p class={verified ? 'prompt-verified' : 'prompt-unverified'}>
+          {verified
+            ? '✓ Rendered again from the log: byte for byte what was sent'
+            : '✕ The log does not give the bytes that were sent: this is what it gives now'}
+        </p>
+      )}
+    </footer>
+  );
+}

@@ -1,0 +1,48 @@
+import type { PromptDiff } from '../../../../src/troupe.ts';
+import { type LaidPrompt, messageTokens, scaleOf, slicesOf } from './prompt-layout.ts';
+
+/** Why a prompt has another size than the one before it: an event, or a frozen layer. */
+export interface Growth {
+  /** The events that a message shows; empty where none is known. */
+  seqs: readonly number[];
+  /** Where it is no message. */
+  layer: string | null;
+  role: string | null;
+  tokens: number;
+}
+
+/** What came and went, the largest first. Shares by characters: the record has sums for its layers only. */
+export function growthOf(diff: PromptDiff, prompt: LaidPrompt): Growth[] {
+  const sizes = messageTokens(prompt);
+  const chars = prompt.messages.reduce(
+    (sum, { role, content }) => sum + (role === 'system' ? 0 : content.length),
+    0,
+  );
+  const perChar = chars === 0 ? 0 : sizes.reduce((sum, size) => sum + size, 0) / chars;
+  const growth = diff.messages.changes.flatMap(({ a, b, role, hunks }): Growth[] => {
+    if (role === 'system') return [];
+    const message = b === null ? undefined : prompt.messages[b];
+    const tokens =
+      a === null && b !== null
+        ? (sizes[b] ?? 0)
+        : hunks.reduce((sum, { lines }) => sum + charsAdded(lines), 0) * perChar;
+    return [{ seqs: message?.seqs ?? [], layer: null, role, tokens }];
+  });
+  const frozen = new Set(slicesOf(prompt).map(({ name }) => name));
+  for (const { name, tokens, change } of diff.layers) {
+    const isFrozen = ['rules', 'persona', 'tools', 'environment'].includes(name);
+    if (isFrozen && change !== 'equal' && (frozen.has(name as never) || tokens.b === 0)) {
+      growth.push({ seqs: [], layer: name, role: null, tokens: tokens.delta * scaleOf(prompt) });
+    }
+  }
+  return growth
+    .filter(({ tokens }) => Math.round(tokens) !== 0)
+    .toSorted((one, other) => Math.abs(other.tokens) - Math.abs(one.tokens));
+}
+
+function charsAdded(lines: readonly string[]): number {
+  return lines.reduce((sum, line) => {
+    if (line.startsWith('+')) return sum + line.length;
+    return line.startsWith('-') ? sum - line.length : sum;
+  }, 0);
+}

@@ -1,0 +1,21 @@
+import { Go } from '../../shared/go.tsx';
+import { shown } from '../../state/live.ts';
+
+/** Which agents' turns answer this event, or may have seen it: cheap facts of the projection alone. */
+export function SeenBy({ seq }: { seq: number }) {
+  const turns = shown.value?.turns ?? [];
+  const answered = turns.filter(({ inputs }) => inputs.includes(seq));
+  if (answered.length === 0) return null;
+  return (
+    <>
+      <dt>Answered in</dt>
+      <dd>
+        {answered.map(({ id, agent, number }) => (
+          <Go key={id} to={{ turn: id, agent, event: null, step: null, vs: null }}>
+            {agent} {number}
+          </Go>
+        ))}
+      </dd>
+    </>
+  );
+}

@@ -1,0 +1,33 @@
+import '../../style/detail-failed.css';
+import type { ConversationId } from '../../../../src/events/index.ts';
+import { CommandButton } from '../../shared/command-button.tsx';
+import { route } from '../../state/route.ts';
+import { chosen } from './chosen.ts';
+import { EventLink } from './event-link.tsx';
+
+/** Why an agent takes up nothing any more, and what may be done. */
+export function SetAside() {
+  const { agent, actor } = chosen.value;
+  const { at, conversation } = route.value;
+  if (agent?.parked !== 'failed' || !agent.problem) return null;
+  const { code, message, seq } = agent.problem;
+  const mayResume = at === null && conversation !== null && actor?.can.includes('resume');
+  return (
+    <section class="failed" aria-label="Why it is set aside">
+      <h3>
+        <code>{code}</code> <EventLink seq={seq} />
+      </h3>
+      <p class="failed-message">{message}</p>
+      <p>The agent takes up nothing until somebody resumes it. What is said to it waits; the others go on.</p>
+      {mayResume && (
+        <div class="detail-commands">
+          <CommandButton
+            command={{ command: 'resume', conversation: conversation as ConversationId, agent: agent.id }}
+            label="Resume"
+            class="button-main"
+          />
+        </div>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,99 @@
+import type { TaskView } from '../../../../src/inspector/model.ts';
+import { Copy } from '../../shared/copy.tsx';
+import { clock, short, whole } from '../../shared/format.ts';
+import { Go } from '../../shared/go.tsx';
+import { shown } from '../../state/live.ts';
+import { chosen } from './chosen.ts';
+import { EventLink } from './event-link.tsx';
+
+/** What the log and the actor's record say of it. */
+export function StateFacts() {
+  const { agent, actor, turnId } = chosen.value;
+  if (!agent) return null;
+  const { input, output, cacheRead } = agent.tokens;
+  const open =
+    shown.value?.tasks.filter(({ owner, endedAt }) => owner === agent.id && endedAt === null) ?? [];
+  return (
+    <section class="state-facts" aria-label="Facts">
+      <h3>Facts</h3>
+      <dl>
+        <dt>In this state since</dt>
+        <dd>
+          <EventLink seq={agent.since.seq} /> at {clock(agent.since.at)}
+        </dd>
+        {turnId !== null && (
+          <>
+            <dt>Turn</dt>
+            <dd>
+              <Copy text={turnId} />
+              {actor?.attempt !== null && actor?.attempt !== undefined && actor.attempt > 1 && (
+                <span> attempt {actor.attempt}</span>
+              )}
+            </dd>
+          </>
+        )}
+        <dt>Not settled yet</dt>
+        <dd>
+          {agent.pending.length === 0
+            ? 'nothing'
+            : agent.pending.map((seq) => <EventLink key={seq} seq={seq} />)}
+        </dd>
+        <dt>Has seen</dt>
+        <dd>up to event {whole(Math.max(agent.seen, 0))}</dd>
+        {actor && (
+          <>
+            <dt>Last processed</dt>
+            <dd>
+              event {whole(actor.lastProcessedIndex)}
+              {actor.cursor !== null && <>, cursor {whole(actor.cursor)}</>}
+            </dd>
+            {actor.session && (
+              <>
+                <dt>Session</dt>
+                <dd>
+                  <Copy text={actor.session.id} /> {actor.session.provider}, {actor.session.state}
+                </dd>
+              </>
+            )}
+            {actor.problem !== undefined && (
+              <>
+                <dt>Problem</dt>
+                <dd class="detail-failed">{actor.problem}</dd>
+              </>
+            )}
+          </>
+        )}
+        <dt>In all</dt>
+        <dd>
+          {whole(agent.turns)} turns, {whole(agent.failed)} failed; {short(input)} tokens in, {short(output)}{' '}
+          out, {short(cacheRead)} from cache
+        </dd>
+      </dl>
+      {open.length > 0 && (
+        <>
+          <h3>Waits for</h3>
+          <ul class="state-tasks">
+            {open.map((task) => (
+              <li key={task.id}>
+                <Task task={task} />
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  );
+}
+
+function Task({ task: { kind, seq, text, assignee, thread } }: { task: TaskView }) {
+  return (
+    <>
+      <EventLink seq={seq} /> {kind}
+      {assignee !== null && <> by @{assignee}</>}
+      <span class="state-asked" title={text}>
+        {text}
+      </span>
+      {thread !== null && <Go to={{ conversation: thread }}>its thread</Go>}
+    </>
+  );
+}

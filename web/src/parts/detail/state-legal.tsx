@@ -1,0 +1,79 @@
+import type { ConversationId } from '../../../../src/events/index.ts';
+import { CommandButton } from '../../shared/command-button.tsx';
+import type { Chart } from '../../../../src/inspector/chart.ts';
+import { route } from '../../state/route.ts';
+import { chosen } from './chosen.ts';
+import { isWithin } from './chart-paths.ts';
+import { commandsOf } from './commands.ts';
+import type { Moment } from './state-now.tsx';
+
+interface Legal {
+  event: string;
+  guard: string | null;
+  target: string;
+}
+
+/** What the machine accepts in this state: what a person may cause as buttons, what only the runtime does as words. */
+export function StateLegal({ chart, moment }: { chart: Chart | null; moment: Moment }) {
+  const { actor, agentId, turn, turnId } = chosen.value;
+  const { at, conversation } = route.value;
+  const isLive = at === null;
+  const legal = isLive && actor && actor.state === moment.state ? actor.legal : legalIn(chart, moment.state);
+  const elsewhere = Map.groupBy(
+    (chart?.anywhere ?? []).filter(({ event }) => legal.every((each) => each.event !== event)),
+    ({ event, target }) => `${event} → ${target}`,
+  );
+  const offers =
+    isLive && agentId !== null && conversation !== null
+      ? commandsOf({ actor, conversation: conversation as ConversationId, agent: agentId, turn: turnId })
+          // What a failed turn has in its own card.
+          .filter(({ command }) => command.command !== 'retry' || turn?.status !== 'failed')
+      : [];
+  const byItself = legal.filter(({ event }) => offers.every((offer) => offer.event !== event));
+  return (
+    <section class="state-legal" aria-label="What may come next">
+      <h3>May come next</h3>
+      <ul>
+        {offers.map(({ command, label, event }) => {
+          const target = legal.find((each) => each.event === event)?.target;
+          return (
+            <li key={label}>
+              <CommandButton command={command} label={label.toUpperCase()} class="button-code" />
+              {target !== undefined && <span class="state-target">→ {target}</span>}
+            </li>
+          );
+        })}
+        {byItself.map(({ event, guard, target }) => (
+          <li key={`${event} ${guard} ${target}`}>
+            <code>{event}</code>
+            <span class="state-target">
+              → {target}
+              {guard !== null && <> if {guard}</>}
+            </span>
+          </li>
+        ))}
+        {legal.length === 0 && offers.length === 0 && <li class="quiet">nothing: it ends here</li>}
+      </ul>
+      {elsewhere.size > 0 && (
+        <p class="state-anywhere">
+          <span>In other states:</span>
+          {[...elsewhere].map(([told, each]) => (
+            <code
+              key={told}
+              title={each.map(({ in: from }) => `${from || 'any state'} → ${each[0]?.target}`).join(', ')}
+            >
+              {each[0]?.event}
+            </code>
+          ))}
+        </p>
+      )}
+    </section>
+  );
+}
+
+function legalIn(chart: Chart | null, state: string): Legal[] {
+  if (!chart) return [];
+  const drawn = chart.edges.filter(({ from }) => isWithin(state, from));
+  const listed = chart.anywhere.filter((each) => each.in === '' || isWithin(state, each.in));
+  return [...drawn.map(({ event, guard, to }) => ({ event, guard, target: to })), ...listed];
+}

@@ -1,0 +1,54 @@
+import { states } from '../../state/live.ts';
+import { api } from '../../state/api.ts';
+import { useFetched } from '../../state/fetched.ts';
+import { route } from '../../state/route.ts';
+import { chosen } from './chosen.ts';
+import { FailedTurn } from './failed-turn.tsx';
+import { Loaded } from './loaded.tsx';
+import { SetAside } from './set-aside.tsx';
+import { StateChart } from './state-chart.tsx';
+import { StateFacts } from './state-facts.tsx';
+import { StateLegal } from './state-legal.tsx';
+import { StateNow, type Moment } from './state-now.tsx';
+
+/** Which state the agent's machine is in, how it came there, what may come next. */
+export function StateTab() {
+  const charts = useFetched('charts', null, api.charts);
+  const { agent, agentId, turn } = chosen.value;
+  if (!agent)
+    return (
+      <p class="detail-note">
+        {agentId === null ? 'Choose an agent or a turn.' : 'This agent has not done anything up to here.'}
+      </p>
+    );
+  const moment = momentOf();
+  return (
+    <>
+      <SetAside />
+      {turn?.status === 'failed' && <FailedTurn />}
+      <StateNow moment={moment} />
+      <Loaded of={charts}>
+        {({ charts: { agent: chart } }) => chart && <StateChart chart={chart} moment={moment} />}
+      </Loaded>
+      <Loaded of={charts}>
+        {({ charts: { agent: chart } }) => <StateLegal chart={chart ?? null} moment={moment} />}
+      </Loaded>
+      <StateFacts />
+    </>
+  );
+}
+
+/** Told live where that is newer, else what the server said of the actor, else what the log tells. */
+function momentOf(): Moment {
+  const { agent, agentId, actor } = chosen.value;
+  const told = agentId === null ? undefined : states.value.get(agentId);
+  const since = agent?.since.at ?? 0;
+  if (route.value.at === null) {
+    const last = actor?.last ?? null;
+    if (told && told.at >= (last?.at ?? 0)) {
+      return { state: told.state, event: told.event, since: told.at, doing: told.doing };
+    }
+    if (actor) return { state: actor.state, event: last?.event ?? null, since: last?.at ?? since, doing: [] };
+  }
+  return { state: agent?.state ?? 'idle', event: null, since, doing: [] };
+}

@@ -1,0 +1,36 @@
+import type { Row } from '../../../src/inspector/model.ts';
+import { clock } from '../shared/format.ts';
+import { Go } from '../shared/go.tsx';
+import { memo } from '../shared/memo.ts';
+import { route } from '../state/route.ts';
+
+const LEVELS: Record<Row['level'], string> = { talk: '', work: '', noise: '', problem: '!' };
+
+/** One event in a line of a fixed height. */
+export const EventRow = memo(function EventRow({ row, isChosen }: { row: Row; isChosen: boolean }) {
+  const { seq, at, kind, author, to, summary, turn, level } = row;
+  // Where one looks at the list of events beside it, one goes on doing so.
+  const tab = route.peek().tab === 'events' ? 'events' : 'raw';
+  return (
+    <Go
+      class={`event event-${level}`}
+      to={{ event: seq, tab, ...(turn !== null && { turn, step: null, vs: null }) }}
+      isCurrent={isChosen}
+      title={`${clock(at)} ${kind}: ${summary}`}
+    >
+      <span class="event-seq">{seq}</span>
+      <span class="event-time">{clock(at)}</span>
+      <span class={`event-kind event-kind-${level} clip`}>
+        {LEVELS[level] && <b aria-hidden="true">{LEVELS[level]} </b>}
+        {kind}
+      </span>
+      <span class="event-text clip">
+        <b>
+          {author}
+          {to.length > 0 && ` → ${to.length > 3 ? `${to.length} agents` : to.join(', ')}`}
+        </b>{' '}
+        {summary}
+      </span>
+    </Go>
+  );
+});

@@ -1,0 +1,20 @@
+import { Go } from '../shared/go.tsx';
+import { conversation } from '../state/route.ts';
+import { SearchAll } from './search-all.tsx';
+import '../style/home.css';
+
+/** The address leads to what is not there any more, or never was. */
+export function Gone() {
+  return (
+    <main class="home">
+      <h1>There is no conversation “{conversation.value}”</h1>
+      <p>
+        It may have been deleted, or the address has a slip of the pen. What was said elsewhere can be found:
+      </p>
+      <SearchAll />
+      <p>
+        <Go to={{ conversation: null }}>All conversations</Go>
+      </p>
+    </main>
+  );
+}

@@ -1,0 +1,77 @@
+import { Go } from '../shared/go.tsx';
+import { agentsByNeed } from '../state/selection.ts';
+import { PRESETS } from '../state/filter.ts';
+import { go, route } from '../state/route.ts';
+import { EventList } from './event-list.tsx';
+import { TurnList } from './turn-list.tsx';
+import '../style/list.css';
+
+/** What happened: turns, or single events, and what of them. */
+export function Happened() {
+  const { list, kind, q, problems, by } = route.value;
+  const isOwnKind = !PRESETS.some(({ id }) => id === kind);
+  return (
+    <section class="list" aria-label="What happened">
+      <header class="bar list-bar">
+        <span class="list-switch" role="group" aria-label="List">
+          <Go to={{ list: 'turns' }} isCurrent={list === 'turns'}>
+            Turns
+          </Go>
+          <Go to={{ list: 'events' }} isCurrent={list === 'events'}>
+            Events
+          </Go>
+        </span>
+        <select
+          aria-label="Kinds of events"
+          value={kind}
+          onChange={(event) => go({ kind: event.currentTarget.value })}
+        >
+          {PRESETS.map(({ id, label }) => (
+            <option key={id} value={id}>
+              {label}
+            </option>
+          ))}
+          {isOwnKind && <option value={kind}>{kind}</option>}
+        </select>
+        <AgentFilter by={by} />
+        <label class="list-check">
+          <input
+            type="checkbox"
+            checked={problems}
+            onChange={(event) => go({ problems: event.currentTarget.checked })}
+          />
+          Problems
+        </label>
+        <input
+          id="search"
+          class="list-search"
+          type="search"
+          placeholder="Filter  /"
+          aria-label="Filter by text"
+          value={q}
+          onInput={(event) => go({ q: event.currentTarget.value }, { replace: true })}
+        />
+      </header>
+      {list === 'turns' ? <TurnList /> : <EventList />}
+    </section>
+  );
+}
+
+function AgentFilter({ by }: { by: string }) {
+  const agents = agentsByNeed.value;
+  const isSeveral = by.includes(',');
+  return (
+    <select aria-label="Agent" value={by} onChange={(event) => go({ by: event.currentTarget.value })}>
+      <option value="">All agents</option>
+      {isSeveral && <option value={by}>{by.split(',').length} agents</option>}
+      {agents
+        .map(({ id, name }) => ({ id, name }))
+        .toSorted((a, b) => a.name.localeCompare(b.name))
+        .map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+    </select>
+  );
+}

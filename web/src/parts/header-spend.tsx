@@ -1,0 +1,38 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { BudgetLine } from '../../../src/troupe.ts';
+import { dollars, short, whole } from '../shared/format.ts';
+import { Go } from '../shared/go.tsx';
+import { api } from '../state/api.ts';
+import { shown } from '../state/live.ts';
+import { queues } from '../state/overview.ts';
+import { conversation } from '../state/route.ts';
+
+/** What was spent: tokens as vendors told, and dollars where a budget keeps count of them. */
+export function HeaderSpend() {
+  const [line, setLine] = useState<BudgetLine | null>(null);
+  const id = conversation.value;
+  // As often as all else that is asked for again and again.
+  const tick = queues.value;
+  useEffect(() => {
+    if (id === null) return;
+    api.budgets(id).then(
+      ({ budgets }) => setLine(budgets.find(({ scope }) => scope === 'conversation') ?? null),
+      () => setLine(null),
+    );
+  }, [id, tick]);
+  const tokens = shown.value?.totals.tokens;
+  if (!tokens || tokens.input + tokens.output === 0) return null;
+  const { spent, cap } = line ?? {};
+  return (
+    <Go
+      class="chip"
+      to={{ list: 'turns', kind: 'turn', by: '', problems: false, q: '' }}
+      title={`${whole(tokens.input)} tokens in, ${whole(tokens.output)} out`}
+    >
+      {short(tokens.input + tokens.output)} tok
+      {spent &&
+        spent.usd > 0 &&
+        `, ${dollars(spent.usd)}${cap?.usd == null ? '' : ` of ${dollars(cap.usd)}`}`}
+    </Go>
+  );
+}

@@ -1,0 +1,166 @@
+import { percent, plural, short, whole } from '../shared/format.ts';
+import { Go } from '../shared/go.tsx';
+import { Icon } from '../shared/icon.tsx';
+import { UsageBar } from '../shared/usage-bar.tsx';
+import { connection, shown } from '../state/live.ts';
+import { queues } from '../state/overview.ts';
+import { showDialog } from '../state/dialogs.ts';
+import { conversation, route } from '../state/route.ts';
+import { head } from '../state/selection.ts';
+import { toggleTheme } from '../state/theme.ts';
+import { usageShown } from '../state/usage.ts';
+import { HeaderAgents } from './header-agents.tsx';
+import { HeaderSpend } from './header-spend.tsx';
+import { PHASES } from './compaction-card.tsx';
+import '../style/header.css';
+
+/** Health at a glance; every number leads to what is behind it. */
+export function Header() {
+  const id = conversation.value;
+  return (
+    <header class="header">
+      <Go to={{ conversation: null }} class="header-home" title="All conversations">
+        Troupe
+      </Go>
+      <button
+        type="button"
+        class="header-switch"
+        title="Go to another conversation"
+        onClick={() => showDialog('palette', 'conversation')}
+      >
+        <span class="clip">{id ?? 'All conversations'}</span>
+        <Icon name="down" />
+      </button>
+      <nav class="header-chips" aria-label="Health">
+        <When />
+        {id !== null && <HeaderAgents />}
+        <Queue />
+        {id !== null && <Context />}
+        {id !== null && <HeaderSpend />}
+      </nav>
+      <span class="header-tools">
+        <button
+          type="button"
+          class="header-key"
+          onClick={() => showDialog('palette')}
+          title="Go anywhere, do anything"
+        >
+          <kbd>{isMac ? '⌘K' : 'Ctrl K'}</kbd>
+        </button>
+        <button
+          type="button"
+          class="tool"
+          aria-label="Light or dark"
+          title="Light or dark (d)"
+          onClick={toggleTheme}
+        >
+          <Icon name="sun" />
+        </button>
+        <button
+          type="button"
+          class="tool"
+          aria-label="Keys"
+          title="Keys (?)"
+          onClick={() => showDialog('help')}
+        >
+          ?
+        </button>
+      </span>
+    </header>
+  );
+}
+
+const isMac = /Mac|iPhone|iPad/.test(navigator.userAgent);
+
+function When() {
+  const { state } = connection.value;
+  const { at, conversation: id } = route.value;
+  const seq = at ?? head.value;
+  if (state === 'gone' || state === 'token') return null;
+  const [kind, word] =
+    state === 'lost'
+      ? ['lost', 'Lost']
+      : at !== null
+        ? ['past', 'Past']
+        : state === 'live'
+          ? ['live', 'Live']
+          : ['lost', 'Opening'];
+  return (
+    <span class={`chip chip-${kind}`}>
+      <span class="chip-dot" aria-hidden="true" />
+      {word}
+      {id !== null && head.value > 0 && (
+        <Go to={{ list: 'events', kind: '*', event: seq }} title="The last event that is shown">
+          seq {whole(seq)}
+          {at !== null && ` of ${whole(head.value)}`}
+        </Go>
+      )}
+    </span>
+  );
+}
+
+function Queue() {
+  const depth = queues.value;
+  if (!depth) return null;
+  const { waiting, active, wait } = depth;
+  return (
+    <button
+      type="button"
+      class="chip"
+      title={`${plural(waiting, 'wake')} waiting, ${active} at work`}
+      onClick={() => document.getElementById('queues')?.scrollIntoView({ block: 'nearest' })}
+    >
+      <span>
+        queue {whole(waiting)}
+        {wait && <span class="chip-more">, p95 {Math.round(wait.p95Ms)} ms</span>}
+      </span>
+    </button>
+  );
+}
+
+function Context() {
+  const usage = usageShown.value;
+  const projection = shown.value;
+  const making = projection?.compactions.findLast(({ phase }) => phase !== 'done' && phase !== 'failed');
+  const { input = 0, cacheRead = 0 } = projection?.totals.tokens ?? {};
+  const last = projection?.compactions.at(-1);
+  return (
+    <>
+      {usage && (
+        <Go
+          class="chip"
+          to={{ agent: usage.agent.id, turn: usage.agent.lastTurn ?? usage.agent.turn, tab: 'prompt' }}
+          title={`Context of ${usage.agent.name}: ${whole(usage.tokens.estimate)} tokens of ${whole(usage.tokens.window)}`}
+        >
+          ctx {Math.round(usage.tokens.percent)}%
+          <UsageBar percent={usage.tokens.percent} level={usage.tokens.level} />
+        </Go>
+      )}
+      {making ? (
+        <Go class="chip chip-making" to={{ list: 'turns', kind: 'context', event: making.seq }}>
+          {making.agent}: {PHASES[making.phase]} …
+        </Go>
+      ) : (
+        last?.phase === 'done' &&
+        last.reduced !== null && (
+          <Go
+            class="chip"
+            to={{ list: 'turns', kind: 'context' }}
+            title={`The last compaction, of ${last.agent}`}
+          >
+            compacted −{Math.round(last.reduced)}%
+          </Go>
+        )
+      )}
+      {input > 0 && (
+        <Go
+          class="chip"
+          to={{ tab: 'prompt' }}
+          title={`${short(cacheRead)} of ${short(input)} tokens were read from a cache`}
+        >
+          cache {percent(cacheRead, input)}
+        </Go>
+      )}
+    </>
+  );
+}

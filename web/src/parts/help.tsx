@@ -1,0 +1,39 @@
+import { Fragment } from 'preact';
+import { Dialog } from './dialog.tsx';
+import { version } from '../state/settings.ts';
+
+const KEYS: readonly [string, string][] = [
+  ['⌘K or Ctrl K', 'go to an agent, a turn or a conversation, search all, run a command'],
+  ['j k', 'next, previous line of the list'],
+  ['[ ]', 'turn before, turn after'],
+  ['1 – 6', 'tabs: state, prompt, diff, tools, events, raw'],
+  ['/', 'filter the list by text'],
+  ['f', 'only problems, or all'],
+  ['space', 'stop here, play on from here'],
+  ['← →', 'one event back or on, while in the past'],
+  ['l', 'live'],
+  ['c', 'write a message'],
+  ['d', 'light or dark'],
+  ['+ − 0', 'timeline, while it has the focus: zoom, whole conversation'],
+  ['?', 'this list'],
+  ['Esc', 'close what lies over the page, or leave a field'],
+];
+
+export function Help() {
+  return (
+    <Dialog label="Keys">
+      <h2>Keys</h2>
+      <dl class="keys">
+        {KEYS.map(([key, does]) => (
+          <Fragment key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{does}</dd>
+          </Fragment>
+        ))}
+      </dl>
+      <p class="quiet">Troupe {version}. The address always leads back to what is on the screen.</p>
+    </Dialog>
+  );
+}

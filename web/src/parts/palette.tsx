@@ -1,0 +1,85 @@
+import { useEffect, useState } from 'preact/hooks';
+import { dialog, typedAhead } from '../state/dialogs.ts';
+import { type Item, paletteItems, searchItems } from '../state/palette.ts';
+import { Dialog } from './dialog.tsx';
+
+const PAUSE_MS = 200;
+const MIN_SEARCH = 3;
+
+/** Go anywhere, do anything that is legal now, find what was said anywhere. */
+export function Palette({ about }: { about: 'conversation' | null }) {
+  const [words, setWords] = useState(typedAhead);
+  const [index, setIndex] = useState(0);
+  const [found, setFound] = useState<{ q: string; items: Item[]; problem?: string } | null>(null);
+  const q = words.trim();
+  useEffect(() => {
+    if (q.length < MIN_SEARCH || about !== null) return setFound(null);
+    let isOver = false;
+    const timer = setTimeout(() => {
+      searchItems(q).then(
+        (items) => !isOver && setFound({ q, items }),
+        (error: unknown) => !isOver && setFound({ q, items: [], problem: String(error) }),
+      );
+    }, PAUSE_MS);
+    return () => {
+      isOver = true;
+      clearTimeout(timer);
+    };
+  }, [q, about]);
+  const items = [...paletteItems(words, about), ...(found?.items ?? [])];
+  const chosen = Math.min(index, items.length - 1);
+  useEffect(() => {
+    document.getElementById(`item-${chosen}`)?.scrollIntoView({ block: 'nearest' });
+  }, [chosen]);
+  const act = (item: Item | undefined) => {
+    if (!item) return;
+    dialog.value = null;
+    item.act();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'Enter') act(items[chosen]);
+    else if (event.key === 'ArrowDown') setIndex(Math.min(items.length - 1, chosen + 1));
+    else if (event.key === 'ArrowUp') setIndex(Math.max(0, chosen - 1));
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <Dialog label="Palette">
+      <input
+        class="palette-input"
+        type="text"
+        role="combobox"
+        aria-expanded="true"
+        aria-controls="palette-items"
+        aria-activedescendant={items.length > 0 ? `item-${chosen}` : undefined}
+        aria-label={
+          about === null ? 'Agent, turn, conversation, command, or words that were said' : 'Conversation'
+        }
+        placeholder={about === null ? 'Agent, turn, conversation, command, or words …' : 'Conversation …'}
+        autoFocus
+        value={words}
+        onInput={(event) => {
+          setWords(event.currentTarget.value);
+          setIndex(0);
+        }}
+        onKeyDown={onKeyDown}
+      />
+      <ul class="palette-items" id="palette-items" role="listbox" aria-label="What was found">
+        {items.map((item, place) => (
+          <li
+            key={item.key}
+            id={`item-${place}`}
+            role="option"
+            aria-selected={place === chosen}
+            onClick={() => act(item)}
+          >
+            <span class="palette-group">{item.group === items[place - 1]?.group ? '' : item.group}</span>
+            <span class="clip">{item.text}</span>
+            <span class="quiet clip">{item.note}</span>
+          </li>
+        ))}
+      </ul>
+      {items.length === 0 && <p class="quiet palette-none">{found?.problem ?? 'Nothing is called that.'}</p>}
+    </Dialog>
+  );
+}

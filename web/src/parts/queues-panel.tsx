@@ -1,0 +1,37 @@
+import { Fragment } from 'preact';
+import { duration, whole } from '../shared/format.ts';
+import { queues } from '../state/overview.ts';
+
+/** Wakes of agents: how many wait, and how long they have to. */
+export function QueuesPanel() {
+  const depth = queues.value;
+  if (!depth) return null;
+  const { wait } = depth;
+  return (
+    <section aria-label="Queues" id="queues">
+      <h2>Queues</h2>
+      <dl class="who-queues">
+        {(['waiting', 'active', 'delayed', 'failed'] as const).map((name) => {
+          const count = depth[name];
+          return (
+            // What this server's queue does not tell is not shown.
+            count !== undefined && (
+              <Fragment key={name}>
+                <dt>{name}</dt>
+                <dd class={name === 'failed' && count > 0 ? 'problem' : ''}>{whole(count)}</dd>
+              </Fragment>
+            )
+          );
+        })}
+        {wait && (
+          <>
+            <dt>wait p50</dt>
+            <dd>{duration(wait.p50Ms)}</dd>
+            <dt>wait p95</dt>
+            <dd>{duration(wait.p95Ms)}</dd>
+          </>
+        )}
+      </dl>
+    </section>
+  );
+}

@@ -1,0 +1,97 @@
+import { useRef } from 'preact/hooks';
+import { computed } from '@preact/signals';
+import { Icon } from '../shared/icon.tsx';
+import { whole } from '../shared/format.ts';
+import { live } from '../state/live.ts';
+import { goLive, goTo, isPast, isPlaying, step, togglePlay } from '../state/past.ts';
+import { route } from '../state/route.ts';
+import { head } from '../state/selection.ts';
+import '../style/scrubber.css';
+
+const THROTTLE_MS = 60;
+
+const marks = computed(() => {
+  const projection = live.value;
+  const end = Math.max(1, head.value);
+  const failures = (projection?.turns ?? []).flatMap(({ status, to }) =>
+    status === 'failed' && to !== null ? [{ kind: 'failed', seq: to }] : [],
+  );
+  const reliefs = (projection?.compactions ?? []).map(({ seq }) => ({ kind: 'compaction', seq }));
+  return [...failures, ...reliefs].map((mark) => ({ ...mark, share: (mark.seq - 1) / Math.max(1, end - 1) }));
+});
+
+/** When: the whole conversation from end to end; the page shows the system as it was there. */
+export function Scrubber() {
+  const last = useRef(0);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const end = head.value;
+  const at = route.value.at ?? end;
+  const onInput = (event: InputEvent) => {
+    const seq = Number((event.currentTarget as HTMLInputElement).value);
+    clearTimeout(timer.current);
+    const wait = Math.max(0, last.current + THROTTLE_MS - Date.now());
+    timer.current = setTimeout(() => {
+      last.current = Date.now();
+      goTo(seq);
+    }, wait);
+  };
+  const isOver = at >= end;
+  return (
+    <footer class="scrubber" aria-label="Moment that is shown">
+      <button type="button" class="tool" aria-label="First event" disabled={at <= 1} onClick={() => goTo(1)}>
+        <Icon name="first" />
+      </button>
+      <button
+        type="button"
+        class="tool"
+        aria-label="One event back"
+        disabled={at <= 1}
+        onClick={() => step(-1)}
+      >
+        <Icon name="back" />
+      </button>
+      <button
+        type="button"
+        class="tool"
+        aria-label={isPlaying.value || !isPast.value ? 'Stop here' : 'Play on'}
+        title="Stop, play (space)"
+        disabled={end === 0}
+        onClick={togglePlay}
+      >
+        <Icon name={isPlaying.value || !isPast.value ? 'pause' : 'play'} />
+      </button>
+      <button type="button" class="tool" aria-label="One event on" disabled={isOver} onClick={() => step(1)}>
+        <Icon name="next" />
+      </button>
+      <div class="scrubber-track">
+        <svg class="scrubber-marks" aria-hidden="true" preserveAspectRatio="none" viewBox="0 0 1000 8">
+          {marks.value.map(({ kind, seq, share }) => (
+            <rect
+              key={`${kind}${seq}`}
+              class={`scrubber-${kind}`}
+              x={share * 1000 - 1}
+              width="2"
+              height="8"
+            />
+          ))}
+        </svg>
+        <input
+          type="range"
+          min={1}
+          max={Math.max(1, end)}
+          value={at}
+          disabled={end < 2}
+          aria-label="Event up to which everything is shown"
+          aria-valuetext={isPast.value ? `event ${at} of ${end}` : `live, event ${end}`}
+          onInput={onInput}
+        />
+      </div>
+      <span class="scrubber-seq">
+        {whole(at)} / {whole(end)}
+      </span>
+      <button type="button" class="button" disabled={!isPast.value} title="Live (l)" onClick={goLive}>
+        Go live
+      </button>
+    </footer>
+  );
+}

@@ -1,0 +1,71 @@
+import { signal, type Signal } from '@preact/signals';
+import { remember, remembered } from '../state/remember.ts';
+
+/** How wide or high a part is, in pixels; remembered by this browser. */
+export interface Size {
+  name: string;
+  label: string;
+  px: Signal<number>;
+  min: number;
+  max: number;
+  /** How the part grows: to the right, to the left, or down. */
+  grows: 'right' | 'left' | 'down';
+}
+
+export function rememberedSize(of: Omit<Size, 'px'>, usual: number): Size {
+  const given = Number(remembered(of.name) ?? usual);
+  return { ...of, px: signal(clamp(Number.isFinite(given) ? given : usual, of)) };
+}
+
+function clamp(px: number, { min, max }: Pick<Size, 'min' | 'max'>): number {
+  return Math.round(Math.min(max, Math.max(min, px)));
+}
+
+const STEP_PX = 16;
+
+/** Moved with the pointer or the arrow keys. */
+export function Separator({ size }: { size: Size }) {
+  const { px, min, max, grows, name, label } = size;
+  const set = (value: number) => {
+    px.value = clamp(value, size);
+    remember(name, String(px.value));
+  };
+  const isDown = grows === 'down';
+  const onPointerDown = (event: PointerEvent) => {
+    event.preventDefault();
+    const bar = event.currentTarget as HTMLElement;
+    bar.setPointerCapture(event.pointerId);
+    const [from, start] = [isDown ? event.clientY : event.clientX, px.peek()];
+    const onMove = (move: PointerEvent) => {
+      const moved = (isDown ? move.clientY : move.clientX) - from;
+      set(start + (grows === 'left' ? -moved : moved));
+    };
+    bar.addEventListener('pointermove', onMove);
+    const stop = () => bar.removeEventListener('pointermove', onMove);
+    bar.addEventListener('lostpointercapture', stop, { once: true });
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const [more, less] = {
+      right: ['ArrowRight', 'ArrowLeft'],
+      left: ['ArrowLeft', 'ArrowRight'],
+      down: ['ArrowDown', 'ArrowUp'],
+    }[grows];
+    if (event.key !== more && event.key !== less) return;
+    event.preventDefault();
+    set(px.peek() + (event.key === more ? STEP_PX : -STEP_PX));
+  };
+  return (
+    <div
+      class={`separator separator-${isDown ? 'across' : 'along'}`}
+      role="separator"
+      tabIndex={0}
+      aria-label={label}
+      aria-orientation={isDown ? 'horizontal' : 'vertical'}
+      aria-valuenow={px.value}
+      aria-valuemin={min}
+      aria-valuemax={max}
+      onPointerDown={onPointerDown}
+      onKeyDown={onKeyDown}
+    />
+  );
+}

@@ -1,0 +1,105 @@
+import { computed } from '@preact/signals';
+import { useState } from 'preact/hooks';
+import type { TaskView } from '../../../src/inspector/model.ts';
+import type { ConversationId } from '../../../src/events/index.ts';
+import { CommandButton } from '../shared/command-button.tsx';
+import { memo } from '../shared/memo.ts';
+import { Go } from '../shared/go.tsx';
+import { shown } from '../state/live.ts';
+import { isPast } from '../state/past.ts';
+import { mode } from '../state/settings.ts';
+
+const open = computed(() =>
+  (shown.value?.tasks ?? []).filter(({ kind, outcome }) => outcome === null && kind !== 'delegation'),
+);
+
+/** What agents wait for people to say. */
+export function Tasks() {
+  const conversation = shown.value?.conversation;
+  if (open.value.length === 0 || conversation === undefined) return null;
+  return (
+    <section class="tasks" aria-label="Waiting for you">
+      {open.value.map((task) => (
+        <Task key={task.id} task={task} conversation={conversation} isPast={isPast.value} />
+      ))}
+    </section>
+  );
+}
+
+interface TaskProps {
+  task: TaskView;
+  conversation: ConversationId;
+  isPast: boolean;
+}
+
+const Task = memo(function Task({ task, conversation, isPast: isOver }: TaskProps) {
+  return (
+    <div class="task">
+      <p class="task-head">
+        <b>{task.owner}</b> {task.kind === 'question' ? 'asks' : 'wants to run, and needs your word for'}{' '}
+        <Go to={{ event: task.seq, tab: 'raw' }} class="quiet">
+          event {task.seq}
+        </Go>
+      </p>
+      {task.kind === 'question' ? <p class="task-text">{task.text}</p> : <pre tabIndex={0}>{task.text}</pre>}
+      {!isOver &&
+        (task.kind === 'question' ? (
+          <Answer task={task} conversation={conversation} />
+        ) : (
+          <Decision task={task} conversation={conversation} />
+        ))}
+    </div>
+  );
+});
+
+function Answer({ task: { id, choices }, conversation }: Omit<TaskProps, 'isPast'>) {
+  const [content, setContent] = useState('');
+  return (
+    <div class="task-acts">
+      {choices.map((choice) => (
+        <CommandButton
+          key={choice}
+          command={{ command: 'answer', conversation, question: id, content: choice }}
+          label={choice}
+        />
+      ))}
+      <input
+        type="text"
+        aria-label="Answer"
+        placeholder="Answer in your own words"
+        value={content}
+        disabled={mode === 'read-only'}
+        onInput={(event) => setContent(event.currentTarget.value)}
+      />
+      {content.trim() !== '' && (
+        <CommandButton command={{ command: 'answer', conversation, question: id, content }} label="Answer" />
+      )}
+    </div>
+  );
+}
+
+function Decision({ task: { id, argsHash }, conversation }: Omit<TaskProps, 'isPast'>) {
+  const [note, setNote] = useState('');
+  const decide = (approved: boolean) => ({
+    command: 'decide' as const,
+    conversation,
+    request: id,
+    approved,
+    ...(note.trim() !== '' && { note }),
+    ...(argsHash !== null && { argsHash }),
+  });
+  return (
+    <div class="task-acts">
+      <CommandButton command={decide(true)} label="Approve" />
+      <CommandButton command={decide(false)} label="Deny" />
+      <input
+        type="text"
+        aria-label="Note to the agent"
+        placeholder="Note to the agent"
+        value={note}
+        disabled={mode === 'read-only'}
+        onInput={(event) => setNote(event.currentTarget.value)}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,40 @@
+import type { AgentView } from '../../../src/inspector/model.ts';
+import { Condition } from '../shared/condition.tsx';
+import { memo } from '../shared/memo.ts';
+import { selectAgent, selectedAgent } from '../state/selection.ts';
+
+/** The names beside the lanes, in the order in which agents came. */
+export function TimelineLanes({
+  ids,
+  agents,
+}: {
+  ids: readonly string[];
+  agents: Record<string, AgentView>;
+}) {
+  const chosen = selectedAgent.value?.id;
+  return (
+    <div class="timeline-lanes">
+      <div class="timeline-lane quiet">People</div>
+      {ids.map((id) => {
+        const agent = agents[id];
+        return agent && <Lane key={id} agent={agent} isChosen={id === chosen} />;
+      })}
+    </div>
+  );
+}
+
+const Lane = memo(function Lane({ agent, isChosen }: { agent: AgentView; isChosen: boolean }) {
+  return (
+    <button
+      type="button"
+      class="timeline-lane"
+      tabIndex={-1}
+      title={agent.name}
+      aria-pressed={isChosen}
+      onClick={() => selectAgent(agent)}
+    >
+      <Condition of={agent.condition} isTerse />
+      <span class="clip">{agent.name}</span>
+    </button>
+  );
+});

@@ -1,0 +1,36 @@
+import { useState } from 'preact/hooks';
+import { setServerToken } from '../state/settings.ts';
+import '../style/home.css';
+
+/** The server answers only to those who know its token; kept for this tab. */
+export function TokenForm() {
+  const [token, setToken] = useState('');
+  return (
+    <main class="home">
+      <h1>This server wants a token</h1>
+      <p class="quiet">
+        Whoever started it knows it, as the variable TROUPE_TOKEN. It is kept for this tab only.
+      </p>
+      <form
+        class="home-token"
+        onSubmit={(event) => {
+          event.preventDefault();
+          setServerToken(token.trim());
+          location.reload();
+        }}
+      >
+        <input
+          type="password"
+          autocomplete="off"
+          aria-label="Token"
+          placeholder="TROUPE_TOKEN"
+          value={token}
+          onInput={(event) => setToken(event.currentTarget.value)}
+        />
+        <button type="submit" class="button" disabled={token.trim() === ''}>
+          Open
+        </button>
+      </form>
+    </main>
+  );
+}

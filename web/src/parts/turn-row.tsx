@@ -1,0 +1,97 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { Row, TurnView } from '../../../src/inspector/model.ts';
+import { duration, short } from '../shared/format.ts';
+import { Go } from '../shared/go.tsx';
+import { Icon } from '../shared/icon.tsx';
+import { memo } from '../shared/memo.ts';
+import { api } from '../state/api.ts';
+import { conversation } from '../state/route.ts';
+import { EventRow } from './event-row.tsx';
+import { ErrorBanner } from './error-banner.tsx';
+
+interface TurnRowProps {
+  turn: TurnView;
+  isChosen: boolean;
+  /** What it says at this moment. */
+  text: string | null;
+}
+
+const WORDS = { running: 'running', done: 'done', failed: 'failed', aborted: 'aborted' } as const;
+
+/** One turn in two lines; opened, its events. */
+export const TurnRow = memo(function TurnRow({ turn, isChosen, text }: TurnRowProps) {
+  const [isOpen, setOpen] = useState(false);
+  const { id, number, agent, status, startedAt, endedAt, tokens, missed, trigger, retries, error } = turn;
+  const used = tokens.input + tokens.output;
+  return (
+    <li class={`turn turn-${status}`} aria-current={isChosen ? 'true' : undefined} data-turn={id}>
+      <div class="turn-line">
+        <button
+          type="button"
+          class="tool"
+          aria-expanded={isOpen}
+          aria-label={`Events of turn ${number} of ${agent}`}
+          onClick={() => setOpen(!isOpen)}
+        >
+          <Icon name={isOpen ? 'down' : 'right'} />
+        </button>
+        <Go class="turn-go" to={{ turn: id, agent, event: null, step: null, vs: null }} title={id}>
+          <span class="turn-number">{number}</span>
+          <b class="clip">{agent}</b>
+          <span class={`turn-status turn-status-${status}`}>{WORDS[status]}</span>
+          <span class="turn-summary clip">
+            {missed && <span class="turn-missed">! missed {missed.count} </span>}
+            {summaryOf(turn)}
+          </span>
+          <span class="turn-numbers">
+            {[
+              ...(retries > 0 ? [`${retries} retried`] : []),
+              ...(endedAt === null ? [] : [duration(endedAt - startedAt)]),
+              ...(used > 0 ? [`${short(used)} tok`] : []),
+            ].join(' · ')}
+          </span>
+        </Go>
+      </div>
+      {text !== null && text !== '' && <p class="turn-text">{text.slice(-600)}</p>}
+      {error !== null && status === 'failed' && <ErrorBanner turn={turn} />}
+      {isOpen && (
+        <div class="turn-events">
+          {trigger && (
+            <p class="turn-trigger quiet">
+              answers {trigger.name}: {trigger.text}
+            </p>
+          )}
+          <TurnEvents turn={id} until={turn.to} steps={turn.steps + turn.callCount} />
+        </div>
+      )}
+    </li>
+  );
+});
+
+function summaryOf({ said, calls, callCount, handoff, trigger, status }: TurnView): string {
+  const names = calls
+    .slice(-3)
+    .map(({ name, outcome }) => (outcome === 'done' ? name : `${name} ${outcome ?? '…'}`));
+  const called = callCount > names.length ? `${callCount} calls, last ${names.join(', ')}` : names.join(', ');
+  const parts = [handoff ? `handed over to ${handoff.to.join(', ')}` : called, said.trim()];
+  const told = parts.filter((part) => part !== '').join(' · ');
+  if (told !== '') return told;
+  return status === 'running' && trigger ? `answers ${trigger.name}` : '';
+}
+
+/** Asked for again where the turn has got on. */
+function TurnEvents({ turn, until, steps }: { turn: string; until: number | null; steps: number }) {
+  const [rows, setRows] = useState<readonly Row[] | string>([]);
+  const id = conversation.value;
+  useEffect(() => {
+    if (id === null) return;
+    let isOver = false;
+    api.rows(id, { turn, limit: 500 }).then(
+      (answer) => !isOver && setRows(answer.rows),
+      (error: unknown) => !isOver && setRows(error instanceof Error ? error.message : String(error)),
+    );
+    return () => (isOver = true);
+  }, [id, turn, until, steps]);
+  if (typeof rows === 'string') return <p class="quiet">{rows}</p>;
+  return rows.map((row) => <EventRow key={row.seq} row={row} isChosen={false} />);
+}

@@ -1,0 +1,15 @@
+import { Agents } from './agents.tsx';
+import { Conversations } from './conversations.tsx';
+import { QueuesPanel } from './queues-panel.tsx';
+import '../style/who.css';
+
+/** The left: who takes part, what else goes on. */
+export function Who() {
+  return (
+    <div class="who">
+      <Agents />
+      <Conversations />
+      <QueuesPanel />
+    </div>
+  );
+}

@@ -1,0 +1,77 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Command, Event } from '../../../src/events/index.ts';
+import { api } from '../state/api.ts';
+import { live } from '../state/live.ts';
+import { refusal } from '../state/palette.ts';
+import { route } from '../state/route.ts';
+import { mode } from '../state/settings.ts';
+
+type Asked =
+  | { state: 'ready' }
+  | { state: 'sent' }
+  /** Accepted; what it does is shown when the event comes. */
+  | { state: 'accepted'; seq: number }
+  | { state: 'refused'; message: string };
+
+interface CommandButtonProps {
+  command: Command;
+  label: string;
+  class?: string;
+  /** What the server's answer is for, as where a fork leads. */
+  onAccepted?: (answer: { event: Event; seq: number }) => void;
+}
+
+/** Asks the runtime; shows what it said. The page itself changes only when the event arrives. */
+export function CommandButton({ command, label, class: name = '', onAccepted }: CommandButtonProps) {
+  const [asked, setAsked] = useState<Asked>({ state: 'ready' });
+  const isUnderway =
+    asked.state === 'sent' || (asked.state === 'accepted' && asked.seq > (live.value?.seq ?? 0));
+  /** What it was refused with, and what was looked at then. */
+  const refused = useRef<{ message: string; view: string } | null>(null);
+  const isGone = useRef(false);
+  // A button goes when its command is not legal any more, which is often why it was refused: the reason is to stay.
+  useEffect(
+    () => () => {
+      isGone.current = true;
+      if (refused.current?.view === viewOf()) refusal.value = refused.current.message;
+    },
+    [],
+  );
+  const ask = async () => {
+    refused.current = null;
+    refusal.value = null;
+    setAsked({ state: 'sent' });
+    try {
+      const answer = await api.command(command);
+      setAsked({ state: 'accepted', seq: answer.seq });
+      onAccepted?.(answer);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      if (isGone.current) refusal.value = message;
+      refused.current = { message, view: viewOf() };
+      setAsked({ state: 'refused', message });
+    }
+  };
+  return (
+    <span class="command">
+      <button
+        type="button"
+        class={`button ${name}`}
+        disabled={isUnderway || mode === 'read-only'}
+        title={mode === 'read-only' ? 'This server was started with --read-only' : undefined}
+        onClick={() => void ask()}
+      >
+        {label}
+      </button>
+      <span class="command-answer" role="status">
+        {asked.state === 'refused' ? asked.message : ''}
+      </span>
+    </span>
+  );
+}
+
+/** Who goes elsewhere leaves a refusal behind. */
+function viewOf(): string {
+  const { conversation, agent, turn, tab, at } = route.peek();
+  return JSON.stringify([conversation, agent, turn, tab, at]);
+}

@@ -1,0 +1,34 @@
+import type { ComponentChildren } from 'preact';
+import { go, href, parseRoute, type Route } from '../state/route.ts';
+
+interface GoProps {
+  to: Partial<Route>;
+  children: ComponentChildren;
+  class?: string;
+  title?: string;
+  isCurrent?: boolean;
+}
+
+/** A link within the page: its address can be copied, opened in another tab, and shared. */
+export function Go({ to, children, class: name = '', title, isCurrent = false }: GoProps) {
+  return (
+    <a
+      class={name}
+      href={href(to)}
+      title={title}
+      aria-current={isCurrent ? 'true' : undefined}
+      onClick={(event) => {
+        if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button !== 0) return;
+        event.preventDefault();
+        const { pathname, search } = new URL(href(to), location.href);
+        go(fromAddress(pathname, search));
+      }}
+    >
+      {children}
+    </a>
+  );
+}
+
+function fromAddress(pathname: string, search: string): Route {
+  return parseRoute({ pathname, search });
+}

@@ -1,0 +1,159 @@
+import type {
+  PromptDiff,
+  SentPrompt,
+  TurnTrace,
+  InspectedPrompt,
+  ActorStatus,
+  AgentInfo,
+  BudgetLine,
+} from '../../../src/troupe.ts';
+import type { Command, Event } from '../../../src/events/index.ts';
+import type { Projection, Row } from '../../../src/inspector/model.ts';
+import type { OverviewFigures } from '../../../src/inspector/overview-figures.ts';
+import type { Chart } from '../../../src/inspector/chart.ts';
+import { base, renewWriteToken, serverToken, writeToken } from './settings.ts';
+
+/** What the server refused, in its own words. `code` is stable, `message` says what to do. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly status: number;
+  readonly code: string;
+
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+export interface OverviewLine extends OverviewFigures {
+  id: string;
+  head: number;
+  at: number;
+}
+
+export interface Snapshot {
+  seq: number;
+  head: number;
+  projection: Projection;
+  actors: ActorStatus[];
+}
+
+export interface RowsQuery {
+  before?: number | undefined;
+  after?: number | undefined;
+  limit?: number | undefined;
+  agent?: string | undefined;
+  kind?: string | undefined;
+  not?: string | undefined;
+  level?: string | undefined;
+  turn?: string | undefined;
+  q?: string | undefined;
+}
+
+export interface Rows {
+  rows: Row[];
+  head: number;
+  more: boolean;
+}
+
+export interface SearchAnswer {
+  hits: { conversation: string; row: Row; excerpt: string }[];
+  searched: { conversations: number; events: number };
+  partial: boolean;
+}
+
+export interface Queues {
+  waiting: number;
+  active: number;
+  delayed: number;
+  failed: number;
+  wait?: { p50Ms: number; p95Ms: number; count: number } | null;
+}
+
+const segment = encodeURIComponent;
+
+/** The HTTP API of this server: `docs/inspector.md`. Every method throws `ApiError`, or `TypeError` where nobody answers. */
+export const api = {
+  overview: () => get<{ conversations: OverviewLine[]; more: boolean }>('api/overview'),
+  agents: () => get<{ agents: AgentInfo[] }>('api/agents'),
+  snapshot: (conversation: string, at: number | null) =>
+    get<Snapshot>(`api/conversations/${segment(conversation)}/snapshot`, { at: at ?? undefined }),
+  actors: (conversation: string) =>
+    get<{ actors: ActorStatus[] }>(`api/conversations/${segment(conversation)}/actors`),
+  rows: (conversation: string, query: RowsQuery) =>
+    get<Rows>(`api/conversations/${segment(conversation)}/rows`, { ...query }),
+  events: (conversation: string, range: { after?: number; limit?: number }) =>
+    get<{ events: Event[]; head: number }>(`api/conversations/${segment(conversation)}/events`, { ...range }),
+  search: (q: string) => get<SearchAnswer>('api/search', { q }),
+  trace: (turn: string) => get<TurnTrace>(`api/turns/${segment(turn)}`),
+  prompt: (turn: string, step?: number) => get<SentPrompt>(`api/turns/${segment(turn)}/prompt`, { step }),
+  nextPrompt: (conversation: string, agent: string) =>
+    get<InspectedPrompt>(`api/conversations/${segment(conversation)}/agents/${segment(agent)}/prompt`),
+  diff: (a: string, b: string, stepB?: number) =>
+    get<PromptDiff>(`api/turns/${segment(a)}/diff/${segment(b)}`, { stepB }),
+  charts: () => get<{ charts: Record<string, Chart> }>('api/charts'),
+  queues: () => get<Queues>('api/queues'),
+  budgets: (conversation: string) => get<{ budgets: BudgetLine[] }>('api/budgets', { conversation }),
+  command: (command: Command) => post<{ event: Event; seq: number }>('api/commands', command),
+  send: (
+    conversation: string,
+    message: { content: string; to?: string[]; whileBusy?: string; author?: object },
+  ) =>
+    post<{ event: Event }>(`api/conversations/${segment(conversation)}/events`, {
+      author: OPERATOR,
+      ...message,
+    }),
+  /** A download. */
+  exportHref: (conversation: string, format: 'jsonl' | 'html') =>
+    `${base}api/conversations/${segment(conversation)}/export?format=${format}`,
+};
+
+const OPERATOR = { kind: 'user', id: 'operator', name: 'Operator' };
+
+export function headersFor(method: 'GET' | 'POST'): Record<string, string> {
+  const token = serverToken();
+  return {
+    ...(token !== null && { authorization: `Bearer ${token}` }),
+    ...(method === 'POST' && { 'content-type': 'application/json', 'x-troupe-token': writeToken() }),
+  };
+}
+
+type Query = Record<string, string | number | undefined>;
+
+async function get<T>(path: string, query: Query = {}): Promise<T> {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
+  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return read(await fetch(`${base}${path}${search && `?${search}`}`, { headers: headersFor('GET') }));
+}
+
+async function post<T>(path: string, body: object): Promise<T> {
+  const ask = async () => {
+    const init = { method: 'POST', headers: headersFor('POST'), body: JSON.stringify(body) };
+    return read<T>(await fetch(`${base}${path}`, init));
+  };
+  try {
+    return await ask();
+  } catch (error) {
+    // Of a server that was started anew meanwhile.
+    if (!(error instanceof ApiError) || error.code !== 'token_required' || !(await renewWriteToken()))
+      throw error;
+    return ask();
+  }
+}
+
+async function read<T>(response: Response): Promise<T> {
+  if (response.ok) return (await response.json()) as T;
+  const text = await response.text();
+  throw errorOf(response, text);
+}
+
+function errorOf({ status, statusText }: Response, text: string): ApiError {
+  try {
+    const { error } = JSON.parse(text) as { error: { code: string; message: string } };
+    return new ApiError(status, error.code, error.message);
+  } catch {
+    // Something between here and Troupe has answered.
+    return new ApiError(status, 'not_troupe', `the server answered ${status} ${statusText}`);
+  }
+}

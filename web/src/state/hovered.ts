@@ -1,0 +1,15 @@
+import { signal } from '@preact/signals';
+
+/** The event under the pointer or the focus, wherever it is shown: marked in the list, the lanes and the prompt alike. */
+export const hovered = signal<number | null>(null);
+
+/** For an element that stands for an event. */
+export function hovers(seq: number | null) {
+  if (seq === null) return {};
+  return {
+    onPointerEnter: () => (hovered.value = seq),
+    onPointerLeave: () => (hovered.value = null),
+    onFocusIn: () => (hovered.value = seq),
+    onFocusOut: () => (hovered.value = null),
+  };
+}

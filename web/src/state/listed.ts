@@ -1,0 +1,38 @@
+import { signal } from '@preact/signals';
+import { isFold } from './fold-noise.ts';
+import { matchesTurn } from './filter.ts';
+import { route } from './route.ts';
+import type { RowSource } from './row-source.ts';
+import { selectEvent, selectTurn, turns } from './selection.ts';
+
+/** The list of events on the screen, for whoever goes through it with keys. */
+export const listed = signal<RowSource | null>(null);
+
+/** The next line of the list below (1) or above (-1) the chosen one. */
+export function moveInList(by: 1 | -1): void {
+  const { list, event, turn } = route.peek();
+  if (list === 'turns') {
+    const seen = turns
+      .peek()
+      .filter((each) => matchesTurn(each, route.peek()))
+      .toReversed();
+    const index = seen.findIndex(({ id }) => id === turn);
+    selectTurn(seen[index < 0 ? 0 : Math.max(0, Math.min(seen.length - 1, index + by))]);
+    return;
+  }
+  const source = listed.peek();
+  if (!source) return;
+  const index = event === null ? source.count() : source.indexOf(event);
+  for (let next = index + by; next >= 0 && next < source.count(); next += by) {
+    const line = source.lineAt(next);
+    if (!line) return;
+    if (!isFold(line)) return selectEvent(line.seq, line.turn);
+  }
+}
+
+/** The turn before or after the one that is looked at, of whichever agent. */
+export function moveInTurns(by: 1 | -1): void {
+  const all = turns.peek();
+  const index = all.findIndex(({ id }) => id === route.peek().turn);
+  selectTurn(index < 0 ? all.at(-1) : all[index + by]);
+}

@@ -1,0 +1,207 @@
+import { batch, computed, signal } from '@preact/signals';
+import type { AgentId, Event, TurnId } from '../../../src/events/index.ts';
+import type { Projection } from '../../../src/inspector/model.ts';
+import { foldEvents } from '../../../src/inspector/projection.ts';
+import type { ActorStatus } from '../../../src/troupe.ts';
+import { api, ApiError, headersFor } from './api.ts';
+import { readFrames, type ServerFrame } from './read-frames.ts';
+import { route } from './route.ts';
+import { base } from './settings.ts';
+
+/**
+ * The conversation on the screen, live: a snapshot, and every event after it folded as the server folds.
+ *
+ * Owns the stream of one conversation at a time. Invents nothing: what a button asked for is shown once its event came.
+ *  V1  `seq` of the projection rises by one with each event; after a lost connection the stream goes on after it.
+ *  V2  What comes within one frame of the screen is shown at once; a page in the background draws nothing.
+ *  V3  Memory does not grow with the log: the projection is bounded, texts of running turns end with them.
+ */
+export type Connection =
+  | { state: 'opening' }
+  | { state: 'live' }
+  /** Nobody answers; tried again by itself. What is shown is as of `seq`. */
+  | { state: 'lost'; since: number; message: string }
+  /** There is no such conversation. */
+  | { state: 'gone'; message: string }
+  | { state: 'token'; message: string };
+
+/** A machine's last transition, as it was told live. */
+export interface LiveState {
+  turn: TurnId | null;
+  state: string;
+  event: string;
+  at: number;
+  doing: string[];
+}
+
+const RECONNECT_MS = 1_000;
+/** Of the text of a running turn: its end. */
+const MAX_STREAM_CHARS = 60_000;
+
+export const connection = signal<Connection>({ state: 'opening' });
+export const live = signal<Projection | null>(null);
+/** At `route.at`; null while it is live. */
+export const past = signal<Projection | null>(null);
+/** What is shown: the past where one is chosen, else the present. */
+export const shown = computed(() => (route.value.at === null ? live.value : past.value));
+/** As the server knows them now; empty for the past. */
+export const actors = signal<ActorStatus[]>([]);
+export const states = signal<ReadonlyMap<string, LiveState>>(new Map());
+export const streams = signal<ReadonlyMap<string, string>>(new Map());
+
+type EventListener = (events: readonly Event[]) => void;
+const listeners = new Set<EventListener>();
+
+/** Told of new events once they are folded. Returns how to stop. */
+export function onEvents(listener: EventListener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+let current: AbortController | null = null;
+
+/** Shows another conversation, or none. */
+export function openConversation(id: string | null): void {
+  current?.abort();
+  current = null;
+  batch(() => {
+    connection.value = { state: 'opening' };
+    live.value = null;
+    past.value = null;
+    actors.value = [];
+    states.value = new Map();
+    streams.value = new Map();
+  });
+  if (id === null) return;
+  current = new AbortController();
+  void follow(id, current.signal);
+}
+
+async function follow(id: string, signal: AbortSignal): Promise<void> {
+  let since = 0;
+  while (!signal.aborted) {
+    try {
+      if (live.value === null) {
+        const snapshot = await api.snapshot(id, null);
+        if (signal.aborted) return;
+        batch(() => {
+          live.value = snapshot.projection;
+          actors.value = snapshot.actors;
+        });
+      }
+      await stream(id, signal);
+      since = 0;
+      throw new TypeError('the server has ended the stream');
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof ApiError && error.status === 404) {
+        connection.value = { state: 'gone', message: error.message };
+        return;
+      }
+      if (error instanceof ApiError && error.status === 401) {
+        connection.value = { state: 'token', message: error.message };
+        return;
+      }
+      since ||= Date.now();
+      connection.value = {
+        state: 'lost',
+        since,
+        message: error instanceof Error ? error.message : String(error),
+      };
+    }
+    await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+  }
+}
+
+async function stream(id: string, signal: AbortSignal): Promise<void> {
+  const query = new URLSearchParams({ conversation: id, after: String(live.value?.seq ?? 0) });
+  const response = await fetch(`${base}api/events?${query}`, { headers: headersFor('GET'), signal });
+  if (!response.ok)
+    throw new ApiError(response.status, 'stream_refused', `the server answered ${response.status}`);
+  batch(() => {
+    connection.value = { state: 'live' };
+    // What was told while nobody listened is not told again.
+    states.value = new Map();
+    streams.value = new Map();
+  });
+  const due = frameBuffer((frames) => batch(() => take(frames)));
+  for await (const frame of readFrames(response)) due(frame);
+}
+
+/** Collects what arrives until the screen is drawn next, or soon where nothing is drawn. */
+function frameBuffer(flush: (frames: ServerFrame[]) => void): (frame: ServerFrame) => void {
+  let waiting: ServerFrame[] = [];
+  return (frame) => {
+    waiting.push(frame);
+    if (waiting.length > 1) return;
+    const done = () => {
+      const frames = waiting;
+      waiting = [];
+      if (frames.length > 0) flush(frames);
+    };
+    if (document.visibilityState === 'visible') requestAnimationFrame(done);
+    else setTimeout(done, 250);
+  };
+}
+
+function take(frames: readonly ServerFrame[]): void {
+  const events: Event[] = [];
+  let seq = live.value?.seq ?? Number.POSITIVE_INFINITY;
+  let isActorChanged = false;
+  const texts = new Map(streams.value);
+  const told = new Map(states.value);
+  let [isTextNew, isStateNew] = [false, false];
+  for (const { event: type, data } of frames) {
+    const content = JSON.parse(data) as unknown;
+    if (type === 'event') {
+      const event = content as Event;
+      if (event.seq <= seq) continue;
+      seq = event.seq;
+      events.push(event);
+      isActorChanged ||= CHANGES_ACTORS.test(event.kind);
+      if (event.turn && ENDS_TURN.test(event.kind)) isTextNew = texts.delete(event.turn) || isTextNew;
+    } else if (type === 'stream') {
+      const { turn, index, text } = content as { turn: string; index: number; text: string };
+      texts.set(turn, `${index === 0 ? '' : (texts.get(turn) ?? '')}${text}`.slice(-MAX_STREAM_CHARS));
+      isTextNew = true;
+    } else if (type === 'state') {
+      const { agent, ...state } = content as { agent: AgentId } & LiveState;
+      told.set(agent, state);
+      isStateNew = true;
+      isActorChanged ||= !state.state.startsWith('working');
+    }
+  }
+  if (live.value && events.length > 0) live.value = foldEvents(live.value, events);
+  if (isTextNew) streams.value = texts;
+  if (isStateNew) states.value = told;
+  if (events.length > 0) for (const listener of listeners) listener(events);
+  if (isActorChanged) refreshActors();
+}
+
+const ENDS_TURN = /^turn\.(done|failed|aborted)$/;
+const CHANGES_ACTORS = /^(turn\.|command|error|joined|left|archived|reopened)/;
+const REFRESH_MS = 150;
+let refreshing = false;
+
+/** What may be asked of an actor only the server knows; asked once for what changes together. */
+function refreshActors(): void {
+  if (refreshing) return;
+  refreshing = true;
+  setTimeout(() => {
+    refreshing = false;
+    void askActors();
+  }, REFRESH_MS);
+}
+
+async function askActors(): Promise<void> {
+  const id = live.value?.conversation;
+  if (id === undefined) return;
+  const answer = await api.actors(id).catch(() => null);
+  if (answer && live.value?.conversation === id) actors.value = answer.actors;
+}
+
+/** Shows the conversation as it was after the event with this seq. */
+export async function showPast(id: string, at: number): Promise<void> {
+  const snapshot = await api.snapshot(id, at);
+  if (route.value.at === at) past.value = snapshot.projection;
+}

@@ -1,0 +1,139 @@
+import { signal } from '@preact/signals';
+import type { Command } from '../../../src/events/index.ts';
+import { commandsOf } from '../parts/detail/commands.ts';
+import { api } from './api.ts';
+import { actors, shown } from './live.ts';
+import { conversations } from './overview.ts';
+import { goLive, isPast, togglePlay } from './past.ts';
+import { go, href, parseRoute, type Route } from './route.ts';
+import { agentsByNeed, selectAgent, selectedTurn, selectTurn, turns } from './selection.ts';
+import { mode } from './settings.ts';
+import { toggleTheme } from './theme.ts';
+
+/** Something that can be gone to or done. */
+export interface Item {
+  key: string;
+  group: 'Commands' | 'Agents' | 'Turns' | 'Conversations' | 'Found';
+  text: string;
+  note: string;
+  act: () => void;
+}
+
+const MAX_OF_GROUP = 8;
+
+/** A command's refusal, which outlives the palette that it was chosen in. */
+export const refusal = signal<string | null>(null);
+
+export function paletteItems(words: string, about: 'conversation' | null): Item[] {
+  const all =
+    about === 'conversation'
+      ? conversationItems()
+      : [...agentItems(), ...commandItems(), ...turnItems(), ...conversationItems()];
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const counts = new Map<string, number>();
+  return all.filter(({ group, text, note }) => {
+    const told = `${group} ${text} ${note}`.toLowerCase();
+    if (!wanted.every((word) => told.includes(word))) return false;
+    const count = (counts.get(group) ?? 0) + 1;
+    counts.set(group, count);
+    return about !== null || count <= MAX_OF_GROUP;
+  });
+}
+
+/** What is found in the logs of all conversations. */
+export async function searchItems(q: string): Promise<Item[]> {
+  const { hits } = await api.search(q);
+  return hits.map(({ conversation, row, excerpt }) => ({
+    key: `f${conversation}:${row.seq}`,
+    group: 'Found',
+    text: excerpt,
+    note: `${conversation} ${row.seq}`,
+    act: () =>
+      goElsewhere({ conversation, list: 'events', kind: '*', event: row.seq, tab: 'raw', turn: row.turn }),
+  }));
+}
+
+/** As a link does: another conversation begins with nothing chosen. */
+export function goElsewhere(to: Partial<Route>): void {
+  const { pathname, search } = new URL(href(to), location.href);
+  go(parseRoute({ pathname, search }));
+}
+
+function agentItems(): Item[] {
+  return agentsByNeed.value.map((agent) => ({
+    key: `a${agent.id}`,
+    group: 'Agents',
+    text: agent.name,
+    note: `${agent.condition} ${agent.state}`,
+    act: () => selectAgent(agent),
+  }));
+}
+
+function turnItems(): Item[] {
+  return turns.value.toReversed().map((turn) => ({
+    key: `t${turn.id}`,
+    group: 'Turns',
+    text: `turn ${turn.number} ${turn.agent}`,
+    note: turn.error ? turn.error.code : turn.status,
+    act: () => selectTurn(turn),
+  }));
+}
+
+function conversationItems(): Item[] {
+  return (conversations.value ?? []).map(({ id, condition, head }) => ({
+    key: `c${id}`,
+    group: 'Conversations',
+    text: id,
+    note: `${condition === null ? '' : `${condition}, `}${head} events`,
+    act: () => goElsewhere({ conversation: id }),
+  }));
+}
+
+function commandItems(): Item[] {
+  const does = (text: string, act: () => void, note = ''): Item => ({
+    key: `d${text}`,
+    group: 'Commands',
+    text,
+    note,
+    act,
+  });
+  const id = shown.value?.conversation;
+  const turn = selectedTurn.value?.id ?? null;
+  const asks =
+    isPast.value || mode === 'read-only' || id === undefined
+      ? []
+      : [
+          ...actors.value.flatMap((actor) =>
+            commandsOf({ actor, conversation: id, agent: actor.agent, turn: null }).map(
+              ({ label, command }) => does(`${label} ${actor.agent}`, () => void run(command), actor.status),
+            ),
+          ),
+          ...(turn === null
+            ? []
+            : [does('Fork from this turn', () => void run({ command: 'fork', turn }), turn)]),
+        ];
+  return [
+    ...(isPast.value ? [does('Go live', goLive, 'l')] : []),
+    ...asks,
+    does('Only problems', () => go({ problems: true, list: 'turns' }), 'f'),
+    does('Context management', () => go({ list: 'turns', kind: 'context' })),
+    does('Stop here', togglePlay, 'space'),
+    does('Light or dark', toggleTheme, 'd'),
+    ...(id === undefined
+      ? []
+      : (['jsonl', 'html'] as const).map((format) =>
+          does(`Export as ${format.toUpperCase()}`, () => location.assign(api.exportHref(id, format))),
+        )),
+  ];
+}
+
+async function run(command: Command): Promise<void> {
+  refusal.value = null;
+  try {
+    const { event } = await api.command(command);
+    const fork = event.kind === 'command' ? event.body.fork?.conversation : undefined;
+    if (command.command === 'fork') goElsewhere({ conversation: fork ?? event.conversation });
+  } catch (error) {
+    refusal.value = error instanceof Error ? error.message : String(error);
+  }
+}

@@ -1,0 +1,19 @@
+const PREFIX = 'troupe-';
+
+/** What this browser was told about the look of the page. Without storage, as in private windows, nothing is kept. */
+export function remembered(name: string): string | null {
+  try {
+    return localStorage.getItem(PREFIX + name);
+  } catch {
+    return null;
+  }
+}
+
+export function remember(name: string, value: string | null): void {
+  try {
+    if (value === null) localStorage.removeItem(PREFIX + name);
+    else localStorage.setItem(PREFIX + name, value);
+  } catch {
+    // It holds until the page is left.
+  }
+}

@@ -1,0 +1,122 @@
+import { computed, signal } from '@preact/signals';
+import { base } from './settings.ts';
+
+/** The whole state of the view is the URL: whoever is sent the address sees the same. */
+export interface Route {
+  /** Null is the list of conversations. */
+  conversation: string | null;
+  turn: string | null;
+  tab: Tab;
+  /** The turn that the Diff tab compares with; null for the one before. */
+  vs: string | null;
+  /** Which model call of the turn; null for the last. */
+  step: number | null;
+  /** The agent that is looked at where no turn is. */
+  agent: string | null;
+  /** The event that is shown. */
+  event: number | null;
+  /** The middle: turns or single events, and what of them. */
+  list: 'turns' | 'events';
+  kind: string;
+  /** Agents whose turns and events are listed, with commas; empty for all. */
+  by: string;
+  q: string;
+  problems: boolean;
+  /** The seq at which everything is shown; null is live. */
+  at: number | null;
+}
+
+export const TABS = ['state', 'prompt', 'diff', 'tools', 'events', 'raw'] as const;
+export type Tab = (typeof TABS)[number];
+
+const NOWHERE: Route = {
+  conversation: null,
+  turn: null,
+  tab: 'state',
+  vs: null,
+  step: null,
+  agent: null,
+  event: null,
+  list: 'turns',
+  kind: '',
+  by: '',
+  q: '',
+  problems: false,
+  at: null,
+};
+
+export const route = signal<Route>(parseRoute(location));
+export const conversation = computed(() => route.value.conversation);
+
+window.addEventListener('popstate', () => (route.value = parseRoute(location)));
+
+/** `replace` for what should not be a step of the way back, as typing or scrubbing. */
+export function go(patch: Partial<Route>, { replace = false } = {}): void {
+  const next = { ...route.value, ...patch };
+  const url = hrefOf(next);
+  if (url === location.pathname + location.search) return;
+  if (replace) history.replaceState(null, '', url);
+  else history.pushState(null, '', url);
+  route.value = next;
+}
+
+/** The address of the present view with changes: for links. Another conversation begins with nothing chosen. */
+export function href(patch: Partial<Route>): string {
+  const elsewhere = patch.conversation !== undefined && patch.conversation !== route.value.conversation;
+  return hrefOf({ ...(elsewhere ? NOWHERE : route.value), ...patch });
+}
+
+export function hrefOf(to: Route): string {
+  const parts = to.conversation === null ? [] : ['c', to.conversation, ...(to.turn ? ['t', to.turn] : [])];
+  const query = new URLSearchParams();
+  const set = (name: string, value: string | number | boolean | null, unless: unknown) => {
+    if (value !== unless && value !== null) query.set(name, String(value));
+  };
+  set('tab', to.tab, NOWHERE.tab);
+  set('vs', to.vs, null);
+  set('step', to.step, null);
+  set('agent', to.agent, null);
+  set('event', to.event, null);
+  set('list', to.list, NOWHERE.list);
+  set('kind', to.kind, '');
+  set('by', to.by, '');
+  set('q', to.q, '');
+  set('problems', to.problems, false);
+  set('at', to.at, null);
+  const search = query.toString();
+  return `${base}${parts.map(encodeURIComponent).join('/')}${search && `?${search}`}`;
+}
+
+export function parseRoute({ pathname, search }: Pick<Location, 'pathname' | 'search'>): Route {
+  const inside = pathname.startsWith(base) ? pathname.slice(base.length) : pathname.slice(1);
+  const [first, name = '', second, turn = ''] = inside.split('/').map(decode);
+  const query = new URLSearchParams(search);
+  const number = (key: string) => {
+    const value = Number(query.get(key));
+    return query.has(key) && Number.isInteger(value) && value >= 0 ? value : null;
+  };
+  const tab = TABS.find((each) => each === query.get('tab')) ?? NOWHERE.tab;
+  return {
+    conversation: first === 'c' && name !== '' ? name : null,
+    turn: first === 'c' && second === 't' && turn !== '' ? turn : null,
+    tab,
+    vs: query.get('vs'),
+    step: number('step'),
+    agent: query.get('agent'),
+    event: number('event'),
+    list: query.get('list') === 'events' ? 'events' : 'turns',
+    kind: query.get('kind') ?? '',
+    by: query.get('by') ?? '',
+    q: query.get('q') ?? '',
+    problems: query.get('problems') === 'true',
+    at: number('at'),
+  };
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

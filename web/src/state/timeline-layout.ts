@@ -1,0 +1,177 @@
+import type { Projection, Row, TurnView } from '../../../src/inspector/model.ts';
+
+/**
+ * Lanes over the log: x is the seq, so that quiet hours take no room. Pure; what is out of sight is not in it.
+ * Sizes in pixels.
+ */
+export interface Layout {
+  bars: Bar[];
+  dots: Dot[];
+  arrows: LaidArrow[];
+  /** When it was, where there is room to say so; `gap` ms of silence before it. `isEnd`: said to the left of it. */
+  times: { x: number; at: number; gap: number | null; isEnd: boolean }[];
+}
+
+export interface Bar {
+  turn: TurnView;
+  x: number;
+  width: number;
+  lane: number;
+  /** Until the next bar of its lane begins. */
+  room: number;
+}
+
+export interface Dot {
+  seq: number;
+  x: number;
+  lane: number;
+  kind: 'talk' | 'problem' | 'compaction' | 'task';
+  title: string;
+  turn: string | null;
+  /** On a turn's bar, whose text it must not cover. */
+  isOnBar: boolean;
+}
+
+export interface LaidArrow {
+  seq: number;
+  x: number;
+  from: number;
+  to: number;
+  kind: 'message' | 'handoff' | 'delegation';
+  title: string;
+}
+
+export interface View {
+  from: number;
+  to: number;
+  width: number;
+  /** Lanes in sight: the first, and the end, exclusive. */
+  lanes: [number, number];
+}
+
+export const LANE_PX = 28;
+/** People share the first lane. */
+export const PEOPLE = 0;
+const MIN_BAR_PX = 3;
+const MAX_ARROWS = 400;
+const LABEL_PX = 76;
+const GAP_MS = 5 * 60_000;
+
+export function laneOf(projection: Projection): Map<string, number> {
+  return new Map(Object.keys(projection.agents).map((id, index) => [id, index + 1]));
+}
+
+export function xOf(seq: number, { from, to, width }: View): number {
+  return ((seq - from) / Math.max(1, to - from + 1)) * width;
+}
+
+export function layoutTimeline(projection: Projection, rows: readonly Row[], view: View): Layout {
+  const lanes = laneOf(projection);
+  const [first, end] = view.lanes;
+  const isSeen = (lane: number) => lane >= first && lane < end;
+  const middle = (seq: number) => xOf(seq + 0.5, view);
+  const isInside = (seq: number) => seq >= view.from && seq <= view.to;
+
+  const bars = projection.turns.flatMap((turn): Bar[] => {
+    const lane = lanes.get(turn.agent) ?? -1;
+    const until = turn.to ?? projection.seq;
+    if (!isSeen(lane) || turn.from > view.to || until < view.from) return [];
+    const x = xOf(turn.from, view);
+    const width = Math.max(MIN_BAR_PX, xOf(until + 1, view) - x - 1);
+    return [{ turn, lane, x, width, room: view.width - x }];
+  });
+  const next = new Map<number, number>();
+  for (const bar of bars.toReversed()) {
+    bar.room = (next.get(bar.lane) ?? view.width) - bar.x;
+    next.set(bar.lane, bar.x);
+  }
+
+  const arrows = projection.arrows
+    .filter(({ seq, to }) => isInside(seq) && to.length > 0)
+    .slice(-MAX_ARROWS)
+    .flatMap(({ seq, kind, from, isAgent, to }): LaidArrow[] => {
+      const start = isAgent ? (lanes.get(from) ?? PEOPLE) : PEOPLE;
+      const named = to.slice(0, 16).map((agent) => lanes.get(agent) ?? -1);
+      const title = `${seq}: ${from} ${arrowWord(kind)} ${to.join(', ')}`;
+      return named
+        .filter((lane) => lane >= 0 && lane !== start && (isSeen(lane) || isSeen(start)))
+        .map((lane) => ({ seq, x: middle(seq), from: start, to: lane, kind: arrowKind(kind), title }));
+    });
+
+  const isOnBar = (seq: number, at: number) =>
+    bars.some(({ lane, turn: { from, to } }) => lane === at && from <= seq && seq <= (to ?? projection.seq));
+  const dot = (
+    seq: number,
+    lane: number,
+    kind: Dot['kind'],
+    title: string,
+    turn: string | null = null,
+  ): Dot[] =>
+    isInside(seq) && isSeen(lane)
+      ? [{ seq, x: middle(seq), lane, kind, title, turn, isOnBar: isOnBar(seq, lane) }]
+      : [];
+  const dots = [
+    ...rows
+      .filter(({ level }) => level === 'talk' || level === 'problem')
+      .flatMap(({ seq, author, agent, isAgent, level, summary, turn }) => {
+        const lane = isAgent || agent !== null ? (lanes.get(agent ?? author) ?? PEOPLE) : PEOPLE;
+        return dot(seq, lane, level === 'problem' ? 'problem' : 'talk', `${seq}: ${summary}`, turn);
+      }),
+    ...projection.tasks.flatMap(({ seq, owner, kind, text }) =>
+      dot(seq, lanes.get(owner) ?? PEOPLE, 'task', `${seq}: ${kind} ${text}`),
+    ),
+    ...projection.compactions.flatMap(({ seq, agent, reduced, phase }) =>
+      dot(
+        seq,
+        lanes.get(agent) ?? PEOPLE,
+        'compaction',
+        `${seq}: compaction ${reduced === null ? phase : `made room, ${Math.round(reduced)}% smaller`}`,
+      ),
+    ),
+  ];
+  return { bars, dots, arrows, times: timesOf(projection, rows, view) };
+}
+
+function arrowKind(kind: string): LaidArrow['kind'] {
+  if (kind === 'handoff') return 'handoff';
+  return kind.startsWith('delegation') ? 'delegation' : 'message';
+}
+
+function arrowWord(kind: string): string {
+  return { handoff: 'hands over to', message: 'to' }[kind] ?? `${kind.replace('.', ' ')} to`;
+}
+
+function timesOf(projection: Projection, rows: readonly Row[], view: View): Layout['times'] {
+  const points = new Map<number, number>();
+  const add = (seq: number | null, at: number | null) => {
+    if (seq !== null && at !== null && seq >= view.from && seq <= view.to) points.set(seq, at);
+  };
+  for (const { from, to, startedAt, endedAt } of projection.turns) {
+    add(from, startedAt);
+    add(to, endedAt);
+  }
+  for (const { seq, at } of projection.arrows) add(seq, at);
+  for (const { seq, at } of rows) add(seq, at);
+  if (view.from <= 1) add(1, projection.began);
+
+  const times: Layout['times'] = [];
+  let before: number | null = null;
+  let free = 0;
+  let told = 0;
+  for (const [seq, at] of [...points].toSorted(([a], [b]) => a - b)) {
+    const x = xOf(seq, view);
+    const gap = before !== null && at - before >= GAP_MS ? at - before : null;
+    before = at;
+    const second = Math.floor(at / 1_000);
+    if (second === told) continue;
+    const isEnd = x > view.width - LABEL_PX;
+    const start = isEnd ? x - LABEL_PX : x;
+    // That nothing happened for long is worth more than what the clock said just before.
+    if (start < free && (gap === null || times.at(-1)?.gap !== null)) continue;
+    if (start < free) times.pop();
+    told = second;
+    times.push({ x, at, gap, isEnd });
+    free = start + LABEL_PX;
+  }
+  return times;
+}

@@ -1,0 +1,26 @@
+/** The part of a list of equal rows that is to be drawn. */
+export interface Window {
+  first: number;
+  /** Exclusive. */
+  end: number;
+}
+
+/** Rows drawn beyond each edge, so that a turn of the wheel shows no gap. */
+const SPARE_ROWS = 12;
+
+export function windowOf(scrollTop: number, height: number, rowHeight: number, count: number): Window {
+  const first = Math.max(0, Math.min(Math.floor(scrollTop / rowHeight) - SPARE_ROWS, count));
+  const end = Math.min(count, Math.ceil((scrollTop + height) / rowHeight) + SPARE_ROWS);
+  return { first, end: Math.max(first, end) };
+}
+
+/** Where to scroll so that a row is wholly seen; null where it is. */
+export function scrollFor(
+  index: number,
+  { scrollTop, height, rowHeight }: { scrollTop: number; height: number; rowHeight: number },
+): number | null {
+  const top = index * rowHeight;
+  if (top < scrollTop) return top;
+  if (top + rowHeight > scrollTop + height) return top + rowHeight - height;
+  return null;
+}
