@@ -8,6 +8,10 @@ import { listenToKeys } from './state/keys.ts';
 import './state/theme.ts';
 
 const page = document.getElementById('page');
-if (page) render(<App />, page);
+if (page) {
+  // What the document has stands until here, so that there is something to see at once.
+  page.replaceChildren();
+  render(<App />, page);
+}
 listenToKeys();
 fetchTheRest();
