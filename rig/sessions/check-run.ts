@@ -2,6 +2,9 @@ import { type Event, eventOf } from '../../src/events/index.ts';
 import type { Seen } from './fake-vendor.ts';
 import { markersIn } from './markers.ts';
 
+/** In requests for summaries that Troupe makes and not a program. */
+const TROUPES_OWN = '<transcript-';
+
 interface Turn {
   id: string;
   after: number;
@@ -15,7 +18,8 @@ interface Turn {
  * Holds what the API was sent against the log of the conversation:
  *  R1  A request shows no marker twice.
  *  R2  It shows every message that its turn was to see, once: of others up to where the turn was pinned, and the agent's
- *      own replies. Of what a program has put into a summary of its own, only what is new to the turn.
+ *      own replies. Of what a program has put into a summary of its own, only what is new to the turn; and of that only what
+ *      it did not show when it asked for the summary: some programs shorten their memory between two steps of a turn.
  *  R3  Every turn that was answered had a request that showed what was new to it.
  */
 export function checkRun(events: readonly Event[], agent: string, seen: readonly Seen[]): string[] {
@@ -31,10 +35,15 @@ export function checkRun(events: readonly Event[], agent: string, seen: readonly
   const turns = turnsOf(events, agent);
   const answered = new Set<string>();
   const found: string[] = [];
+  const inSummary = new Set<string>();
   for (const [number, { text, isCompaction, isShortened }] of seen.entries()) {
-    if (isCompaction) continue;
+    if (isCompaction) {
+      if (!text.includes(TROUPES_OWN)) for (const marker of markersIn(text)) inSummary.add(marker);
+      continue;
+    }
     const times = Map.groupBy(markersIn(text), (marker) => marker);
-    const newest = Math.max(0, ...[...times.keys()].flatMap((marker) => seqs.get(marker) ?? []));
+    const known = [...times.keys(), ...(isShortened ? inSummary : [])];
+    const newest = Math.max(0, ...known.flatMap((marker) => seqs.get(marker) ?? []));
     const turn = turns.find(({ upTo }) => upTo >= newest);
     if (!turn) {
       found.push(`R2 request ${number} is of no turn`);
@@ -49,7 +58,7 @@ export function checkRun(events: readonly Event[], agent: string, seen: readonly
       if (
         seq > turn.upTo ||
         seq <= turn.summarised ||
-        (isShortened && (own.has(marker) || seq <= turn.after)) ||
+        (isShortened && (own.has(marker) || seq <= turn.after || inSummary.has(marker))) ||
         times.has(marker)
       )
         continue;
