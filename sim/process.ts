@@ -105,6 +105,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
       act('wake', () => world.queue.add(address, delayMs), 'queue_unavailable'),
     start: (handler, { concurrency }) => world.queue.serve(member, handler, concurrency),
     depth: () => Promise.resolve({ waiting: 0, active: 0, delayed: 0 }),
+    backlog: () => Promise.resolve(0),
     close: () => Promise.resolve(),
   };
   const broadcast: EngineDeps['broadcast'] = {

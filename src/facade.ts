@@ -3,56 +3,46 @@ import { actorStatuses } from './actors/actor-status.ts';
 import { budgetReport } from './actors/budget/report.ts';
 import { cacheCost } from './actors/cache-cost.ts';
 import { conversationState } from './actors/conversation-state.ts';
-import { carryConversationCommand } from './actors/conversations/carry-conversation-command.ts';
 import { deleteConversation, readTree } from './actors/conversations/delete-conversation.ts';
 import type { Door, MessageRouter } from './actors/conversations/door.ts';
-import { forkConversation } from './actors/conversations/fork-conversation.ts';
-import { retryTurn } from './actors/conversations/retry-turn.ts';
 import { receiveMessage } from './actors/conversations/receive-message.ts';
 import { createStandings } from './actors/conversations/standings.ts';
-import { isTrusted, refuseStranger, type Trust } from './actors/conversations/trust.ts';
+import { isTrusted, type Trust } from './actors/conversations/trust.ts';
 import { diffTurns } from './actors/diff-turns.ts';
 import type { Engine } from './actors/engine.ts';
 import type { EngineDeps } from './actors/engine-deps.ts';
 import { inspectPrompt } from './actors/inspect-prompt.ts';
 import type { Member } from './actors/member.ts';
 import { nextPrompt, sentPrompt } from './actors/prompts.ts';
-import { changePhase } from './actors/runs/change-phase.ts';
-import { startRun, type Workflow } from './actors/runs/start-run.ts';
+import type { Workflow } from './actors/runs/start-run.ts';
 import { answerByReply } from './actors/tasks/answer-question.ts';
-import { carryTaskCommand, isTaskCommand } from './actors/tasks/carry-task-command.ts';
 import { listTasks } from './actors/tasks/task-list.ts';
 import { refuseBusy } from './actors/steer/refuse-busy.ts';
 import { traceTurn } from './actors/trace.ts';
 import type { QueueWaits } from './queue-waits.ts';
 import { readAttachments } from './read-attachments.ts';
 import { attachedBy } from './redact-attachments.ts';
-import { redactCommand } from './redact-command.ts';
 import { TroupeError } from './errors.ts';
 import {
   type ActorAddress,
   type AgentId,
-  type Author,
-  type Command,
-  type CommandOf,
-  type ConversationCommand,
-  ConversationId,
   DEFAULT_TENANT,
   type Event,
-  EventDraft,
+  type EventDraft,
   type EventDraftOf,
   type EventId,
-  type EventKind,
-  isConversationCommand,
   isRuntimeId,
-  parseTurnId,
   type StateNote,
   type StreamDelta,
-  type TaskCommand,
+  TenantId,
 } from './events/index.ts';
+import { carryCommand } from './carry-command.ts';
+import type { Credentials } from './credentials.ts';
 import { exportConversation } from './import/index.ts';
 import { importInto } from './import-into.ts';
+import type { Tenants } from './known-tenants.ts';
 import { mintId } from './mint-id.ts';
+import { conversationId, parseDraft } from './parse-input.ts';
 import type { Appended, Log } from './store/store.ts';
 import type { AgentInfo, Troupe } from './troupe.ts';
 
@@ -71,6 +61,8 @@ export interface FacadeParts {
   workflows?: readonly Workflow[];
   /** Finds who hears what names nobody, before the fallback does. */
   messageRouter?: MessageRouter | null;
+  tenants: Tenants;
+  credentials: Credentials;
   release: () => Promise<void>;
 }
 
@@ -79,22 +71,47 @@ const EXPORT_PAGE = 1_000;
 const QUICK_LOOKS = 50;
 const IDLE_POLL_MS = 5;
 
-/** The public door: checks what comes in, finds what is meant, and leaves the work to the engine. */
+/**
+ * The public door: checks what comes in, finds what is meant, and leaves the work to the engine. One engine serves all
+ * tenants; a door is that of one of them, and no method reaches beyond it.
+ */
 export function createTroupeFacade(parts: FacadeParts): Troupe {
-  const { deps, engine, deltas, fallback, trust = null, release } = parts;
-  const { store, log, company, router, clock } = deps;
-  const standings = createStandings(log);
+  const { deps, engine, trust = null, fallback } = parts;
   const door: Door = {
     deps,
     engine,
-    standings,
+    standings: createStandings(deps.log),
     trust,
     fallback,
     router: parts.messageRouter ?? null,
     newId: () => mintId() as EventId,
   };
-  const tenant = DEFAULT_TENANT;
   let closing: Promise<void> | null = null;
+  async function close(): Promise<void> {
+    await engine.stop();
+    await parts.release();
+  }
+  const agents = [...deps.company.values()].map(agentInfo);
+  const forTenant = (name: string): Troupe => {
+    const tenant = tenantId(name);
+    const isRoot = tenant === DEFAULT_TENANT;
+    return tenantFacade({ ...parts, door, tenant, agents, forTenant }, () =>
+      isRoot ? (closing ??= close()) : Promise.resolve(),
+    );
+  };
+  return forTenant(DEFAULT_TENANT);
+}
+
+interface TenantParts extends FacadeParts {
+  door: Door;
+  tenant: TenantId;
+  agents: readonly AgentInfo[];
+  forTenant: (tenant: string) => Troupe;
+}
+
+function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
+  const { deps, engine, deltas, door, tenant, agents, forTenant, trust = null, workflows = [] } = parts;
+  const { store, log, company, router, clock } = deps;
 
   async function existing(conversation: string): Promise<Log & { head: number }> {
     const id = conversationId(conversation);
@@ -138,12 +155,6 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
     );
   }
 
-  async function appendOne(target: Log, draft: EventDraft): Promise<Appended> {
-    const [appended] = await log.append(target, [draft]);
-    if (!appended) throw new TroupeError('internal', 'the log gave no answer to an append');
-    return appended;
-  }
-
   async function* exported(conversation: string, { threads = false } = {}): AsyncGenerator<string> {
     const source = await existing(conversation);
     const branches = threads ? await readTree(store, source) : [{ log: source }];
@@ -159,13 +170,12 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
     }
   }
 
-  async function close(): Promise<void> {
-    await engine.stop();
-    await release();
-  }
-
-  const troupe: Troupe = {
-    agents: [...company.values()].map(agentInfo),
+  return {
+    tenant,
+    agents,
+    forTenant,
+    keys: parts.credentials.keysOf(tenant),
+    authenticate: parts.credentials.authenticate,
     async send(conversation, message) {
       const to = addressees(company, message, null);
       const { attachments, bodies } = readAttachments(attachedBy(message, deps.redaction));
@@ -182,6 +192,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
       const draft = deps.redaction?.draft(given) ?? given;
       const target = { tenant, conversation: conversationId(conversation) };
       if (isRuntimeId(draft.id)) return echoOf(target, draft);
+      await parts.tenants.note(tenant);
       const appended = await receiveMessage(
         door,
         target,
@@ -191,8 +202,10 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
           // Before their event: who reads it finds them.
           for (const [hash, data] of bodies) await store.putBody(tenant, hash, data, clock.now());
         },
+        { untrusted: message.untrusted === true },
       );
-      if (isTrusted(trust, message.author)) await answerByReply({ ...deps, trust }, target, appended.event);
+      const isHeard = isTrusted(trust, message.author) && message.untrusted !== true;
+      if (isHeard) await answerByReply({ ...deps, trust }, target, appended.event);
       return appended;
     },
     conversations: (limit = 200) => store.conversations(tenant, limit),
@@ -225,60 +238,27 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
     },
     trace: (turn) => traceTurn(deps, tenant, turn),
     async command(given, by) {
-      const command = deps.redaction ? redactCommand(deps.redaction, given, by) : given;
-      // Who is refused at a task stands in the log.
-      if (isTaskCommand(command))
-        return carryTaskCommand({ ...deps, trust }, await existing(command.conversation), command, by);
-      refuseStranger(trust, by, 'give commands');
-      if (isConversationCommand(command))
-        return carryConversationCommand(door, await existing(command.conversation), command, by);
-      if (command.command === 'phase')
-        return changePhase(door, await existing(command.conversation), command, by);
-      if (command.command === 'run') {
-        const log = { tenant, conversation: conversationId(command.conversation) };
-        return startRun(door, parts.workflows ?? [], log, command, by);
-      }
-      if (command.command === 'retry') return retryTurn(door, tenant, command.turn, by);
-      if (command.command === 'fork') return forkConversation(door, tenant, command, by);
-      const draft = commandDraft(command, by);
-      if (command.command === 'mode' || command.command === 'directive') {
-        return (await appendOne(await existing(command.conversation), draft)).event;
-      }
-      if (command.command === 'abort') {
-        const parts = parseTurnId(command.turn);
-        if (!parts) throw new TroupeError('turn_unknown', `"${command.turn}" is not a turn id`);
-        await existing(parts.conversation);
-        if (!(await engine.abort(tenant, command.turn))) {
-          throw new TroupeError(
-            'command_refused',
-            `turn ${command.turn} is not running: it has ended or never began`,
-            {
-              turn: command.turn,
-            },
-          );
-        }
-        return (await appendOne({ tenant, conversation: parts.conversation }, draft)).event;
-      }
-      const address = addressOf(command.conversation, command.agent);
-      await existing(command.conversation);
-      const { event } = await appendOne(address, draft);
-      await (command.command === 'pause' ? engine.pause(address) : engine.resume(address));
-      return event;
+      await parts.tenants.note(tenant);
+      return carryCommand({ door, engine, tenant, workflows, existing }, given, by);
     },
     async delete(conversation, { exported: kept }) {
       const root = await existing(conversation);
       const deleted = await deleteConversation(deps, root, kept);
-      standings.forget(root);
+      door.standings.forget(root);
       return deleted;
     },
-    import: (chunks, request) => importInto(deps, tenant, chunks, request),
+    async import(chunks, request) {
+      await parts.tenants.note(tenant);
+      return importInto(deps, tenant, chunks, request);
+    },
     export: exported,
     watch(watcher) {
-      const onDelta = (delta: StreamDelta) => watcher({ type: 'delta', delta });
-      const onState = (state: StateNote) => watcher({ type: 'state', state });
+      const isOurs = (address: ActorAddress) => address.tenant === tenant;
+      const onDelta = (delta: StreamDelta) => isOurs(delta.address) && watcher({ type: 'delta', delta });
+      const onState = (state: StateNote) => isOurs(state.address) && watcher({ type: 'state', state });
       deltas.add(onDelta);
       parts.states?.add(onState);
-      const off = log.onAppended((_, event) => watcher({ type: 'event', event }));
+      const off = log.onAppended((of, event) => of === tenant && watcher({ type: 'event', event }));
       return () => {
         deltas.delete(onDelta);
         parts.states?.delete(onState);
@@ -286,6 +266,8 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
       };
     },
     async queues() {
+      // What others have waiting is not theirs to know.
+      if (tenant !== DEFAULT_TENANT) return { waiting: await router.backlog(tenant), active: 0, delayed: 0 };
       const { wait = null, failed = 0 } = parts.waits?.() ?? {};
       return { ...(await router.depth()), ...(failed > 0 && { failed }), ...(wait && { wait }) };
     },
@@ -309,10 +291,9 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
         await clock.sleep(looks < QUICK_LOOKS ? 0 : IDLE_POLL_MS);
       }
     },
-    close: () => (closing ??= close()),
-    [Symbol.asyncDispose]: () => (closing ??= close()),
+    close,
+    [Symbol.asyncDispose]: close,
   };
-  return troupe;
 }
 
 async function wellOrNot(asked: Promise<unknown>): Promise<string> {
@@ -328,45 +309,8 @@ function agentInfo({ profile, capabilities, tools, pubkey }: Member): AgentInfo 
   return { id, name, role, description, capabilities, provider, model, tools: granted, pubkey };
 }
 
-function conversationId(text: string): ConversationId {
-  const parsed = ConversationId.safeParse(text);
+function tenantId(text: string): TenantId {
+  const parsed = TenantId.safeParse(text);
   if (parsed.success) return parsed.data;
-  throw new TroupeError('event_invalid', `conversation: ${parsed.error.issues[0]?.message}`, {
-    path: 'conversation',
-  });
-}
-
-function commandDraft(command: PlainCommand, by: Author): EventDraft {
-  return parseDraft({ id: mintId(), author: by, to: [], ...commandEvent(command) });
-}
-
-type PlainCommand = Exclude<
-  Command,
-  TaskCommand | ConversationCommand | CommandOf<'phase' | 'run' | 'retry' | 'fork'>
->;
-
-/** What a command appends: an actor's command is recorded as such, the others are the change itself. */
-function commandEvent(command: PlainCommand): { kind: EventKind; body: object } {
-  switch (command.command) {
-    case 'mode': {
-      const { mode, run } = command;
-      return { kind: 'mode.changed', body: { mode, ...(run !== undefined && { run }) } };
-    }
-    case 'directive': {
-      const { run, directive, brief = '', status } = command;
-      return { kind: 'run.directive', body: { run, directive, brief, status } };
-    }
-    case 'abort':
-      return { kind: 'command', body: { command: command.command, turn: command.turn } };
-    default:
-      return { kind: 'command', body: { command: command.command, agent: command.agent } };
-  }
-}
-
-function parseDraft(input: unknown): EventDraft {
-  const parsed = EventDraft.safeParse(input);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  const path = issue?.path.map(String).join('.') ?? '';
-  throw new TroupeError('event_invalid', `${path || 'event'}: ${issue?.message}`, { path });
+  throw new TroupeError('event_invalid', `"${text}" is no id of a tenant`, { path: 'tenant' });
 }

@@ -1,11 +1,5 @@
 /** Troupe's public API. Fakes and conformance suites for adapters are under `troupe/testing`. */
-export {
-  type AgentInput,
-  defineTroupe,
-  loadAgentsFile,
-  parseTroupe,
-  type TroupeInput,
-} from './agents-file.ts';
+export { type AgentInput, defineTroupe, parseTroupe, type TroupeInput } from './agents-file.ts';
 export { type Clock, systemClock } from './clock.ts';
 export { type ErrorCode, type ErrorPolicy, TroupeError } from './errors.ts';
 export type {
@@ -43,3 +37,4 @@ export type {
 export type { LogCode, LogFacts, Logger, LogIds, LogLevel } from './logger.ts';
 export type { Metrics } from './metrics.ts';
 export type { TracingOptions } from './tracing.ts';
+export { loadAgentsFile } from './load-agents-file.ts';

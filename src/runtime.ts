@@ -19,8 +19,10 @@ import { buildCompany, unknownWindows } from './build-company.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { fenceKey } from './context/index.ts';
 import { TroupeError } from './errors.ts';
-import type { StateNote, StreamDelta } from './events/index.ts';
+import { openCredentials } from './credentials.ts';
+import { DEFAULT_TENANT, type StateNote, type StreamDelta } from './events/index.ts';
 import { createTroupeFacade } from './facade.ts';
+import { createTenants } from './known-tenants.ts';
 import type { Logger } from './logger.ts';
 import { messageRouter } from './message-router.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
@@ -28,6 +30,7 @@ import { type Provider, STATELESS } from './providers/provider.ts';
 import { watchWaits } from './queue-waits.ts';
 import { openEmbedded } from './runtime/embedded.ts';
 import { openMcp } from './runtime/mcp.ts';
+import { notesOf } from './runtime/notes.ts';
 import { openOperators } from './runtime/operators.ts';
 import { type Models, openModels } from './runtime/providers.ts';
 import type { ServiceOptions, Services } from './runtime/services.ts';
@@ -133,6 +136,8 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       if (notice.type === 'delta') tellAll(notice.delta);
       if (notice.type === 'state') tellState(notice.note);
     });
+    const rootNotes = notesOf(store, DEFAULT_TENANT);
+    const tenants = createTenants(rootNotes);
     const deps: EngineDeps = {
       store,
       router,
@@ -166,6 +171,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       memory,
       limits: { ...DEFAULT_LIMITS, ...services.limits, ...defined(limits) },
       schedules: schedulesOf(schedules),
+      tenants: () => tenants.list(),
       lifecycle,
       stopping: stopping.signal,
       onDelta(delta) {
@@ -190,6 +196,8 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       trust: definition.trust?.people ?? null,
       workflows: definition.workflows ?? [],
       messageRouter: messageRouter(definition.routing, company),
+      tenants,
+      credentials: openCredentials(rootNotes, { clock, access: definition.access }),
       release: async () => {
         await memory[Symbol.asyncDispose]();
         await models.flush();

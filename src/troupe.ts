@@ -9,7 +9,9 @@ import type {
   PromptRecord,
   StateNote,
   StreamDelta,
+  TenantId,
 } from './events/index.ts';
+import type { KeyBook, Principal } from './access/index.ts';
 import type { ActorStatus } from './actors/actor-status.ts';
 import type { BudgetLine } from './actors/budget/report.ts';
 import type { CostOptions, CostReport } from './actors/cache-cost.ts';
@@ -37,6 +39,11 @@ export interface NewMessage {
   replyTo?: EventId | undefined;
   /** What becomes of it where an addressed agent is at work; default: as the agent is set. `reject` throws `agent_busy`. */
   whileBusy?: BusyPolicy | undefined;
+  /**
+   * Its author may not wake agents: whom it would have addressed is noted with it, and the command `dispatch` passes it
+   * on. For gateways that bring what strangers say.
+   */
+  untrusted?: true | undefined;
   /** What comes with it, as ids of the client's own: kept with the event, shown to no agent. */
   context?: { attachments?: readonly string[] | undefined } | undefined;
 }
@@ -101,6 +108,20 @@ export type Watcher = (
  *     await troupe.idle();
  */
 export interface Troupe {
+  /** Whose conversations these are. */
+  readonly tenant: TenantId;
+  /**
+   * The same troupe for another tenant: the same agents, with conversations, budgets, keys and webhooks of its own. Cheap;
+   * closing it does nothing. Throws `event_invalid` for what is no id of a tenant.
+   */
+  forTenant(tenant: string): Troupe;
+  /** Its API keys. */
+  readonly keys: KeyBook;
+  /**
+   * Whose an API key or a token of `access.jwt` is, of whatever tenant; null for what is none. Throws
+   * `store_unavailable`.
+   */
+  authenticate(credential: string): Promise<Principal | null>;
   readonly agents: readonly AgentInfo[];
   send(conversation: string, message: NewMessage): Promise<Appended>;
   conversations(limit?: number): Promise<ConversationInfo[]>;
@@ -139,6 +160,7 @@ export interface Troupe {
    * 'none'. Throws `conversation_unknown`, and `command_refused` where there are others by now or an agent is at work.
    */
   delete(conversation: string, options: { exported: number | 'none' }): Promise<Deleted>;
+  /** Hears of its own tenant alone. */
   watch(watcher: Watcher): () => void;
   queues(): Promise<QueueReport>;
   /** What is spent and held of each budget in its present period; those of a conversation where one is named. */

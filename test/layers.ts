@@ -51,14 +51,36 @@ const LAYERS: Record<string, Layer> = {
   store: ADAPTER_LAYER,
   routing: ADAPTER_LAYER,
   providers: ADAPTER_LAYER,
-  tools: ADAPTER_LAYER,
+  tools: { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'net'] },
+  'notes.ts': { may: [], packages: [] },
+  'token-bucket.ts': { may: ['clock.ts'], packages: [] },
+  access: { may: ['events', 'errors.ts', 'clock.ts', 'notes.ts', 'token-bucket.ts'] },
+  net: { may: ['errors.ts', 'clock.ts'] },
+  outbound: {
+    may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'notes.ts', 'net'],
+    mayTypes: ['troupe.ts'],
+  },
+  nostr: {
+    may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'notes.ts', 'token-bucket.ts', 'outbound'],
+    mayTypes: ['troupe.ts'],
+  },
   import: { may: ['events', 'errors.ts'] },
   actors: { may: ['events', 'errors.ts', 'clock.ts', ...WATCHING, 'machines', 'context', ...PORTS] },
   /** Runs in browsers, too. */
   inspector: { may: [], mayTypes: ['events'], packages: [], pure: true },
   orchestrator: { may: ['events', 'errors.ts', 'machines'], packages: ['zod'], mayTypes: ['troupe.ts'] },
   gateway: {
-    may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'inspector', 'import'],
+    may: [
+      'events',
+      'errors.ts',
+      'clock.ts',
+      'metrics.ts',
+      'token-bucket.ts',
+      'access',
+      'inspector',
+      'import',
+      'outbound',
+    ],
     mayTypes: ['troupe.ts'],
   },
 };

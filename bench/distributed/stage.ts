@@ -14,6 +14,9 @@ import { systemClock as clock } from '../../src/clock.ts';
 import { countTokens } from '../../src/context/count-tokens.ts';
 import { fenceKey } from '../../src/context/index.ts';
 import type { ActorAddress } from '../../src/events/index.ts';
+import { openCredentials } from '../../src/credentials.ts';
+import { createTenants } from '../../src/known-tenants.ts';
+import { memoryNotes } from '../../src/notes.ts';
 import { createTroupeFacade } from '../../src/facade.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
 import { createProvider } from '../../src/providers/registry.ts';
@@ -103,6 +106,8 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const engine = createEngine(deps, stopping);
   const fallback = (definition.defaults.respondWhenUnaddressed ?? null) as ActorAddress['agent'] | null;
   const troupe = createTroupeFacade({
+    tenants: createTenants(memoryNotes()),
+    credentials: openCredentials(memoryNotes(), { clock }),
     deps,
     engine,
     deltas: new Set(),

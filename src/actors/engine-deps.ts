@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import type { ActorAddress, StateNote, StreamDelta } from '../events/index.ts';
+import type { ActorAddress, StateNote, StreamDelta, TenantId } from '../events/index.ts';
 import type { Logger } from '../logger.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Admission } from '../routing/admission.ts';
@@ -46,6 +46,8 @@ export interface EngineDeps {
   memory: MemorySearch;
   limits: EngineLimits;
   schedules?: readonly Schedule[];
+  /** Everybody whose conversations end by themselves; the default tenant where nothing is said. */
+  tenants?: () => Promise<readonly TenantId[]>;
   lifecycle?: Lifecycle;
   /** Aborts when the process wants to end: steps under way are finished, nothing new is begun. */
   stopping: AbortSignal;

@@ -15,7 +15,7 @@ export async function findAgents(file: string | undefined): Promise<FoundAgents 
   const path = file ?? NAMES.find((name) => existsSync(name));
   if (path === undefined) return null;
   // Checking a file takes the whole context module, which most commands can do without.
-  const { loadAgentsFile } = await import('../agents-file.ts');
+  const { loadAgentsFile } = await import('../load-agents-file.ts');
   return { definition: await loadAgentsFile(path), file: resolve(path) };
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { addressKey } from '../events/index.ts';
-import type { ActorAddress } from '../events/index.ts';
+import type { ActorAddress, TenantId } from '../events/index.ts';
 import { type Metrics, NO_METRICS, type Timers } from '../metrics.ts';
 import type { QueueDepth, Router, WakeHandler, WakeOutcome } from './router.ts';
 
@@ -14,6 +14,7 @@ import type { QueueDepth, Router, WakeHandler, WakeOutcome } from './router.ts';
  *  I3  Only `settle` leaves `active`, so that no actor runs twice at once (R2).
  *  I4  A wake with a delay is no state of an actor: when it is due it is an ordinary wake. Wakes that come earlier
  *      therefore neither hasten it nor replace it, and the actor is looked at after its due time in any case.
+ *  I5  `backlogs` counts the actors in the queue by tenant, and knows none of which there are none.
  */
 type ActorState = 'waiting' | 'active' | 'active-again' | 'held-back';
 
@@ -45,6 +46,7 @@ export function createInProcessRouter({
 }): Router {
   const actors = new Map<string, Actor>();
   const queue = createFifo<Actor>();
+  const backlogs = new Map<TenantId, number>();
   const closing = new AbortController();
   const drained = Promise.withResolvers<void>();
   let service: Service | null = null;
@@ -68,7 +70,14 @@ export function createInProcessRouter({
     actor.since = clock.monotonic();
     actors.set(actor.key, actor);
     queue.push(actor);
+    countBacklog(actor, 1);
     schedulePump();
+  }
+
+  function countBacklog({ address: { tenant } }: Actor, by: 1 | -1): void {
+    const waiting = (backlogs.get(tenant) ?? 0) + by;
+    if (waiting > 0) backlogs.set(tenant, waiting);
+    else backlogs.delete(tenant);
   }
 
   /** Handlers start from a microtask, never inside the caller of `wake`. */
@@ -88,6 +97,7 @@ export function createInProcessRouter({
     while (running < service.concurrency && startsLeft > 0) {
       const actor = queue.shift();
       if (!actor) return;
+      countBacklog(actor, -1);
       startsLeft -= 1;
       running += 1;
       actor.state = 'active';
@@ -163,7 +173,9 @@ export function createInProcessRouter({
     return drained.promise;
   }
 
-  return { wake, start, depth, close };
+  const backlog = async (tenant: TenantId): Promise<number> => backlogs.get(tenant) ?? 0;
+
+  return { wake, start, depth, backlog, close };
 }
 
 /** A queue whose `shift` does not move the rest: `Array.shift` is linear once the array is large. */

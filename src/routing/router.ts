@@ -1,4 +1,4 @@
-import type { ActorAddress } from '../events/index.ts';
+import type { ActorAddress, TenantId } from '../events/index.ts';
 
 /**
  * The routing port. A wake says only "look at this actor": it carries no content, may come twice, and is a hint; the
@@ -9,6 +9,7 @@ import type { ActorAddress } from '../events/index.ts';
  *      `isBegun` goes before what is not.
  *  R4  At most `concurrency` handlers run at once; actors that wait are served in the order of their wakes.
  *  R5  A handler that throws does not stop the router; the error goes to `onError` and the wake is considered done.
+ *  R7  `backlog` counts the actors of a tenant whose wakes nobody has taken; it may lag behind, and is 0 at rest.
  *  R6  `close` takes no new wakes, waits for running handlers, and never hangs on delayed ones.
  */
 /** `isBegun`: somebody is, or was, at work on it, and it should not queue again behind what nobody has looked at. */
@@ -29,5 +30,7 @@ export interface Router {
     options: { concurrency: number; onError: (error: unknown, address: ActorAddress) => void },
   ): void;
   depth(): Promise<QueueDepth>;
+  /** Actors of one tenant that wait, over all processes. */
+  backlog(tenant: TenantId): Promise<number>;
   close(): Promise<void>;
 }

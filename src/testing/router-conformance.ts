@@ -124,6 +124,17 @@ export function routerConformance(open: () => Promise<Router>): ConformanceCase[
       await stage.router.wake(C, { delayMs: NEVER_MS });
       assert.deepEqual(await stage.router.depth(), { waiting: 1, active: 1, delayed: 1 });
     }),
+    on('R7', 'backlog tells what waits of one tenant', async (stage) => {
+      const others = { ...B, tenant: `${B.tenant}-2` as ActorAddress['tenant'] };
+      stage.start({ concurrency: 1, gated: [A] });
+      await stage.router.wake(A);
+      await stage.started(A, 1);
+      for (const each of [B, C, others, B]) await stage.router.wake(each);
+      assert.ok((await stage.router.backlog(B.tenant)) >= 2);
+      assert.equal(await stage.router.backlog(others.tenant), 1);
+      stage.release(A);
+      await stage.started(others, 1);
+    }),
     on('R5', 'a handler that throws is reported and stops nobody', async (stage) => {
       stage.start({ concurrency: 1, throwsOnce: [A] });
       await stage.router.wake(A);

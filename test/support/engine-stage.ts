@@ -19,6 +19,9 @@ import {
   type Event,
   type StreamDelta,
 } from '../../src/events/index.ts';
+import { openCredentials } from '../../src/credentials.ts';
+import { createTenants } from '../../src/known-tenants.ts';
+import { memoryNotes } from '../../src/notes.ts';
 import { createTroupeFacade } from '../../src/facade.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
@@ -138,6 +141,8 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const engine = createEngine(deps, stopping);
   const fallback = (options.fallback ?? null) as AgentId | null;
   const troupe = createTroupeFacade({
+    tenants: createTenants(memoryNotes()),
+    credentials: openCredentials(memoryNotes(), { clock }),
     deps,
     engine,
     deltas,

@@ -1,5 +1,6 @@
 import { TroupeError } from '../../errors.ts';
-import { type ConversationId, DEFAULT_TENANT, type EventId, SYSTEM_AUTHOR } from '../../events/index.ts';
+import { DEFAULT_TENANT, type EventId, SYSTEM_AUTHOR } from '../../events/index.ts';
+import type { Log } from '../../store/store.ts';
 import type { EngineDeps } from '../engine-deps.ts';
 import { atWork, deleteConversation } from './delete-conversation.ts';
 import { standingOf, type Standings } from './standings.ts';
@@ -11,17 +12,23 @@ const PAGE = 50;
 const LIST_EVERY_MS = 600_000;
 const MOST_LISTED = 1_000_000;
 
+interface Quiet {
+  log: Log;
+  head: number;
+  at: number;
+}
+
 /** Archives and deletes what has been quiet for long, a page a round. What it remembers only spares it looks. */
 export function createEndQuiet(
   deps: EngineDeps,
   standings: Standings,
   { archiveAfterMs = Infinity, deleteAfterMs = Infinity }: Lifecycle,
 ): () => Promise<void> {
-  const { store, clock, log: events } = deps;
+  const { store, clock, log: events, tenants = async () => [DEFAULT_TENANT] } = deps;
   const shortest = Math.min(archiveAfterMs, deleteAfterMs);
   /** Archived ones that nothing more will become of, and threads, which end with their conversation; by their head. */
-  const settled = new Map<ConversationId, number>();
-  let queue: { id: ConversationId; head: number; at: number }[] = [];
+  const settled = new Map<string, number>();
+  let queue: Quiet[] = [];
   let listAt = 0;
 
   return async function endQuiet() {
@@ -29,20 +36,26 @@ export function createEndQuiet(
     if (shortest === Infinity) return;
     if (queue.length === 0 && now >= listAt) {
       listAt = now + Math.min(LIST_EVERY_MS, Math.ceil(shortest / 2));
-      const all = await store.conversations(DEFAULT_TENANT, MOST_LISTED);
-      queue = all.filter(({ id, head, at }) => at <= now - shortest && settled.get(id) !== head);
+      for (const tenant of await tenants()) queue.push(...(await quietOf(tenant, now - shortest)));
     }
     // The last active come first, so the longest quiet are taken first.
     for (const each of queue.splice(-PAGE)) await look(each, now);
   };
 
-  async function look({ id, head, at }: (typeof queue)[number], now: number): Promise<void> {
-    const log = { tenant: DEFAULT_TENANT, conversation: id };
+  async function quietOf(tenant: Log['tenant'], before: number): Promise<Quiet[]> {
+    const all = await store.conversations(tenant, MOST_LISTED);
+    return all.flatMap(({ id, head, at }) => {
+      const log = { tenant, conversation: id };
+      return at <= before && settled.get(keyOf(log)) !== head ? [{ log, head, at }] : [];
+    });
+  }
+
+  async function look({ log, head, at }: Quiet, now: number): Promise<void> {
     const { tasks } = await standingOf(events, log);
     if (tasks.upTo !== head) return;
-    if (tasks.thread) return void settled.set(id, head);
+    if (tasks.thread) return void settled.set(keyOf(log), head);
     if (tasks.archived) {
-      if (deleteAfterMs === Infinity) settled.set(id, head);
+      if (deleteAfterMs === Infinity) settled.set(keyOf(log), head);
       else if (at <= now - deleteAfterMs) await remove(log);
       return;
     }
@@ -60,7 +73,7 @@ export function createEndQuiet(
     await events.append(log, [draft]);
   }
 
-  async function remove(log: { tenant: typeof DEFAULT_TENANT; conversation: ConversationId }): Promise<void> {
+  async function remove(log: Log): Promise<void> {
     try {
       await deleteConversation(deps, log, 'none');
       standings.forget(log);
@@ -69,4 +82,8 @@ export function createEndQuiet(
       if (!(error instanceof TroupeError) || error.code !== 'command_refused') throw error;
     }
   }
+}
+
+function keyOf({ tenant, conversation }: Log): string {
+  return `${tenant}/${conversation}`;
 }

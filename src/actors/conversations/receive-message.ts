@@ -10,7 +10,8 @@ type Message = EventDraftOf<'message'>;
 /**
  * Stores what somebody says, and decides once, here, whom it goes to.
  *  M1  Who names agents addresses them; a person's new message that names none is routed, else goes to the default agent.
- *  M2  What a person says who is not trusted addresses nobody; whom it would have addressed is noted with it.
+ *  M2  What a person says who is not trusted addresses nobody; whom it would have addressed is noted with it. The same
+ *      goes for what a gateway brings as `untrusted`.
  *  M3  In a closed conversation only a trusted person is heard, and opens it again.
  *  M4  The same id again is the same event, whatever would be decided now.
  *
@@ -21,11 +22,12 @@ export async function receiveMessage(
   log: Log,
   message: Message,
   prepare: (placed: Message) => Promise<void>,
+  { untrusted = false } = {},
 ): Promise<Appended> {
   const standing = await door.standings.of(log);
   const { author, id } = message;
-  const placed = await place(door, log, message, standing);
-  const isHeard = author.kind === 'user' && isTrusted(door.trust, author);
+  const placed = await place(door, log, message, standing, untrusted);
+  const isHeard = author.kind === 'user' && isTrusted(door.trust, author) && !untrusted;
   if (!isHeard && standing.tasks.archived && (await door.deps.store.readById(log, id)) === null) {
     throw closed(log);
   }
@@ -38,13 +40,20 @@ export async function receiveMessage(
     // Sent twice at once, and routed twice: the first counts.
     const isRouted = placed.context?.routed !== undefined;
     if (!isRouted || !(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
-    return appendLast(door.deps, log, [await place(door, log, message, standing)]);
+    return appendLast(door.deps, log, [await place(door, log, message, standing, untrusted)]);
   }
 }
 
-async function place(door: Door, log: Log, message: Message, standing: Standing): Promise<Message> {
+async function place(
+  door: Door,
+  log: Log,
+  message: Message,
+  standing: Standing,
+  untrusted: boolean,
+): Promise<Message> {
   const { to, routed } = await addressed(door, log, message, standing);
-  const held = to.length > 0 && !isTrusted(door.trust, message.author) ? { held: to } : {};
+  const isHeld = untrusted || !isTrusted(door.trust, message.author);
+  const held = to.length > 0 && isHeld ? { held: to } : {};
   const context = { ...message.context, ...held, ...(routed && { routed }) };
   return {
     ...message,

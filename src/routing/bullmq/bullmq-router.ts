@@ -257,6 +257,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
     wake,
     start,
     depth: (): Promise<QueueDepth> => queue.depth(),
+    backlog: (tenant) => queue.backlog(tenant),
     close,
     ignored: () => ignored,
   };

@@ -109,7 +109,7 @@ export function createTenantBacklog({ redis, keyOf, countWaiting, clock }: Tenan
     return known;
   }
 
-  return { enter, leave };
+  return { enter, leave, size: (tenant: TenantId): Promise<number> => redis.scard(keyOf(tenant)) };
 }
 
 export type TenantBacklog = ReturnType<typeof createTenantBacklog>;

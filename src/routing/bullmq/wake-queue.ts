@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { addressKey } from '../../events/index.ts';
-import type { ActorAddress } from '../../events/index.ts';
+import type { ActorAddress, TenantId } from '../../events/index.ts';
 import { CONNECT_TIMEOUT_MS, isReady, readyWithin } from '../redis/connect-redis.ts';
 import type { QueueDepth } from '../router.ts';
 import { createStrayWatch } from './stray-wakes.ts';
@@ -145,6 +145,7 @@ export function openWakeQueue({ redis, prefix, clock, strayAfterMs, warn }: Wake
       reached(() => (delayMs > 0 ? addLater(address, delayMs) : addWake(address))),
     taken: (address: ActorAddress, key: string): void => backlog.leave(address, key),
     depth: () => reached(depth),
+    backlog: (tenant: TenantId): Promise<number> => reached(() => backlog.size(tenant)),
     overdue: (graceMs: number) => reached(() => overdue(graceMs)),
     dropUnreadable,
     /** Of those that wait; nothing happens to one that does not. */

@@ -1,0 +1,107 @@
+import type { JWTPayload, JWTVerifyOptions } from 'jose';
+import type { Clock } from '../clock.ts';
+import { TroupeError } from '../errors.ts';
+import { type Author, TenantId } from '../events/index.ts';
+import { type JwtSettings, readPublicKey } from './access-settings.ts';
+import { ConversationPatterns, type Principal } from './principal.ts';
+import { type Scope, SCOPES } from './scope.ts';
+
+export interface JwtVerifier {
+  /** Null for what is no token, or none for us. Throws `store_unavailable` where the issuer's keys cannot be had. */
+  verify(token: string): Promise<Principal | null>;
+}
+
+/** As `fetch`, for one address that the operator has set. */
+export type FetchKeys = (
+  url: string,
+  options: { headers: Headers; method: 'GET'; redirect: 'manual'; signal: AbortSignal },
+) => Promise<Response>;
+
+const CLOCK_TOLERANCE_S = 30;
+const LOOKS_LIKE_ONE = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+const Subject = /^.{1,128}$/su;
+const MAX_NAME_CHARS = 200;
+/** Of jose: the token is at fault, and not the way to the keys. */
+const KEYS_NOT_HAD = new Set(['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC']);
+
+type Verify = (token: string, options: JWTVerifyOptions) => Promise<{ payload: JWTPayload }>;
+
+/** Verifies tokens of an application's users. Nothing is loaded, and no key fetched, before the first of them comes. */
+export function createJwtVerifier(
+  settings: JwtSettings,
+  { clock, fetch }: { clock: Pick<Clock, 'now'>; fetch: FetchKeys },
+): JwtVerifier {
+  const { issuer, audience, algorithms } = settings;
+  let loading: Promise<Verify> | undefined;
+
+  return {
+    async verify(token) {
+      if (!LOOKS_LIKE_ONE.test(token)) return null;
+      const verify = await (loading ??= loadVerify(settings, fetch));
+      try {
+        const { payload } = await verify(token, {
+          issuer,
+          audience,
+          algorithms,
+          clockTolerance: CLOCK_TOLERANCE_S,
+          requiredClaims: ['exp', 'sub'],
+          currentDate: new Date(clock.now()),
+        });
+        return principalOf(payload, settings);
+      } catch (cause) {
+        if (!isOutage(cause)) return null;
+        const message = 'the keys of the issuer of tokens cannot be fetched now; try again';
+        throw new TroupeError('store_unavailable', message, { jwks: settings.jwks ?? null }, { cause });
+      }
+    },
+  };
+}
+
+async function loadVerify({ jwks, publicKey }: JwtSettings, fetch: FetchKeys): Promise<Verify> {
+  const { createRemoteJWKSet, customFetch, jwtVerify } = await import('jose');
+  if (jwks !== undefined) {
+    const keys = createRemoteJWKSet(new URL(jwks), { [customFetch]: fetch });
+    return (token, options) => jwtVerify(token, keys, options);
+  }
+  const key = readPublicKey(publicKey ?? '');
+  return (token, options) => jwtVerify(token, key, options);
+}
+
+/** Whatever is no error of jose came from the way to the keys. */
+function isOutage(error: unknown): boolean {
+  const { code } = Object(error) as { code?: unknown };
+  return typeof code !== 'string' || !code.startsWith('ERR_J') || KEYS_NOT_HAD.has(code);
+}
+
+function principalOf(payload: JWTPayload, settings: JwtSettings): Principal | null {
+  const { claims } = settings;
+  const { sub = '' } = payload;
+  if (!Subject.test(sub)) return null;
+  const tenant = TenantId.safeParse(claims.tenant === undefined ? settings.tenant : payload[claims.tenant]);
+  const conversations =
+    claims.conversations === undefined
+      ? { success: true as const, data: null }
+      : ConversationPatterns.safeParse(payload[claims.conversations]);
+  if (!tenant.success || !conversations.success) return null;
+  const scopes =
+    claims.scopes === undefined
+      ? settings.scopes
+      : scopesIn(payload[claims.scopes]).filter((scope) => settings.scopes.includes(scope));
+  return {
+    id: `jwt:${sub}`,
+    tenant: tenant.data,
+    scopes,
+    author: authorOf(sub, payload[claims.name]),
+    conversations: conversations.data,
+  };
+}
+
+function scopesIn(claim: unknown): Scope[] {
+  const words: unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : [];
+  return SCOPES.filter((scope) => words.includes(scope));
+}
+
+function authorOf(sub: string, name: unknown): Author {
+  const isName = typeof name === 'string' && name.trim() !== '';
+  return { kind: 'user', id: sub, name: (isName ? name : sub).slice(0, MAX_NAME_CHARS) };
+}

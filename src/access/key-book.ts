@@ -1,0 +1,194 @@
+import * as z from 'zod';
+import type { Clock } from '../clock.ts';
+import { TroupeError } from '../errors.ts';
+import { Author, type TenantId } from '../events/index.ts';
+import { changeNote, type Notes } from '../notes.ts';
+import type { KeyCache } from './key-cache.ts';
+import {
+  hashSecret,
+  isKeyId,
+  type KeyInfo,
+  keyInfo,
+  keyNote,
+  type KeyRecord,
+  keyText,
+  newKeyId,
+  newSecret,
+  opens,
+  parseKeyRecord,
+  type RandomBytes,
+} from './key-record.ts';
+import { ConversationPatterns } from './principal.ts';
+import { Scope } from './scope.ts';
+
+export type { KeyInfo } from './key-record.ts';
+
+export const MAX_KEYS = 1_000;
+export const MAX_GRACE_MS = 30 * 24 * 3_600_000;
+/** Keys read at once for a list. */
+const BATCH = 50;
+
+export const NewKey = z.strictObject({
+  /** For people. */
+  name: z.string().trim().min(1).max(100),
+  scopes: z
+    .array(Scope)
+    .min(1)
+    .max(16)
+    .transform((scopes) => [...new Set(scopes)]),
+  /** Whose words it may bring, and no others; default: it says so per event. */
+  author: Author.optional(),
+  /** Default: all of its tenant. */
+  conversations: ConversationPatterns.min(1).optional(),
+  /** When it ends, ms since the epoch; default: never. */
+  expiresAt: z.int().nonnegative().optional(),
+});
+export type NewKey = z.input<typeof NewKey>;
+
+/** `secret` is the whole text of the key, and nowhere else: it cannot be read again. */
+export interface IssuedKey {
+  key: KeyInfo;
+  secret: string;
+}
+
+/** The API keys of one tenant. Revoked keys stay in the list until their places are needed. */
+export interface KeyBook {
+  /** Throws `config_invalid`, and `command_refused` where the tenant has `MAX_KEYS` that still open. */
+  create(key: NewKey): Promise<IssuedKey>;
+  /** The oldest first. */
+  list(): Promise<KeyInfo[]>;
+  /** A new secret for a key; the old one opens for `graceMs` more. Null: there is no such key that still opens. */
+  rotate(id: string, options?: { graceMs?: number | undefined }): Promise<IssuedKey | null>;
+  /** Null: there is no such key. A second time changes nothing. */
+  revoke(id: string): Promise<KeyInfo | null>;
+}
+
+export interface KeyBookParts {
+  /** Of the root tenant, wherever the keys open: one look finds a key by its id. */
+  rootNotes: Pick<Notes, 'recall' | 'remember'>;
+  tenant: TenantId;
+  cache: KeyCache;
+  clock: Pick<Clock, 'now'>;
+  randomBytes: RandomBytes;
+}
+
+const Ids = z.array(z.string());
+
+/**
+ * Owns `key/<id>` and, per tenant, `keys/<tenant>` with the ids.
+ *  1. An id stands in the index before its key is written: no key opens that no list shows.
+ *  2. Whatever is written is put into the cache, so that it counts in this process at once.
+ */
+export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: KeyBookParts): KeyBook {
+  const index = `keys/${tenant}`;
+
+  async function read(id: string): Promise<KeyRecord | null> {
+    if (!isKeyId(id)) return null;
+    const record = parseKeyRecord(await rootNotes.recall(keyNote(id)));
+    return record?.id === id && record.tenant === tenant ? record : null;
+  }
+
+  async function readAll(ids: readonly string[]): Promise<KeyRecord[]> {
+    const records: KeyRecord[] = [];
+    for (let from = 0; from < ids.length; from += BATCH) {
+      const batch = await Promise.all(ids.slice(from, from + BATCH).map(read));
+      records.push(...batch.filter((record) => record !== null));
+    }
+    return records;
+  }
+
+  async function listed(): Promise<string[]> {
+    return parseIds(await rootNotes.recall(index));
+  }
+
+  /** Ids whose places may be taken: of keys that open nothing any more. One without a key may be about to get it. */
+  async function spent(): Promise<Set<string>> {
+    const records = await readAll(await listed());
+    return new Set(records.filter((record) => !opens(record, clock.now())).map(({ id }) => id));
+  }
+
+  async function enter(id: string): Promise<void> {
+    const isFull = (await listed()).length >= MAX_KEYS;
+    const over = isFull ? await spent() : new Set<string>();
+    await changeNote(rootNotes, index, parseIds, (ids) => {
+      const kept = over.size > 0 ? ids.filter((each) => !over.has(each)) : ids;
+      if (kept.length < MAX_KEYS) return [...kept, id];
+      const message = `tenant ${tenant} has ${MAX_KEYS} keys: revoke those that nobody uses`;
+      throw new TroupeError('command_refused', message, { limit: MAX_KEYS });
+    });
+  }
+
+  /** Null where there is no such key of this tenant, or `apply` leaves it. */
+  async function change(
+    id: string,
+    apply: (record: KeyRecord) => KeyRecord | null,
+  ): Promise<KeyRecord | null> {
+    if ((await read(id)) === null) return null;
+    const record = await changeNote(rootNotes, keyNote(id), parseKeyRecord, (stored) =>
+      stored && stored.tenant === tenant ? apply(stored) : null,
+    );
+    if (record?.tenant !== tenant) return null;
+    cache.put(record);
+    return record;
+  }
+
+  return {
+    async create(given) {
+      const { name, scopes, author, conversations, expiresAt } = parse(NewKey, given);
+      const [id, secret] = [newKeyId(randomBytes), newSecret(randomBytes)];
+      const record: KeyRecord = {
+        id,
+        tenant,
+        name,
+        scopes,
+        author: author ?? null,
+        conversations: conversations ?? null,
+        hash: hashSecret(secret),
+        createdAt: clock.now(),
+        expiresAt: expiresAt ?? null,
+        revokedAt: null,
+      };
+      await enter(id);
+      const text = JSON.stringify(record);
+      if ((await rootNotes.remember(keyNote(id), null, text)) !== text)
+        throw new TroupeError('internal', `two keys have the id ${id}: the source of randomness repeats`);
+      cache.put(record);
+      return { key: keyInfo(record), secret: keyText(id, secret) };
+    },
+    async list() {
+      return (await readAll(await listed())).map(keyInfo);
+    },
+    async rotate(id, options = {}) {
+      const { graceMs } = parse(RotateKey, options);
+      const secret = newSecret(randomBytes);
+      const hash = hashSecret(secret);
+      const record = await change(id, (stored) => {
+        if (!opens(stored, clock.now())) return null;
+        const previous = graceMs > 0 ? { hash: stored.hash, until: clock.now() + graceMs } : undefined;
+        return { ...stored, hash, previous };
+      });
+      return record?.hash === hash ? { key: keyInfo(record), secret: keyText(id, secret) } : null;
+    },
+    async revoke(id) {
+      const record = await change(id, (stored) =>
+        stored.revokedAt === null ? { ...stored, previous: undefined, revokedAt: clock.now() } : null,
+      );
+      return record && keyInfo(record);
+    },
+  };
+}
+
+/** How long the old secret opens beside the new one. */
+export const RotateKey = z.strictObject({ graceMs: z.int().min(0).max(MAX_GRACE_MS).default(0) });
+
+function parseIds(text: string | null): string[] {
+  return text === null ? [] : Ids.parse(JSON.parse(text));
+}
+
+function parse<T>(schema: z.ZodType<T>, input: unknown): T {
+  const parsed = schema.safeParse(input);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }));
+  const told = problems.map(({ path, message }) => `${path || 'the key'}: ${message}`).join('; ');
+  throw new TroupeError('config_invalid', told, { problems });
+}
