@@ -4,7 +4,8 @@ import type { EventKind, Guard, ReliefReason, ReliefStrategy, ToolOutcome } from
 /**
  * What a process tells its operator in numbers. A closed list: a name that is not here cannot be counted.
  *  M1  Methods never wait and never throw.
- *  M2  Labels take few values, known beforehand: never an id of a tenant, conversation, agent, turn or event.
+ *  M2  Labels take few values: never an id of a conversation, agent, turn or event. Tenants are told apart where it is
+ *      about what they do and pay for; of many, whoever shows them tells only the first apart (`TENANTS_SHOWN`).
  *  M3  Times are given in milliseconds; whoever shows them converts.
  */
 export interface Metrics {
@@ -16,22 +17,26 @@ export interface Metrics {
 
 type None = Record<never, never>;
 type Provided = { provider: string };
+type Tenanted = { tenant: string };
+
+/** The rest of the tenants are one, `other`: each makes series of its own, for as long as the process lives. */
+export const TENANTS_SHOWN = 100;
 
 /** What only rises. */
 export interface Counters {
-  events_appended: None;
+  events_appended: Tenanted;
   /** Another writer had taken the seq first. */
   append_retries: None;
-  turns: { outcome: 'done' | 'failed' | 'aborted' };
-  model_calls: Provided & { outcome: 'answered' | 'aborted' | ErrorCode };
+  turns: Tenanted & { outcome: 'done' | 'failed' | 'aborted' };
+  model_calls: Tenanted & Provided & { outcome: 'answered' | 'aborted' | ErrorCode };
   /** Model calls that are made again after a failure, by what had failed. */
   model_retries: Provided & { code: ErrorCode };
   /** US dollars by list prices, as budgets count them: of a call that told nothing, the most it may have cost. */
-  cost_usd: Provided;
+  cost_usd: Tenanted & Provided;
   /** Model calls whose model has no price: they are not in `cost_usd`. */
   unpriced_calls: Provided;
-  tokens: Provided & { kind: 'input' | 'output' | 'cache_read' | 'cache_write' | 'reasoning' };
-  tool_calls: { outcome: ToolOutcome };
+  tokens: Tenanted & Provided & { kind: 'input' | 'output' | 'cache_read' | 'cache_write' | 'reasoning' };
+  tool_calls: Tenanted & { outcome: ToolOutcome };
   /** Prompts that were made shorter. */
   compactions: { strategy: ReliefStrategy; reason: ReliefReason };
   /** Tokens by which prompts became shorter, as counted here. */
@@ -41,7 +46,7 @@ export interface Counters {
   /** Events for the logs of others that came after another with the same id: ends of tasks that had ended. */
   posts_too_late: { kind: EventKind };
   /** What was stopped, by guard. */
-  guards: { guard: Guard };
+  guards: Tenanted & { guard: Guard };
   store_errors: { code: ErrorCode };
   /** Wakes that could not be given to the queue; the sweeper makes up for them. */
   queue_errors: { code: ErrorCode };
@@ -52,11 +57,11 @@ export interface Counters {
   /** Actors that a sweep found with work and woke. */
   sweep_found: None;
   /** Model calls that were not made. */
-  budget_refused: { scope: 'tenant' | 'conversation' | 'agent' };
+  budget_refused: Tenanted & { scope: 'tenant' | 'conversation' | 'agent' };
   /** Another process had written the account first. */
   budget_retries: None;
   /** Actors set aside: they take no turns until somebody resumes them. */
-  actors_failed: { code: ErrorCode };
+  actors_failed: Tenanted & { code: ErrorCode };
 }
 
 /** How long things took. */

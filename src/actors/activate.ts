@@ -207,7 +207,7 @@ export async function park(
     { id, author: SYSTEM_AUTHOR, to: [], kind: 'error', body: { code: error.code, message } },
   ]);
   deps.onWarning(error, `@${address.agent} in ${address.conversation} is set aside`);
-  deps.metrics.count('actors_failed', { code: error.code });
+  deps.metrics.count('actors_failed', { tenant: address.tenant, code: error.code });
   // After the notice: an actor that is set aside in silence is found by nobody.
   await deps.store.park(address, 'failed');
   tellParked(deps, address, 'BREAK', 'failed');

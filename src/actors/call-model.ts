@@ -108,7 +108,7 @@ async function callOnce(run: TurnRun): Promise<StreamOutcome | Extract<Paid<neve
     });
     if (paid.kind === 'aborted' && !run.lease.signal.aborted) throw run.deps.stopping.reason;
     if (paid.kind !== 'made') return paid;
-    countCost(run.deps.metrics, run.member, paid.spent);
+    countCost(run.deps.metrics, run.member, paid.spent, run.live.address.tenant);
     const { outcome } = paid;
     const isLost = outcome.kind === 'failed' && outcome.failure.code === 'provider_session_lost';
     if (!isLost || asked === 'start') return outcome;
@@ -150,7 +150,7 @@ async function measured(run: TurnRun): Promise<{ outcome: StreamOutcome; end: Ca
     run.usage = addUsage(run.usage, heard.answer.usage);
   metrics.time('model_call', { provider }, clock.monotonic() - began);
   const ended = outcome.kind === 'failed' ? outcome.failure.code : outcome.kind;
-  metrics.count('model_calls', { provider, outcome: ended });
+  metrics.count('model_calls', { tenant: run.live.address.tenant, provider, outcome: ended });
   call.end(toldOf(outcome));
   return { outcome, end: endOf(run, heard) };
 }

@@ -35,15 +35,16 @@ export async function commitTurn(run: TurnRun): Promise<AgentEvent> {
 }
 
 function ended(run: TurnRun): AgentEvent {
-  const { deps, ending, usage, member } = run;
+  const { deps, ending, usage, member, live } = run;
+  const { tenant } = live.address;
   const { metrics } = deps;
   const { provider } = member.profile;
-  metrics.count('turns', { outcome: ending.kind });
-  metrics.count('tokens', { provider, kind: 'input' }, usage.input);
-  metrics.count('tokens', { provider, kind: 'output' }, usage.output);
-  metrics.count('tokens', { provider, kind: 'cache_read' }, usage.cacheRead);
-  metrics.count('tokens', { provider, kind: 'cache_write' }, usage.cacheWrite);
-  metrics.count('tokens', { provider, kind: 'reasoning' }, usage.reasoning);
+  metrics.count('turns', { tenant, outcome: ending.kind });
+  metrics.count('tokens', { tenant, provider, kind: 'input' }, usage.input);
+  metrics.count('tokens', { tenant, provider, kind: 'output' }, usage.output);
+  metrics.count('tokens', { tenant, provider, kind: 'cache_read' }, usage.cacheRead);
+  metrics.count('tokens', { tenant, provider, kind: 'cache_write' }, usage.cacheWrite);
+  metrics.count('tokens', { tenant, provider, kind: 'reasoning' }, usage.reasoning);
   return { type: 'COMMITTED', waits: waitsFor(run) };
 }
 

@@ -75,7 +75,7 @@ export function createConversationLog(deps: {
     const [first] = seqs;
     const head = seqs.at(-1);
     if (first === undefined || head === undefined) return;
-    metrics.count('events_appended', {}, seqs.length);
+    metrics.count('events_appended', { tenant }, seqs.length);
     broadcast.publish({ type: 'appended', tenant, conversation, after: first - 1, head });
   }
 

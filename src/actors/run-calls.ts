@@ -30,7 +30,8 @@ export async function runCalls(run: TurnRun): Promise<AgentEvent> {
     },
   };
   const settled = await allEnded(answer.calls.map((call, index) => settleCall(run, call, index)));
-  for (const { outcome } of settled) deps.metrics.count('tool_calls', { outcome });
+  const { tenant } = run.live.address;
+  for (const { outcome } of settled) deps.metrics.count('tool_calls', { tenant, outcome });
   const results = await Promise.all(
     settled.map((end, index) => resultDraft(run, answer.calls[index] as ToolCall, index, end)),
   );

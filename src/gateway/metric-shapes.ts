@@ -1,4 +1,4 @@
-import { ReliefReason, ReliefStrategy } from '../events/index.ts';
+import { DEFAULT_TENANT, ReliefReason, ReliefStrategy } from '../events/index.ts';
 import type { Counters, Levels, Timers } from '../metrics.ts';
 
 const REASONS = ReliefReason.options;
@@ -12,22 +12,35 @@ interface CounterShape<N extends keyof Counters> {
 }
 
 export const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
-  events_appended: { help: 'Events written to the log', labels: [] },
+  events_appended: {
+    help: 'Events written to the log',
+    labels: ['tenant'],
+    zero: [{ tenant: DEFAULT_TENANT }],
+  },
   append_retries: { help: 'Appends tried again because another writer had taken the seq', labels: [] },
   turns: {
     help: 'Turns that ended',
-    labels: ['outcome'],
-    zero: [{ outcome: 'done' }, { outcome: 'failed' }, { outcome: 'aborted' }],
+    labels: ['tenant', 'outcome'],
+    zero: [
+      { tenant: DEFAULT_TENANT, outcome: 'done' },
+      { tenant: DEFAULT_TENANT, outcome: 'failed' },
+      { tenant: DEFAULT_TENANT, outcome: 'aborted' },
+    ],
   },
-  model_calls: { help: 'Model calls by how they ended', labels: ['provider', 'outcome'] },
+  model_calls: { help: 'Model calls by how they ended', labels: ['tenant', 'provider', 'outcome'] },
   model_retries: { help: 'Model calls made again, by what had failed', labels: ['provider', 'code'] },
-  cost_usd: { help: 'US dollars by list prices', labels: ['provider'] },
+  cost_usd: { help: 'US dollars by list prices', labels: ['tenant', 'provider'] },
   unpriced_calls: { help: 'Model calls without a price, which are in no cost', labels: ['provider'] },
-  tokens: { help: 'Tokens as providers counted them', labels: ['provider', 'kind'] },
+  tokens: { help: 'Tokens as providers counted them', labels: ['tenant', 'provider', 'kind'] },
   tool_calls: {
     help: 'Tool calls by how they ended',
-    labels: ['outcome'],
-    zero: [{ outcome: 'done' }, { outcome: 'failed' }, { outcome: 'lost' }, { outcome: 'waiting' }],
+    labels: ['tenant', 'outcome'],
+    zero: [
+      { tenant: DEFAULT_TENANT, outcome: 'done' },
+      { tenant: DEFAULT_TENANT, outcome: 'failed' },
+      { tenant: DEFAULT_TENANT, outcome: 'lost' },
+      { tenant: DEFAULT_TENANT, outcome: 'waiting' },
+    ],
   },
   compactions: { help: 'Prompts that were made shorter', labels: ['strategy', 'reason'], zero: RELIEFS },
   compaction_saved_tokens: {
@@ -41,7 +54,7 @@ export const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
     zero: REASONS.map((reason) => ({ reason })),
   },
   posts_too_late: { help: 'Ends of tasks that had been ended by somebody else', labels: ['kind'] },
-  guards: { help: 'What was stopped, by guard', labels: ['guard'] },
+  guards: { help: 'What was stopped, by guard', labels: ['tenant', 'guard'] },
   store_errors: {
     help: 'Operations that the store refused or did not answer',
     labels: ['code'],
@@ -58,8 +71,12 @@ export const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
   sweep_found: { help: 'Actors that sweeps found with work and woke', labels: [] },
   budget_refused: {
     help: 'Model calls that a budget did not allow',
-    labels: ['scope'],
-    zero: [{ scope: 'tenant' }, { scope: 'conversation' }, { scope: 'agent' }],
+    labels: ['tenant', 'scope'],
+    zero: [
+      { tenant: DEFAULT_TENANT, scope: 'tenant' },
+      { tenant: DEFAULT_TENANT, scope: 'conversation' },
+      { tenant: DEFAULT_TENANT, scope: 'agent' },
+    ],
   },
   budget_retries: {
     help: 'Reservations and settlements written again because another process was faster',
@@ -67,12 +84,12 @@ export const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
   },
   actors_failed: {
     help: 'Actors set aside until somebody resumes them',
-    labels: ['code'],
+    labels: ['tenant', 'code'],
     zero: [
-      { code: 'actor_corrupt' },
-      { code: 'store_corrupt' },
-      { code: 'event_conflict' },
-      { code: 'event_invalid' },
+      { tenant: DEFAULT_TENANT, code: 'actor_corrupt' },
+      { tenant: DEFAULT_TENANT, code: 'store_corrupt' },
+      { tenant: DEFAULT_TENANT, code: 'event_conflict' },
+      { tenant: DEFAULT_TENANT, code: 'event_invalid' },
     ],
   },
 };

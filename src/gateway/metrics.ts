@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { Metrics } from '../metrics.ts';
+import { type Metrics, TENANTS_SHOWN } from '../metrics.ts';
 import type { Troupe } from '../troupe.ts';
 import { COUNTERS, LEVELS, TIMERS } from './metric-shapes.ts';
 import { within } from './within.ts';
@@ -45,6 +45,13 @@ export function createMetrics({ version }: { version: string }): ProcessMetrics 
     registers,
   });
 
+  const tenants = new Set<string>();
+  function shown<L extends object>(labels: L): L {
+    if (!('tenant' in labels) || typeof labels.tenant !== 'string') return { ...labels };
+    if (tenants.size < TENANTS_SHOWN) tenants.add(labels.tenant);
+    return tenants.has(labels.tenant) ? { ...labels } : { ...labels, tenant: 'other' };
+  }
+
   async function ask(troupe: Pick<Troupe, 'queues' | 'health'>): Promise<void> {
     const [queues, health] = await Promise.all([
       within(SERVICE_MS, troupe.queues()),
@@ -62,7 +69,7 @@ export function createMetrics({ version }: { version: string }): ProcessMetrics 
   return {
     count(name, labels, by = 1) {
       // Nothing counted makes a series too: a ratio of 0 is told from one that is not known.
-      if (by >= 0) counters[name].inc({ ...labels }, by);
+      if (by >= 0) counters[name].inc(shown(labels), by);
     },
     time(name, labels, ms) {
       // Wall clocks of two machines may disagree, and what came before it was asked for took no time.

@@ -58,12 +58,12 @@ siteTest('a worker says that it is alive and ready, counts, and is not ready onc
   });
   expect((await fetch(`${worker.status}/api/conversations`)).status).toBe(404);
   const metrics = async (url: string) => await (await fetch(`${url}/metrics`)).text();
-  expect(await metrics(worker.status)).toMatch(/^troupe_turns_total\{outcome="done"\} 1$/m);
+  expect(await metrics(worker.status)).toMatch(/^troupe_turns_total\{tenant="default",outcome="done"\} 1$/m);
   expect(await metrics(worker.status)).toMatch(/^troupe_wake_wait_seconds_count [1-9]/m);
   expect(await metrics(worker.status)).toMatch(/^troupe_activation_seconds_count\{outcome="done"\} [1-9]/m);
   expect(await metrics(worker.status)).toMatch(/^troupe_queue_wakes\{state="waiting"\} 0$/m);
-  expect(await metrics(api.url)).toMatch(/^troupe_turns_total\{outcome="done"\} 0$/m);
-  expect(await metrics(api.url)).toMatch(/^troupe_events_appended_total [1-9]/m);
+  expect(await metrics(api.url)).toMatch(/^troupe_turns_total\{tenant="default",outcome="done"\} 0$/m);
+  expect(await metrics(api.url)).toMatch(/^troupe_events_appended_total\{tenant="default"\} [1-9]/m);
 
   const next = await fetch(`${api.url}/api/events?conversation=c2`);
   await post(api.url, 'c2', 'slow');

@@ -38,7 +38,7 @@ test('dev writes what people read, and lines only where a level is given', async
     await ask(String(dev.ready['url']));
     while (
       !(await (await fetch(`${String(dev.ready['url'])}/metrics`)).text()).includes(
-        'troupe_turns_total{outcome="done"} 1',
+        'troupe_turns_total{tenant="default",outcome="done"} 1',
       )
     );
     await dev[Symbol.asyncDispose]();
@@ -72,7 +72,7 @@ test('TROUPE_TRACING=otel tells the SDK that the process has registered', async 
   await ask(String(dev.ready['url']));
   while (
     !(await (await fetch(`${String(dev.ready['url'])}/metrics`)).text()).includes(
-      'troupe_turns_total{outcome="done"} 1',
+      'troupe_turns_total{tenant="default",outcome="done"} 1',
     )
   );
   await dev[Symbol.asyncDispose]();

@@ -1,3 +1,4 @@
+import { TENANTS_SHOWN } from '../../src/metrics.ts';
 import { expect, test } from 'vitest';
 import { createMetrics } from '../../src/gateway/metrics.ts';
 import { defineTool } from '../../src/tools/tool.ts';
@@ -13,8 +14,13 @@ test('what a turn cost is counted in dollars by provider, by the list price with
   await vendor.say('x');
   const page = await vendor.page();
   // gpt-5: 0.6 M at 1.25, 0.4 M cached at 0.125, 0.1 M out at 10.
-  expect(valueOf(page, 'troupe_cost_usd_total{provider="openai-compatible"}')).toBeCloseTo(1.8, 9);
-  expect(valueOf(page, 'troupe_tokens_total{provider="openai-compatible",kind="cache_read"}')).toBe(400_000);
+  expect(valueOf(page, 'troupe_cost_usd_total{tenant="default",provider="openai-compatible"}')).toBeCloseTo(
+    1.8,
+    9,
+  );
+  expect(
+    valueOf(page, 'troupe_tokens_total{tenant="default",provider="openai-compatible",kind="cache_read"}'),
+  ).toBe(400_000);
   expect(valueOf(page, 'troupe_unpriced_calls_total{provider="openai-compatible"}')).toBe(null);
 });
 
@@ -23,7 +29,7 @@ test('a call whose model has no price is counted as such, and costs no invented 
   await vendor.say('x');
   const page = await vendor.page();
   expect(valueOf(page, 'troupe_unpriced_calls_total{provider="openai-compatible"}')).toBe(1);
-  expect(valueOf(page, 'troupe_cost_usd_total{provider="openai-compatible"}')).toBe(null);
+  expect(valueOf(page, 'troupe_cost_usd_total{tenant="default",provider="openai-compatible"}')).toBe(null);
 });
 
 test('the time of a turn is split into its parts, which together are no longer than the turn and its wait', async () => {
@@ -115,6 +121,24 @@ test('no label is taken from what people, agents or tools are called', async () 
   );
   await vendor.say('x', 'private-place');
   const page = await vendor.page();
-  for (const name of ['private', '"bo"', '"Bo"', '"look"', '"u1"', 'default"'])
+  for (const name of ['private', '"bo"', '"Bo"', '"look"', '"u1"'])
     expect(page).not.toContain(name);
+});
+
+test('tenants are told apart, and of very many only the first', () => {
+  const metrics = createMetrics({ version: '1' });
+  for (let n = 0; n < TENANTS_SHOWN + 50; n++) metrics.count('events_appended', { tenant: `t${n}` });
+  return expect(
+    metrics.text({
+      queues: async () => ({ waiting: 0, active: 0, delayed: 0 }),
+      health: async () => ({ store: 'ok', queue: 'ok' }),
+    }),
+  ).resolves.toSatisfy((page: string) => {
+    expect(valueOf(page, 'troupe_events_appended_total{tenant="t0"}')).toBe(1);
+    expect(valueOf(page, 'troupe_events_appended_total{tenant="other"}')).toBe(50);
+    return (
+      page.split('\n').filter((line) => line.startsWith('troupe_events_appended_total')).length ===
+      TENANTS_SHOWN + 2
+    );
+  });
 });

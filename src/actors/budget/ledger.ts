@@ -92,7 +92,7 @@ export function createBudgetLedger(options: BudgetLedgerOptions): BudgetLedger {
             keys.push(key);
             continue;
           }
-          metrics.count('budget_refused', { scope: scope.kind });
+          metrics.count('budget_refused', { tenant, scope: scope.kind });
           await settleAll({ tenant, id, keys }, NOTHING);
           return { ok: false, refusal: refusalOf(scope, { ...placed, asked }, now) };
         } catch (error) {

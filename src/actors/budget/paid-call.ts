@@ -1,3 +1,4 @@
+import type { TenantId } from '../../events/index.ts';
 import type { ModelPrice } from '../../providers/prices.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { Member } from '../member.ts';
@@ -40,8 +41,9 @@ export function countCost(
   metrics: Metrics,
   { price, profile }: Pick<Member, 'price' | 'profile'>,
   { microUsd }: Amount,
+  tenant: TenantId,
 ): void {
   const { provider } = profile;
   if (price === null) metrics.count('unpriced_calls', { provider });
-  else metrics.count('cost_usd', { provider }, microUsd / 1e6);
+  else metrics.count('cost_usd', { tenant, provider }, microUsd / 1e6);
 }

@@ -36,7 +36,7 @@ export async function askSummary(
     return { outcome, end: endOf(outcome) };
   });
   if (paid.kind === 'made') {
-    countCost(deps.metrics, member.summariser ?? member, paid.spent);
+    countCost(deps.metrics, member.summariser ?? member, paid.spent, run.live.address.tenant);
     return paid.outcome;
   }
   if (paid.kind === 'aborted') return paid;
@@ -67,7 +67,8 @@ async function ask(run: TurnRun, words: SummaryRequest, maxOutputTokens: number)
   done.abort();
   watch.end(answer);
   const outcome = answer.kind === 'failed' ? answer.code : answer.kind;
-  deps.metrics.count('model_calls', { provider: profile.provider, outcome });
+  const { tenant } = run.live.address;
+  deps.metrics.count('model_calls', { tenant, provider: profile.provider, outcome });
   if (answer.kind === 'answered') run.usage = addUsage(run.usage, answer.usage);
   if (answer.kind !== 'aborted') return answer;
   if (lease.signal.aborted || deps.stopping.aborted) return answer;

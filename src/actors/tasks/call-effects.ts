@@ -50,7 +50,7 @@ export function stopped(run: TurnRun, at: CallPlace, body: GuardStoppedBody): Ca
 
 /** The guard's own words in the log: for people, who can do something about it. */
 export function stopDraft(run: TurnRun, body: GuardStoppedBody, at?: CallPlace): EventDraft {
-  run.deps.metrics.count('guards', { guard: body.guard });
+  run.deps.metrics.count('guards', { tenant: run.live.address.tenant, guard: body.guard });
   const { step, index } = at ?? { step: run.step, index: 0 };
   return { ...ownDraft(run, `guard:${step}.${index}`), author: SYSTEM_AUTHOR, kind: 'guard.stopped', body };
 }
