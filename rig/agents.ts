@@ -48,5 +48,7 @@ export const troupe = defineTroupe({
   })),
   tools: [book, look],
   // A turn is killed as often as chance will have it; none of them is poison.
+  // All clients are one caller and one author here.
+  access: { limits: { requestsPerSecond: 100_000, messagesPerSecond: 100_000 } },
   limits: { leaseMs: LEASE_MS, sweepMs: SWEEP_MS, maxAttempts: 1_000, maxHops: 3 },
 });

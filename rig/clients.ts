@@ -40,6 +40,8 @@ export interface ClientOptions {
   random: Random;
   conversations: number;
   apis: () => string[];
+  /** Of the APIs. */
+  token: string;
 }
 
 const PATIENCE_MS = 2_500;
@@ -55,7 +57,7 @@ const TO_ALL = 0.03;
 const AUTHOR = { kind: 'user', id: 'u1', name: 'Ana' } as const;
 
 /** Clients as they should be: an id of one's own, the same request until it is acknowledged, each time to any API. */
-export function createClients({ random, conversations, apis }: ClientOptions): Clients {
+export function createClients({ random, conversations, apis, token }: ClientOptions): Clients {
   const posts: Post[] = [];
   const cancelled: string[] = [];
   const misanswers: Misanswer[] = [];
@@ -139,11 +141,8 @@ export function createClients({ random, conversations, apis }: ClientOptions): C
     if (url === undefined) return null;
     try {
       const response = await fetch(`${url}${path}`, {
-        ...(body !== undefined && {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify(body),
-        }),
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
         signal: AbortSignal.timeout(patienceMs),
       });
       return { status: response.status, body: await response.text() };

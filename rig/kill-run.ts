@@ -52,6 +52,7 @@ export interface KillRun {
   quietAfterMs: number | null;
 }
 
+const API_TOKEN = 'rig';
 const ROLES: Role[] = ['api', 'api', 'worker', 'worker', 'worker'];
 /** Turns at once of a worker. More of them only take longer each, and what takes longer than a worker lives never ends. */
 const CONCURRENCY = 4;
@@ -106,6 +107,7 @@ export async function killRun(options: KillRunOptions): Promise<KillRun> {
         ? ['serve', ...shared, '--port', '0']
         : ['worker', ...shared, '--concurrency', String(CONCURRENCY), '--max-lag', '0'],
     env: {
+      TROUPE_TOKEN: API_TOKEN,
       RIG_MODEL_URL: model.url,
       RIG_TOOLS_URL: tools.url,
       // Loading is most of what a restart costs.
@@ -123,6 +125,7 @@ export async function killRun(options: KillRunOptions): Promise<KillRun> {
       random: randomOf(seed * 31 + 13),
       conversations,
       apis: () => fleet.apis(),
+      token: API_TOKEN,
     });
     const { faults, done } = startFaults({
       seed,

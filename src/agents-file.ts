@@ -11,6 +11,9 @@ import {
 import { TroupeError } from './errors.ts';
 import { AgentId, BusyPolicy, nearestName } from './events/index.ts';
 import { fragmentProblems } from './fragments.ts';
+import { FetchSettings } from './net/settings.ts';
+import { type NostrInput, NostrSettings } from './nostr/settings.ts';
+import { WebhookSettings } from './outbound/webhook-settings.ts';
 import { ProviderSettings } from './providers/settings.ts';
 import { RedactSetting, type RedactText } from './redact-settings.ts';
 import { replyProblem, type ReplyInput } from './reply-schema.ts';
@@ -103,6 +106,8 @@ const Limits = z
     previewBytes: z.int().min(256).optional(),
     /** Turns at once of one tenant, over all processes. */
     turnsPerTenant: z.int().min(1).optional(),
+    /** Actors of one tenant that wait for their turn; above it messages that would wake one are refused. Default 50,000. */
+    pendingPerTenant: z.int().min(1).optional(),
     /** By provider name. */
     providers: z.record(z.string(), ProviderCaps).optional(),
   })
@@ -132,6 +137,12 @@ export const TroupeDefinition = z.strictObject({
   redact: RedactSetting.optional(),
   /** Who is let in by what an application signs for its own users, beside keys. */
   access: AccessSettings.optional(),
+  /** Where webhooks may lead, and how long they are tried. */
+  webhooks: WebhookSettings.optional(),
+  /** Relays that the troupe listens and speaks to. */
+  nostr: NostrSettings.optional(),
+  /** What agents with the tool `fetch`, and attachments by address, may reach. */
+  fetch: FetchSettings.optional(),
 });
 export type TroupeDefinition = z.infer<typeof TroupeDefinition>;
 export interface TroupeInput extends CoordinationInput {
@@ -158,6 +169,12 @@ export interface TroupeInput extends CoordinationInput {
   redact?: RedactText | undefined;
   /** Tokens of an application's own users that the HTTP API takes, beside keys. */
   access?: z.input<typeof AccessSettings> | undefined;
+  /** Where webhooks may lead: by default to every public host. */
+  webhooks?: z.input<typeof WebhookSettings> | undefined;
+  /** Nostr relays that the troupe listens and speaks to. */
+  nostr?: NostrInput | undefined;
+  /** What agents with the tool `fetch`, and attachments by address, may reach. Without it nothing is fetched for attachments. */
+  fetch?: z.input<typeof FetchSettings> | undefined;
 }
 
 /** For `agents.ts`: types and completion, nothing else. */

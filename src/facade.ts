@@ -42,7 +42,9 @@ import { exportConversation } from './import/index.ts';
 import { importInto } from './import-into.ts';
 import type { Tenants } from './known-tenants.ts';
 import { mintId } from './mint-id.ts';
+import type { PendingGuard } from './pending-guard.ts';
 import { conversationId, parseDraft } from './parse-input.ts';
+import type { Outside } from './runtime/outside.ts';
 import type { Appended, Log } from './store/store.ts';
 import type { AgentInfo, Troupe } from './troupe.ts';
 
@@ -62,7 +64,9 @@ export interface FacadeParts {
   /** Finds who hears what names nobody, before the fallback does. */
   messageRouter?: MessageRouter | null;
   tenants: Tenants;
+  pending?: PendingGuard;
   credentials: Credentials;
+  outside: Pick<Outside, 'webhooksOf' | 'agentKeys' | 'nostr'>;
   release: () => Promise<void>;
 }
 
@@ -176,6 +180,9 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
     forTenant,
     keys: parts.credentials.keysOf(tenant),
     authenticate: parts.credentials.authenticate,
+    webhooks: parts.outside.webhooksOf(tenant),
+    agentKeys: parts.outside.agentKeys,
+    nostr: () => (tenant === DEFAULT_TENANT ? parts.outside.nostr() : null),
     async send(conversation, message) {
       const to = addressees(company, message, null);
       const { attachments, bodies } = readAttachments(attachedBy(message, deps.redaction));
@@ -199,6 +206,7 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
         draft as EventDraftOf<'message'>,
         async (placed) => {
           await refuseBusy(deps, target, placed);
+          await parts.pending?.(target, placed);
           // Before their event: who reads it finds them.
           for (const [hash, data] of bodies) await store.putBody(tenant, hash, data, clock.now());
         },

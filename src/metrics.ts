@@ -60,6 +60,10 @@ export interface Counters {
   budget_refused: Tenanted & { scope: 'tenant' | 'conversation' | 'agent' };
   /** Another process had written the account first. */
   budget_retries: None;
+  /** Tries to deliver to webhooks. */
+  webhook_deliveries: Tenanted & { outcome: 'taken' | 'refused' | 'gone' | 'failed' };
+  /** Tries to publish an event to a relay. */
+  nostr_published: { outcome: 'published' | 'refused' | 'failed' };
   /** Actors set aside: they take no turns until somebody resumes them. */
   actors_failed: Tenanted & { code: ErrorCode };
 }

@@ -26,11 +26,14 @@ import { createTenants } from './known-tenants.ts';
 import type { Logger } from './logger.ts';
 import { messageRouter } from './message-router.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
+import { createPendingGuard } from './pending-guard.ts';
 import { type Provider, STATELESS } from './providers/provider.ts';
 import { watchWaits } from './queue-waits.ts';
 import { openEmbedded } from './runtime/embedded.ts';
+import { hideInTools } from './runtime/hide-in-tools.ts';
 import { openMcp } from './runtime/mcp.ts';
 import { notesOf } from './runtime/notes.ts';
+import { createOutside, type Outside } from './runtime/outside.ts';
 import { openOperators } from './runtime/operators.ts';
 import { type Models, openModels } from './runtime/providers.ts';
 import type { ServiceOptions, Services } from './runtime/services.ts';
@@ -90,7 +93,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
   for (const problem of unknownFields(templates, 'templates')) onWarning(problem, 'templates');
   if (work) for (const problem of unknownWindows(everyone.agents)) onWarning(problem, 'models');
   const { countTokens } = await import('./context/count-tokens.ts');
-  const { turnsPerTenant, providers, ...limits } = definition.limits;
+  const { turnsPerTenant, pendingPerTenant, providers, ...limits } = definition.limits;
   const opened = new AsyncDisposableStack();
   try {
     const vendors = work ? openModels(everyone, { ...options, env, clock, readScript, onWarning }) : RESTING;
@@ -112,7 +115,12 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     const granted = mcp.definition.agents;
     const named = definition.agents.length;
     const company = buildCompany(
-      { ...mcp.definition, agents: granted.slice(0, named), templates: granted.slice(named) },
+      {
+        ...mcp.definition,
+        tools: mcp.definition.tools.map(hideInTools(everyone, env, [options.mongodb, options.redis])),
+        agents: granted.slice(0, named),
+        templates: granted.slice(named),
+      },
       providerOf,
       countTokens,
     );
@@ -186,7 +194,20 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     };
     const engine = createEngine(deps, stopping);
     if (work) engine.start({ concurrency });
-    return createTroupeFacade({
+    const outside = createOutside({
+      notesOf: (tenant) => notesOf(store, tenant),
+      tenants,
+      secret,
+      settings: definition,
+      clock,
+      random: Math.random,
+      env,
+      owner: ownId,
+      metrics,
+      onWarning,
+    });
+    const troupe = createTroupeFacade({
+      outside,
       deps,
       engine,
       deltas,
@@ -197,15 +218,28 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       workflows: definition.workflows ?? [],
       messageRouter: messageRouter(definition.routing, company),
       tenants,
+      pending: createPendingGuard({ router, store, clock, limit: pendingPerTenant }),
       credentials: openCredentials(rootNotes, { clock, access: definition.access }),
       release: async () => {
+        await outside.close();
         await memory[Symbol.asyncDispose]();
         await models.flush();
         await opened.disposeAsync();
       },
     });
+    if (work) await startOutside(outside, troupe);
+    return troupe;
   } catch (error) {
     await opened.disposeAsync();
+    throw error;
+  }
+}
+
+async function startOutside(outside: Outside, troupe: Troupe): Promise<void> {
+  try {
+    await outside.start(troupe);
+  } catch (error) {
+    await troupe.close();
     throw error;
   }
 }

@@ -23,6 +23,9 @@ import type { Inspection } from './actors/inspect-prompt.ts';
 import type { TaskInfo, TaskList, ThreadInfo } from './actors/tasks/task-list.ts';
 import type { TurnTrace } from './actors/trace.ts';
 import type { ImportReport } from './import/index.ts';
+import type { AgentKeys } from './nostr/agent-keys.ts';
+import type { NostrStatus } from './nostr/open-nostr.ts';
+import type { WebhookBook } from './outbound/webhook-book.ts';
 import type { QueueDepth } from './routing/router.ts';
 import type { Appended } from './store/store.ts';
 
@@ -115,6 +118,11 @@ export interface Troupe {
    * closing it does nothing. Throws `event_invalid` for what is no id of a tenant.
    */
   forTenant(tenant: string): Troupe;
+  readonly webhooks: WebhookBook;
+  /** The keys with which agents sign on Nostr; of the root tenant, whoever asks. */
+  readonly agentKeys: AgentKeys;
+  /** How it stands with its relays; null where it has none, or this process takes no turns. */
+  nostr(): NostrStatus | null;
   /** Its API keys. */
   readonly keys: KeyBook;
   /**

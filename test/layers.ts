@@ -57,7 +57,7 @@ const LAYERS: Record<string, Layer> = {
   access: { may: ['events', 'errors.ts', 'clock.ts', 'notes.ts', 'token-bucket.ts'] },
   net: { may: ['errors.ts', 'clock.ts'] },
   outbound: {
-    may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'notes.ts', 'net'],
+    may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'notes.ts', 'access', 'net'],
     mayTypes: ['troupe.ts'],
   },
   nostr: {

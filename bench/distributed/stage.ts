@@ -14,6 +14,7 @@ import { systemClock as clock } from '../../src/clock.ts';
 import { countTokens } from '../../src/context/count-tokens.ts';
 import { fenceKey } from '../../src/context/index.ts';
 import type { ActorAddress } from '../../src/events/index.ts';
+import { noOutside } from '../../test/support/no-outside.ts';
 import { openCredentials } from '../../src/credentials.ts';
 import { createTenants } from '../../src/known-tenants.ts';
 import { memoryNotes } from '../../src/notes.ts';
@@ -106,6 +107,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const engine = createEngine(deps, stopping);
   const fallback = (definition.defaults.respondWhenUnaddressed ?? null) as ActorAddress['agent'] | null;
   const troupe = createTroupeFacade({
+    outside: noOutside(),
     tenants: createTenants(memoryNotes()),
     credentials: openCredentials(memoryNotes(), { clock }),
     deps,

@@ -83,8 +83,14 @@ export const AccessSettings = z.strictObject({
     .strictObject({
       /** Credentials that were not seen to be good lately, of one address. Default 20. */
       triesPerSecond: Rate.optional(),
-      /** Of one caller. Default: any number. */
+      /** Of one caller. Default 100. */
       requestsPerSecond: Rate.optional(),
+      /** Of one author in one tenant. Default 20. */
+      messagesPerSecond: Rate.optional(),
+      /** Open streams of one caller. Default 50. */
+      streams: z.int().min(1).optional(),
+      /** Open streams of one process. Default 1,000. */
+      allStreams: z.int().min(1).optional(),
     })
     .optional(),
 });

@@ -2,11 +2,14 @@
 export { createAuthenticator } from './authenticator.ts';
 export type { Authenticator } from './authenticator.ts';
 export { AccessSettings } from './access-settings.ts';
+export { covers, isGranted } from './conversation-grant.ts';
 export { createJwtVerifier } from './jwt.ts';
 export type { JwtVerifier } from './jwt.ts';
 export { createKeyBook, MAX_GRACE_MS, MAX_KEYS, NewKey, RotateKey } from './key-book.ts';
 export type { IssuedKey, KeyBook, KeyInfo } from './key-book.ts';
 export { KeyCache } from './key-cache.ts';
-export { ConversationPattern, ConversationPatterns, isGranted, LOCAL, SERVER_TOKEN } from './principal.ts';
+export { ConversationPattern, ConversationPatterns, LOCAL, SERVER_TOKEN } from './principal.ts';
 export type { Principal } from './principal.ts';
 export { Scope, SCOPES } from './scope.ts';
+export { Traffic } from './traffic.ts';
+export type { TrafficLimits } from './traffic.ts';

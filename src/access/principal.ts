@@ -2,8 +2,6 @@ import * as z from 'zod';
 import { type Author, DEFAULT_TENANT, type TenantId } from '../events/index.ts';
 import { type Scope, SCOPES } from './scope.ts';
 
-export { Scope, SCOPES } from './scope.ts';
-
 /** A caller, as far as it matters what it may do. */
 export interface Principal {
   /** `key:<id>`, `jwt:<subject>`, `server-token`, `local`. */
@@ -35,11 +33,3 @@ export const ConversationPattern = z
     "a conversation is an id, or the beginning of ids with '*' behind it",
   );
 export const ConversationPatterns = z.array(ConversationPattern).max(MAX_PATTERNS);
-
-/** By its own name: of a task thread, ask for its root. */
-export function isGranted({ conversations }: Principal, conversation: string): boolean {
-  if (conversations === null) return true;
-  return conversations.some((pattern) =>
-    pattern.endsWith('*') ? conversation.startsWith(pattern.slice(0, -1)) : conversation === pattern,
-  );
-}

@@ -1,3 +1,4 @@
+import type { IssuedKey, KeyInfo, NewKey } from '../access/index.ts';
 import type { AgentId, Author, Command, ConversationId, Event, StateNote } from '../events/index.ts';
 import type { ImportReport } from '../import/index.ts';
 import type {
@@ -34,6 +35,14 @@ export type WatchFrame =
   | { type: 'gap' };
 export type Frame = { type: 'event'; event: Event } | { type: 'delta'; delta: Delta };
 
+/** API keys of the caller's tenant, or of the one that is named. */
+export interface ClientKeys {
+  create(key: NewKey, tenant: string | undefined): Promise<IssuedKey>;
+  list(tenant: string | undefined): Promise<KeyInfo[]>;
+  rotate(id: string, options: { graceMs: number }, tenant: string | undefined): Promise<IssuedKey>;
+  revoke(id: string, tenant: string | undefined): Promise<KeyInfo>;
+}
+
 /** What commands ask of a troupe, be it open in this process or behind a URL. Methods throw `TroupeError`. */
 export interface Client {
   /** Whether turns end with this process: it must then stay until they are done. */
@@ -61,6 +70,7 @@ export interface Client {
     options?: { threads?: boolean; format?: 'jsonl' | 'html' },
   ): AsyncGenerator<string>;
   delete(conversation: string, exported: number | 'none'): Promise<Deleted>;
+  readonly keys: ClientKeys;
   queues(): Promise<QueueReport>;
   /** Resolves when nothing is left to do. */
   idle(): Promise<void>;

@@ -51,7 +51,12 @@ function serverOf(dir: string): string | null {
 
 async function connectTo(url: string): Promise<Client> {
   if (!URL.canParse(url)) throw new TroupeError('config_invalid', `"${url}" is not a URL`, { url });
-  return (await import('./http-client.ts')).createHttpClient(url, process.env['TROUPE_TOKEN']);
+  return (await import('./http-client.ts')).createHttpClient(url, credentialOf(process.env));
+}
+
+/** A key says more exactly who asks than the token of the server. */
+function credentialOf(env: NodeJS.ProcessEnv): string | undefined {
+  return env['TROUPE_KEY'] || env['TROUPE_TOKEN'] || undefined;
 }
 
 async function openDirectly(dir: string, { agents }: ClientOptions, { needs }: Needs): Promise<Client> {

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { systemClock } from '../clock.ts';
 import type { HttpServer } from '../gateway/index.ts';
 import { demoAgents, findAgents, type FoundAgents, rememberAgents } from './find-agents.ts';
 import { onInterrupt } from './interrupt.ts';
@@ -28,9 +29,9 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   const { port, host, data, concurrency, record, replay, readOnly, json } = options;
   const [
     { createTroupe },
-    { createApp, serveHttp },
+    { createApp, isLoopback, serveHttp },
     { createMetrics },
-    { requireToken },
+    { readToken, requireCredentials },
     { writeServerInfo },
   ] = await Promise.all([
     import('../runtime.ts'),
@@ -39,7 +40,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
     import('./require-token.ts'),
     import('../store/sqlite/server-info.ts'),
   ]);
-  const token = requireToken(host, process.env);
+  const token = readToken(process.env);
   // What people read stays so, unless lines are asked for.
   const { onError, ...operators } = await readOperators(options, process.env, null);
   const found = (await findAgents(file)) ?? (await demoAgents());
@@ -56,9 +57,17 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
     ...(concurrency !== undefined && { concurrency }),
   });
   try {
+    const { access } = found.definition;
+    const isOpen = isLoopback(host);
+    const why = `${host} can be reached by others`;
+    if (!isOpen) await requireCredentials(troupe, { token, access, now: systemClock.now(), why });
     const app = createApp(troupe, {
       signal: stop.signal,
       token,
+      authenticate: (credential) => troupe.authenticate(credential),
+      keyless: isOpen ? 'local' : 'refused',
+      limits: access?.limits,
+      traffic: access?.limits,
       metrics,
       onError,
       readOnly,

@@ -4,7 +4,7 @@ import type { ConversationId } from '../events/index.ts';
 import { exportHtml } from '../gateway/export-html.ts';
 import { followAll, followConversation } from '../gateway/follow.ts';
 import type { Troupe } from '../troupe.ts';
-import type { Client, Frame, WatchFrame } from './client.ts';
+import type { Client, ClientKeys, Frame, WatchFrame } from './client.ts';
 
 /** A troupe in this process. */
 export function createDirectClient(troupe: Troupe): Client {
@@ -57,8 +57,23 @@ export function createDirectClient(troupe: Troupe): Client {
     export: (conversation, { format, ...options } = {}) =>
       format === 'html' ? exportHtml(troupe, conversation) : troupe.export(conversation, options),
     delete: (conversation, exported) => troupe.delete(conversation, { exported }),
+    keys: directKeys(troupe),
     queues: () => troupe.queues(),
     idle: () => troupe.idle(),
     close: () => troupe.close(),
+  };
+}
+
+function directKeys(root: Troupe): ClientKeys {
+  const bookOf = (tenant: string | undefined) => (tenant === undefined ? root : root.forTenant(tenant)).keys;
+  function found<T>(issued: T | null, id: string): T {
+    if (issued !== null) return issued;
+    throw new TroupeError('command_refused', `there is no key "${id}" that opens anything`, { key: id });
+  }
+  return {
+    create: (key, tenant) => bookOf(tenant).create(key),
+    list: (tenant) => bookOf(tenant).list(),
+    rotate: async (id, options, tenant) => found(await bookOf(tenant).rotate(id, options), id),
+    revoke: async (id, tenant) => found(await bookOf(tenant).revoke(id), id),
   };
 }

@@ -1,3 +1,4 @@
+import type { IssuedKey, KeyInfo } from '../access/index.ts';
 import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
 import type { Event } from '../events/index.ts';
 import type { ImportReport } from '../import/index.ts';
@@ -120,6 +121,19 @@ export function createHttpClient(base: string, token: string | undefined): Clien
       const path = `${conversationPath(conversation)}${queryOf({ exported })}`;
       return (await (await request(path, { method: 'DELETE' })).json()) as Deleted;
     },
+    keys: {
+      create: (key, tenant) =>
+        post<IssuedKey>('/api/keys', JSON.stringify({ ...key, tenant }), 'application/json'),
+      list: async (tenant) => (await get<{ keys: KeyInfo[] }>(`/api/keys${queryOf({ tenant })}`)).keys,
+      rotate(id, options, tenant) {
+        const path = `/api/keys/${encodeURIComponent(id)}/rotate${queryOf({ tenant })}`;
+        return post<IssuedKey>(path, JSON.stringify(options), 'application/json');
+      },
+      async revoke(id, tenant) {
+        const path = `/api/keys/${encodeURIComponent(id)}${queryOf({ tenant })}`;
+        return ((await (await request(path, { method: 'DELETE' })).json()) as { key: KeyInfo }).key;
+      },
+    },
     queues: () => get<QueueReport>('/api/queues'),
     idle: async () => {},
     close: async () => {},
@@ -148,6 +162,10 @@ async function errorOf(response: Response): Promise<TroupeError> {
   if (error === null) {
     const message = `${response.url} answered ${response.status}, and not as a troupe does`;
     return new TroupeError('internal', message, { status: response.status });
+  }
+  if (response.status === 401) {
+    const message = 'this server asks who you are: set TROUPE_KEY to a key of yours, or TROUPE_TOKEN';
+    return new TroupeError('command_refused', message, { status: 401 });
   }
   const code = ERROR_CODES.find((known): known is ErrorCode => known === error.code);
   return new TroupeError(code ?? 'command_refused', error.message, error.data ?? {});

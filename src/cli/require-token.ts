@@ -1,10 +1,39 @@
 import { TroupeError } from '../errors.ts';
 import { isLoopback } from '../gateway/index.ts';
+import type { Troupe } from '../troupe.ts';
 
-/** The token of this server, if it has one. Throws `config_invalid` where others reach the address and there is none. */
-export function requireToken(host: string, env: Record<string, string | undefined>): string | undefined {
-  const token = env['TROUPE_TOKEN'] || undefined;
+type Env = Record<string, string | undefined>;
+
+/** The token of this server, if it has one. */
+export function readToken(env: Env): string | undefined {
+  return env['TROUPE_TOKEN'] || undefined;
+}
+
+/** The same. Throws `config_invalid` where others reach the address and there is none. */
+export function requireToken(host: string, env: Env): string | undefined {
+  const token = readToken(env);
   if (token !== undefined || isLoopback(host)) return token;
   const message = `${host} can be reached by others: set TROUPE_TOKEN, which every request must then carry, or use 127.0.0.1`;
   throw new TroupeError('config_invalid', message, { host });
+}
+
+/** Throws `config_invalid` where nobody could be let in: there is no token, no key and no issuer of tokens. */
+export async function requireCredentials(
+  troupe: Pick<Troupe, 'keys'>,
+  parts: {
+    token: string | undefined;
+    access: { jwt?: object | undefined } | undefined;
+    now: number;
+    why: string;
+  },
+): Promise<void> {
+  const { token, access, now, why } = parts;
+  if (token !== undefined || access?.jwt) return;
+  const keys = await troupe.keys.list();
+  const opens = keys.some(
+    ({ revokedAt, expiresAt }) => revokedAt === null && (expiresAt === null || now < expiresAt),
+  );
+  if (opens) return;
+  const message = `${why}, and nobody has a key: set TROUPE_TOKEN, which opens everything, and make keys with "troupe keys create"`;
+  throw new TroupeError('config_invalid', message);
 }

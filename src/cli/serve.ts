@@ -18,14 +18,29 @@ const DRAIN_MS = 2_000;
 /** The API of the distributed mode. It takes no turns. */
 export async function serve(file: string | undefined, options: ServeOptions): Promise<void> {
   const { host, port, readOnly, json } = options;
-  const [{ createApp, serveHttp }, { requireToken }] = await Promise.all([
+  const [{ createApp, serveHttp }, { readToken, requireCredentials }] = await Promise.all([
     import('../gateway/index.ts'),
     import('./require-token.ts'),
   ]);
-  const token = requireToken(host, process.env);
+  const token = readToken(process.env);
   await runProcess(file, { ...options, concurrency: null }, async (parts) => {
-    const { troupe, metrics, signal, services, onError } = parts;
-    const app = createApp(troupe, { signal, token, metrics, onError, readOnly, version: version() });
+    const { troupe, metrics, signal, found, services, onError } = parts;
+    const { access } = found.definition;
+    // On loopback, too: a proxy there brings requests from everywhere.
+    const why = 'serve answers nobody without a credential';
+    await requireCredentials(troupe, { token, access, now: systemClock.now(), why });
+    const app = createApp(troupe, {
+      signal,
+      token,
+      authenticate: (credential) => troupe.authenticate(credential),
+      keyless: 'refused',
+      limits: access?.limits,
+      traffic: access?.limits,
+      metrics,
+      onError,
+      readOnly,
+      version: version(),
+    });
     // A balancer looks for it at this port and no other.
     const server = await serveHttp(app, { host, port, tries: 1 });
     if (json) printJson({ url: server.url, page: `${server.url}/`, ...services });

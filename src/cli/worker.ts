@@ -41,12 +41,21 @@ export async function worker(file: string | undefined, options: WorkerOptions): 
 }
 
 async function serveStatus(
-  { troupe, metrics, signal, onError }: ProcessParts,
+  { troupe, metrics, signal, found, onError }: ProcessParts,
   { statusHost, statusPort }: WorkerOptions,
   token: string | undefined,
 ): Promise<HttpServer> {
   const { createStatusApp, serveHttp } = await import('../gateway/index.ts');
-  const app = createStatusApp(troupe, { metrics, signal, token, onError });
+  const { limits } = found.definition.access ?? {};
+  const app = createStatusApp(troupe, {
+    metrics,
+    signal,
+    token,
+    authenticate: (credential) => troupe.authenticate(credential),
+    limits,
+    traffic: limits,
+    onError,
+  });
   return await serveHttp(app, { host: statusHost, port: statusPort });
 }
 

@@ -43,11 +43,17 @@ export function fenceText(event: Event, text: string, { view }: Reader, head = '
   return frame(head + open, escapeMarks(text), close);
 }
 
+/**
+ * Also of people who have not spoken yet: once they have, what stands here is read beside their own lines. Lines of
+ * attachments are no names; see `messageText`.
+ */
+const MAY_BE_NAME = /^(?!(?:image|file|text): )(?=\P{L}*\p{L}.*\p{L})[^"{}=;|]+$/u;
+
 /** One event of somebody else as the text of a user message. Only the fence says where an agent's words end. */
 export function renderOther(event: Event, text: string, reader: Reader, head = ''): Framed {
   const header = headerOf(event, reader);
   if (event.author.kind !== 'user') return fenceText(event, text, reader, `${head}${header}\n`);
-  const { view, upTo, named } = reader;
-  const body = escapeMarks(text, named ? (name) => isPerson(view.people, name, upTo) : undefined);
+  const { view, upTo } = reader;
+  const body = escapeMarks(text, (name) => MAY_BE_NAME.test(name) || isPerson(view.people, name, upTo));
   return frame(header === null ? head : `${head}${header} `, body);
 }

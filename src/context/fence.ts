@@ -6,27 +6,45 @@
 const FENCE_TAGS = ['msg', 'missed', 'handoff', 'reminder', 'summary', 'transcript'] as const;
 export type FenceTag = (typeof FENCE_TAGS)[number];
 
+/** What looks like the sign, in some script or font: written out, since no two of them mean the same to Unicode. */
+const LESS = String.raw`<\uFF1C\uFE64\u2039\u2329\u3008\u27E8\u02C2\u1438\u276C\u276E\u29FC`;
+const GREATER = String.raw`>\uFF1E\uFE65\u203A\u232A\u3009\u27E9\u02C3\u1433\u276D\u276F\u29FD`;
+const DASH = String.raw`\-\u2010-\u2015\u2043\u2212\u02D7\uFE58\uFE63\uFF0D`;
+const OPEN = String.raw`\[\uFF3B\u2045\u2772\u27E6\u3010\u3014\u3016\u301A\uFE5D`;
+const CLOSE = String.raw`\]\uFF3D\u2046\u2773\u27E7\u3011\u3015\u3017\u301B\uFE5E`;
+const AT = String.raw`@\uFF20\uFE6B`;
+/** Letters that are, or look like, Latin ones: any may stand for any, which only finds too much. */
+const LETTERS = String.raw`\u017F\u02B0-\u02B8\u0370-\u052F\u1D00-\u1DBF\u2070-\u209C\u2100-\u214F\u2160-\u217F\u24B6-\u24E9\uFF21-\uFF5A\u{1D400}-\u{1D7CB}\u{1F110}-\u{1F189}`;
+const LINE_ENDS = String.raw`\n\r\v\f\u0085\u2028\u2029`;
+
 /** Adjacent repetitions never share a character: an author must not be able to make the search slow. */
-const UNSEEN = String.raw`[\p{Cf}\p{DI}]*`;
-const GAP = String.raw`[\s\p{Cf}\p{DI}]*`;
+const HIDDEN = String.raw`\p{Cf}\p{DI}\p{M}`;
+const UNSEEN = `[${HIDDEN}]*`;
+const GAP = String.raw`[\s${HIDDEN}]*`;
 const TAGS = FENCE_TAGS.map(loose).join('|');
+const MAYBE_FENCE = new RegExp(`[${LESS}]`);
 const FENCE_LOOKALIKE = new RegExp(
-  String.raw`[<\uFF1C\uFE64](?=[\s\p{Cf}\p{DI}/\uFF0F]*(?:${TAGS})[-\u2010-\u2015])`,
+  String.raw`[${LESS}](?=[\s${HIDDEN}/\uFF0F\u2044\u2215]*(?:${TAGS})[${DASH}])`,
   'giu',
 );
 
-const LINE_START = String.raw`(^|[\v\f\u0085])([\t\p{Zs}\p{Cf}\p{DI}]*)`;
+const LINE_START = String.raw`(^|[\v\f\u0085])([\t\p{Zs}${HIDDEN}]*)`;
 const HEADERS = [
-  String.raw`${GAP}[@\uFF20]`,
-  String.raw`${GAP}${loose('system')}${GAP}[\]-]`,
+  `${GAP}[${AT}]`,
+  `${GAP}${loose('system')}${GAP}[${CLOSE}${DASH}]`,
   `${GAP}${loose('late result of')}`,
-  String.raw`[^\]\n]{1,200}-${UNSEEN}>${GAP}[@\uFF20]`,
+  `[^${CLOSE}${LINE_ENDS}]*[${DASH}]${UNSEEN}[${GREATER}]${GAP}[${AT}]`,
 ];
-const HEADER_LOOKALIKE = new RegExp(String.raw`${LINE_START}([[\uFF3B])(?=${HEADERS.join('|')})`, 'gimu');
-const BRACKETED = new RegExp(String.raw`${LINE_START}\[([^\]\n]{1,120})\]`, 'gimu');
+const MAYBE_HEADER = new RegExp(`[${OPEN}]`);
+const HEADER_LOOKALIKE = new RegExp(String.raw`${LINE_START}([${OPEN}])(?=${HEADERS.join('|')})`, 'gimu');
+/** To the end of its line, however much of it is not seen. */
+const BRACKETED = new RegExp(
+  String.raw`${LINE_START}([${OPEN}])([^${CLOSE}${LINE_ENDS}]+)(?=[${CLOSE}])`,
+  'gimu',
+);
 
 function loose(word: string): string {
-  return word.replace(/./g, (letter) => `${letter}${UNSEEN}`);
+  return word.replace(/./g, (sign) => (sign === ' ' ? GAP : `[${sign}${LETTERS}]${UNSEEN}`));
 }
 
 export function fence(tag: FenceTag, key: string, text: string): string {
@@ -41,16 +59,16 @@ export function fenceEnds(tag: FenceTag, key: string): [open: string, close: str
 /** Text that cannot be taken for a fence. Lone surrogates become U+FFFD: providers refuse them. */
 export function escapeFences(text: string): string {
   const clean = text.isWellFormed() ? text : text.toWellFormed();
-  return /[<\uFF1C\uFE64]/.test(clean) ? clean.replace(FENCE_LOOKALIKE, '$&\\') : clean;
+  return MAYBE_FENCE.test(clean) ? clean.replace(FENCE_LOOKALIKE, '$&\\') : clean;
 }
 
 /** Text that can be taken neither for a fence nor for a line of attribution; `isName` where people's names are shown. */
 export function escapeMarks(text: string, isName?: (name: string) => boolean): string {
   const clean = escapeFences(text);
-  if (!/[[\uFF3B]/.test(clean)) return clean;
+  if (!MAYBE_HEADER.test(clean)) return clean;
   const escaped = clean.replace(HEADER_LOOKALIKE, '$1$2\\$3');
   if (!isName) return escaped;
-  return escaped.replace(BRACKETED, (all, start: string, space: string, name: string) =>
-    isName(name) ? `${start}${space}\\[${name}]` : all,
+  return escaped.replace(BRACKETED, (all, start: string, space: string, open: string, name: string) =>
+    isName(name) ? `${start}${space}\\${open}${name}` : all,
   );
 }

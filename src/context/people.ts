@@ -9,6 +9,8 @@ export type People = Map<string, { id: string; since: number }[]>;
 const KEY = /^(?:[0-9a-f]{32,}|n(?:pub|profile)1[0-9a-z]{20,})$/i;
 /** What Troupe writes in headers itself. */
 const RESERVED = /^(?:system|troupe|late result\b.*)$/i;
+/** As namesakes are told apart, with or without a count of those with the same short id. */
+const TOLD_APART = / \([A-Za-z0-9_.:-]{1,8}(?:#\d+)?\)$/;
 
 /** What a reader does not see, or sees as the same, taken away. */
 function cleanName(name: string): string {
@@ -22,9 +24,9 @@ function cleanName(name: string): string {
 /** A name as it may stand in a header: one line, no brackets or arrows, and no leading '@', which marks agents alone. */
 export function displayName(author: Author): string {
   const name = cleanName(author.name);
-  if (name === '' || KEY.test(name)) return shortId(name || author.id);
-  const short = Array.from(name).slice(0, 64).join('');
-  return RESERVED.test(short) ? `${short} (${shortId(author.id)})` : short;
+  const isNone = name === '' || KEY.test(name);
+  const short = isNone ? shortId(name || author.id) : Array.from(name).slice(0, 64).join('');
+  return RESERVED.test(short) || TOLD_APART.test(short) ? `${short} (${shortId(author.id)})` : short;
 }
 
 /** Ids come from outside too: nothing of them may break a header. */
@@ -54,13 +56,20 @@ export function severalBy(people: People, upTo: number): boolean {
 
 /** Whether a text between brackets would be read as the name of somebody who had spoken by `upTo`. */
 export function isPerson(people: People, text: string, upTo: number): boolean {
-  const name = cleanName(text).replace(/ \([A-Za-z0-9_.:-]{1,8}\)$/, '');
-  return people.get(name)?.some(({ since }) => since <= upTo) ?? false;
+  const name = cleanName(text);
+  const known = people.get(name) ?? people.get(name.replace(TOLD_APART, ''));
+  return known?.some(({ since }) => since <= upTo) ?? false;
 }
 
-/** The name, with a short id where another person had the same one by `upTo`. */
+/**
+ * The name, with a short id where another person had the same one by `upTo`; of those whose short ids are the same too,
+ * the later ones are numbered, in the order in which they first spoke.
+ */
 export function personLabel(people: People, author: Author, upTo: number): string {
   const name = displayName(author);
   const namesakes = people.get(name)?.filter(({ since }) => since <= upTo) ?? [];
-  return namesakes.length > 1 ? `${name} (${shortId(author.id)})` : name;
+  if (namesakes.length < 2) return name;
+  const short = shortId(author.id);
+  const alike = namesakes.filter(({ id }) => shortId(id) === short).findIndex(({ id }) => id === author.id);
+  return `${name} (${short}${alike > 0 ? `#${alike + 1}` : ''})`;
 }

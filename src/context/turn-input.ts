@@ -125,10 +125,10 @@ function handoffLine(event: Event, reader: Reader): Line {
 /** Fenced whoever changed it: what is in the summary others have said. */
 function phaseLine(event: EventOf<'phase.changed'>, reader: Reader, head: string): Line {
   const { phase, from } = event.body;
-  const ended = from === undefined ? '' : ` and ended ${oneLine(from)}`;
-  const text = `${head}${listHeader(event, reader)} began the phase ${oneLine(phase)}${ended}. What came before it:\n`;
+  const ended = from === undefined ? '' : ` and ended ${phaseName(from)}`;
+  const text = `${head}${listHeader(event, reader)} began the phase ${phaseName(phase)}${ended}. What came before it:\n`;
   const [open, close] = fenceEnds('handoff', fenceKey(reader.view.secret, `${event.seq}`));
-  return lineOf(event, frame(escapeMarks(text) + open, escapeMarks(eventText(event)), close));
+  return lineOf(event, frame(text + open, escapeMarks(eventText(event)), close));
 }
 
 /** Marked as the reminders of the runtime are: nobody said it. */
@@ -137,8 +137,9 @@ function retryLine(event: EventOf<'command'>, { view }: Reader): Line {
   return lineOf(event, frame(open, escapeMarks(eventText(event)), close));
 }
 
-function oneLine(name: string): string {
-  return name.replace(/\s+/g, ' ');
+/** It stands in a line of ours: without what could end it, or be taken for a header or a fence. */
+function phaseName(name: string): string {
+  return name.replace(/\s+/g, ' ').replace(/[\p{C}\p{Zl}\p{Zp}[\]<>]/gu, '');
 }
 
 function lateResult(event: EventOf<'tool.result'>, reader: Reader, head = ''): Line {

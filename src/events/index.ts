@@ -10,6 +10,7 @@ export * from './conversation-command.ts';
 export * from './event.ts';
 export * from './event-context.ts';
 export * from './ids.ts';
+export * from './json-data.ts';
 export * from './message.ts';
 export * from './mode.ts';
 export * from './nearest.ts';

@@ -1,12 +1,13 @@
 import * as z from 'zod';
 import { Attachment, MAX_MESSAGE_ATTACHMENTS } from './attachment.ts';
 import { AgentId } from './ids.ts';
+import { JsonData } from './json-data.ts';
 
 /** What was said, to everyone or to the agents in `to`. */
 export const MessageBody = z.strictObject({
   content: z.string(),
   /** The same as JSON, where an agent must reply so; nobody else can say any. */
-  data: z.unknown().optional(),
+  data: JsonData.optional(),
   attachments: z.array(Attachment).min(1).max(MAX_MESSAGE_ATTACHMENTS).optional(),
 });
 export type MessageBody = z.infer<typeof MessageBody>;

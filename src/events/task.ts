@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { AgentId, ConversationId } from './ids.ts';
+import { JsonData } from './json-data.ts';
 
 /**
  * Child tasks: what an agent has asked of somebody and waits for. One record for all of them: `delegate`, `ask` and
@@ -45,7 +46,7 @@ export const DelegationEndedBody = z.strictObject({
   outcome: z.enum(['done', 'failed', 'aborted']),
   /** The assignee's words; of a failure or an abort, why. */
   result: z.string(),
-  data: z.unknown().optional(),
+  data: JsonData.optional(),
 });
 export type DelegationEndedBody = z.infer<typeof DelegationEndedBody>;
 

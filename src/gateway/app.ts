@@ -1,15 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { type Context, Hono } from 'hono';
+import { Traffic } from '../access/index.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Troupe } from '../troupe.ts';
+import { createGate } from './access/gate.ts';
+import { createProjectionBooks } from './access/projection-books.ts';
 import { guard, type GuardOptions } from './guard.ts';
 import type { ProcessMetrics } from './metrics.ts';
 import { addPageRoutes, type PageOptions } from './page.ts';
-import { createProjectionBook } from './projection-book.ts';
 import { errorResponse, Refusal } from './refusal.ts';
 import { addChartRoutes } from './routes/charts.ts';
 import { addConversationRoutes } from './routes/conversations.ts';
 import { addInspectorRoutes } from './routes/inspector.ts';
+import { addKeyRoutes } from './routes/keys.ts';
 import { addProbeRoutes } from './routes/probes.ts';
 import { addMetricsRoute, addStatusRoutes } from './routes/status.ts';
 import { addStreamRoutes } from './routes/stream.ts';
@@ -27,23 +30,25 @@ export interface AppOptions extends GuardOptions, PageOptions {
 }
 
 /**
- * The HTTP API of a troupe and its page, at any path: `app.route('/inspector', createApp(troupe))`. Clients are trusted
- * with everything in it; `guard` decides who is one.
+ * The HTTP API of a troupe and its page, at any path: `app.route('/inspector', createApp(troupe))`. Who is let in,
+ * and what they may see and do, `guard` decides; without `token` and `authenticate` that is everybody, and everything.
  */
 export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   const { clock = systemClock, signal, metrics, onError = reportError, web, version, ...given } = options;
   const trust: GuardOptions = { ...given, writeToken: given.writeToken ?? newWriteToken() };
   const app = new Hono();
-  addProbeRoutes(app, troupe, { clock, signal, trust });
+  const gate = createGate(trust, clock);
+  addProbeRoutes(app, troupe, { clock, signal, gate, trust });
   addPageRoutes(app, { web, version, trust });
-  app.use(guard(trust));
-  addConversationRoutes(app, troupe);
-  addTurnRoutes(app, troupe);
-  addStreamRoutes(app, troupe, { clock, signal });
-  const book = createProjectionBook(troupe);
-  addInspectorRoutes(app, troupe, { clock, book });
-  addTransferRoutes(app, troupe, book);
-  addStatusRoutes(app, troupe);
+  app.use(guard(troupe, gate, trust, new Traffic(trust.traffic ?? {}, clock)));
+  addConversationRoutes(app);
+  addTurnRoutes(app);
+  addStreamRoutes(app, { clock, signal });
+  const bookOf = createProjectionBooks(troupe);
+  addInspectorRoutes(app, { clock, bookOf });
+  addTransferRoutes(app, bookOf);
+  addStatusRoutes(app);
+  addKeyRoutes(app, troupe);
   addChartRoutes(app);
   addMetricsRoute(app, troupe, metrics);
   function notFound(context: Context): Response {

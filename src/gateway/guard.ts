@@ -1,15 +1,21 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { HonoRequest, MiddlewareHandler } from 'hono';
-import { Refusal } from './refusal.ts';
+import type { Context, HonoRequest, MiddlewareHandler } from 'hono';
+import { LOCAL, type Principal, type Traffic, type TrafficLimits } from '../access/index.ts';
+import type { Troupe } from '../troupe.ts';
+import { setCaller } from './access/caller.ts';
+import { checkRoute } from './access/check-scope.ts';
+import { type Gate, type GateOptions, type Identified, isKeyless } from './access/gate.ts';
+import { limitTroupe } from './access/limit-troupe.ts';
+import { rateLimited, Refusal } from './refusal.ts';
 
-export interface GuardOptions {
-  /** Names this server answers to beside the loopback ones. */
+export interface GuardOptions extends GateOptions {
+  /** Names this server answers to beside the loopback ones. With a credential a request may come under any. */
   allowedHosts?: readonly string[] | undefined;
-  /** When set, every request must carry `Authorization: Bearer <token>`, and may come under any host name. */
-  token?: string | undefined;
   /** Nothing may be written, by nobody. */
   readOnly?: boolean | undefined;
-  /** What a browser's writes must carry as `x-troupe-token`, where there is no `token`. Without it none are taken. */
+  /** How much is asked of this process by whom; whoever sends no credential is not counted. */
+  traffic?: TrafficLimits | undefined;
+  /** What a browser's writes must carry as `x-troupe-token`, where they carry no credential. Without it none are taken. */
   writeToken?: string | undefined;
 }
 
@@ -23,22 +29,71 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
+ * Lets in who is known and may do what they ask for, and gives their routes the troupe as far as it is theirs.
+ *
  * A page from elsewhere can send requests to a server on this machine. Its name gives it away in `Host` where it had
- * its DNS answer changed to ours, and in `Origin` where it had not.
+ * its DNS answer changed to ours, and in `Origin` where it had not. Credentials no browser sends by itself.
  */
-export function guard(options: GuardOptions): MiddlewareHandler {
-  return async function checkCaller({ req }, next) {
-    checkTrust(req, options);
-    if (!READS.has(req.method)) checkWrite(req, options);
+export function guard(
+  troupe: Troupe,
+  gate: Gate,
+  options: GuardOptions,
+  traffic: Traffic,
+): MiddlewareHandler {
+  return async function checkCaller(context, next) {
+    const { req } = context;
+    const { principal, isStillGood } = await identify(context, gate, options);
+    const { requestsPerSecond: limit } = traffic.limits;
+    const wait = traffic.request(principal);
+    if (wait > 0) throw rateLimited(`at most ${limit} requests a second of one caller`, limit, wait);
+    if (!READS.has(req.method)) checkWrite(req, principal, options);
+    checkRoute(context, principal);
+    setCaller(context, { principal, isStillGood, traffic, troupe: theirs(troupe, principal) });
     await next();
   };
+}
+
+function theirs(troupe: Troupe, principal: Principal): Troupe {
+  const { tenant } = principal;
+  return limitTroupe(tenant === LOCAL.tenant ? troupe : troupe.forTenant(tenant), principal);
+}
+
+/** Throws `Refusal`. */
+async function identify(context: Context, gate: Gate, options: GuardOptions): Promise<Identified> {
+  const found = await gate.identify(context);
+  if (isLocal(found.principal)) checkHost(context.req, options);
+  return found;
+}
+
+/** For routes that stand before the guard: who asks, if the guard would let them in. */
+export async function trustedCaller(
+  context: Context,
+  gate: Gate,
+  options: GuardOptions,
+): Promise<Principal | null> {
+  try {
+    return (await identify(context, gate, options)).principal;
+  } catch (error) {
+    if (error instanceof Refusal) return null;
+    throw error;
+  }
+}
+
+/** What is given to whoever asks without a credential is given under our own names only. Throws `Refusal`. */
+export function checkHost(req: HonoRequest, options: GuardOptions): void {
+  if (!isKeyless(options)) return;
+  const { allowedHosts = [] } = options;
+  const name = nameOf(req).replace(/:\d+$/, '').toLowerCase();
+  if (LOOPBACK.has(name) || allowedHosts.includes(name)) return;
+  const message = `this server does not answer to the name ${name}; use 127.0.0.1 or allow it`;
+  throw new Refusal(403, 'host_refused', message, { host: name });
 }
 
 /**
  * Browsers say where a page is from in `Origin`, programs send none. A page of ours knows the write token, which its
  * document carries and no other page can read.
  */
-function checkWrite(req: HonoRequest, { token, readOnly, writeToken }: GuardOptions): void {
+function checkWrite(req: HonoRequest, principal: Principal, { readOnly, writeToken }: GuardOptions): void {
   if (readOnly) {
     throw new Refusal(403, 'read_only', 'this server was started with --read-only: nothing can be written');
   }
@@ -48,45 +103,20 @@ function checkWrite(req: HonoRequest, { token, readOnly, writeToken }: GuardOpti
     const from = origin ?? 'elsewhere';
     throw new Refusal(403, 'origin_refused', `pages of ${from} may not write here`, { origin: from });
   }
-  // Whoever came past `checkTrust` with a server token has sent it.
-  if (origin === undefined || token !== undefined) return;
+  if (origin === undefined || !isLocal(principal)) return;
   const given = req.header(WRITE_TOKEN_HEADER) ?? '';
   if (writeToken !== undefined && isSame(given, writeToken)) return;
   const message = `a page's writes carry its token as ${WRITE_TOKEN_HEADER}; load the page again, the server may have been started anew`;
   throw new Refusal(403, 'token_required', message);
 }
 
-/** For routes that stand before the guard: whether it would let the caller read. */
-export function isTrusted(req: HonoRequest, options: GuardOptions): boolean {
-  try {
-    checkTrust(req, options);
-    return true;
-  } catch (error) {
-    if (error instanceof Refusal) return false;
-    throw error;
-  }
-}
-
-/** Whether the caller may be answered at all. Throws `Refusal`. */
-export function checkTrust(req: HonoRequest, { allowedHosts = [], token }: GuardOptions): void {
-  if (token === undefined) checkHost(nameOf(req), allowedHosts);
-  else checkToken(req.header('authorization'), token);
+/** Who has sent no credential. */
+function isLocal({ id }: Principal): boolean {
+  return id === LOCAL.id;
 }
 
 function nameOf(req: HonoRequest): string {
   return req.header('host') ?? new URL(req.url).host;
-}
-
-function checkHost(host: string, allowedHosts: readonly string[]): void {
-  const name = host.replace(/:\d+$/, '').toLowerCase();
-  if (LOOPBACK.has(name) || allowedHosts.includes(name)) return;
-  const message = `this server does not answer to the name ${name}; use 127.0.0.1 or allow it`;
-  throw new Refusal(403, 'host_refused', message, { host: name });
-}
-
-function checkToken(header: string | undefined, token: string): void {
-  if (isSame(header ?? '', `Bearer ${token}`)) return;
-  throw new Refusal(401, 'token_required', 'send the header "Authorization: Bearer <token>"');
 }
 
 /** In a time that tells nothing of where they differ. */

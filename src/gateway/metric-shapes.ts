@@ -82,6 +82,15 @@ export const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
     help: 'Reservations and settlements written again because another process was faster',
     labels: [],
   },
+  webhook_deliveries: {
+    help: 'Tries to deliver to webhooks, by how they ended',
+    labels: ['tenant', 'outcome'],
+  },
+  nostr_published: {
+    help: 'Tries to publish an event to a relay, by how they ended',
+    labels: ['outcome'],
+    zero: [{ outcome: 'published' }, { outcome: 'refused' }, { outcome: 'failed' }],
+  },
   actors_failed: {
     help: 'Actors set aside until somebody resumes them',
     labels: ['tenant', 'code'],

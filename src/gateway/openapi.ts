@@ -1,15 +1,10 @@
 import * as z from 'zod';
 import { AgentId, Cut, Event, PromptRecord } from '../events/index.ts';
+import { PUBLIC_ROUTES, ROUTE_SCOPES } from './access/route-scopes.ts';
+import { ACCESS_OPERATIONS } from './openapi-access.ts';
+import { listOf, type Operation, WHOLE } from './openapi-operation.ts';
 import * as inspector from './inspector-schemas.ts';
 import * as schemas from './schemas.ts';
-
-interface Operation {
-  summary: string;
-  query?: z.ZodObject;
-  body?: z.ZodType;
-  /** The response that means success. */
-  answer: { status: number; type?: string; schema?: object; of?: z.ZodType };
-}
 
 const JSON_TYPE = 'application/json';
 const EVENT = { $ref: '#/components/schemas/Event' };
@@ -52,7 +47,6 @@ const TASK = {
   required: ['id', 'kind', 'owner', 'deadline', 'openedAt', 'end', 'group', 'join'],
 };
 
-const WHOLE = { type: 'integer' };
 const QUEUES = {
   type: 'object',
   properties: {
@@ -203,6 +197,7 @@ const OPERATIONS: Record<string, Operation> = {
       'Wakes waiting, running and delayed; of the last 1,000 that this process took within 5 minutes how long they waited, and how many failed',
     answer: { status: 200, schema: QUEUES },
   },
+  ...ACCESS_OPERATIONS,
   'GET /metrics': {
     summary: "Numbers in Prometheus' text format",
     answer: { status: 200, type: 'text/plain' },
@@ -225,7 +220,7 @@ export function openApiDocument(): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const [route, operation] of Object.entries(OPERATIONS)) {
     const [method = '', path = ''] = route.split(' ');
-    (paths[path] ??= {})[method.toLowerCase()] = describeOperation(path, operation);
+    (paths[path] ??= {})[method.toLowerCase()] = describeOperation(route, operation);
   }
   return (document ??= {
     openapi: '3.1.0',
@@ -233,6 +228,14 @@ export function openApiDocument(): object {
     paths,
     components: {
       schemas: { Event: schemaOf(Event), Prompt: schemaOf(Inspected), Error: ERROR },
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            "A key, a user's token, or the token of the server; a server on loopback may ask for none",
+        },
+      },
     },
   });
 }
@@ -249,11 +252,13 @@ const ERROR = {
   required: ['error'],
 };
 
-function describeOperation(path: string, { summary, query, body, answer }: Operation): object {
+function describeOperation(route: string, { summary, query, body, answer }: Operation): object {
+  const [, path = ''] = route.split(' ');
   const { status, type = JSON_TYPE, of } = answer;
   const schema = of ? schemaOf(of) : (answer.schema ?? { type: type === JSON_TYPE ? 'object' : 'string' });
   return {
     summary,
+    ...securityOf(route),
     parameters: [...pathParameters(path), ...queryParameters(query)],
     ...(body && { requestBody: { required: true, content: { [JSON_TYPE]: { schema: schemaOf(body) } } } }),
     responses: {
@@ -264,6 +269,12 @@ function describeOperation(path: string, { summary, query, body, answer }: Opera
       },
     },
   };
+}
+
+/** Whoever has one of the scopes may ask; where there is none, whoever is known. */
+function securityOf(route: string): object {
+  if (PUBLIC_ROUTES.has(route)) return { security: [] };
+  return { security: [{ bearer: [] }], 'x-troupe-scopes': ROUTE_SCOPES[route] ?? [] };
 }
 
 function pathParameters(path: string): object[] {
@@ -282,10 +293,6 @@ function queryParameters(query: z.ZodObject | undefined): object[] {
     required: false,
     schema: schemaOf(schema as z.ZodType),
   }));
-}
-
-function listOf(name: string, items: object, more: object = {}): object {
-  return { type: 'object', properties: { [name]: { type: 'array', items }, ...more } };
 }
 
 /** As a client writes it. */

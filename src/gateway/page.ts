@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Context, Hono } from 'hono';
 import { basePath } from 'hono/route';
-import { checkTrust, type GuardOptions, READS } from './guard.ts';
+import { isKeyless } from './access/gate.ts';
+import { checkHost, type GuardOptions, READS } from './guard.ts';
 import { fillPage, missingPage, type PageMode } from './page-html.ts';
 import { BUILT_PAGE, readWebFile } from './web-folder.ts';
 
@@ -31,8 +32,8 @@ const FOREVER = 'public, max-age=31536000, immutable';
  * The page, under whatever path the app is mounted at: its files, and its one document for every other path that a
  * browser asks for, since which view that names is the page's own affair.
  *
- * It stands before the guard: with a server token the document has no secret and must be able to ask for the token.
- * Without one it carries what writes are made with, and is given under trusted names only.
+ * It stands before the guard: where a key is needed the document has no secret and must be able to ask for the key.
+ * Where none is it carries what writes are made with, and is given under trusted names only.
  */
 export function addPageRoutes(app: Hono, options: PageOptions & { trust: GuardOptions }): void {
   const { web = BUILT_PAGE, version = '', trust } = options;
@@ -48,7 +49,7 @@ export function addPageRoutes(app: Hono, options: PageOptions & { trust: GuardOp
     const file = path === 'index.html' ? null : await fileOf(context, web, path);
     if (file) return file;
     if (first === 'assets' || !(req.header('accept') ?? '').includes('text/html')) return next();
-    if (trust.token === undefined) checkTrust(req, trust);
+    checkHost(req, trust);
     const base = `${prefixOf(req.header('x-forwarded-prefix'))}${mount}/`;
     const built = await readWebFile(web, 'index.html');
     const html = built
@@ -58,8 +59,9 @@ export function addPageRoutes(app: Hono, options: PageOptions & { trust: GuardOp
   });
 }
 
-function accessOf({ token, readOnly, writeToken }: GuardOptions): { mode: PageMode; token: string } {
-  if (token !== undefined) return { mode: 'token', token: '' };
+function accessOf(trust: GuardOptions): { mode: PageMode; token: string } {
+  const { readOnly, writeToken } = trust;
+  if (!isKeyless(trust)) return { mode: 'token', token: '' };
   if (readOnly) return { mode: 'read-only', token: '' };
   return { mode: 'write', token: writeToken ?? '' };
 }

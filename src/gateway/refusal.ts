@@ -10,6 +10,10 @@ export type RefusalCode =
   | 'origin_refused'
   | 'token_required'
   | 'read_only'
+  | 'scope_missing'
+  | 'author_refused'
+  | 'rate_limited'
+  | 'key_unknown'
   | 'content_type_refused';
 
 export class Refusal extends Error {
@@ -31,6 +35,10 @@ export class Refusal extends Error {
   }
 }
 
+export function rateLimited(message: string, limit: number, retryAfterMs: number): Refusal {
+  return new Refusal(429, 'rate_limited', `${message}: come again later`, { limit, retryAfterMs });
+}
+
 /** Codes that are not here are our fault or the machine's: 500. */
 const STATUS: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   agent_unknown: 400,
@@ -45,6 +53,7 @@ const STATUS: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   conversation_archived: 409,
   event_conflict: 409,
   event_too_large: 413,
+  tenant_busy: 429,
   data_busy: 503,
   shutting_down: 503,
   store_unavailable: 503,
@@ -62,7 +71,7 @@ export function errorResponse(
 ): Response {
   if (thrown instanceof Refusal) {
     const { status, code, message, data } = thrown;
-    return context.json({ error: { code, message, data } }, status);
+    return context.json({ error: { code, message, data } }, status, retryAfter(data));
   }
   const error = toTroupeError(thrown);
   const { code } = error;
@@ -72,8 +81,14 @@ export function errorResponse(
     const message = 'something went wrong in here; the server has reported it to its operator';
     return context.json({ error: { code, message, data: {} } }, status);
   }
-  const headers = status === 503 ? { 'retry-after': RETRY_AFTER_SECONDS } : undefined;
+  const headers = status === 503 ? { 'retry-after': RETRY_AFTER_SECONDS } : retryAfter(error.data);
   return context.json({ error: { code, message: error.message, data: error.data } }, status, headers);
+}
+
+/** In whole seconds, as the header has them. */
+function retryAfter({ retryAfterMs }: Record<string, unknown>): Record<string, string> | undefined {
+  if (typeof retryAfterMs !== 'number') return undefined;
+  return { 'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1_000))) };
 }
 
 /** An unknown agent is a missing resource where a path names it, and bad input where a body does. */

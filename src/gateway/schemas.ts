@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { NewKey, RotateKey } from '../access/index.ts';
 import { TroupeError } from '../errors.ts';
 import {
   AttachmentName,
@@ -11,6 +12,7 @@ import {
   EventId,
   MAX_MESSAGE_ATTACHMENTS,
   MAX_RECIPIENTS,
+  TenantId,
 } from '../events/index.ts';
 
 /** What clients send. Bodies are strict: an unknown key is a mistake to be told, not to be dropped. */
@@ -110,6 +112,11 @@ export const SearchQuery = z.object({ q: Words, limit: Limit.max(100).default(20
 /** How many events of a conversation and its threads the client has kept, or that it wants none. */
 export const DeleteQuery = z.object({ exported: z.union([z.literal('none'), Seq]) });
 export const ConversationPath = z.object({ conversation: ConversationId });
+
+/** Of those who run the server: whose key it is to be. */
+export const NewKeyBody = NewKey.extend({ tenant: TenantId.optional() });
+export const RotateKeyBody = RotateKey;
+export const KeysQuery = z.object({ tenant: TenantId.optional() });
 
 const MAX_PROBLEMS = 20;
 

@@ -12,6 +12,18 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
+/**
+ * Whoever sends its headers or its body too slowly is cut off. An import or a stream of events is not: what takes long
+ * there is ours to send, or comes without a pause.
+ */
+const SLOW_CALLERS = {
+  headersTimeout: 10_000,
+  requestTimeout: 300_000,
+  connectionsCheckingInterval: 2_000,
+};
+/** Connections of one process; more are closed at once. */
+const MAX_CONNECTIONS = 10_000;
+
 const PORTS_TRIED = 20;
 const CLOSE_GRACE_MS = 1_000;
 
@@ -20,16 +32,18 @@ export interface ListenOptions {
   port: number;
   /** Ports tried, from `port` on. */
   tries?: number;
+  /** In place of the usual patience. */
+  slowCallers?: Partial<typeof SLOW_CALLERS>;
 }
 
 /** Listens on `port`, or on the next free one after it; 0 takes any. Throws `config_invalid`. */
 export async function serveHttp(
   app: Hono,
-  { host = '127.0.0.1', port, tries = PORTS_TRIED }: ListenOptions,
+  { host = '127.0.0.1', port, tries = PORTS_TRIED, slowCallers = {} }: ListenOptions,
 ): Promise<HttpServer> {
   const last = port === 0 ? 0 : Math.min(port + tries - 1, 65_535);
   for (let candidate = port; candidate <= last; candidate++) {
-    const server = await listen(app, host, candidate);
+    const server = await listen(app, { host, port: candidate, slowCallers });
     if (server) return httpServer(server, host);
   }
   const which = tries === 1 ? `port ${port} of ${host} is` : `ports ${port} to ${last} of ${host} are all`;
@@ -38,8 +52,15 @@ export async function serveHttp(
 }
 
 /** Null if the port is taken. */
-async function listen(app: Hono, host: string, port: number): Promise<Server | null> {
-  const server = createAdaptorServer({ fetch: app.fetch }) as Server;
+async function listen(
+  app: Hono,
+  { host, port, slowCallers }: Pick<Required<ListenOptions>, 'host' | 'port' | 'slowCallers'>,
+): Promise<Server | null> {
+  const server = createAdaptorServer({
+    fetch: app.fetch,
+    serverOptions: { ...SLOW_CALLERS, ...slowCallers },
+  }) as Server;
+  server.maxConnections = MAX_CONNECTIONS;
   try {
     server.listen(port, host);
     await once(server, 'listening');

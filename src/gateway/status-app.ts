@@ -1,6 +1,8 @@
 import { Hono } from 'hono';
+import { Traffic } from '../access/index.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Troupe } from '../troupe.ts';
+import { createGate } from './access/gate.ts';
 import { guard, type GuardOptions } from './guard.ts';
 import type { ProcessMetrics } from './metrics.ts';
 import { errorResponse, Refusal } from './refusal.ts';
@@ -18,8 +20,9 @@ export interface StatusAppOptions extends GuardOptions {
 export function createStatusApp(troupe: Troupe, options: StatusAppOptions): Hono {
   const { metrics, signal, clock = systemClock, onError, ...trust } = options;
   const app = new Hono();
-  addProbeRoutes(app, troupe, { clock, signal, trust });
-  app.use(guard(trust));
+  const gate = createGate(trust, clock);
+  addProbeRoutes(app, troupe, { clock, signal, gate, trust });
+  app.use(guard(troupe, gate, trust, new Traffic(trust.traffic ?? {}, clock)));
   addMetricsRoute(app, troupe, metrics);
   app.notFound((context) => {
     const text = 'this is a worker: it has /healthz, /readyz and /metrics; the API is with "troupe serve"';

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { ModelPrice } from './prices.ts';
+import { createRedact } from './redact.ts';
 import { ChatQuirks } from './vendor-quirks.ts';
 
 /**
@@ -45,6 +46,16 @@ export type ScriptRule = z.infer<typeof ScriptRule>;
 export const Script = z.strictObject({ rules: z.array(ScriptRule).min(1) });
 export type Script = z.infer<typeof Script>;
 
+/** The name of a variable that holds a key. What is itself a key is refused, and not repeated. */
+const KeyVariable = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'this is the name of an environment variable, never the key itself')
+  .refine((name) => hideKeys(name) === name, 'this is a key: write the name of the variable that holds it');
+const hideKeys = createRedact([]);
+const BaseUrl = z
+  .url()
+  .refine((url) => !/^[a-z+.-]+:\/\/[^/?#]*@/i.test(url), 'a URL is no place for a password: use apiKeyEnv');
+
 /** What an agent definition says about its model. Keys stay in the environment; only their names are written. */
 const Common = {
   model: z.string().min(1).default('default'),
@@ -84,7 +95,7 @@ const Cli = {
   /** Where it works; made if missing. Default: an empty directory of the agent's own. */
   cwd: z.string().min(1).optional(),
   /** Names of environment variables that it is given beside PATH; it gets no others. */
-  env: z.array(z.string().min(1)).default([]),
+  env: z.array(KeyVariable).default([]),
 };
 export const ProviderSettings = z.discriminatedUnion('provider', [
   z.object({
@@ -96,31 +107,31 @@ export const ProviderSettings = z.discriminatedUnion('provider', [
   z.object({
     provider: z.literal('openai-compatible'),
     ...Common,
-    baseUrl: z.url().default('https://api.openai.com/v1'),
-    apiKeyEnv: z.string().min(1).default('OPENAI_API_KEY'),
+    baseUrl: BaseUrl.default('https://api.openai.com/v1'),
+    apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
     /** Where the server differs from others; comes before what is known of its host. */
     quirks: ChatQuirks.optional(),
   }),
   z.object({
     provider: z.literal('anthropic'),
     ...Common,
-    baseUrl: z.url().optional(),
-    apiKeyEnv: z.string().min(1).default('ANTHROPIC_API_KEY'),
+    baseUrl: BaseUrl.optional(),
+    apiKeyEnv: KeyVariable.default('ANTHROPIC_API_KEY'),
     ...AnthropicFields.shape,
   }),
   z.object({
     provider: z.literal('openai'),
     ...Common,
-    baseUrl: z.url().default('https://api.openai.com/v1'),
-    apiKeyEnv: z.string().min(1).default('OPENAI_API_KEY'),
+    baseUrl: BaseUrl.default('https://api.openai.com/v1'),
+    apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
   }),
   z.object({
     provider: z.literal('claude-code'),
     ...Common,
     ...Cli,
-    baseUrl: z.url().optional(),
+    baseUrl: BaseUrl.optional(),
     /** Without a value in the environment the CLI's own login is used. */
-    apiKeyEnv: z.string().min(1).default('ANTHROPIC_API_KEY'),
+    apiKeyEnv: KeyVariable.default('ANTHROPIC_API_KEY'),
     /** Claude Code's own tools that this agent may use, by their names there (`Read`, `Bash`). */
     builtinTools: z.array(z.string().min(1)).default([]),
   }),
@@ -128,9 +139,9 @@ export const ProviderSettings = z.discriminatedUnion('provider', [
     provider: z.literal('codex'),
     ...Common,
     ...Cli,
-    baseUrl: z.url().optional(),
+    baseUrl: BaseUrl.optional(),
     /** Without a value in the environment the CLI's own login is used. */
-    apiKeyEnv: z.string().min(1).default('OPENAI_API_KEY'),
+    apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
     /** Codex' own tools that this agent may use. */
     builtinTools: z.array(z.enum(['shell'])).default([]),
     /** What its own tools may touch. */
@@ -143,7 +154,7 @@ export type ProviderSettings = z.infer<typeof ProviderSettings>;
 export const EmbedderSettings = z.strictObject({
   provider: z.literal('openai-compatible'),
   model: z.string().min(1),
-  baseUrl: z.url().default('https://api.openai.com/v1'),
-  apiKeyEnv: z.string().min(1).default('OPENAI_API_KEY'),
+  baseUrl: BaseUrl.default('https://api.openai.com/v1'),
+  apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
 });
 export type EmbedderSettings = z.infer<typeof EmbedderSettings>;

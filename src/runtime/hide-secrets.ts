@@ -24,7 +24,7 @@ export function hideSecrets(
 }
 
 /** As written and as they are meant. By hand: lists of hosts are no URLs to a parser. */
-function credentialsIn(url: string): string[] {
+export function credentialsIn(url: string): string[] {
   const start = url.indexOf('://') + 3;
   const end = url.lastIndexOf('@');
   if (start < 3 || end < start) return [];

@@ -7,6 +7,15 @@ import { MongoClient } from 'mongodb';
 import { test } from 'vitest';
 import { type Running, type Workplace, workplace } from './harness.ts';
 
+/** Of the API: it answers nobody without one. */
+export const TOKEN = 'site-token';
+
+/** `fetch`, as somebody who has the token of the API. */
+export function ask(url: string, init: RequestInit = {}): Promise<Response> {
+  const headers = { ...(init.headers as Record<string, string>), authorization: `Bearer ${TOKEN}` };
+  return fetch(url, { ...init, headers });
+}
+
 /** MongoDB and Redis for one test, and the processes on top. */
 export interface Site extends AsyncDisposable {
   place: Workplace;
@@ -36,8 +45,8 @@ export function openSite(options: { agents?: object } = {}): Site {
   const place = workplace(options);
   const started: Running[] = [];
 
-  async function start(args: string[]): Promise<Running> {
-    const running = await place.start([...args, '--prefix', name], env);
+  async function start(args: string[], more: Record<string, string> = {}): Promise<Running> {
+    const running = await place.start([...args, '--prefix', name], { ...env, ...more });
     started.push(running);
     return running;
   }
@@ -46,7 +55,7 @@ export function openSite(options: { agents?: object } = {}): Site {
     place,
     env,
     async serve(args = []) {
-      const running = await start(['serve', '--port', '0', ...args]);
+      const running = await start(['serve', '--port', '0', ...args], { TROUPE_TOKEN: TOKEN });
       return { ...running, url: String(running.ready['url']) };
     },
     async worker(args = [], { status = false } = {}) {

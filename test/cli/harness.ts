@@ -60,7 +60,8 @@ export function workplace({ agents = AGENTS }: { agents?: object | null } = {}):
   const dir = mkdtempSync(path.join(tmpdir(), 'troupe-cli-'));
   const env: NodeJS.ProcessEnv = { ...process.env, NO_COLOR: '1' };
   delete env['FORCE_COLOR'];
-  for (const name of ['TROUPE_URL', 'TROUPE_TOKEN', 'MONGODB_URL', 'REDIS_URL']) delete env[name];
+  for (const name of ['TROUPE_URL', 'TROUPE_TOKEN', 'TROUPE_KEY', 'MONGODB_URL', 'REDIS_URL'])
+    delete env[name];
   const running = new Set<ChildProcess>();
 
   function launch(args: string[], more: Record<string, string> = {}): ChildProcess {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { shownUrl } from '../../src/cli/service-urls.ts';
-import { siteTest } from './distributed.ts';
+import { ask, siteTest, TOKEN } from './distributed.ts';
 import { readEvents } from './read-events.ts';
 import { workplace } from './harness.ts';
 
@@ -36,15 +36,10 @@ describe('without what it needs', () => {
     expect(err).not.toContain('canary');
   });
 
-  test('an address that others reach is refused without a token', async () => {
+  test('numbers are not told at an address that others reach, without a token', async () => {
     using place = workplace();
-    for (const args of [
-      ['serve', '--host', '0.0.0.0'],
-      ['worker', '--status-host', '0.0.0.0'],
-    ]) {
-      const { code, err } = await place.run(args, { env: NOWHERE });
-      expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: .*TROUPE_TOKEN/)]);
-    }
+    const { code, err } = await place.run(['worker', '--status-host', '0.0.0.0'], { env: NOWHERE });
+    expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: .*TROUPE_TOKEN/)]);
   });
 
   test('there is no demo company: a forgotten agents file is named', async () => {
@@ -80,20 +75,34 @@ siteTest('an unreachable Redis is a named error within 5 s, without the password
   expect(out + err).not.toContain('canary');
 });
 
+siteTest('an API that nobody could ask is not started, on loopback neither', async ({ place, env }) => {
+  for (const host of ['127.0.0.1', '0.0.0.0']) {
+    const { code, err } = await place.run(['serve', '--port', '0', '--host', host], { env });
+    expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: .*TROUPE_TOKEN/)]);
+  }
+});
+
+siteTest('the API answers nobody without a credential', async ({ serve }) => {
+  const api = await serve();
+  expect((await fetch(`${api.url}/api/conversations`)).status).toBe(401);
+  expect((await fetch(`${api.url}/metrics`)).status).toBe(401);
+  expect((await ask(`${api.url}/api/conversations`)).status).toBe(200);
+});
+
 siteTest('a message posted to the API is answered by a worker, and the answer is streamed', async (site) => {
   const api = await site.serve();
   expect(api.ready).toMatchObject({
     mongodb: expect.stringMatching(/^mongodb:/),
     redis: expect.stringMatching(/^redis:/),
   });
-  const response = await fetch(`${api.url}/api/events?conversation=c1&after=0`);
+  const response = await ask(`${api.url}/api/events?conversation=c1&after=0`);
   await site.worker();
   const body = JSON.stringify({
     author: { kind: 'user', id: 'ana', name: 'Ana' },
     to: ['slow'],
     content: 'Hi',
   });
-  const posted = await fetch(`${api.url}/api/conversations/c1/events`, {
+  const posted = await ask(`${api.url}/api/conversations/c1/events`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body,
@@ -111,7 +120,7 @@ siteTest(
   async ({ place, serve, worker }) => {
     const api = await serve();
     await worker();
-    const env = { TROUPE_URL: api.url };
+    const env = { TROUPE_URL: api.url, TROUPE_TOKEN: TOKEN };
     const sent = await place.run(['send', 'c1', 'Hello', '--to', 'worker', '--wait', '--json'], { env });
     expect(sent.json).toMatchObject({ replies: [{ body: { content: 'work 1' } }] });
     expect((await place.run(['trace', 'c1:worker:1', '--json'], { env })).json).toMatchObject({
@@ -139,13 +148,13 @@ siteTest(
   'when it is asked to end it is not ready at once, answers for a while, and ends in time',
   async ({ serve }) => {
     const api = await serve();
-    const stream = await fetch(`${api.url}/api/events`);
-    expect((await fetch(`${api.url}/readyz`)).status).toBe(200);
+    const stream = await ask(`${api.url}/api/events`);
+    expect((await ask(`${api.url}/readyz`)).status).toBe(200);
     const started = performance.now();
     api.child.kill('SIGTERM');
     await stream.text();
-    expect(await (await fetch(`${api.url}/readyz`)).json()).toMatchObject({ status: 'stopping' });
-    expect((await fetch(`${api.url}/api/conversations`)).status).toBe(200);
+    expect(await (await ask(`${api.url}/readyz`)).json()).toMatchObject({ status: 'stopping' });
+    expect((await ask(`${api.url}/api/conversations`)).status).toBe(200);
     expect(await api.exited).toBe(0);
     expect(performance.now() - started).toBeLessThan(10_000);
   },

@@ -1,11 +1,11 @@
 import { expect } from 'vitest';
-import { siteTest } from './distributed.ts';
+import { ask, siteTest } from './distributed.ts';
 import { readEvents } from './read-events.ts';
 
 const ANA = { kind: 'user', id: 'ana', name: 'Ana' };
 
 async function post(url: string, conversation: string, to: string): Promise<void> {
-  const response = await fetch(`${url}/api/conversations/${conversation}/events`, {
+  const response = await ask(`${url}/api/conversations/${conversation}/events`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ author: ANA, to: [to], content: 'x' }),
@@ -14,7 +14,7 @@ async function post(url: string, conversation: string, to: string): Promise<void
 }
 
 async function log(url: string, conversation: string): Promise<Record<string, unknown>[]> {
-  const response = await fetch(`${url}/api/conversations/${conversation}/events`);
+  const response = await ask(`${url}/api/conversations/${conversation}/events`);
   return ((await response.json()) as { events: Record<string, unknown>[] }).events;
 }
 
@@ -27,7 +27,7 @@ siteTest(
     site.place.write('agents.json', { agents: [{ ...agent, script: { rules } }] });
     const api = await site.serve();
     const first = await site.worker();
-    const stream = await fetch(`${api.url}/api/events?conversation=c1`);
+    const stream = await ask(`${api.url}/api/events?conversation=c1`);
     await post(api.url, 'c1', 'long');
     await readEvents(stream, (seen) => seen.some(({ event }) => event === 'stream'));
     const started = performance.now();
@@ -35,7 +35,7 @@ siteTest(
     const second = await site.worker();
     expect(await first.exited).toBe(0);
     expect(performance.now() - started).toBeLessThan(10_000);
-    const rest = await fetch(`${api.url}/api/events?conversation=c1&after=0`);
+    const rest = await ask(`${api.url}/api/events?conversation=c1&after=0`);
     await readEvents(rest, (seen) => seen.some(({ data }) => data['kind'] === 'turn.done'));
     const said = (await log(api.url, 'c1')).filter(({ kind }) => kind === 'message');
     expect(said.map(({ author }) => (author as { id: string }).id)).toEqual(['ana', 'long']);
@@ -47,7 +47,7 @@ siteTest('a worker says that it is alive and ready, counts, and is not ready onc
   const api = await site.serve();
   const worker = await site.worker([], { status: true });
   expect(worker.ready).toMatchObject({ worker: expect.stringContaining(':'), concurrency: 64 });
-  const stream = await fetch(`${api.url}/api/events?conversation=c1&after=0`);
+  const stream = await ask(`${api.url}/api/events?conversation=c1&after=0`);
   await post(api.url, 'c1', 'worker');
   await readEvents(stream, (seen) => seen.some(({ data }) => data['kind'] === 'turn.done'));
   expect((await fetch(`${worker.status}/healthz`)).status).toBe(200);
@@ -57,15 +57,15 @@ siteTest('a worker says that it is alive and ready, counts, and is not ready onc
     queue: 'ok',
   });
   expect((await fetch(`${worker.status}/api/conversations`)).status).toBe(404);
-  const metrics = async (url: string) => await (await fetch(`${url}/metrics`)).text();
+  const metrics = async (url: string, get: typeof ask = fetch) => await (await get(`${url}/metrics`)).text();
   expect(await metrics(worker.status)).toMatch(/^troupe_turns_total\{tenant="default",outcome="done"\} 1$/m);
   expect(await metrics(worker.status)).toMatch(/^troupe_wake_wait_seconds_count [1-9]/m);
   expect(await metrics(worker.status)).toMatch(/^troupe_activation_seconds_count\{outcome="done"\} [1-9]/m);
   expect(await metrics(worker.status)).toMatch(/^troupe_queue_wakes\{state="waiting"\} 0$/m);
-  expect(await metrics(api.url)).toMatch(/^troupe_turns_total\{tenant="default",outcome="done"\} 0$/m);
-  expect(await metrics(api.url)).toMatch(/^troupe_events_appended_total\{tenant="default"\} [1-9]/m);
+  expect(await metrics(api.url, ask)).toMatch(/^troupe_turns_total\{tenant="default",outcome="done"\} 0$/m);
+  expect(await metrics(api.url, ask)).toMatch(/^troupe_events_appended_total\{tenant="default"\} [1-9]/m);
 
-  const next = await fetch(`${api.url}/api/events?conversation=c2`);
+  const next = await ask(`${api.url}/api/events?conversation=c2`);
   await post(api.url, 'c2', 'slow');
   await readEvents(next, (seen) => seen.some(({ event }) => event === 'stream'));
   worker.child.kill('SIGTERM');
@@ -91,7 +91,7 @@ siteTest('a second signal ends a worker at once, and its turn is not lost', asyn
   });
   const api = await site.serve();
   const worker = await site.worker();
-  const stream = await fetch(`${api.url}/api/events?conversation=c1`);
+  const stream = await ask(`${api.url}/api/events?conversation=c1`);
   await post(api.url, 'c1', 'slow');
   await readEvents(stream, (seen) => seen.some(({ event }) => event === 'stream'));
   worker.child.kill('SIGINT');
@@ -100,7 +100,7 @@ siteTest('a second signal ends a worker at once, and its turn is not lost', asyn
   worker.child.kill('SIGINT');
   expect(await worker.exited).toBe(130);
   await site.worker();
-  const rest = await fetch(`${api.url}/api/events?conversation=c1&after=0`);
+  const rest = await ask(`${api.url}/api/events?conversation=c1&after=0`);
   await readEvents(rest, (seen) => seen.some(({ data }) => data['kind'] === 'turn.done'));
   expect((await log(api.url, 'c1')).filter(({ kind }) => kind === 'message')).toHaveLength(2);
 });

@@ -121,8 +121,7 @@ test('no label is taken from what people, agents or tools are called', async () 
   );
   await vendor.say('x', 'private-place');
   const page = await vendor.page();
-  for (const name of ['private', '"bo"', '"Bo"', '"look"', '"u1"'])
-    expect(page).not.toContain(name);
+  for (const name of ['private', '"bo"', '"Bo"', '"look"', '"u1"']) expect(page).not.toContain(name);
 });
 
 test('tenants are told apart, and of very many only the first', () => {

@@ -19,6 +19,7 @@ import {
   type Event,
   type StreamDelta,
 } from '../../src/events/index.ts';
+import { noOutside } from './no-outside.ts';
 import { openCredentials } from '../../src/credentials.ts';
 import { createTenants } from '../../src/known-tenants.ts';
 import { memoryNotes } from '../../src/notes.ts';
@@ -141,6 +142,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const engine = createEngine(deps, stopping);
   const fallback = (options.fallback ?? null) as AgentId | null;
   const troupe = createTroupeFacade({
+    outside: noOutside(),
     tenants: createTenants(memoryNotes()),
     credentials: openCredentials(memoryNotes(), { clock }),
     deps,

@@ -1,7 +1,11 @@
 import type { Hono } from 'hono';
 import { Command } from '../../events/index.ts';
-import type { Troupe } from '../../troupe.ts';
+import { withAuthor } from '../access/author-rule.ts';
+import { callerOf, troupeOf } from '../access/caller.ts';
+import { checkScope } from '../access/check-scope.ts';
+import { commandScope } from '../access/route-scopes.ts';
 import { readJson, readMessage } from '../read-json.ts';
+import { rateLimited } from '../refusal.ts';
 import {
   CommandRequest,
   ConversationPath,
@@ -13,14 +17,14 @@ import {
   TasksQuery,
 } from '../schemas.ts';
 
-export function addConversationRoutes(app: Hono, troupe: Troupe): void {
+export function addConversationRoutes(app: Hono): void {
   app.get('/api/conversations', async (context) => {
     const { limit } = parseInput(ConversationsQuery, context.req.query(), 'the query');
-    return context.json({ conversations: await troupe.conversations(limit) });
+    return context.json({ conversations: await troupeOf(context).conversations(limit) });
   });
 
   app.get('/api/conversations/:c', async (context) =>
-    context.json(await troupe.conversation(context.req.param('c'))),
+    context.json(await troupeOf(context).conversation(context.req.param('c'))),
   );
 
   // `:c` may be empty, so that a missing conversation is refused by its name.
@@ -30,38 +34,48 @@ export function addConversationRoutes(app: Hono, troupe: Troupe): void {
       { conversation: context.req.param('c') },
       'the path',
     );
-    const message = parseInput(NewEventBody, await readMessage(context.req.raw), 'the body');
+    const { principal, troupe, traffic } = callerOf(context);
+    const body = withAuthor(principal, await readMessage(context.req.raw));
+    const message = parseInput(NewEventBody, body, 'the body');
+    const wait = traffic.message(principal, principal.tenant, message.author);
+    const { messagesPerSecond: limit } = traffic.limits;
+    if (wait > 0) throw rateLimited(`at most ${limit} messages a second of one author`, limit, wait);
     const { kind, event } = await troupe.send(conversation, message);
     return context.json({ event }, kind === 'appended' ? 201 : 200);
   });
 
   app.get('/api/conversations/:c/events', async (context) => {
     const range = parseInput(EventsQuery, context.req.query(), 'the query');
-    return context.json(await troupe.events(context.req.param('c'), range));
+    return context.json(await troupeOf(context).events(context.req.param('c'), range));
   });
 
   app.get('/api/conversations/:c/actors', async (context) =>
-    context.json({ actors: await troupe.actors(context.req.param('c')) }),
+    context.json({ actors: await troupeOf(context).actors(context.req.param('c')) }),
   );
 
   app.get('/api/conversations/:c/tasks', async (context) => {
     const { open } = parseInput(TasksQuery, context.req.query(), 'the query');
-    return context.json(await troupe.tasks(context.req.param('c'), { open }));
+    return context.json(await troupeOf(context).tasks(context.req.param('c'), { open }));
   });
 
   app.get('/api/conversations/:c/agents/:a/prompt', async (context) =>
-    context.json(await troupe.prompt(context.req.param('c'), context.req.param('a'))),
+    context.json(await troupeOf(context).prompt(context.req.param('c'), context.req.param('a'))),
   );
 
   app.get('/api/conversations/:c/agents/:a/cost', async (context) => {
     const { vendor } = parseInput(CostQuery, context.req.query(), 'the query');
-    return context.json(await troupe.cost(context.req.param('c'), context.req.param('a'), { vendor }));
+    return context.json(
+      await troupeOf(context).cost(context.req.param('c'), context.req.param('a'), { vendor }),
+    );
   });
 
   app.post('/api/commands', async (context) => {
-    const body = await readJson(context.req.raw);
-    const { author, ...command } = parseInput(CommandRequest, body, 'the body');
-    const event = await troupe.command(parseInput(Command, command, 'the body'), author);
+    const { principal, troupe } = callerOf(context);
+    const body = withAuthor(principal, await readJson(context.req.raw));
+    const { author, ...given } = parseInput(CommandRequest, body, 'the body');
+    const command = parseInput(Command, given, 'the body');
+    checkScope(principal, commandScope(command));
+    const event = await troupe.command(command, author);
     return context.json({ event, seq: event.seq }, 202);
   });
 }

@@ -1,24 +1,30 @@
 import type { Hono } from 'hono';
 import type { Troupe } from '../../troupe.ts';
+import { callerOf, troupeOf } from '../access/caller.ts';
+import { isOfTheHouse } from '../access/check-scope.ts';
 import type { ProcessMetrics } from '../metrics.ts';
 import { openApiDocument } from '../openapi.ts';
 import { Refusal } from '../refusal.ts';
 import { BudgetQuery, parseInput } from '../schemas.ts';
 
-export function addStatusRoutes(app: Hono, troupe: Troupe): void {
-  app.get('/api/agents', (context) => context.json({ agents: troupe.agents }));
+export function addStatusRoutes(app: Hono): void {
+  app.get('/api/agents', (context) => context.json({ agents: troupeOf(context).agents }));
   app.get('/api/queues', async (context) =>
-    context.json({ failed: 0, wait: null, ...(await troupe.queues()) }),
+    context.json({ failed: 0, wait: null, ...(await troupeOf(context).queues()) }),
   );
   app.get('/api/budgets', async (context) => {
     const of = parseInput(BudgetQuery, context.req.query(), 'the query');
-    return context.json({ budgets: await troupe.budgets(of) });
+    return context.json({ budgets: await troupeOf(context).budgets(of) });
   });
   app.get('/api/openapi.json', (context) => context.json(openApiDocument()));
 }
 
 export function addMetricsRoute(app: Hono, troupe: Troupe, metrics: ProcessMetrics | undefined): void {
   app.get('/metrics', async (context) => {
+    if (!isOfTheHouse(callerOf(context).principal)) {
+      const message = 'these numbers are of all tenants: they are for administrators of the server';
+      throw new Refusal(403, 'scope_missing', message, { scope: 'admin' });
+    }
     if (!metrics) throw new Refusal(404, 'route_unknown', 'this server was started without metrics');
     return context.body(await metrics.text(troupe), 200, { 'content-type': metrics.contentType });
   });

@@ -1,12 +1,24 @@
 import type { Hono } from 'hono';
+import { isGranted } from '../../access/index.ts';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
-import type { Troupe } from '../../troupe.ts';
+import { callerOf } from '../access/caller.ts';
+import { unknownConversation } from '../access/limit-troupe.ts';
+import { untilUnknown } from '../access/until-unknown.ts';
 import { followAll, followConversation, type Frame } from '../follow.ts';
 import { parseInput, StreamQuery } from '../schemas.ts';
+import { rateLimited } from '../refusal.ts';
 import { textStream } from '../text-stream.ts';
 
 const RECONNECT_MS = 1_000;
+const STREAM_RETRY_MS = 5_000;
+const HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+  // Ends with its stream, so that a closing server need not wait for it to time out.
+  connection: 'close',
+};
 
 /**
  * Server-sent events: `event` frames, which can be resumed; `stream` frames with a reply as it is written, and `state`
@@ -14,7 +26,6 @@ const RECONNECT_MS = 1_000;
  */
 export function addStreamRoutes(
   app: Hono,
-  troupe: Troupe,
   { clock, signal }: { clock: Clock; signal: AbortSignal | undefined },
 ): void {
   app.get('/api/events', (context) => {
@@ -26,27 +37,52 @@ export function addStreamRoutes(
       'the query',
     );
     if (conversation === undefined && after !== undefined) throw notResumable();
+    const { principal, troupe, traffic, isStillGood } = callerOf(context);
+    // One that does not exist yet may be followed, one that was not granted may not.
+    if (conversation !== undefined && !isGranted(principal, conversation))
+      throw unknownConversation(conversation);
+    // Its body is never read, so that nothing would end it.
+    if (context.req.method === 'HEAD') return context.body(null, 200, HEADERS);
+    const place = traffic.openStream(principal);
+    if ('full' in place) {
+      const whose = place.full === 'caller' ? 'one caller' : 'this process';
+      throw rateLimited(`at most ${place.limit} open streams of ${whose}`, place.limit, STREAM_RETRY_MS);
+    }
     const gone = new AbortController();
+    if (isStillGood) void untilUnknown(isStillGood, clock, gone);
+    const over = () => {
+      gone.abort();
+      place.end();
+    };
     const options = { troupe, clock, signal: signal ? AbortSignal.any([signal, gone.signal]) : gone.signal };
     const frames =
       conversation === undefined ? followAll(options) : followConversation(conversation, after ?? 0, options);
     const body = textStream(
-      asText(frames, (event) => (conversation === undefined ? '' : `id: ${event.seq}\n`)),
-      () => gone.abort(),
+      endingWith(
+        asText(frames, (event) => (conversation === undefined ? '' : `id: ${event.seq}\n`)),
+        over,
+      ),
+      over,
     );
-    return context.body(body, 200, {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-store',
-      'x-accel-buffering': 'no',
-      // Ends with its stream, so that a closing server need not wait for it to time out.
-      connection: 'close',
-    });
+    return context.body(body, 200, HEADERS);
   });
 }
 
 function notResumable(): TroupeError {
   const message = 'only the events of one conversation can be resumed: name it with ?conversation=';
   return new TroupeError('event_invalid', message, { path: 'conversation' });
+}
+
+/** A reader may be gone before it has begun, so `over` is for `onCancel`, too. */
+async function* endingWith(
+  source: AsyncGenerator<string, void>,
+  over: () => void,
+): AsyncGenerator<string, void> {
+  try {
+    yield* source;
+  } finally {
+    over();
+  }
 }
 
 type EventFrame = Extract<Frame, { type: 'event' }>;

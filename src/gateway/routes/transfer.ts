@@ -1,22 +1,25 @@
 import type { Hono } from 'hono';
-import type { Troupe } from '../../troupe.ts';
+import { troupeOf } from '../access/caller.ts';
+import type { BookOf } from '../access/projection-books.ts';
 import { exportHtml } from '../export-html.ts';
-import type { ProjectionBook } from '../projection-book.ts';
 import { DeleteQuery, ExportQuery, ImportQuery, parseInput } from '../schemas.ts';
 import { textStream } from '../text-stream.ts';
 
-export function addTransferRoutes(app: Hono, troupe: Troupe, book: ProjectionBook): void {
+export function addTransferRoutes(app: Hono, bookOf: BookOf): void {
   app.post('/api/import', async (context) => {
     const { file, ...query } = parseInput(ImportQuery, context.req.query(), 'the query');
-    const report = await troupe.import(chunksOf(context.req.raw), { ...query, fileName: file });
+    const report = await troupeOf(context).import(chunksOf(context.req.raw), { ...query, fileName: file });
     return context.json({ conversation: report.conversations[0] ?? null, ...report }, 201);
   });
 
   app.get('/api/conversations/:c/export', async (context) => {
     const { format, ...options } = parseInput(ExportQuery, context.req.query(), 'the query');
     const conversation = context.req.param('c');
+    const troupe = troupeOf(context);
     const isPage = format === 'html';
-    const lines = isPage ? exportHtml(troupe, conversation, book) : troupe.export(conversation, options);
+    const lines = isPage
+      ? exportHtml(troupe, conversation, bookOf(context))
+      : troupe.export(conversation, options);
     // The first line is read before the status is sent, so that an unknown conversation is a 404.
     const first = await lines.next();
     const body = first.done ? '' : textStream(prepended(first.value, lines));
@@ -30,7 +33,7 @@ export function addTransferRoutes(app: Hono, troupe: Troupe, book: ProjectionBoo
 
   app.delete('/api/conversations/:c', async (context) => {
     const options = parseInput(DeleteQuery, context.req.query(), 'the query');
-    return context.json(await troupe.delete(context.req.param('c'), options));
+    return context.json(await troupeOf(context).delete(context.req.param('c'), options));
   });
 }
 

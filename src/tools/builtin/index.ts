@@ -1,8 +1,10 @@
+import type { FetchSettings } from '../../net/settings.ts';
 import type { Tool } from '../tool.ts';
 import { ask } from './ask.ts';
 import { cancelTask } from './cancel-task.ts';
 import { completeStep } from './complete-step.ts';
 import { delegate } from './delegate.ts';
+import { fetchTool } from './fetch.ts';
 import { followUp } from './follow-up.ts';
 import { type HandoffPolicy, handoffTool } from './handoff.ts';
 import { noResponse } from './no-response.ts';
@@ -11,7 +13,7 @@ import { remind } from './remind.ts';
 import { todo } from './todo.ts';
 
 /** The tools that come with Troupe. An agent has those that its definition names. */
-export function builtinTools(handoffs: HandoffPolicy): Tool[] {
+export function builtinTools(handoffs: HandoffPolicy, fetch?: FetchSettings): Tool[] {
   return [
     handoffTool(handoffs),
     readArtifact,
@@ -23,6 +25,7 @@ export function builtinTools(handoffs: HandoffPolicy): Tool[] {
     todo,
     noResponse,
     completeStep,
+    fetchTool(fetch),
   ];
 }
 

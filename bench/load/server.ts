@@ -1,0 +1,38 @@
+import { createApp, serveHttp } from '../../src/gateway/index.ts';
+import { createTroupe } from '../../src/index.ts';
+import { defineTroupe } from '../../src/index.ts';
+import { stop } from '../support.ts';
+
+/**
+ * The server under load, in a process of its own: embedded, durable, with keys for two tenants. Tells its parent where it is
+ * and what the keys are, and how much memory it has whenever it is asked. Arguments: data directory, JSON of more settings.
+ */
+const [data = ':memory:', more = '{}'] = process.argv.slice(2);
+const settings = JSON.parse(more) as object;
+const agents = [
+  {
+    id: 'agent',
+    provider: 'scripted' as const,
+    script: { rules: [{ reply: 'Noted.' }] },
+  },
+];
+const troupe = await createTroupe(defineTroupe({ agents, ...settings }), {
+  data,
+  onWarning: (error, where) => (where.startsWith('nostr') ? undefined : stop(error, where)),
+});
+const app = createApp(troupe, {
+  authenticate: (credential: string) => troupe.authenticate(credential),
+  keyless: 'refused',
+  web: false,
+  traffic: { requestsPerSecond: 10_000, messagesPerSecond: 10_000, streams: 1_000 },
+});
+const server = await serveHttp(app, { port: 0 });
+const keyOf = async (tenant: string) =>
+  (await troupe.forTenant(tenant).keys.create({ name: 'load', scopes: ['read', 'write'] })).secret;
+process.send?.({ url: server.url, keys: { load: await keyOf('load'), other: await keyOf('other') } });
+process.on('message', () => {
+  globalThis.gc?.();
+  const { rss, heapUsed, external } = process.memoryUsage();
+  process.send?.({ rss, heapUsed, external });
+});
+process.on('disconnect', () => process.exit(0));

@@ -1,0 +1,166 @@
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
+import { randomOf } from '../sim/random.ts';
+import { shrink } from './shrink.ts';
+import { Broken, checkPrototypes, type Target } from './target.ts';
+
+/**
+ * Runs inputs of one target. Input n of a seed is always the same, whatever ran before it; a target that has state
+ * (a server) can still answer it differently. After `MOST_FINDINGS` different ones it stops.
+ */
+export const HANG_MS = 100;
+/** A run that took so long by the wall is repeated by the process's own clock: others use the machine, too. */
+const SUSPECT_MS = 40;
+const REPEATS = 3;
+const MOST_FINDINGS = 5;
+const CHECK_EVERY = 2_000;
+/** Synchronous targets let go of the loop now and then, so that rejections nobody handles come up. */
+const BREATHE_EVERY = 256;
+
+export interface Finding {
+  kind: 'crash' | 'hang' | 'rejection' | Broken['kind'];
+  input: number;
+  message: string;
+  smallest: unknown;
+}
+
+export interface Figures {
+  target: string;
+  inputs: number;
+  parts: number;
+  /** Refused, by code. */
+  codes: Record<string, number>;
+  findings: Finding[];
+  slowestMs: number;
+  slowestInput: number;
+  seconds: number;
+}
+
+export interface FuzzOptions {
+  seed: number;
+  inputs: number;
+  /** The first input. Default 0. */
+  from?: number | undefined;
+  onProgress?: ((done: number) => void) | undefined;
+}
+
+export async function fuzzTarget(
+  target: Target,
+  { seed, inputs, from = 0, onProgress }: FuzzOptions,
+): Promise<Figures> {
+  const began = performance.now();
+  const figures: Figures = {
+    target: target.name,
+    inputs: 0,
+    parts: 0,
+    codes: {},
+    findings: [],
+    slowestMs: 0,
+    slowestInput: from,
+    seconds: 0,
+  };
+  let number = from;
+  const onRejection = (reason: unknown) => void add(figures, 'rejection', number, tell(reason), null);
+  process.on('unhandledRejection', onRejection);
+  try {
+    for (; number < from + inputs && figures.findings.length < MOST_FINDINGS; number++) {
+      await runOne(target, seed, number, figures);
+      if (number % BREATHE_EVERY === 0) await turnOfTheLoop();
+      if (figures.inputs % CHECK_EVERY === 0) await checkState(target, number, figures);
+      onProgress?.(figures.inputs);
+    }
+    await checkState(target, number - 1, figures);
+    await turnOfTheLoop();
+  } finally {
+    process.off('unhandledRejection', onRejection);
+  }
+  figures.seconds = (performance.now() - began) / 1_000;
+  return figures;
+}
+
+async function runOne(target: Target, seed: number, number: number, figures: Figures): Promise<void> {
+  const input = target.make(randomOf(seed, `${target.name}/${number}`));
+  figures.inputs += 1;
+  figures.parts += target.parts?.(input) ?? 1;
+  const start = performance.now();
+  try {
+    const code = await target.run(input);
+    checkPrototypes();
+    figures.codes[code] = (figures.codes[code] ?? 0) + 1;
+  } catch (thrown) {
+    const message = tell(thrown);
+    if (figures.findings.some((known) => shapeOf(known.message) === shapeOf(message))) return;
+    const smallest = await shrink(
+      input,
+      async (smaller) => shapeOf(await failure(target, smaller)) === shapeOf(message),
+      target.keepKeys,
+    );
+    add(figures, thrown instanceof Broken ? thrown.kind : 'crash', number, message, smallest);
+    return;
+  }
+  let ms = performance.now() - start;
+  if (ms > SUSPECT_MS) ms = Math.min(ms, await cpuMs(target, input));
+  if (ms <= figures.slowestMs) return;
+  figures.slowestMs = ms;
+  figures.slowestInput = number;
+  if (ms <= HANG_MS) return;
+  const smallest = await shrink(
+    input,
+    async (smaller) => (await cpuMs(target, smaller)) > HANG_MS,
+    target.keepKeys,
+  );
+  add(figures, 'hang', number, `took ${Math.round(ms)} ms of the processor`, smallest);
+}
+
+/** The least of a few repetitions. */
+async function cpuMs(target: Target, input: unknown): Promise<number> {
+  let least = Infinity;
+  for (let time = 0; time < REPEATS; time++) {
+    const before = process.cpuUsage();
+    await failure(target, input);
+    const { user, system } = process.cpuUsage(before);
+    least = Math.min(least, (user + system) / 1_000);
+  }
+  return least;
+}
+
+async function failure(target: Target, input: unknown): Promise<string> {
+  try {
+    await target.run(input);
+    return '';
+  } catch (thrown) {
+    return tell(thrown);
+  }
+}
+
+async function checkState(target: Target, number: number, figures: Figures): Promise<void> {
+  try {
+    await target.check?.();
+  } catch (thrown) {
+    add(figures, thrown instanceof Broken ? thrown.kind : 'crash', number, tell(thrown), null);
+  }
+}
+
+function add(
+  { findings }: Figures,
+  kind: Finding['kind'],
+  input: number,
+  message: string,
+  smallest: unknown,
+): void {
+  findings.push({ kind, input, message, smallest });
+}
+
+/** Without what differs from input to input. */
+function shapeOf(message: string): string {
+  return (message.split('\n')[0] ?? '').replace(/"[^"]*"|\d+/g, '#').slice(0, 80);
+}
+
+const FRAMES = 4;
+
+function tell(thrown: unknown): string {
+  if (thrown instanceof Broken) return thrown.message;
+  if (!(thrown instanceof Error)) return `threw ${String(thrown)}`;
+  return [`${thrown.name}: ${thrown.message}`, ...(thrown.stack ?? '').split('\n').slice(1, 1 + FRAMES)].join(
+    '\n',
+  );
+}

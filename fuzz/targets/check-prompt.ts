@@ -1,0 +1,266 @@
+import { createHmac } from 'node:crypto';
+import type { Author } from '../../src/events/index.ts';
+import { Broken } from '../target.ts';
+import { SECRET } from './hostile-text.ts';
+import type { Fact, Played } from './play-conversation.ts';
+
+/**
+ * Reads a prompt as it was sent, with nothing of the code that rendered it.
+ *  F1  Every fence is one of ours: opened once, closed once, in its own lines, one within the other where we nest them.
+ *  F2  Every author's words lie between its fence's ends, or in the one message that holds nothing else.
+ *  F3  What lies outside is what we write, to the letter, and every header is of the author whose fence follows it. One
+ *      label is one author's.
+ *  F4  No author's words look like a fence, and outside of fences none look like a header.
+ */
+const FENCE = /<(\/?)(msg|missed|handoff|reminder|summary|transcript)-([0-9a-f]{8})>/g;
+const MARK = /w(\d+)[az]/g;
+/** A fence that was read stands as this in what lies outside of it. */
+const HOLE = '\ue000';
+const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\dZ `;
+const HEADER = new RegExp(
+  String.raw`^(?:${TIME})?\[([^[\]<>\n]+?)(?: -> (@[^[\]<>\n]*))?\](?: handed this conversation over to you:| began the phase .*\. What came before it:)?$`,
+  's',
+);
+const OURS = new Set([
+  '',
+  'While you were away:',
+  '(addressed to you earlier)',
+  '[nothing new was said: go on]',
+  '[the conversation begins]',
+]);
+
+interface Region {
+  tag: string;
+  /** The event whose key it has; null for those that are no event's. */
+  seq: number | null;
+  from: number;
+  to: number;
+  inner: Region[];
+  end: number;
+  start: number;
+}
+
+export function checkPrompt({ messages, facts }: Played): void {
+  const keys = keysOf([...facts.keys()]);
+  const labels = new Map<string, string>();
+  const opened = new Set<string>();
+  for (const message of messages) {
+    const { role, content } = message;
+    if (role === 'user') checkUser(content, message.seqs, { facts, keys, labels, opened });
+    if (role === 'system') checkWords(content, () => false);
+    if (role === 'assistant') checkWords(content, ({ author }) => author.id === 'ada', facts);
+    if (role === 'tool') {
+      checkWords(
+        content,
+        ({ call }) => call !== null && message.seqs.some((seq) => facts.get(seq)?.call === call),
+        facts,
+      );
+      refuseFences(content);
+    }
+  }
+}
+
+/** A summary and what it quotes, by the speakers' names. */
+export function checkSummary(content: string, quotes: number): void {
+  const keys = keysOf(Array.from({ length: quotes }, (_, index) => index + 1));
+  const regions = readFences(content, keys, new Set());
+  const [summary] = regions;
+  if (
+    regions.length !== 1 ||
+    summary?.tag !== 'summary' ||
+    summary.start !== 0 ||
+    summary.end !== content.length
+  )
+    throw new Broken('a summary is not one fence');
+  if (summary.inner.length !== quotes) throw new Broken('a summary has other fences than its quotes');
+  for (const [index, { seq, from, to }] of summary.inner.entries()) {
+    if (seq !== index + 1) throw new Broken('a quote stands in the fence of another');
+    const words = content.slice(from, to);
+    if (!words.startsWith(`w${seq}a`) || !words.endsWith(`w${seq}z`))
+      throw new Broken('a quote is not what its fence holds');
+    refuseFences(words);
+  }
+  const rest = outside(content, summary.from, summary.to, summary.inner);
+  for (const [, n] of rest.matchAll(MARK)) if (n !== '0') throw new Broken('a quote is outside of its fence');
+  const heads = rest.split('\n').filter((line) => /^\[.*\] #\d+$/s.test(line));
+  if (heads.length !== quotes) throw new Broken('a summary has other headers than its quotes');
+}
+
+interface Context {
+  facts: Played['facts'];
+  keys: ReadonlyMap<string, number | null>;
+  labels: Map<string, string>;
+  opened: Set<string>;
+}
+
+function checkUser(content: string, seqs: readonly number[], context: Context): void {
+  const regions = readFences(content, context.keys, context.opened);
+  for (const region of regions) checkRegion(content, region, context);
+  const bare = bareWords(content, regions, seqs, context);
+  const rest = bare === null ? outside(content, 0, content.length, regions) : bare.rest;
+  checkOutside(rest, regions, context);
+}
+
+/** The words of one person that stand in a message of their own, and the message without them. */
+function bareWords(
+  content: string,
+  regions: readonly Region[],
+  seqs: readonly number[],
+  context: Context,
+): { rest: string } | null {
+  const all = outside(content, 0, content.length, regions);
+  const [first] = all.matchAll(MARK);
+  if (!first) return null;
+  const fact = context.facts.get(Number(first[1]));
+  if (fact?.author.kind !== 'user' || seqs.length !== 1 || seqs[0] !== fact.seq)
+    throw new Broken(`words of event ${first[1]} are outside of its fence`);
+  const last = [...all.matchAll(MARK)].at(-1);
+  const to = (last?.index ?? 0) + (last?.[0].length ?? 0);
+  const words = all.slice(first.index, to);
+  for (const [, n] of words.matchAll(MARK))
+    if (Number(n) !== fact.seq) throw new Broken('words of two events are in one message, without a fence');
+  if (words.includes(HOLE)) throw new Broken('a fence is among the words of a person');
+  refuseFences(words);
+  refuseHeaders(words);
+  const tail = all.slice(to).replace(/^, text\/x, \d+ kB\]/, '');
+  const head = all.slice(0, first.index);
+  const named = /^(?:\(addressed to you earlier\)\n)?(?:\[([^[\]\n]+?)(?: -> (@[^[\]\n]+))?\] )?$/.exec(head);
+  if (!named) throw new Broken(`what stands before a person's words is not ours: ${JSON.stringify(head)}`);
+  if (named[1] !== undefined) checkLabel(named[1], fact.author, context.labels);
+  return { rest: tail };
+}
+
+function checkRegion(content: string, { tag, seq, from, to, inner }: Region, context: Context): void {
+  const own = outside(content, from, to, inner);
+  if (tag === 'missed') checkOutside(own, inner, context);
+  else if (inner.length > 0) throw new Broken(`a ${tag} holds a fence`);
+  for (const region of inner) checkRegion(content, region, context);
+  if (tag === 'missed' || tag === 'reminder') return checkWords(own, () => false);
+  checkWords(own, (fact) => fact.seq === seq, context.facts);
+  refuseFences(own);
+}
+
+/** Line by line: what we write, or a header and behind it the fence of its author. */
+function checkOutside(text: string, regions: readonly Region[], { facts, labels }: Context): void {
+  const lines = text.split('\n');
+  let region = 0;
+  for (const [index, line] of lines.entries()) {
+    if (line === HOLE) {
+      const { tag, seq } = regions[region++] ?? { tag: '', seq: null };
+      const before = lines[index - 1];
+      if (seq !== null && (before === undefined || !HEADER.test(before)))
+        throw new Broken(`a ${tag} has no header`);
+      continue;
+    }
+    if (OURS.has(line)) continue;
+    const header = HEADER.exec(line);
+    const fact = facts.get(regions[region]?.seq ?? -1);
+    if (!header || lines[index + 1] !== HOLE || !fact)
+      throw new Broken(`outside of all fences stands what is not ours: ${JSON.stringify(line)}`);
+    const speaker = header[1] ?? '';
+    if (fact.kind === 'tool.result') {
+      if (!/^late result of [A-Za-z0-9_.:-]{1,64}$/.test(speaker))
+        throw new Broken(`a late result is said to be of ${speaker}`);
+    } else checkLabel(speaker, fact.author, labels);
+  }
+}
+
+function checkLabel(label: string, author: Author, labels: Map<string, string>): void {
+  const isOfKind =
+    author.kind === 'agent'
+      ? /^@[A-Za-z0-9_.:-]{1,64}$/.test(label)
+      : author.kind === 'system'
+        ? label === 'system'
+        : !/^\s*@|^(?:system|troupe|late result\b.*(?<! \(\S+\)))$|->|\p{C}/iu.test(label.normalize('NFKC'));
+  if (!isOfKind) throw new Broken(`a ${author.kind} is called ${JSON.stringify(label)}`);
+  if (/<|>|\|im_start\|>/.test(label)) throw new Broken(`a mark is in the label ${JSON.stringify(label)}`);
+  const who = author.kind === 'system' ? 'system' : `${author.kind} ${author.id}`;
+  const known = labels.get(label) ?? who;
+  if (known !== who) throw new Broken(`${JSON.stringify(label)} is the label of ${known} and of ${who}`);
+  labels.set(label, who);
+}
+
+function checkWords(text: string, isOf: (fact: Fact) => boolean, facts: Played['facts'] = new Map()): void {
+  for (const [, n] of text.matchAll(MARK)) {
+    const fact = facts.get(Number(n));
+    if (!fact || !isOf(fact)) throw new Broken(`words of event ${n} stand where they do not belong`);
+  }
+}
+
+function readFences(content: string, keys: Context['keys'], opened: Set<string>): Region[] {
+  const top: Region[] = [];
+  const open: Region[] = [];
+  for (const match of content.matchAll(FENCE)) {
+    const [whole, slash = '', tag = '', key = ''] = match;
+    const name = `${tag}-${key}`;
+    const start = match.index;
+    const end = start + whole.length;
+    if (!keys.has(key)) throw new Broken(`a fence that is not ours: ${whole}`);
+    if (slash === '') {
+      if (opened.has(name) || content[end] !== '\n')
+        throw new Broken(`${whole} is opened again, or within a line`);
+      opened.add(name);
+      const region = { tag, seq: keys.get(key) ?? null, start, from: end + 1, to: 0, end: 0, inner: [] };
+      (open.at(-1)?.inner ?? top).push(region);
+      open.push(region);
+      continue;
+    }
+    const region = open.pop();
+    if (region?.tag !== tag || keys.get(key) !== region.seq || content[start - 1] !== '\n')
+      throw new Broken(`${whole} closes what it has not opened`);
+    region.to = start - 1;
+    region.end = end;
+  }
+  if (open.length > 0) throw new Broken('a fence is never closed');
+  return top;
+}
+
+function outside(content: string, from: number, to: number, regions: readonly Region[]): string {
+  let text = '';
+  let at = from;
+  for (const { start, end } of regions) {
+    text += content.slice(at, start) + HOLE;
+    at = end;
+  }
+  return text + content.slice(at, to);
+}
+
+/** As it looks: what is not seen is gone, what looks the same is the same. */
+function seen(text: string): string {
+  return text
+    .normalize('NFKC')
+    .replace(/[\p{Cf}\p{DI}\p{M}]/gu, '')
+    .replace(/[\u2039\u2329\u3008\u27e8\u02c2\u1438\u276e\u276c\u29fc]/g, '<')
+    .replace(/[\u2010-\u2015\u2212\u02d7\u2043]/g, '-')
+    .replace(/[\u3010\u3014\u27e6\u2045\u2772]/g, '[')
+    .replace(/[\u3011\u3015\u27e7\u2046\u2773]/g, ']')
+    .replace(/[ѕ]/g, 's')
+    .replace(/у/g, 'y');
+}
+
+function refuseFences(words: string): void {
+  const found = /<[\s/]*(?:msg|missed|handoff|reminder|summary|transcript)-/i.exec(seen(words));
+  if (found) throw new Broken(`words look like a fence: ${JSON.stringify(found[0])}`);
+}
+
+function refuseHeaders(words: string): void {
+  // What stands first is on the line of the header, or of a mark of this test.
+  const found =
+    /(?:^|[\r\v\f\u0085\u2028\u2029])[^\S\n]*\[\s*(?!(?:image|file|text): )(?=[^\]\n]*\p{L}[^\]\n]*\p{L})[^\]\n"{}=;|]{1,600}\]/mu.exec(
+      seen(words),
+    );
+  if (found) throw new Broken(`words look like a header: ${JSON.stringify(found[0])}`);
+}
+
+function keysOf(seqs: readonly number[]): Map<string, number | null> {
+  const key = (place: string) => createHmac('sha256', SECRET).update(place).digest('hex').slice(0, 8);
+  const keys = new Map<string, number | null>();
+  for (const seq of seqs) {
+    keys.set(key(`${seq}`), seq);
+    keys.set(key(`missed ${seq}`), null);
+    keys.set(key(`retry ${seq}`), null);
+    keys.set(key(`live c:ada:${seq}`), null);
+  }
+  keys.set(key('compaction 1'), null);
+  return keys;
+}

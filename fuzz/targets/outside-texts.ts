@@ -1,0 +1,59 @@
+import { checkReply } from '../../src/actors/check-reply.ts';
+import { limitIn } from '../../src/context/budget/learn-window.ts';
+import { conclusionOf, gist } from '../../src/context/extract/cut-text.ts';
+import { constraintsOf } from '../../src/context/extract/find-constraints.ts';
+import { errorLines } from '../../src/context/extract/find-errors.ts';
+import { filesOf } from '../../src/context/extract/find-files.ts';
+import { questionsOf, tasksOf } from '../../src/context/extract/find-pending.ts';
+import { findWords } from '../../src/context/extract/find-words.ts';
+import { sentencesOf } from '../../src/context/extract/sentences.ts';
+import { escapeFences, escapeMarks } from '../../src/context/fence.ts';
+import { displayName } from '../../src/context/people.ts';
+import { wordsOf } from '../../src/context/retrieve/words.ts';
+import { parseHandoff } from '../../src/context/summary/parse-handoff.ts';
+import { toolSyntaxShare } from '../../src/context/summary/tool-syntax.ts';
+import { parseTurnId } from '../../src/events/index.ts';
+import { isDeeperThan, MAX_JSON_DEPTH } from '../../src/gateway/read-json.ts';
+import { conversationName } from '../../src/import/name-conversations.ts';
+import { escapeHtml } from '../../src/inspector/escape-html.ts';
+import { createRedact } from '../../src/providers/redact.ts';
+import { redactSecrets } from '../../src/redact-secrets.ts';
+
+const hideSecrets = redactSecrets();
+const hideKeys = createRedact([]);
+
+/** What texts from outside go through whose expressions are composed, or work together. */
+export const OUTSIDE_TEXTS: Readonly<Record<string, (text: string) => unknown>> = {
+  escapeFences,
+  escapeMarks: (text) => escapeMarks(text, (name) => name === 'Uma'),
+  displayName: (name) => displayName({ kind: 'user', id: name, name }),
+  constraintsOf: (text) => constraintsOf(text, false),
+  errorLines: (text) => errorLines(text),
+  filesOf: (text) => filesOf({ id: 'k', name: 'bash', args: JSON.stringify({ command: text }) }),
+  patchedFilesOf: (text) => filesOf({ id: 'k', name: 'apply_patch', args: JSON.stringify({ patch: text }) }),
+  tasksOf,
+  questionsOf,
+  findWords: (text) => findWords(text, true),
+  findWordsInJson: (text) => findWords(JSON.stringify({ text }), false),
+  sentencesOf,
+  gist,
+  conclusionOf,
+  wordsOf,
+  limitIn,
+  parseHandoff,
+  toolSyntaxShare,
+  parseTurnId,
+  isDeeperThan: (text) => isDeeperThan(text, MAX_JSON_DEPTH),
+  conversationName: (text) => conversationName(text, 1),
+  escapeHtml,
+  redactSecrets: hideSecrets,
+  redactKeys: hideKeys,
+  checkReply: (text) =>
+    checkReply(
+      { check: () => Promise.resolve({ data: null }) } as unknown as Parameters<typeof checkReply>[0],
+      {
+        kind: 'answered',
+        answer: { text, calls: [], stop: 'end' } as unknown as Parameters<typeof checkReply>[1]['answer'],
+      },
+    ),
+};

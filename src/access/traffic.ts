@@ -1,0 +1,88 @@
+import type { Clock } from '../clock.ts';
+import type { Author, TenantId } from '../events/index.ts';
+import { KeyedBuckets } from '../token-bucket.ts';
+import { LOCAL, type Principal } from './principal.ts';
+
+/** Per second; a burst of three to five seconds' worth is let through after a pause. */
+export interface TrafficLimits {
+  /** Of one caller. Default 100. */
+  requestsPerSecond?: number | undefined;
+  /** Of one author in one tenant. Default 20. */
+  messagesPerSecond?: number | undefined;
+  /** Open streams of one caller. Default 50. */
+  streams?: number | undefined;
+  /** Open streams of the process. Default 1,000. */
+  allStreams?: number | undefined;
+}
+
+const REQUEST_BURST_S = 3;
+const MESSAGE_BURST_S = 5;
+
+/**
+ * How much callers may ask of one process. Owns what they have asked lately, and who has streams open.
+ *  1. Whoever is refused has cost nothing but the look, and is told when to come again.
+ *  2. A caller's limits are its own: no other pays for it, but for the streams of the whole process.
+ *  3. `local` is the one user of this machine, or an application that checks its callers: its rates are not counted.
+ */
+export class Traffic {
+  /** What is allowed, for those who are refused. */
+  readonly limits: { requestsPerSecond: number; messagesPerSecond: number };
+  readonly #requests: KeyedBuckets;
+  readonly #messages: KeyedBuckets;
+  readonly #streams = new Map<string, number>();
+  readonly #perCaller: number;
+  readonly #perProcess: number;
+  #open = 0;
+
+  constructor(limits: TrafficLimits, clock: Pick<Clock, 'monotonic'>) {
+    const { requestsPerSecond = 100, messagesPerSecond = 20, streams = 50, allStreams = 1_000 } = limits;
+    this.limits = { requestsPerSecond, messagesPerSecond };
+    this.#requests = new KeyedBuckets({
+      perSecond: requestsPerSecond,
+      burst: Math.max(1, requestsPerSecond * REQUEST_BURST_S),
+      clock,
+    });
+    this.#messages = new KeyedBuckets({
+      perSecond: messagesPerSecond,
+      burst: Math.max(1, messagesPerSecond * MESSAGE_BURST_S),
+      clock,
+    });
+    this.#perCaller = streams;
+    this.#perProcess = allStreams;
+  }
+
+  /** 0, or after how many ms it may ask again. */
+  request(caller: Principal): number {
+    return isLocal(caller) ? 0 : this.#requests.take(`${caller.tenant} ${caller.id}`);
+  }
+
+  /** 0, or after how many ms the author may say something again. */
+  message(caller: Principal, tenant: TenantId, { kind, id }: Author): number {
+    return isLocal(caller) ? 0 : this.#messages.take(`${tenant} ${kind} ${id}`);
+  }
+
+  /** What ends the stream again, any number of times; or what stands in its way. */
+  openStream(caller: Principal): { end: () => void } | { full: 'caller' | 'process'; limit: number } {
+    const key = `${caller.tenant} ${caller.id}`;
+    const open = this.#streams.get(key) ?? 0;
+    if (this.#open >= this.#perProcess) return { full: 'process', limit: this.#perProcess };
+    if (!isLocal(caller) && open >= this.#perCaller) return { full: 'caller', limit: this.#perCaller };
+    this.#open += 1;
+    this.#streams.set(key, open + 1);
+    let isOpen = true;
+    return {
+      end: () => {
+        if (!isOpen) return;
+        isOpen = false;
+        this.#open -= 1;
+        const left = (this.#streams.get(key) ?? 1) - 1;
+        if (left > 0) this.#streams.set(key, left);
+        else this.#streams.delete(key);
+      },
+    };
+  }
+}
+
+function isLocal({ id }: Principal): boolean {
+  return id === LOCAL.id;
+}

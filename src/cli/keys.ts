@@ -1,0 +1,95 @@
+import { systemClock } from '../clock.ts';
+import { TroupeError } from '../errors.ts';
+import { Author } from '../events/index.ts';
+import type { IssuedKey, KeyInfo, Scope } from '../access/index.ts';
+import { type ClientOptions, connect } from './connect.ts';
+import { paint, print, printable, printJson, table } from './output.ts';
+
+interface KeysOptions extends ClientOptions {
+  tenant?: string;
+}
+
+interface CreateOptions extends KeysOptions {
+  scopes: Scope[];
+  /** `user:ana:Ana` */
+  author?: string;
+  conversations?: string[];
+  /** From now, ms. */
+  expires?: number;
+}
+
+/** The one place where the text of a key is shown. */
+export async function keysCreate(name: string, options: CreateOptions): Promise<void> {
+  const { scopes, author, conversations, expires, tenant } = options;
+  await using client = disposable(await connect(options, { needs: 'data', mayCreate: true }));
+  const issued = await client.keys.create(
+    {
+      name,
+      scopes,
+      ...(author !== undefined && { author: readAuthor(author) }),
+      ...(conversations && { conversations }),
+      ...(expires !== undefined && { expiresAt: systemClock.now() + expires }),
+    },
+    tenant,
+  );
+  show(issued, options);
+}
+
+export async function keysRotate(id: string, options: KeysOptions & { grace?: number }): Promise<void> {
+  const { grace: graceMs = 0, tenant } = options;
+  await using client = disposable(await connect(options, { needs: 'data' }));
+  show(await client.keys.rotate(id, { graceMs }, tenant), options);
+}
+
+export async function keysRevoke(id: string, options: KeysOptions): Promise<void> {
+  await using client = disposable(await connect(options, { needs: 'data' }));
+  const key = await client.keys.revoke(id, options.tenant);
+  if (options.json) return printJson({ key });
+  print(`${key.id} (${printable(key.name)}) opens nothing any more`);
+}
+
+export async function keysList(options: KeysOptions): Promise<void> {
+  await using client = disposable(await connect(options, { needs: 'data' }));
+  const keys = await client.keys.list(options.tenant);
+  if (options.json) return printJson({ keys });
+  if (keys.length === 0) return print('there is no key; make one with "troupe keys create"');
+  const rows = keys.map((key) => [
+    key.id,
+    printable(key.name),
+    key.scopes.join(','),
+    standing(key),
+    reach(key),
+  ]);
+  print(table([['id', 'name', 'scopes', '', 'speaks as, sees'].map((head) => paint('dim', head)), ...rows]));
+}
+
+function show({ key, secret }: IssuedKey, { json }: ClientOptions): void {
+  if (json) return printJson({ key, secret });
+  print(secret);
+  print(paint('dim', `This is key ${key.id} of tenant ${key.tenant}. Keep it now: it is not shown again.`));
+}
+
+function standing({ revokedAt, expiresAt }: KeyInfo): string {
+  if (revokedAt !== null) return paint('red', 'revoked');
+  if (expiresAt === null) return 'open';
+  const at = new Date(expiresAt).toISOString().slice(0, 16).replace('T', ' ');
+  return systemClock.now() < expiresAt ? `until ${at}` : paint('red', 'expired');
+}
+
+function reach({ author, conversations }: KeyInfo): string {
+  const who = author ? printable(`${author.kind} ${author.id}`) : 'people';
+  return `${who}, ${conversations?.join(' ') ?? 'all'}`;
+}
+
+/** `KIND:ID`, with `:NAME` behind it if that is another. Throws `event_invalid`. */
+function readAuthor(text: string): Author {
+  const [kind, id = '', ...name] = text.split(':');
+  const author = Author.safeParse({ kind, id, name: name.join(':') || id });
+  if (author.success) return author.data;
+  const message = '--author is KIND:ID or KIND:ID:NAME, as user:ana:Ana; kinds are user, agent and system';
+  throw new TroupeError('event_invalid', message, { path: 'author' });
+}
+
+function disposable<C extends { close(): Promise<void> }>(client: C): C & AsyncDisposable {
+  return { ...client, [Symbol.asyncDispose]: () => client.close() };
+}

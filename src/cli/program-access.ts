@@ -1,0 +1,62 @@
+import { type Command, InvalidArgumentError } from 'commander';
+
+const SCOPES = ['read', 'write', 'operate', 'admin'];
+const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** `troupe keys …`; `client` adds the options of commands that need a troupe. */
+export function addAccessCommands(program: Command, client: (command: Command) => Command): void {
+  const keys = program
+    .command('keys')
+    .description('the API keys of a tenant: create, ls, rotate, revoke')
+    .helpCommand(false);
+
+  ofTenant(client(keys.command('create')))
+    .description('make a key and show it, once')
+    .argument('<name>', 'whose it is, or what for')
+    .option('--scopes <list>', 'of read, write, operate, admin', scopes, ['read', 'write'])
+    .option('--author <who>', 'whose words it brings, and no others: KIND:ID or KIND:ID:NAME')
+    .option('--conversations <list>', "what it sees: ids, or beginnings with '*' (default: all)", list)
+    .option('--expires <time>', 'how long it is good for, as 30d or 12h (default: for ever)', duration)
+    .action(async (name, options) => (await import('./keys.ts')).keysCreate(name, options));
+
+  ofTenant(client(keys.command('ls')))
+    .description('the keys, without their secrets')
+    .action(async (options) => (await import('./keys.ts')).keysList(options));
+
+  ofTenant(client(keys.command('rotate')))
+    .description('give a key a new secret and show it, once')
+    .argument('<id>')
+    .option('--grace <time>', 'how long the old one stays good, as 1h (default: not at all)', duration)
+    .action(async (id, options) => (await import('./keys.ts')).keysRotate(id, options));
+
+  ofTenant(client(keys.command('revoke')))
+    .description('take a key back, for ever')
+    .argument('<id>')
+    .action(async (id, options) => (await import('./keys.ts')).keysRevoke(id, options));
+}
+
+function ofTenant(command: Command): Command {
+  return command.option('--tenant <id>', 'of this tenant (default: your own)');
+}
+
+function list(text: string): string[] {
+  return text
+    .split(',')
+    .map((part) => part.trim())
+    .filter(Boolean);
+}
+
+function scopes(text: string): string[] {
+  const named = list(text);
+  if (named.length > 0 && named.every((scope) => SCOPES.includes(scope))) return named;
+  throw new InvalidArgumentError(`Scopes are ${SCOPES.join(', ')}, with commas between them.`);
+}
+
+/** Ms. */
+function duration(text: string): number {
+  const [, number, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const factor = UNITS[unit];
+  if (number === undefined || factor === undefined)
+    throw new InvalidArgumentError('It must be a number with s, m, h or d, as 30d.');
+  return Number(number) * factor;
+}

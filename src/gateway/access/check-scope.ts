@@ -1,0 +1,34 @@
+import type { Context } from 'hono';
+import { basePath, matchedRoutes } from 'hono/route';
+import type { Principal, Scope } from '../../access/index.ts';
+import { DEFAULT_TENANT } from '../../events/index.ts';
+import { Refusal } from '../refusal.ts';
+import { describedPath, ROUTE_SCOPES } from './route-scopes.ts';
+
+/** Whether the caller may ask for this route at all. Throws `Refusal`, and for a route that nobody has given a scope. */
+export function checkRoute(context: Context, principal: Principal): void {
+  const mount = basePath(context).replace(/\/+$/, '');
+  for (const { method, path } of matchedRoutes(context)) {
+    // Middleware, ours and that of the app this one is mounted in.
+    if (method === 'ALL' || path.includes('*') || !path.startsWith(`${mount}/`)) continue;
+    const route = `${method} ${describedPath(path.slice(mount.length))}`;
+    const needs = ROUTE_SCOPES[route];
+    if (needs) return checkAny(principal, needs);
+    if (path.startsWith(`${mount}/api/`)) throw new Error(`${route} has no scope in route-scopes.ts`);
+  }
+}
+
+export function checkScope(principal: Principal, scope: Scope): void {
+  checkAny(principal, [scope]);
+}
+
+function checkAny({ scopes }: Principal, needs: readonly Scope[]): void {
+  const [first] = needs;
+  if (first === undefined || needs.some((scope) => scopes.includes(scope))) return;
+  throw new Refusal(403, 'scope_missing', `this needs the scope "${needs.join('" or "')}"`, { scope: first });
+}
+
+/** What is of the whole server is for those who run it: the administrators of its own tenant. */
+export function isOfTheHouse({ tenant, scopes, conversations }: Principal): boolean {
+  return tenant === DEFAULT_TENANT && conversations === null && scopes.includes('admin');
+}

@@ -1,0 +1,101 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Context } from 'hono';
+import { LOCAL, type Principal, SERVER_TOKEN } from '../../access/index.ts';
+import type { Clock } from '../../clock.ts';
+import { KeyedBuckets } from '../../token-bucket.ts';
+import { rateLimited, Refusal } from '../refusal.ts';
+
+export interface GateOptions {
+  /** A credential that opens everything of the default tenant. */
+  token?: string | undefined;
+  /** Whose key or token a credential is, as `troupe.authenticate`. Without it there is no other than `token`. */
+  authenticate?: ((credential: string) => Promise<Principal | null>) | undefined;
+  /**
+   * Who asks without a credential: by default `local`, which may do everything, as long as there is no `token`;
+   * `refused` is for whatever others can reach.
+   */
+  keyless?: 'local' | 'refused' | undefined;
+  limits?: { triesPerSecond?: number | undefined } | undefined;
+}
+
+export interface Identified {
+  principal: Principal;
+  /** Null for who cannot become anybody else. */
+  isStillGood: (() => Promise<boolean>) | null;
+}
+
+export interface Gate {
+  /** Throws `Refusal`. */
+  identify(context: Context): Promise<Identified>;
+}
+
+const TRIES_PER_SECOND = 20;
+/** Credentials that are remembered to have been good. */
+const MAX_GOOD = 10_000;
+const BEARER = /^Bearer +(\S+) *$/i;
+
+export function isKeyless({ token, keyless = 'local' }: GateOptions): boolean {
+  return token === undefined && keyless === 'local';
+}
+
+/**
+ * Tells who a request is from. Owns the tries of each address and what was good lately.
+ *  1. Whatever is wrong with a credential, the answer is the same.
+ *  2. Nothing is looked up for an address that has used up its tries. A credential that was good the last time costs
+ *     none, so that who guesses does not shut out who knows.
+ */
+export function createGate(options: GateOptions, clock: Pick<Clock, 'monotonic'>): Gate {
+  const { token, authenticate, limits = {} } = options;
+  const { triesPerSecond = TRIES_PER_SECOND } = limits;
+  const tokenDigest = token === undefined ? null : digest(token);
+  const tries = new KeyedBuckets({ perSecond: triesPerSecond, clock });
+  const good = new Set<string>();
+
+  async function identify(context: Context): Promise<Identified> {
+    const [, credential] = BEARER.exec(context.req.header('authorization') ?? '') ?? [];
+    if (credential === undefined || (isKeyless(options) && !authenticate)) {
+      if (!isKeyless(options)) throw unknownCaller();
+      return { principal: LOCAL, isStillGood: null };
+    }
+    const given = digest(credential);
+    if (tokenDigest !== null && timingSafeEqual(given, tokenDigest))
+      return { principal: SERVER_TOKEN, isStillGood: null };
+    const known = given.toString('base64');
+    const wait = good.has(known) ? 0 : tries.take(addressOf(context));
+    if (wait > 0)
+      throw rateLimited(`at most ${triesPerSecond} new credentials a second`, triesPerSecond, wait);
+    const principal = (await authenticate?.(credential)) ?? null;
+    remember(known, principal !== null);
+    if (!principal) throw unknownCaller();
+    const before = JSON.stringify(principal);
+    return {
+      principal,
+      isStillGood: async () => JSON.stringify(await authenticate?.(credential)) === before,
+    };
+  }
+
+  function remember(known: string, isGood: boolean): void {
+    good.delete(known);
+    if (isGood) good.add(known);
+    const [oldest] = good;
+    if (good.size > MAX_GOOD && oldest !== undefined) good.delete(oldest);
+  }
+
+  return { identify };
+}
+
+/** The same for what is missing, wrong, revoked and expired. */
+function unknownCaller(): Refusal {
+  return new Refusal(401, 'token_required', 'send the header "Authorization: Bearer <token>"');
+}
+
+/** Of one length, so that comparing tells nothing of the token's. */
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/** Where the server does not tell, all are one. */
+function addressOf({ env }: Context): string {
+  const { incoming } = Object(env) as { incoming?: { socket?: { remoteAddress?: string } } };
+  return incoming?.socket?.remoteAddress ?? '';
+}

@@ -1,0 +1,45 @@
+import { covers, type KeyInfo, type Principal, type Scope } from '../../access/index.ts';
+import type { Author } from '../../events/index.ts';
+import { Refusal } from '../refusal.ts';
+import { unknownConversation } from './limit-troupe.ts';
+import { isOfTheHouse } from './check-scope.ts';
+
+/** What a key is to open. */
+interface Reach {
+  scopes: readonly Scope[];
+  author?: Author | null | undefined;
+  conversations?: readonly string[] | null | undefined;
+}
+
+/** The tenant whose keys a caller asks for: its own, and for those who run the server any. Throws `Refusal`. */
+export function tenantFor(principal: Principal, asked: string | undefined): string {
+  const { tenant } = principal;
+  if (asked === undefined || asked === tenant || isOfTheHouse(principal)) return asked ?? tenant;
+  throw new Refusal(403, 'scope_missing', 'this caller administers its own tenant alone', { scope: 'admin' });
+}
+
+/** Nobody hands out more than they have. Throws `Refusal`, `conversation_unknown`. */
+export function checkReach(principal: Principal, { scopes, author, conversations }: Reach): void {
+  const missing = scopes.find((scope) => !principal.scopes.includes(scope));
+  if (missing !== undefined) {
+    const message = `this caller has no scope "${missing}", so it cannot give it`;
+    throw new Refusal(403, 'scope_missing', message, { scope: missing });
+  }
+  const own = principal.author;
+  if (own && (author?.kind !== own.kind || author.id !== own.id || author.name !== own.name)) {
+    const message = `this caller speaks as ${own.kind} "${own.id}", and so must its keys`;
+    throw new Refusal(403, 'author_refused', message);
+  }
+  const beyond = beyondGrant(principal, conversations ?? null);
+  if (beyond !== null) throw unknownConversation(beyond);
+}
+
+/** Whether a key is any of the caller's business: one that reaches further than its own grant is not. */
+export function sees(principal: Principal, { conversations }: KeyInfo): boolean {
+  return beyondGrant(principal, conversations) === null;
+}
+
+/** The first of these that the caller was not granted. */
+function beyondGrant(principal: Principal, conversations: readonly string[] | null): string | null {
+  return (conversations ?? ['*']).find((pattern) => !covers(principal, pattern)) ?? null;
+}

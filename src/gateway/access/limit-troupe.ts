@@ -1,0 +1,133 @@
+import { covers, isGranted, type Principal } from '../../access/index.ts';
+import { TroupeError } from '../../errors.ts';
+import { type Command, parseTurnId } from '../../events/index.ts';
+import type { ConversationInfo, Troupe, Watcher } from '../../troupe.ts';
+import { checkAllAuthors, checkAuthor } from './author-rule.ts';
+
+const LISTED = 200;
+/** Conversations that are looked through for those that somebody was granted. */
+const MOST_LISTED = 50_000;
+/** What of its source's id is left in the id of a fork, however large the numbers behind it are. */
+const FORK_STEM = 90;
+
+type Note = Parameters<Watcher>[0];
+
+/**
+ * A troupe for one caller: the words that it may bring, and the conversations that it was granted. Of all others it
+ * hears what it would hear of ids that do not exist, before anything is looked up.
+ */
+export function limitTroupe(troupe: Troupe, principal: Principal): Troupe {
+  if (principal.conversations === null) return limitAuthors(troupe, principal);
+  const may = (conversation: string) => isGranted(principal, conversation);
+  function check(conversation: string): string {
+    if (may(conversation)) return conversation;
+    throw unknownConversation(conversation);
+  }
+  function checkTurn(turn: string, message = `there is no turn "${turn}"`): string {
+    const parts = parseTurnId(turn);
+    if (!parts || may(parts.conversation)) return turn;
+    throw new TroupeError('turn_unknown', message, { turn });
+  }
+  const limited = limitAuthors(troupe, principal);
+
+  return {
+    ...limited,
+    send: async (conversation, message) => limited.send(check(conversation), message),
+    async conversations(limit = LISTED) {
+      for (let asked = limit; ; asked *= 4) {
+        const found = await troupe.conversations(asked);
+        const granted = found.filter(({ id }: ConversationInfo) => may(id));
+        if (granted.length >= limit || found.length < asked || asked >= MOST_LISTED)
+          return granted.slice(0, limit);
+      }
+    },
+    conversation: async (conversation) => troupe.conversation(check(conversation)),
+    events: async (conversation, range) => troupe.events(check(conversation), range),
+    actors: async (conversation) => troupe.actors(check(conversation)),
+    tasks: async (conversation, options) => troupe.tasks(check(conversation), options),
+    prompt: async (conversation, agent) => troupe.prompt(check(conversation), agent),
+    promptOf: async (turn, step) => troupe.promptOf(checkTurn(turn, noPrompt(turn, step)), step),
+    diff: async (a, b, steps = {}) =>
+      troupe.diff(checkTurn(a, noPrompt(a, steps.stepA)), checkTurn(b, noPrompt(b, steps.stepB)), steps),
+    cost: async (conversation, agent, options) => troupe.cost(check(conversation), agent, options),
+    trace: async (turn) => troupe.trace(checkTurn(turn)),
+    async command(command, by) {
+      checkCommand(command, principal, check, checkTurn);
+      return limited.command(command, by);
+    },
+    async import(chunks, request) {
+      // The file may hold several conversations, whose ids then begin with this.
+      const stem = request.conversation ?? '';
+      if (!covers(principal, `${stem}*`)) throw unknownConversation(stem);
+      return limited.import(chunks, request);
+    },
+    async *export(conversation, options) {
+      yield* troupe.export(check(conversation), options);
+    },
+    delete: async (conversation, options) => troupe.delete(check(conversation), options),
+    watch: (watcher) =>
+      troupe.watch((note) => {
+        if (may(conversationOf(note))) watcher(note);
+      }),
+    // What others spend is their own affair.
+    async budgets(of = {}) {
+      if (of.conversation === undefined) return [];
+      const lines = await troupe.budgets({ ...of, conversation: check(of.conversation) });
+      return lines.filter(({ scope }) => scope === 'conversation');
+    },
+  };
+}
+
+function limitAuthors(troupe: Troupe, principal: Principal): Troupe {
+  const { author, scopes } = principal;
+  // Nothing to check, and the caller is given the very troupe that the application has.
+  if (author === null && scopes.includes('operate')) return troupe;
+  return {
+    ...troupe,
+    async send(conversation, message) {
+      checkAuthor(principal, message.author);
+      return troupe.send(conversation, message);
+    },
+    async command(command, by) {
+      checkAuthor(principal, by);
+      return troupe.command(command, by);
+    },
+    async import(chunks, request) {
+      checkAllAuthors(principal);
+      return troupe.import(chunks, request);
+    },
+  };
+}
+
+/** What it names must be granted, and so must what it makes. */
+function checkCommand(
+  command: Command,
+  principal: Principal,
+  check: (conversation: string) => string,
+  checkTurn: (turn: string) => string,
+): void {
+  if ('turn' in command && command.turn !== undefined) checkTurn(command.turn);
+  if ('conversation' in command && command.conversation !== undefined) check(command.conversation);
+  if (command.command !== 'fork') return;
+  if (command.as !== undefined) return void check(command.as);
+  const source = command.conversation ?? parseTurnId(command.turn ?? '')?.conversation;
+  if (source === undefined) return;
+  // The name that it will have: more of it is not known yet.
+  const name = source.length <= FORK_STEM ? `${source}-fork-` : source.slice(0, FORK_STEM);
+  if (!covers(principal, `${name}*`)) throw unknownConversation(name);
+}
+
+/** As it is told of ids that nobody has. */
+export function unknownConversation(conversation: string): TroupeError {
+  const message = `there is no conversation "${conversation}"`;
+  return new TroupeError('conversation_unknown', message, { conversation });
+}
+
+function noPrompt(turn: string, step: number | undefined): string {
+  return `no prompt of turn "${turn}"${step ? ` step ${step}` : ''} was sent`;
+}
+
+function conversationOf(note: Note): string {
+  if (note.type === 'event') return note.event.conversation;
+  return (note.type === 'delta' ? note.delta : note.state).address.conversation;
+}

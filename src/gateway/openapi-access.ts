@@ -1,0 +1,89 @@
+import { SCOPES } from '../access/index.ts';
+import { listOf, type Operation, WHOLE } from './openapi-operation.ts';
+import * as schemas from './schemas.ts';
+
+const AUTHOR = {
+  type: ['object', 'null'],
+  properties: {
+    kind: { enum: ['user', 'agent', 'system'] },
+    id: { type: 'string' },
+    name: { type: 'string' },
+  },
+};
+const SCOPE_LIST = { type: 'array', items: { enum: [...SCOPES] } };
+const PATTERNS = { type: ['array', 'null'], items: { type: 'string' } };
+const MOMENT = { type: ['integer', 'null'] };
+const KEY = {
+  type: 'object',
+  properties: {
+    id: { type: 'string' },
+    tenant: { type: 'string' },
+    name: { type: 'string' },
+    scopes: SCOPE_LIST,
+    author: AUTHOR,
+    conversations: PATTERNS,
+    createdAt: WHOLE,
+    expiresAt: MOMENT,
+    revokedAt: MOMENT,
+    previousUntil: MOMENT,
+  },
+  required: [
+    'id',
+    'tenant',
+    'name',
+    'scopes',
+    'author',
+    'conversations',
+    'createdAt',
+    'expiresAt',
+    'revokedAt',
+  ],
+};
+/** The one answer that has the text of a key. */
+const ISSUED = {
+  type: 'object',
+  properties: { key: KEY, secret: { type: 'string' } },
+  required: ['key', 'secret'],
+};
+
+/** Who the caller is, and keys. */
+export const ACCESS_OPERATIONS: Record<string, Operation> = {
+  'GET /api/whoami': {
+    summary: 'Who the caller is to this server, and what it may do',
+    answer: {
+      status: 200,
+      schema: {
+        type: 'object',
+        properties: {
+          id: { type: 'string' },
+          tenant: { type: 'string' },
+          scopes: SCOPE_LIST,
+          author: AUTHOR,
+          conversations: PATTERNS,
+        },
+        required: ['id', 'tenant', 'scopes', 'author', 'conversations'],
+      },
+    },
+  },
+  'GET /api/keys': {
+    summary: 'The keys of a tenant, without their secrets',
+    query: schemas.KeysQuery,
+    answer: { status: 200, schema: listOf('keys', KEY) },
+  },
+  'POST /api/keys': {
+    summary: 'A new key; its secret is in this answer and cannot be had again',
+    body: schemas.NewKeyBody,
+    answer: { status: 201, schema: ISSUED },
+  },
+  'POST /api/keys/{id}/rotate': {
+    summary: 'A new secret for a key; the old one is good for `graceMs` more',
+    query: schemas.KeysQuery,
+    body: schemas.RotateKeyBody,
+    answer: { status: 200, schema: ISSUED },
+  },
+  'DELETE /api/keys/{id}': {
+    summary: 'Revoke a key; its streams end within 5 seconds',
+    query: schemas.KeysQuery,
+    answer: { status: 200, schema: { type: 'object', properties: { key: KEY } } },
+  },
+};

@@ -1,0 +1,101 @@
+import { type BlockList, isIP } from 'node:net';
+import { TroupeError } from '../errors.ts';
+import { listOf, whyNotPublic } from './address-rules.ts';
+
+/** Ports that need no entry of their own. */
+const WEB_PORTS: readonly number[] = [80, 443];
+
+/** Who is asked for: a host as URLs have it (lower case, no brackets, no dot at the end), and a port. */
+export interface Target {
+  host: string;
+  port: number;
+}
+
+/** Which addresses a target may have: null, or why not this one. */
+export type AddressRule = (address: string) => string | null;
+
+/** What may be reached. A refusal is a reason; else what the target's addresses are held against. */
+export type ReachRule = (target: Target) => { refused: string } | { addresses: AddressRule };
+
+type Entry =
+  | { kind: 'public' }
+  | { kind: 'host'; host: string; port: number | null }
+  | { kind: 'below'; suffix: string }
+  | { kind: 'range'; list: BlockList; family: 4 | 6 };
+
+/**
+ * Entries: `host`, `*.host` (what is below it), `host:port`, `ip`, `ip:port`, `[ipv6]:port`, `cidr`, and `*` for every
+ * public host. Without a list: every public host. With one: only what it names; addresses that are not public only
+ * where it names them as an ip, a cidr or with a port. Throws `config_invalid` for what is no entry.
+ */
+export function reachRule(allow: readonly string[] | undefined): ReachRule {
+  const entries: readonly Entry[] = allow?.map(parseEntry) ?? [{ kind: 'public' }];
+  const inRanges = (address: string): boolean =>
+    entries.some(
+      (entry) =>
+        entry.kind === 'range' &&
+        isIP(address) === entry.family &&
+        entry.list.check(address, entry.family === 4 ? 'ipv4' : 'ipv6'),
+    );
+  return ({ host, port }) => {
+    const isExact = entries.some(
+      (entry) => entry.kind === 'host' && entry.host === host && entry.port === port,
+    );
+    if (isExact) return { addresses: () => null };
+    if (!WEB_PORTS.includes(port)) return { refused: `port ${port} is not allowed` };
+    const isNamed = entries.some((entry) => names(entry, host));
+    if (isNamed) return { addresses: (address) => (inRanges(address) ? null : whyNotPublic(address)) };
+    if (!entries.some(({ kind }) => kind === 'range')) return { refused: 'it is not on the allow list' };
+    return { addresses: (address) => (inRanges(address) ? null : 'not on the allow list') };
+  };
+}
+
+/** The same whatever way it is written: as numbers in other bases, in capitals, with a dot at the end. */
+export function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+}
+
+export function portOf(url: URL): number {
+  if (url.port !== '') return Number(url.port);
+  return url.protocol === 'https:' ? 443 : 80;
+}
+
+function names(entry: Entry, host: string): boolean {
+  if (entry.kind === 'public') return true;
+  if (entry.kind === 'below') return isIP(host) === 0 && host.endsWith(entry.suffix);
+  return entry.kind === 'host' && entry.port === null && entry.host === host;
+}
+
+function parseEntry(text: string): Entry {
+  if (text === '*') return { kind: 'public' };
+  const [base = '', bits] = text.split('/');
+  if (bits !== undefined) return rangeEntry(text, base, bits);
+  if (isIP(text) !== 0) return rangeEntry(text, text, isIP(text) === 4 ? '32' : '128');
+  const below = text.startsWith('*.');
+  const { host, port } = parseHost(text, below ? text.slice(2) : text);
+  if (!below) return isIP(host) !== 0 && port === null ? parseEntry(host) : { kind: 'host', host, port };
+  if (port !== null || isIP(host) !== 0) throw notAnEntry(text);
+  return { kind: 'below', suffix: `.${host}` };
+}
+
+function rangeEntry(text: string, base: string, bits: string): Entry {
+  const family = isIP(base);
+  if ((family !== 4 && family !== 6) || base.includes('%')) throw notAnEntry(text);
+  if (!/^\d{1,3}$/.test(bits) || Number(bits) > (family === 4 ? 32 : 128)) throw notAnEntry(text);
+  return { kind: 'range', list: listOf([`${base}/${bits}`]), family };
+}
+
+/** By the rules of URLs, so that what is compared was read by one reader. */
+function parseHost(text: string, rest: string): { host: string; port: number | null } {
+  const port = /:(\d{1,5})$/.exec(rest)?.[1];
+  const url = /[/?#@\\\s*]/.test(rest) ? null : URL.parse(`http://${rest}`);
+  if (!url || url.hostname === '') throw notAnEntry(text);
+  return { host: hostOf(url), port: port === undefined ? null : Number(port) };
+}
+
+function notAnEntry(text: string): TroupeError {
+  const forms = 'host, *.host, host:port, an IP address, a range like 10.0.0.0/8, or * for every public host';
+  return new TroupeError('config_invalid', `allow: ${JSON.stringify(text)} is none of: ${forms}`, {
+    entry: text,
+  });
+}

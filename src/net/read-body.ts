@@ -1,0 +1,49 @@
+import { pipeline, Readable, type Transform } from 'node:stream';
+import { constants, createBrotliDecompress, createGunzip } from 'node:zlib';
+
+export const ACCEPTED_ENCODINGS = 'gzip, br';
+
+/** What was read; `isCut`: there was more than the limit. */
+export interface ReadBody {
+  bytes: Buffer;
+  isCut: boolean;
+}
+
+/** A coding that we did not ask for, or several on top of each other. */
+export class UnknownEncoding extends Error {}
+
+/** Reads at most `maxBytes`, both of what comes and of what it decodes to: a small answer may hold a very large one. */
+export async function readBody(body: Readable, encoding: string, maxBytes: number): Promise<ReadBody> {
+  const coming = { isCut: false };
+  const decoder = decoderOf(encoding);
+  const source = Readable.from(upTo(body, maxBytes, coming), { objectMode: false });
+  // The loop below is told of every error; without a decoder there is nothing to join.
+  const stream = decoder ? pipeline(source, decoder, () => undefined) : source;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > maxBytes) break;
+  }
+  return { bytes: Buffer.concat(chunks).subarray(0, maxBytes), isCut: coming.isCut || size > maxBytes };
+}
+
+async function* upTo(body: AsyncIterable<Buffer>, maxBytes: number, seen: { isCut: boolean }) {
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    seen.isCut = size > maxBytes;
+    yield seen.isCut ? chunk.subarray(0, chunk.length - (size - maxBytes)) : chunk;
+    if (seen.isCut) return;
+  }
+}
+
+/** Gives what there is of a body that was cut short, like browsers. */
+function decoderOf(encoding: string): Transform | null {
+  const name = encoding.trim().toLowerCase();
+  if (name === '' || name === 'identity') return null;
+  if (name === 'gzip' || name === 'x-gzip') return createGunzip({ finishFlush: constants.Z_SYNC_FLUSH });
+  if (name === 'br') return createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH });
+  throw new UnknownEncoding();
+}

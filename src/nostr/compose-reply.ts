@@ -1,0 +1,110 @@
+import type { Place } from './place.ts';
+import type { EventTemplate } from './signer.ts';
+
+/** What an agent says, and where in its thread. All of it comes from fields that code has checked, none of it from text. */
+export interface Reply {
+  content: string;
+  /** When it was said, ms. */
+  at: number;
+  /** Pubkey of the agent. */
+  self: string;
+  parent: Place;
+  /** Id of the event that the conversation began with, if it began with one, and its place where that is known. */
+  rootId: string | null;
+  root: Place | null;
+  /** Pubkeys of those that it is addressed to. */
+  to: readonly string[];
+  /** Pubkeys of all our agents. */
+  ours: ReadonlySet<string>;
+}
+
+const NOTE = 1;
+const COMMENT = 1111;
+/** Of one reply: a thread of thousands is not told of every word. */
+const MAX_PEOPLE = 50;
+const HEX32 = /^[0-9a-f]{64}$/;
+
+/**
+ * The event that says it, not signed yet. The same reply gives the same event, so its id stays when it is signed again.
+ *  C1  Notes (kind 1) are answered by notes, NIP-10; everything else by comments (kind 1111), NIP-22.
+ *  C2  Named (`p`) are the author of what is answered and those named there, and whom the reply is addressed to. Never
+ *      the agent itself, and of our other agents only those that it is addressed to: or two would answer for ever.
+ *  C3  Words that look like a mention name nobody.
+ */
+export function composeReply(reply: Reply): EventTemplate {
+  const { at, content, parent } = reply;
+  const isNote = parent.kind === NOTE;
+  const tags = isNote ? noteTags(reply) : commentTags(reply);
+  for (const pubkey of peopleOf(reply)) tags.push(['p', pubkey]);
+  return { kind: isNote ? NOTE : COMMENT, created_at: Math.floor(at / 1_000), tags, content };
+}
+
+function noteTags({ parent, rootId, root }: Reply): string[][] {
+  if (rootId === null || parent.id === rootId) return [marked(parent, 'root')];
+  const first = root ? marked(root, 'root') : ['e', rootId, '', 'root'];
+  return [first, marked(parent, 'reply')];
+}
+
+function marked(place: Place, marker: 'root' | 'reply'): string[] {
+  return ['e', place.id, hintOf(place), marker, place.pubkey];
+}
+
+function commentTags({ parent, rootId, root }: Reply): string[][] {
+  const { id, kind, pubkey } = parent;
+  const address = addressOf(parent);
+  return [
+    ...(kind === COMMENT ? inherited(parent, rootId, root) : rootTags(parent)),
+    ...(address === null ? [] : [['a', address, hintOf(parent), pubkey]]),
+    ['e', id, hintOf(parent), pubkey],
+    ['k', String(kind)],
+  ];
+}
+
+function rootTags(root: Place): string[][] {
+  const { id, kind, pubkey } = root;
+  const address = addressOf(root);
+  const scope = address === null ? ['E', id] : ['A', address];
+  return [
+    [...scope, hintOf(root), pubkey],
+    ['K', String(kind)],
+    ['P', pubkey],
+  ];
+}
+
+/** A comment on a comment has the root of that one. */
+function inherited(parent: Place, rootId: string | null, root: Place | null): string[][] {
+  const tags = ['E', 'A', 'I', 'K', 'P'].flatMap((name) => {
+    const found = parent.tags.find((tag) => tag[0] === name && (tag[1] ?? '') !== '');
+    return found ? [[...found]] : [];
+  });
+  if (tags.some(([name]) => name === 'E' || name === 'A' || name === 'I')) return tags;
+  if (root) return rootTags(root);
+  return rootId === null ? [] : [['E', rootId, '']];
+}
+
+function peopleOf({ parent, self, to, ours }: Reply): string[] {
+  const addressed = new Set(to);
+  const named = parent.tags.flatMap(([name, pubkey]) =>
+    name === 'p' && pubkey !== undefined ? [pubkey] : [],
+  );
+  const people = [parent.pubkey, ...named, ...to].filter(
+    (pubkey) => HEX32.test(pubkey) && pubkey !== self && (!ours.has(pubkey) || addressed.has(pubkey)),
+  );
+  return [...new Set(people)].slice(0, MAX_PEOPLE);
+}
+
+/** Of events that are replaced by newer ones: by what they are found. */
+function addressOf({ kind, pubkey, tags }: Place): string | null {
+  const isAddressable = kind >= 30_000 && kind < 40_000;
+  const isReplaceable = kind >= 10_000 && kind < 20_000;
+  if (!isAddressable && !isReplaceable) return null;
+  const d = isAddressable ? tags.find(([name]) => name === 'd')?.[1] : '';
+  return d === undefined ? null : `${kind}:${pubkey}:${d}`;
+}
+
+/** Where it can be read. An address with more than a host and a path may hold a secret, and is told nobody. */
+function hintOf({ relay }: Place): string {
+  const url = URL.canParse(relay) ? new URL(relay) : null;
+  const isPlain = url && /^wss?:$/.test(url.protocol) && url.username === '' && url.search === '';
+  return isPlain ? `${url.protocol}//${url.host}${url.pathname}` : '';
+}

@@ -1,0 +1,22 @@
+/** The seven signed fields of NIP-01, and nothing else. */
+export interface SignedEvent {
+  readonly id: string;
+  readonly pubkey: string;
+  /** Seconds since the epoch, as its author says. */
+  readonly created_at: number;
+  readonly kind: number;
+  readonly tags: readonly (readonly string[])[];
+  readonly content: string;
+  readonly sig: string;
+}
+
+/** What a relay is asked for (NIP-01). */
+export interface Filter {
+  ids?: readonly string[];
+  kinds?: readonly number[];
+  authors?: readonly string[];
+  since?: number;
+  until?: number;
+  limit?: number;
+  [tag: `#${string}`]: readonly string[] | undefined;
+}

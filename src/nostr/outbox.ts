@@ -1,0 +1,91 @@
+import { followLog, type FollowParts, type LogFollower } from '../outbound/follow-log.ts';
+import type { Notes } from '../notes.ts';
+import { hashOfUrl } from './high-water.ts';
+import type { Publisher } from './publisher.ts';
+import type { RelayLink } from './relay-link.ts';
+
+export interface OutboxStatus {
+  url: string;
+  /** Events and conversations that are not through yet, as far as this process knows. */
+  behind: number;
+  published: number;
+  /** Events that the relay will not have, by what it said. */
+  refused: Record<string, number>;
+  failures: number;
+  lastError: string | null;
+  /** Ms since the epoch; null where nothing has failed. */
+  retryAt: number | null;
+}
+
+export interface Outbox extends Pick<LogFollower, 'idle' | 'close'> {
+  status(): OutboxStatus;
+}
+
+export interface OutboxParts extends FollowParts {
+  link: Pick<RelayLink, 'url' | 'publish'>;
+  publisher: Publisher;
+  counted?: ((outcome: 'published' | 'refused' | 'failed') => void) | undefined;
+}
+
+/** NIP-01. What a relay says for these may be otherwise later; for anything else it has decided. */
+const LATER: readonly string[] = ['rate-limited', 'error', 'auth-required'];
+const DECIDED: readonly string[] = ['blocked', 'invalid', 'pow', 'restricted', 'mute'];
+
+/**
+ * What agents say, to one relay.
+ *  O1  Each event is sent at least once and in the order of its conversation, however long the relay is away. It is the
+ *      same event each time, so a relay has it once.
+ *  O2  What a relay refuses for good is counted and left; the first refusal of each sort is told.
+ *  O3  One relay holds up no other.
+ *  O4  What was said before this relay was first set up is not sent to it.
+ */
+export async function openOutbox(parts: OutboxParts): Promise<Outbox> {
+  const { link, publisher, notes, clock, onWarning, counted = () => {} } = parts;
+  const name = `nostr/${hashOfUrl(link.url)}`;
+  const refused: Record<string, number> = {};
+  let published = 0;
+
+  function refuse(reason: string, kind: string): void {
+    counted('refused');
+    refused[kind] = (refused[kind] ?? 0) + 1;
+    if (refused[kind] > 1) return;
+    onWarning(
+      new Error(`the relay ${link.url} refuses what agents say: ${reason || 'without a reason'}`),
+      'nostr',
+    );
+  }
+
+  const follower = followLog(parts, {
+    name,
+    wants: (conversation) => publisher.wants(conversation),
+    since: await sinceOf(notes, name, clock.now()),
+    cares: (event) => publisher.cares(event),
+    async deliver(event, signal) {
+      const signed = await publisher.eventOf(event);
+      if (!signed || signal.aborted) return signal.throwIfAborted();
+      const { accepted, reason } = await link.publish(signed);
+      const kind = /^([a-z-]+):/.exec(reason)?.[1] ?? 'other';
+      if (accepted || kind === 'duplicate') {
+        published += 1;
+        return counted('published');
+      }
+      if (!LATER.includes(kind)) return refuse(reason, DECIDED.includes(kind) ? kind : 'other');
+      counted('failed');
+      throw new Error(reason);
+    },
+  });
+
+  return {
+    status() {
+      const { behind, failures, lastError, retryAt } = follower.status();
+      return { url: link.url, behind, published, refused: { ...refused }, failures, lastError, retryAt };
+    },
+    idle: () => follower.idle(),
+    close: () => follower.close(),
+  };
+}
+
+/** When this relay was first set up, whichever process it was. */
+async function sinceOf(notes: Notes, name: string, now: number): Promise<number> {
+  return Number(await notes.remember(`${name}/since`, null, String(now)));
+}

@@ -1,0 +1,51 @@
+import * as z from 'zod';
+import type { Notes } from '../notes.ts';
+import type { SignedEvent } from './nostr-event.ts';
+
+/**
+ * What a reply must know of the event that it answers. Whoever lets an event in notes its place before the message is
+ * sent on, see `notePlace`: an event without one did not come from Nostr, and no reply to it is published.
+ */
+export const Place = z.strictObject({
+  id: z.string(),
+  pubkey: z.string(),
+  kind: z.int().nonnegative(),
+  /** Where it was seen first, as a hint for others; '' if nowhere yet. */
+  relay: z.string(),
+  /** Its tags that place it in a thread and name people; nothing else of it. */
+  tags: z.array(z.array(z.string())),
+});
+export type Place = z.infer<typeof Place>;
+
+/** NIP-10, NIP-22. Of addressable events the `d`. */
+const PLACING: ReadonlySet<string> = new Set(['e', 'a', 'k', 'p', 'E', 'A', 'I', 'K', 'P', 'd']);
+/** Of one event, so that a note stays small. */
+const MAX_TAGS = 300;
+const MAX_TAG_LENGTH = 1_000;
+
+export function placeOf(event: Pick<SignedEvent, 'id' | 'pubkey' | 'kind' | 'tags'>, relay: string): Place {
+  const tags = event.tags.filter(
+    (tag) => PLACING.has(tag[0] ?? '') && tag.every((part) => part.length <= MAX_TAG_LENGTH),
+  );
+  return {
+    id: event.id,
+    pubkey: event.pubkey,
+    kind: event.kind,
+    relay,
+    tags: tags.slice(0, MAX_TAGS).map((tag) => tag.slice(0, 5)),
+  };
+}
+
+/** Once written it stays: of two relays the first is the hint. */
+export async function notePlace(notes: Pick<Notes, 'remember'>, place: Place): Promise<void> {
+  await notes.remember(keyOf(place.id), null, JSON.stringify(place));
+}
+
+export async function recallPlace(notes: Pick<Notes, 'recall'>, id: string): Promise<Place | null> {
+  const text = await notes.recall(keyOf(id));
+  return text === null ? null : Place.parse(JSON.parse(text));
+}
+
+function keyOf(id: string): string {
+  return `nostr/in/${id}`;
+}

@@ -1,0 +1,144 @@
+import type { Clock } from '../clock.ts';
+import { TroupeError, toTroupeError } from '../errors.ts';
+import type { EventId } from '../events/index.ts';
+import type { Notes } from '../notes.ts';
+import type { Troupe } from '../troupe.ts';
+import { addressedBy, type OurAgents } from './addressed.ts';
+import type { SignedEvent } from './nostr-event.ts';
+import { notePlace, placeOf, recallPlace } from './place.ts';
+import type { Published } from './published.ts';
+import { readReferences, shortNpub } from './references.ts';
+import type { Refused } from './refused.ts';
+import { RecentKeys } from './recent-keys.ts';
+import type { NostrSettings } from './settings.ts';
+import { type Thread, threadOf } from './thread-of.ts';
+
+export interface ReceiverParts {
+  troupe: Pick<Troupe, 'send' | 'events'>;
+  notes: Notes;
+  settings: Pick<NostrSettings, 'strangers' | 'conversationPrefix'>;
+  agents: OurAgents;
+  /** Pubkeys whose words wake agents. */
+  people: ReadonlySet<string>;
+  /** Which event of the log was published under an id of Nostr. */
+  publishedAs: Published['publishedAs'];
+  /** Seconds: what is older is not on its way to us by itself. */
+  horizon: number;
+  clock: Clock;
+  random: () => number;
+  signal: AbortSignal;
+  onWarning: (error: unknown, where: string) => void;
+}
+
+/** Finds what was said in a thread before an event, verified, oldest first. Never rejects. */
+export type FindEarlier = (thread: Thread) => Promise<SignedEvent[]>;
+
+export interface Receiver {
+  /** Whether it was taken in by this process. */
+  isKnown(id: string): boolean;
+  isHeard(pubkey: string): boolean;
+  /** A verified event. Resolves when it is in the log, or never will be; null: we were stopped before. */
+  receive(event: SignedEvent, relay: string, earlier: FindEarlier): Promise<'stored' | Refused | null>;
+}
+
+const FIRST_PAUSE_MS = 250;
+const MOST_PAUSE_MS = 30_000;
+/** What fails so often for a reason that does not pass by itself is given up. */
+const MAX_TRIES = 10;
+const MAX_KNOWN = 50_000;
+
+/**
+ * Puts verified events into conversations. The id of an event is its id in the log: what several relays bring is one
+ * event, in whatever order. Its payload may differ between two times (what it answers was not there yet the first time):
+ * as the id is the hash of what was signed, the first one counts.
+ */
+export function createReceiver(parts: ReceiverParts): Receiver {
+  const { troupe, notes, settings, agents, people, clock, signal } = parts;
+  /** Events by id, with their conversation. */
+  const stored = new RecentKeys<string>(MAX_KNOWN);
+  const conversations = new RecentKeys<true>(MAX_KNOWN);
+
+  const isHeard = (pubkey: string) => settings.strangers === 'dispatch' || people.has(pubkey);
+  const isKept = (pubkey: string) => settings.strangers !== 'ignore' || people.has(pubkey);
+
+  async function isBegun(conversation: string): Promise<boolean> {
+    if (conversations.get(conversation)) return true;
+    try {
+      await troupe.events(conversation, { limit: 1 });
+      return true;
+    } catch (error) {
+      if (error instanceof TroupeError && error.code === 'conversation_unknown') return false;
+      throw error;
+    }
+  }
+
+  async function answered(parent: string | null, conversation: string): Promise<string | null> {
+    if (parent === null) return null;
+    if (stored.get(parent) === conversation) return parent;
+    const published = await parts.publishedAs(parent);
+    if (published) return published.conversation === conversation ? published.event : null;
+    const place = await recallPlace(notes, parent);
+    return place && settings.conversationPrefix + threadOf(place).root === conversation ? parent : null;
+  }
+
+  async function put(event: SignedEvent, thread: Thread, relay: string, to: string[]): Promise<void> {
+    const conversation = settings.conversationPrefix + thread.root;
+    const { id, pubkey } = event;
+    // First, so that whoever answers it finds where it came from.
+    await notePlace(notes, placeOf({ ...event, tags: event.tags.map((tag) => [...tag]) }, relay));
+    const replyTo = await answered(thread.parent, conversation);
+    const nameOf = (key: string) => agents.get(key)?.name ?? null;
+    await troupe
+      .send(conversation, {
+        id: id as EventId,
+        author: { kind: 'user', id: pubkey, name: shortNpub(pubkey) },
+        to,
+        content: readReferences(event.content, nameOf),
+        ...(replyTo !== null && { replyTo: replyTo as EventId }),
+        // Who names nobody of ours must not wake whoever answers what is addressed to nobody.
+        ...((to.length === 0 || !isHeard(pubkey)) && { untrusted: true as const }),
+      })
+      .catch((error: unknown) => {
+        if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
+      });
+    stored.set(id, conversation);
+    conversations.set(conversation, true);
+  }
+
+  async function receive(event: SignedEvent, relay: string, earlier: FindEarlier): Promise<void> {
+    const thread = threadOf(event);
+    if (thread.root !== event.id && !(await isBegun(settings.conversationPrefix + thread.root))) {
+      for (const each of await earlier(thread)) {
+        if (each.id === event.id || agents.has(each.pubkey) || !isKept(each.pubkey)) continue;
+        // What is newer will come by itself, and wake whom it names: the first to bring it decides, so it must be the same.
+        const to = each.created_at < parts.horizon ? [] : addressedBy(each, agents);
+        await put(each, threadOf(each), relay, to);
+      }
+    }
+    await put(event, thread, relay, addressedBy(event, agents));
+  }
+
+  return {
+    isKnown: (id) => stored.get(id) !== undefined,
+    isHeard,
+    async receive(event, relay, earlier) {
+      if (agents.has(event.pubkey)) return 'echo';
+      if (!isKept(event.pubkey)) return 'stranger';
+      for (let tries = 1; !signal.aborted; tries++) {
+        try {
+          await receive(event, relay, earlier);
+          return 'stored';
+        } catch (thrown) {
+          const error = toTroupeError(thrown);
+          if (error.policy === 'fix_input') return 'troupe';
+          const willPass = error.policy === 'retry' || error.policy === 'operator';
+          if (tries === MAX_TRIES) parts.onWarning(error, 'nostr');
+          if (tries >= MAX_TRIES && !willPass && error.code !== 'shutting_down') return 'troupe';
+          const pauseMs = Math.min(MOST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(tries - 1, 10));
+          await clock.sleep(pauseMs * (0.5 + parts.random() / 2), signal);
+        }
+      }
+      return null;
+    },
+  };
+}

@@ -1,0 +1,181 @@
+import { TroupeError, toTroupeError } from '../errors.ts';
+import type { Notes } from '../notes.ts';
+import { hashOfUrl, type HighWater } from './high-water.ts';
+import { Backlog } from './backlog.ts';
+import { Intake, type IntakeParts } from './intake.ts';
+import type { Filter, SignedEvent } from './nostr-event.ts';
+import type { RelayLink } from './relay-link.ts';
+import type { NostrSettings } from './settings.ts';
+
+export interface SubscriptionParts extends Omit<
+  IntakeParts,
+  'link' | 'mark' | 'handled' | 'signal' | 'settings'
+> {
+  link: RelayLink;
+  /** Loaded. */
+  mark: HighWater;
+  /** Seconds: where nothing was ever handled, what is older is not asked for. */
+  startedAt: number;
+  settings: IntakeParts['settings'] & Pick<NostrSettings, 'overlapMs'>;
+  notes: Notes;
+  owner: string;
+  /** One process holds a relay for so long, then whoever is first. */
+  claimMs: number;
+  random: () => number;
+  onWarning: (error: unknown, where: string) => void;
+}
+
+export interface Subscription {
+  /** `waiting`: another process holds the relay. */
+  status(): { state: 'waiting' | 'catching up' | 'live'; mark: number | null };
+  /** Resolves when all that the relay had is in the log. */
+  caughtUp(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What is asked for at once. */
+const PAGE = 200;
+const SAVE_MS = 5_000;
+const RETRY_MS = 5_000;
+
+/**
+ * One relay, followed by one process at a time, from where the log ends.
+ * 1. After each connection the relay is asked for everything since the mark, less the overlap. What it has is brought in
+ *    oldest first, page by page, whatever it gives at most; meanwhile what comes live is not read.
+ * 2. The mark moves when all of that is in the log, and then with each event. What is asked for twice is known by its id.
+ * 3. A process that cannot claim the relay any more lets go of the connection; what it was at, it does to the end: the
+ *    same event by two processes is one event.
+ */
+export function subscribe(parts: SubscriptionParts): Subscription {
+  const { link, mark, notes, clock, agents, settings, startedAt } = parts;
+  const closing = new AbortController();
+  const { signal } = closing;
+  const intake = new Intake({ ...parts, mark, signal, handled });
+  const caughtUp = Promise.withResolvers<void>();
+  caughtUp.promise.catch(() => {});
+  let askedAt = startedAt;
+  let isSettled = false;
+  let newest = 0;
+  let stop: (() => void) | null = null;
+  let savedAt = clock.monotonic();
+  /** Of the present connection; what belongs to an earlier one has no more to say. */
+  let round = 0;
+  let backlog = new Backlog();
+
+  function filter(): Filter {
+    return { kinds: settings.kinds, '#p': [...agents.keys()], since: sinceOf(mark, startedAt, settings) };
+  }
+
+  function handled(event: SignedEvent): void {
+    newest = Math.max(newest, event.created_at);
+    if (!isSettled) return;
+    mark.reach(event.created_at, seconds(clock.now()));
+    if (clock.monotonic() - savedAt >= SAVE_MS) void save();
+  }
+
+  async function save(): Promise<void> {
+    savedAt = clock.monotonic();
+    await mark.save().catch((error: unknown) => parts.onWarning(error, 'nostr'));
+  }
+
+  function follow(): void {
+    stop ??= link.follow(
+      () => {
+        round += 1;
+        isSettled = false;
+        askedAt = seconds(clock.now());
+        backlog = new Backlog();
+        return [{ ...filter(), limit: PAGE }];
+      },
+      {
+        event: (raw) => (backlog.isOver ? intake.take(raw) : backlog.add(raw)),
+        caughtUp: () => catchUp(round, backlog),
+      },
+    );
+  }
+
+  async function catchUp(present: number, waiting: Backlog): Promise<void> {
+    const { since } = filter();
+    const isCurrent = () => present === round && !signal.aborted;
+    for (let isMore = waiting.size > 0; isMore && isCurrent();) {
+      try {
+        const older = { ...filter(), since: since ?? 0, until: waiting.oldest };
+        const page = await link.query(older, { limit: PAGE });
+        isMore = waiting.addPage(page);
+      } catch (error) {
+        if (link.status().state === 'isolated') return;
+        parts.onWarning(toTroupeError(error), 'nostr');
+        await clock.sleep(RETRY_MS, signal);
+        continue;
+      }
+      if (waiting.isFull) for (const raw of waiting.take()) await intake.take(raw);
+    }
+    for (const raw of waiting.take()) if (isCurrent()) await intake.take(raw);
+    if (!isCurrent()) return;
+    waiting.isOver = true;
+    isSettled = true;
+    mark.reach(Math.max(askedAt, newest), seconds(clock.now()));
+    void intake.idle().then(async () => {
+      if (!isCurrent()) return;
+      await save();
+      caughtUp.resolve();
+    });
+  }
+
+  async function hold(): Promise<void> {
+    const task = `nostr/relay/${hashOfUrl(link.url)}`;
+    while (!signal.aborted) {
+      const now = clock.now();
+      const until = now + parts.claimMs;
+      const isOurs = await notes.claim(task, { owner: parts.owner, now, until }).catch((error: unknown) => {
+        if (toTroupeError(error).policy !== 'retry') parts.onWarning(error, 'nostr');
+        // Not to know is no reason to stop: two that follow do no harm.
+        return stop !== null;
+      });
+      if (isOurs && !stop) await mark.load().catch(() => null);
+      if (signal.aborted) return;
+      if (isOurs) follow();
+      else letGo();
+      // Who holds it asks again as soon as it is free, before the others.
+      const pauseMs = isOurs ? until - clock.now() + 1 : parts.claimMs * (0.25 + parts.random() / 4);
+      await clock.sleep(Math.max(1, pauseMs), signal);
+    }
+  }
+
+  function letGo(): void {
+    round += 1;
+    isSettled = false;
+    stop?.();
+    stop = null;
+  }
+
+  const held = hold();
+  return {
+    status: () => ({
+      state: stop === null ? 'waiting' : isSettled ? 'live' : 'catching up',
+      mark: mark.value,
+    }),
+    caughtUp: () => caughtUp.promise,
+    async close() {
+      closing.abort();
+      letGo();
+      caughtUp.reject(new TroupeError('shutting_down', 'the relay is not followed any more'));
+      await held;
+      await intake.idle();
+      await save();
+    },
+  };
+}
+
+/** Seconds: from when on a relay is asked. */
+export function sinceOf(
+  mark: Pick<HighWater, 'value'>,
+  startedAt: number,
+  { overlapMs }: Pick<NostrSettings, 'overlapMs'>,
+): number {
+  return Math.max(0, (mark.value ?? startedAt) - Math.ceil(overlapMs / 1_000));
+}
+
+function seconds(ms: number): number {
+  return Math.floor(ms / 1_000);
+}

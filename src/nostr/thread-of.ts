@@ -1,0 +1,49 @@
+import { createHash } from 'node:crypto';
+import { isHex32 } from './hex.ts';
+import type { Filter, SignedEvent } from './nostr-event.ts';
+
+export interface Thread {
+  /** Without the prefix: the id of the thread's first event, or a hash of what it is about. */
+  root: string;
+  /** The event that began it, where it was an event. */
+  rootEvent: string | null;
+  /** Id of the event that this one answers; null for one that answers none. */
+  parent: string | null;
+  /** What finds the events of the thread. */
+  filter: Filter;
+}
+
+const COMMENT = 1_111;
+const MAX_ROOT_LENGTH = 1_000;
+
+/** Where an event belongs: comments by NIP-22, all others by NIP-10. An event that answers nothing begins a thread. */
+export function threadOf(event: Pick<SignedEvent, 'id' | 'kind' | 'tags'>): Thread {
+  return (event.kind === COMMENT && commentThread(event)) || noteThread(event);
+}
+
+function noteThread({ id, tags }: Pick<SignedEvent, 'id' | 'tags'>): Thread {
+  const events = tags.filter(([name, value]) => name === 'e' && isHex32(value));
+  const marked = (marker: string) => events.find((tag) => tag[3] === marker)?.[1];
+  const [markedRoot, markedReply] = [marked('root'), marked('reply')];
+  // Where nothing is marked the first is the root and the last what is answered; what lies between is mentioned only.
+  const isMarked = markedRoot !== undefined || markedReply !== undefined;
+  const plain = isMarked ? [] : events.filter((tag) => tag[3] !== 'mention');
+  const root = markedRoot ?? markedReply ?? plain[0]?.[1] ?? id;
+  const parent = markedReply ?? markedRoot ?? plain.at(-1)?.[1] ?? null;
+  return { root, rootEvent: root, parent: parent === id ? null : parent, filter: { '#e': [root] } };
+}
+
+function commentThread({ id, tags }: Pick<SignedEvent, 'id' | 'tags'>): Thread | null {
+  const valueOf = (wanted: string) => tags.find(([name]) => name === wanted)?.[1];
+  const answered = tags.findLast(([name, value]) => name === 'e' && isHex32(value))?.[1] ?? null;
+  const parent = answered === id ? null : answered;
+  // Of an article, both its address and one of its versions may be named: the address is what stays.
+  for (const name of ['A', 'I'] as const) {
+    const value = valueOf(name);
+    if (value === undefined || value === '' || value.length > MAX_ROOT_LENGTH) continue;
+    const root = createHash('sha256').update(`${name}:${value}`).digest('hex').slice(0, 32);
+    return { root, rootEvent: null, parent, filter: { [`#${name}`]: [value] } };
+  }
+  const root = valueOf('E');
+  return isHex32(root) ? { root, rootEvent: root, parent, filter: { '#E': [root] } } : null;
+}

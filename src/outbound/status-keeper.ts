@@ -1,0 +1,98 @@
+import type { Clock } from '../clock.ts';
+import type { Event } from '../events/index.ts';
+import type { Notes } from '../notes.ts';
+import type { FollowerStatus } from './follower.ts';
+import { changeWebhookStatus, type WebhookStatus } from './webhook-status.ts';
+
+/** What went well is written down together, at most so often. */
+const FLUSH_MS = 5_000;
+
+/**
+ * Keeps the figures of one webhook. Failures and refusals are written at once, deliveries now and then; if the process
+ * dies before, they are not counted.
+ */
+export class StatusKeeper {
+  readonly #notes: Notes;
+  readonly #id: string;
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #onWarning: (error: unknown, where: string) => void;
+  #uncounted = 0;
+  #deliveredAt = 0;
+  #flushedAt = 0;
+  /** Whether the note says that it fails; null: not known. */
+  #isFailing: boolean | null = null;
+  /** Writes come one after the other. */
+  #written: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    notes: Notes,
+    id: string,
+    clock: Pick<Clock, 'now'>,
+    onWarning: (error: unknown, where: string) => void,
+  ) {
+    this.#notes = notes;
+    this.#id = id;
+    this.#clock = clock;
+    this.#onWarning = onWarning;
+  }
+
+  async delivered(): Promise<void> {
+    this.#uncounted += 1;
+    this.#deliveredAt = this.#clock.now();
+    const isDue = this.#isFailing !== false || this.#deliveredAt - this.#flushedAt >= FLUSH_MS;
+    if (isDue) await this.flush();
+  }
+
+  /** Returns since when nothing was taken. */
+  async failed(why: string): Promise<number> {
+    const now = this.#clock.now();
+    this.#isFailing = true;
+    const status = await this.#change((stored) => ({
+      ...stored,
+      failingSince: stored.failingSince ?? now,
+      lastError: why,
+    }));
+    return status?.failingSince ?? now;
+  }
+
+  async waits({ behind, retryAt }: FollowerStatus): Promise<void> {
+    await this.#change((stored) => ({ ...stored, behind, retryAt }));
+  }
+
+  async refused({ conversation, seq, id }: Event, reason: string): Promise<void> {
+    const lastRefused = { conversation, seq, event: id, reason, at: this.#clock.now() };
+    await this.#change((stored) => ({ ...stored, refused: stored.refused + 1, lastRefused, retryAt: null }));
+  }
+
+  /** Resolves when all that was said before is written. */
+  async flush(): Promise<void> {
+    const [count, deliveredAt] = [this.#uncounted, this.#deliveredAt];
+    if (count === 0) return void (await this.#written);
+    this.#uncounted = 0;
+    this.#flushedAt = this.#clock.now();
+    this.#isFailing = false;
+    await this.#change((stored) => ({
+      ...stored,
+      delivered: stored.delivered + count,
+      deliveredAt,
+      failingSince: null,
+      lastError: null,
+      retryAt: null,
+      behind: 0,
+    }));
+  }
+
+  /** Figures hold nothing back: where they cannot be written, that is told. */
+  #change(apply: (status: WebhookStatus) => WebhookStatus): Promise<WebhookStatus | null> {
+    const written = this.#written.then(async () => {
+      try {
+        return await changeWebhookStatus(this.#notes, this.#id, apply);
+      } catch (error) {
+        this.#onWarning(error, `figures of webhook/${this.#id}`);
+        return null;
+      }
+    });
+    this.#written = written;
+    return written;
+  }
+}

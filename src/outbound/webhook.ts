@@ -1,0 +1,96 @@
+import * as z from 'zod';
+import { isGranted } from '../access/conversation-grant.ts';
+import { ConversationPatterns } from '../access/principal.ts';
+import { type Event, EVENT_KINDS } from '../events/index.ts';
+import type { WebhookStatus } from './webhook-status.ts';
+
+/** How long the old secret signs beside the new one. */
+export const OLD_SECRET_MS = 86_400_000;
+const MAX_URL = 2_000;
+
+export const WebhookKind = z.enum(['*', ...EVENT_KINDS]);
+export type WebhookKind = z.infer<typeof WebhookKind>;
+
+const Address = z
+  .string()
+  .max(MAX_URL)
+  .refine(
+    (text) => ['http:', 'https:'].includes(URL.parse(text)?.protocol ?? ''),
+    'it is no http or https URL',
+  )
+  .refine((text) => {
+    const url = URL.parse(text);
+    return !url || (url.username === '' && url.password === '' && url.hash === '');
+  }, 'a URL with a user, a password or a fragment is not called; the signature says who calls');
+
+/** What is asked for. */
+export const NewWebhook = z.strictObject({
+  url: Address,
+  /** For people. */
+  name: z.string().trim().min(1).max(100).optional(),
+  /** Kinds of events; `*`: all. */
+  on: z
+    .array(WebhookKind)
+    .min(1)
+    .max(EVENT_KINDS.length + 1)
+    .transform((kinds) => [...new Set(kinds)]),
+  /** Ids, or beginnings that end with `*`; a thread belongs to its root. Default: all of the tenant. */
+  conversations: ConversationPatterns.min(1).optional(),
+});
+export type NewWebhook = z.input<typeof NewWebhook>;
+
+const Time = z.int().nonnegative();
+
+/** A webhook as it is stored. Its secrets are not: they are made of `id` and `generation`. */
+export const Webhook = z.strictObject({
+  id: z.string(),
+  url: z.string(),
+  name: z.string().optional(),
+  on: z.array(WebhookKind),
+  conversations: ConversationPatterns.optional(),
+  createdAt: Time,
+  disabledAt: Time.optional(),
+  /** Why it is disabled. */
+  reason: z.string().optional(),
+  generation: z.int().positive(),
+  rotatedAt: Time.optional(),
+});
+export type Webhook = z.infer<typeof Webhook>;
+
+/** A webhook as it may be shown. */
+export interface WebhookInfo extends Omit<Webhook, 'generation' | 'rotatedAt'> {
+  /** Until when the secret before the last rotation signs too, ms. */
+  oldSecretUntil?: number;
+  status: WebhookStatus;
+}
+
+/** Field by field, so that nothing which is added to webhooks is shown by itself. */
+export function webhookInfo(webhook: Webhook, status: WebhookStatus): WebhookInfo {
+  const { id, url, name, on, conversations, createdAt, disabledAt, reason, rotatedAt } = webhook;
+  return {
+    id,
+    url,
+    ...(name !== undefined && { name }),
+    on,
+    ...(conversations && { conversations }),
+    createdAt,
+    ...(disabledAt !== undefined && { disabledAt }),
+    ...(reason !== undefined && { reason }),
+    ...(rotatedAt !== undefined && { oldSecretUntil: rotatedAt + OLD_SECRET_MS }),
+    status,
+  };
+}
+
+/** Generations of the secret that sign at this time, the newest first. */
+export function signingGenerations({ generation, rotatedAt }: Webhook, now: number): number[] {
+  const isOldGood = rotatedAt !== undefined && now < rotatedAt + OLD_SECRET_MS;
+  return isOldGood ? [generation, generation - 1] : [generation];
+}
+
+export function wantsConversation({ conversations }: Webhook, conversation: string): boolean {
+  return isGranted({ conversations: conversations ?? null }, conversation);
+}
+
+export function wantsKind({ on }: Webhook, { kind }: Event): boolean {
+  return on.includes('*') || on.includes(kind);
+}

@@ -1,0 +1,142 @@
+import { request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { once } from 'node:events';
+import { gzipSync } from 'node:zlib';
+import { performance } from 'node:perf_hooks';
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import { attack } from './attack.ts';
+import { ANA, type AttackStage, openStage, told, unchanged } from './stage.ts';
+
+const PATH = '/api/conversations/c/events';
+const MESSAGE = { author: ANA, content: 'hello' };
+/** While somebody else is a nuisance, others are answered within this. */
+const PROMPT_MS = 1_000;
+
+async function isPrompt(stage: AttackStage): Promise<void> {
+  const began = performance.now();
+  expect((await stage.ask('/api/conversations')).status).toBe(200);
+  expect(performance.now() - began).toBeLessThan(PROMPT_MS);
+}
+
+/** Sends pieces for as long as they are taken; resolves with the status that came. */
+async function pour(stage: AttackStage, piece: Buffer, pieces: number): Promise<{ status: number; sent: number }> {
+  const call = request(`${stage.url}${PATH}`, { method: 'POST', headers: { 'content-type': 'application/json' } });
+  call.on('error', () => {});
+  const answered = new Promise<number>((resolve) => call.once('response', ({ statusCode = 0 }) => resolve(statusCode)));
+  let status = 0;
+  void answered.then((code) => (status = code));
+  let sent = 0;
+  for (; sent < pieces && status === 0; sent++) {
+    if (!call.write(piece)) await Promise.race([once(call, 'drain').catch(() => {}), answered]);
+  }
+  await answered;
+  call.destroy();
+  return { status, sent };
+}
+
+function rawSocket(url: string): Socket {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port) });
+  socket.on('error', () => {});
+  return socket;
+}
+
+attack(18, 'what is too large, too deep, too many or too slow costs others nothing', async (refused) => {
+  await using stage = await openStage();
+  await stage.say('c', 'hello', { to: ['bo'] });
+
+  // 16 MB and more, refused while it comes; told beforehand, refused before it comes.
+  await unchanged(stage, async () => {
+    const { status, sent } = await pour(stage, Buffer.alloc(65_536, 32), 4_096);
+    expect(status).toBe(413);
+    expect(sent).toBeLessThan(4_096);
+    const large = await stage.ask(PATH, { body: { ...MESSAGE, content: 'x'.repeat(1_100_000) } });
+    expect(told(large)).toBe('413 event_too_large');
+  });
+  refused('413 event_too_large');
+
+  const opening = fc.constantFrom('[', '{"a":', '[{"a":', '{"content":[', '[[');
+  await unchanged(stage, () =>
+    fc.assert(
+      fc.asyncProperty(opening, fc.integer({ min: 65, max: 10_000 }), async (piece, depth) => {
+        const began = performance.now();
+        expect(told(await stage.ask(PATH, { body: piece.repeat(depth) }))).toBe('400 event_invalid');
+        expect(performance.now() - began).toBeLessThan(PROMPT_MS);
+      }),
+      { numRuns: 12 },
+    ),
+  );
+  refused('400 event_invalid');
+
+  await unchanged(stage, async () => {
+    const bomb = gzipSync(Buffer.alloc(32 * 1_048_576, 32));
+    for (const encoding of ['gzip', 'deflate', 'br', 'GZIP', 'gzip, gzip']) {
+      const response = await fetch(`${stage.url}${PATH}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'content-encoding': encoding },
+        body: bomb,
+      });
+      expect([encoding, response.status]).toEqual([encoding, 415]);
+    }
+    const many = Array.from({ length: 10_000 }, (_, n) => `agent-${n}`);
+    expect(told(await stage.ask(PATH, { body: { ...MESSAGE, to: many } }))).toBe('400 event_invalid');
+    const attachments = Array.from({ length: 1_000 }, () => ({ mediaType: 'text/plain', data: '' }));
+    expect(told(await stage.ask(PATH, { body: { ...MESSAGE, attachments } }))).toBe('400 event_invalid');
+    for (const limit of [0, -1, 5_001, 1e9, 'NaN'])
+      expect(told(await stage.ask(`${PATH}?limit=${limit}`))).toBe('400 event_invalid');
+  });
+  refused('415 content_type_refused');
+
+  // A hundred that send a header and then nothing, and a hundred that send a body a byte at a time.
+  const head = `POST ${PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n`;
+  const slow = Array.from({ length: 200 }, (_, n) => {
+    const socket = rawSocket(stage.url);
+    socket.write(n % 2 === 0 ? head : `${head}content-length: 1000\r\n\r\n{`);
+    return socket;
+  });
+  await unchanged(stage, () => isPrompt(stage));
+  for (const socket of slow) socket.destroy();
+  await unchanged(stage, () => isPrompt(stage));
+  refused('slow senders wait alone');
+});
+
+attack(18, 'readers of streams that do not read keep nothing waiting, and miss nothing', async (refused) => {
+  const READERS = 50;
+  const EVENTS = 600;
+  const TEXT = 'x'.repeat(10_000);
+  await using stage = await openStage();
+  const sockets = Array.from({ length: READERS }, () => rawSocket(stage.url));
+  for (const socket of sockets) {
+    socket.pause();
+    socket.write(`GET /api/events?conversation=c HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`);
+  }
+  await isPrompt(stage);
+  global.gc?.();
+  const before = process.memoryUsage().rss;
+  for (let sent = 0; sent < EVENTS; sent += 50) {
+    const batch = Array.from({ length: 50 }, (_, n) => stage.troupe.send('c', { author: ANA, content: `${sent + n} ${TEXT}` }));
+    await Promise.all(batch);
+  }
+  await isPrompt(stage);
+  // Readers that each had all of it waiting would hold 300 MB.
+  expect((process.memoryUsage().rss - before) / 1_048_576).toBeLessThan(220);
+  // One of them begins to read and is given every event, in order.
+  const [reader] = sockets;
+  if (!reader) throw new Error('unreachable');
+  const seqs: number[] = [];
+  let text = '';
+  reader.on('data', (bytes: Buffer) => {
+    text += bytes.toString();
+    for (let at = text.indexOf('\n\n'); at >= 0; at = text.indexOf('\n\n')) {
+      const id = /^id: (\d+)$/m.exec(text.slice(0, at))?.[1];
+      if (id !== undefined) seqs.push(Number(id));
+      text = text.slice(at + 2);
+    }
+  });
+  reader.resume();
+  await expect.poll(() => seqs.length).toBe(EVENTS);
+  expect(seqs).toEqual(Array.from({ length: EVENTS }, (_, n) => n + 1));
+  for (const socket of sockets) socket.destroy();
+  refused('slow readers are read to from the log');
+});

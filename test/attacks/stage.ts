@@ -1,0 +1,205 @@
+import { expect } from 'vitest';
+import type { AgentInput, TroupeInput } from '../../src/agents-file.ts';
+import type { Author, Event, EventOf } from '../../src/events/index.ts';
+import { type AppOptions, createApp, serveHttp } from '../../src/gateway/index.ts';
+import type { TroupeOptions } from '../../src/runtime.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import type { FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
+import type { FakeServer } from '../../src/testing/fake-server.ts';
+import type { Tool } from '../../src/tools/tool.ts';
+import type { NewMessage, Troupe } from '../../src/troupe.ts';
+import { openTroupe } from '../support/mode.ts';
+
+export const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };
+export const EVE: Author = { kind: 'user', id: 'eve', name: 'Eve' };
+export const ACME = 'acme';
+export const ZETA = 'zeta';
+
+/** What a model is asked, by the name of the agent that asks. */
+export interface Asked {
+  agent: string;
+  /** Of all requests, from 1. */
+  number: number;
+  /** Text of the last user or tool message. */
+  last: string;
+  messages: readonly SentMessage[];
+}
+
+export interface SentMessage {
+  role: string;
+  content: string;
+  tool_call_id?: string;
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  text: string;
+  /** Empty for what is no JSON. */
+  body: Record<string, unknown> & { error?: { code: string; message: string; data: unknown } };
+}
+
+export interface Request {
+  method?: string;
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+/** A company on a vendor that writes down what it was sent, behind a server on a real socket. */
+export interface AttackStage extends AsyncDisposable {
+  troupe: Troupe;
+  vendor: FakeServer;
+  url: string;
+  /** What the server reported to its operator: 500s. */
+  errors: unknown[];
+  warnings: string[];
+  ask(path: string, request?: Request): Promise<Answer>;
+  /** Over HTTP, and until all is quiet. */
+  say(conversation: string, content: string, more?: Partial<NewMessage>): Promise<Answer>;
+  command(body: object): Promise<Answer>;
+  /** Messages of the requests of this agent, as the vendor was sent them. */
+  sentBy(agent: string): SentMessage[][];
+  events(conversation: string): Promise<Event[]>;
+  /** Everything that an attack might have changed. */
+  state(): Promise<unknown>;
+}
+
+export interface StageOptions {
+  agents?: readonly (string | (Partial<AgentInput> & { id: string }))[];
+  tools?: Tool[];
+  answer?: (asked: Asked) => FakeReply | Promise<FakeReply>;
+  company?: Partial<TroupeInput>;
+  troupe?: TroupeOptions;
+  app?: AppOptions;
+  /** Puts something between the troupe and its server. */
+  wrap?: (troupe: Troupe) => Troupe;
+  /** Another way to open a troupe: default by the mode of the tests. */
+  open?: (input: TroupeInput, options: TroupeOptions) => Promise<Troupe>;
+}
+
+export const VENDOR_KEY = 'key-of-the-vendor';
+const READ_ALL = { limit: 5_000 };
+
+export async function openStage(options: StageOptions = {}): Promise<AttackStage> {
+  const { agents = ['bo', 'cy'], tools = [], answer = () => ({ text: 'fine' }), open = openTroupe } = options;
+  const vendor = await startFakeOpenAi((request) => answer(askedBy(request)));
+  const company = {
+    agents: agents.map((agent) => agentOn(vendor.url, agent)),
+    tools,
+    ...options.company,
+  } as TroupeInput;
+  const warnings: string[] = [];
+  const troupe = await open(company, {
+    env: { KEY: VENDOR_KEY },
+    onWarning: (error, where) => void warnings.push(`${where}: ${String(error)}`),
+    ...options.troupe,
+  });
+  const errors: unknown[] = [];
+  const ending = new AbortController();
+  const app = createApp(options.wrap?.(troupe) ?? troupe, {
+    onError: (error) => errors.push(error),
+    signal: ending.signal,
+    ...options.app,
+  });
+  const server = await serveHttp(app, { port: 0 });
+  const tenants = [troupe, troupe.forTenant(ACME), troupe.forTenant(ZETA)];
+
+  const stage: AttackStage = {
+    troupe,
+    vendor,
+    url: server.url,
+    errors,
+    warnings,
+    ask: (path, request) => askServer(server.url, path, request),
+    async say(conversation, content, more = {}) {
+      const body = { author: ANA, content, ...more };
+      const answered = await stage.ask(`/api/conversations/${conversation}/events`, { body });
+      await troupe.idle();
+      return answered;
+    },
+    command: (body) => stage.ask('/api/commands', { body }),
+    sentBy: (agent) =>
+      vendor.requests.flatMap(({ body }) =>
+        modelOf(body) === agent ? [(body as { messages: SentMessage[] }).messages.map(plain)] : [],
+      ),
+    events: async (conversation) => (await troupe.events(conversation, READ_ALL)).events,
+    async state() {
+      const worlds = await Promise.all(tenants.map((each) => worldOf(each)));
+      return { worlds, asked: vendor.requests.length, errors: errors.length };
+    },
+    async [Symbol.asyncDispose]() {
+      ending.abort();
+      await server.close();
+      await vendor.close();
+      await troupe.close();
+    },
+  };
+  return stage;
+}
+
+/** Runs an attack that must leave everything as it was. */
+export async function unchanged<T>(stage: AttackStage, run: () => Promise<T>): Promise<T> {
+  const before = await stage.state();
+  const result = await run();
+  await stage.troupe.idle();
+  expect(await stage.state()).toEqual(before);
+  return result;
+}
+
+export async function askServer(url: string, path: string, request: Request = {}): Promise<Answer> {
+  const { body, headers, method = body === undefined ? 'GET' : 'POST' } = request;
+  const response = await fetch(`${url}${path}`, {
+    method,
+    headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const parsed = text.startsWith('{') ? (JSON.parse(text) as Answer['body']) : {};
+  return { status: response.status, headers: response.headers, text, body: parsed };
+}
+
+/** `404 conversation_unknown`. */
+export function told({ status, body }: Answer): string {
+  return body.error ? `${status} ${body.error.code}` : `${status}`;
+}
+
+export function only<K extends Event['kind']>(events: readonly Event[], kind: K): EventOf<K>[] {
+  return events.filter((event) => event.kind === kind) as EventOf<K>[];
+}
+
+export function shownIn(messages: readonly SentMessage[] | undefined): string {
+  return (messages ?? []).map(({ content }) => content).join('\n');
+}
+
+async function worldOf(troupe: Troupe): Promise<unknown> {
+  const conversations = await troupe.conversations();
+  const actors = await Promise.all(conversations.map(({ id }) => troupe.actors(id)));
+  const events = await Promise.all(conversations.map(({ id }) => troupe.events(id, READ_ALL)));
+  const [budgets, keys] = [await troupe.budgets(), await troupe.keys.list()];
+  return { conversations, actors, events, budgets, keys };
+}
+
+function agentOn(baseUrl: string, agent: NonNullable<StageOptions['agents']>[number]): unknown {
+  const { id, ...more } = typeof agent === 'string' ? { id: agent } : agent;
+  const vendor = { provider: 'openai-compatible', model: id, baseUrl, apiKeyEnv: 'KEY' };
+  return { id, name: id, ...vendor, contextWindow: 128_000, ...more };
+}
+
+function askedBy({ number, body }: FakeRequest): Asked {
+  const messages = (body as { messages: SentMessage[] }).messages.map(plain);
+  const last = messages.findLast(({ role }) => role === 'user' || role === 'tool');
+  return { agent: modelOf(body), number, last: last?.content ?? '', messages };
+}
+
+function modelOf(body: unknown): string {
+  return (body as { model: string }).model;
+}
+
+/** Content in parts is read as one text. */
+function plain(message: SentMessage): SentMessage {
+  const { content } = message as { content: unknown };
+  const text = Array.isArray(content)
+    ? content.map((part) => (part as { text?: string }).text ?? '').join('')
+    : ((content as string | null) ?? '');
+  return { ...message, content: text };
+}

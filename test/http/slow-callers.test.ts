@@ -1,0 +1,26 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { expect, test } from 'vitest';
+import { serveHttp } from '../../src/gateway/index.ts';
+import { startApi } from './harness.ts';
+
+test('a caller that sends its headers too slowly is cut off, and others are answered meanwhile', async () => {
+  await using api = await startApi();
+  const server = await serveHttp(api.app, {
+    port: 0,
+    slowCallers: { headersTimeout: 150, connectionsCheckingInterval: 50 },
+  });
+  try {
+    const slow = connect(server.port, '127.0.0.1');
+    await once(slow, 'connect');
+    slow.write('GET /api/conversations HTTP/1.1\r\nhost: 127.0.0.1\r\nx-a: ');
+    const ended = once(slow, 'close');
+    let answer = '';
+    slow.on('data', (chunk) => (answer += String(chunk)));
+    expect((await fetch(`${server.url}/api/agents`)).status).toBe(200);
+    await ended;
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+  } finally {
+    await server.close();
+  }
+});

@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest';
+import { fetchAttachments } from '../../src/fetch-attachments.ts';
+import { openSafeFetch } from '../../src/net/safe-fetch.ts';
+import { MAX_FILE_BYTES, readAttachments } from '../../src/read-attachments.ts';
+import { recordingServer } from './stage.ts';
+
+const DATA = { mediaType: 'text/plain', data: Buffer.from('given').toString('base64') };
+
+test('what is at an address is attached as if it had been sent, once for each', async () => {
+  await using server = await recordingServer((request, response) => {
+    response.setHeader('content-type', 'text/markdown; charset=utf-8').end(`this is ${request.url}`);
+  });
+  const fetch = openSafeFetch({ allow: [server.host] });
+  const at = (path: string) => ({ url: `http://${server.host}${path}` });
+  const given = [
+    DATA,
+    at('/a/notes%20one.md?key=s3cret'),
+    { ...at('/'), name: 'n', mediaType: 'text/plain' },
+  ];
+  const { attachments } = readAttachments(await fetchAttachments(given, fetch));
+  expect(attachments).toEqual([
+    { type: 'text', mediaType: 'text/plain', text: 'given' },
+    {
+      type: 'text',
+      mediaType: 'text/markdown',
+      name: 'notes one.md',
+      text: 'this is /a/notes%20one.md?key=s3cret',
+    },
+    { type: 'text', mediaType: 'text/plain', name: 'n', text: 'this is /' },
+  ]);
+  expect(server.requests).toHaveLength(2);
+  await fetch.close();
+});
+
+test('what cannot be had refuses the message, and says which and why, without the address', async () => {
+  await using server = await recordingServer(({ url = '' }, response) => {
+    if (url === '/inside') response.writeHead(302, { location: 'http://169.254.169.254/' });
+    else if (url.startsWith('/none')) response.statusCode = 404;
+    response.end(url === '/large' ? Buffer.alloc(MAX_FILE_BYTES + 1) : 'x');
+  });
+  const fetch = openSafeFetch({ allow: [server.host] });
+  const refused = (url: string, by: typeof fetch | null = fetch) =>
+    fetchAttachments([DATA, { url }], by).catch((thrown: unknown) => thrown);
+  const own = `http://${server.host}`;
+  expect(await refused('http://localhost/s3cret')).toMatchObject({
+    code: 'address_refused',
+    message: 'attachments.1.url: localhost is not fetched: it is not on the allow list',
+    data: { path: 'attachments.1.url', host: 'localhost' },
+  });
+  expect(await refused(`${own}/inside`)).toMatchObject({ code: 'address_refused' });
+  expect(await refused(`${own}/none?s3cret`)).toMatchObject({
+    code: 'event_invalid',
+    message: 'attachments.1.url: its server answered 404, not 200',
+  });
+  expect(await refused(`${own}/large`)).toMatchObject({
+    code: 'event_too_large',
+    data: { path: 'attachments.1' },
+  });
+  const before = server.requests.length;
+  expect(await refused(`${own}/x`, null)).toMatchObject({
+    code: 'event_invalid',
+    message: expect.stringContaining('fetch: { allow }'),
+  });
+  const tooMany = Array.from({ length: 17 }, () => ({ url: `${own}/x` }));
+  const attempt = fetchAttachments(tooMany, fetch).then(readAttachments);
+  await expect(attempt).rejects.toMatchObject({ code: 'event_invalid', data: { path: 'attachments' } });
+  expect(server.requests).toHaveLength(before);
+  await fetch.close();
+});

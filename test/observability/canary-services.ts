@@ -1,0 +1,37 @@
+import { Redis } from 'ioredis';
+import { MongoClient } from 'mongodb';
+import type { TroupeOptions } from '../../src/runtime.ts';
+import { dropDatabases, mongoUrl, redisUrl } from '../support/mode.ts';
+
+export interface WatchedServices extends AsyncDisposable {
+  options: Pick<TroupeOptions, 'mongodb' | 'redis' | 'prefix'>;
+  /** Everything that was said to Redis so far: jobs, scripts with their arguments, what is published. */
+  commands(): string[][];
+  /** Everything that MongoDB has. */
+  documents(): Promise<unknown>;
+}
+
+/** MongoDB and Redis, with somebody who listens. */
+export async function watchCommands(): Promise<WatchedServices> {
+  const name = `canaries_${process.pid}_${Date.now().toString(36)}`;
+  const seen: string[][] = [];
+  const redis = new Redis(redisUrl());
+  const monitor = await redis.monitor();
+  monitor.on('monitor', (_time: string, args: string[]) => void seen.push(args));
+  const client = new MongoClient(mongoUrl(name));
+  return {
+    options: { mongodb: mongoUrl(name), redis: redisUrl(), prefix: name },
+    // Others use the same server.
+    commands: () => seen.filter((args) => args.some((arg) => arg.includes(name))),
+    async documents() {
+      const collections = await client.db().collections();
+      return Promise.all(collections.map((each) => each.find().toArray()));
+    },
+    async [Symbol.asyncDispose]() {
+      monitor.disconnect();
+      redis.disconnect();
+      await client.close();
+      await dropDatabases(new Set([name]));
+    },
+  };
+}

@@ -1,0 +1,272 @@
+import { Webhook as Verifier } from 'standardwebhooks';
+import { expect, test } from 'vitest';
+import { startReceiver, type Receiver } from './receiver.ts';
+import { openStage } from './stage.ts';
+
+const seqs = ({ received }: Receiver) => received.map(({ body }) => body.event.seq);
+const poll = <T>(look: () => T) => expect.poll(look, { timeout: 5_000, interval: 5 });
+
+test('each event of its kinds and conversations is sent once, in order, signed so that others can verify it', async () => {
+  await using receiver = await startReceiver();
+  await using stage = openStage({ allow: [receiver.host] });
+  const webhooks = stage.open();
+  stage.log().append('plan');
+  await stage.pass(10);
+  const { webhook, secret } = await stage.book().create({
+    url: receiver.url,
+    on: ['message'],
+    conversations: ['plan*'],
+  });
+  await webhooks.idle();
+  const sent = [];
+  for (let n = 0; n < 25; n++) {
+    sent.push(stage.log().append('plan', { text: `No ${n}` }));
+    stage.log().append('plan', { kind: 'left' });
+    stage.log().append('other');
+  }
+  await webhooks.idle();
+  expect(receiver.received.map(({ body }) => body)).toEqual(
+    sent.map((event) => ({ type: 'message', tenant: 'default', conversation: 'plan', event })),
+  );
+  const ids = new Set<unknown>();
+  for (const { headers, text } of receiver.received) {
+    new Verifier(secret).verify(text, headers as Record<string, string>);
+    expect(() => new Verifier(secret).verify(`${text} `, headers as Record<string, string>)).toThrow();
+    expect(headers['content-type']).toBe('application/json');
+    ids.add(headers['webhook-id']);
+  }
+  expect(ids.size).toBe(25);
+  await webhooks.close();
+  expect(await stage.book().get(webhook.id)).toMatchObject({
+    status: { delivered: 25, refused: 0, failingSince: null, behind: 0 },
+  });
+});
+
+test('threads of a conversation belong to it', async () => {
+  await using receiver = await startReceiver();
+  await using stage = openStage({ allow: [receiver.host] });
+  const webhooks = stage.open();
+  await stage.book().create({ url: receiver.url, on: ['*'], conversations: ['plan'] });
+  await webhooks.idle();
+  stage.log().append('plan.d-0123456789ab');
+  stage.log().append('planning');
+  stage.log().append('plan', { kind: 'left' });
+  await webhooks.idle();
+  const told = receiver.received.map(({ body }) => `${body.conversation} ${body.type}`);
+  expect(told.toSorted()).toEqual(['plan left', 'plan.d-0123456789ab message']);
+});
+
+test('a receiver that is down for an hour is sent all that it missed, in order, when it is back', async () => {
+  await using receiver = await startReceiver();
+  await using stage = openStage({ allow: [receiver.host] });
+  const webhooks = stage.open();
+  const { webhook } = await stage.book().create({ url: receiver.url, on: ['message'] });
+  await webhooks.idle();
+  await receiver.goDown();
+  for (let n = 0; n < 10; n++) stage.log().append('plan');
+  await poll(() => stage.outcomes.length).toBe(1);
+  for (let minute = 0; minute < 60; minute++) {
+    await stage.pass(60_000);
+    stage.log().append('plan');
+  }
+  const { status } = (await stage.book().get(webhook.id)) ?? {};
+  expect(status).toMatchObject({ delivered: 0, behind: 1 });
+  expect(status?.lastError).toContain('ECONNREFUSED');
+  expect(status?.failingSince).toBeLessThanOrEqual(stage.clock.now() - 3_600_000);
+  expect(status?.retryAt).toBeGreaterThan(stage.clock.now() - 60_000);
+  await receiver.comeUp();
+  await stage.passUntil(() => receiver.received.length === 70);
+  expect(seqs(receiver)).toEqual(Array.from({ length: 70 }, (_, n) => n + 1));
+  // Pauses grow up to 5 minutes: an hour has few tries.
+  expect(stage.outcomes.filter((outcome) => outcome === 'failed').length).toBeLessThan(40);
+  expect(stage.warnings.length).toBe(1);
+});
+
+test('what was missed while no process ran is sent by the next one, and nothing else again', async () => {
+  await using receiver = await startReceiver();
+  await using stage = openStage({ allow: [receiver.host] });
+  const first = stage.open('p1');
+  await stage.book().create({ url: receiver.url, on: ['message'] });
+  await first.idle();
+  for (let n = 0; n < 3; n++) stage.log().append('plan');
+  await first.idle();
+  await first.close();
+  for (let n = 0; n < 4; n++) stage.log().append('plan');
+  stage.log().append('new');
+  const second = stage.open('p2');
+  await stage.pass(45_000);
+  await second.idle();
+  expect(receiver.received.length).toBe(8);
+  expect(seqs(receiver).filter((_, at) => receiver.received[at]?.body.conversation === 'plan')).toEqual([
+    1, 2, 3, 4, 5, 6, 7,
+  ]);
+});
+
+test('of two processes one delivers; when it dies the other goes on', async () => {
+  await using receiver = await startReceiver();
+  await using stage = openStage({ allow: [receiver.host] });
+  const first = stage.open('p1');
+  const second = stage.open('p2');
+  await stage.book().create({ url: receiver.url, on: ['message'] });
+  for (let n = 0; n < 200; n++) {
+    stage.log().append(`c${n % 7}`);
+    if (n % 5 === 0) await stage.pass(1_000);
+  }
+  await Promise.all([first.idle(), second.idle()]);
+  await poll(() => receiver.received.length).toBe(200);
+  await first.close();
+  stage.log().append('c1');
+  await stage.pass(60_000);
+  await poll(() => receiver.received.length).toBe(201);
+  expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(201);
+});
+
+test('what comes with Retry-After is not sent before that time', async () => {
+  await using receiver = await startReceiver((_, count) =>
+    count === 1 ? { status: 429, headers: { 'retry-after': '120' } } : { status: 200 },
+  );
+  await using stage = openStage({ allow: [receiver.host] });
+  const webhooks = stage.open();
+  await stage.book().create({ url: receiver.url, on: ['message'] });
+  await webhooks.idle();
+  stage.log().append('plan');
+  await poll(() => stage.outcomes).toEqual(['failed']);
+  await stage.pass(119_000);
+  expect(receiver.received.length).toBe(1);
+  await stage.pass(1_100);
+  await poll(() => stage.outcomes).toEqual(['failed', 'taken']);
+  expect(receiver.received.map(({ headers }) => headers['webhook-id'])).toEqual(
+    Array(2).fill(receiver.received[0]?.headers['webhook-id']),
+  );
+});
+
+test('an event that is refused five times is passed over, counted and named; the next one is sent', async () => {
+  await using receiver = await startReceiver(({ body }) => ({ status: body.event.seq === 2 ? 422 : 200 }));
+  await using stage = openStage({ allow: [receiver.host] });
+  const webhooks = stage.open();
+  const { webhook } = await stage.book().create({ url: receiver.url, on: ['message'] });
+  await webhooks.idle();
+  for (let n = 0; n < 3; n++) stage.log().append('plan');
+  await stage.passUntil(() => receiver.received.length === 7);
+  expect(seqs(receiver)).toEqual([1, 2, 2, 2, 2, 2, 3]);
+  await webhooks.close();
+  expect((await stage.book().get(webhook.id))?.status).toMatchObject({
+    delivered: 2,
+    refused: 1,
+    lastRefused: { conversation: 'plan', seq: 2, reason: `${receiver.host} answered 422` },
+    lastError: null,
+  });
+});
+
+test('410 disables it at once; a test that is taken enables it, and it goes on where it was', async () => {
+  await using receiver = await startReceiver(() => ({ status: 410 }));
+  await using stage = openStage({ allow: [receiver.host] });
+  const webhooks = stage.open();
+  const book = stage.book();
+  const { webhook } = await book.create({ url: receiver.url, on: ['message'] });
+  await webhooks.idle();
+  for (let n = 0; n < 3; n++) stage.log().append('plan');
+  await poll(() => stage.warnings.length).toBeGreaterThan(0);
+  await stage.pass(600_000);
+  expect(receiver.received.length).toBe(1);
+  const disabled = await book.get(webhook.id);
+  expect(disabled?.reason).toBe(`${receiver.host} answered 410`);
+  expect(await book.test(webhook.id)).toMatchObject({ ok: false, status: 410 });
+  receiver.answer = () => ({ status: 200 });
+  expect(await book.test(webhook.id)).toMatchObject({ ok: true, status: 200 });
+  expect((await book.get(webhook.id))?.disabledAt).toBeUndefined();
+  await stage.passUntil(() => receiver.received.length === 6);
+  expect(receiver.received.slice(3).map(({ body }) => body.event.seq)).toEqual([1, 2, 3]);
+});
+
+test('a webhook that takes nothing for so long, though there was something, is disabled, with a warning', async () => {
+  await using receiver = await startReceiver(() => ({ status: 500 }));
+  await using stage = openStage({ allow: [receiver.host], disableAfterMs: 3_600_000 });
+  const webhooks = stage.open();
+  const { webhook } = await stage.book().create({ url: receiver.url, on: ['message'] });
+  await webhooks.idle();
+  const begun = stage.clock.now();
+  stage.log().append('plan');
+  await stage.passUntil(() => stage.warnings.length > 1);
+  expect(stage.warnings[1]).toContain(`webhook ${webhook.id} is disabled: nothing was taken since`);
+  const { disabledAt = 0, reason } = (await stage.book().get(webhook.id)) ?? {};
+  expect(reason).toContain('answered 500');
+  expect(disabledAt - begun).toBeGreaterThanOrEqual(3_600_000);
+  const tries = receiver.received.length;
+  await stage.pass(600_000);
+  expect(receiver.received.length).toBe(tries);
+});
+
+test('an answer that does not come in time, and a redirect, are failures; nothing is asked of where it leads', async () => {
+  await using elsewhere = await startReceiver();
+  await using receiver = await startReceiver((_, count) =>
+    count === 1 ? 'never' : { status: 307, headers: { location: elsewhere.url } },
+  );
+  await using stage = openStage({ allow: [receiver.host, elsewhere.host], timeoutMs: 150 });
+  const webhooks = stage.open();
+  const { webhook } = await stage.book().create({ url: receiver.url, on: ['message'] });
+  await webhooks.idle();
+  stage.log().append('plan');
+  await poll(() => stage.outcomes).toEqual(['failed']);
+  await poll(async () => (await stage.book().get(webhook.id))?.status.lastError).toContain('took too long');
+  await stage.pass(1_000);
+  await poll(() => stage.outcomes).toEqual(['failed', 'failed']);
+  await poll(async () => (await stage.book().get(webhook.id))?.status.lastError).toBe(
+    `${receiver.host} answered 307: redirects are not followed`,
+  );
+  expect(elsewhere.received).toEqual([]);
+});
+
+test('a name that leads to a private address is not called, however long it is tried', async () => {
+  await using stage = openStage();
+  const webhooks = stage.open();
+  const { webhook } = await stage.book().create({ url: 'http://localhost/hook', on: ['message'] });
+  await webhooks.idle();
+  stage.log().append('plan');
+  await poll(() => stage.outcomes).toEqual(['failed']);
+  await poll(async () => (await stage.book().get(webhook.id))?.status.lastError).toContain('localhost');
+});
+
+test('a webhook hears of its own tenant alone', async () => {
+  await using receiver = await startReceiver();
+  await using stage = openStage({ allow: [receiver.host] }, ['default', 'acme']);
+  const webhooks = stage.open();
+  const { webhook } = await stage.book('acme').create({ url: receiver.url, on: ['*'] });
+  await webhooks.idle();
+  stage.log('default').append('plan');
+  const heard = stage.log('acme').append('plan');
+  await webhooks.idle();
+  expect(receiver.received.map(({ body }) => body)).toMatchObject([
+    { tenant: 'acme', event: { id: heard.id } },
+  ]);
+  expect(await stage.book('default').list()).toEqual([]);
+  for (const act of ['get', 'remove', 'rotate', 'test'] as const) {
+    expect(await stage.book('default')[act](webhook.id)).toBeNull();
+  }
+});
+
+test('a webhook that is removed is sent nothing more', async () => {
+  await using receiver = await startReceiver();
+  await using stage = openStage({ allow: [receiver.host] });
+  const webhooks = stage.open();
+  const { webhook } = await stage.book().create({ url: receiver.url, on: ['message'] });
+  await webhooks.idle();
+  await stage.book().remove(webhook.id);
+  await webhooks.idle();
+  stage.log().append('plan');
+  await stage.pass(60_000);
+  expect(receiver.received).toEqual([]);
+});
+
+test('one receiver that fails holds back no other', async () => {
+  await using failing = await startReceiver(() => ({ status: 503 }));
+  await using receiver = await startReceiver();
+  await using stage = openStage({ allow: [receiver.host, failing.host] });
+  const webhooks = stage.open();
+  await stage.book().create({ url: failing.url, on: ['message'] });
+  await stage.book().create({ url: receiver.url, on: ['message'] });
+  await webhooks.idle();
+  for (let n = 0; n < 20; n++) stage.log().append('plan');
+  await poll(() => receiver.received.length).toBe(20);
+  expect(failing.received.length).toBe(1);
+});

@@ -1,0 +1,22 @@
+import { systemClock } from '../../src/clock.ts';
+import { createTenants } from '../../src/known-tenants.ts';
+import { NO_METRICS } from '../../src/metrics.ts';
+import { memoryNotes } from '../../src/notes.ts';
+import { createOutside, type Outside } from '../../src/runtime/outside.ts';
+
+/** For engines that stand alone: webhooks and keys that are gone with the process, and nothing is delivered. */
+export function noOutside(): Outside {
+  const notes = memoryNotes();
+  return createOutside({
+    notesOf: () => notes,
+    tenants: createTenants(notes),
+    secret: 'none',
+    settings: {},
+    clock: systemClock,
+    random: Math.random,
+    env: {},
+    owner: 'nobody',
+    metrics: NO_METRICS,
+    onWarning: () => {},
+  });
+}
