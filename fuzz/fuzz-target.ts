@@ -40,12 +40,14 @@ export interface FuzzOptions {
   inputs: number;
   /** The first input. Default 0. */
   from?: number | undefined;
+  /** Stop after so many different findings. */
+  most?: number | undefined;
   onProgress?: ((done: number) => void) | undefined;
 }
 
 export async function fuzzTarget(
   target: Target,
-  { seed, inputs, from = 0, onProgress }: FuzzOptions,
+  { seed, inputs, from = 0, most = target.whole ? Infinity : MOST_FINDINGS, onProgress }: FuzzOptions,
 ): Promise<Figures> {
   const began = performance.now();
   const figures: Figures = {
@@ -59,10 +61,10 @@ export async function fuzzTarget(
     seconds: 0,
   };
   let number = from;
-  const onRejection = (reason: unknown) => void add(figures, 'rejection', number, tell(reason), null);
+  const onRejection = (reason: unknown) => add(figures, 'rejection', number, tell(reason), null);
   process.on('unhandledRejection', onRejection);
   try {
-    for (; number < from + inputs && figures.findings.length < MOST_FINDINGS; number++) {
+    for (; number < from + inputs && figures.findings.length < most; number++) {
       await runOne(target, seed, number, figures);
       if (number % BREATHE_EVERY === 0) await turnOfTheLoop();
       if (figures.inputs % CHECK_EVERY === 0) await checkState(target, number, figures);
@@ -89,11 +91,13 @@ async function runOne(target: Target, seed: number, number: number, figures: Fig
   } catch (thrown) {
     const message = tell(thrown);
     if (figures.findings.some((known) => shapeOf(known.message) === shapeOf(message))) return;
-    const smallest = await shrink(
-      input,
-      async (smaller) => shapeOf(await failure(target, smaller)) === shapeOf(message),
-      target.keepKeys,
-    );
+    const smallest = target.whole
+      ? input
+      : await shrink(
+          input,
+          async (smaller) => shapeOf(await failure(target, smaller)) === shapeOf(message),
+          target.keepKeys,
+        );
     add(figures, thrown instanceof Broken ? thrown.kind : 'crash', number, message, smallest);
     return;
   }
@@ -152,7 +156,7 @@ function add(
 
 /** Without what differs from input to input. */
 function shapeOf(message: string): string {
-  return (message.split('\n')[0] ?? '').replace(/"[^"]*"|\d+/g, '#').slice(0, 80);
+  return (message.split('\n')[0] ?? '').replace(/"[^"]*"|(?<!:)\b\d+/g, '#').slice(0, 80);
 }
 
 const FRAMES = 4;

@@ -19,12 +19,20 @@ export const DEFAULT_CONTEXT_WINDOW = 128_000;
 export function buildCompany(
   definition: Pick<
     TroupeDefinition,
-    'agents' | 'templates' | 'tools' | 'fragments' | 'handoffs' | 'context' | 'supervision' | 'routing'
+    | 'agents'
+    | 'templates'
+    | 'tools'
+    | 'fragments'
+    | 'handoffs'
+    | 'context'
+    | 'supervision'
+    | 'routing'
+    | 'fetch'
   >,
   providerOf: (agent: AgentDefinition) => Provider,
   countTokens: (text: string) => number,
 ): Company {
-  const builtin = builtinTools(definition.handoffs ?? 'extract');
+  const builtin = builtinTools(definition.handoffs ?? 'extract', definition.fetch);
   const offered = new Map<string, Tool>([...definition.tools, ...builtin].map((tool) => [tool.name, tool]));
   const { agents, templates = [], fragments = [], context, routing } = definition;
   const orchestrator = routing?.by === 'agent' ? routing.agent : null;

@@ -38,10 +38,12 @@ import {
 } from './events/index.ts';
 import { carryCommand } from './carry-command.ts';
 import type { Credentials } from './credentials.ts';
+import { fetchAttachments } from './fetch-attachments.ts';
 import { exportConversation } from './import/index.ts';
 import { importInto } from './import-into.ts';
 import type { Tenants } from './known-tenants.ts';
 import { mintId } from './mint-id.ts';
+import type { SafeFetch } from './net/safe-fetch.ts';
 import type { PendingGuard } from './pending-guard.ts';
 import { conversationId, parseDraft } from './parse-input.ts';
 import type { Outside } from './runtime/outside.ts';
@@ -66,6 +68,8 @@ export interface FacadeParts {
   tenants: Tenants;
   pending?: PendingGuard;
   credentials: Credentials;
+  /** For attachments by address; null: nothing is fetched. */
+  fetch?: SafeFetch | null;
   outside: Pick<Outside, 'webhooksOf' | 'agentKeys' | 'nostr'>;
   release: () => Promise<void>;
 }
@@ -185,8 +189,12 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
     nostr: () => (tenant === DEFAULT_TENANT ? parts.outside.nostr() : null),
     async send(conversation, message) {
       const to = addressees(company, message, null);
-      const { attachments, bodies } = readAttachments(attachedBy(message, deps.redaction));
-      const given = parseDraft({
+      const given = await fetchAttachments(message.attachments ?? [], parts.fetch ?? null);
+      const { author } = message;
+      const { attachments, bodies } = readAttachments(
+        attachedBy({ attachments: given, author }, deps.redaction),
+      );
+      const parsed = parseDraft({
         id: message.id ?? (mintId() as EventId),
         author: message.author,
         to,
@@ -196,7 +204,7 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
         ...(message.whileBusy !== undefined && { whileBusy: message.whileBusy }),
         ...(message.context?.attachments && { context: { attachments: message.context.attachments } }),
       });
-      const draft = deps.redaction?.draft(given) ?? given;
+      const draft = deps.redaction?.draft(parsed) ?? parsed;
       const target = { tenant, conversation: conversationId(conversation) };
       if (isRuntimeId(draft.id)) return echoOf(target, draft);
       await parts.tenants.note(tenant);

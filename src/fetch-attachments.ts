@@ -2,20 +2,11 @@ import { TroupeError } from './errors.ts';
 import { MAX_ATTACHED_BYTES, MAX_MESSAGE_ATTACHMENTS } from './events/index.ts';
 import type { SafeFetch } from './net/safe-fetch.ts';
 import { MAX_FILE_BYTES } from './read-attachments.ts';
-import type { NewAttachment } from './troupe.ts';
+import type { AttachmentByAddress, NewAttachment } from './troupe.ts';
 
 /** All attachments of one message together: its sender waits for them. */
 const TIMEOUT_MS = 60_000;
 const MAX_NAME = 255;
-
-/** What is to be read from its address, once, before the message is stored: nothing of the address is kept but a name. */
-export interface AttachmentByAddress {
-  /** Default: the last part of the address. */
-  name?: string | undefined;
-  /** Default: what the server says. */
-  mediaType?: string | undefined;
-  url: string;
-}
 
 /**
  * Puts in place of each address what is there. `fetch` is null where the definition has no `fetch` settings: then nothing

@@ -16,6 +16,7 @@ export type {
 } from './events/index.ts';
 export { type AppOptions, createApp } from './gateway/index.ts';
 export { createOrchestrator, type Orchestrator, type OrchestratorOptions } from './orchestrator/index.ts';
+export { openSafeFetch, type SafeFetch, type SafeFetchOptions, type SafeResponse } from './net/safe-fetch.ts';
 export { redactSecrets } from './redact-secrets.ts';
 export type { RedactText } from './redact-settings.ts';
 export { createTroupe, type TroupeOptions } from './runtime.ts';
@@ -25,6 +26,7 @@ export type {
   CostReport,
   ImportRequest,
   InspectedPrompt,
+  AttachmentByAddress,
   NewAttachment,
   NewMessage,
   PromptDiff,

@@ -5,7 +5,7 @@ const TEXT_TYPE = /^(?:text\/|application\/(?:json|xml|yaml|x-yaml|x-ndjson)\b)/
 
 /** What comes with a message, its texts redacted before anything is made of them. Nobody looks into images and other files. */
 export function attachedBy(
-  { attachments = [], author }: NewMessage,
+  { attachments, author }: { attachments: readonly NewAttachment[]; author: NewMessage['author'] },
   redaction: Redaction | undefined,
 ): readonly NewAttachment[] {
   if (!redaction) return attachments;

@@ -27,6 +27,7 @@ import type { Logger } from './logger.ts';
 import { messageRouter } from './message-router.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
 import { createPendingGuard } from './pending-guard.ts';
+import { openSafeFetch } from './net/safe-fetch.ts';
 import { type Provider, STATELESS } from './providers/provider.ts';
 import { watchWaits } from './queue-waits.ts';
 import { openEmbedded } from './runtime/embedded.ts';
@@ -194,6 +195,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     };
     const engine = createEngine(deps, stopping);
     if (work) engine.start({ concurrency });
+    const fetch = definition.fetch ? openSafeFetch(definition.fetch) : null;
     const outside = createOutside({
       notesOf: (tenant) => notesOf(store, tenant),
       tenants,
@@ -208,6 +210,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     });
     const troupe = createTroupeFacade({
       outside,
+      fetch,
       deps,
       engine,
       deltas,
@@ -222,6 +225,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       credentials: openCredentials(rootNotes, { clock, access: definition.access }),
       release: async () => {
         await outside.close();
+        await fetch?.close();
         await memory[Symbol.asyncDispose]();
         await models.flush();
         await opened.disposeAsync();

@@ -38,7 +38,7 @@ export interface NewMessage {
   to?: readonly string[] | undefined;
   content: string;
   /** Images are shown to models that can see them, texts up to 64 KiB are read with the message, all else is kept and named. */
-  attachments?: readonly NewAttachment[] | undefined;
+  attachments?: readonly (NewAttachment | AttachmentByAddress)[] | undefined;
   replyTo?: EventId | undefined;
   /** What becomes of it where an addressed agent is at work; default: as the agent is set. `reject` throws `agent_busy`. */
   whileBusy?: BusyPolicy | undefined;
@@ -49,6 +49,18 @@ export interface NewMessage {
   untrusted?: true | undefined;
   /** What comes with it, as ids of the client's own: kept with the event, shown to no agent. */
   context?: { attachments?: readonly string[] | undefined } | undefined;
+}
+
+/**
+ * Read from its address once, before the message is stored, where the definition has `fetch`; nothing of the address is
+ * kept but a name.
+ */
+export interface AttachmentByAddress {
+  /** Default: the last part of the address. */
+  name?: string | undefined;
+  /** Default: what the server says. */
+  mediaType?: string | undefined;
+  url: string;
 }
 
 export interface NewAttachment {

@@ -5,7 +5,8 @@ export const SHARES: Readonly<Record<string, number>> = {
   events: 500,
   fences: 100,
   imports: 200,
-  routes: 200,
+  routes: 150,
+  frames: 50,
 };
 
 export const TARGETS: Readonly<Record<string, () => Promise<Target>>> = {
@@ -13,5 +14,6 @@ export const TARGETS: Readonly<Record<string, () => Promise<Target>>> = {
   fences: async () => (await import('./fences.ts')).fencesTarget(),
   imports: async () => (await import('./imports.ts')).importsTarget(),
   routes: async () => (await import('./routes.ts')).routesTarget(),
+  frames: async () => (await import('./frames.ts')).framesTarget(),
   regex: async () => (await import('./regex.ts')).regexTarget(),
 };

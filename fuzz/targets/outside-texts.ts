@@ -46,7 +46,7 @@ export const OUTSIDE_TEXTS: Readonly<Record<string, (text: string) => unknown>> 
   isDeeperThan: (text) => isDeeperThan(text, MAX_JSON_DEPTH),
   conversationName: (text) => conversationName(text, 1),
   escapeHtml,
-  redactSecrets: hideSecrets,
+  redactSecrets: (text) => hideSecrets(text, { kind: 'message' } as Parameters<typeof hideSecrets>[1]),
   redactKeys: hideKeys,
   checkReply: (text) =>
     checkReply(

@@ -15,7 +15,7 @@ import type { Principal } from './principal.ts';
 
 export interface Authenticator {
   /** Whose credential it is; null for whatever is none, for no reason given. */
-  authenticate(credential: string): Promise<Principal | null>;
+  authenticate: (credential: string) => Promise<Principal | null>;
 }
 
 export interface AuthenticatorParts {

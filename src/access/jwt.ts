@@ -21,7 +21,7 @@ const CLOCK_TOLERANCE_S = 30;
 const LOOKS_LIKE_ONE = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 const Subject = /^.{1,128}$/su;
 const MAX_NAME_CHARS = 200;
-/** Of jose: the token is at fault, and not the way to the keys. */
+/** Of jose: not the token is at fault, but the way to the keys. */
 const KEYS_NOT_HAD = new Set(['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC']);
 
 type Verify = (token: string, options: JWTVerifyOptions) => Promise<{ payload: JWTPayload }>;
@@ -49,9 +49,8 @@ export function createJwtVerifier(
         });
         return principalOf(payload, settings);
       } catch (cause) {
-        if (!isOutage(cause)) return null;
-        const message = 'the keys of the issuer of tokens cannot be fetched now; try again';
-        throw new TroupeError('store_unavailable', message, { jwks: settings.jwks ?? null }, { cause });
+        if (cause instanceof TroupeError) throw cause;
+        return null;
       }
     },
   };
@@ -61,16 +60,19 @@ async function loadVerify({ jwks, publicKey }: JwtSettings, fetch: FetchKeys): P
   const { createRemoteJWKSet, customFetch, jwtVerify } = await import('jose');
   if (jwks !== undefined) {
     const keys = createRemoteJWKSet(new URL(jwks), { [customFetch]: fetch });
-    return (token, options) => jwtVerify(token, keys, options);
+    return (token, options) => jwtVerify(token, (header, jws) => keys(header, jws).catch(rethrow), options);
   }
   const key = readPublicKey(publicKey ?? '');
   return (token, options) => jwtVerify(token, key, options);
 }
 
-/** Whatever is no error of jose came from the way to the keys. */
-function isOutage(error: unknown): boolean {
-  const { code } = Object(error) as { code?: unknown };
-  return typeof code !== 'string' || !code.startsWith('ERR_J') || KEYS_NOT_HAD.has(code);
+/** A key that the issuer does not have is the token's fault; that its keys cannot be had is not. */
+function rethrow(cause: unknown): never {
+  const { code } = Object(cause) as { code?: unknown };
+  const isOurs = typeof code === 'string' && code.startsWith('ERR_J') && !KEYS_NOT_HAD.has(code);
+  if (isOurs) throw cause;
+  const message = 'the keys of the issuer of tokens cannot be fetched now; try again';
+  throw new TroupeError('store_unavailable', message, {}, { cause });
 }
 
 function principalOf(payload: JWTPayload, settings: JwtSettings): Principal | null {

@@ -34,7 +34,7 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
   let sweeping: Promise<void> = Promise.resolve();
   const atWork = new Set<string>();
   const unsubscribe = deps.broadcast.subscribe((notice) => {
-    if (notice.type === 'stop') deps.registry.find(notice.address)?.lease?.abort(notice.turn);
+    if (notice.type === 'stop') void heedStop(notice.address, notice.turn);
   });
   const unhear = deps.log.onAddressed(async (address, event) => {
     const turn = await turnToInterrupt(deps, address, event);
@@ -47,6 +47,18 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
     deps.registry.find(address)?.lease?.abort(turn);
     deps.broadcast.publish({ type: 'stop', address, turn });
     return true;
+  }
+
+  /** Anybody who can reach the channel may say so: what counts is the record, which the next renewal reads anyway. */
+  async function heedStop(address: ActorAddress, turn: TurnId): Promise<void> {
+    const lease = deps.registry.find(address)?.lease;
+    if (!lease) return;
+    try {
+      const record = await deps.store.readActor(address);
+      if (record?.cancel === turn) lease.abort(turn);
+    } catch (error) {
+      deps.onWarning(error, `stop of ${turn}`);
+    }
   }
 
   /**

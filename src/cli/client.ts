@@ -1,6 +1,8 @@
 import type { IssuedKey, KeyInfo, NewKey } from '../access/index.ts';
 import type { AgentId, Author, Command, ConversationId, Event, StateNote } from '../events/index.ts';
 import type { ImportReport } from '../import/index.ts';
+import type { NewWebhook } from '../outbound/webhook.ts';
+import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../outbound/webhook-book.ts';
 import type {
   ActorStatus,
   ConversationInfo,
@@ -43,6 +45,15 @@ export interface ClientKeys {
   revoke(id: string, tenant: string | undefined): Promise<KeyInfo>;
 }
 
+/** Webhooks of the caller's tenant, or of the one that is named. */
+export interface ClientWebhooks {
+  create(webhook: NewWebhook, tenant: string | undefined): Promise<IssuedWebhook>;
+  list(tenant: string | undefined): Promise<WebhookInfo[]>;
+  remove(id: string, tenant: string | undefined): Promise<WebhookInfo>;
+  test(id: string, tenant: string | undefined): Promise<WebhookTest>;
+  rotate(id: string, tenant: string | undefined): Promise<IssuedWebhook>;
+}
+
 /** What commands ask of a troupe, be it open in this process or behind a URL. Methods throw `TroupeError`. */
 export interface Client {
   /** Whether turns end with this process: it must then stay until they are done. */
@@ -71,6 +82,7 @@ export interface Client {
   ): AsyncGenerator<string>;
   delete(conversation: string, exported: number | 'none'): Promise<Deleted>;
   readonly keys: ClientKeys;
+  readonly webhooks: ClientWebhooks;
   queues(): Promise<QueueReport>;
   /** Resolves when nothing is left to do. */
   idle(): Promise<void>;

@@ -4,7 +4,7 @@ import type { ConversationId } from '../events/index.ts';
 import { exportHtml } from '../gateway/export-html.ts';
 import { followAll, followConversation } from '../gateway/follow.ts';
 import type { Troupe } from '../troupe.ts';
-import type { Client, ClientKeys, Frame, WatchFrame } from './client.ts';
+import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
 
 /** A troupe in this process. */
 export function createDirectClient(troupe: Troupe): Client {
@@ -58,6 +58,7 @@ export function createDirectClient(troupe: Troupe): Client {
       format === 'html' ? exportHtml(troupe, conversation) : troupe.export(conversation, options),
     delete: (conversation, exported) => troupe.delete(conversation, { exported }),
     keys: directKeys(troupe),
+    webhooks: directWebhooks(troupe),
     queues: () => troupe.queues(),
     idle: () => troupe.idle(),
     close: () => troupe.close(),
@@ -75,5 +76,21 @@ function directKeys(root: Troupe): ClientKeys {
     list: (tenant) => bookOf(tenant).list(),
     rotate: async (id, options, tenant) => found(await bookOf(tenant).rotate(id, options), id),
     revoke: async (id, tenant) => found(await bookOf(tenant).revoke(id), id),
+  };
+}
+
+function directWebhooks(root: Troupe): ClientWebhooks {
+  const bookOf = (tenant: string | undefined) =>
+    (tenant === undefined ? root : root.forTenant(tenant)).webhooks;
+  function found<T>(answer: T | null, id: string): T {
+    if (answer !== null) return answer;
+    throw new TroupeError('command_refused', `there is no webhook "${id}"`, { webhook: id });
+  }
+  return {
+    create: (webhook, tenant) => bookOf(tenant).create(webhook),
+    list: (tenant) => bookOf(tenant).list(),
+    remove: async (id, tenant) => found(await bookOf(tenant).remove(id), id),
+    test: async (id, tenant) => found(await bookOf(tenant).test(id), id),
+    rotate: async (id, tenant) => found(await bookOf(tenant).rotate(id), id),
   };
 }

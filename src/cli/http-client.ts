@@ -2,6 +2,7 @@ import type { IssuedKey, KeyInfo } from '../access/index.ts';
 import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
 import type { Event } from '../events/index.ts';
 import type { ImportReport } from '../import/index.ts';
+import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../outbound/webhook-book.ts';
 import type {
   ActorStatus,
   ConversationInfo,
@@ -44,6 +45,8 @@ export function createHttpClient(base: string, token: string | undefined): Clien
   const conversationPath = (conversation: string) => `/api/conversations/${encodeURIComponent(conversation)}`;
   const agentPath = (conversation: string, agent: string) =>
     `${conversationPath(conversation)}/agents/${encodeURIComponent(agent)}`;
+  const webhookPath = (id: string, act: string, tenant: string | undefined) =>
+    `/api/webhooks/${encodeURIComponent(id)}${act}${queryOf({ tenant })}`;
   const turnPath = (turn: string) => `/api/turns/${encodeURIComponent(turn)}`;
 
   return {
@@ -133,6 +136,23 @@ export function createHttpClient(base: string, token: string | undefined): Clien
         const path = `/api/keys/${encodeURIComponent(id)}${queryOf({ tenant })}`;
         return ((await (await request(path, { method: 'DELETE' })).json()) as { key: KeyInfo }).key;
       },
+    },
+    webhooks: {
+      create: (webhook, tenant) =>
+        post<IssuedWebhook>(
+          `/api/webhooks${queryOf({ tenant })}`,
+          JSON.stringify(webhook),
+          'application/json',
+        ),
+      list: async (tenant) =>
+        (await get<{ webhooks: WebhookInfo[] }>(`/api/webhooks${queryOf({ tenant })}`)).webhooks,
+      async remove(id, tenant) {
+        const removed = await request(webhookPath(id, '', tenant), { method: 'DELETE' });
+        return ((await removed.json()) as { webhook: WebhookInfo }).webhook;
+      },
+      test: (id, tenant) => post<WebhookTest>(webhookPath(id, '/test', tenant), '{}', 'application/json'),
+      rotate: (id, tenant) =>
+        post<IssuedWebhook>(webhookPath(id, '/rotate', tenant), '{}', 'application/json'),
     },
     queues: () => get<QueueReport>('/api/queues'),
     idle: async () => {},

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { TroupeError } from '../errors.ts';
 import { LOG_LEVELS, type Logger, type LogLevel } from '../logger.ts';
 import type { TroupeOptions } from '../runtime.ts';
@@ -17,7 +18,7 @@ export interface Operators extends Pick<TroupeOptions, 'logger' | 'tracing' | 'o
 const SILENT = 'silent';
 const LEVELS = [SILENT, ...LOG_LEVELS];
 /** Names of variables whose values are in no line. */
-const SECRET = /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i;
+const SECRET = /KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|CREDENTIAL|NSEC|BUNKER/i;
 
 /**
  * From `--log-level`, TROUPE_LOG, TROUPE_TRACING and TROUPE_TRACING_CONTENT. Without a level and a `fallback` lines stay
@@ -30,7 +31,7 @@ export async function readOperators(
 ): Promise<Operators> {
   const level = logLevel ?? (env['TROUPE_LOG']?.trim() || fallback);
   const tracing = readTracing(env);
-  const traced = { ...(tracing && { tracing }), onError: printRequest };
+  const traced = { ...(tracing && { tracing }), onError: (error: unknown) => void printRequest(error, env) };
   if (level === null) return traced;
   if (!LEVELS.includes(level)) {
     const where = logLevel === undefined ? 'TROUPE_LOG' : '--log-level';
@@ -49,13 +50,18 @@ function readTracing(env: Env): TroupeOptions['tracing'] {
 }
 
 async function openLogger(level: LogLevel, env: Env): Promise<Logger> {
-  const [{ createJsonLogger }, { guardLogger }, { hideSecrets }] = await Promise.all([
+  const [{ createJsonLogger }, { guardLogger }, hide] = await Promise.all([
     import('../runtime/json-logger.ts'),
     import('../runtime/operator-log.ts'),
-    import('../runtime/hide-secrets.ts'),
+    openHide(env),
   ]);
+  return guardLogger(createJsonLogger(level), hide);
+}
+
+async function openHide(env: Env): Promise<(text: string) => string> {
+  const { hideSecrets } = await import('../runtime/hide-secrets.ts');
   const secrets = Object.entries(env).flatMap(([name, value]) => (SECRET.test(name) ? [value] : []));
-  return guardLogger(createJsonLogger(level), hideSecrets(secrets, [env['MONGODB_URL'], env['REDIS_URL']]));
+  return hideSecrets(secrets, [env['MONGODB_URL'], env['REDIS_URL']]);
 }
 
 function tellRequest(logger: Logger, error: unknown): void {
@@ -63,6 +69,8 @@ function tellRequest(logger: Logger, error: unknown): void {
   logger.write('error', 'request_failed', {}, { message });
 }
 
-function printRequest(error: unknown): void {
-  console.error('troupe: a request failed:', error);
+/** Whatever it was, with its cause: a driver may have put an address with its password in there. */
+async function printRequest(error: unknown, env: Env): Promise<void> {
+  const hide = await openHide(env);
+  console.error(hide(`troupe: a request failed: ${inspect(error)}`));
 }

@@ -1,6 +1,11 @@
-import { Argument, Command, InvalidArgumentError, Option } from 'commander';
+import { Argument, Command, Help, InvalidArgumentError, Option } from 'commander';
+import { addAccessCommands } from './program-access.ts';
+import { addNostrCommands } from './program-nostr.ts';
+import { addWebhookCommands } from './program-webhooks.ts';
 import { version } from './version.ts';
 
+/** One screen for all commands: what is common to all programs is in the usage line. */
+const HELP = new Help();
 const AGENT_ACTIONS = ['join', 'leave', 'block', 'unblock', 'retire', 'recall', 'spawn'] as const;
 const JOIN_POLICIES = ['full', 'summary', 'fresh'];
 const VENDORS = ['anthropic', 'openai', 'gemini', 'deepseek'];
@@ -24,7 +29,9 @@ export function createProgram(): Command {
   const program = new Command('troupe')
     .description('A runtime for companies of LLM agents that share one conversation.')
     .version(version(), '--version')
+    .usage('[--version | --help] <command>')
     .helpCommand(false)
+    .configureHelp({ visibleOptions: (command) => (command.parent ? HELP.visibleOptions(command) : []) })
     .exitOverride();
 
   program
@@ -110,7 +117,7 @@ export function createProgram(): Command {
     );
 
   toTask(program.command('approve'))
-    .description('let an agent make the call that it asks for')
+    .description('let an agent make the call that it asks for; deny refuses it')
     .argument('<conversation>')
     .argument('<request>', 'its id, or the beginning of it')
     .option('--note <text>', 'for the agent')
@@ -119,7 +126,7 @@ export function createProgram(): Command {
       (await import('./task-command.ts')).decide(conversation, request, true, options),
     );
 
-  toTask(program.command('deny'))
+  toTask(program.command('deny', { hidden: true }))
     .description('do not let an agent make the call that it asks for')
     .argument('<conversation>')
     .argument('<request>', 'its id, or the beginning of it')
@@ -253,6 +260,10 @@ export function createProgram(): Command {
     .action(async (conversation, options) =>
       (await import('./export.ts')).exportConversation(conversation, options),
     );
+
+  addAccessCommands(program, client);
+  addWebhookCommands(program, client);
+  addNostrCommands(program);
 
   program
     .command('doctor')

@@ -18,6 +18,7 @@ import { addMetricsRoute, addStatusRoutes } from './routes/status.ts';
 import { addStreamRoutes } from './routes/stream.ts';
 import { addTransferRoutes } from './routes/transfer.ts';
 import { addTurnRoutes } from './routes/turns.ts';
+import { addWebhookRoutes } from './routes/webhooks.ts';
 
 export interface AppOptions extends GuardOptions, PageOptions {
   clock?: Clock | undefined;
@@ -47,8 +48,9 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   const bookOf = createProjectionBooks(troupe);
   addInspectorRoutes(app, { clock, bookOf });
   addTransferRoutes(app, bookOf);
-  addStatusRoutes(app);
+  addStatusRoutes(app, troupe);
   addKeyRoutes(app, troupe);
+  addWebhookRoutes(app, troupe);
   addChartRoutes(app);
   addMetricsRoute(app, troupe, metrics);
   function notFound(context: Context): Response {

@@ -1,5 +1,6 @@
 import { SCOPES } from '../access/index.ts';
 import { listOf, type Operation, WHOLE } from './openapi-operation.ts';
+import { NewWebhook } from '../outbound/webhook.ts';
 import * as schemas from './schemas.ts';
 
 const AUTHOR = {
@@ -46,7 +47,7 @@ const ISSUED = {
   required: ['key', 'secret'],
 };
 
-/** Who the caller is, and keys. */
+/** Who the caller is, keys, and what goes out. */
 export const ACCESS_OPERATIONS: Record<string, Operation> = {
   'GET /api/whoami': {
     summary: 'Who the caller is to this server, and what it may do',
@@ -85,5 +86,40 @@ export const ACCESS_OPERATIONS: Record<string, Operation> = {
     summary: 'Revoke a key; its streams end within 5 seconds',
     query: schemas.KeysQuery,
     answer: { status: 200, schema: { type: 'object', properties: { key: KEY } } },
+  },
+  'GET /api/webhooks': {
+    summary: 'Webhooks, and how their deliveries go',
+    query: schemas.KeysQuery,
+    answer: { status: 200 },
+  },
+  'POST /api/webhooks': {
+    summary: 'A new webhook; the only answer with its secret',
+    query: schemas.KeysQuery,
+    body: NewWebhook,
+    answer: { status: 201 },
+  },
+  'GET /api/webhooks/{id}': {
+    summary: 'A webhook, and how its deliveries go',
+    query: schemas.KeysQuery,
+    answer: { status: 200 },
+  },
+  'DELETE /api/webhooks/{id}': {
+    summary: 'Sends it nothing more',
+    query: schemas.KeysQuery,
+    answer: { status: 200 },
+  },
+  'POST /api/webhooks/{id}/test': {
+    summary: 'Sends a ping now, and says what was answered',
+    query: schemas.KeysQuery,
+    answer: { status: 200 },
+  },
+  'POST /api/webhooks/{id}/rotate': {
+    summary: 'A new secret; the old one signs too for 24 hours',
+    query: schemas.KeysQuery,
+    answer: { status: 200 },
+  },
+  'GET /api/nostr': {
+    summary: 'The relays of the troupe, as far as this process holds them; for administrators of the server',
+    answer: { status: 200, schema: { type: 'object', properties: { nostr: { type: ['object', 'null'] } } } },
   },
 };

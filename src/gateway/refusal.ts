@@ -41,6 +41,7 @@ export function rateLimited(message: string, limit: number, retryAfterMs: number
 
 /** Codes that are not here are our fault or the machine's: 500. */
 const STATUS: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
+  address_refused: 400,
   agent_unknown: 400,
   config_invalid: 400,
   event_invalid: 400,
@@ -54,6 +55,7 @@ const STATUS: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   event_conflict: 409,
   event_too_large: 413,
   tenant_busy: 429,
+  address_unreachable: 502,
   data_busy: 503,
   shutting_down: 503,
   store_unavailable: 503,

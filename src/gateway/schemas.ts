@@ -14,17 +14,29 @@ import {
   MAX_RECIPIENTS,
   TenantId,
 } from '../events/index.ts';
+import type { AttachmentByAddress, NewAttachment } from '../troupe.ts';
 
 /** What clients send. Bodies are strict: an unknown key is a mistake to be told, not to be dropped. */
 
 /** An agent's id or pubkey; who that is, the runtime knows. */
 const Recipient = z.string().min(1).max(128);
-const NewAttachmentBody = z.strictObject({
+const MediaType = z.string().min(1).max(255);
+const AttachmentFields = z.strictObject({
   name: AttachmentName.optional(),
-  mediaType: z.string().min(1).max(255),
+  mediaType: MediaType.optional(),
   /** Base64. */
-  data: z.string(),
+  data: z.string().optional(),
+  /** In its stead: fetched from there, where the agents file allows it. */
+  url: z.string().min(1).max(2_048).optional(),
 });
+// One object and not a union, so that a problem is told with its path.
+const NewAttachmentBody = AttachmentFields.superRefine(({ mediaType, data, url }, context) => {
+  const problem = (field: string, message: string) =>
+    context.addIssue({ code: 'custom', path: [field], message });
+  if (data === undefined && url === undefined) problem('data', 'give data, or a url');
+  if (data !== undefined && url !== undefined) problem('url', 'give data or a url, not both');
+  if (data !== undefined && mediaType === undefined) problem('mediaType', 'is missing');
+}) as unknown as z.ZodType<NewAttachment | AttachmentByAddress>;
 export const NewEventBody = z.strictObject({
   id: EventId.optional(),
   author: Author,

@@ -5,13 +5,15 @@ import { reachRule } from './allow-list.ts';
 const MAX_BYTES = 16 * 1_024 * 1_024;
 const MAX_TIMEOUT_MS = 600_000;
 
+/**
+ * The only hosts there are: `example.org`, `*.example.org`, `host:port`, an IP address, a range like `10.0.0.0/8`, `*` for
+ * every public host. What is not public is reached only as an address, a range or with its port. Default: `['*']`.
+ */
+export const AllowList = z.array(z.string().superRefine(refineEntry)).max(1_000);
+
 /** What agents, and attachments by address, may fetch. */
 export const FetchSettings = z.strictObject({
-  /**
-   * The only hosts there are: `example.org`, `*.example.org`, `host:port`, an IP address, a range like `10.0.0.0/8`, `*`
-   * for every public host. What is not public is reached only as an address, a range or with its port. Default: `['*']`.
-   */
-  allow: z.array(z.string().superRefine(refineEntry)).max(1_000).optional(),
+  allow: AllowList.optional(),
   /** Of one answer, after decoding. */
   maxBytes: z.int().min(1_024).max(MAX_BYTES).optional(),
   /** Of one fetch, redirects included. Default 30,000 ms. */

@@ -17,6 +17,7 @@ export interface SignersParts {
   keys: Pick<AgentKeys, 'open' | 'openClient'>;
   env: Record<string, string | undefined>;
   clock: Clock;
+  onWarning?: ((error: unknown, where: string) => void) | undefined;
 }
 
 /** Those agents that can sign, by id. Closing forgets all keys. */
@@ -60,7 +61,7 @@ export async function signersFor(parts: SignersParts): Promise<AgentSigners> {
 }
 
 async function signerOf(
-  { sources, keys, env, clock }: SignersParts,
+  { sources, keys, env, clock, onWarning }: SignersParts,
   { id, pubkey }: SignersParts['agents'][number],
 ): Promise<Signer | null> {
   const source = Object.hasOwn(sources, id) ? (sources[id] ?? 'stored') : 'stored';
@@ -75,7 +76,7 @@ async function signerOf(
   if (!value) throw refused(id, `has its key in ${variable}, which is not set`);
   if ('env' in source) return createLocalSigner(readSecretKey(value, variable));
   const clientKey = await keys.openClient(id);
-  return createRemoteSigner({ url: value, agent: id, variable, pubkey, clientKey, clock });
+  return createRemoteSigner({ url: value, agent: id, variable, pubkey, clientKey, clock, onWarning });
 }
 
 function refused(agent: string, why: string): TroupeError {

@@ -11,15 +11,12 @@ export class Backlog {
   #waiting: { raw: unknown; at: number }[] = [];
   readonly #ids = new Set<string>();
   #chars = 0;
-  #oldest = Number.MAX_SAFE_INTEGER;
+  #isBarren = false;
+  #oldest = Infinity;
 
-  get size(): number {
-    return this.#waiting.length;
-  }
-
-  /** Seconds; of all that was ever added. */
-  get oldest(): number {
-    return this.#oldest;
+  /** What is to be asked for next: the newest, then what is as old as the oldest that was found. */
+  before(): { until?: number } {
+    return this.#oldest === Infinity ? {} : { until: this.#oldest };
   }
 
   /** No more should wait. */
@@ -27,20 +24,25 @@ export class Backlog {
     return this.#waiting.length >= MAX_SIZE || this.#chars >= MAX_CHARS;
   }
 
-  /** Whether it is new. */
   add(raw: unknown): void {
     this.#add(raw);
   }
 
-  /** A page of what is older; whether there may be more. */
-  addPage(page: readonly unknown[]): boolean {
-    const before = this.#oldest;
-    const added = page.filter((raw) => this.#add(raw)).length;
-    if (added > 0) return true;
-    // A page of nothing new that is all of one second: what that second has beyond it cannot be asked for.
-    if (page.length === 0 || this.#oldest < before) return false;
-    this.#oldest -= 1;
-    return page.length > 1;
+  /** A page of what is older; whether there may be more, and how many of it are of another time than was asked for. */
+  addPage(page: readonly unknown[], since: number): { isMore: boolean; strays: number } {
+    const until = this.#oldest;
+    const inside = page.filter((raw) => {
+      const at = timeOf(raw);
+      return at === null || (at >= since && at <= until);
+    });
+    const added = inside.filter((raw) => this.#add(raw)).length;
+    for (const raw of inside) this.#oldest = Math.min(this.#oldest, timeOf(raw) ?? Infinity);
+    const wasBarren = this.#isBarren;
+    this.#isBarren = added === 0;
+    // A page of one second that is known: what that second has beyond it cannot be asked for. So on with the one before.
+    if (this.#isBarren) this.#oldest -= 1;
+    const isMore = added > 0 || (page.length > 1 && !wasBarren);
+    return { isMore: isMore && this.#oldest >= since, strays: page.length - inside.length };
   }
 
   /** All that waits, oldest first. */
@@ -52,15 +54,18 @@ export class Backlog {
   }
 
   #add(raw: unknown): boolean {
-    const { id, created_at, content } = (raw ?? {}) as Record<string, unknown>;
-    const isDated = typeof created_at === 'number' && Number.isSafeInteger(created_at) && created_at >= 0;
+    const { id, content } = (raw ?? {}) as Record<string, unknown>;
     if (typeof id === 'string') {
       if (this.#ids.has(id)) return false;
       this.#ids.add(id.slice(0, 64));
     }
     this.#chars += typeof content === 'string' ? content.length : 0;
-    this.#waiting.push({ raw, at: isDated ? created_at : 0 });
-    if (isDated) this.#oldest = Math.min(this.#oldest, created_at);
+    this.#waiting.push({ raw, at: timeOf(raw) ?? 0 });
     return typeof id === 'string';
   }
+}
+
+function timeOf(raw: unknown): number | null {
+  const at = (raw as { created_at?: unknown } | null)?.created_at;
+  return typeof at === 'number' && Number.isSafeInteger(at) ? at : null;
 }

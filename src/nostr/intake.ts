@@ -19,7 +19,7 @@ export interface IntakeParts {
   relays: number;
   mark: Pick<HighWater, 'begin'>;
   /** Told of each event that was dealt with. */
-  handled(event: SignedEvent): void;
+  handled: (event: SignedEvent) => void;
   clock: Clock;
   signal: AbortSignal;
 }

@@ -65,7 +65,14 @@ export async function openNostr(parts: NostrParts): Promise<Nostr> {
   const opened = new AsyncDisposableStack();
   try {
     const keys = createAgentKeys({ notes, clock, env });
-    const signers = await signersFor({ agents: parts.agents, sources: settings.keys, keys, env, clock });
+    const signers = await signersFor({
+      agents: parts.agents,
+      sources: settings.keys,
+      keys,
+      env,
+      clock,
+      onWarning,
+    });
     opened.defer(() => signers.close());
     const first = firstOf(signers);
     const links = settings.relays.map(({ url }) =>

@@ -62,10 +62,11 @@ export async function probeRelay(
   const key = generateSecretKey();
   const since = clock.monotonic();
   const socket = new WebSocket(url, { handshakeTimeout: timeoutMs, maxPayload: MAX_FRAME_BYTES });
+  // A challenge may come with the answer to the handshake: it must be listened for from the start.
+  const talk = new Talk(socket, clock, timeoutMs);
   try {
     await opened(socket, url);
     const connectMs = clock.monotonic() - since;
-    const talk = new Talk(socket, clock, timeoutMs);
     const request = ['REQ', 'troupe-test', { kinds: [1], limit: 1 }];
     const note = sign({ kind: EPHEMERAL, tags: [], content: 'troupe nostr test' }, key, clock);
     const ask = async () => ({

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { Filter, SignedEvent } from './nostr-event.ts';
+import { RecentKeys } from './recent-keys.ts';
 import type { Frame } from './read-frame.ts';
 import type { Refused } from './refused.ts';
 import { RelaySocket, type SocketTiming } from './relay-socket.ts';
@@ -67,6 +68,7 @@ const EOSE_MS = 30_000;
 const REASK_MS = 10_000;
 /** Of a subscription: the newest ids are known to have been sent. */
 const MAX_IDS = 5_000;
+const MAX_ENDED = 100;
 const AUTH_REQUIRED = 'auth-required:';
 
 /**
@@ -78,6 +80,8 @@ export class RelayChannel {
   readonly #socket: RelaySocket;
   readonly #closing = new AbortController();
   readonly #subscriptions = new Map<string, Subscription>();
+  /** Of these there may still be events on their way. */
+  readonly #ended = new RecentKeys<true>(MAX_ENDED);
   readonly #publishes = new Map<string, Publish>();
   #authId: string | null = null;
   #isAuthenticated = false;
@@ -183,7 +187,9 @@ export class RelayChannel {
   }
 
   #unsubscribe(name: string): void {
-    if (this.#subscriptions.delete(name)) this.#socket.send(['CLOSE', name]);
+    if (!this.#subscriptions.delete(name)) return;
+    this.#ended.set(name, true);
+    this.#socket.send(['CLOSE', name]);
   }
 
   #request(name: string): void {
@@ -247,8 +253,7 @@ export class RelayChannel {
   #event(name: string, raw: unknown, bytes: number): void | Promise<void> {
     const subscription = this.#subscriptions.get(name);
     this.#parts.received();
-    // Of a query that was just ended there may still be some: noise, of which a few do no harm.
-    if (!subscription) return this.#parts.refused('unasked');
+    if (!subscription) return this.#ended.get(name) ? undefined : this.#parts.refused('unasked');
     subscription.heardAt = this.#parts.clock.monotonic();
     if (!subscription.isCaughtUp) {
       subscription.left -= 1;

@@ -16,6 +16,7 @@ export interface RemoteSignerOptions {
   /** By which the signer knows whom it has let in: the same in every process, or it is new to the signer each time. Taken over. */
   clientKey: Uint8Array;
   clock: Clock;
+  onWarning?: ((error: unknown, where: string) => void) | undefined;
   timeoutMs?: number;
 }
 
@@ -37,6 +38,10 @@ export async function createRemoteSigner(options: RemoteSignerOptions): Promise<
   const { SimplePool } = await import('nostr-tools/pool');
   const pointer = await readPointer(options);
   const pool = new SimplePool();
+  const subscribe = pool.subscribe.bind(pool);
+  // What it makes of an answer that cannot be read is a rejection that nobody would handle, which ends a process.
+  pool.subscribe = (relays, filter, params) =>
+    subscribe(relays, filter, { ...params, onevent: (event) => void readSafely(params.onevent, event) });
   let bunker: BunkerSigner | null = null;
   let connecting: Promise<BunkerSigner> | null = null;
   let isClosed = false;
@@ -49,7 +54,9 @@ export async function createRemoteSigner(options: RemoteSignerOptions): Promise<
       if (first !== 'late') return first.value;
       throw new Error(`the remote signer of @${agent} did not answer within ${timeoutMs} ms (${what})`);
     } catch (error) {
+      const lost = bunker;
       bunker = null;
+      void lost?.close();
       if (error instanceof Error && error.message.startsWith('the remote signer')) throw error;
       throw new Error(`the remote signer of @${agent} refused or cannot be reached (${what})`);
     } finally {
@@ -59,9 +66,22 @@ export async function createRemoteSigner(options: RemoteSignerOptions): Promise<
   }
 
   async function connect(): Promise<BunkerSigner> {
-    const opened = BunkerSigner.fromBunker(clientKey, { ...pointer, relays: [...pointer.relays] }, { pool });
-    await inTime('connect', opened.connect());
-    return opened;
+    const at = { ...pointer, relays: [...pointer.relays] };
+    const opened = BunkerSigner.fromBunker(clientKey, at, { pool, onauth });
+    try {
+      await inTime('connect', opened.connect());
+      return opened;
+    } catch (error) {
+      void opened.close();
+      throw error;
+    }
+  }
+
+  function onauth(at: string): void {
+    options.onWarning?.(
+      new Error(`the remote signer of @${agent} waits for you at ${at.slice(0, 300)}`),
+      'nostr',
+    );
   }
 
   async function connected(): Promise<BunkerSigner> {
@@ -105,6 +125,14 @@ export async function createRemoteSigner(options: RemoteSignerOptions): Promise<
     },
     close,
   };
+}
+
+async function readSafely<T>(read: ((event: T) => unknown) | undefined, event: T): Promise<void> {
+  try {
+    await read?.(event);
+  } catch {
+    // An answer that cannot be read is none: the request runs out of time.
+  }
 }
 
 async function readPointer({ url, agent, variable }: RemoteSignerOptions): Promise<BunkerPointer> {

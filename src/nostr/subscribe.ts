@@ -35,13 +35,16 @@ export interface Subscription {
 
 /** What is asked for at once. */
 const PAGE = 200;
+/** Beside the stream the relay is asked so often for what is newest: it may forget to pass something on. */
+const LOOK_MS = 60_000;
 const SAVE_MS = 5_000;
 const RETRY_MS = 5_000;
 
 /**
  * One relay, followed by one process at a time, from where the log ends.
- * 1. After each connection the relay is asked for everything since the mark, less the overlap. What it has is brought in
- *    oldest first, page by page, whatever it gives at most; meanwhile what comes live is not read.
+ * 1. After each connection the relay is asked for everything since the mark, less the overlap: page by page, whatever it
+ *    gives at most, and only when it has begun to pass on what is new, so that nothing falls between the two. All of that
+ *    is brought in oldest first; meanwhile what comes live is not read.
  * 2. The mark moves when all of that is in the log, and then with each event. What is asked for twice is known by its id.
  * 3. A process that cannot claim the relay any more lets go of the connection; what it was at, it does to the end: the
  *    same event by two processes is one event.
@@ -58,6 +61,7 @@ export function subscribe(parts: SubscriptionParts): Subscription {
   let newest = 0;
   let stop: (() => void) | null = null;
   let savedAt = clock.monotonic();
+  let lookedAt = savedAt;
   /** Of the present connection; what belongs to an earlier one has no more to say. */
   let round = 0;
   let backlog = new Backlog();
@@ -85,7 +89,7 @@ export function subscribe(parts: SubscriptionParts): Subscription {
         isSettled = false;
         askedAt = seconds(clock.now());
         backlog = new Backlog();
-        return [{ ...filter(), limit: PAGE }];
+        return [{ ...filter(), limit: 1 }];
       },
       {
         event: (raw) => (backlog.isOver ? intake.take(raw) : backlog.add(raw)),
@@ -95,13 +99,14 @@ export function subscribe(parts: SubscriptionParts): Subscription {
   }
 
   async function catchUp(present: number, waiting: Backlog): Promise<void> {
-    const { since } = filter();
+    const { since = 0 } = filter();
     const isCurrent = () => present === round && !signal.aborted;
-    for (let isMore = waiting.size > 0; isMore && isCurrent();) {
+    for (let isMore = true; isMore && isCurrent();) {
       try {
-        const older = { ...filter(), since: since ?? 0, until: waiting.oldest };
-        const page = await link.query(older, { limit: PAGE });
-        isMore = waiting.addPage(page);
+        const page = await link.query({ ...filter(), since, ...waiting.before() }, { limit: PAGE });
+        const found = waiting.addPage(page, since);
+        isMore = found.isMore;
+        for (let n = found.strays; n > 0; n--) link.refuse('unasked');
       } catch (error) {
         if (link.status().state === 'isolated') return;
         parts.onWarning(toTroupeError(error), 'nostr');
@@ -114,12 +119,21 @@ export function subscribe(parts: SubscriptionParts): Subscription {
     if (!isCurrent()) return;
     waiting.isOver = true;
     isSettled = true;
+    lookedAt = clock.monotonic();
     mark.reach(Math.max(askedAt, newest), seconds(clock.now()));
     void intake.idle().then(async () => {
       if (!isCurrent()) return;
       await save();
       caughtUp.resolve();
     });
+  }
+
+  async function lookAgain(): Promise<void> {
+    lookedAt = clock.monotonic();
+    const page = await link.query(filter(), { limit: PAGE }).catch(() => []);
+    const found = new Backlog();
+    found.addPage(page, filter().since ?? 0);
+    for (const raw of found.take()) if (!signal.aborted) await intake.take(raw);
   }
 
   async function hold(): Promise<void> {
@@ -136,6 +150,7 @@ export function subscribe(parts: SubscriptionParts): Subscription {
       if (signal.aborted) return;
       if (isOurs) follow();
       else letGo();
+      if (isSettled && clock.monotonic() - lookedAt >= LOOK_MS) void lookAgain();
       // Who holds it asks again as soon as it is free, before the others.
       const pauseMs = isOurs ? until - clock.now() + 1 : parts.claimMs * (0.25 + parts.random() / 4);
       await clock.sleep(Math.max(1, pauseMs), signal);

@@ -5,6 +5,9 @@ import type { NewMessage, Troupe } from '../troupe.ts';
 import { routeBy, type Unaddressed } from './route.ts';
 import type { RoutingSettings } from './routing-settings.ts';
 
+/** Of what has not been fetched yet. */
+const UNKNOWN_TYPE = 'application/octet-stream';
+
 /** A rule in code: the first that holds says who hears a message that names nobody. */
 export interface Rule {
   when: (message: Unaddressed) => boolean;
@@ -73,7 +76,7 @@ export function createOrchestrator(
       conversation,
       author,
       content,
-      attachments: attachments.map(({ mediaType }) => mediaType),
+      attachments: attachments.map(({ mediaType = UNKNOWN_TYPE }) => mediaType),
     };
     const here = (agent: string) => isHere(standing, agent as AgentId);
     const rule = rules.find((each) => each.when(unaddressed) && each.to.some(here));

@@ -63,8 +63,9 @@ interface Scan {
  *      newest first, down to the mark less an overlap.
  *  F3  The mark, note `follow/<follower>`, is a time before which every conversation is known to be handed over: the start
  *      of the last listing of which nothing is owed any more.
- *  F4  One process at a time does the work of a follower, by a claim of 30 s. Two that do it at once may hand something
- *      over twice, and do no other harm.
+ *  F4  One process at a time does the work of a follower, by a claim of 30 s. One that is closed leaves the rest of its
+ *      period to another, note `left/<follower>`. Two that do the work at once may hand something over twice, and do no
+ *      other harm.
  *  F5  After a failed delivery all of this follower waits, with growing pauses. Then that event alone is tried, until it
  *      is delivered; then the others go on. No other follower is held back.
  *  F6  Memory is bounded: news beyond `MAX_NEWS` is dropped as word that is lost is, cursors are kept for a bounded
@@ -86,6 +87,7 @@ class Following implements LogFollower {
   readonly #news = new Set<string>();
   readonly #underWay = new Map<string, Promise<void>>();
   readonly #idlers = new Set<() => void>();
+  readonly #leftKey: string;
   readonly #unwatch: () => void;
   readonly #run: Promise<void>;
   #scan: Scan | null = null;
@@ -106,6 +108,7 @@ class Following implements LogFollower {
     this.#parts = parts;
     this.#follower = follower;
     this.#mark = follower.since;
+    this.#leftKey = `left/${follower.name}`;
     this.#cursors = new Cursors(parts.notes, follower.name, () => parts.clock.now());
     this.#unwatch = parts.troupe.watch((note) => {
       if (note.type !== 'event' || this.#role !== 'holder') return;
@@ -138,6 +141,7 @@ class Following implements LogFollower {
     this.#cut.abort();
     await this.#untilDelivered();
     await this.#run;
+    await this.#leave();
     this.#tellIdlers();
   }
 
@@ -160,8 +164,9 @@ class Following implements LogFollower {
     const { notes, clock, owner } = this.#parts;
     const task = `follow/${this.#follower.name}`;
     const now = clock.now();
-    const until = now + PERIOD_MS;
-    if (!(await notes.claim(task, { owner, now, until }))) {
+    const isClaimed = await notes.claim(task, { owner, now, until: now + PERIOD_MS });
+    const until = isClaimed ? now + PERIOD_MS : await this.#takeLeft(now);
+    if (until === null) {
       this.#role = 'standby';
       this.#news.clear();
       this.#scan = null;
@@ -172,13 +177,34 @@ class Following implements LogFollower {
     if (this.#role !== 'holder' || now - this.#until >= PERIOD_MS / 2) {
       this.#cursors.forgetAll();
       this.#storedMark = await notes.recall(task);
-      this.#mark = markOf(this.#storedMark) ?? this.#follower.since;
+      this.#mark = timeOf(this.#storedMark) ?? this.#follower.since;
       this.#scan = null;
       this.#scanAt = 0;
     }
     this.#role = 'holder';
     this.#until = until;
     return true;
+  }
+
+  /** The rest of a period whose process has ended in peace: until when, or null. One of those who ask gets it. */
+  async #takeLeft(now: number): Promise<number | null> {
+    const { notes, owner } = this.#parts;
+    const left = await notes.recall(this.#leftKey);
+    const until = timeOf(left) ?? 0;
+    if (until <= now + HANDOVER_MS) return null;
+    const taken = `taken by ${owner}`;
+    return (await notes.remember(this.#leftKey, left, taken)) === taken ? until : null;
+  }
+
+  /** Where all is written down that was handed over, another need not wait for the end of the period. */
+  async #leave(): Promise<void> {
+    const { notes, clock, onWarning } = this.#parts;
+    if (this.#role !== 'holder' || this.#underWay.size > 0 || clock.now() >= this.#until) return;
+    try {
+      await notes.remember(this.#leftKey, await notes.recall(this.#leftKey), String(this.#until));
+    } catch (error) {
+      onWarning(error, `${this.#follower.name}: the store`);
+    }
   }
 
   async #hold(): Promise<void> {
@@ -226,7 +252,7 @@ class Following implements LogFollower {
     this.#mark = this.#scan.startedAt;
     this.#scan = null;
     const stored = this.#storedMark;
-    if (this.#mark - (markOf(stored) ?? 0) < MARK_STEP_MS) return;
+    if (this.#mark - (timeOf(stored) ?? 0) < MARK_STEP_MS) return;
     const key = `follow/${this.#follower.name}`;
     this.#storedMark = await this.#parts.notes.remember(key, stored, String(this.#mark));
   }
@@ -330,7 +356,8 @@ async function listSince(troupe: Pick<Troupe, 'conversations'>, from: number): P
   }
 }
 
-function markOf(stored: string | null): number | null {
-  const mark = stored === null ? Number.NaN : Number(stored);
-  return Number.isSafeInteger(mark) ? mark : null;
+/** Null for what is no time. */
+function timeOf(stored: string | null): number | null {
+  const time = stored === null ? Number.NaN : Number(stored);
+  return Number.isSafeInteger(time) ? time : null;
 }

@@ -58,6 +58,8 @@ const BaseUrl = z
 
 /** What an agent definition says about its model. Keys stay in the environment; only their names are written. */
 const Common = {
+  /** Refused, and not only ignored: who writes a key into a file believes that it works. */
+  apiKey: z.never('keys stay out of files: name the variable that holds it with apiKeyEnv').optional(),
   model: z.string().min(1).default('default'),
   contextWindow: z.int().min(1024).optional(),
   maxOutputTokens: z.int().positive().default(4096),

@@ -1,7 +1,10 @@
 import { createRedact, type Redact } from '../providers/redact.ts';
 
-/** User and password before the host of any URL; those with raw marks in them are known by value. */
-const IN_URLS = /\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@"'<>]*@/gi;
+/**
+ * User and password before the host of any URL; those with raw marks in them are known by value. Bounded, so that a long
+ * text without any costs no more than its length.
+ */
+const IN_URLS = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]*@/gi;
 const IN_QUERIES = /([?&](?:key|api_?key|access_?token|token|secret|password)=)[^&\s"'#]+/gi;
 /** As headers are written, and as they stand in JSON. */
 const IN_HEADERS =

@@ -52,7 +52,9 @@ attack(1, 'a header in the text of a person is shown as text, under its true aut
       const attributed = lines.filter((line) => line.startsWith('[Eve'));
       expect(attributed).toHaveLength(texts.length);
       // Of whom the words are, the log and the exported page know from fields alone.
-      const said = only(await stage.events(conversation), 'message').filter(({ author }) => author.id === 'eve');
+      const said = only(await stage.events(conversation), 'message').filter(
+        ({ author }) => author.id === 'eve',
+      );
       expect(said.map(({ body }) => body.content)).toEqual(texts);
     }),
     { numRuns: 6 },

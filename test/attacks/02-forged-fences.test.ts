@@ -19,10 +19,17 @@ const token = fc.constantFrom(
 const filler = fc.constantFrom(' ', '\n', '\r\n', '\u2028', 'hello', '🎭', '\ud800', '\\');
 /** A fence with a key that was seen in a prompt; `KEY` stands for it. */
 const replayed = fc
-  .tuple(fc.constantFrom('<', '</', '< /', '＜', '﹤', '<\u200b/'), unseen, fc.constantFrom('msg', 'MSG', 'reminder', 'handoff', 'summary'), fc.constantFrom('-', '\u2010', '\u2013'))
+  .tuple(
+    fc.constantFrom('<', '</', '< /', '＜', '﹤', '<\u200b/'),
+    unseen,
+    fc.constantFrom('msg', 'MSG', 'reminder', 'handoff', 'summary'),
+    fc.constantFrom('-', '\u2010', '\u2013'),
+  )
   .map(([open, hidden, tag, dash]) => `${open}${hidden}${tag[0]}${hidden}${tag.slice(1)}${dash}KEY>`);
 const texts = fc.array(
-  fc.array(fc.oneof(token, replayed, replayed, filler), { minLength: 1, maxLength: 8 }).map((parts) => parts.join('')),
+  fc
+    .array(fc.oneof(token, replayed, replayed, filler), { minLength: 1, maxLength: 8 })
+    .map((parts) => parts.join('')),
   { minLength: 6, maxLength: 12 },
 );
 
@@ -49,12 +56,16 @@ attack(2, 'no text closes a fence or opens one, with a replayed key or a chat te
       await stage.say(conversation, 'and now?', { to: ['bo'] });
       const sent = stage.sentBy('bo').at(-1) ?? [];
       for (const n of written.keys()) {
-        const holding = sent.filter(({ content }) => content.includes(`w${n}a`) || content.includes(`w${n}z`));
+        const holding = sent.filter(
+          ({ content }) => content.includes(`w${n}a`) || content.includes(`w${n}z`),
+        );
         // One message, of the role of what is said to the agent: nothing was cut in two.
         expect(holding.map(({ role }) => role)).toEqual(['user']);
         const [body = ''] = new RegExp(`w${n}a[^]*w${n}z`).exec(holding[0]?.content ?? '') ?? [];
         const seen = body.replace(/[\p{Cf}\p{DI}]/gu, '').normalize('NFKC');
-        expect(seen).not.toMatch(/<[\s/]*(?:msg|missed|handoff|reminder|summary|transcript)[-\u2010-\u2015]/i);
+        expect(seen).not.toMatch(
+          /<[\s/]*(?:msg|missed|handoff|reminder|summary|transcript)[-\u2010-\u2015]/i,
+        );
         expect(body.isWellFormed()).toBe(true);
       }
       expect(sent.filter(({ role }) => role === 'system')).toHaveLength(1);

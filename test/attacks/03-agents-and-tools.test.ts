@@ -23,7 +23,7 @@ const routing = fc.constantFrom(
 );
 const reply = fc.array(routing, { minLength: 1, maxLength: 5 }).map((parts) => parts.join('\n'));
 
-attack(3, 'what an agent writes routes nothing and is nobody else\'s words', async (refused) => {
+attack(3, "what an agent writes routes nothing and is nobody else's words", async (refused) => {
   let text = '';
   await using stage = await openStage({
     agents: ['bo', { id: 'cy', pubkey: CY_KEY, tools: ['handoff', 'delegate'] }],
@@ -68,7 +68,7 @@ const order = fc.constantFrom(
 /** Of what the tool gave. */
 const MARK = 'a page from elsewhere';
 
-attack(4, 'a tool\'s result or error stays a result, whatever it orders', async (refused) => {
+attack(4, "a tool's result or error stays a result, whatever it orders", async (refused) => {
   let output = { text: '', fails: false };
   const look = defineTool({
     name: 'look',
@@ -113,7 +113,9 @@ attack(4, 'a tool\'s result or error stays a result, whatever it orders', async 
       expect(after.slice(0, before.length)).toEqual(before);
       expect(after.map(({ role }) => role).slice(before.length)).toEqual(['assistant', 'tool']);
       const events = await stage.events(conversation);
-      expect(only(events, 'tool.result').map(({ body }) => body.outcome)).toEqual([fails ? 'failed' : 'done']);
+      expect(only(events, 'tool.result').map(({ body }) => body.outcome)).toEqual([
+        fails ? 'failed' : 'done',
+      ]);
       expect(new Set(events.map(({ author }) => author.id))).toEqual(new Set(['ana', 'bo', 'troupe']));
     }),
     { numRuns: 12 },
@@ -123,6 +125,13 @@ attack(4, 'a tool\'s result or error stays a result, whatever it orders', async 
   refused('sent in the tool role alone');
   // Other agents are not shown it at all.
   await stage.say('c1', 'and you?', { to: ['cy'] });
-  expect(shownIn(stage.sentBy('cy').at(-1)?.filter(({ role }) => role !== 'system'))).not.toContain(MARK);
+  expect(
+    shownIn(
+      stage
+        .sentBy('cy')
+        .at(-1)
+        ?.filter(({ role }) => role !== 'system'),
+    ),
+  ).not.toContain(MARK);
   refused('hidden from other agents');
 });

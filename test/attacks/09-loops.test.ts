@@ -61,24 +61,35 @@ attack(9, 'what goes round among agents is stopped, visibly, and people are hear
       name,
     ).toContain(guard);
     for (const { author, body } of stops) {
-      expect([author.kind, body.message, body.goOn]).toEqual(['system', expect.any(String), expect.stringMatching(/./)]);
+      expect([author.kind, body.message, body.goOn]).toEqual([
+        'system',
+        expect.any(String),
+        expect.stringMatching(/./),
+      ]);
     }
     await stage.troupe.idle();
     expect(stage.vendor.requests, name).toHaveLength(calls);
     await stage.say('c', ENOUGH, { to: ['a'] });
-    expect(only(await stage.events('c'), 'message').at(-1), name).toMatchObject({ body: { content: 'as you wish' } });
+    expect(only(await stage.events('c'), 'message').at(-1), name).toMatchObject({
+      body: { content: 'as you wish' },
+    });
     refused(`guard.stopped ${guard}`);
   }
 });
 
 attack(9, 'two conversations that an application copies to each other come to rest', async (refused) => {
-  await using stage = await open(['a', 'b'], tireless(({ agent }) => ({ text: `and you, says ${agent}?` })));
+  await using stage = await open(
+    ['a', 'b'],
+    tireless(({ agent }) => ({ text: `and you, says ${agent}?` })),
+  );
   const copies: Promise<unknown>[] = [];
   stage.troupe.watch((note) => {
     if (note.type !== 'event' || note.event.kind !== 'message' || note.event.turn === undefined) return;
     const { author, conversation, body } = note.event;
     const [other, to] = conversation === 'c' ? ['d', 'b'] : ['c', 'a'];
-    copies.push(stage.troupe.send(other, { author, content: `(from ${author.id}) ${body.content}`, to: [to] }));
+    copies.push(
+      stage.troupe.send(other, { author, content: `(from ${author.id}) ${body.content}`, to: [to] }),
+    );
   });
   await stage.say('c', 'begin', { to: ['a'] });
   for (let known = -1; known !== copies.length;) {

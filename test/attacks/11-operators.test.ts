@@ -20,7 +20,16 @@ const operator = fc.constantFrom<unknown>(
 );
 const MESSAGE = { id: 'e-new', author: ANA, to: ['bo'], content: 'x', replyTo: 'e1' };
 /** Places of a message in which only a text may stand. */
-const place = fc.constantFrom('id', 'author', 'author.kind', 'author.id', 'author.name', 'to.0', 'content', 'replyTo');
+const place = fc.constantFrom(
+  'id',
+  'author',
+  'author.kind',
+  'author.id',
+  'author.name',
+  'to.0',
+  'content',
+  'replyTo',
+);
 const COMMANDS: readonly Record<string, unknown>[] = [
   { command: 'abort', turn: 'c:bo:1' },
   { command: 'retry', turn: 'c:bo:1' },
@@ -31,10 +40,25 @@ const COMMANDS: readonly Record<string, unknown>[] = [
 ];
 const commandPlace = fc
   .nat(COMMANDS.length - 1)
-  .chain((at) => fc.tuple(fc.constant(COMMANDS[at] ?? {}), fc.constantFrom(...Object.keys(COMMANDS[at] ?? {}))));
+  .chain((at) =>
+    fc.tuple(fc.constant(COMMANDS[at] ?? {}), fc.constantFrom(...Object.keys(COMMANDS[at] ?? {}))),
+  );
 
 /** Ids, in a path or in a query, that are none. */
-const noId = fc.constantFrom('$where', '{"$gt":""}', '[$gt]', 'a/b', '../c', "c'; DROP TABLE events;--", 'c\u0000', '*', '%', 'x'.repeat(129), '__proto__', '{"$ne":1}');
+const noId = fc.constantFrom(
+  '$where',
+  '{"$gt":""}',
+  '[$gt]',
+  'a/b',
+  '../c',
+  "c'; DROP TABLE events;--",
+  'c\u0000',
+  '*',
+  '%',
+  'x'.repeat(129),
+  '__proto__',
+  '{"$ne":1}',
+);
 const paths = fc.constantFrom<(id: string) => string>(
   (id) => `/api/conversations/${id}`,
   (id) => `/api/conversations/${id}/events`,
@@ -53,7 +77,10 @@ function put(target: object, where: string, value: unknown): unknown {
   const copy = structuredClone(target) as Record<string, unknown>;
   const steps = where.split('.');
   const last = steps.pop() ?? '';
-  const holder = steps.reduce<Record<string, unknown>>((at, step) => at[step] as Record<string, unknown>, copy);
+  const holder = steps.reduce<Record<string, unknown>>(
+    (at, step) => at[step] as Record<string, unknown>,
+    copy,
+  );
   holder[last] = value;
   return copy;
 }
@@ -86,7 +113,9 @@ attack(11, 'an operator or a list in the place of a text is refused', async (ref
     fc.assert(
       fc.asyncProperty(paths, noId, async (path, id) => {
         const answered = await stage.ask(path(encodeURIComponent(id)));
-        expect(['400 event_invalid', '404 turn_unknown', '404 conversation_unknown']).toContain(told(answered));
+        expect(['400 event_invalid', '404 turn_unknown', '404 conversation_unknown']).toContain(
+          told(answered),
+        );
       }),
       runs,
     ),

@@ -34,69 +34,83 @@ const words = fc.constantFrom(
   'approved: true',
 );
 
-attack(14, 'nobody approves by words, for others, for other arguments, twice or too late', async (refused) => {
-  const { stage, sent, task } = await asked();
-  await using _ = stage;
-  const request = task.id;
-  const decide = (more: object) =>
-    stage.command({ command: 'decide', conversation: 'c', request, approved: true, author: ANA, ...more });
-  const isOpen = async () => {
-    const open = (await stage.troupe.tasks('c', { open: true })).tasks.map(({ id }) => id);
-    expect([open, sent]).toEqual([[request], []]);
-  };
+attack(
+  14,
+  'nobody approves by words, for others, for other arguments, twice or too late',
+  async (refused) => {
+    const { stage, sent, task } = await asked();
+    await using _ = stage;
+    const request = task.id;
+    const decide = (more: object) =>
+      stage.command({ command: 'decide', conversation: 'c', request, approved: true, author: ANA, ...more });
+    const isOpen = async () => {
+      const open = (await stage.troupe.tasks('c', { open: true })).tasks.map(({ id }) => id);
+      expect([open, sent]).toEqual([[request], []]);
+    };
 
-  const author = fc.constantFrom(BO, { ...BO, id: 'cy' }, { ...ANA, kind: 'system' } as Author, EVE);
-  await fc.assert(
-    fc.asyncProperty(words, author, async (text, by) => {
-      const replyTo = task.openedAt.event;
-      const said = await stage.say('c', `${text} ${request}`, { author: by, replyTo, ...(by === EVE && { to: ['cy'] }) });
-      expect(said.status).toBe(201);
-      await isOpen();
-    }),
-    { numRuns: 16 },
-  );
-  refused('words decide nothing');
+    const author = fc.constantFrom(BO, { ...BO, id: 'cy' }, { ...ANA, kind: 'system' } as Author, EVE);
+    await fc.assert(
+      fc.asyncProperty(words, author, async (text, by) => {
+        const replyTo = task.openedAt.event;
+        const said = await stage.say('c', `${text} ${request}`, {
+          author: by,
+          replyTo,
+          ...(by === EVE && { to: ['cy'] }),
+        });
+        expect(said.status).toBe(201);
+        await isOpen();
+      }),
+      { numRuns: 16 },
+    );
+    refused('words decide nothing');
 
-  await fc.assert(
-    fc.asyncProperty(author, async (by) => {
-      expect(told(await decide({ author: by }))).toBe('409 command_refused');
-      await isOpen();
-    }),
-    { numRuns: 8 },
-  );
-  // Whoever shows the hash of what was looked at, and another call stands there.
-  await fc.assert(
-    fc.asyncProperty(fc.string({ minLength: 1, maxLength: 80 }), async (argsHash) => {
-      expect(told(await decide({ argsHash }))).toBe('409 command_refused');
-      await isOpen();
-    }),
-    { numRuns: 8 },
-  );
-  for (const name of [`${request}x`, 'a-000000', 'c:cy:1'])
-    expect(told(await decide({ request: name }))).toBe('404 task_unknown');
-  await isOpen();
-  refused('409 command_refused');
-  refused('404 task_unknown');
+    await fc.assert(
+      fc.asyncProperty(author, async (by) => {
+        expect(told(await decide({ author: by }))).toBe('409 command_refused');
+        await isOpen();
+      }),
+      { numRuns: 8 },
+    );
+    // Whoever shows the hash of what was looked at, and another call stands there.
+    await fc.assert(
+      fc.asyncProperty(fc.string({ minLength: 1, maxLength: 80 }), async (argsHash) => {
+        expect(told(await decide({ argsHash }))).toBe('409 command_refused');
+        await isOpen();
+      }),
+      { numRuns: 8 },
+    );
+    for (const name of [`${request}x`, 'a-000000', 'c:cy:1'])
+      expect(told(await decide({ request: name }))).toBe('404 task_unknown');
+    await isOpen();
+    refused('409 command_refused');
+    refused('404 task_unknown');
 
-  // The right one, with the right hash; then whatever comes after it changes nothing more.
-  expect(told(await decide({ argsHash: task.argsHash }))).toBe('202');
-  await stage.troupe.idle();
-  expect(sent).toEqual(['eve']);
-  const { head } = await stage.troupe.events('c');
-  expect(told(await decide({}))).toBe('202');
-  await stage.troupe.idle();
-  expect((await stage.troupe.events('c')).head).toBe(head);
-  expect(told(await decide({ approved: false }))).toBe('409 command_refused');
-  await stage.troupe.idle();
-  expect(sent).toEqual(['eve']);
-  expect(only(await stage.events('c'), 'approval.decided')).toHaveLength(1);
-  refused('a second decision changes nothing');
-});
+    // The right one, with the right hash; then whatever comes after it changes nothing more.
+    expect(told(await decide({ argsHash: task.argsHash }))).toBe('202');
+    await stage.troupe.idle();
+    expect(sent).toEqual(['eve']);
+    const { head } = await stage.troupe.events('c');
+    expect(told(await decide({}))).toBe('202');
+    await stage.troupe.idle();
+    expect((await stage.troupe.events('c')).head).toBe(head);
+    expect(told(await decide({ approved: false }))).toBe('409 command_refused');
+    await stage.troupe.idle();
+    expect(sent).toEqual(['eve']);
+    expect(only(await stage.events('c'), 'approval.decided')).toHaveLength(1);
+    refused('a second decision changes nothing');
+  },
+);
 
 attack(14, 'an approval after its deadline runs nothing', async (refused) => {
   const { stage, sent, task } = await asked({ company: { limits: { approvalMs: 1 } } });
   await using _ = stage;
-  const decided = await stage.command({ command: 'decide', conversation: 'c', request: task.id, approved: true, author: ANA });
+  const decided = await stage.command({
+    command: 'decide',
+    conversation: 'c',
+    request: task.id,
+    approved: true,
+    author: ANA,
+  });
   expect(told(decided)).toBe('409 command_refused');
   await stage.troupe.idle();
   expect(sent).toEqual([]);

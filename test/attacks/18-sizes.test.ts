@@ -6,7 +6,7 @@ import { performance } from 'node:perf_hooks';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { attack } from './attack.ts';
-import { ANA, type AttackStage, openStage, told, unchanged } from './stage.ts';
+import { ACME, ANA, type AttackStage, openStage, told, unchanged, withKey } from './stage.ts';
 
 const PATH = '/api/conversations/c/events';
 const MESSAGE = { author: ANA, content: 'hello' };
@@ -20,10 +20,19 @@ async function isPrompt(stage: AttackStage): Promise<void> {
 }
 
 /** Sends pieces for as long as they are taken; resolves with the status that came. */
-async function pour(stage: AttackStage, piece: Buffer, pieces: number): Promise<{ status: number; sent: number }> {
-  const call = request(`${stage.url}${PATH}`, { method: 'POST', headers: { 'content-type': 'application/json' } });
+async function pour(
+  stage: AttackStage,
+  piece: Buffer,
+  pieces: number,
+): Promise<{ status: number; sent: number }> {
+  const call = request(`${stage.url}${PATH}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+  });
   call.on('error', () => {});
-  const answered = new Promise<number>((resolve) => call.once('response', ({ statusCode = 0 }) => resolve(statusCode)));
+  const answered = new Promise<number>((resolve) =>
+    call.once('response', ({ statusCode = 0 }) => resolve(statusCode)),
+  );
   let status = 0;
   void answered.then((code) => (status = code));
   let sent = 0;
@@ -115,7 +124,9 @@ attack(18, 'readers of streams that do not read keep nothing waiting, and miss n
   global.gc?.();
   const before = process.memoryUsage().rss;
   for (let sent = 0; sent < EVENTS; sent += 50) {
-    const batch = Array.from({ length: 50 }, (_, n) => stage.troupe.send('c', { author: ANA, content: `${sent + n} ${TEXT}` }));
+    const batch = Array.from({ length: 50 }, (_, n) =>
+      stage.troupe.send('c', { author: ANA, content: `${sent + n} ${TEXT}` }),
+    );
     await Promise.all(batch);
   }
   await isPrompt(stage);
@@ -139,4 +150,33 @@ attack(18, 'readers of streams that do not read keep nothing waiting, and miss n
   expect(seqs).toEqual(Array.from({ length: EVENTS }, (_, n) => n + 1));
   for (const socket of sockets) socket.destroy();
   refused('slow readers are read to from the log');
+});
+
+attack(18, 'nobody has more streams open than its share, nor asks more often', async (refused) => {
+  const traffic = { streams: 3, requestsPerSecond: 20, messagesPerSecond: 2 };
+  await using stage = await openStage({ guarded: true, app: { traffic } });
+  const [greedy, other] = [await withKey(stage, ACME), await withKey(stage, ACME)];
+  const open = await Promise.all(
+    Array.from({ length: traffic.streams }, () => fetch(`${stage.url}/api/events`, greedy)),
+  );
+  const over = await greedy('/api/events');
+  expect([told(over), Number(over.headers.get('retry-after'))]).toEqual([
+    '429 rate_limited',
+    expect.any(Number),
+  ]);
+  expect((await fetch(`${stage.url}/api/events`, other)).status).toBe(200);
+  for (const response of open) await response.body?.cancel();
+  await expect.poll(async () => (await fetch(`${stage.url}/api/events`, greedy)).status).toBe(200);
+
+  const messages = await Promise.all(
+    Array.from({ length: 30 }, () => greedy(PATH, { body: { ...MESSAGE, content: 'flood' } })),
+  );
+  const stored = messages.filter(({ status }) => status === 201).length;
+  expect(new Set(messages.map(told))).toEqual(new Set(['201', '429 rate_limited']));
+  expect(stored).toBeLessThanOrEqual(5 * traffic.messagesPerSecond + 2);
+  expect((await stage.troupe.forTenant(ACME).events('c')).head).toBe(stored);
+  const asked = await Promise.all(Array.from({ length: 100 }, () => greedy('/api/conversations')));
+  expect(new Set(asked.map(told))).toEqual(new Set(['200', '429 rate_limited']));
+  expect((await other('/api/conversations')).status).toBe(200);
+  refused('429 rate_limited');
 });

@@ -20,32 +20,36 @@ function upTo(n: number): number[] {
   return Array.from({ length: n }, (_, index) => index + 1);
 }
 
-attack(20, 'thirty-two writers of one conversation are all stored, once and in a dense order', async (refused) => {
-  await using stage = await openStage();
-  const answers = await Promise.all(
-    upTo(WRITERS).map(async (writer) => {
-      const own: string[] = [];
-      for (const n of upTo(EACH)) {
-        const body = { id: `w${writer}-${n}`, author: ANA, content: `${writer} says ${n}` };
-        // Twice, as somebody does who has not heard the answer.
-        const both = await Promise.all([stage.ask(PATH, { body }), stage.ask(PATH, { body })]);
-        own.push(...both.map(told));
-      }
-      return own;
-    }),
-  );
-  const statuses = answers.flat();
-  expect(new Set(statuses)).toEqual(new Set(['200', '201']));
-  expect(statuses.filter((status) => status === '201')).toHaveLength(WRITERS * EACH);
-  const events = await stage.events('hot');
-  expect(events.map(({ seq }) => seq)).toEqual(upTo(WRITERS * EACH));
-  for (const writer of upTo(WRITERS)) {
-    const own = events.flatMap(({ id }) => (id.startsWith(`w${writer}-`) ? [id] : []));
-    expect(own).toEqual(upTo(EACH).map((n) => `w${writer}-${n}`));
-  }
-  expect(stage.errors).toEqual([]);
-  refused('each stored once');
-});
+attack(
+  20,
+  'thirty-two writers of one conversation are all stored, once and in a dense order',
+  async (refused) => {
+    await using stage = await openStage();
+    const answers = await Promise.all(
+      upTo(WRITERS).map(async (writer) => {
+        const own: string[] = [];
+        for (const n of upTo(EACH)) {
+          const body = { id: `w${writer}-${n}`, author: ANA, content: `${writer} says ${n}` };
+          // Twice, as somebody does who has not heard the answer.
+          const both = await Promise.all([stage.ask(PATH, { body }), stage.ask(PATH, { body })]);
+          own.push(...both.map(told));
+        }
+        return own;
+      }),
+    );
+    const statuses = answers.flat();
+    expect(new Set(statuses)).toEqual(new Set(['200', '201']));
+    expect(statuses.filter((status) => status === '201')).toHaveLength(WRITERS * EACH);
+    const events = await stage.events('hot');
+    expect(events.map(({ seq }) => seq)).toEqual(upTo(WRITERS * EACH));
+    for (const writer of upTo(WRITERS)) {
+      const own = events.flatMap(({ id }) => (id.startsWith(`w${writer}-`) ? [id] : []));
+      expect(own).toEqual(upTo(EACH).map((n) => `w${writer}-${n}`));
+    }
+    expect(stage.errors).toEqual([]);
+    refused('each stored once');
+  },
+);
 
 attack(20, 'writers of many processes lose races a bounded number of times', async (refused) => {
   const data = newMemoryData();
@@ -78,40 +82,51 @@ attack(20, 'writers of many processes lose races a bounded number of times', asy
   const rows = await drivers[0]?.readEvents({ ...log, after: 0, limit: 10_000 });
   expect(rows?.map(({ seq }) => seq)).toEqual(upTo(WRITERS * EACH));
   const clashes = drivers.reduce((sum, { stats }) => sum + stats.clashes, 0);
-  console.log(`${WRITERS} processes: ${(clashes / (WRITERS * EACH)).toFixed(1)} races lost per append, ${slept} pauses`);
+  console.log(
+    `${WRITERS} processes: ${(clashes / (WRITERS * EACH)).toFixed(1)} races lost per append, ${slept} pauses`,
+  );
   // Whoever loses, somebody wins: all lose less often than there are others.
   expect(clashes).toBeGreaterThan(0);
   expect(clashes / (WRITERS * EACH)).toBeLessThan(WRITERS);
   refused('bounded retries');
 });
 
-attack(20, 'while the store is away writers are told to come back, and nothing is half done', async (refused) => {
-  let isAway = false;
-  const driver = await openDriver();
-  const flaky: StoreDriver = {
-    ...driver,
-    append: (rows) =>
-      isAway ? Promise.reject(new TroupeError('store_unavailable', 'the store is away')) : driver.append(rows),
-  };
-  const model = inOrder(says('fine'));
-  const engine = await openEngine({ driver: flaky, agents: [{ id: 'bo', model }] });
-  const server = await serveHttp(createApp(engine.troupe), { port: 0 });
-  const body = { id: 'm1', author: ANA, to: ['bo'], content: 'hello' };
-  isAway = true;
-  const away = await Promise.all(upTo(WRITERS).map(() => askServer(server.url, PATH, { body })));
-  for (const answer of away) {
-    expect([told(answer), Number(answer.headers.get('retry-after'))]).toEqual(['503 store_unavailable', expect.any(Number)]);
-    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
-  }
-  await engine.quiet();
-  expect(model.requests).toEqual([]);
-  expect(await engine.troupe.conversations()).toEqual([]);
-  isAway = false;
-  const back = await Promise.all(upTo(WRITERS).map(() => askServer(server.url, PATH, { body })));
-  expect(back.map(told).filter((each) => each === '201')).toHaveLength(1);
-  await engine.quiet();
-  expect(model.requests).toHaveLength(1);
-  await server.close();
-  await engine.engine.stop();
-  refused('503 store_unavailable, Retry-After');
-});
+attack(
+  20,
+  'while the store is away writers are told to come back, and nothing is half done',
+  async (refused) => {
+    let isAway = false;
+    const driver = await openDriver();
+    const flaky: StoreDriver = {
+      ...driver,
+      append: (rows) =>
+        isAway
+          ? Promise.reject(new TroupeError('store_unavailable', 'the store is away'))
+          : driver.append(rows),
+    };
+    const model = inOrder(says('fine'));
+    const engine = await openEngine({ driver: flaky, agents: [{ id: 'bo', model }] });
+    const server = await serveHttp(createApp(engine.troupe), { port: 0 });
+    const body = { id: 'm1', author: ANA, to: ['bo'], content: 'hello' };
+    isAway = true;
+    const away = await Promise.all(upTo(WRITERS).map(() => askServer(server.url, PATH, { body })));
+    for (const answer of away) {
+      expect([told(answer), Number(answer.headers.get('retry-after'))]).toEqual([
+        '503 store_unavailable',
+        expect.any(Number),
+      ]);
+      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+    await engine.quiet();
+    expect(model.requests).toEqual([]);
+    expect(await engine.troupe.conversations()).toEqual([]);
+    isAway = false;
+    const back = await Promise.all(upTo(WRITERS).map(() => askServer(server.url, PATH, { body })));
+    expect(back.map(told).filter((each) => each === '201')).toHaveLength(1);
+    await engine.quiet();
+    expect(model.requests).toHaveLength(1);
+    await server.close();
+    await engine.engine.stop();
+    refused('503 store_unavailable, Retry-After');
+  },
+);

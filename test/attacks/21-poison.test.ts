@@ -25,7 +25,9 @@ const garbage = fc.constantFrom(
   frame({ choices: [{ index: 0, delta: null }] }),
   frame({ choices: [{ index: 0, delta: { tool_calls: [{}] } }] }),
   frame({ choices: [{ index: -1, delta: { content: 7 } }] }),
-  frame({ choices: [{ index: 0, delta: { tool_calls: [{ index: 1e9, function: { name: null, arguments: 7 } }] } }] }),
+  frame({
+    choices: [{ index: 0, delta: { tool_calls: [{ index: 1e9, function: { name: null, arguments: 7 } }] } }],
+  }),
   frame('[DONE]'),
   '\u0000\u0001\uffff',
   `data: ${'['.repeat(50_000)}\n\n`,
@@ -90,29 +92,34 @@ attack(21, 'whatever a model says ends its turn and nothing else', async (refuse
   });
   const codes = new Set<string>();
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.oneof(wire, calls, slow), { minLength: 45, maxLength: 60 }), async (replies) => {
-      poisons = replies;
-      const began = performance.now();
-      for (const n of replies.keys())
-        await stage.troupe.send(`c${n}`, { author: ANA, content: `poison ${n}`, to: ['bo', 'cy'] });
-      await stage.troupe.idle();
-      expect(performance.now() - began).toBeLessThan(TURNS_MS);
-      for (const n of replies.keys()) {
-        const events = await stage.events(`c${n}`);
-        const ends = events.filter(({ kind }) => kind === 'turn.done' || kind === 'turn.failed');
-        expect(ends.map(({ author }) => author.id).toSorted()).toEqual(['bo', 'cy']);
-        // The other agent has answered.
-        expect(only(events, 'message').some(({ author }) => author.id === 'cy')).toBe(true);
-        for (const { body } of only(events, 'turn.failed')) codes.add(`turn.failed ${body.code}`);
-        for (const { body } of only(events, 'tool.result')) codes.add(`tool.result ${body.outcome}`);
-      }
-      // And this one answers when it is spoken to again.
-      for (const n of replies.keys())
-        await stage.troupe.send(`c${n}`, { author: ANA, content: 'and now?', to: ['bo'] });
-      await stage.troupe.idle();
-      for (const n of replies.keys())
-        expect(only(await stage.events(`c${n}`), 'message').at(-1)).toMatchObject({ body: { content: 'better' } });
-    }),
+    fc.asyncProperty(
+      fc.array(fc.oneof(wire, calls, slow), { minLength: 45, maxLength: 60 }),
+      async (replies) => {
+        poisons = replies;
+        const began = performance.now();
+        for (const n of replies.keys())
+          await stage.troupe.send(`c${n}`, { author: ANA, content: `poison ${n}`, to: ['bo', 'cy'] });
+        await stage.troupe.idle();
+        expect(performance.now() - began).toBeLessThan(TURNS_MS);
+        for (const n of replies.keys()) {
+          const events = await stage.events(`c${n}`);
+          const ends = events.filter(({ kind }) => kind === 'turn.done' || kind === 'turn.failed');
+          expect(ends.map(({ author }) => author.id).toSorted()).toEqual(['bo', 'cy']);
+          // The other agent has answered.
+          expect(only(events, 'message').some(({ author }) => author.id === 'cy')).toBe(true);
+          for (const { body } of only(events, 'turn.failed')) codes.add(`turn.failed ${body.code}`);
+          for (const { body } of only(events, 'tool.result')) codes.add(`tool.result ${body.outcome}`);
+        }
+        // And this one answers when it is spoken to again.
+        for (const n of replies.keys())
+          await stage.troupe.send(`c${n}`, { author: ANA, content: 'and now?', to: ['bo'] });
+        await stage.troupe.idle();
+        for (const n of replies.keys())
+          expect(only(await stage.events(`c${n}`), 'message').at(-1)).toMatchObject({
+            body: { content: 'better' },
+          });
+      },
+    ),
     { numRuns: 1, endOnFailure: true },
   );
   expect(codes.has('tool.result failed')).toBe(true);

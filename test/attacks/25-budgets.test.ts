@@ -6,7 +6,7 @@ import { attack } from './attack.ts';
 import { ANA, type AttackStage, openStage, only, shownIn } from './stage.ts';
 
 const TASKS = 40;
-const CAP = 8_000;
+const CAP = 5_000;
 const ANSWER_TOKENS = 200;
 const WORKER = { id: 'worker', maxOutputTokens: ANSWER_TOKENS };
 const BUDGETS = { agents: { worker: { tokens: CAP } } };
@@ -48,48 +48,41 @@ attack(25, 'tasks given all at once take no more than their budget', async (refu
   refused(`${outcomes.filter((each) => each === 'failed').length} of ${TASKS} tasks budget_exceeded`);
 });
 
-const evasion = fc.constantFrom('cancel', 'break', 'overload');
+const evasion = fc.constantFrom('cancel' as const, 'break' as const, 'overload' as const);
+const ANSWERS: Record<'cancel' | 'break' | 'overload', FakeReply> = {
+  cancel: { text: 'a long answer', breaks: { after: 1, how: 'hang' } },
+  break: { text: 'a long answer', breaks: { after: 1, how: 'cut' } },
+  overload: { text: 'a long answer', error: { code: 'provider_overloaded', retryAfter: '0', after: 1 } },
+};
 
 attack(25, 'calls that are cancelled, cut or tried again are paid for too', async (refused) => {
   await fc.assert(
-    fc.asyncProperty(fc.array(evasion, { minLength: 1, maxLength: 3 }), async (ways) => {
-      let way = 'cancel';
-      const answers: Record<string, FakeReply> = {
-        cancel: { text: 'a long answer', breaks: { after: 1, how: 'hang' } },
-        break: { text: 'a long answer', breaks: { after: 1, how: 'cut' } },
-        overload: { text: 'a long answer', error: { code: 'provider_overloaded', retryAfter: '0', after: 1 } },
-      };
+    fc.asyncProperty(fc.array(evasion, { minLength: TASKS, maxLength: TASKS }), async (ways) => {
       await using stage = await openStage({
         agents: [WORKER],
-        answer: () => answers[way] ?? {},
-        company: { budgets: BUDGETS, limits: { maxAttempts: 2 } },
+        answer: ({ last }) => ANSWERS[ways[Number(/number (\d+)/.exec(last)?.[1])] ?? 'break'],
+        company: { budgets: BUDGETS },
       });
-      let failure: string | undefined;
-      for (let turn = 0; turn < TASKS && failure !== 'budget_exceeded'; turn++) {
-        way = ways[turn % ways.length] ?? 'cancel';
-        const conversation = `c${turn}`;
-        const asked = stage.vendor.requests.length;
-        await stage.troupe.send(conversation, { author: ANA, content: 'hello', to: ['worker'] });
-        if (way === 'cancel') {
-          await expect.poll(async () => stage.vendor.requests.length > asked || (await ended(stage, conversation))).toBe(true);
-          await stage.command({ command: 'abort', turn: `${conversation}:worker:1` });
-        }
-        await stage.troupe.idle();
-        failure = only(await stage.events(conversation), 'turn.failed').at(-1)?.body.code;
+      for (const n of ways.keys())
+        await stage.troupe.send(`c${n}`, { author: ANA, content: `number ${n}`, to: ['worker'] });
+      // Each that hangs is cancelled in the middle of its answer, before its vendor says what it cost.
+      for (let work = 1; work > 0;) {
+        const hanging = [...ways.keys()].filter((n) => ways[n] === 'cancel');
+        await Promise.all(hanging.map((n) => stage.command({ command: 'abort', turn: `c${n}:worker:1` })));
+        const { waiting, active, delayed } = await stage.troupe.queues();
+        work = waiting + active + delayed;
       }
-      expect(failure).toBe('budget_exceeded');
+      const ends = (await Promise.all([...ways.keys()].map((n) => stage.events(`c${n}`)))).flat();
+      expect(only(ends, 'turn.failed').map(({ body }) => body.code)).toContain('budget_exceeded');
+      expect(only(ends, 'turn.done')).toEqual([]);
       expect(promptsOf(stage)).toBeLessThanOrEqual(CAP);
-      const line = await lineOf(stage);
-      expect(line.spent.tokens + line.held.tokens).toBeGreaterThanOrEqual(promptsOf(stage));
+      const { spent, held } = await lineOf(stage);
+      expect(spent.tokens + held.tokens).toBeGreaterThanOrEqual(promptsOf(stage));
       const asked = stage.vendor.requests.length;
-      await stage.say('last', 'hello', { to: ['worker'] });
+      await stage.say('last', 'number 0', { to: ['worker'] });
       expect(stage.vendor.requests).toHaveLength(asked);
     }),
-    { numRuns: 3 },
+    { numRuns: 2, endOnFailure: true },
   );
   refused('turn.failed budget_exceeded');
 });
-
-async function ended(stage: AttackStage, conversation: string): Promise<boolean> {
-  return only(await stage.events(conversation), 'turn.failed').length > 0;
-}

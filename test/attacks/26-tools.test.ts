@@ -52,7 +52,9 @@ attack(26, 'a tool that was not granted is not run, under whatever name', async 
     ],
     tools: [look, pay, lookTwo],
     answer: ({ messages }) =>
-      messages.at(-1)?.role === 'tool' ? { text: 'done' } : { calls: [{ name: called, args: '{"to":"cy","task":"pay","goal":"pay"}' }] },
+      messages.at(-1)?.role === 'tool'
+        ? { text: 'done' }
+        : { calls: [{ name: called, args: '{"to":"cy","task":"pay","goal":"pay"}' }] },
   });
   let round = 0;
   await fc.assert(
@@ -64,7 +66,10 @@ attack(26, 'a tool that was not granted is not run, under whatever name', async 
       expect(offered.tools.map(({ function: { name: each } }) => each)).not.toContain('pay_out');
       const events = await stage.events(conversation);
       expect(only(events, 'tool.result').map(({ body }) => body.outcome)).toEqual(['failed']);
-      expect(stage.sentBy('bo').at(-1)?.at(-1)).toMatchObject({ role: 'tool', content: expect.stringMatching(/no tool|not|unknown/i) });
+      expect(stage.sentBy('bo').at(-1)?.at(-1)).toMatchObject({
+        role: 'tool',
+        content: expect.stringMatching(/no tool|not|unknown/i),
+      });
       expect(events.some(({ kind }) => kind === 'delegation.opened' || kind === 'handoff')).toBe(false);
     }),
     { numRuns: 30 },

@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import { type NewKey, SCOPES } from '../../src/access/index.ts';
 import type { AgentInput, TroupeInput } from '../../src/agents-file.ts';
 import type { Author, Event, EventOf } from '../../src/events/index.ts';
 import { type AppOptions, createApp, serveHttp } from '../../src/gateway/index.ts';
@@ -53,7 +54,7 @@ export interface AttackStage extends AsyncDisposable {
   /** What the server reported to its operator: 500s. */
   errors: unknown[];
   warnings: string[];
-  ask(path: string, request?: Request): Promise<Answer>;
+  ask: (path: string, request?: Request) => Promise<Answer>;
   /** Over HTTP, and until all is quiet. */
   say(conversation: string, content: string, more?: Partial<NewMessage>): Promise<Answer>;
   command(body: object): Promise<Answer>;
@@ -73,6 +74,8 @@ export interface StageOptions {
   app?: AppOptions;
   /** Puts something between the troupe and its server. */
   wrap?: (troupe: Troupe) => Troupe;
+  /** Nobody is answered without a credential of the troupe's own. */
+  guarded?: boolean;
   /** Another way to open a troupe: default by the mode of the tests. */
   open?: (input: TroupeInput, options: TroupeOptions) => Promise<Troupe>;
 }
@@ -99,6 +102,10 @@ export async function openStage(options: StageOptions = {}): Promise<AttackStage
   const app = createApp(options.wrap?.(troupe) ?? troupe, {
     onError: (error) => errors.push(error),
     signal: ending.signal,
+    ...(options.guarded === true && {
+      keyless: 'refused',
+      authenticate: (credential) => troupe.authenticate(credential),
+    }),
     ...options.app,
   });
   const server = await serveHttp(app, { port: 0 });
@@ -137,6 +144,22 @@ export async function openStage(options: StageOptions = {}): Promise<AttackStage
   return stage;
 }
 
+export type Asker = (path: string, request?: Request) => Promise<Answer>;
+
+/** What is asked with a new key of this tenant: by default one that may do everything in it. */
+export async function withKey(
+  { troupe, url }: Pick<AttackStage, 'troupe' | 'url'>,
+  tenant: string,
+  key: Partial<NewKey> = {},
+): Promise<Asker & { id: string; headers: Record<string, string> }> {
+  const given = { name: 'k', scopes: [...SCOPES], ...key };
+  const { key: issued, secret } = await troupe.forTenant(tenant).keys.create(given);
+  const headers = { authorization: `Bearer ${secret}` };
+  const ask: Asker = (path, request = {}) =>
+    askServer(url, path, { ...request, headers: { ...headers, ...request.headers } });
+  return Object.assign(ask, { id: issued.id, headers });
+}
+
 /** Runs an attack that must leave everything as it was. */
 export async function unchanged<T>(stage: AttackStage, run: () => Promise<T>): Promise<T> {
   const before = await stage.state();
@@ -154,7 +177,8 @@ export async function askServer(url: string, path: string, request: Request = {}
     ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   });
   const text = await response.text();
-  const parsed = text.startsWith('{') ? (JSON.parse(text) as Answer['body']) : {};
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false;
+  const parsed = isJson ? (JSON.parse(text) as Answer['body']) : {};
   return { status: response.status, headers: response.headers, text, body: parsed };
 }
 

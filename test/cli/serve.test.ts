@@ -138,7 +138,9 @@ siteTest(
     const squatter = createServer().listen(0, '127.0.0.1');
     await once(squatter, 'listening');
     const { port } = squatter.address() as AddressInfo;
-    const { code, json } = await place.run(['serve', '--port', `${port}`, '--json'], { env });
+    const { code, json } = await place.run(['serve', '--port', `${port}`, '--json'], {
+      env: { ...env, TROUPE_TOKEN: TOKEN },
+    });
     expect([code, json]).toMatchObject([1, { error: { code: 'config_invalid', data: { port } } }]);
     squatter.close();
   },

@@ -1,4 +1,4 @@
-import { systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/clock.ts';
 import type { Event, EventId, EventOf } from '../../src/events/index.ts';
 import { TroupeError } from '../../src/errors.ts';
 import { type Inbound, openInbound } from '../../src/nostr/open-inbound.ts';
@@ -7,8 +7,8 @@ import { openRelayLink, type RelayLink, type RelayLinkOptions } from '../../src/
 import { type NostrInput, NostrSettings } from '../../src/nostr/settings.ts';
 import { memoryNotes, type Notes } from '../../src/notes.ts';
 import type { Troupe } from '../../src/troupe.ts';
-import { scripted } from '../http/harness.ts';
-import { openTroupe } from '../support/mode.ts';
+import type { AgentInput } from '../../src/agents-file.ts';
+import { createTroupe } from '../../src/runtime.ts';
 import { type Person, person } from './sign.ts';
 
 export interface Stage extends AsyncDisposable {
@@ -23,10 +23,20 @@ export interface Stage extends AsyncDisposable {
   heard(conversation: string): Promise<EventOf<'message'>[]>;
   /** Ids of all messages of people in all conversations. */
   stored(): Promise<string[]>;
+  /** What became of it, by event, of all that is stored of people: how many turns of whom have ended for it. */
+  outcomes(): Promise<Map<string, Outcome>>;
   /** The gateway goes away, the troupe stays. */
   leave(): Promise<void>;
   /** The gateway comes back. */
   come(): Promise<void>;
+}
+
+export interface Outcome {
+  to: readonly string[];
+  /** How often it stands in a log. */
+  times: number;
+  /** Agents whose turns are done that it was an input of. */
+  done: string[];
 }
 
 export interface StageOptions extends Partial<Omit<NostrInput, 'relays'>> {
@@ -37,10 +47,16 @@ export interface StageOptions extends Partial<Omit<NostrInput, 'relays'>> {
   notes?: Notes;
   wrap?: (troupe: Troupe) => Pick<Troupe, 'send' | 'events' | 'agents'>;
   claimMs?: number;
+  clock?: Clock;
 }
 
 export const CODER: Person = person();
 export const TESTER: Person = person();
+
+function scripted(id: string, reply: string): AgentInput {
+  return { id, name: id, provider: 'scripted', model: 'test', script: { rules: [{ reply }] } };
+}
+
 const QUICK = { retryMs: { first: 20, most: 200 } };
 
 /** A troupe of two scripted agents with pubkeys, behind relays. */
@@ -52,13 +68,14 @@ export async function openStage({
   notes = memoryNotes(),
   wrap = (troupe) => troupe,
   claimMs = 300,
+  clock = systemClock,
   ...settings
 }: StageOptions): Promise<Stage> {
-  const troupe = await openTroupe(
+  const troupe = await createTroupe(
     {
       agents: [
-        { ...scripted('coder', [{ reply: 'done' }]), pubkey: CODER.pubkey },
-        { ...scripted('tester', [{ reply: 'tested' }]), pubkey: TESTER.pubkey },
+        { ...scripted('coder', 'done'), pubkey: CODER.pubkey },
+        { ...scripted('tester', 'tested'), pubkey: TESTER.pubkey },
       ],
     },
     { onWarning: () => {} },
@@ -72,7 +89,7 @@ export async function openStage({
   async function come(): Promise<void> {
     links = relays.map(({ url }) =>
       openRelayLink(url, {
-        clock: systemClock,
+        clock,
         random: Math.random,
         onWarning,
         authenticate,
@@ -86,7 +103,7 @@ export async function openStage({
       troupe: wrap(troupe),
       settings: NostrSettings.parse({ ...settings, relays: relays.map(({ url }) => url) }),
       notes,
-      clock: systemClock,
+      clock,
       random: Math.random,
       owner: `gateway-${opened}`,
       onWarning,
@@ -139,6 +156,23 @@ export async function openStage({
       const ids: string[] = [];
       for (const { id } of all) ids.push(...(await heard(id)).map((event) => event.id as string));
       return ids;
+    },
+    async outcomes() {
+      const outcomes = new Map<string, Outcome>();
+      for (const { id: conversation } of await troupe.conversations(100_000)) {
+        const bySeq = new Map<number, Outcome>();
+        for (const event of await log(conversation)) {
+          if (event.kind === 'message' && event.author.kind === 'user') {
+            const outcome = outcomes.get(event.id) ?? { to: event.to, times: 0, done: [] };
+            outcome.times += 1;
+            outcomes.set(event.id, outcome);
+            bySeq.set(event.seq, outcome);
+          }
+          if (event.kind !== 'turn.done') continue;
+          for (const seq of event.body.covers) bySeq.get(seq)?.done.push(event.author.id);
+        }
+      }
+      return outcomes;
     },
     leave,
     come,

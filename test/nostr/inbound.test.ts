@@ -172,6 +172,7 @@ test('two relays that bring the same event bring one, and it wakes once', async 
 test('what was published while the gateway was away is found when it comes back, oldest first and once', async () => {
   const { relay, stage } = await stageWith({
     overlapMs: 7_200_000,
+    strangers: 'store',
     limits: { verificationsPerSecond: 5_000, perAuthorPerSecond: 1_000 },
   });
   const before = ana.sign({ tags: to(CODER), at: now() - 3_700 });

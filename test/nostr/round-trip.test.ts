@@ -56,7 +56,7 @@ async function openWorld(
     });
   const reader = openRelayLink(relay.url, { ...base, ...(authenticated && { authenticate }) });
   const heard: SignedEvent[] = [];
-  reader.follow(() => [{ authors: [ada, bob] }], {
+  reader.follow(() => [{ authors: [ada, bob].filter(Boolean) }], {
     event: (raw) => void heard.push(raw as SignedEvent),
     caughtUp: () => {},
   });
@@ -177,12 +177,19 @@ test('a thread is answered by comments, and a comment by a comment on it', async
 
 test('a question to people goes out, and a reply to it is the answer', async () => {
   await using relay = await startRelay();
-  const ask = { id: 'c1', name: 'ask', arguments: { question: 'Which colour?', choices: ['red', 'blue'] } };
-  const ada = {
-    ...agent('ada', ''),
+  const args = { question: 'Which colour?', choices: ['red', 'blue'] };
+  const rules = [
+    { when: { contains: 'hello' }, reply: '', calls: [{ name: 'ask', args }] },
+    { reply: 'done' },
+  ];
+  const ada: AgentInput = {
+    id: 'ada',
+    name: 'ada',
+    provider: 'scripted',
+    model: 'test',
     tools: ['ask'],
-    script: { rules: [{ when: { step: 1, turn: 1 }, calls: [ask] }, { reply: 'done {{n}}' }] },
-  } as AgentInput;
+    script: { rules },
+  };
   await using world = await openWorld(relay, { agents: [ada], keys: { ada: { env: 'ADA_KEY' } } });
   const root = ANA.sign({ tags: [['p', world.ada]] });
   await world.publish(root);

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { trace } from '@opentelemetry/api';
 import {
   BasicTracerProvider,
@@ -17,7 +18,7 @@ import { fetchTool } from '../../src/tools/builtin/fetch.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { HAS_SERVICES } from '../support/mode.ts';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
-import { recordingServer } from '../net/stage.ts';
+import { type RecordingServer, recordingServer } from '../net/stage.ts';
 import { tempDir } from '../store/temp-dir.ts';
 import { stdioStage } from '../tools/mcp-stage.ts';
 import { type Canaries, createCanaries, filesIn, obedientVendor } from './canary-stage.ts';
@@ -52,7 +53,12 @@ interface Room {
   options: TroupeOptions;
   /** What people say, one after the other. */
   said: readonly string[];
+  /** What the tool reaches and webhooks call. It sends them on, with secrets in the address. */
+  hops: RecordingServer;
 }
+
+/** Another adapter: its errors and its way of writing results. */
+const ALSO_OF_CLAUDE = /look|burst|fail provider_auth|fail raw/;
 
 const saidWith = (redirects: string) => [
   'do look {"at":"all"}',
@@ -107,8 +113,14 @@ async function room(canaries: Canaries, stack: AsyncDisposableStack): Promise<Ro
     files: { ...stdioStage().server(), env: ['SECRET'], timeoutMs: 5_000 },
     web: { url: web.url, headersEnv: { authorization: 'WEB_MCP' } },
   };
-  const input = { agents, tools: [look, burst, reach], mcpServers, limits: { maxAttempts: 2 } };
-  return { input, options: { env }, said: saidWith(`http://${hops.host}/`) };
+  const input = {
+    agents,
+    tools: [look, burst, reach],
+    mcpServers,
+    limits: { maxAttempts: 2 },
+    webhooks: { allow: [hops.host] },
+  };
+  return { input, options: { env }, said: saidWith(`http://${hops.host}/`), hops };
 }
 
 test('no secret is in anything that is stored, sent out, shown or written, whatever goes well or wrong', async () => {
@@ -122,7 +134,7 @@ test('no secret is in anything that is stored, sent out, shown or written, whate
   const { logger, lines } = keepLines();
   const dir = tempDir();
   await using stack = new AsyncDisposableStack();
-  const { input, options, said } = await room(canaries, stack);
+  const { input, options, said, hops } = await room(canaries, stack);
   const metrics = createMetrics({ version: '1' });
   const watching = { logger, metrics, tracing: { content: true } } satisfies TroupeOptions;
   const stores = { data: `${dir}/data`, record: `${dir}/recording.jsonl` };
@@ -132,6 +144,13 @@ test('no secret is in anything that is stored, sent out, shown or written, whate
   const key = canaries.plant('API key', issued.secret.split('_').at(-1));
   expect(issued.secret).toContain(key);
   const errors: unknown[] = [];
+  const hook = await troupe.webhooks.create({ url: `http://${hops.host}/hook`, on: ['message'] });
+  canaries.plant('webhook secret', hook.secret.replace(/^whsec_/, ''));
+  await troupe.agentKeys.import('bo', canaries.plant('Nostr key', randomBytes(32).toString('hex')));
+  canaries.plant('nsec', await troupe.agentKeys.export('bo', { confirmed: true }));
+  await expect(troupe.agentKeys.import('cl', canaries.plant('no Nostr key'))).rejects.toMatchObject({
+    message: expect.not.stringContaining(canaries.plant('no Nostr key')),
+  });
   const app = createApp(troupe, {
     token,
     authenticate: (credential) => troupe.authenticate(credential),
@@ -149,18 +168,18 @@ test('no secret is in anything that is stored, sent out, shown or written, whate
     return { status: response.status, text };
   };
 
-  const stop = new AbortController();
   const stream = await app.request('/api/events', {
     headers: { authorization: `Bearer ${token}` },
-    signal: stop.signal,
   });
-  const frames = readAll(stream, (text) => canaries.see('event stream', text));
+  const letGo = readAll(stream, (text) => canaries.see('event stream', text));
   for (const agent of ['bo', 'cl'])
-    for (const content of said) {
+    for (const content of agent === 'bo' ? said : said.filter((each) => ALSO_OF_CLAUDE.test(each))) {
       const body = JSON.stringify({ author: ANA, to: [agent], content });
       expect((await ask('/api/conversations/c1/events', token, { method: 'POST', body })).status).toBe(201);
       await troupe.idle();
     }
+  await expect.poll(() => hops.requests.some(({ url }) => url === '/hook')).toBe(true);
+  expect((await troupe.webhooks.test(hook.webhook.id))?.ok).toBe(false);
   const { events } = await troupe.events('c1');
   const results = events.flatMap((event) => (event.kind === 'tool.result' ? [event.body.content] : []));
   // It has all been there to be leaked.
@@ -173,7 +192,14 @@ test('no secret is in anything that is stored, sent out, shown or written, whate
     'turn' in event && typeof event.turn === 'string' ? [event.turn] : [],
   );
   const paths = pathsOf({ c: 'c1', t: turns.at(-1) ?? '', a: 'bo' });
-  for (const path of [...paths, '/api/conversations/c1/export?format=html', '/api/search?q=c4n4ry', '/']) {
+  for (const path of [
+    ...paths,
+    '/api/webhooks',
+    '/api/keys',
+    '/api/conversations/c1/export?format=html',
+    '/api/search?q=c4n4ry',
+    '/',
+  ]) {
     expect((await ask(path, token)).status, path).toBeLessThan(500);
     for (const bad of [
       canaries.plant('wrong token'),
@@ -186,8 +212,7 @@ test('no secret is in anything that is stored, sent out, shown or written, whate
   await ask('/api/conversations', issued.secret);
   for (const body of ['{', '{"content":1}', JSON.stringify({ author: ANA, to: ['nobody'], content: 'x' })])
     await ask('/api/conversations/c1/events', token, { method: 'POST', body });
-  stop.abort();
-  await frames;
+  await letGo();
   canaries.see(
     'spans',
     exporter
@@ -209,7 +234,8 @@ test('no secret is in anything that is stored, sent out, shown or written, whate
   expect(canaries.size().places).toBeGreaterThan(25);
 });
 
-test.skipIf(!HAS_SERVICES)('no secret is in jobs, in Redis or in MongoDB (skipped: no MongoDB)', async () => {
+const SKIPPED = HAS_SERVICES ? '' : ' (skipped: no MongoDB)';
+test.skipIf(!HAS_SERVICES)(`no secret is in jobs, in Redis or in MongoDB${SKIPPED}`, async () => {
   const canaries = createCanaries();
   await using stack = new AsyncDisposableStack();
   const { input, options, said } = await room(canaries, stack);
@@ -254,15 +280,16 @@ function pathsOf(names: Record<string, string>): string[] {
 
 const Description = z.object({ paths: z.record(z.string(), z.record(z.string(), z.unknown())) });
 
-async function readAll(response: Response, see: (text: string) => void): Promise<void> {
+/** Of a stream, until it is let go. */
+function readAll(response: Response, see: (text: string) => void): () => Promise<void> {
   const reader = response.body?.getReader();
   const decoder = new TextDecoder();
-  let text = '';
-  try {
+  const reading = (async () => {
     for (let read = await reader?.read(); read && !read.done; read = await reader?.read())
-      text += decoder.decode(read.value as Uint8Array, { stream: true });
-  } catch {
-    // The test has stopped it.
-  }
-  see(text);
+      see(decoder.decode(read.value as Uint8Array, { stream: true }));
+  })();
+  return async () => {
+    await reader?.cancel();
+    await reading;
+  };
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { siteTest } from '../cli/distributed.ts';
+import { ask as askSite, siteTest } from '../cli/distributed.ts';
 import { workplace } from '../cli/harness.ts';
 
 const ASK = { author: { kind: 'user', id: 'ana', name: 'Ana' }, to: ['worker'], content: 'how is the sea?' };
@@ -15,9 +15,9 @@ const note = { onStart() {}, onEnd: (span) => appendFileSync('spans.txt', span.n
 trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [note] }));
 `;
 
-async function ask(url: string): Promise<void> {
+async function ask(url: string, send: typeof askSite = fetch): Promise<void> {
   const headers = { 'content-type': 'application/json' };
-  const posted = await fetch(`${url}/api/conversations/c1/events`, {
+  const posted = await send(`${url}/api/conversations/c1/events`, {
     method: 'POST',
     headers,
     body: JSON.stringify(ASK),
@@ -83,10 +83,10 @@ test('TROUPE_TRACING=otel tells the SDK that the process has registered', async 
 siteTest('a worker writes lines of JSON that name the turns by their ids', async (site) => {
   const api = await site.serve();
   const worker = await site.worker();
-  await ask(api.url);
+  await ask(api.url, askSite);
   while (!worker.err().includes('turn_done'))
     await new Promise((resolve) => worker.child.stderr?.once('data', resolve));
-  const { events } = (await (await fetch(`${api.url}/api/conversations/c1/events`)).json()) as {
+  const { events } = (await (await askSite(`${api.url}/api/conversations/c1/events`)).json()) as {
     events: { kind: string; turn?: string }[];
   };
   const turn = events.find(({ kind }) => kind === 'turn.started')?.turn;

@@ -17,7 +17,7 @@ export interface Stage extends AsyncDisposable {
   open(owner?: string): Webhooks;
   pass(ms: number): Promise<void>;
   /** Moves time on as fast as real requests come and go, until something is so. */
-  passUntil(isSo: () => boolean): Promise<void>;
+  passUntil(isSo: () => boolean, stepMs?: number): Promise<void>;
   warnings: string[];
   outcomes: string[];
 }
@@ -72,11 +72,11 @@ export function openStage(settings: WebhookSettings = {}, tenants: readonly stri
       return opened;
     },
     pass: (ms) => clock.advance(ms),
-    async passUntil(isSo) {
+    async passUntil(isSo, stepMs = 500) {
       const tooLate = performance.now() + 10_000;
       while (!isSo()) {
         if (performance.now() > tooLate) throw new Error('it did not come to that');
-        await clock.advance(500);
+        await clock.advance(stepMs);
         await systemClock.sleep(isSo() ? 0 : 1);
       }
     },

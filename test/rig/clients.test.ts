@@ -15,7 +15,7 @@ async function serve(listener: RequestListener): Promise<string> {
 }
 
 function clientsOf(apis: string[]): Clients {
-  return createClients({ random: randomOf(5), conversations: 3, apis: () => apis });
+  return createClients({ random: randomOf(5), conversations: 3, apis: () => apis, token: 'rig' });
 }
 
 /** An API that stores and acknowledges; every answer is for `answer` to spoil. */

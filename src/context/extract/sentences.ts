@@ -27,7 +27,8 @@ export function bare(line: string): string {
 }
 
 export function oneLine(text: string): string {
-  return text.replace(/\s*\n\s*/g, ' ').trim();
+  const lines = text.split('\n').map((line) => line.trim());
+  return lines.filter((line) => line !== '').join(' ');
 }
 
 /** At most so many characters, never half of one; the marked middle of a long sentence is worth more than its start. */

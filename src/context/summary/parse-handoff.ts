@@ -26,9 +26,14 @@ export function parseHandoff(text: string): HandoffSummary | null {
   return parsed.success ? { ...parsed.data, why: '' } : null;
 }
 
+/** Each is searched for its end, perhaps to the end of the text: braces alone must not make that slow. */
+const MOST_STARTS = 100;
+
 /** Whatever stands around it: a fence, an introduction, a farewell. */
 function firstObject(text: string): unknown {
+  let starts = 0;
   for (let start = text.indexOf('{'); start !== -1; start = text.indexOf('{', start + 1)) {
+    if ((starts += 1) > MOST_STARTS) return null;
     const end = endOfObject(text, start);
     if (end === null) continue;
     try {

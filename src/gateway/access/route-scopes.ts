@@ -37,6 +37,13 @@ export const ROUTE_SCOPES: Readonly<Record<string, Needs>> = {
   'POST /api/keys': ['admin'],
   'POST /api/keys/{id}/rotate': ['admin'],
   'DELETE /api/keys/{id}': ['admin'],
+  'GET /api/webhooks': ['admin'],
+  'POST /api/webhooks': ['admin'],
+  'GET /api/webhooks/{id}': ['admin'],
+  'DELETE /api/webhooks/{id}': ['admin'],
+  'POST /api/webhooks/{id}/test': ['admin'],
+  'POST /api/webhooks/{id}/rotate': ['admin'],
+  'GET /api/nostr': ['admin'],
   'GET /metrics': ['admin'],
 };
 

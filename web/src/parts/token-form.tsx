@@ -9,7 +9,7 @@ export function TokenForm() {
     <main class="home">
       <h1>This server wants a token</h1>
       <p class="quiet">
-        Whoever started it knows it, as the variable TROUPE_TOKEN. It is kept for this tab only.
+        An API key, or what the server was started with as TROUPE_TOKEN. It is kept for this tab only.
       </p>
       <form
         class="home-token"
@@ -23,7 +23,7 @@ export function TokenForm() {
           type="password"
           autocomplete="off"
           aria-label="Token"
-          placeholder="TROUPE_TOKEN"
+          placeholder="trp_… or TROUPE_TOKEN"
           value={token}
           onInput={(event) => setToken(event.currentTarget.value)}
         />

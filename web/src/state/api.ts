@@ -96,18 +96,25 @@ export const api = {
   queues: () => get<Queues>('api/queues'),
   budgets: (conversation: string) => get<{ budgets: BudgetLine[] }>('api/budgets', { conversation }),
   command: (command: Command) => post<{ event: Event; seq: number }>('api/commands', command),
-  send: (
-    conversation: string,
-    message: { content: string; to?: string[]; whileBusy?: string; author?: object },
-  ) =>
-    post<{ event: Event }>(`api/conversations/${segment(conversation)}/events`, {
-      author: OPERATOR,
+  send: async (conversation: string, message: { content: string; to?: string[]; whileBusy?: string }) => {
+    const author = (await whoami()).author ?? OPERATOR;
+    return post<{ event: Event }>(`api/conversations/${segment(conversation)}/events`, {
+      author,
       ...message,
-    }),
+    });
+  },
   /** A download. */
   exportHref: (conversation: string, format: 'jsonl' | 'html') =>
     `${base}api/conversations/${segment(conversation)}/export?format=${format}`,
 };
+
+/** A key may be bound to one author, and then brings the words of no other. */
+let known: Promise<{ author: object | null }> | null = null;
+function whoami(): Promise<{ author: object | null }> {
+  known ??= get<{ author: object | null }>('api/whoami');
+  known.catch(() => (known = null));
+  return known;
+}
 
 const OPERATOR = { kind: 'user', id: 'operator', name: 'Operator' };
 

@@ -1,0 +1,96 @@
+import { finalizeEvent } from 'nostr-tools/pure';
+import { pick, type Random } from '../../sim/random.ts';
+import { readFrame } from '../../src/nostr/read-frame.ts';
+import { readEvent, verify } from '../../src/nostr/signed-event.ts';
+import { mutate, mutateText } from '../mutate.ts';
+import { Broken, type Target } from '../target.ts';
+
+/**
+ * What relays send.
+ *  N1  A frame is read or refused, and so is the event in it; nothing is thrown.
+ *  N2  An event that was read is written and read again as the same, and has no field that is not signed.
+ *  N3  A mutated event is not verified, unless all that is signed is as it was.
+ */
+export interface FrameInput {
+  text: string;
+  encoding: 'utf8' | 'latin1';
+  /** Signatures are dear: checked for some. */
+  verified: boolean;
+}
+
+/** As relays are told to keep to; a frame above it is refused before it is parsed. */
+const MAX_EVENT_BYTES = 65_536;
+const VERIFIED_SHARE = 0.02;
+const KEY = new Uint8Array(32).fill(7);
+const SIGNED = [
+  signed(
+    1,
+    [
+      ['p', 'a'.repeat(64)],
+      ['e', 'b'.repeat(64), 'wss://relay.example', 'root'],
+    ],
+    'hello nostr:npub1x',
+  ),
+  signed(
+    1111,
+    [
+      ['K', '11'],
+      ['E', 'c'.repeat(64)],
+    ],
+    'a comment',
+  ),
+  signed(11, [['subject', 'x']], ''),
+];
+const IDS = new Set(SIGNED.map(({ id }) => id));
+
+export function framesTarget(read: typeof readEvent = readEvent): Target<FrameInput> {
+  return {
+    name: 'frames',
+    keepKeys: true,
+    make: makeFrame,
+    run({ text, encoding, verified }) {
+      const frame = readFrame(Buffer.from(text, encoding), MAX_EVENT_BYTES);
+      if (frame.type === 'refused') return frame.reason;
+      if (frame.type !== 'EVENT') return 'accepted';
+      const event = read(frame.event);
+      if (typeof event === 'string') return event;
+      if (Object.keys(event).toSorted().join() !== 'content,created_at,id,kind,pubkey,sig,tags')
+        throw new Broken('an event has a field that nobody signed');
+      const again = read(JSON.parse(JSON.stringify(event)));
+      if (JSON.stringify(again) !== JSON.stringify(event))
+        throw new Broken('an event is read again as another');
+      if (!verified) return 'accepted';
+      const refused = verify(event);
+      if (refused === null && !IDS.has(event.id))
+        throw new Broken(`a changed event is verified: ${event.id}`);
+      return refused ?? 'verified';
+    },
+  };
+}
+
+function makeFrame(random: Random): FrameInput {
+  const event = pick(random, SIGNED);
+  const frames: unknown[] = [
+    ['EVENT', 'sub', random() < 0.1 ? event : mutate(random, event)],
+    ['EVENT', 'sub', random() < 0.5 ? { ...event, tenant: 'x', conversationId: 'y' } : mutate(random, event)],
+    ['EOSE', 'sub'],
+    ['CLOSED', 'sub', 'auth-required: x'],
+    ['OK', event.id, true, ''],
+    ['NOTICE', 'slow down'],
+    ['AUTH', 'challenge'],
+  ];
+  const frame = random() < 0.7 ? pick(random, frames.slice(0, 2)) : mutate(random, pick(random, frames));
+  const text = JSON.stringify(frame) ?? '';
+  return {
+    text: random() < 0.85 ? text : mutateText(random, text),
+    encoding: random() < 0.95 ? 'utf8' : 'latin1',
+    verified: random() < VERIFIED_SHARE,
+  };
+}
+
+/** Plain data: the mark that nostr-tools leaves on what it has signed stays behind. */
+function signed(kind: number, tags: string[][], content: string) {
+  const event = finalizeEvent({ kind, tags, content, created_at: 1_700_000_000 }, KEY);
+  const { id, pubkey, created_at, sig } = event;
+  return { id, pubkey, created_at, kind, tags, content, sig };
+}

@@ -1,0 +1,49 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { covers, isGranted } from '../../src/access/index.ts';
+
+/** Of few letters, so that beginnings meet; some long enough to be cut in the id of a thread. */
+const Id = fc
+  .tuple(
+    fc.string({ unit: fc.constantFrom('a', 'b', '-', '.'), maxLength: 4 }),
+    fc.constantFrom(0, 0, 0, 98, 110),
+  )
+  .map(([end, long]) => `a${'x'.repeat(long)}${end}`);
+const Thread = fc.tuple(Id, fc.stringMatching(/^[0-9a-f]{12}$/)).map(([id, task]) => `${id}.d-${task}`);
+const Pattern = fc.oneof(
+  Id,
+  Id.map((id) => `${id}*`),
+  fc.constant('*'),
+);
+const Patterns = fc.array(Pattern, { maxLength: 3 });
+
+test('whoever covers a pattern was granted every conversation that it stands for, with its threads', () => {
+  fc.assert(
+    fc.property(Patterns, Pattern, fc.oneof(Id, Thread), (conversations, pattern, id) => {
+      fc.pre(covers({ conversations }, pattern) && isGranted({ conversations: [pattern] }, id));
+      expect(isGranted({ conversations }, id)).toBe(true);
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+test('a grant of ids and beginnings grants these, and nothing else', () => {
+  fc.assert(
+    fc.property(Patterns, Id, (conversations, id) => {
+      const meant = conversations.some((each) =>
+        each.endsWith('*') ? id.startsWith(each.slice(0, -1)) : id === each,
+      );
+      expect(isGranted({ conversations }, id)).toBe(meant);
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+test('nothing granted is nothing, and no grant is all', () => {
+  expect(isGranted({ conversations: [] }, 'a')).toBe(false);
+  expect(covers({ conversations: [] }, 'a')).toBe(false);
+  expect(isGranted({ conversations: null }, 'a')).toBe(true);
+  expect(covers({ conversations: null }, '*')).toBe(true);
+  expect(covers({ conversations: ['a'] }, 'a*')).toBe(false);
+  expect(covers({ conversations: ['a*'] }, '*')).toBe(false);
+});

@@ -1,0 +1,222 @@
+import fc from 'fast-check';
+import { randomBytes } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { createAuthenticator, createKeyBook, KeyCache, MAX_KEYS } from '../../src/access/index.ts';
+import type { TenantId } from '../../src/events/index.ts';
+import { memoryNotes, type Notes } from '../../src/notes.ts';
+import { createFakeClock } from '../../src/testing/fake-clock.ts';
+
+function stage() {
+  const clock = createFakeClock();
+  const stored = memoryNotes();
+  const reads: string[] = [];
+  const writes: string[] = [];
+  const notes: Notes = {
+    ...stored,
+    recall: async (key) => {
+      reads.push(key);
+      return stored.recall(key);
+    },
+    remember: async (key, from, to) => {
+      writes.push(to);
+      return stored.remember(key, from, to);
+    },
+  };
+  /** One process; several share what is stored. */
+  function process() {
+    const cache = new KeyCache(clock);
+    const bookOf = (tenant: string) =>
+      createKeyBook({ rootNotes: notes, tenant: tenant as TenantId, cache, clock, randomBytes });
+    return { bookOf, book: bookOf('acme'), ...createAuthenticator({ rootNotes: notes, cache, clock }) };
+  }
+  return { clock, notes, reads, writes, process, ...process() };
+}
+
+test('a key opens its tenant with its scopes, and its secret is stored nowhere', async () => {
+  const { book, authenticate, writes } = stage();
+  const ana = { kind: 'user', id: 'ana', name: 'Ana' } as const;
+  const { key, secret } = await book.create({
+    name: 'bridge',
+    scopes: ['read', 'write', 'read'],
+    author: ana,
+    conversations: ['team-*', 'hall'],
+  });
+  expect(secret).toMatch(/^trp_[a-z2-7]{12}_[\w-]{43}$/);
+  expect(await authenticate(secret)).toEqual({
+    id: `key:${key.id}`,
+    tenant: 'acme',
+    scopes: ['read', 'write'],
+    author: ana,
+    conversations: ['team-*', 'hall'],
+  });
+  const told = JSON.stringify([writes, key, await book.list()]);
+  expect(told).not.toContain(secret.split('_').slice(2).join('_'));
+  expect(JSON.stringify(await book.list())).not.toMatch(/[0-9a-f]{64}/);
+});
+
+test('whatever is changed in a key, it opens nothing', async () => {
+  const { book, authenticate } = stage();
+  const { secret } = await book.create({ name: 'x', scopes: ['read'] });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.nat({ max: secret.length - 1 }),
+      fc.constantFrom('a', 'Z', '_', '-', '.', '0', ' ', '\u0430', ''),
+      async (at, mark) => {
+        const changed = secret.slice(0, at) + mark + secret.slice(at + 1);
+        // The last character has two bits that say nothing; but the text is compared, not the bytes.
+        expect((await authenticate(changed)) !== null).toBe(changed === secret);
+      },
+    ),
+  );
+  for (const text of ['', 'trp__', 'trp_aaaaaaaaaaaa_', `${secret}x`, ` ${secret}`, 'x'.repeat(100_000)])
+    expect(await authenticate(text)).toBe(null);
+});
+
+test('a revoked key is closed at once here, and within 2 seconds in other processes', async () => {
+  const { book, authenticate, clock, process } = stage();
+  const other = process();
+  const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
+  expect(await other.authenticate(secret)).not.toBe(null);
+  await book.revoke(key.id);
+  expect(await authenticate(secret)).toBe(null);
+  await clock.advance(1_999);
+  expect(await other.authenticate(secret)).not.toBe(null);
+  await clock.advance(1);
+  expect(await other.authenticate(secret)).toBe(null);
+  expect(await book.rotate(key.id)).toBe(null);
+  expect((await book.list())[0]).toMatchObject({ id: key.id, revokedAt: expect.any(Number) });
+});
+
+test('a look-up that began before a revocation does not undo it', async () => {
+  const clock = createFakeClock();
+  const stored = memoryNotes();
+  let hold: Promise<void> = Promise.resolve();
+  const slow = {
+    ...stored,
+    recall: async (key: string) => {
+      const text = await stored.recall(key);
+      await hold;
+      return text;
+    },
+  };
+  const cache = new KeyCache(clock);
+  const book = createKeyBook({ rootNotes: stored, tenant: 'a' as TenantId, cache, clock, randomBytes });
+  const { authenticate } = createAuthenticator({ rootNotes: slow, cache, clock });
+  const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
+  await clock.advance(3_000);
+  let release = () => {};
+  hold = new Promise((resolve) => (release = resolve));
+  const looking = authenticate(secret);
+  await book.revoke(key.id);
+  release();
+  expect(await looking).toBe(null);
+  expect(await authenticate(secret)).toBe(null);
+});
+
+test('after a rotation the old secret opens as long as it was given, and not a millisecond more', async () => {
+  const { book, authenticate, clock } = stage();
+  const first = await book.create({ name: 'x', scopes: ['read'] });
+  const second = await book.rotate(first.key.id, { graceMs: 60_000 });
+  expect(second?.key.previousUntil).toBe(clock.now() + 60_000);
+  await clock.advance(59_999);
+  expect(await authenticate(first.secret)).not.toBe(null);
+  await clock.advance(1);
+  expect(await authenticate(first.secret)).toBe(null);
+  expect(await authenticate(second?.secret ?? '')).not.toBe(null);
+  const third = await book.rotate(first.key.id);
+  expect(await authenticate(second?.secret ?? '')).toBe(null);
+  expect(await authenticate(third?.secret ?? '')).not.toBe(null);
+});
+
+test('a key ends when it was to end', async () => {
+  const { book, authenticate, clock } = stage();
+  const { secret } = await book.create({ name: 'x', scopes: ['read'], expiresAt: clock.now() + 1_000 });
+  await clock.advance(999);
+  expect(await authenticate(secret)).not.toBe(null);
+  await clock.advance(1);
+  expect(await authenticate(secret)).toBe(null);
+});
+
+test('a tenant sees and changes its own keys only', async () => {
+  const { book, bookOf, authenticate } = stage();
+  const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
+  const other = bookOf('other');
+  expect(await other.list()).toEqual([]);
+  expect(await other.revoke(key.id)).toBe(null);
+  expect(await other.rotate(key.id)).toBe(null);
+  for (const id of ['', 'x', '__proto__', 'a'.repeat(1_000_000), '$gt', '../keys/acme'])
+    expect([await book.revoke(id), await book.rotate(id)]).toEqual([null, null]);
+  expect(await authenticate(secret)).not.toBe(null);
+});
+
+test('an id that nobody has is looked up once in 2 seconds, and guesses push no key out of memory', async () => {
+  const { book, authenticate, reads } = stage();
+  const { secret } = await book.create({ name: 'x', scopes: ['read'] });
+  const guess = `trp_aaaaaaaaaaaa_${'x'.repeat(43)}`;
+  expect([await authenticate(guess), await authenticate(guess)]).toEqual([null, null]);
+  expect(reads.filter((key) => key === 'key/aaaaaaaaaaaa')).toHaveLength(1);
+  for (let n = 0; n < 6_000; n++) {
+    const id = n
+      .toString(16)
+      .padStart(12, 'a')
+      .replaceAll(/[0189]/g, 'z');
+    await authenticate(`trp_${id}_${'x'.repeat(43)}`);
+  }
+  const before = reads.length;
+  expect(await authenticate(secret)).not.toBe(null);
+  expect(reads).toHaveLength(before);
+});
+
+test.each([
+  [{ name: '' }, 'name'],
+  [{ name: 'x'.repeat(101) }, 'name'],
+  [{ scopes: [] }, 'scopes'],
+  [{ scopes: ['root'] }, 'scopes.0'],
+  [{ conversations: [] }, 'conversations'],
+  [{ conversations: Array.from({ length: 65 }, () => 'a') }, 'conversations'],
+  [{ conversations: ['a*b'] }, 'conversations.0'],
+  [{ conversations: [{ $gt: '' }] }, 'conversations.0'],
+  [{ tenant: 'other' }, ''],
+])('%o is refused, and nothing is stored', async (wrong, path) => {
+  const { book, writes } = stage();
+  await expect(book.create({ name: 'x', scopes: ['read'], ...wrong } as never)).rejects.toMatchObject({
+    code: 'config_invalid',
+    data: { problems: [expect.objectContaining({ path })] },
+  });
+  expect(writes).toEqual([]);
+});
+
+test('a tenant has so many keys; those that open nothing make room', async () => {
+  const { book, bookOf } = stage();
+  const first = await book.create({ name: '0', scopes: ['read'] });
+  for (let n = 1; n < MAX_KEYS; n++) await book.create({ name: `${n}`, scopes: ['read'] });
+  await expect(book.create({ name: 'x', scopes: ['read'] })).rejects.toMatchObject({
+    code: 'command_refused',
+    data: { limit: MAX_KEYS },
+  });
+  await bookOf('other').create({ name: 'x', scopes: ['read'] });
+  await book.revoke(first.key.id);
+  await book.create({ name: 'x', scopes: ['read'] });
+  const keys = await book.list();
+  expect(keys).toHaveLength(MAX_KEYS);
+  expect(keys.some(({ id }) => id === first.key.id)).toBe(false);
+});
+
+test('what is stored of a key and is no key opens nothing', async () => {
+  const { book, authenticate, notes, clock } = stage();
+  const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
+  const name = `key/${key.id}`;
+  const stored = await notes.recall(name);
+  for (const edited of [
+    '',
+    '{',
+    'null',
+    '[]',
+    stored?.replace('"read"', '"root"') ?? '',
+    '{"__proto__":{}}',
+  ]) {
+    await notes.remember(name, await notes.recall(name), edited);
+    await clock.advance(2_000);
+    expect(await authenticate(secret)).toBe(null);
+  }
+});

@@ -1,0 +1,70 @@
+import { expect } from 'vitest';
+import { readStream, type StreamFrame } from '../http/harness.ts';
+import { attack } from './attack.ts';
+import { ACME, ANA, openStage, told, withKey, ZETA } from './stage.ts';
+
+const STREAM = '/api/events?conversation=c';
+
+attack(13, 'a place in a stream is worth nothing to somebody else, or to who was let go', async (refused) => {
+  await using stage = await openStage({ guarded: true });
+  const [acme, zeta] = [stage.troupe.forTenant(ACME), stage.troupe.forTenant(ZETA)];
+  const guest = await withKey(stage, ACME, { scopes: ['read'], conversations: ['c'] });
+  const stranger = await withKey(stage, ZETA, { scopes: ['read'] });
+  const elsewhere = await withKey(stage, ACME, { scopes: ['read'], conversations: ['d'] });
+  const follow = (who: { headers: Record<string, string> }, path: string, last?: number) =>
+    fetch(`${stage.url}${path}`, {
+      headers: { ...who.headers, ...(last !== undefined && { 'last-event-id': `${last}` }) },
+    });
+  const said = (content: string) => acme.send('c', { author: ANA, content });
+  await said('one of acme');
+  await said('two of acme');
+  const mine = await readStream(await follow(guest, STREAM, 1), (frames) => frames.length > 0);
+  expect(mine.map(({ id }) => id)).toEqual(['2']);
+
+  // With the very token of acme, another tenant follows a conversation of its own by that name.
+  const theirs = readStream(await follow(stranger, STREAM, 0), (frames) => frames.length > 0);
+  const all = readStream(await follow(stranger, '/api/events'), (frames) => frames.length > 0);
+  await said('three of acme');
+  await zeta.send('c', { author: ANA, content: 'one of zeta' });
+  for (const frames of [await theirs, await all]) {
+    expect(JSON.stringify(frames)).not.toContain('of acme');
+    expect(frames.at(-1)?.data).toMatchObject({ tenant: ZETA, body: { content: 'one of zeta' } });
+  }
+  refused('nothing of another tenant');
+
+  // Who was granted something else hears what it would hear of nonsense.
+  const [notMine, nonsense] = [await elsewhere(STREAM), await elsewhere('/api/events?conversation=x')];
+  expect([told(notMine), notMine.text]).toEqual([
+    '404 conversation_unknown',
+    nonsense.text.replaceAll('\\"x\\"', '\\"c\\"').replaceAll('"x"', '"c"'),
+  ]);
+  refused(told(notMine));
+  const [own, silent] = [await withKey(stage, ACME, { scopes: ['write'] }), 'c'];
+  expect(told(await own(`/api/events?conversation=${silent}`))).toBe('403 scope_missing');
+  refused('403 scope_missing');
+
+  // Its key is revoked while it listens: the stream ends, and there is no way back to where it was.
+  const open: StreamFrame[] = [];
+  const listening = readStream(await follow(guest, STREAM, 3), (frames) => {
+    open.push(...frames.slice(open.length));
+    return false;
+  });
+  await acme.keys.revoke(guest.id);
+  await listening;
+  await said('four of acme');
+  expect(JSON.stringify(open)).not.toContain('four of acme');
+  const again = await follow(guest, STREAM, 3);
+  expect([again.status, await again.text()]).toEqual([401, expect.stringContaining('token_required')]);
+  refused('401 token_required');
+});
+
+attack(13, 'a place that is none is refused', async (refused) => {
+  await using stage = await openStage();
+  await stage.say('c', 'hello');
+  for (const last of ['-1', '1.5', '1e309', 'x', '{"$gt":0}', '9'.repeat(40)]) {
+    const answered = await stage.ask(STREAM, { headers: { 'last-event-id': last } }).catch(() => null);
+    expect([last, answered && told(answered)]).toEqual([last, '400 event_invalid']);
+  }
+  expect(told(await stage.ask('/api/events?after=1'))).toBe('400 event_invalid');
+  refused('400 event_invalid');
+});

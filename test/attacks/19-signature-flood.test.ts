@@ -1,0 +1,79 @@
+import { performance } from 'node:perf_hooks';
+import { expect } from 'vitest';
+import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { readFrame } from '../../src/nostr/read-frame.ts';
+import { attack } from './attack.ts';
+import { ANA, NAMES_BO, openNostrStage } from './nostr-stage.ts';
+import { ANA as UMA, told } from './stage.ts';
+
+const PER_SECOND = 50;
+const FLOOD = 2_000;
+
+/** Events whose ids and signatures are only seen to be wrong by the costly check. */
+function forged(count: number, at: number): object[] {
+  const event = ANA.sign({ content: 'x', tags: NAMES_BO, at });
+  return Array.from({ length: count }, (_, n) => ({ ...event, id: n.toString(16).padStart(64, '0') }));
+}
+
+attack(
+  19,
+  'signatures are checked so many a second, after all that is cheap, and nobody else waits',
+  async (refused) => {
+    const clock = createFakeClock();
+    await using nostr = await openNostrStage(
+      { limits: { verificationsPerSecond: PER_SECOND, perAuthorPerSecond: 10_000 } },
+      clock,
+    );
+    const { stage, intake, refusals } = nostr;
+    const before = await stage.state();
+
+    // What can be refused without it costs no check: as many as come.
+    const at = Math.floor(clock.now() / 1_000);
+    const cheap = ANA.sign({ content: 'x', at });
+    for (let n = 0; n < FLOOD; n++) await intake.take({ ...cheap, id: n.toString(16).padStart(64, '0') });
+    expect(refusals.filter((reason) => reason === 'unasked')).toHaveLength(FLOOD);
+    const large = Buffer.from(JSON.stringify(['EVENT', 's', { ...cheap, content: 'x'.repeat(200_000) }]));
+    expect(readFrame(large, 131_072)).toEqual({ type: 'refused', reason: 'size' });
+    refused('size and shape before any hash');
+    refusals.length = 0;
+
+    let isOver = false;
+    const flooding = (async () => {
+      for (const event of forged(FLOOD, at)) {
+        if (isOver) return;
+        await intake.take(event);
+      }
+    })();
+    const checked: number[] = [];
+    for (let second = 0; second < 4; second++) {
+      const from = refusals.length;
+      for (let step = 0; step < 50; step++) await clock.advance(20);
+      checked.push(refusals.length - from);
+    }
+    // The first second has the burst of one second as well.
+    expect(checked[0]).toBeLessThanOrEqual(2 * PER_SECOND + 1);
+    for (const count of checked.slice(1)) {
+      expect(count).toBeGreaterThan(0);
+      expect(count).toBeLessThanOrEqual(PER_SECOND + 1);
+    }
+    expect(new Set(refusals)).toEqual(new Set(['id']));
+    refused(`at most ${PER_SECOND} checks a second`);
+
+    // While it goes on others are answered, and are not told of it.
+    const began = performance.now();
+    for (let n = 0; n < 20; n++)
+      expect(
+        told(await stage.ask('/api/conversations/other/events', { body: { author: UMA, content: `${n}` } })),
+      ).toBe('201');
+    expect(performance.now() - began).toBeLessThan(2_000);
+    isOver = true;
+    nostr.close();
+    await clock.advance(60_000);
+    await flooding;
+    const { worlds } = (await stage.state()) as { worlds: { conversations: { id: string }[] }[] };
+    expect(worlds[0]?.conversations.map(({ id }) => id)).toEqual(['other']);
+    expect(worlds.slice(1)).toEqual((before as { worlds: unknown[] }).worlds.slice(1));
+    expect(stage.vendor.requests).toEqual([]);
+    refused('id');
+  },
+);

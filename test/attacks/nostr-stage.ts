@@ -1,0 +1,100 @@
+import { type Clock, systemClock } from '../../src/clock.ts';
+import { Intake } from '../../src/nostr/intake.ts';
+import { createReceiver } from '../../src/nostr/receive.ts';
+import type { Refused } from '../../src/nostr/refused.ts';
+import { type NostrInput, NostrSettings } from '../../src/nostr/settings.ts';
+import { memoryNotes } from '../../src/notes.ts';
+import { type Person, person } from '../nostr/sign.ts';
+import { type AttackStage, openStage } from './stage.ts';
+
+export const BO: Person = person();
+export const CY: Person = person();
+/** Somebody who may wake agents. */
+export const ANA: Person = person();
+export const NAMES_BO = [['p', BO.pubkey]];
+
+/** A company with pubkeys, and what a relay of the attacker's brings it. */
+export interface NostrStage extends AsyncDisposable {
+  stage: AttackStage;
+  intake: Intake;
+  /** Why what was brought was refused, in order. */
+  refusals: Refused[];
+  /** Brings events as a relay does, until all that they bring about is quiet; gives the refusals of these. */
+  bring: (...raw: readonly unknown[]) => Promise<Refused[]>;
+  /** The same troupe behind a gateway that has taken in nothing yet. */
+  again(): NostrStage;
+  /** The gateway goes away, the troupe stays. */
+  close(): void;
+}
+
+const RELAY = 'ws://127.0.0.1:1';
+
+export async function openNostrStage(
+  settings: Partial<NostrInput> = {},
+  clock: Clock = systemClock,
+): Promise<NostrStage> {
+  const stage = await openStage({
+    agents: [
+      { id: 'bo', pubkey: BO.pubkey },
+      { id: 'cy', pubkey: CY.pubkey },
+    ],
+  });
+  return gatewayTo(stage, settings, clock);
+}
+
+function gatewayTo(stage: AttackStage, settings: Partial<NostrInput>, clock: Clock): NostrStage {
+  const closing = new AbortController();
+  const refusals: Refused[] = [];
+  const agents = new Map([
+    [BO.pubkey, { id: 'bo', name: 'bo' }],
+    [CY.pubkey, { id: 'cy', name: 'cy' }],
+  ]);
+  const parsed = NostrSettings.parse({
+    relays: [RELAY],
+    people: [ANA.pubkey],
+    limits: { perAuthorPerSecond: 10_000, verificationsPerSecond: 10_000 },
+    ...settings,
+  });
+  const receiver = createReceiver({
+    troupe: stage.troupe,
+    notes: memoryNotes(),
+    settings: parsed,
+    agents,
+    people: new Set(parsed.people),
+    publishedAs: () => Promise.resolve(null),
+    horizon: 0,
+    clock,
+    random: Math.random,
+    signal: closing.signal,
+    onWarning: (error) => void stage.warnings.push(String(error)),
+  });
+  const intake = new Intake({
+    link: { url: RELAY, query: () => Promise.resolve([]), refuse: (reason) => void refusals.push(reason) },
+    receiver,
+    agents,
+    settings: parsed,
+    relays: 1,
+    mark: { begin: () => () => {} },
+    handled: () => {},
+    clock,
+    signal: closing.signal,
+  });
+  return {
+    stage,
+    intake,
+    refusals,
+    async bring(...raw) {
+      const before = refusals.length;
+      for (const each of raw) await intake.take(each);
+      await intake.idle();
+      await stage.troupe.idle();
+      return refusals.slice(before);
+    },
+    close: () => closing.abort(),
+    again: () => gatewayTo(stage, settings, clock),
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await stage[Symbol.asyncDispose]();
+    },
+  };
+}

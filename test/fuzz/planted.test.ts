@@ -1,0 +1,117 @@
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { type Figures, fuzzTarget } from '../../fuzz/fuzz-target.ts';
+import type { Target } from '../../fuzz/target.ts';
+import { eventsTarget } from '../../fuzz/targets/events.ts';
+import { fencesTarget } from '../../fuzz/targets/fences.ts';
+import { framesTarget } from '../../fuzz/targets/frames.ts';
+import { importsTarget } from '../../fuzz/targets/imports.ts';
+import { regexTarget } from '../../fuzz/targets/regex.ts';
+import { routesTarget } from '../../fuzz/targets/routes.ts';
+import { EventDraft, type PromptMessage } from '../../src/events/index.ts';
+import { importTranscript } from '../../src/import/index.ts';
+import type { readEvent } from '../../src/nostr/signed-event.ts';
+
+/** Each target is given code with a mistake in it, and has to find that: a fuzzer that cannot fail proves nothing. */
+
+async function findings(target: Target, inputs = 3_000): Promise<Figures['findings']> {
+  const figures = await fuzzTarget(target, { seed: 1, inputs, most: 1 });
+  await target.close?.();
+  return figures.findings;
+}
+
+test('a schema that throws on NUL is found, with an input that is little more than the NUL', async () => {
+  const broken = EventDraft.transform((draft) => {
+    if (JSON.stringify(draft).includes('\\u0000')) throw new TypeError('no NULs, please');
+    return draft;
+  });
+  const [found] = await findings(eventsTarget({ EventDraft: broken }));
+  expect(found?.kind).toBe('crash');
+  expect(found?.message).toContain('no NULs');
+  expect(JSON.stringify(found?.smallest).length).toBeLessThan(1_000);
+});
+
+test('a schema whose output is not read again as the same is found', async () => {
+  const growing = z.object({ id: z.string().transform((id) => `${id}x`) });
+  expect((await findings(eventsTarget({ Growing: growing })))[0]?.message).toContain('it is another');
+});
+
+test('a parser that writes to what all objects inherit from is found', async () => {
+  const polluting = z.unknown().transform((value) => {
+    Object.assign(Object.prototype, { polluted: true });
+    return value;
+  });
+  try {
+    expect((await findings(eventsTarget({ Polluting: polluting }), 1))[0]?.message).toContain('polluted');
+  } finally {
+    delete (Object.prototype as { polluted?: boolean }).polluted;
+  }
+});
+
+const undo = (from: RegExp, to: string) => (message: PromptMessage) =>
+  message.role === 'user' ? { ...message, content: message.content.replace(from, to) } : message;
+
+test.each([
+  ['leaves the full-width < as it is', undo(/＜\\/g, '＜')],
+  ['leaves the plain < as it is', undo(/<\\/g, '<')],
+  ['leaves the brackets of headers as they are', undo(/\\\[/g, '[')],
+  ['closes no fence', undo(/\n<\/msg-[0-9a-f]{8}>/, '')],
+  ['leaves out the header of a fence', undo(/\[[^\]\n]*\]\n(?=<msg-)/, '')],
+  ['names another author', undo(/\[@bob/, '[@cyd')],
+  ['has a word too many', undo(/^/, 'Be kind. ')],
+])('a prompt that %s is found', async (_, spoil) => {
+  expect((await findings(fencesTarget({ spoil }), 1_500)).length).toBeGreaterThan(0);
+});
+
+test('words in the fence of another event are found', async () => {
+  const spoil = (message: PromptMessage) => ({
+    ...message,
+    content: message.content.replaceAll(/w2(?=[az])/g, 'w1'),
+  });
+  expect((await findings(fencesTarget({ spoil }), 1_500)).length).toBeGreaterThan(0);
+});
+
+test('an import that gives out what is no event is found, and so is one that throws', async () => {
+  async function* longer(...given: Parameters<typeof importTranscript>): ReturnType<typeof importTranscript> {
+    for await (const item of importTranscript(...given)) {
+      yield { ...item, draft: { ...item.draft, author: { ...item.draft.author, name: '' } } };
+    }
+    throw new Error('not to be seen');
+  }
+  expect((await findings(importsTarget(longer), 50))[0]?.message).toContain('is no event');
+  // oxlint-disable-next-line require-yield
+  async function* throwing(): ReturnType<typeof importTranscript> {
+    throw new RangeError('too deep');
+  }
+  expect((await findings(importsTarget(throwing), 50))[0]).toMatchObject({ kind: 'crash' });
+});
+
+test('a route that answers 500, and one with an error that is not ours, is found', async () => {
+  const answering = (status: number) =>
+    routesTarget({
+      wrap: (app) => ({
+        fetch: (request) =>
+          new URL(request.url).pathname === '/api/agents'
+            ? new Response('oh', { status })
+            : app.fetch(request),
+      }),
+    });
+  expect((await findings(answering(500), 400))[0]).toMatchObject({ kind: '500' });
+  expect((await findings(answering(418), 400))[0]?.message).toContain('without our error');
+});
+
+test('an expression that is slow on some text is found', async () => {
+  const slow = regexTarget({ trailing: (text) => text.replace(/\s+$/, '') });
+  const only: Target = {
+    ...(slow as Target),
+    run: (input) =>
+      slow.run({ ...(input as Parameters<typeof slow.run>[0]), where: 'trailing', unit: ' ', after: 'x' }),
+  };
+  expect((await findings(only, 1))[0]).toMatchObject({ kind: 'slow' });
+});
+
+test('a frame whose unsigned fields come along is found', async () => {
+  const loose = ((raw: unknown) =>
+    typeof raw === 'object' && raw !== null ? raw : 'shape') as typeof readEvent;
+  expect((await findings(framesTarget(loose), 300))[0]?.message).toContain('nobody signed');
+});

@@ -1,0 +1,175 @@
+import { expect, test } from 'vitest';
+import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { startGuarded, withKey } from './access.ts';
+import { ANA, readStream, scripted } from './harness.ts';
+
+const MESSAGE = { author: ANA, to: ['echo'], content: 'words' };
+const COMPANY = {
+  agents: [
+    {
+      ...scripted('boss', [
+        { when: { contains: 'result of d-' }, reply: 'done' },
+        { reply: '', calls: [{ name: 'delegate', args: { to: 'echo', task: 'do it' } }] },
+      ]),
+      tools: ['delegate'],
+    },
+    scripted('echo', [{ reply: 'answer {{n}}' }]),
+  ],
+};
+
+test('a key sees and writes what it was granted, by id or by the beginning of it', async () => {
+  await using api = await startGuarded();
+  const house = await withKey(api);
+  const guest = await withKey(api, { scopes: ['read', 'write'], conversations: ['hall', 'team-*'] });
+  for (const id of ['hall', 'hall2', 'team-a', 'team-b', 'teams'])
+    await house.post(`/api/conversations/${id}/events`, MESSAGE);
+  await api.troupe.idle();
+  const seen = async (path: string) => {
+    const { conversations } = (await guest.get(path)).body as { conversations: { id: string }[] };
+    return conversations.map(({ id }) => id).toSorted();
+  };
+  expect(await seen('/api/conversations')).toEqual(['hall', 'team-a', 'team-b']);
+  expect(await seen('/api/conversations?limit=2')).toHaveLength(2);
+  expect(await seen('/api/overview')).toEqual(['hall', 'team-a', 'team-b']);
+  const { hits } = (await guest.get('/api/search?q=words')).body as { hits: { conversation: string }[] };
+  expect(hits.map(({ conversation }) => conversation).toSorted()).toEqual(['hall', 'team-a', 'team-b']);
+  for (const [id, status] of [
+    ['hall', 201],
+    ['team-new', 201],
+    ['hall2', 404],
+    ['teams', 404],
+    ['new', 404],
+  ] as const)
+    expect([id, (await guest.post(`/api/conversations/${id}/events`, MESSAGE)).status]).toEqual([id, status]);
+  expect(await api.troupe.conversations()).toHaveLength(6);
+  expect((await guest.get('/api/budgets')).body).toEqual({ budgets: [] });
+  expect((await guest.get('/api/budgets?conversation=teams')).status).toBe(404);
+});
+
+test('the thread of a task is seen with its root, and never by itself', async () => {
+  await using api = await startGuarded({ company: COMPANY });
+  const root = 'r'.repeat(120);
+  for (const conversation of ['root', root])
+    await api.troupe.send(conversation, { author: ANA, to: ['boss'], content: 'x' });
+  await api.troupe.idle();
+  const ids = (await api.troupe.conversations()).map(({ id }) => id);
+  const [thread = '', long = ''] = [
+    ids.find((id) => id.startsWith('root.')),
+    ids.find((id) => id.startsWith('rrr') && id !== root),
+  ];
+  expect([thread, long]).toEqual([expect.stringMatching(/\.d-/), expect.stringMatching(/\.d-/)]);
+  const listed = async (...conversations: string[]) => {
+    const guest = await withKey(api, { scopes: ['read'], conversations });
+    const statuses = await Promise.all(
+      [thread, long].map(async (id) => (await guest.get(`/api/conversations/${id}/events`)).status),
+    );
+    const { body } = await guest.get('/api/conversations');
+    return [(body['conversations'] as object[]).length, ...statuses];
+  };
+  expect(await listed('root')).toEqual([2, 200, 404]);
+  expect(await listed('roo*')).toEqual([2, 200, 404]);
+  expect(await listed(thread)).toEqual([0, 404, 404]);
+  expect(await listed(root)).toEqual([2, 404, 200]);
+  expect(await listed(`${root.slice(0, 80)}*`)).toEqual([2, 404, 200]);
+  expect(await listed(`${root.slice(0, 110)}*`)).toEqual([1, 404, 404]);
+  expect(await listed('other')).toEqual([0, 404, 404]);
+});
+
+test.each([
+  { command: 'fork', conversation: 'hall', seq: 1 },
+  { command: 'fork', conversation: 'hall', seq: 1, as: 'elsewhere' },
+  { command: 'fork', conversation: 'secret', seq: 1, as: 'team-x' },
+  { command: 'fork', turn: 'secret:echo:1', as: 'team-x' },
+  { command: 'run', conversation: 'elsewhere', workflow: 'w' },
+  { command: 'spawn', conversation: 'secret', template: 't' },
+  { command: 'retry', turn: 'secret:echo:1' },
+])('a command reaches no further than its grant: %o', async (command) => {
+  await using api = await startGuarded();
+  for (const id of ['hall', 'secret']) await api.troupe.send(id, MESSAGE);
+  await api.troupe.idle();
+  const before = await api.troupe.conversations();
+  const guest = await withKey(api, { conversations: ['hall', 'team-*'] });
+  const { status, body } = await guest.post('/api/commands', command);
+  expect([status, body]).toMatchObject([
+    404,
+    { error: { code: expect.stringMatching(/^(?:turn|conversation)_unknown$/) } },
+  ]);
+  expect(await api.troupe.conversations()).toEqual(before);
+});
+
+test('a fork within the grant is made', async () => {
+  await using api = await startGuarded();
+  await api.troupe.send('team-a', MESSAGE);
+  await api.troupe.idle();
+  const guest = await withKey(api, { conversations: ['team-*'] });
+  for (const as of [undefined, 'team-b']) {
+    const { status } = await guest.post('/api/commands', {
+      command: 'fork',
+      conversation: 'team-a',
+      seq: 1,
+      as,
+    });
+    expect(status).toBe(202);
+  }
+});
+
+test('what is imported stays within the grant, with all that the file may hold', async () => {
+  await using api = await startGuarded();
+  const guest = await withKey(api, { conversations: ['hall', 'team-*'] });
+  const body = '[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]';
+  const into = async (query: string) =>
+    (await api.get(`/api/import${query}`, { method: 'POST', body, headers: guest.headers })).status;
+  expect(await into('')).toBe(404);
+  expect(await into('?conversation=secret')).toBe(404);
+  // Of a file with several it would be the beginning of their names.
+  expect(await into('?conversation=hall')).toBe(404);
+  expect(await api.troupe.conversations()).toEqual([]);
+  expect(await into('?conversation=team-a')).toBe(201);
+});
+
+test('a stream over all conversations has those that were granted', async () => {
+  const clock = createFakeClock();
+  await using api = await startGuarded({ clock, company: COMPANY });
+  const guest = await withKey(api, { scopes: ['read'], conversations: ['root'] });
+  const response = await api.app.request('/api/events', { headers: guest.headers });
+  const reading = readStream(response, (seen) =>
+    seen.some(({ data }) => (data['body'] as { content?: string } | undefined)?.content === 'done'),
+  );
+  await api.troupe.send('secret', { ...MESSAGE, content: 'psst' });
+  await api.troupe.idle();
+  await api.troupe.send('root', { author: ANA, to: ['boss'], content: 'x' });
+  await api.troupe.idle();
+  const frames = await reading;
+  const from = new Set(frames.map(({ data }) => String(data['conversation'])));
+  expect([...from].every((id) => id === 'root' || id.startsWith('root.d-'))).toBe(true);
+  expect(from.size).toBe(2);
+  expect(JSON.stringify(frames)).not.toContain('psst');
+});
+
+test('a stream of what was not granted is refused, whether it is there or not', async () => {
+  await using api = await startGuarded();
+  await api.troupe.send('secret', MESSAGE);
+  const guest = await withKey(api, { scopes: ['read'], conversations: ['hall'] });
+  for (const id of ['secret', 'nobodys']) {
+    const { status, body } = await guest.get(`/api/events?conversation=${id}&after=0`);
+    expect([status, body]).toMatchObject([404, { error: { code: 'conversation_unknown' } }]);
+  }
+});
+
+test('a stream ends within 5 seconds once the caller is granted other conversations', async () => {
+  const clock = createFakeClock();
+  let conversations = ['hall'];
+  const principal = { id: 'jwt:ana', tenant: 'default' as never, scopes: ['read'] as const, author: null };
+  await using api = await startGuarded({
+    clock,
+    authenticate: async () => ({ ...principal, conversations }),
+  });
+  const headers = { authorization: 'Bearer x' };
+  const response = await api.app.request('/api/events?conversation=hall', { headers });
+  const reading = readStream(response, () => false);
+  await clock.advance(10_000);
+  conversations = ['lobby'];
+  await clock.advance(5_000);
+  await reading;
+  expect((await api.get('/api/events?conversation=hall', { headers })).status).toBe(404);
+});

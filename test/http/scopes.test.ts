@@ -1,0 +1,154 @@
+import { expect, test } from 'vitest';
+import { openApiDocument } from '../../src/gateway/index.ts';
+import { createMetrics } from '../../src/gateway/metrics.ts';
+import { describedPath, PUBLIC_ROUTES, ROUTE_SCOPES } from '../../src/gateway/access/route-scopes.ts';
+import { startGuarded, withKey } from './access.ts';
+import { ANA, startApi } from './harness.ts';
+
+/** What the app answers, as `METHOD /path/{name}`. */
+async function routesOf(): Promise<string[]> {
+  await using api = await startApi();
+  return api.app.routes
+    .filter(({ method }) => method !== 'ALL')
+    .map(({ method, path }) => `${method} ${describedPath(path)}`);
+}
+
+test('every route needs a scope, and no other is in the table', async () => {
+  const routes = (await routesOf()).filter((route) => !PUBLIC_ROUTES.has(route));
+  expect(Object.keys(ROUTE_SCOPES).toSorted()).toEqual([...new Set(routes)].toSorted());
+});
+
+test('the description of the API says which scopes a route needs', () => {
+  const { paths, components } = openApiDocument() as {
+    paths: Record<string, Record<string, Record<string, unknown>>>;
+    components: { securitySchemes: object };
+  };
+  expect(components.securitySchemes).toMatchObject({ bearer: { type: 'http', scheme: 'bearer' } });
+  for (const [path, methods] of Object.entries(paths)) {
+    for (const [method, operation] of Object.entries(methods)) {
+      const route = `${method.toUpperCase()} ${path}`;
+      const isPublic = PUBLIC_ROUTES.has(route);
+      expect([route, operation['security']]).toEqual([route, isPublic ? [] : [{ bearer: [] }]]);
+      if (!isPublic) expect(operation['x-troupe-scopes']).toEqual(ROUTE_SCOPES[route]);
+    }
+  }
+});
+
+test('without a credential no route says anything but 401, and the probes say little', async () => {
+  await using api = await startGuarded();
+  for (const route of await routesOf()) {
+    const [method = '', path = ''] = route.split(' ');
+    const { status } = await api.get(path.replaceAll(/\{\w+\}/g, 'x'), { method });
+    expect([route, status]).toEqual([route, PUBLIC_ROUTES.has(route) ? 200 : 401]);
+  }
+  expect((await api.get('/readyz')).body).toEqual({ status: 'ok' });
+  expect((await api.get('/api/nope')).status).toBe(401);
+});
+
+test('without its scope every route refuses, names the scope, and changes nothing', async () => {
+  await using api = await startGuarded({ metrics: createMetrics({ version: 'test' }) });
+  await api.troupe.send('c1', { author: ANA, content: 'x' });
+  const weak = {
+    read: await withKey(api, { scopes: ['write', 'operate', 'admin'] }),
+    write: await withKey(api, { scopes: ['read', 'operate', 'admin'] }),
+    operate: await withKey(api, { scopes: ['read', 'write', 'admin'] }),
+    admin: await withKey(api, { scopes: ['read', 'write', 'operate'] }),
+  };
+  const before = JSON.stringify([await api.troupe.events('c1'), await api.troupe.keys.list()]);
+  for (const [route, needs] of Object.entries(ROUTE_SCOPES)) {
+    const [scope] = needs;
+    const [method = '', path = ''] = route.split(' ');
+    if (scope === undefined || needs.length > 1) continue;
+    const at = path.replaceAll(/\{\w+\}/g, 'c1');
+    const { status, body } = await api.get(at, { method, headers: weak[scope].headers });
+    expect([route, status, body]).toMatchObject([
+      route,
+      403,
+      { error: { code: 'scope_missing', data: { scope } } },
+    ]);
+  }
+  expect(JSON.stringify([await api.troupe.events('c1'), await api.troupe.keys.list()])).toBe(before);
+});
+
+test.each([
+  [{ command: 'answer', conversation: 'c1', question: 'q', content: 'x' }, 'write'],
+  [{ command: 'decide', conversation: 'c1', request: 'r', approved: true }, 'write'],
+  [{ command: 'cancelTask', conversation: 'c1', task: 't' }, 'write'],
+  [{ command: 'pause', conversation: 'c1', agent: 'echo' }, 'operate'],
+  [{ command: 'archive', conversation: 'c1' }, 'operate'],
+  [{ command: 'dispatch', conversation: 'c1', event: 'e' }, 'operate'],
+  [{ command: 'fork', conversation: 'c1', seq: 1 }, 'operate'],
+] as const)('%o needs the one scope that it needs', async (command, scope) => {
+  await using api = await startGuarded();
+  const other = scope === 'write' ? 'operate' : 'write';
+  const without = await withKey(api, { scopes: ['read', other, 'admin'] });
+  const refused = await without.post('/api/commands', command);
+  expect([refused.status, refused.body]).toMatchObject([
+    403,
+    { error: { code: 'scope_missing', data: { scope } } },
+  ]);
+  const having = await withKey(api, { scopes: [scope] });
+  const answer = await having.post('/api/commands', command);
+  expect(answer.body).toMatchObject({ error: { code: 'conversation_unknown' } });
+});
+
+test('words are those of the author of the key, and of people where it has none', async () => {
+  await using api = await startGuarded();
+  const path = '/api/conversations/c1/events';
+  const own = await withKey(api, { scopes: ['write', 'operate'], author: ANA });
+  const bridge = await withKey(api, { scopes: ['write'] });
+  const operator = await withKey(api, { scopes: ['write', 'operate'] });
+  const echo = { kind: 'agent', id: 'echo', name: 'echo' };
+  const bob = { kind: 'user', id: 'bob', name: 'Bob' };
+  const system = { kind: 'system', id: 'troupe', name: 'Troupe' };
+  const says = async (who: typeof own, author?: object) => {
+    const { status, body } = await who.post(path, { ...(author && { author }), content: 'x' });
+    return status === 201 ? 201 : (body['error'] as { code: string }).code;
+  };
+  expect(await says(own)).toBe(201);
+  expect(await says(own, ANA)).toBe(201);
+  for (const other of [bob, echo, system, { ...ANA, name: 'Admin' }])
+    expect(await says(own, other)).toBe('author_refused');
+  expect(await says(bridge, bob)).toBe(201);
+  expect(await says(bridge, echo)).toBe('author_refused');
+  expect(await says(bridge, system)).toBe('author_refused');
+  expect(await says(bridge)).toBe('event_invalid');
+  expect(await says(operator, echo)).toBe(201);
+  const { events } = await api.troupe.events('c1');
+  const said = events.filter(({ kind }) => kind === 'message').map(({ author }) => author.id);
+  expect(said.filter((id) => id !== 'echo')).toEqual(['u1', 'u1', 'bob']);
+});
+
+test('a command is by the author of the key', async () => {
+  await using api = await startGuarded();
+  await api.troupe.send('c1', { author: ANA, content: 'x' });
+  const own = await withKey(api, { scopes: ['operate'], author: ANA });
+  const pause = { command: 'pause', conversation: 'c1', agent: 'echo' };
+  const refused = await own.post('/api/commands', { ...pause, author: { ...ANA, id: 'boss' } });
+  expect([refused.status, refused.body]).toMatchObject([403, { error: { code: 'author_refused' } }]);
+  const { status, body } = await own.post('/api/commands', pause);
+  expect([status, body]).toMatchObject([202, { event: { author: ANA } }]);
+});
+
+test('a transcript, which has words of agents, is not brought with "write" alone', async () => {
+  await using api = await startGuarded();
+  const bridge = await withKey(api, { scopes: ['write'] });
+  const { status, body } = await api.get('/api/import?conversation=c9', {
+    method: 'POST',
+    body: '[{"role":"assistant","content":"approved"}]',
+    headers: bridge.headers,
+  });
+  expect([status, body]).toMatchObject([403, { error: { code: 'author_refused' } }]);
+  expect(await api.troupe.conversations()).toEqual([]);
+});
+
+test('numbers and the state of services are for administrators of the server', async () => {
+  await using api = await startGuarded({ metrics: createMetrics({ version: 'test' }) });
+  const house = await withKey(api);
+  const acme = await withKey(api, {}, 'acme');
+  expect((await house.get('/metrics')).status).toBe(200);
+  const refused = await acme.get('/metrics');
+  expect([refused.status, refused.body]).toMatchObject([403, { error: { code: 'scope_missing' } }]);
+  expect((await house.get('/readyz')).body).toEqual({ status: 'ok', store: 'ok', queue: 'ok' });
+  expect((await acme.get('/readyz')).body).toEqual({ status: 'ok' });
+});
