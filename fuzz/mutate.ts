@@ -48,12 +48,17 @@ function mutateHere(random: Random, value: unknown): unknown {
   if (roll < 0.2) return nested(random, pick(random, [5, 64, 2_000]));
   if (Array.isArray(value)) {
     if (roll < 0.5) return [...(value as unknown[]), ...(value as unknown[]), nastyValue(random)];
-    if (roll < 0.6)
-      return Array.from({ length: pick(random, [17, 65, 257, 3_000]) }, () => (value as unknown[])[0] ?? 'x');
+    if (roll < 0.6) return manyOf(random, value as unknown[]);
   }
   if (typeof value === 'string' && roll < 0.7) return mutateText(random, value);
   if (typeof value === 'number' && roll < 0.4) return String(value);
   return nastyValue(random);
+}
+
+/** Longer than what a list may have; of large items no more than that, or a few changes make an input of megabytes. */
+function manyOf(random: Random, [item = 'x']: readonly unknown[]): unknown[] {
+  const lengths = typeof item === 'object' ? [17, 65] : [17, 65, 257, 3_000];
+  return Array.from({ length: pick(random, lengths) }, () => item);
 }
 
 export function mutateText(random: Random, text: string): string {

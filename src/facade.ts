@@ -49,6 +49,7 @@ import { conversationId, parseDraft } from './parse-input.ts';
 import type { Outside } from './runtime/outside.ts';
 import type { Appended, Log } from './store/store.ts';
 import type { AgentInfo, Troupe } from './troupe.ts';
+import { Watchers } from './watchers.ts';
 
 /** What the facade stands on. */
 export interface FacadeParts {
@@ -75,6 +76,8 @@ export interface FacadeParts {
 }
 
 const EXPORT_PAGE = 1_000;
+/** Doors that are kept: they hold nothing, and making one anew costs little. */
+const MAX_DOORS = 1_000;
 /** Looks at whether all is quiet: this many one turn of the event loop apart, then with a pause of `IDLE_POLL_MS`. */
 const QUICK_LOOKS = 50;
 const IDLE_POLL_MS = 5;
@@ -100,26 +103,34 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
     await parts.release();
   }
   const agents = [...deps.company.values()].map(agentInfo);
+  const watchers = new Watchers({ ...parts, log: deps.log, onWarning: deps.onWarning });
+  const doors = new Map<TenantId, Troupe>();
   const forTenant = (name: string): Troupe => {
     const tenant = tenantId(name);
+    const known = doors.get(tenant);
+    if (known) return known;
+    if (doors.size >= MAX_DOORS) doors.clear();
     const isRoot = tenant === DEFAULT_TENANT;
-    return tenantFacade({ ...parts, door, tenant, agents, forTenant }, () =>
+    const made = tenantFacade({ ...parts, door, watchers, tenant, agents, forTenant }, () =>
       isRoot ? (closing ??= close()) : Promise.resolve(),
     );
+    doors.set(tenant, made);
+    return made;
   };
   return forTenant(DEFAULT_TENANT);
 }
 
 interface TenantParts extends FacadeParts {
   door: Door;
+  watchers: Watchers;
   tenant: TenantId;
   agents: readonly AgentInfo[];
   forTenant: (tenant: string) => Troupe;
 }
 
 function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
-  const { deps, engine, deltas, door, tenant, agents, forTenant, trust = null, workflows = [] } = parts;
-  const { store, log, company, router, clock } = deps;
+  const { deps, engine, door, tenant, agents, forTenant, trust = null, workflows = [] } = parts;
+  const { store, company, router, clock } = deps;
 
   async function existing(conversation: string): Promise<Log & { head: number }> {
     const id = conversationId(conversation);
@@ -268,19 +279,7 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
       return importInto(deps, tenant, chunks, request);
     },
     export: exported,
-    watch(watcher) {
-      const isOurs = (address: ActorAddress) => address.tenant === tenant;
-      const onDelta = (delta: StreamDelta) => isOurs(delta.address) && watcher({ type: 'delta', delta });
-      const onState = (state: StateNote) => isOurs(state.address) && watcher({ type: 'state', state });
-      deltas.add(onDelta);
-      parts.states?.add(onState);
-      const off = log.onAppended((of, event) => of === tenant && watcher({ type: 'event', event }));
-      return () => {
-        deltas.delete(onDelta);
-        parts.states?.delete(onState);
-        off();
-      };
-    },
+    watch: (watcher, { conversation = null } = {}) => parts.watchers.add(tenant, conversation, watcher),
     async queues() {
       // What others have waiting is not theirs to know.
       if (tenant !== DEFAULT_TENANT) return { waiting: await router.backlog(tenant), active: 0, delayed: 0 };

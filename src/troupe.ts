@@ -180,8 +180,8 @@ export interface Troupe {
    * 'none'. Throws `conversation_unknown`, and `command_refused` where there are others by now or an agent is at work.
    */
   delete(conversation: string, options: { exported: number | 'none' }): Promise<Deleted>;
-  /** Hears of its own tenant alone. */
-  watch(watcher: Watcher): () => void;
+  /** Hears of its own tenant alone, and of one conversation where it is named. Returns what ends it. */
+  watch(watcher: Watcher, of?: { conversation?: string | undefined }): () => void;
   queues(): Promise<QueueReport>;
   /** What is spent and held of each budget in its present period; those of a conversation where one is named. */
   budgets(of?: { conversation?: string | undefined; agent?: string | undefined }): Promise<BudgetLine[]>;

@@ -182,10 +182,13 @@ function agentsOf({ tags }: SignedEvent): string[] {
   ];
 }
 
-/** The first two fifths are an hour old, the next two of the hour since, the rest of now. */
+/**
+ * The first two fifths are an hour old, the next two of the hour since, the rest of the last minutes. Never hundreds in
+ * one second: what a relay has of a second beyond its limit cannot be asked for.
+ */
 function timeOf(part: number, now: number): number {
-  if (part < 0.4) return now - 3_600;
-  return part < 0.8 ? now - Math.floor((0.8 - part) * 9_000) : now;
+  if (part < 0.4) return now - 3_900 + Math.floor(part * 750);
+  return part < 0.8 ? now - Math.floor((0.8 - part) * 9_000) : now - Math.floor((1 - part) * 1_000);
 }
 
 /** Threads of about forty events. `at`: by how much of them is done. */

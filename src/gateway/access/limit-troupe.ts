@@ -65,10 +65,10 @@ export function limitTroupe(troupe: Troupe, principal: Principal): Troupe {
       yield* troupe.export(check(conversation), options);
     },
     delete: async (conversation, options) => troupe.delete(check(conversation), options),
-    watch: (watcher) =>
+    watch: (watcher, of) =>
       troupe.watch((note) => {
         if (may(conversationOf(note))) watcher(note);
-      }),
+      }, of),
     // What others spend is their own affair.
     async budgets(of = {}) {
       if (of.conversation === undefined) return [];

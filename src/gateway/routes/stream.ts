@@ -5,6 +5,7 @@ import { TroupeError } from '../../errors.ts';
 import { callerOf } from '../access/caller.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
 import { untilUnknown } from '../access/until-unknown.ts';
+import { eventJson } from '../event-json.ts';
 import { followAll, followConversation, type Frame } from '../follow.ts';
 import { parseInput, StreamQuery } from '../schemas.ts';
 import { rateLimited } from '../refusal.ts';
@@ -98,7 +99,7 @@ async function* asText(
 function frameText(frame: Frame, idOf: (event: EventFrame['event']) => string): string {
   switch (frame.type) {
     case 'event':
-      return `event: event\n${idOf(frame.event)}data: ${JSON.stringify(frame.event)}\n\n`;
+      return `event: event\n${idOf(frame.event)}data: ${eventJson(frame.event)}\n\n`;
     case 'delta': {
       const { address, ...delta } = frame.delta;
       const { conversation, agent } = address;
