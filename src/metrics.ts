@@ -62,6 +62,12 @@ export interface Counters {
   budget_retries: None;
   /** Tries to deliver to webhooks. */
   webhook_deliveries: Tenanted & { outcome: 'taken' | 'refused' | 'gone' | 'failed' };
+  /** Events that relays sent. */
+  nostr_received: None;
+  /** What of them, and of other frames, was not taken; the reasons are a closed list of `nostr/refused.ts`. */
+  nostr_refused: { reason: string };
+  /** Requests that were not answered for who asked, what for or how often. */
+  requests_refused: { code: string };
   /** Tries to publish an event to a relay. */
   nostr_published: { outcome: 'published' | 'refused' | 'failed' };
   /** Actors set aside: they take no turns until somebody resumes them. */

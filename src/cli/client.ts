@@ -1,3 +1,4 @@
+import type { NostrStatus } from '../nostr/open-nostr.ts';
 import type { IssuedKey, KeyInfo, NewKey } from '../access/index.ts';
 import type { AgentId, Author, Command, ConversationId, Event, StateNote } from '../events/index.ts';
 import type { ImportReport } from '../import/index.ts';
@@ -84,6 +85,8 @@ export interface Client {
   readonly keys: ClientKeys;
   readonly webhooks: ClientWebhooks;
   queues(): Promise<QueueReport>;
+  /** Null where there are no relays, or that process takes no turns. */
+  nostr(): Promise<NostrStatus | null>;
   /** Resolves when nothing is left to do. */
   idle(): Promise<void>;
   close(): Promise<void>;

@@ -60,6 +60,7 @@ export function createDirectClient(troupe: Troupe): Client {
     keys: directKeys(troupe),
     webhooks: directWebhooks(troupe),
     queues: () => troupe.queues(),
+    nostr: async () => troupe.nostr(),
     idle: () => troupe.idle(),
     close: () => troupe.close(),
   };

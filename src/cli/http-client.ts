@@ -1,3 +1,4 @@
+import type { NostrStatus } from '../nostr/open-nostr.ts';
 import type { IssuedKey, KeyInfo } from '../access/index.ts';
 import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
 import type { Event } from '../events/index.ts';
@@ -155,6 +156,7 @@ export function createHttpClient(base: string, token: string | undefined): Clien
         post<IssuedWebhook>(webhookPath(id, '/rotate', tenant), '{}', 'application/json'),
     },
     queues: () => get<QueueReport>('/api/queues'),
+    nostr: async () => (await get<{ nostr: NostrStatus | null }>('/api/nostr')).nostr,
     idle: async () => {},
     close: async () => {},
   };

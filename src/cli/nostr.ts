@@ -5,6 +5,7 @@ import { TroupeError } from '../errors.ts';
 import { nearestName } from '../events/index.ts';
 import type { AgentKey, AgentKeys } from '../nostr/agent-keys.ts';
 import type { Answer, RelayReport } from '../nostr/probe-relay.ts';
+import { type ClientOptions, connect } from './connect.ts';
 import { findAgents, recallAgents } from './find-agents.ts';
 import { clip, paint, print, printJson, table } from './output.ts';
 import type { UrlOptions } from './service-urls.ts';
@@ -74,6 +75,32 @@ export async function testRelay(url: string, options: { json?: boolean }): Promi
   if (options.json) printJson({ ok: isWell, ...report });
   else print(renderReport(report));
   if (!isWell) process.exitCode = 1;
+}
+
+/** What a running server knows of its relays; a worker of many machines holds some of them, an API none. */
+export async function showStatus(options: ClientOptions): Promise<void> {
+  const client = await connect(options, { needs: 'data' });
+  try {
+    const nostr = await client.nostr();
+    if (options.json) return printJson({ nostr });
+    if (!nostr)
+      return print('No relays here: the agents file has no "nostr", or this process takes no turns.');
+    const head = ['relay', 'state', 'received', 'not taken', 'published', 'behind', 'last problem'];
+    const rows = nostr.relays.map(({ url, state, received, rejected, outbox, lastError }) => [
+      url,
+      state,
+      String(received),
+      String(Object.values(rejected).reduce((sum, count) => sum + count, 0)),
+      String(outbox?.published ?? '-'),
+      String(outbox?.behind ?? '-'),
+      clip(lastError ?? outbox?.lastError ?? '', 60),
+    ]);
+    print(table([head.map((title) => paint('dim', title)), ...rows]));
+    const agents = Object.entries(nostr.agents).map(([agent, pubkey]) => `@${agent} ${pubkey}`);
+    print(paint('dim', agents.join('\n')));
+  } finally {
+    await client.close();
+  }
 }
 
 async function withKeys(

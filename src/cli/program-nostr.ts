@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 
 /** `troupe nostr …` */
-export function addNostrCommands(program: Command): void {
+export function addNostrCommands(program: Command, client: (command: Command) => Command): void {
   const nostr = program
     .command('nostr')
     .description('the keys of agents on Nostr, and its relays')
@@ -34,6 +34,10 @@ export function addNostrCommands(program: Command): void {
     .argument('<agent>')
     .option('--yes', 'it is meant')
     .action(async (agent, options) => (await import('./nostr.ts')).removeKey(agent, options));
+
+  client(nostr.command('status'))
+    .description('how it stands with the relays of a running server')
+    .action(async (options) => (await import('./nostr.ts')).showStatus(options));
 
   nostr
     .command('test')

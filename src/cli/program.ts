@@ -263,7 +263,7 @@ export function createProgram(): Command {
 
   addAccessCommands(program, client);
   addWebhookCommands(program, client);
-  addNostrCommands(program);
+  addNostrCommands(program, client);
 
   program
     .command('doctor')

@@ -17,7 +17,7 @@ export async function runCli(args: string[]): Promise<number> {
   const program = createProgram().hook('preAction', () => requireNode(process.versions.node));
   // Every error is written below, in one way.
   program.configureOutput({ outputError: () => {} });
-  for (const command of program.commands) command.copyInheritedSettings(program);
+  inherit(program);
   try {
     await program.parseAsync(args, { from: 'user' });
     return Number(process.exitCode ?? 0);
@@ -45,4 +45,12 @@ function usageError({ code, message }: CommanderError, help: string, asJson: boo
     process.stderr.write(errorText({ code: 'usage', message: text, data: {} }, asJson));
   }
   return USAGE;
+}
+
+/** Commands within commands, too. */
+function inherit(parent: Command): void {
+  for (const command of parent.commands) {
+    command.copyInheritedSettings(parent);
+    inherit(command);
+  }
 }

@@ -8,7 +8,7 @@ import { createProjectionBooks } from './access/projection-books.ts';
 import { guard, type GuardOptions } from './guard.ts';
 import type { ProcessMetrics } from './metrics.ts';
 import { addPageRoutes, type PageOptions } from './page.ts';
-import { errorResponse, Refusal } from './refusal.ts';
+import { countedRefusal, errorResponse, Refusal } from './refusal.ts';
 import { addChartRoutes } from './routes/charts.ts';
 import { addConversationRoutes } from './routes/conversations.ts';
 import { addInspectorRoutes } from './routes/inspector.ts';
@@ -61,7 +61,11 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   // An app that this one is mounted in has a `notFound` of its own, which counts.
   app.all('/api/*', notFound);
   app.notFound(notFound);
-  app.onError((error, context) => errorResponse(context, error, onError));
+  app.onError((error, context) => {
+    const code = countedRefusal(error);
+    if (code !== null) metrics?.count('requests_refused', { code });
+    return errorResponse(context, error, onError);
+  });
   return app;
 }
 

@@ -1,3 +1,4 @@
+import { REFUSALS_COUNTED } from './refusal.ts';
 import { DEFAULT_TENANT, ReliefReason, ReliefStrategy } from '../events/index.ts';
 import type { Counters, Levels, Timers } from '../metrics.ts';
 
@@ -85,6 +86,13 @@ export const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
   webhook_deliveries: {
     help: 'Tries to deliver to webhooks, by how they ended',
     labels: ['tenant', 'outcome'],
+  },
+  nostr_received: { help: 'Events that relays sent', labels: [] },
+  nostr_refused: { help: 'Events and frames of relays that were not taken', labels: ['reason'] },
+  requests_refused: {
+    help: 'Requests refused for who asked, what for or how often',
+    labels: ['code'],
+    zero: REFUSALS_COUNTED.map((code) => ({ code })),
   },
   nostr_published: {
     help: 'Tries to publish an event to a relay, by how they ended',

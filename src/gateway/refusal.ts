@@ -35,6 +35,23 @@ export class Refusal extends Error {
   }
 }
 
+/** What operators are told of in numbers. */
+export const REFUSALS_COUNTED = [
+  'token_required',
+  'scope_missing',
+  'author_refused',
+  'rate_limited',
+  'tenant_busy',
+  'host_refused',
+  'origin_refused',
+] as const;
+
+/** The code, where operators count it. */
+export function countedRefusal(thrown: unknown): string | null {
+  const { code } = Object(thrown) as { code?: unknown };
+  return REFUSALS_COUNTED.find((each) => each === code) ?? null;
+}
+
 export function rateLimited(message: string, limit: number, retryAfterMs: number): Refusal {
   return new Refusal(429, 'rate_limited', `${message}: come again later`, { limit, retryAfterMs });
 }

@@ -15,6 +15,7 @@ import {
   type RelayLink,
   type RelayLinkOptions,
   type RelayStatus,
+  type RelayLinkOptions,
 } from './relay-link.ts';
 import type { NostrSettings } from './settings.ts';
 import type { Signer } from './signer.ts';
@@ -34,6 +35,8 @@ export interface NostrParts {
   onWarning: (error: unknown, where: string) => void;
   /** What became of each try to publish an event, for metrics. */
   counted?: OutboxParts['counted'];
+  /** Each event that a relay sends; and again, with the reason, what is not taken. */
+  heard?: RelayLinkOptions['counted'];
   /** Of connections; the defaults are for relays on the internet. */
   timing?: RelayLinkOptions['timing'];
 }
@@ -82,6 +85,7 @@ export async function openNostr(parts: NostrParts): Promise<Nostr> {
         onWarning,
         authenticate: authenticateAs(first, clock),
         maxEventBytes: settings.limits.maxEventBytes,
+        counted: parts.heard,
         timing: parts.timing,
       }),
     );

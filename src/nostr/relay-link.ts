@@ -43,6 +43,8 @@ export interface RelayLinkOptions {
   authenticate?: Authenticate | undefined;
   /** Longer events are not parsed. Default 128 KiB. */
   maxEventBytes?: number | undefined;
+  /** Each event that came; and again, with the reason, what is not taken. */
+  counted?: ((refused: Refused | null) => void) | undefined;
   timing?: Partial<SocketTiming> | undefined;
   faults?: Partial<FaultLimits> | undefined;
 }
@@ -65,6 +67,7 @@ export function openRelayLink(url: string, options: RelayLinkOptions): RelayLink
   const { clock, onWarning } = options;
   const faults = new RelayFaults({ ...DEFAULT_FAULT_LIMITS, ...options.faults }, clock);
   const followed = new Map<symbol, { filters: () => Filter[]; handlers: FollowHandlers }>();
+  const { counted = () => {} } = options;
   const rejected: RelayStatus['rejected'] = {};
   const closing = new AbortController();
   const leaving = new Set<Promise<void>>();
@@ -94,7 +97,10 @@ export function openRelayLink(url: string, options: RelayLinkOptions): RelayLink
         failures += 1;
         if (failures === WORTH_A_WARNING) warn(`cannot be reached: ${why}`);
       },
-      received: () => void (received += 1),
+      received() {
+        received += 1;
+        counted(null);
+      },
       refused: refuse,
       throttled: (ms) => blame(faults.throttled(ms)),
       stalled: () => blame(faults.stalled()),
@@ -109,6 +115,7 @@ export function openRelayLink(url: string, options: RelayLinkOptions): RelayLink
 
   function refuse(reason: Refused): void {
     rejected[reason] = (rejected[reason] ?? 0) + 1;
+    counted(reason);
     blame(faults.refused(reason));
   }
 

@@ -20,7 +20,7 @@ export async function openOperators(
   definition: ModelSettings,
   { logger, tracing = false, onWarning, env, mongodb, redis, process }: OperatorOptions,
 ): Promise<Pick<EngineDeps, 'logger' | 'tracer' | 'onWarning'>> {
-  const names = [...secretNames(definition), 'TROUPE_TOKEN', 'TROUPE_KEY'];
+  const names = [...secretNames(definition), 'TROUPE_TOKEN', 'TROUPE_KEY', 'TROUPE_NOSTR_PASSPHRASE'];
   const redact = hideSecrets(
     names.map((name) => env[name]),
     [mongodb, redis],

@@ -91,6 +91,8 @@ export function createOutside(parts: OutsideParts): Outside {
         owner,
         onWarning,
         counted: (outcome) => metrics.count('nostr_published', { outcome }),
+        heard: (reason) =>
+          reason === null ? metrics.count('nostr_received', {}) : metrics.count('nostr_refused', { reason }),
       });
     },
     async close() {

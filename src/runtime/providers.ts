@@ -21,7 +21,7 @@ export interface ModelOptions extends Omit<ProviderContext, 'home'> {
   onWarning: (error: unknown, where: string) => void;
 }
 
-export type ModelSettings = Pick<TroupeDefinition, 'agents' | 'context' | 'mcpServers'>;
+export type ModelSettings = Pick<TroupeDefinition, 'agents' | 'context' | 'mcpServers' | 'nostr'>;
 
 export interface Models {
   providerOf: (agent: AgentDefinition) => Provider;
@@ -68,7 +68,7 @@ export function openModels(definition: ModelSettings, options: ModelOptions): Mo
 }
 
 /** Variables whose values are in no recording, line or span: keys of models, and whatever tool servers and programs are given. */
-export function secretNames({ agents, context, mcpServers }: ModelSettings): string[] {
+export function secretNames({ agents, context, mcpServers, nostr }: ModelSettings): string[] {
   const ofAgents = agents.flatMap((agent) => [
     ...('apiKeyEnv' in agent ? [agent.apiKeyEnv] : []),
     ...('env' in agent ? agent.env : []),
@@ -76,5 +76,8 @@ export function secretNames({ agents, context, mcpServers }: ModelSettings): str
   const ofServers = Object.values(mcpServers ?? {}).flatMap((server) =>
     'url' in server ? Object.values(server.headersEnv ?? {}) : (server.env ?? []),
   );
-  return [...ofAgents, ...ofServers, ...(context.embedder ? [context.embedder.apiKeyEnv] : [])];
+  const ofSigners = Object.values(nostr?.keys ?? {}).flatMap((source) =>
+    typeof source === 'string' ? [] : Object.values(source),
+  );
+  return [...ofAgents, ...ofServers, ...ofSigners, ...(context.embedder ? [context.embedder.apiKeyEnv] : [])];
 }

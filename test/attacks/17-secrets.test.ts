@@ -18,6 +18,8 @@ import { openStage, VENDOR_KEY, withKey } from './stage.ts';
 
 const TOKEN = 'canary-of-the-gateway';
 const PASSWORD = 'canary-of-the-database';
+/** What a tool prints of its environment. */
+const PRINTED = 'canary-of-the-tool';
 
 function bytesOf(directory: string): string {
   return readdirSync(directory, { recursive: true, withFileTypes: true })
@@ -35,24 +37,30 @@ attack(17, 'keys appear in no log, span, metric, file, answer, error or page', a
   const { logger, lines } = keepLines();
   const metrics = createMetrics({ version: '1' });
   const data = tempDir();
-  const env = { KEY: VENDOR_KEY, TROUPE_TOKEN: TOKEN, DATABASE_URL: `mongodb://ana:${PASSWORD}@db/x` };
+  const env = {
+    KEY: VENDOR_KEY,
+    TROUPE_TOKEN: TOKEN,
+    DATABASE_URL: `mongodb://ana:${PASSWORD}@db/x`,
+    TOOL_KEY: PRINTED,
+  };
   const fail = defineTool({
     name: 'fail',
     description: 'Fails.',
     schema: z.object({}),
     run(): string {
-      throw new Error('no answer');
+      throw new Error(`TOOL_KEY=${PRINTED} is refused`);
     },
   });
   const stage = await openStage({
     agents: [{ id: 'bo', tools: ['fail'] }],
     tools: [fail],
     guarded: true,
-    open: (input, options) => createTroupe(input, { ...options, data, env, logger, metrics, tracing: true }),
+    open: (input, options) =>
+      createTroupe(input, { ...options, data, env, logger, metrics, tracing: { content: true } }),
     app: { metrics, token: TOKEN },
     // A vendor that repeats what it was sent, as some do.
     answer: ({ number, last }) => {
-      if (last.includes('refuse'))
+      if (last.includes('please refuse'))
         return { error: { code: 'provider_auth', message: `invalid key: ${VENDOR_KEY}` } };
       return number === 1 ? { calls: [{ name: 'fail', args: '{}' }] } : { text: 'done' };
     },
@@ -115,14 +123,12 @@ attack(17, 'keys appear in no log, span, metric, file, answer, error or page', a
   expect(lines.length).toBeGreaterThan(2);
   expect(exporter.getFinishedSpans().length).toBeGreaterThan(2);
   expect(places.find(([place]) => place === 'files')?.[1]).toContain('please refuse');
+  const canaries = { vendor: VENDOR_KEY, token: TOKEN, password: PASSWORD, key: last, tool: PRINTED };
   for (const [place, text] of places) {
-    for (const [name, canary] of Object.entries({
-      vendor: VENDOR_KEY,
-      token: TOKEN,
-      password: PASSWORD,
-      key: last,
-    }))
+    for (const [name, canary] of Object.entries(canaries))
       expect([place, name, text.includes(canary)]).toEqual([place, name, false]);
     refused(`none in ${place}`);
   }
+  // What was printed is there, but for the key.
+  expect(answers.join('\n')).toContain('TOOL_KEY=[TOOL_KEY] is refused');
 });
