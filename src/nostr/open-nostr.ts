@@ -15,7 +15,6 @@ import {
   type RelayLink,
   type RelayLinkOptions,
   type RelayStatus,
-  type RelayLinkOptions,
 } from './relay-link.ts';
 import type { NostrSettings } from './settings.ts';
 import type { Signer } from './signer.ts';
