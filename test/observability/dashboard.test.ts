@@ -89,6 +89,7 @@ test('its panels have a source that is chosen, a description, a place of their o
     'Compactions',
     'Queue and leases',
     'Errors',
+    'The open door',
   ]);
   const ids = dashboard.panels.map(({ id }) => id);
   expect(new Set(ids).size).toBe(ids.length);
