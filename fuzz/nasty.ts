@@ -112,6 +112,7 @@ const MARKERS = [
   '{"toJSON":1,"toString":1,"valueOf":1}',
   '{"then":{}}',
   '{"length":4294967295,"0":1}',
+  '{"length":{"toString":1,"valueOf":1}}',
   '[[[[]]]]',
   '[null]',
   '[{}]',

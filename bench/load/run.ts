@@ -1,94 +1,24 @@
 import { cpus } from 'node:os';
-import { setTimeout as pause } from 'node:timers/promises';
 import { createBench } from '../figures.ts';
-import { messageText, percentile } from '../support.ts';
-import { postEvents } from './post-events.ts';
-import { startServer } from './server-process.ts';
-import { openStream } from './stream-client.ts';
+import { measureFlood } from './flood.ts';
+import { measureStreams } from './streams.ts';
 
 /**
- * `npm run bench:load [-- --seconds 60 --json]`: 200 readers of streams, 50 of them slow, while 300 events a second are
- * written, all of it over sockets with keys. Exits with 1 if an event was lost or a goal missed.
+ * `npm run bench:load [-- --seconds 60 --json --only streams]`: what many readers and a flood of signatures cost, all of it
+ * over sockets with keys. Exits with 1 if an event was lost or a goal missed.
  */
+const argument = (name: string) => {
+  const at = process.argv.indexOf(`--${name}`);
+  return at < 0 ? undefined : process.argv[at + 1];
+};
 const json = process.argv.includes('--json');
-const at = process.argv.indexOf('--seconds');
-const seconds = at < 0 ? 60 : Number(process.argv[at + 1]);
-const READERS = 200;
-const SLOW = 50;
-const CONVERSATIONS = Array.from({ length: 10 }, (_, index) => `talk-${index}`);
-const PER_SECOND = 300;
-const MIB = 1024 * 1024;
-const CATCH_UP_MS = 60_000;
+const seconds = Number(argument('seconds') ?? 60);
+const only = argument('only');
+const FLOOD_SECONDS = 15;
 
 const bench = createBench({ runs: 1, json });
 if (!json) console.log(`Node ${process.version}, ${cpus().length} cores, ${seconds} s`);
-const server = await startServer();
-try {
-  const { url, keys } = server;
-  const key = keys.load;
-  await postEvents({
-    url,
-    key,
-    conversations: CONVERSATIONS,
-    perSecond: 100,
-    seconds: 1,
-    content: messageText,
-  });
-  const readers = await Promise.all(
-    Array.from({ length: READERS }, async (_, index) => {
-      const conversation = CONVERSATIONS[index % CONVERSATIONS.length] ?? '';
-      const isSlow = index < SLOW;
-      return { conversation, isSlow, stream: await openStream({ url, key, conversation, isSlow }) };
-    }),
-  );
-  const before = await server.memory();
-  const posted = await postEvents({
-    url,
-    key,
-    conversations: CONVERSATIONS,
-    perSecond: PER_SECOND,
-    seconds,
-    content: messageText,
-  });
-  const after = await server.memory();
-  const heads = new Map<string, number>();
-  for (const conversation of CONVERSATIONS) {
-    const response = await fetch(`${url}/api/conversations/${conversation}/events?limit=1`, {
-      headers: { authorization: `Bearer ${key}` },
-    });
-    heads.set(conversation, ((await response.json()) as { head: number }).head);
-  }
-  const behind = () =>
-    readers.filter(({ conversation, stream }) => stream.upTo() < (heads.get(conversation) ?? 0)).length;
-  const slowBehind = behind();
-  for (const { stream } of readers) stream.hurry();
-  const deadline = performance.now() + CATCH_UP_MS;
-  while (behind() > 0 && performance.now() < deadline) await pause(50);
-
-  const stored = [...posted.stored.values()].reduce((sum, count) => sum + count, 0);
-  const inLog = [...heads.values()].reduce((sum, head) => sum + head, 0);
-  bench.heading(`${READERS} readers, ${SLOW} of them slow; ${PER_SECOND} events/s for ${seconds} s`);
-  bench.add('events accepted', stored, 'events', { atLeast: PER_SECOND * seconds });
-  bench.add('accepted events that are not in the log', stored + 100 - inLog, 'events', { atMost: 0 });
-  bench.add('append, from when it was due to the answer: p50', percentile(posted.delays, 0.5), 'ms');
-  bench.add('append: p99', percentile(posted.delays, 0.99), 'ms', { atMost: 50 });
-  bench.add('readers that were behind when writing ended', slowBehind, 'readers');
-  bench.add('readers that did not get every event in the end', behind(), 'readers', { atMost: 0 });
-  const faults = readers.reduce((sum, { stream }) => sum + stream.faults(), 0);
-  bench.add('events that came twice or out of order', faults, 'events', { atMost: 0 });
-  bench.add('heap of the server before', before.heapUsed / MIB, 'MiB');
-  bench.add('heap of the server after', after.heapUsed / MIB, 'MiB');
-  bench.add(
-    'growth of heap and buffers',
-    (after.heapUsed + after.external - before.heapUsed - before.external) / MIB,
-    'MiB',
-    { atMost: 200 },
-  );
-  bench.add('resident memory after', after.rss / MIB, 'MiB');
-  for (const { stream } of readers) stream.close();
-} finally {
-  await server.stop();
-}
+if (only !== 'flood') await measureStreams(bench, { seconds });
+if (only !== 'streams') await measureFlood(bench, { seconds: Math.min(seconds, FLOOD_SECONDS) });
 if (json) console.log(JSON.stringify({ figures: bench.figures }));
-process.exitCode = bench.figures.some(({ met }) => met === false) ? 1 : 0;
-process.exit();
+process.exit(bench.figures.some(({ met }) => met === false) ? 1 : 0);

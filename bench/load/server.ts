@@ -29,7 +29,10 @@ const app = createApp(troupe, {
 const server = await serveHttp(app, { port: 0 });
 const keyOf = async (tenant: string) =>
   (await troupe.forTenant(tenant).keys.create({ name: 'load', scopes: ['read', 'write'] })).secret;
-process.send?.({ url: server.url, keys: { load: await keyOf('load'), other: await keyOf('other') } });
+process.send?.({
+  url: server.url,
+  keys: { load: await keyOf('load'), other: await keyOf('other'), operator: await keyOf('default') },
+});
 process.on('message', () => {
   globalThis.gc?.();
   const { rss, heapUsed, external } = process.memoryUsage();

@@ -22,5 +22,6 @@ export * from './step.ts';
 export * from './stream-delta.ts';
 export * from './task.ts';
 export * from './task-end.ts';
+export * from './try-parse.ts';
 export * from './turn.ts';
 export * from './usage.ts';

@@ -59,12 +59,21 @@ async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
   if (Number(request.headers.get('content-length') ?? 0) > limit) throw tooLarge(limit);
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of request.body ?? []) {
-    size += (chunk as Uint8Array).byteLength;
+  for await (const chunk of chunksOf(request)) {
+    size += chunk.byteLength;
     if (size > limit) throw tooLarge(limit);
-    chunks.push(chunk as Uint8Array);
+    chunks.push(chunk);
   }
   return Buffer.concat(chunks);
+}
+
+/** The body as it comes. Throws `event_invalid` where its sender is gone before its end: nothing is wrong in here. */
+export async function* chunksOf(request: Request): AsyncGenerator<Uint8Array, void> {
+  try {
+    for await (const chunk of request.body ?? []) yield chunk as Uint8Array;
+  } catch (cause) {
+    throw new TroupeError('event_invalid', 'the body was cut off before its end', { path: '' }, { cause });
+  }
 }
 
 function tooLarge(limit: number): TroupeError {

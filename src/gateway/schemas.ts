@@ -12,6 +12,7 @@ import {
   EventId,
   MAX_MESSAGE_ATTACHMENTS,
   MAX_RECIPIENTS,
+  tryParse,
   TenantId,
 } from '../events/index.ts';
 import type { AttachmentByAddress, NewAttachment } from '../troupe.ts';
@@ -134,7 +135,7 @@ const MAX_PROBLEMS = 20;
 
 /** Parses what a client sent. Throws `event_invalid`; `data` has the first path and every problem. */
 export function parseInput<T>(schema: z.ZodType<T>, input: unknown, what: string): T {
-  const parsed = schema.safeParse(input, { reportInput: true });
+  const parsed = tryParse(schema, input, { reportInput: true });
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.slice(0, MAX_PROBLEMS).flatMap(problemsOf);
   const told = problems.map(({ path, message }) => `${path || what}: ${message}`).join('; ');

@@ -1,5 +1,5 @@
 import { TroupeError } from '../errors.ts';
-import { EventDraft } from '../events/index.ts';
+import { EventDraft, tryParse } from '../events/index.ts';
 import type { Entry, JsonRecord } from './entry.ts';
 import { EXPORT_VERSION } from './export-conversation.ts';
 import { excerpt, noteSkip } from './report.ts';
@@ -24,7 +24,7 @@ export async function* readTroupe(
       continue;
     }
     const { at, ...draft } = value;
-    const parsed = EventDraft.safeParse(draft);
+    const parsed = tryParse(EventDraft, draft);
     if (!parsed.success) {
       noteSkip(report, 'invalid_event', line, excerpt(parsed.error.issues[0]?.message));
       continue;

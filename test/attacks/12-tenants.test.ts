@@ -126,7 +126,10 @@ attack(
           const answered = await stage.ask('/api/conversations', {
             headers: authorization ? { authorization } : {},
           });
-          if (answered.status === 429) return refused('429 rate_limited');
+          if (answered.status === 429) {
+            refused('429 rate_limited');
+            return;
+          }
           expect(answered.status).toBe(401);
           bodies.add(answered.text);
         }),

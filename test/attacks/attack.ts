@@ -19,7 +19,7 @@ export function attack(
   if (missing !== null) return test.skip(`${title} (skipped: no ${missing})`, () => {});
   test(title, async ({ task }) => {
     const told = new Set<string>();
-    await run((as) => told.add(as));
+    await run((as) => void told.add(as));
     // Nothing that was tried is no refusal.
     expect(told.size).toBeGreaterThan(0);
     Object.assign(task.meta, { refusedAs: [...told] } satisfies AttackMeta);

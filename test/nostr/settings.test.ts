@@ -21,7 +21,7 @@ test('a list of relays is enough', () => {
     conversationPrefix: 'nostr:',
     overlapMs: 600_000,
     insecure: false,
-    limits: { maxEventBytes: 131_072, verificationsPerSecond: 200, perAuthorPerSecond: 5 },
+    limits: { maxEventBytes: 131_072, verificationsPerSecond: 100, perAuthorPerSecond: 5 },
     keys: {},
   });
 });

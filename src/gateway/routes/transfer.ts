@@ -2,6 +2,7 @@ import type { Hono } from 'hono';
 import { troupeOf } from '../access/caller.ts';
 import type { BookOf } from '../access/projection-books.ts';
 import { exportHtml } from '../export-html.ts';
+import { chunksOf } from '../read-json.ts';
 import { DeleteQuery, ExportQuery, ImportQuery, parseInput } from '../schemas.ts';
 import { textStream } from '../text-stream.ts';
 
@@ -40,10 +41,6 @@ export function addTransferRoutes(app: Hono, bookOf: BookOf): void {
 /** A conversation's id has no other letters than a file may have, but for the colon. */
 function attachment(name: string): string {
   return `attachment; filename="${name.replace(/[^\w.@-]/g, '_')}"`;
-}
-
-async function* chunksOf(request: Request): AsyncGenerator<Uint8Array, void> {
-  for await (const chunk of request.body ?? []) yield chunk as Uint8Array;
 }
 
 async function* prepended(first: string, rest: AsyncGenerator<string>): AsyncGenerator<string, void> {

@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { EventDraft, MAX_DATA_DEPTH, tryParse } from '../../src/events/index.ts';
+import { collect, jsonl, notesOf } from '../import/collect.ts';
+import { ANA, startApi } from '../http/harness.ts';
+
+/** What the fuzzers have found, each by itself. */
+
+const HOSTILE = { length: { toString: 1, valueOf: 1 } };
+const said = { id: 'e1', kind: 'message', author: ANA, to: [], body: { content: 'hello' } };
+
+test('an object with a length that is no number is refused where a text or a list should stand', async () => {
+  await using api = await startApi();
+  for (const body of [
+    { author: ANA, content: 'hi', to: [HOSTILE] },
+    { author: { ...ANA, id: HOSTILE }, content: 'hi' },
+    { author: ANA, content: 'hi', to: HOSTILE },
+  ]) {
+    expect(await api.post('/api/conversations/c1/events', body)).toMatchObject({
+      status: 400,
+      body: { error: { code: 'event_invalid' } },
+    });
+  }
+  expect(api.errors).toEqual([]);
+  const { drafts, report } = await collect(
+    jsonl({ troupe: 1 }, said, { ...said, id: 'e2', author: { ...ANA, name: HOSTILE } }),
+  );
+  expect(drafts).toHaveLength(1);
+  expect(notesOf(report.skipped)).toEqual({ invalid_event: 1 });
+});
+
+test('data that could be read and not be written again is refused', async () => {
+  const nested = (levels: number) => JSON.parse('['.repeat(levels) + ']'.repeat(levels)) as unknown;
+  const withData = (data: unknown) => ({ ...said, body: { content: 'hello', data } });
+  expect(tryParse(EventDraft, withData(nested(MAX_DATA_DEPTH))).success).toBe(true);
+  expect(tryParse(EventDraft, withData(nested(MAX_DATA_DEPTH + 1))).success).toBe(false);
+  await using api = await startApi();
+  const deep = JSON.stringify(withData('DEEP')).replace('"DEEP"', '['.repeat(20_000) + ']'.repeat(20_000));
+  const { status, body } = await api.post(
+    '/api/import',
+    `{"troupe":1,"conversation":"c9"}\n${JSON.stringify(said)}\n${deep}`,
+  );
+  expect(status).toBe(201);
+  expect(body).toMatchObject({ events: 1, skipped: [{ kind: 'invalid_event', count: 1 }] });
+});
