@@ -34,6 +34,8 @@ export async function activate(deps: EngineDeps, address: ActorAddress): Promise
 
 async function activateMember(deps: EngineDeps, address: ActorAddress, member: Member): Promise<WakeOutcome> {
   const { clock } = deps;
+  // Whoever reaches the queue may forge wakes: of what does not exist no record is made.
+  if (!deps.registry.find(address) && (await deps.store.head(address)) === 0) return { kind: 'done' };
   const acquired = await acquire(deps, address);
   if (acquired.kind === 'busy') {
     const wait = Math.min(Math.max(acquired.until - clock.now(), 0), 1_000);
