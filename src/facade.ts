@@ -280,9 +280,9 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
     },
     export: exported,
     watch: (watcher, { conversation = null } = {}) => parts.watchers.add(tenant, conversation, watcher),
-    async queues() {
+    async queues({ own = false } = {}) {
       // What others have waiting is not theirs to know.
-      if (tenant !== DEFAULT_TENANT) return { waiting: await router.backlog(tenant), active: 0, delayed: 0 };
+      if (own || tenant !== DEFAULT_TENANT) return { waiting: await router.backlog(tenant), active: 0, delayed: 0 };
       const { wait = null, failed = 0 } = parts.waits?.() ?? {};
       return { ...(await router.depth()), ...(failed > 0 && { failed }), ...(wait && { wait }) };
     },

@@ -40,6 +40,7 @@ export async function importInto(
   let batch = null as Batch | null;
   let lastAt = deps.clock.now();
   for await (const { conversation, draft, at } of items) {
+    refuseLeads(draft, request.mayLeadTo);
     if (batch && batch.log.conversation !== conversation) {
       await appendBatch(deps, batch);
       batch = null;
@@ -71,6 +72,19 @@ async function appendBatch(deps: EngineDeps, { log, drafts, at, progress }: Batc
   );
   drafts.length = 0;
   at.length = 0;
+}
+
+/**
+ * Whoever works on a task answers where it is waited for, and who exports or deletes a conversation gets the threads that
+ * its tasks name: a file must not lead whoever brings it where they may not go themselves.
+ */
+function refuseLeads(draft: EventDraft, mayLeadTo: ImportRequest['mayLeadTo']): void {
+  if (!mayLeadTo || draft.kind !== 'delegation.opened') return;
+  const { home, thread, root } = draft.body;
+  const beyond = [home, thread, root].find((conversation) => !mayLeadTo(conversation));
+  if (beyond === undefined) return;
+  const message = `there is no conversation "${beyond}"`;
+  throw new TroupeError('conversation_unknown', message, { conversation: beyond });
 }
 
 /** An export refers to its events by seq, so it can only be laid where they get the same ones. */

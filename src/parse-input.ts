@@ -1,9 +1,9 @@
 import { TroupeError } from './errors.ts';
-import { ConversationId, EventDraft } from './events/index.ts';
+import { ConversationId, EventDraft, tryParse } from './events/index.ts';
 
 /** What callers hand in, as the typed thing it must be. Throws `event_invalid` with the path of the first problem. */
 export function parseDraft(input: unknown): EventDraft {
-  const parsed = EventDraft.safeParse(input);
+  const parsed = tryParse(EventDraft, input);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const path = issue?.path.map(String).join('.') ?? '';

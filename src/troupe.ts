@@ -182,7 +182,8 @@ export interface Troupe {
   delete(conversation: string, options: { exported: number | 'none' }): Promise<Deleted>;
   /** Hears of its own tenant alone, and of one conversation where it is named. Returns what ends it. */
   watch(watcher: Watcher, of?: { conversation?: string | undefined }): () => void;
-  queues(): Promise<QueueReport>;
+  /** Of all tenants for the root, of its own for every other; `own`: of its own in any case. */
+  queues(of?: { own?: boolean | undefined }): Promise<QueueReport>;
   /** What is spent and held of each budget in its present period; those of a conversation where one is named. */
   budgets(of?: { conversation?: string | undefined; agent?: string | undefined }): Promise<BudgetLine[]>;
   /** Whether what this process stands on can be reached: 'ok' or what is wrong. Never throws. */
@@ -200,6 +201,8 @@ export interface ImportRequest {
   /** Id of the conversation, or stem of the ids if the file holds several. */
   conversation?: string | undefined;
   fileName?: string | undefined;
+  /** Which conversations its tasks may lead to; default: all. */
+  mayLeadTo?: ((conversation: string) => boolean) | undefined;
 }
 
 export type {

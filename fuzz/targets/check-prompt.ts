@@ -14,8 +14,8 @@ import type { Fact, Played } from './play-conversation.ts';
  */
 const FENCE = /<(\/?)(msg|missed|handoff|reminder|summary|transcript)-([0-9a-f]{8})>/g;
 const MARK = /w(\d+)[az]/g;
-/** A fence that was read stands as this in what lies outside of it. No prompt has halves of characters. */
-const HOLE = '\udfff';
+/** A fence that was read stands as this in what lies outside of it. No prompt has two such halves of characters together. */
+const HOLE = '\ud800\ud800';
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\dZ `;
 const HEADER = new RegExp(
   String.raw`^(?:${TIME})?\[([^[\]<>\n]+?)(?: -> (@[^[\]<>\n]*))?\](?: handed this conversation over to you:| began the phase .*\. What came before it:)?$`,

@@ -5,6 +5,7 @@ import type { Principal } from './principal.ts';
 const THREAD = /^(.+)\.d-[0-9a-f]{12}$/;
 const LONGEST_STEM = 100;
 const STEM_KEPT = LONGEST_STEM - 9;
+const LOOKS_CUT = /^.{91}\.[0-9a-f]{8}$/;
 
 /** Whether somebody may know of a conversation. A thread is granted with its root, and never by itself. */
 export function isGranted(
@@ -36,7 +37,8 @@ function matches(pattern: string, conversation: string): boolean {
 /** Of a long root the end is hashed: a beginning that reaches into it cannot be told from another, and grants nothing. */
 function matchesStem(pattern: string, stem: string): boolean {
   const beginning = beginningOf(pattern);
-  if (beginning === null) return stem === stemOf(pattern);
+  // An id that looks like the stem of a long one might have been chosen for that.
+  if (beginning === null) return stem === stemOf(pattern) && !LOOKS_CUT.test(pattern);
   const isCut = stem.length === LONGEST_STEM;
   return stem.startsWith(beginning) && !(isCut && beginning.length > STEM_KEPT);
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
-import { Author, type TenantId } from '../events/index.ts';
+import { Author, type TenantId, tryParse } from '../events/index.ts';
 import { changeNote, type Notes } from '../notes.ts';
 import type { KeyCache } from './key-cache.ts';
 import {
@@ -186,7 +186,7 @@ function parseIds(text: string | null): string[] {
 }
 
 function parse<T>(schema: z.ZodType<T>, input: unknown): T {
-  const parsed = schema.safeParse(input);
+  const parsed = tryParse(schema, input);
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }));
   const told = problems.map(({ path, message }) => `${path || 'the key'}: ${message}`).join('; ');

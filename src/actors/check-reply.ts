@@ -1,3 +1,4 @@
+import { JsonData } from '../events/index.ts';
 import type { ModelFailure } from '../providers/provider.ts';
 import type { ReplySchema } from './member.ts';
 import type { ModelAnswer } from './turn-run.ts';
@@ -26,6 +27,7 @@ export async function checkReply(
   }
   const checked = await reply.check(value);
   if ('problem' in checked) return failed(checked.problem);
+  if (!JsonData.safeParse(checked.data).success) return failed('it is nested too deeply');
   return { kind: 'answered', answer: { ...answer, text, data: checked.data } };
 }
 

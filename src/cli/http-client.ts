@@ -1,7 +1,7 @@
 import type { NostrStatus } from '../nostr/open-nostr.ts';
 import type { IssuedKey, KeyInfo } from '../access/index.ts';
 import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
-import type { Event } from '../events/index.ts';
+import type { Author, Event } from '../events/index.ts';
 import type { ImportReport } from '../import/index.ts';
 import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../outbound/webhook-book.ts';
 import type {
@@ -16,6 +16,7 @@ import type {
   TaskList,
   TurnTrace,
 } from '../troupe.ts';
+import { authorNamed } from './author-named.ts';
 import type { AgentState, Client, Delta, Frame, WatchFrame } from './client.ts';
 import { readServerEvents } from './read-server-events.ts';
 
@@ -32,7 +33,7 @@ export function createHttpClient(base: string, token: string | undefined): Clien
       if (init.signal?.aborted) throw cause;
       throw unreachable(root, cause);
     });
-    if (!response.ok) throw await errorOf(response);
+    if (!response.ok) throw await errorOf(response, token !== undefined);
     return response;
   }
   async function get<T>(path: string): Promise<T> {
@@ -42,6 +43,11 @@ export function createHttpClient(base: string, token: string | undefined): Clien
     // `duplex` is what fetch asks for where the body is a stream.
     const init = { method: 'POST', body, headers: { 'content-type': type }, duplex: 'half' as const };
     return (await (await request(path, init)).json()) as T;
+  }
+  /** Who names nobody with `--as` speaks as the one whose words their key brings, where it says so. */
+  async function speaker(named: Author): Promise<Author> {
+    if (token === undefined || named.id !== authorNamed().id) return named;
+    return (await get<{ author: Author | null }>('/api/whoami')).author ?? named;
   }
   const conversationPath = (conversation: string) => `/api/conversations/${encodeURIComponent(conversation)}`;
   const agentPath = (conversation: string, agent: string) =>
@@ -54,10 +60,11 @@ export function createHttpClient(base: string, token: string | undefined): Clien
     isDirect: false,
     async send(conversation, message) {
       const path = `${conversationPath(conversation)}/events`;
-      return (await post<{ event: Event }>(path, JSON.stringify(message), 'application/json')).event;
+      const body = JSON.stringify({ ...message, author: await speaker(message.author) });
+      return (await post<{ event: Event }>(path, body, 'application/json')).event;
     },
     async command(command, author) {
-      const body = JSON.stringify({ ...command, author });
+      const body = JSON.stringify({ ...command, author: await speaker(author) });
       return (await post<{ event: Event }>('/api/commands', body, 'application/json')).event;
     },
     async conversations() {
@@ -178,7 +185,7 @@ function unreachable(url: string, cause: unknown): TroupeError {
   return new TroupeError('store_unavailable', message, { url }, { cause });
 }
 
-async function errorOf(response: Response): Promise<TroupeError> {
+async function errorOf(response: Response, hadCredential: boolean): Promise<TroupeError> {
   const text = await response.text();
   const error = parseError(text);
   if (error === null) {
@@ -186,7 +193,9 @@ async function errorOf(response: Response): Promise<TroupeError> {
     return new TroupeError('internal', message, { status: response.status });
   }
   if (response.status === 401) {
-    const message = 'this server asks who you are: set TROUPE_KEY to a key of yours, or TROUPE_TOKEN';
+    const message = hadCredential
+      ? 'this server does not know your TROUPE_KEY or TROUPE_TOKEN: it is not of here, expired, or was taken back'
+      : 'this server asks who you are: set TROUPE_KEY to a key of yours, or TROUPE_TOKEN';
     return new TroupeError('command_refused', message, { status: 401 });
   }
   const code = ERROR_CODES.find((known): known is ErrorCode => known === error.code);

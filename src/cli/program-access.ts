@@ -1,7 +1,8 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 
 const SCOPES = ['read', 'write', 'operate', 'admin'];
 const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const MAX_GRACE_DAYS = 30;
 
 /** `troupe keys …`; `client` adds the options of commands that need a troupe. */
 export function addAccessCommands(program: Command, client: (command: Command) => Command): void {
@@ -13,10 +14,14 @@ export function addAccessCommands(program: Command, client: (command: Command) =
   ofTenant(client(keys.command('create')))
     .description('make a key and show it, once')
     .argument('<name>', 'whose it is, or what for')
-    .option('--scopes <list>', 'of read, write, operate, admin', scopes, ['read', 'write'])
+    .addOption(
+      new Option('--scopes <list>', 'of read, write, operate, admin')
+        .argParser(scopes)
+        .default(['read', 'write'], 'read,write'),
+    )
     .option('--author <who>', 'whose words it brings, and no others: KIND:ID or KIND:ID:NAME')
     .option('--conversations <list>', "what it sees: ids, or beginnings with '*' (default: all)", list)
-    .option('--expires <time>', 'how long it is good for, as 30d or 12h (default: for ever)', duration)
+    .option('--expires <time>', 'how long it is good for, as 30d or 12h (default: for ever)', lifetime)
     .action(async (name, options) => (await import('./keys.ts')).keysCreate(name, options));
 
   ofTenant(client(keys.command('ls')))
@@ -26,7 +31,7 @@ export function addAccessCommands(program: Command, client: (command: Command) =
   ofTenant(client(keys.command('rotate')))
     .description('give a key a new secret and show it, once')
     .argument('<id>')
-    .option('--grace <time>', 'how long the old one stays good, as 1h (default: not at all)', duration)
+    .option('--grace <time>', 'how long the old one stays good, as 1h (default: not at all)', grace)
     .action(async (id, options) => (await import('./keys.ts')).keysRotate(id, options));
 
   ofTenant(client(keys.command('revoke')))
@@ -50,6 +55,20 @@ function scopes(text: string): string[] {
   const named = list(text);
   if (named.length > 0 && named.every((scope) => SCOPES.includes(scope))) return named;
   throw new InvalidArgumentError(`Scopes are ${SCOPES.join(', ')}, with commas between them.`);
+}
+
+/** Ms. */
+function lifetime(text: string): number {
+  const ms = duration(text);
+  if (ms > 0) return ms;
+  throw new InvalidArgumentError('The key would open nothing.');
+}
+
+/** Ms. */
+function grace(text: string): number {
+  const ms = duration(text);
+  if (ms <= MAX_GRACE_DAYS * 86_400_000) return ms;
+  throw new InvalidArgumentError(`It is ${MAX_GRACE_DAYS}d at most.`);
 }
 
 /** Ms. */

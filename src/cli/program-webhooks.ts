@@ -7,7 +7,7 @@ export function addWebhookCommands(program: Command, client: (command: Command) 
     .description('where events are sent, signed')
     .helpCommand(false);
   const add = (command: Command) =>
-    client(command).option('--tenant <id>', 'of this tenant (default: that of your key)');
+    client(command).option('--tenant <id>', 'of this tenant (default: your own)');
 
   add(webhooks.command('create'))
     .description('send events of some kinds to a URL; prints the secret that they are signed with')

@@ -117,7 +117,7 @@ export function createProgram(): Command {
     );
 
   toTask(program.command('approve'))
-    .description('let an agent make the call that it asks for; deny refuses it')
+    .description('let an agent make the call it asks for, or deny it')
     .argument('<conversation>')
     .argument('<request>', 'its id, or the beginning of it')
     .option('--note <text>', 'for the agent')

@@ -32,16 +32,16 @@ export async function runCli(args: string[]): Promise<number> {
   }
 }
 
-/** The command line that would have helped. */
-function helpFor([name]: string[], { commands }: Command): string {
-  const isKnown = commands.some((command) => command.name() === name);
-  return isKnown ? `troupe ${name} --help` : 'troupe --help';
+/** The command line that would have helped: of the command that was meant, as far as it is one. */
+function helpFor([name, ...rest]: string[], { commands }: Command, path = 'troupe'): string {
+  const meant = commands.find((command) => command.name() === name);
+  return meant ? helpFor(rest, meant, `${path} ${name}`) : `${path} --help`;
 }
 
 function usageError({ code, message }: CommanderError, help: string, asJson: boolean): number {
   // Without a command, commander prints the help itself and calls that an error.
   if (code !== 'commander.help') {
-    const text = `${message.replace(/^error: /, '')}; see ${help}`;
+    const text = `${message.replace(/^error: /, '').replace(/\.$/, '')}; see ${help}`;
     process.stderr.write(errorText({ code: 'usage', message: text, data: {} }, asJson));
   }
   return USAGE;

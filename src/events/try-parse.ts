@@ -16,6 +16,7 @@ export function tryParse<T>(
   } catch (thrown) {
     if (!(thrown instanceof TypeError && NO_NUMBER.test(thrown.message))) throw thrown;
     const message = 'has an object with a "length" where none may be';
-    return { success: false, error: new z.ZodError<T>([{ code: 'custom', path: [], message, input: null }]) };
+    const error = new z.ZodError([{ code: 'custom', path: [], message, input: null }]);
+    return { success: false, error: error as z.ZodError<T> };
   }
 }

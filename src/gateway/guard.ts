@@ -47,6 +47,7 @@ export function guard(
     const wait = traffic.request(principal);
     if (wait > 0) throw rateLimited(`at most ${limit} requests a second of one caller`, limit, wait);
     if (!READS.has(req.method)) checkWrite(req, principal, options);
+    else if (isLocal(principal)) refuseForeign(req, 'read');
     checkRoute(context, principal);
     setCaller(context, { principal, isStillGood, traffic, troupe: theirs(troupe, principal) });
     await next();
@@ -98,16 +99,21 @@ function checkWrite(req: HonoRequest, principal: Principal, { readOnly, writeTok
     throw new Refusal(403, 'read_only', 'this server was started with --read-only: nothing can be written');
   }
   const origin = req.header('origin');
-  const isForeign = origin !== undefined && hostOf(origin) !== nameOf(req);
-  if (isForeign || req.header('sec-fetch-site') === 'cross-site') {
-    const from = origin ?? 'elsewhere';
-    throw new Refusal(403, 'origin_refused', `pages of ${from} may not write here`, { origin: from });
-  }
+  refuseForeign(req, 'write');
   if (origin === undefined || !isLocal(principal)) return;
   const given = req.header(WRITE_TOKEN_HEADER) ?? '';
   if (writeToken !== undefined && isSame(given, writeToken)) return;
   const message = `a page's writes carry its token as ${WRITE_TOKEN_HEADER}; load the page again, the server may have been started anew`;
   throw new Refusal(403, 'token_required', message);
+}
+
+/** Of what it reads a page from elsewhere sees nothing, but how long a search takes tells it what is there. */
+function refuseForeign(req: HonoRequest, what: 'read' | 'write'): void {
+  const origin = req.header('origin');
+  const isForeign = origin !== undefined && hostOf(origin) !== nameOf(req);
+  if (!isForeign && req.header('sec-fetch-site') !== 'cross-site') return;
+  const from = origin ?? 'elsewhere';
+  throw new Refusal(403, 'origin_refused', `pages of ${from} may not ${what} here`, { origin: from });
 }
 
 /** Who has sent no credential. */

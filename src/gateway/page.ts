@@ -16,7 +16,10 @@ export interface PageOptions {
 /** These never answer with the page, whoever asks. */
 const NOT_THE_PAGE = new Set(['api', 'metrics', 'healthz', 'readyz']);
 /** Put in front by proxies that take a prefix off the path. */
-const FORWARDED_PREFIX = /^(?:\/[A-Za-z0-9._~-]+)*$/;
+const FORWARDED_PREFIX = /^(?:\/[A-Za-z0-9._~-]+)*\/?$/;
+const MAX_PREFIX_CHARS = 1_000;
+
+const MAX_PREFIX = 1_000;
 
 const HEADERS = {
   'content-security-policy':
@@ -88,6 +91,8 @@ function documentOf(context: Context, html: string): Response {
 
 /** What does not look like a path is no prefix. */
 function prefixOf(header = ''): string {
-  const prefix = header.replace(/\/+$/, '');
-  return FORWARDED_PREFIX.test(prefix) ? prefix : '';
+  if (header.length > MAX_PREFIX) return '';
+  // Looked at from its front alone: a search for its end takes the square of its length.
+  if (header.length > MAX_PREFIX_CHARS || !FORWARDED_PREFIX.test(header)) return '';
+  return header.endsWith('/') ? header.slice(0, -1) : header;
 }

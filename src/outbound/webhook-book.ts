@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { z } from 'zod';
 import { TroupeError } from '../errors.ts';
+import { tryParse } from '../events/index.ts';
 import { hostOf, portOf, reachRule } from '../net/allow-list.ts';
 import type { Notes } from '../notes.ts';
 import { type PostParts, postWebhook } from './post-webhook.ts';
@@ -151,7 +152,7 @@ function newWebhookId(): string {
 }
 
 function parse<T>(schema: z.ZodType<T>, input: unknown): T {
-  const parsed = schema.safeParse(input);
+  const parsed = tryParse(schema, input);
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }));
   const told = problems.map(({ path, message }) => `${path || 'the webhook'}: ${message}`).join('; ');

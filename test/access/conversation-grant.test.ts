@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { covers, isGranted } from '../../src/access/index.ts';
 
+const LONG = 'r'.repeat(120);
 /** Of few letters, so that beginnings meet; some long enough to be cut in the id of a thread. */
 const Id = fc
   .tuple(
@@ -37,6 +39,17 @@ test('a grant of ids and beginnings grants these, and nothing else', () => {
     }),
     { numRuns: 3_000 },
   );
+});
+
+test('an id that is the stem of a long one does not open the threads of that', () => {
+  const hash = createHash('sha256').update(LONG).digest('hex').slice(0, 8);
+  const stem = `${LONG.slice(0, 91)}.${hash}`;
+  const thread = `${stem}.d-0123456789ab`;
+  expect(isGranted({ conversations: [LONG] }, thread)).toBe(true);
+  const own = { conversations: [`${LONG.slice(0, 91)}.*`] };
+  expect([isGranted(own, thread), covers(own, stem)]).toEqual([false, true]);
+  expect(isGranted({ conversations: [stem] }, thread)).toBe(false);
+  expect(isGranted({ conversations: [stem] }, stem)).toBe(true);
 });
 
 test('nothing granted is nothing, and no grant is all', () => {

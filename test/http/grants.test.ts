@@ -127,6 +127,38 @@ test('what is imported stays within the grant, with all that the file may hold',
   expect(await into('?conversation=team-a')).toBe(201);
 });
 
+/** Of a task of `echo` for `echo`, as an export has it. */
+function opened(places: { home: string; thread: string; root: string }): string {
+  const task = { delegation: 'd-000000000000', how: 'delegate', delegator: 'echo', assignee: 'echo' };
+  const body = { ...task, ...places, task: 'x', group: 'g', join: 'all', chain: ['echo'] };
+  const event = { id: 'e1', author: { kind: 'agent', id: 'echo', name: 'echo' }, to: [], body };
+  return `{"troupe":1}\n${JSON.stringify({ ...event, kind: 'delegation.opened' })}\n`;
+}
+
+test.each([
+  // Exported with its threads, or deleted, it would be with what is in `secret`.
+  { home: 'team-a', thread: 'secret', root: 'team-a' },
+  // What is answered in it would be told in `secret`, to an agent that goes on there.
+  { home: 'secret', thread: 'team-a', root: 'team-a' },
+  // What it costs would be paid by `secret`.
+  { home: 'team-a', thread: 'team-a', root: 'secret' },
+])('what is imported leads nowhere beyond the grant: %o', async (places) => {
+  await using api = await startGuarded();
+  await api.troupe.send('secret', MESSAGE);
+  await api.troupe.idle();
+  const before = await api.troupe.events('secret');
+  const guest = await withKey(api, { conversations: ['team-*'] });
+  const into = async (text: string) => {
+    const init = { method: 'POST', body: text, headers: guest.headers };
+    return (await api.get('/api/import?conversation=team-a&format=troupe', init)).status;
+  };
+  expect(await into(opened(places))).toBe(404);
+  expect((await guest.get('/api/conversations/team-a/export?threads=true')).status).toBe(404);
+  expect((await guest.delete('/api/conversations/team-a?exported=none')).status).toBe(404);
+  expect(await api.troupe.events('secret')).toEqual(before);
+  expect(await into(opened({ home: 'team-a', thread: 'team-a.d-000000000000', root: 'team-a' }))).toBe(201);
+});
+
 test('a stream over all conversations has those that were granted', async () => {
   const clock = createFakeClock();
   await using api = await startGuarded({ clock, company: COMPANY });

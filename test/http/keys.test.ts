@@ -101,6 +101,24 @@ test('who may not write is given no key that may, by rotation neither', async ()
   expect((await weak.delete(`/api/keys/${strong.id}`)).status).toBe(200);
 });
 
+test('who may not bring words of agents is given no key that does, by rotation neither', async () => {
+  await using api = await startGuarded();
+  const author = { kind: 'agent', id: 'echo', name: 'echo' } as const;
+  const weak = await withKey(api, { scopes: ['write', 'admin'] });
+  const bot = await withKey(api, { scopes: ['write'], author });
+  for (const [path, body] of [
+    ['/api/keys', { name: 'x', scopes: ['write'], author }],
+    [`/api/keys/${bot.id}/rotate`, {}],
+  ] as const) {
+    const refused = await weak.post(path, body);
+    expect([refused.status, refused.body]).toMatchObject([403, { error: { code: 'author_refused' } }]);
+  }
+  expect(await api.troupe.keys.list()).toHaveLength(2);
+  const strong = await withKey(api, { scopes: ['write', 'operate', 'admin'] });
+  expect((await strong.post('/api/keys', { name: 'x', scopes: ['write'], author })).status).toBe(201);
+  expect((await weak.post('/api/keys', { name: 'x', scopes: ['write'], author: ANA })).status).toBe(201);
+});
+
 test('an administrator of a tenant sees its keys alone; one of the server sees those of any', async () => {
   await using api = await startGuarded();
   const house = await withKey(api);

@@ -69,6 +69,21 @@ test('the token is of no use to a page from elsewhere', async () => {
   }
 });
 
+test.each([{ 'sec-fetch-site': 'cross-site' }, { origin: 'http://evil.example' }, { origin: 'null' }])(
+  'a page from elsewhere (%o) does not make this server search: the time that takes would tell it what is here',
+  async (from) => {
+    await using api = await startApi({ web: WEB });
+    const { host } = OWN;
+    for (const path of ['/api/search?q=x&limit=1', '/api/conversations/c1/export', '/api/events']) {
+      const { status, body } = await api.get(path, { headers: { host, ...from } });
+      expect([status, body]).toMatchObject([403, { error: { code: 'origin_refused' } }]);
+    }
+    const own = { host, 'sec-fetch-site': 'same-origin' };
+    expect((await api.get('/api/search?q=x', { headers: own })).status).toBe(200);
+    expect((await api.get('/', { headers: { ...HTML, host, ...from } })).status).toBe(200);
+  },
+);
+
 test('under the name of somebody else the document, which has the token, is refused', async () => {
   await using api = await startApi({ web: WEB });
   const { status, body } = await api.get('/', { headers: { ...HTML, host: 'evil.example' } });

@@ -168,6 +168,8 @@ test.each([
   ['/inspector/c/plan', { 'x-forwarded-prefix': '/team/a' }, '/team/a/inspector/'],
   ['/inspector', { 'x-forwarded-prefix': '/team/' }, '/team/inspector/'],
   ['/inspector', { 'x-forwarded-prefix': '//evil.example' }, '/inspector/'],
+  ['/inspector', { 'x-forwarded-prefix': '/team//' }, '/inspector/'],
+  ['/inspector', { 'x-forwarded-prefix': '/a'.repeat(501) }, '/inspector/'],
   ['/inspector', { 'x-forwarded-prefix': '/"><script>' }, '/inspector/'],
 ])('mounted in another app, %s with %o has the base %s', async (url, more, base) => {
   using built = builtPage();

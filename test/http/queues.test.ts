@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { Metrics } from '../../src/metrics.ts';
 import { watchWaits } from '../../src/queue-waits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { startGuarded, withKey } from './access.ts';
 import { ANA, startApi } from './harness.ts';
 
 function counting(): Metrics & { told: number[] } {
@@ -27,6 +28,29 @@ test('queues tell how long the wakes of this process waited, and nothing of that
   expect(p50Ms).toBeLessThanOrEqual(p95Ms);
   expect(metrics.told.length, 'the metrics that were given hear it all').toBeGreaterThan(count);
   expect(await api.troupe.queues()).toEqual({ waiting: 0, active: 0, delayed: 0, wait: body['wait'] });
+});
+
+test('what other tenants and conversations have waiting is told to those alone who run the server', async () => {
+  let waiting = 0;
+  await using api = await startGuarded({ troupe: { work: false } });
+  const [house, user, guest, acme] = await Promise.all([
+    withKey(api),
+    withKey(api, { scopes: ['read'] }),
+    withKey(api, { scopes: ['read', 'admin'], conversations: ['team-*'] }),
+    withKey(api, {}, 'acme'),
+  ]);
+  for (const [tenant, conversation] of [
+    ['default', 'c1'],
+    ['acme', 'c1'],
+    ['acme', 'c2'],
+  ] as const) {
+    await api.troupe.forTenant(tenant).send(conversation, { author: ANA, to: ['echo'], content: 'x' });
+    waiting += 1;
+  }
+  const told = await Promise.all(
+    [house, user, guest, acme].map(async (who) => (await who.get('/api/queues')).body['waiting']),
+  );
+  expect(told).toEqual([waiting, 1, 0, 2]);
 });
 
 test('half of the wakes waited no longer than p50, and 95 of 100 no longer than p95', () => {

@@ -1,3 +1,4 @@
+import { Hono } from 'hono';
 import { expect, test } from 'vitest';
 import { openApiDocument } from '../../src/gateway/index.ts';
 import { createMetrics } from '../../src/gateway/metrics.ts';
@@ -151,4 +152,36 @@ test('numbers and the state of services are for administrators of the server', a
   expect([refused.status, refused.body]).toMatchObject([403, { error: { code: 'scope_missing' } }]);
   expect((await house.get('/readyz')).body).toEqual({ status: 'ok', store: 'ok', queue: 'ok' });
   expect((await acme.get('/readyz')).body).toEqual({ status: 'ok' });
+});
+
+test.each(['/x', '/:team/x', '/:team{[a-z]+}/x/', '/a/:b'])(
+  'mounted at %s every route needs its scope as well',
+  async (mount) => {
+    await using api = await startGuarded();
+    await api.troupe.send('c1', { author: ANA, content: 'x' });
+    const outer = new Hono().route('/in', new Hono().route(mount, api.app));
+    const { headers } = await withKey(api, { scopes: ['write'] });
+    const place = `/in${mount.replaceAll(/:\w+(?:\{.*\})?/g, 'b').replace(/\/$/, '')}`;
+    const ask = async (path: string, method = 'GET') =>
+      (await outer.request(`${place}${path}`, { method, headers })).status;
+    expect(await ask('/api/whoami')).toBe(200);
+    for (const path of ['/api/conversations', '/api/conversations/c1/events', '/api/keys', '/metrics'])
+      expect([path, await ask(path)]).toEqual([path, 403]);
+    expect(await ask('/api/conversations/c1?exported=none', 'DELETE')).toBe(403);
+    expect(await api.troupe.conversations()).toHaveLength(1);
+  },
+);
+
+test('who may not read is sent nothing by a webhook either', async () => {
+  await using api = await startGuarded();
+  const admin = await withKey(api, { scopes: ['admin'] });
+  const body = { url: 'https://hooks.example/x', on: ['*'] };
+  const refused = await admin.post('/api/webhooks', body);
+  expect([refused.status, refused.body]).toMatchObject([
+    403,
+    { error: { code: 'scope_missing', data: { scope: 'read' } } },
+  ]);
+  expect(await api.troupe.webhooks.list()).toEqual([]);
+  const reader = await withKey(api, { scopes: ['admin', 'read'] });
+  expect((await reader.post('/api/webhooks', body)).status).toBe(201);
 });

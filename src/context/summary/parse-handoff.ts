@@ -27,7 +27,7 @@ export function parseHandoff(text: string): HandoffSummary | null {
 }
 
 /** Each is searched for its end, perhaps to the end of the text: braces alone must not make that slow. */
-const MOST_STARTS = 100;
+const MOST_STARTS = 20;
 
 /** Whatever stands around it: a fence, an introduction, a farewell. */
 function firstObject(text: string): unknown {

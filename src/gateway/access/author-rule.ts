@@ -13,7 +13,8 @@ export function withAuthor({ author }: Principal, body: unknown): unknown {
 export function checkAuthor({ author, scopes }: Principal, given: Author): void {
   if (author) {
     if (isSame(author, given)) return;
-    throw refused(`this caller speaks as ${author.kind} "${author.id}" and as nobody else`, given);
+    const own = `${author.kind} "${author.id}", by the name "${author.name}",`;
+    throw refused(`this caller speaks as ${own} and as nobody else: leave the author out`, given);
   }
   if (given.kind === 'user' || scopes.includes('operate')) return;
   throw refused(`words of the ${given.kind} "${given.id}" are brought with the scope "operate" only`, given);

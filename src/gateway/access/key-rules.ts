@@ -30,6 +30,11 @@ export function checkReach(principal: Principal, { scopes, author, conversations
     const message = `this caller speaks as ${own.kind} "${own.id}", and so must its keys`;
     throw new Refusal(403, 'author_refused', message);
   }
+  // As with words that it brings itself: see `checkAuthor`.
+  if (!own && author && author.kind !== 'user' && !principal.scopes.includes('operate')) {
+    const message = `a key that speaks as the ${author.kind} "${author.id}" is given with the scope "operate" only`;
+    throw new Refusal(403, 'author_refused', message);
+  }
   const beyond = beyondGrant(principal, conversations ?? null);
   if (beyond !== null) throw unknownConversation(beyond);
 }

@@ -59,7 +59,7 @@ export function limitTroupe(troupe: Troupe, principal: Principal): Troupe {
       // The file may hold several conversations, whose ids then begin with this.
       const stem = request.conversation ?? '';
       if (!covers(principal, `${stem}*`)) throw unknownConversation(stem);
-      return limited.import(chunks, request);
+      return limited.import(chunks, { ...request, mayLeadTo: may });
     },
     async *export(conversation, options) {
       yield* troupe.export(check(conversation), options);
@@ -69,7 +69,8 @@ export function limitTroupe(troupe: Troupe, principal: Principal): Troupe {
       troupe.watch((note) => {
         if (may(conversationOf(note))) watcher(note);
       }, of),
-    // What others spend is their own affair.
+    // What others spend, and have waiting, is their own affair.
+    queues: async () => ({ waiting: 0, active: 0, delayed: 0 }),
     async budgets(of = {}) {
       if (of.conversation === undefined) return [];
       const lines = await troupe.budgets({ ...of, conversation: check(of.conversation) });

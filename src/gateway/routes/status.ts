@@ -9,9 +9,11 @@ import { BudgetQuery, parseInput } from '../schemas.ts';
 
 export function addStatusRoutes(app: Hono, troupe: Troupe): void {
   app.get('/api/agents', (context) => context.json({ agents: troupeOf(context).agents }));
-  app.get('/api/queues', async (context) =>
-    context.json({ failed: 0, wait: null, ...(await troupeOf(context).queues()) }),
-  );
+  app.get('/api/queues', async (context) => {
+    const { principal, troupe: theirs } = callerOf(context);
+    const report = await theirs.queues({ own: !isOfTheHouse(principal) });
+    return context.json({ failed: 0, wait: null, ...report });
+  });
   app.get('/api/budgets', async (context) => {
     const of = parseInput(BudgetQuery, context.req.query(), 'the query');
     return context.json({ budgets: await troupeOf(context).budgets(of) });

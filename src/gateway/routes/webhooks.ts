@@ -5,6 +5,7 @@ import { NewWebhook } from '../../outbound/webhook.ts';
 import type { WebhookBook, WebhookInfo } from '../../outbound/webhook-book.ts';
 import type { Troupe } from '../../troupe.ts';
 import { callerOf } from '../access/caller.ts';
+import { checkScope } from '../access/check-scope.ts';
 import { tenantFor } from '../access/key-rules.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
 import { readJson } from '../read-json.ts';
@@ -37,6 +38,8 @@ export function addWebhookRoutes(app: Hono, root: Pick<Troupe, 'webhooks' | 'for
   });
 
   app.post('/api/webhooks', async (context) => {
+    // What it is sent can be read.
+    checkScope(callerOf(context).principal, 'read');
     const book = bookFor(context);
     const asked = parseInput(NewWebhook, await readJson(context.req.raw), 'the body');
     const beyond = beyondGrant(context, asked);

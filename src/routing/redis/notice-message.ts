@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { ActorAddress, ConversationId, TenantId, TurnId } from '../../events/index.ts';
+import { ActorAddress, ConversationId, TenantId, tryParse, TurnId } from '../../events/index.ts';
 import type { Notice } from '../broadcast.ts';
 
 const seq = z.int().min(0);
@@ -59,7 +59,7 @@ export interface DecodedMessage {
 export function decodeNotices(text: string): DecodedMessage | null {
   const message = Message.safeParse(parseJson(text));
   if (!message.success) return null;
-  const read = message.data.notices.map((notice) => NoticeSchema.safeParse(notice));
+  const read = message.data.notices.map((notice) => tryParse(NoticeSchema, notice));
   const notices = read.flatMap((each) => (each.success ? [each.data] : []));
   return { from: message.data.from, notices, malformed: read.length - notices.length };
 }
