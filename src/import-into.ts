@@ -10,7 +10,7 @@ import {
   newImportReport,
 } from './import/index.ts';
 import type { Log } from './store/store.ts';
-import type { ImportRequest } from './troupe.ts';
+import type { ImportLimits, ImportRequest } from './troupe.ts';
 
 /** Drafts appended at once. */
 const BATCH = 500;
@@ -20,7 +20,7 @@ export async function importInto(
   deps: EngineDeps,
   tenant: TenantId,
   chunks: AsyncIterable<Uint8Array | string>,
-  request: ImportRequest,
+  request: ImportRequest & ImportLimits,
 ): Promise<ImportReport> {
   const report = newImportReport();
   const agent = AgentId.safeParse(request.agent ?? 'assistant');
@@ -78,7 +78,7 @@ async function appendBatch(deps: EngineDeps, { log, drafts, at, progress }: Batc
  * Whoever works on a task answers where it is waited for, and who exports or deletes a conversation gets the threads that
  * its tasks name: a file must not lead whoever brings it where they may not go themselves.
  */
-function refuseLeads(draft: EventDraft, mayLeadTo: ImportRequest['mayLeadTo']): void {
+function refuseLeads(draft: EventDraft, mayLeadTo: ImportLimits['mayLeadTo']): void {
   if (!mayLeadTo || draft.kind !== 'delegation.opened') return;
   const { home, thread, root } = draft.body;
   const beyond = [home, thread, root].find((conversation) => !mayLeadTo(conversation));

@@ -172,7 +172,10 @@ export interface Troupe {
   trace(turn: string): Promise<TurnTrace>;
   /** Accepted commands are events; returns the command's event. Throws `command_refused`, `task_unknown`. */
   command(command: Command, by: Author): Promise<Event>;
-  import(chunks: AsyncIterable<Uint8Array | string>, options: ImportRequest): Promise<ImportReport>;
+  import(
+    chunks: AsyncIterable<Uint8Array | string>,
+    options: ImportRequest & ImportLimits,
+  ): Promise<ImportReport>;
   /** JSONL, line by line; `threads`: and the conversations of what was delegated in it, one after the other. */
   export(conversation: string, options?: { threads?: boolean | undefined }): AsyncGenerator<string>;
   /**
@@ -201,7 +204,10 @@ export interface ImportRequest {
   /** Id of the conversation, or stem of the ids if the file holds several. */
   conversation?: string | undefined;
   fileName?: string | undefined;
-  /** Which conversations its tasks may lead to; default: all. */
+}
+
+export interface ImportLimits {
+  /** Which conversations the tasks of a file may lead to; default: all. */
   mayLeadTo?: ((conversation: string) => boolean) | undefined;
 }
 

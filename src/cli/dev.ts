@@ -102,8 +102,9 @@ async function showDemo(troupe: Troupe, signal: AbortSignal): Promise<void> {
 
 function showBanner({ url, port }: HttpServer, { definition, file }: FoundAgents, options: DevOptions): void {
   const agents = definition.agents.map(({ id }) => `@${id}`).join(' ');
+  const isBusy = options.port !== 0 && port !== options.port;
   const rows = [
-    ['Page', paint('cyan', `${url}/`) + (port === options.port ? '' : ` (port ${options.port} is busy)`)],
+    ['Page', paint('cyan', `${url}/`) + (isBusy ? ` (port ${options.port} is busy)` : '')],
     ['API', `${url}/api/openapi.json`],
     ['Data', options.data === MEMORY ? 'in memory, gone at the end' : resolve(options.data)],
     ['Agents', `${agents} (${file ?? 'demo company; write agents.ts for your own'})`],

@@ -34,8 +34,7 @@ export async function listKeys(options: KeyOptions): Promise<void> {
   await withKeys(options, null, async (keys) => {
     const found = await keys.list();
     if (options.json) return printJson({ keys: found });
-    if (found.length === 0)
-      return print('No agent has a key: make one with "troupe nostr keys create <agent>".');
+    if (found.length === 0) return print('no agent has a key; make one with "troupe nostr keys create"');
     const head = ['agent', 'npub', 'since'].map((title) => paint('dim', title));
     print(table([head, ...found.map(({ agent, npub, createdAt }) => [agent, npub, createdAt.slice(0, 10)])]));
   });
@@ -64,7 +63,7 @@ export async function removeKey(agent: string, options: KeyOptions & { yes?: boo
   await withKeys(options, null, async (keys) => {
     await keys.remove(agent);
     if (options.json) printJson({ agent, removed: true });
-    else print(`The key of @${agent} is removed.`);
+    else print(`the key of @${agent} is removed`);
   });
 }
 
@@ -84,13 +83,13 @@ export async function showStatus(options: ClientOptions): Promise<void> {
     const nostr = await client.nostr();
     if (options.json) return printJson({ nostr });
     if (!nostr)
-      return print('No relays here: the agents file has no "nostr", or this process takes no turns.');
+      return print('no relays here: the agents file has no "nostr", or this process takes no turns');
     const head = ['relay', 'state', 'received', 'not taken', 'published', 'behind', 'last problem'];
     const rows = nostr.relays.map(({ url, state, received, rejected, outbox, lastError }) => [
       url,
       state,
       String(received),
-      String(Object.values(rejected).reduce((sum, count) => sum + count, 0)),
+      String(notTaken(rejected)),
       String(outbox?.published ?? '-'),
       String(outbox?.behind ?? '-'),
       clip(lastError ?? outbox?.lastError ?? '', 60),
@@ -101,6 +100,11 @@ export async function showStatus(options: ClientOptions): Promise<void> {
   } finally {
     await client.close();
   }
+}
+
+/** What our agents have said comes back from every relay: that is no problem of anybody. */
+function notTaken({ echo: _ours, ...rejected }: Record<string, number>): number {
+  return Object.values(rejected).reduce((sum, count) => sum + count, 0);
 }
 
 async function withKeys(
@@ -147,7 +151,7 @@ function readVariable(name: string): string {
 
 function showMade(how: string, key: AgentKey, { json }: KeyOptions): void {
   if (json) return printJson(key);
-  print(`A key was ${how} for @${key.agent}; it is kept encrypted.`);
+  print(`a key was ${how} for @${key.agent}; it is kept encrypted`);
   print(
     table(
       [

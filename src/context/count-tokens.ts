@@ -33,7 +33,8 @@ export function countTokens(written: string): number {
   const isSlow = probe.tokens > probe.length * DENSE || text.length < (slices.length * SLICE) / 2;
   const step = Math.ceil(text.length / (isSlow ? COUNTED_IF_SLOW : COUNTED));
   const { tokens, length } = countEvery(slices, step, counts);
-  return Math.round((tokens * text.length) / length);
+  // No token is less than a byte; where almost each is one, what was counted may stand for a little too much.
+  return Math.min(Math.round((tokens * text.length) / length), Buffer.byteLength(text));
 }
 
 /** From the middle of the first step on; a slice that is there again is counted once. */

@@ -19,8 +19,6 @@ const NOT_THE_PAGE = new Set(['api', 'metrics', 'healthz', 'readyz']);
 const FORWARDED_PREFIX = /^(?:\/[A-Za-z0-9._~-]+)*\/?$/;
 const MAX_PREFIX_CHARS = 1_000;
 
-const MAX_PREFIX = 1_000;
-
 const HEADERS = {
   'content-security-policy':
     "default-src 'self'; base-uri 'self'; frame-ancestors 'none'; form-action 'none'; object-src 'none'",
@@ -91,7 +89,6 @@ function documentOf(context: Context, html: string): Response {
 
 /** What does not look like a path is no prefix. */
 function prefixOf(header = ''): string {
-  if (header.length > MAX_PREFIX) return '';
   // Looked at from its front alone: a search for its end takes the square of its length.
   if (header.length > MAX_PREFIX_CHARS || !FORWARDED_PREFIX.test(header)) return '';
   return header.endsWith('/') ? header.slice(0, -1) : header;

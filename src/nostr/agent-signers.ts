@@ -33,6 +33,8 @@ export interface AgentSigners {
  * agents file says, a pubkey without a key, one key for two, a passphrase that is wrong.
  */
 export async function signersFor(parts: SignersParts): Promise<AgentSigners> {
+  const stray = Object.keys(parts.sources).find((name) => parts.agents.every(({ id }) => id !== name));
+  if (stray !== undefined) throw refused(stray, 'is named in nostr.keys, and is no agent');
   const signers = new Map<string, Signer>();
   const close = async () =>
     void (await Promise.allSettled([...signers.values()].map((each) => each.close())));

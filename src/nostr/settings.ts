@@ -10,10 +10,13 @@ const RelayUrl = z
   .max(500)
   .refine((text) => /^wss?:\/\//.test(text) && URL.canParse(text), 'a relay is a wss:// URL');
 
-const Relay = z.union([
-  RelayUrl.transform((url) => ({ url, read: true, write: true })),
-  z.strictObject({ url: RelayUrl, read: z.boolean().default(true), write: z.boolean().default(true) }),
-]);
+const Relay = z.union(
+  [
+    RelayUrl.transform((url) => ({ url, read: true, write: true })),
+    z.strictObject({ url: RelayUrl, read: z.boolean().default(true), write: z.boolean().default(true) }),
+  ],
+  { error: 'a relay is a wss:// URL, or {url, read, write} with one' },
+);
 
 const Limits = z.strictObject({
   /** Longer events are not read. Default 128 KiB. */
