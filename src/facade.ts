@@ -194,7 +194,7 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
     agents,
     forTenant,
     keys: parts.credentials.keysOf(tenant),
-    authenticate: parts.credentials.authenticate,
+    authenticate: (credential) => parts.credentials.authenticate(credential),
     webhooks: parts.outside.webhooksOf(tenant),
     agentKeys: parts.outside.agentKeys,
     nostr: () => (tenant === DEFAULT_TENANT ? parts.outside.nostr() : null),
@@ -282,7 +282,8 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
     watch: (watcher, { conversation = null } = {}) => parts.watchers.add(tenant, conversation, watcher),
     async queues({ own = false } = {}) {
       // What others have waiting is not theirs to know.
-      if (own || tenant !== DEFAULT_TENANT) return { waiting: await router.backlog(tenant), active: 0, delayed: 0 };
+      if (own || tenant !== DEFAULT_TENANT)
+        return { waiting: await router.backlog(tenant), active: 0, delayed: 0 };
       const { wait = null, failed = 0 } = parts.waits?.() ?? {};
       return { ...(await router.depth()), ...(failed > 0 && { failed }), ...(wait && { wait }) };
     },

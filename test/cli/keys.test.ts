@@ -65,6 +65,14 @@ test('a key that was made on a data directory opens the server that runs there n
   });
   const told = await place.run(['ls', '--url', url, '--json'], { env: { TROUPE_KEY: secret } });
   expect(told.json).toEqual({ conversations: [] });
+  // Nobody is named with `--as`: whoever the key speaks for.
+  const sent = await place.run(['send', 'c', 'Hello', '--url', url, '--json'], {
+    env: { TROUPE_KEY: secret },
+  });
+  expect(sent.json).toMatchObject({ event: { author: { kind: 'user', id: 'ana', name: 'Ana' } } });
+  const asBen = ['send', 'c', 'Hello', '--as', 'Ben', '--url', url, '--json'];
+  const other = await place.run(asBen, { env: { TROUPE_KEY: secret } });
+  expect(other.json).toMatchObject({ error: { message: expect.stringContaining('nobody else') } });
   const stranger = await place.run(['ls', '--url', url, '--json']);
   expect(stranger.json).toMatchObject({ error: { message: expect.stringContaining('TROUPE_KEY') } });
   expect(dev.err()).not.toContain(secret.slice(17));
@@ -93,6 +101,7 @@ test('keys of a running server are made, rotated and revoked, of any tenant', as
 test.each([
   [['create', 'x', '--scopes', 'root'], /Scopes are/],
   [['create', 'x', '--expires', 'soon'], /number with s, m, h or d/],
+  [['create', 'x', '--expires', '0d'], /open nothing/],
   [['create', 'x', '--author', 'ana'], /KIND:ID/],
 ])('%j is refused, and no key is made', async (args, why) => {
   using place = workplace();

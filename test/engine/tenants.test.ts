@@ -53,7 +53,12 @@ test('no tenant is named by what is no id', async () => {
 
 test('what a gateway brings as untrusted wakes nobody until it is passed on', async () => {
   await using troupe = await openTroupe({ agents: [scripted('echo', [{ reply: 'heard' }])] }, QUIET);
-  const { event } = await troupe.send('plan', { author: ANA, to: ['echo'], content: 'psst', untrusted: true });
+  const { event } = await troupe.send('plan', {
+    author: ANA,
+    to: ['echo'],
+    content: 'psst',
+    untrusted: true,
+  });
   await troupe.idle();
   expect(event).toMatchObject({ to: [], context: { held: ['echo'] } });
   expect((await troupe.events('plan')).head).toBe(1);

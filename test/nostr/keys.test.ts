@@ -168,6 +168,14 @@ test.each<[string, { id: string; pubkey: string | null }[], Record<string, KeySo
   for (const canary of [secret, bad, PASSPHRASE]) expect(seen).not.toContain(canary);
 });
 
+test('a key for a name that is no agent is told before any key is opened', async () => {
+  const agents = [{ id: 'ada', pubkey: null }];
+  await expect(signers(memoryNotes(), agents, { adda: 'stored' })).rejects.toMatchObject({
+    code: 'config_invalid',
+    message: expect.stringContaining('@adda is named in nostr.keys'),
+  });
+});
+
 test('no error of the keys holds what it was given, and no signer shows its key', async () => {
   const notes = memoryNotes();
   const secret = generateSecretKey();
