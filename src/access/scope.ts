@@ -3,7 +3,7 @@ import * as z from 'zod';
 /**
  * What a caller may do. None of them holds another: who may write and not read is given `write` alone.
  *  - `read`: look at conversations, and follow them.
- *  - `write`: say something, answer, approve, call off, import.
+ *  - `write`: say something, answer, approve, call off; with `operate` import.
  *  - `operate`: all other commands, deleting, and words of agents and of the system.
  *  - `admin`: keys, webhooks, metrics.
  */
