@@ -26,8 +26,11 @@ const TYPES: Record<string, string> = {
   '.webmanifest': 'application/manifest+json',
   '.woff2': 'font/woff2',
 };
-/** One name, or one in `assets`: nothing that could lead out of the folder, and nothing hidden. */
-const WEB_PATH = /^(?:assets\/)?[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
+/**
+ * One name, or one in `assets`: nothing that could lead out of the folder, nothing hidden, and none that is too long for
+ * a file.
+ */
+const WEB_PATH = /^(?:assets\/)?[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 /** The smaller first. */
 const COMPRESSED = [
   { encoding: 'br', suffix: '.br' },

@@ -218,3 +218,9 @@ test('an API without a page has none', async () => {
   const { status, body } = await api.get('/', { headers: HTML });
   expect([status, body]).toMatchObject([404, { error: { code: 'route_unknown' } }]);
 });
+
+test('a name that no file can have is no file', async () => {
+  await using api = await startApi();
+  const { status } = await api.get(`/${'a.b'.repeat(100)}.ico`);
+  expect([status, api.errors]).toEqual([404, []]);
+});
