@@ -15,20 +15,24 @@ const ENV = {
 /** One apt-get at a time: two would fight for the lock of dpkg. */
 let last: Promise<unknown> = Promise.resolve();
 
-/** Null once the packages are there, else why not. */
-export function aptInstall(packages: readonly string[]): Promise<string | null> {
-  const mine = last.then(() => install(packages));
+/** Null once the packages are there, else why not. With `lists: 'old'` only what is listed already is tried. */
+export function aptInstall(
+  packages: readonly string[],
+  { lists = 'new' }: { lists?: 'old' | 'new' } = {},
+): Promise<string | null> {
+  const mine = last.then(() => install(packages, lists));
   last = mine;
   return mine;
 }
 
-async function install(packages: readonly string[]): Promise<string | null> {
+async function install(packages: readonly string[], lists: 'old' | 'new'): Promise<string | null> {
   const refusal = whyNot();
   if (refusal) return refusal;
   say(`installing ${packages.join(' ')} with apt-get ...`);
   const args = ['install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=60', ...packages];
   const first = await runCommand('apt-get', args, { timeoutMs: INSTALL_MS, env: ENV });
   if (first.ok) return null;
+  if (lists === 'old') return `apt-get: ${first.reason}`;
   // A fresh image has no package lists, an old one lists packages that are gone.
   say('updating the package lists with apt-get ...');
   await runCommand('apt-get', ['update'], { timeoutMs: UPDATE_MS, env: ENV });

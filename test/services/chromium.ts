@@ -10,10 +10,12 @@ export const CHROMIUM_ENV = 'TROUPE_CHROMIUM';
 /** Where the user has one; before all that is looked for. */
 const NAMED_ENV = 'CHROMIUM_PATH';
 const SWITCH = 'TROUPE_TEST_CHROMIUM';
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
+/** The same without windows, which no test looks at: a page takes a fourth of the CPU. */
+const SHELLS = ['chromium-headless-shell', 'chrome-headless-shell'];
+const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome'];
 const FOLDERS = ['/usr/bin', '/usr/local/bin'];
 /** A page without a font shows boxes. */
-const PACKAGES = ['chromium', 'fonts-dejavu-core'];
+const FONTS = 'fonts-dejavu-core';
 const VERSION_MS = 20_000;
 
 /** Finds or installs it. `TROUPE_TEST_CHROMIUM=none` does neither. */
@@ -23,16 +25,23 @@ export async function installChromium(env: NodeJS.ProcessEnv = process.env): Pro
     if (path) return existsSync(path) ? open(path, name) : { missing: `${name}: there is no ${path}` };
   }
   if (env[SWITCH] === 'none') return { missing: `${SWITCH}: none` };
-  const found = find();
+  const found = find(SHELLS);
   if (found) return open(found, 'PATH');
-  const failure = await aptInstall(PACKAGES);
-  if (failure) return { missing: failure };
-  const installed = find();
-  return installed ? open(installed, 'apt-get') : { missing: 'the package has no chromium' };
+  const browser = find(BROWSERS);
+  const failure = await aptInstall(['chromium-headless-shell', FONTS], { lists: browser ? 'old' : 'new' });
+  const shell = find(SHELLS);
+  if (shell) return open(shell, 'apt-get');
+  if (browser) return open(browser, 'PATH');
+  // An older Debian has the whole only.
+  const other = await aptInstall(['chromium', FONTS]);
+  const installed = find(BROWSERS);
+  return installed
+    ? open(installed, 'apt-get')
+    : { missing: other ?? failure ?? 'the package has no chromium' };
 }
 
-function find(): string | null {
-  return NAMES.map((name) => findOnPath(name, FOLDERS)).find((path) => path !== null) ?? null;
+function find(names: readonly string[]): string | null {
+  return names.map((name) => findOnPath(name, FOLDERS)).find((path) => path !== null) ?? null;
 }
 
 /** One that cannot even tell its version would fail every test in words of its own. */

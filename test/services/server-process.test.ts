@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { startServerProcess } from './server-process.ts';
+import { untilHolds } from '../support/until-holds.ts';
 
 const SERVER = `require('node:http').createServer((_, answer) => answer.end('here')).listen(process.argv[1], '127.0.0.1')`;
 
@@ -64,11 +65,8 @@ test('a parent that is killed takes its server and the folder with it', async ()
   expect(isAlive(pid)).toBe(true);
 
   parent.kill('SIGKILL');
-  await vi.waitFor(
-    () => {
-      expect(isAlive(pid)).toBe(false);
-      expect(existsSync(folder)).toBe(false);
-    },
-    { timeout: 10_000 },
-  );
+  await untilHolds(() => {
+    expect(isAlive(pid)).toBe(false);
+    expect(existsSync(folder)).toBe(false);
+  });
 });

@@ -1,0 +1,33 @@
+import { copyFileSync, symlinkSync } from 'node:fs';
+import path from 'node:path';
+
+const ROOT = path.dirname(import.meta.dirname);
+
+/**
+ * Programs of this repository, by name, as some files instead of a thousand, below `dir`; returns where each is now, or
+ * null without the bundler, which comes with vitest. Loading is most of what a short command costs, and a test run
+ * starts some hundred. `alias` puts a file of ours in the place of a module.
+ */
+export async function bundlePrograms<Name extends string>(
+  sources: Record<Name, string>,
+  dir: string,
+  alias: Record<string, string> = {},
+): Promise<Record<Name, string> | null> {
+  const bundler = await import('rolldown').catch(() => null);
+  if (!bundler) return null;
+  const bundle = await bundler.rolldown({
+    input: sources,
+    platform: 'node',
+    cwd: ROOT,
+    resolve: { alias },
+    logLevel: 'silent',
+  });
+  // Two folders down, as in `src/cli`: the version is read from the package.json above, and the page lies beside it.
+  const out = path.join(dir, 'src', 'cli');
+  await bundle.write({ dir: out, format: 'esm' });
+  await bundle.close();
+  copyFileSync(path.join(ROOT, 'package.json'), path.join(dir, 'package.json'));
+  symlinkSync(path.join(ROOT, 'dist'), path.join(dir, 'dist'));
+  const bundled = Object.keys(sources).map((name) => [name, path.join(out, `${name}.js`)]);
+  return Object.fromEntries(bundled) as Record<Name, string>;
+}
