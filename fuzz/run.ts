@@ -13,32 +13,43 @@ const USAGE = 'npm run fuzz -- [--inputs N] [--seed S] [--only TARGET,...] [--in
 const PROGRESS_MS = 5_000;
 const SHOWN_CHARS = 4_000;
 
-const { values } = parseArgs({
-  options: {
-    inputs: { type: 'string', default: '100000' },
-    seed: { type: 'string' },
-    only: { type: 'string' },
-    input: { type: 'string' },
-    json: { type: 'boolean', default: false },
-  },
-});
+const values = readFlags();
 const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : numberOf('seed', values.seed);
-const inputs = numberOf('inputs', values.inputs);
+const inputs = numberOf('inputs', values.inputs, 1);
 const names = values.only === undefined ? Object.keys(SHARES) : values.only.split(',');
 for (const name of names) if (!Object.hasOwn(TARGETS, name)) fail(`there is no target ${name}`);
 
 process.exitCode =
   values.input === undefined ? await runAll() : await runAgain(numberOf('input', values.input));
 
-function numberOf(name: string, text: string): number {
+function readFlags() {
+  try {
+    const { values: given } = parseArgs({
+      options: {
+        inputs: { type: 'string', default: '100000' },
+        seed: { type: 'string' },
+        only: { type: 'string' },
+        input: { type: 'string' },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    });
+    return given.help ? fail('usage') : given;
+  } catch (problem) {
+    return fail(problem instanceof Error ? problem.message : String(problem));
+  }
+}
+
+function numberOf(name: string, text: string, least = 0): number {
   const number = Number(text);
-  return Number.isSafeInteger(number) && number >= 0
+  return text.trim() !== '' && Number.isSafeInteger(number) && number >= least
     ? number
-    : fail(`--${name} must be a whole number, not ${text}`);
+    : fail(`--${name} must be a whole number from ${least} on, not ${text}`);
 }
 
 function fail(problem: string): never {
-  throw new Error(`${problem}; ${USAGE}; targets: ${Object.keys(TARGETS).join(', ')}`);
+  process.stderr.write(`${problem}\n${USAGE}\ntargets: ${Object.keys(TARGETS).join(', ')}\n`);
+  process.exit(2);
 }
 
 async function open(name: string): Promise<Target> {

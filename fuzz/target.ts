@@ -28,7 +28,12 @@ export class Broken extends Error {
   }
 }
 
+const INHERITED = new Set(Reflect.ownKeys(Object.prototype));
+
 /** Refuses to go on where an input has reached what all objects inherit from. */
 export function checkPrototypes(): void {
-  for (const key in {}) throw new Broken(`Object.prototype has "${key}"`);
+  const keys = Reflect.ownKeys(Object.prototype);
+  if (keys.length === INHERITED.size) return;
+  const added = keys.filter((key) => !INHERITED.has(key)).map(String);
+  throw new Broken(`Object.prototype has "${added.join('", "')}"`);
 }

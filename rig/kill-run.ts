@@ -53,6 +53,11 @@ export interface KillRun {
 }
 
 const API_TOKEN = 'rig';
+/** What a process of the fleet is started with. */
+const SOURCES = {
+  standby: path.join(import.meta.dirname, 'standby.ts'),
+  agents: path.join(import.meta.dirname, 'agents.ts'),
+};
 const ROLES: Role[] = ['api', 'api', 'worker', 'worker', 'worker'];
 /** Turns at once of a worker. More of them only take longer each, and what takes longer than a worker lives never ends. */
 const CONCURRENCY = 4;
@@ -86,7 +91,7 @@ export async function killRun(options: KillRunOptions): Promise<KillRun> {
   const model = await startFakeOpenAi(
     createFakeModel(randomOf(seed * 31 + 12), work, faultsOn, () => isMeasuring),
   );
-  const { standby, agents } = await bundleProcess(dir, say);
+  const { standby, agents } = await bundleProcess(SOURCES, dir, say);
   const shared = [
     agents,
     '--mongodb',

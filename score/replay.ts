@@ -141,7 +141,7 @@ export const BASELINE: BaselineBody = {
   layers: [],
   reason: '',
 };
-const SYSTEM = { name: 'rules', text: 'rules', hash: hashText('rules'), tokens: 1 } as const;
+const SYSTEM = { name: 'rules', text: 'rules', hash: hashText('rules'), tokens: () => 1 } as const;
 
 export function promptFor({ view, agent, step }: Pick<ModelCall, 'view' | 'agent' | 'step'>): PromptRecord {
   return buildPrompt({

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Company } from '../src/actors/member.ts';
-import { parseTroupe } from '../src/agents-file.ts';
-import { buildCompany } from '../src/build-company.ts';
+import { parseTroupe } from '../src/company/agents-file.ts';
+import { buildCompany } from '../src/company/build-company.ts';
 import { type AgentId, NO_USAGE } from '../src/events/index.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../src/providers/provider.ts';
 import { createFakeSessions, type SessionMemory } from '../src/testing/fake-sessions.ts';

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createBudgetLedger } from './actors/budget/ledger.ts';
+import { countTokens, loadTokenizer } from './context/count-tokens.ts';
 import { createCalibrationBook } from './actors/calibration-book.ts';
 import { createConversationLog } from './actors/conversation-log.ts';
 import { createMemorySearch } from './actors/memory-search.ts';
@@ -14,31 +15,32 @@ import {
   unknownFields,
   type TroupeDefinition,
   type TroupeInput,
-} from './agents-file.ts';
-import { buildCompany, unknownWindows } from './build-company.ts';
+} from './company/agents-file.ts';
+import { buildCompany, unknownWindows } from './company/build-company.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { fenceKey } from './context/index.ts';
 import { TroupeError } from './errors.ts';
-import { openCredentials } from './credentials.ts';
+import { openCredentials } from './facade/credentials.ts';
 import { DEFAULT_TENANT, type StateNote, type StreamDelta } from './events/index.ts';
-import { createTroupeFacade } from './facade.ts';
-import { createTenants } from './known-tenants.ts';
+import { createTroupeFacade } from './facade/facade.ts';
+import { createTenants } from './facade/known-tenants.ts';
 import type { Logger } from './logger.ts';
-import { messageRouter } from './message-router.ts';
+import { messageRouter } from './company/message-router.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
-import { createPendingGuard } from './pending-guard.ts';
+import { createPendingGuard } from './facade/pending-guard.ts';
 import { openSafeFetch } from './net/safe-fetch.ts';
 import { type Provider, STATELESS } from './providers/provider.ts';
-import { watchWaits } from './queue-waits.ts';
+import { watchWaits } from './runtime/queue-waits.ts';
 import { openEmbedded } from './runtime/embedded.ts';
 import { hideInTools } from './runtime/hide-in-tools.ts';
 import { openMcp } from './runtime/mcp.ts';
 import { notesOf } from './runtime/notes.ts';
 import { createOutside, type Outside } from './runtime/outside.ts';
 import { openOperators } from './runtime/operators.ts';
-import { type Models, openModels } from './runtime/providers.ts';
+import type { ModelOptions, Models } from './runtime/providers.ts';
+import type { ModelSettings } from './runtime/secret-names.ts';
 import type { ServiceOptions, Services } from './runtime/services.ts';
-import { schedulesOf } from './schedule-settings.ts';
+import { schedulesOf } from './company/schedule-settings.ts';
 import type { TracingOptions } from './tracing.ts';
 import type { Troupe } from './troupe.ts';
 
@@ -93,11 +95,13 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
   for (const problem of unknownFields(definition.agents)) onWarning(problem, 'agents');
   for (const problem of unknownFields(templates, 'templates')) onWarning(problem, 'templates');
   if (work) for (const problem of unknownWindows(everyone.agents)) onWarning(problem, 'models');
-  const { countTokens } = await import('./context/count-tokens.ts');
   const { turnsPerTenant, pendingPerTenant, providers, ...limits } = definition.limits;
+  // Whoever serves is ready when it can answer at once; commands that only look around count nothing.
+  if (work || options.mongodb !== undefined) await loadTokenizer();
   const opened = new AsyncDisposableStack();
   try {
-    const vendors = work ? openModels(everyone, { ...options, env, clock, readScript, onWarning }) : RESTING;
+    const given = { ...options, env, clock, readScript, onWarning };
+    const vendors = work ? await loadModels(everyone, given) : RESTING;
     opened.defer(() => vendors.close());
     const { providerOf, embedder } = vendors;
     const services = await openServices(options, {
@@ -286,6 +290,11 @@ function restingProvider({ provider }: AgentDefinition): Provider {
       throw new Error('a troupe opened with work: false takes no turns');
     },
   };
+}
+
+/** Their code is loaded where somebody takes turns. */
+async function loadModels(settings: ModelSettings, options: ModelOptions): Promise<Models> {
+  return (await import('./runtime/providers.ts')).openModels(settings, options);
 }
 
 const RESTING: Models = { providerOf: restingProvider, embedder: null, close: () => Promise.resolve() };

@@ -15,7 +15,7 @@ import type { KeyBook, Principal } from './access/index.ts';
 import type { ActorStatus } from './actors/actor-status.ts';
 import type { BudgetLine } from './actors/budget/report.ts';
 import type { CostOptions, CostReport } from './actors/cache-cost.ts';
-import type { ConversationState } from './actors/conversation-state.ts';
+import type { ConversationState } from './actors/conversations/conversation-states.ts';
 import type { Deleted } from './actors/conversations/delete-conversation.ts';
 import type { PromptDiff } from './actors/diff-prompts.ts';
 import type { DiffSteps } from './actors/diff-turns.ts';
@@ -147,10 +147,13 @@ export interface Troupe {
   conversations(limit?: number): Promise<ConversationInfo[]>;
   /** Its mode, run, phase and open delegations, folded from the log. Throws `conversation_unknown`. */
   conversation(conversation: string): Promise<ConversationState & { id: ConversationId; head: number }>;
-  /** Throws `conversation_unknown`. */
+  /**
+   * Oldest first, at most `limit` (default 500), and no more once they are 4 MiB or `maxBytes`: fewer than `limit` are
+   * no sign of the end, which is where the last one is at `head`, or none came. Throws `conversation_unknown`.
+   */
   events(
     conversation: string,
-    range?: { after?: number; limit?: number },
+    range?: { after?: number; limit?: number; maxBytes?: number },
   ): Promise<{ events: Event[]; head: number }>;
   actors(conversation: string): Promise<ActorStatus[]>;
   /**
@@ -191,7 +194,7 @@ export interface Troupe {
   budgets(of?: { conversation?: string | undefined; agent?: string | undefined }): Promise<BudgetLine[]>;
   /** Whether what this process stands on can be reached: 'ok' or what is wrong. Never throws. */
   health(): Promise<Health>;
-  /** Resolves when no wake is waiting or running. */
+  /** Resolves when no wake is waiting or running. Throws `queue_unavailable` once the queue has been away for 10 s. */
   idle(): Promise<void>;
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -207,7 +210,7 @@ export interface ImportRequest {
 }
 
 export interface ImportLimits {
-  /** Which conversations the tasks of a file may lead to; default: all. */
+  /** Which conversations a file may be laid in, and its tasks may lead to; default: all. */
   mayLeadTo?: ((conversation: string) => boolean) | undefined;
 }
 

@@ -47,7 +47,12 @@ const LAYERS: Record<string, Layer> = {
   'logger.ts': { may: ['errors.ts'], packages: [] },
   events: { may: ['errors.ts'], packages: ['zod'] },
   machines: { may: ['events', 'errors.ts'], packages: ['xstate', 'zod'], pure: true },
-  context: { may: ['events', 'errors.ts'], packages: ['gpt-tokenizer', 'zod', 'node:crypto'], pure: true },
+  // `node:module`: where nobody has loaded the tokenizer, the first text that is counted does, at once.
+  context: {
+    may: ['events', 'errors.ts'],
+    packages: ['gpt-tokenizer', 'zod', 'node:crypto', 'node:module'],
+    pure: true,
+  },
   store: ADAPTER_LAYER,
   routing: ADAPTER_LAYER,
   providers: ADAPTER_LAYER,
@@ -66,6 +71,25 @@ const LAYERS: Record<string, Layer> = {
   },
   import: { may: ['events', 'errors.ts'] },
   actors: { may: ['events', 'errors.ts', 'clock.ts', ...WATCHING, 'machines', 'context', ...PORTS] },
+  company: {
+    may: [
+      'events',
+      'errors.ts',
+      'machines',
+      'context',
+      'actors',
+      'access',
+      'orchestrator',
+      ...PORTS,
+      ...['net', 'nostr', 'providers'].map((layer) => `${layer}/settings.ts`),
+      'outbound/webhook-settings.ts',
+      'providers/redact.ts',
+    ],
+  },
+  facade: {
+    may: ['events', 'errors.ts', 'clock.ts', 'notes.ts', 'access', 'actors', 'import', 'net', ...PORTS],
+    mayTypes: ['troupe.ts', 'runtime'],
+  },
   /** Runs in browsers, too. */
   inspector: { may: [], mayTypes: ['events'], packages: [], pure: true },
   orchestrator: { may: ['events', 'errors.ts', 'machines'], packages: ['zod'], mayTypes: ['troupe.ts'] },

@@ -1,14 +1,15 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { COUNTS_FILE_ENV, countLine } from './reporter.ts';
 import type { TestCounts } from './reporter.ts';
 import { buildPage } from './services/built-page.ts';
+import { bundleCli, CLI_ENV } from './services/bundled-cli.ts';
 import { CHROMIUM_ENV, describeChromium, installChromium } from './services/chromium.ts';
 import { describeClis, installClis, PEERS_ENV } from './services/clis.ts';
 import { insideArgs, insideEnv, isInside, whyNotIsolated } from './services/isolation.ts';
+import { openScratch } from './services/scratch.ts';
 import { describeServices, serviceUrls, startServices } from './services/services.ts';
 
 /**
@@ -26,8 +27,9 @@ const NOTHING_COUNTED: TestCounts = { passed: 0, failed: 0, skipped: 0, skippedN
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: string[]): Promise<number> {
-  const scratch = mkdtempSync(path.join(tmpdir(), 'troupe-test-'));
-  const countsFile = path.join(scratch, 'counts.json');
+  using scratch = openScratch();
+  process.env['TMPDIR'] = scratch.folder;
+  const countsFile = path.join(scratch.folder, 'counts.json');
   const [services, clis, chromium] = await Promise.all([startServices(), installClis(), installChromium()]);
   try {
     // Everything is installed by now: what is run from here on needs no network.
@@ -40,13 +42,16 @@ async function main(args: string[]): Promise<number> {
         insideEnv(process.env),
       );
     }
+    console.log(`files: ${scratch.folder}`);
     console.log(describeServices(services));
     console.log(describeClis(clis));
     console.log(describeChromium(chromium));
     console.log(`network: ${open === null ? '127.0.0.1 only' : `open (${open})`}`);
     const unbuilt = 'path' in chromium ? await buildPage() : null;
     if (unbuilt !== null) console.log(`page: not built (${unbuilt})`);
+    using cli = await bundleCli();
     const found = {
+      ...(cli && { [CLI_ENV]: cli.path }),
       ...('home' in clis && { [PEERS_ENV]: clis.home }),
       ...('path' in chromium && { [CHROMIUM_ENV]: chromium.path }),
     };
@@ -54,7 +59,6 @@ async function main(args: string[]): Promise<number> {
     return report(code, readCounts(countsFile));
   } finally {
     await services.stop();
-    rmSync(scratch, { recursive: true, force: true });
   }
 }
 

@@ -28,7 +28,7 @@ const app = createApp(troupe, {
 });
 const server = await serveHttp(app, { port: 0 });
 const keyOf = async (tenant: string) =>
-  (await troupe.forTenant(tenant).keys.create({ name: 'load', scopes: ['read', 'write'] })).secret;
+  (await troupe.forTenant(tenant).keys.create({ name: 'load', scopes: ['read', 'write', 'operate'] })).secret;
 process.send?.({
   url: server.url,
   keys: { load: await keyOf('load'), other: await keyOf('other'), operator: await keyOf('default') },

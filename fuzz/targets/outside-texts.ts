@@ -17,7 +17,7 @@ import { isDeeperThan, MAX_JSON_DEPTH } from '../../src/gateway/read-json.ts';
 import { conversationName } from '../../src/import/name-conversations.ts';
 import { escapeHtml } from '../../src/inspector/escape-html.ts';
 import { createRedact } from '../../src/providers/redact.ts';
-import { redactSecrets } from '../../src/redact-secrets.ts';
+import { redactSecrets } from '../../src/company/redact-secrets.ts';
 
 const hideSecrets = redactSecrets();
 const hideKeys = createRedact([]);

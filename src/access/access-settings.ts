@@ -89,6 +89,8 @@ export const AccessSettings = z.strictObject({
       messagesPerSecond: Rate.optional(),
       /** Open streams of one caller. Default 50. */
       streams: z.int().min(1).optional(),
+      /** Open streams of one tenant other than `default`. Default: half of `allStreams`. */
+      tenantStreams: z.int().min(1).optional(),
       /** Open streams of one process. Default 1,000. */
       allStreams: z.int().min(1).optional(),
     })

@@ -1,14 +1,14 @@
 /** Who may do what: scopes, principals, API keys, JWT. */
 export { createAuthenticator } from './authenticator.ts';
-export type { Authenticator } from './authenticator.ts';
 export { AccessSettings } from './access-settings.ts';
+export type { Full } from './bodies.ts';
 export { covers, isGranted } from './conversation-grant.ts';
 export { createJwtVerifier } from './jwt.ts';
 export type { JwtVerifier } from './jwt.ts';
 export { createKeyBook, MAX_GRACE_MS, MAX_KEYS, NewKey, RotateKey } from './key-book.ts';
 export type { IssuedKey, KeyBook, KeyInfo } from './key-book.ts';
 export { KeyCache } from './key-cache.ts';
-export { ConversationPattern, ConversationPatterns, LOCAL, SERVER_TOKEN } from './principal.ts';
+export { ConversationPatterns, LOCAL, SERVER_TOKEN } from './principal.ts';
 export type { Principal } from './principal.ts';
 export { Scope, SCOPES } from './scope.ts';
 export { Traffic } from './traffic.ts';

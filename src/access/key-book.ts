@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
-import { Author, type TenantId, tryParse } from '../events/index.ts';
+import { Author, parseGiven, type TenantId } from '../events/index.ts';
 import { changeNote, type Notes } from '../notes.ts';
 import type { KeyCache } from './key-cache.ts';
 import {
@@ -53,8 +53,8 @@ export interface IssuedKey {
 
 /** The API keys of one tenant. Revoked keys stay in the list until their places are needed. */
 export interface KeyBook {
-  /** Throws `config_invalid`, and `command_refused` where the tenant has `MAX_KEYS` that still open. */
-  create(key: NewKey): Promise<IssuedKey>;
+  /** `createdBy`: see `KeyRecord`. Throws `config_invalid`, and `command_refused` where `MAX_KEYS` still open. */
+  create(key: NewKey, createdBy?: string): Promise<IssuedKey>;
   /** The oldest first. */
   list(): Promise<KeyInfo[]>;
   /** A new secret for a key; the old one opens for `graceMs` more. Null: there is no such key that still opens. */
@@ -133,8 +133,9 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
   }
 
   return {
-    async create(given) {
-      const { name, scopes, author, conversations, expiresAt } = parse(NewKey, given);
+    async create(given, createdBy) {
+      const { name, scopes, author, conversations, expiresAt } = parseGiven(NewKey, given, 'the key');
+      if (expiresAt !== undefined && expiresAt <= clock.now()) throw isOver();
       const [id, secret] = [newKeyId(randomBytes), newSecret(randomBytes)];
       const record: KeyRecord = {
         id,
@@ -145,6 +146,7 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
         conversations: conversations ?? null,
         hash: hashSecret(secret),
         createdAt: clock.now(),
+        createdBy: createdBy ?? null,
         expiresAt: expiresAt ?? null,
         revokedAt: null,
       };
@@ -159,7 +161,7 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
       return (await readAll(await listed())).map(keyInfo);
     },
     async rotate(id, options = {}) {
-      const { graceMs } = parse(RotateKey, options);
+      const { graceMs } = parseGiven(RotateKey, options, 'the key');
       const secret = newSecret(randomBytes);
       const hash = hashSecret(secret);
       const record = await change(id, (stored) => {
@@ -181,14 +183,11 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
 /** How long the old secret opens beside the new one. */
 export const RotateKey = z.strictObject({ graceMs: z.int().min(0).max(MAX_GRACE_MS).default(0) });
 
-function parseIds(text: string | null): string[] {
-  return text === null ? [] : Ids.parse(JSON.parse(text));
+function isOver(): TroupeError {
+  const problem = { path: 'expiresAt', message: 'is over already: the key would open nothing' };
+  return new TroupeError('config_invalid', `${problem.path} ${problem.message}`, { problems: [problem] });
 }
 
-function parse<T>(schema: z.ZodType<T>, input: unknown): T {
-  const parsed = tryParse(schema, input);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }));
-  const told = problems.map(({ path, message }) => `${path || 'the key'}: ${message}`).join('; ');
-  throw new TroupeError('config_invalid', told, { problems });
+function parseIds(text: string | null): string[] {
+  return text === null ? [] : Ids.parse(JSON.parse(text));
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { KeyRecord } from './key-record.ts';
 
 /** After this a key is looked up again: another process may have revoked it. */
-export const KEY_LIFE_MS = 2_000;
+const KEY_LIFE_MS = 2_000;
 const MAX_KNOWN = 5_000;
 const MAX_UNKNOWN = 5_000;
 

@@ -26,6 +26,8 @@ export const KeyRecord = z.strictObject({
   /** The secret before the last rotation, as long as it still opens. */
   previous: z.strictObject({ hash: Hash, until: Time }).optional(),
   createdAt: Time,
+  /** The caller that made it, as `key:<id>`; null: who holds the data itself. */
+  createdBy: z.string().nullable().default(null),
   expiresAt: Time.nullable(),
   revokedAt: Time.nullable(),
 });
@@ -39,7 +41,8 @@ export type KeyInfo = Omit<KeyRecord, 'hash' | 'previous'> & {
 
 /** Field by field, so that nothing which is added to records is shown by itself. */
 export function keyInfo(record: KeyRecord): KeyInfo {
-  const { id, tenant, name, scopes, author, conversations, createdAt, expiresAt, revokedAt } = record;
+  const { id, tenant, name, scopes, author, conversations } = record;
+  const { createdAt, createdBy, expiresAt, revokedAt } = record;
   const previousUntil = record.previous?.until ?? null;
   return {
     id,
@@ -49,6 +52,7 @@ export function keyInfo(record: KeyRecord): KeyInfo {
     author,
     conversations,
     createdAt,
+    createdBy,
     expiresAt,
     revokedAt,
     previousUntil,

@@ -24,7 +24,7 @@ export const LOCAL: Principal = {
 };
 export const SERVER_TOKEN: Principal = { ...LOCAL, id: 'server-token' };
 
-export const MAX_PATTERNS = 64;
+const MAX_PATTERNS = 64;
 /** The id of a conversation, or the beginning of ids, which ends with `*`. */
 export const ConversationPattern = z
   .string()

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
-import type { Author, TenantId } from '../events/index.ts';
+import { type Author, DEFAULT_TENANT, type TenantId } from '../events/index.ts';
 import { KeyedBuckets } from '../token-bucket.ts';
+import { Bodies } from './bodies.ts';
 import { LOCAL, type Principal } from './principal.ts';
 
 /** Per second; a burst of three to five seconds' worth is let through after a pause. */
@@ -11,6 +12,8 @@ export interface TrafficLimits {
   messagesPerSecond?: number | undefined;
   /** Open streams of one caller. Default 50. */
   streams?: number | undefined;
+  /** Open streams of one tenant other than `default`. Default: half of `allStreams`. */
+  tenantStreams?: number | undefined;
   /** Open streams of the process. Default 1,000. */
   allStreams?: number | undefined;
 }
@@ -21,16 +24,20 @@ const MESSAGE_BURST_S = 5;
 /**
  * How much callers may ask of one process. Owns what they have asked lately, and who has streams open.
  *  1. Whoever is refused has cost nothing but the look, and is told when to come again.
- *  2. A caller's limits are its own: no other pays for it, but for the streams of the whole process.
- *  3. `local` is the one user of this machine, or an application that checks its callers: its rates are not counted.
+ *  2. A caller's limits are its own: no other pays for it, but for the streams of its tenant and of the whole process.
+ *  3. A tenant makes as many keys as it likes, so that it has a share of all streams. `default` is of the house.
+ *  4. `local` is the one user of this machine, or an application that checks its callers: its rates are not counted.
  */
 export class Traffic {
+  readonly bodies = new Bodies();
   /** What is allowed, for those who are refused. */
   readonly limits: { requestsPerSecond: number; messagesPerSecond: number };
   readonly #requests: KeyedBuckets;
   readonly #messages: KeyedBuckets;
   readonly #streams = new Map<string, number>();
+  readonly #tenants = new Map<TenantId, number>();
   readonly #perCaller: number;
+  readonly #perTenant: number;
   readonly #perProcess: number;
   #open = 0;
 
@@ -48,6 +55,7 @@ export class Traffic {
       clock,
     });
     this.#perCaller = streams;
+    this.#perTenant = limits.tenantStreams ?? Math.ceil(allStreams / 2);
     this.#perProcess = allStreams;
   }
 
@@ -62,25 +70,37 @@ export class Traffic {
   }
 
   /** What ends the stream again, any number of times; or what stands in its way. */
-  openStream(caller: Principal): { end: () => void } | { full: 'caller' | 'process'; limit: number } {
+  openStream(
+    caller: Principal,
+  ): { end: () => void } | { full: 'caller' | 'tenant' | 'process'; limit: number } {
+    const { tenant } = caller;
     const key = `${caller.tenant} ${caller.id}`;
     const open = this.#streams.get(key) ?? 0;
     if (this.#open >= this.#perProcess) return { full: 'process', limit: this.#perProcess };
     if (!isLocal(caller) && open >= this.#perCaller) return { full: 'caller', limit: this.#perCaller };
+    const ofTenant = this.#tenants.get(tenant) ?? 0;
+    if (tenant !== DEFAULT_TENANT && ofTenant >= this.#perTenant)
+      return { full: 'tenant', limit: this.#perTenant };
     this.#open += 1;
     this.#streams.set(key, open + 1);
+    this.#tenants.set(tenant, ofTenant + 1);
     let isOpen = true;
     return {
       end: () => {
         if (!isOpen) return;
         isOpen = false;
         this.#open -= 1;
-        const left = (this.#streams.get(key) ?? 1) - 1;
-        if (left > 0) this.#streams.set(key, left);
-        else this.#streams.delete(key);
+        countDown(this.#streams, key);
+        countDown(this.#tenants, tenant);
       },
     };
   }
+}
+
+function countDown<K>(counts: Map<K, number>, key: K): void {
+  const left = (counts.get(key) ?? 1) - 1;
+  if (left > 0) counts.set(key, left);
+  else counts.delete(key);
 }
 
 function isLocal({ id }: Principal): boolean {

@@ -93,7 +93,7 @@ async function withTexts(
     const same = known.find((layer) => layer.name === name && layer.hash === hash);
     const text = same?.text ?? (await store.readBody(tenant, hash));
     if (text === null) return null;
-    texts.push({ name: name as BaselineText['name'], hash, tokens, text });
+    texts.push({ name: name as BaselineText['name'], hash, tokens: () => tokens, text });
     if (name === 'tools' && !same) tools = text === '' ? [] : ToolSpec.array().parse(JSON.parse(text));
   }
   return { id, body, texts, tools };

@@ -1,6 +1,6 @@
 import type { Event } from '../events/index.ts';
 import type { Notice } from '../routing/broadcast.ts';
-import type { Log, Store } from '../store/store.ts';
+import { type Log, PAGE_BYTES, type Store } from '../store/store.ts';
 
 type Appended = Extract<Notice, { type: 'appended' }>;
 
@@ -38,7 +38,8 @@ export function createRemoteEvents(deps: {
     place.reading = true;
     try {
       while (place.told < place.wanted) {
-        const events = await deps.store.read(log, { after: place.told, upTo: place.wanted });
+        const range = { after: place.told, upTo: place.wanted, maxBytes: PAGE_BYTES };
+        const events = await deps.store.read(log, range);
         if (events.length === 0) return;
         for (const event of events) if (note(place, event.seq)) deps.tell(log, event);
       }

@@ -22,6 +22,7 @@ export interface Needs {
 }
 
 const DEFAULT_DATA = '.troupe';
+const ONE_WORD = /^[!-~]+$/;
 
 /** The troupe a command talks to: behind `--url`, else in the data directory, else behind whoever has that open. */
 export async function connect(options: ClientOptions, needs: Needs): Promise<Client> {
@@ -54,9 +55,17 @@ async function connectTo(url: string): Promise<Client> {
   return (await import('./http-client.ts')).createHttpClient(url, credentialOf(process.env));
 }
 
-/** A key says more exactly who asks than the token of the server. */
+/**
+ * A key says more exactly who asks than the token of the server. What does not fit a header is refused here: the error
+ * of `fetch` would repeat it.
+ */
 function credentialOf(env: NodeJS.ProcessEnv): string | undefined {
-  return env['TROUPE_KEY'] || env['TROUPE_TOKEN'] || undefined;
+  const variable = ['TROUPE_KEY', 'TROUPE_TOKEN'].find((name) => env[name]);
+  if (variable === undefined) return undefined;
+  const credential = env[variable]?.trim() ?? '';
+  if (ONE_WORD.test(credential)) return credential;
+  const message = `${variable} is no key and no token: it must be one word, without spaces, line ends and letters beyond ASCII`;
+  throw new TroupeError('config_invalid', message, { variable });
 }
 
 async function openDirectly(dir: string, { agents }: ClientOptions, { needs }: Needs): Promise<Client> {

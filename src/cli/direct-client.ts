@@ -1,7 +1,6 @@
 import { systemClock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import type { ConversationId } from '../events/index.ts';
-import { exportHtml } from '../gateway/export-html.ts';
 import { followAll, followConversation } from '../gateway/follow.ts';
 import type { Troupe } from '../troupe.ts';
 import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
@@ -55,7 +54,7 @@ export function createDirectClient(troupe: Troupe): Client {
     trace: (turn) => troupe.trace(turn),
     import: (chunks, request) => troupe.import(chunks, request),
     export: (conversation, { format, ...options } = {}) =>
-      format === 'html' ? exportHtml(troupe, conversation) : troupe.export(conversation, options),
+      format === 'html' ? exportedAsHtml(troupe, conversation) : troupe.export(conversation, options),
     delete: (conversation, exported) => troupe.delete(conversation, { exported }),
     keys: directKeys(troupe),
     webhooks: directWebhooks(troupe),
@@ -94,4 +93,10 @@ function directWebhooks(root: Troupe): ClientWebhooks {
     test: async (id, tenant) => found(await bookOf(tenant).test(id), id),
     rotate: async (id, tenant) => found(await bookOf(tenant).rotate(id), id),
   };
+}
+
+/** The page's code is loaded where it is asked for. */
+async function* exportedAsHtml(troupe: Troupe, conversation: string): AsyncGenerator<string> {
+  const { exportHtml } = await import('../gateway/export-html.ts');
+  yield* exportHtml(troupe, conversation);
 }

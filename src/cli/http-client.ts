@@ -196,10 +196,13 @@ async function errorOf(response: Response, hadCredential: boolean): Promise<Trou
     const message = hadCredential
       ? 'this server does not know your TROUPE_KEY or TROUPE_TOKEN: it is not of here, expired, or was taken back'
       : 'this server asks who you are: set TROUPE_KEY to a key of yours, or TROUPE_TOKEN';
-    return new TroupeError('command_refused', message, { status: 401 });
+    return new TroupeError('command_refused', message, { status: 401, refused: error.code });
   }
   const code = ERROR_CODES.find((known): known is ErrorCode => known === error.code);
-  return new TroupeError(code ?? 'command_refused', error.message, error.data ?? {});
+  if (code) return new TroupeError(code, error.message, error.data ?? {});
+  // What HTTP alone refuses, as `scope_missing`, has a name of its own there.
+  const refused = { status: response.status, refused: error.code };
+  return new TroupeError('command_refused', error.message, { ...error.data, ...refused });
 }
 
 function parseError(text: string): { code: string; message: string; data?: Record<string, unknown> } | null {

@@ -1,9 +1,10 @@
 import { systemClock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
-import { Author } from '../events/index.ts';
+import { Author, DEFAULT_TENANT } from '../events/index.ts';
 import type { IssuedKey, KeyInfo, Scope } from '../access/index.ts';
+import type { Client } from './client.ts';
 import { type ClientOptions, connect } from './connect.ts';
-import { paint, print, printable, printJson, table } from './output.ts';
+import { paint, print, printable, printHint, printJson, table } from './output.ts';
 
 interface KeysOptions extends ClientOptions {
   tenant?: string;
@@ -44,8 +45,29 @@ export async function keysRotate(id: string, options: KeysOptions & { grace?: nu
 export async function keysRevoke(id: string, options: KeysOptions): Promise<void> {
   await using client = disposable(await connect(options, { needs: 'data' }));
   const key = await client.keys.revoke(id, options.tenant);
-  if (options.json) return printJson({ key });
+  const made = await madeBy(client, id, options.tenant);
+  const reach = key.tenant === DEFAULT_TENANT && key.scopes.includes('admin') ? 'all tenants' : 'its tenant';
+  if (options.json) return printJson({ key, ...made, lookedIn: key.tenant, reach });
   print(`${key.id} (${printable(key.name)}) opens nothing any more`);
+  for (const [what, ids] of Object.entries(made))
+    if (ids.length > 0) print(`${what} that it made go on: ${ids.join(' ')}`);
+  if (reach === 'its tenant') return;
+  // Nobody has a list of all tenants: one where only a key was made is known to its keys alone.
+  const look = `"troupe keys ls --tenant ID --json" and "troupe webhooks ls --tenant ID --json"`;
+  print(
+    paint('yellow', `it could make keys and webhooks in every tenant; only ${key.tenant} was looked at.`),
+  );
+  print(`In the others look for "createdBy":"key:${key.id}" with ${look}`);
+}
+
+/** What a key leaves behind in one tenant. Keys that are revoked and webhooks that are disabled do no harm. */
+async function madeBy(client: Client, id: string, tenant: string | undefined) {
+  const isIts = ({ createdBy }: { createdBy?: string | null | undefined }) => createdBy === `key:${id}`;
+  const [keys, webhooks] = [await client.keys.list(tenant), await client.webhooks.list(tenant)];
+  return {
+    keys: keys.filter((key) => isIts(key) && key.revokedAt === null).map((key) => key.id),
+    webhooks: webhooks.filter((each) => isIts(each) && each.disabledAt === undefined).map((each) => each.id),
+  };
 }
 
 export async function keysList(options: KeysOptions): Promise<void> {
@@ -66,7 +88,7 @@ export async function keysList(options: KeysOptions): Promise<void> {
 function show({ key, secret }: IssuedKey, { json }: ClientOptions): void {
   if (json) return printJson({ key, secret });
   print(secret);
-  print(paint('dim', `This is key ${key.id} of tenant ${key.tenant}. Keep it now: it is not shown again.`));
+  printHint(`This is key ${key.id} of tenant ${key.tenant}. Keep it now: it is not shown again.`);
 }
 
 function standing({ revokedAt, expiresAt }: KeyInfo): string {

@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs';
 import { text as readAll } from 'node:stream/consumers';
-import type { TroupeInput } from '../agents-file.ts';
+import type { TroupeInput } from '../company/agents-file.ts';
 import { systemClock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { nearestName } from '../events/index.ts';
@@ -31,6 +32,7 @@ export async function importKey(agent: string, options: KeyOptions & { env?: str
 }
 
 export async function listKeys(options: KeyOptions): Promise<void> {
+  mustBeThere(options);
   await withKeys(options, null, async (keys) => {
     const found = await keys.list();
     if (options.json) return printJson({ keys: found });
@@ -48,6 +50,7 @@ export async function exportKey(
     const message = `this prints the secret key of @${agent}, with which anybody speaks as @${agent}: add --show-secret if that is meant`;
     throw new TroupeError('command_refused', message, { agent });
   }
+  mustBeThere(options);
   await withKeys(options, null, async (keys) => {
     const nsec = await keys.export(agent, { confirmed: true });
     if (options.json) printJson({ agent, nsec });
@@ -60,6 +63,7 @@ export async function removeKey(agent: string, options: KeyOptions & { yes?: boo
     const message = `without its key @${agent} never speaks under this pubkey again, unless you have exported it: add --yes if that is meant`;
     throw new TroupeError('command_refused', message, { agent });
   }
+  mustBeThere(options);
   await withKeys(options, null, async (keys) => {
     await keys.remove(agent);
     if (options.json) printJson({ agent, removed: true });
@@ -85,15 +89,19 @@ export async function showStatus(options: ClientOptions): Promise<void> {
     if (!nostr)
       return print('no relays here: the agents file has no "nostr", or this process takes no turns');
     const head = ['relay', 'state', 'received', 'not taken', 'published', 'behind', 'last problem'];
-    const rows = nostr.relays.map(({ url, state, received, rejected, outbox, lastError }) => [
-      url,
-      state,
-      String(received),
-      String(notTaken(rejected)),
-      String(outbox?.published ?? '-'),
-      String(outbox?.behind ?? '-'),
-      clip(lastError ?? outbox?.lastError ?? '', 60),
-    ]);
+    const rows = nostr.relays.map(({ url, state, inbound, received, rejected, outbox, lastError }) => {
+      const isElsewhere = inbound?.state === 'waiting' && state !== 'isolated';
+      const held = isElsewhere ? 'another process holds it' : '';
+      return [
+        url,
+        isElsewhere ? 'waiting' : state,
+        String(received),
+        String(notTaken(rejected)),
+        String(outbox?.published ?? '-'),
+        String(outbox?.behind ?? '-'),
+        clip(lastError ?? outbox?.lastError ?? held, 60),
+      ];
+    });
     print(table([head.map((title) => paint('dim', title)), ...rows]));
     const agents = Object.entries(nostr.agents).map(([agent, pubkey]) => `@${agent} ${pubkey}`);
     print(paint('dim', agents.join('\n')));
@@ -105,6 +113,13 @@ export async function showStatus(options: ClientOptions): Promise<void> {
 /** What our agents have said comes back from every relay: that is no problem of anybody. */
 function notTaken({ echo: _ours, ...rejected }: Record<string, number>): number {
   return Object.values(rejected).reduce((sum, count) => sum + count, 0);
+}
+
+/** Who only looks makes no data directory. */
+function mustBeThere({ data = DEFAULT_DATA, mongodb, redis }: KeyOptions): void {
+  if (mongodb !== undefined || redis !== undefined || existsSync(data)) return;
+  const message = `there is no data directory ${data}; name it with --data`;
+  throw new TroupeError('config_invalid', message, { data });
 }
 
 async function withKeys(

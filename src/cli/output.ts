@@ -3,8 +3,8 @@ import { stripVTControlCharacters, styleText } from 'node:util';
 /** How the commands write: one JSON value a line, or calm text with colours on a terminal only. */
 export type Style = Parameters<typeof styleText>[0];
 
-export function paint(style: Style, text: string): string {
-  return styleText(style, text, { stream: process.stdout });
+export function paint(style: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string {
+  return styleText(style, text, { stream });
 }
 
 /** Where colours tell nothing, marks must. */
@@ -14,6 +14,11 @@ export function isPainted(): boolean {
 
 export function print(text = ''): void {
   process.stdout.write(`${text}\n`);
+}
+
+/** Beside what a command prints: `$( )` and pipes do not take it. */
+export function printHint(text: string): void {
+  process.stderr.write(`${paint('dim', text, process.stderr)}\n`);
 }
 
 export function printJson(value: unknown): void {
@@ -88,12 +93,13 @@ function visibleLength(text: string): number {
   return stripVTControlCharacters(text).length;
 }
 
-export function count(number: number, noun: string): string {
-  return `${number.toLocaleString('en-US')} ${noun}${number === 1 ? '' : 's'}`;
+export function count(things: number, noun: string): string {
+  return `${number(things)} ${noun}${things === 1 ? '' : 's'}`;
 }
 
+/** A whole number, as 12,345. `toLocaleString` would take 27 ms the first time. */
 export function number(value: number): string {
-  return value.toLocaleString('en-US');
+  return String(value).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
 }
 
 /** Columns to write in; some terminals report 0. */

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { ofTenant } from './tenant-option.ts';
 
 const SCOPES = ['read', 'write', 'operate', 'admin'];
 const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -19,7 +20,7 @@ export function addAccessCommands(program: Command, client: (command: Command) =
         .argParser(scopes)
         .default(['read', 'write'], 'read,write'),
     )
-    .option('--author <who>', 'whose words it brings, and no others: KIND:ID or KIND:ID:NAME')
+    .option('--author <who>', 'whose words it brings, and no others: KIND:ID or KIND:ID:NAME', author)
     .option('--conversations <list>', "what it sees: ids, or beginnings with '*' (default: all)", list)
     .option('--expires <time>', 'how long it is good for, as 30d or 12h (default: for ever)', lifetime)
     .action(async (name, options) => (await import('./keys.ts')).keysCreate(name, options));
@@ -40,10 +41,6 @@ export function addAccessCommands(program: Command, client: (command: Command) =
     .action(async (id, options) => (await import('./keys.ts')).keysRevoke(id, options));
 }
 
-function ofTenant(command: Command): Command {
-  return command.option('--tenant <id>', 'of this tenant (default: your own)');
-}
-
 function list(text: string): string[] {
   return text
     .split(',')
@@ -55,6 +52,13 @@ function scopes(text: string): string[] {
   const named = list(text);
   if (named.length > 0 && named.every((scope) => SCOPES.includes(scope))) return named;
   throw new InvalidArgumentError(`Scopes are ${SCOPES.join(', ')}, with commas between them.`);
+}
+
+function author(text: string): string {
+  if (/^(?:user|agent|system):[^:]/.test(text)) return text;
+  throw new InvalidArgumentError(
+    'It is KIND:ID or KIND:ID:NAME, as user:ana:Ana; kinds are user, agent and system.',
+  );
 }
 
 /** Ms. */

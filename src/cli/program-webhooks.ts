@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { ofTenant } from './tenant-option.ts';
 
 /** `troupe webhooks …`; `client` adds the options of the commands that need a troupe. */
 export function addWebhookCommands(program: Command, client: (command: Command) => Command): void {
@@ -6,8 +7,7 @@ export function addWebhookCommands(program: Command, client: (command: Command) 
     .command('webhooks')
     .description('where events are sent, signed')
     .helpCommand(false);
-  const add = (command: Command) =>
-    client(command).option('--tenant <id>', 'of this tenant (default: your own)');
+  const add = (command: Command) => ofTenant(client(command));
 
   add(webhooks.command('create'))
     .description('send events of some kinds to a URL; prints the secret that they are signed with')

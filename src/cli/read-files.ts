@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
 import { TroupeError } from '../errors.ts';
-import { readImageHeader } from '../image-header.ts';
+import { readImageHeader } from '../facade/image-header.ts';
 import type { NewAttachment } from '../troupe.ts';
 
 /** What a file is by its name, where its bytes do not say. */

@@ -1,4 +1,4 @@
-import type { TroupeInput } from '../agents-file.ts';
+import type { TroupeInput } from '../company/agents-file.ts';
 import { TroupeError } from '../errors.ts';
 import type { ProcessMetrics } from '../gateway/metrics.ts';
 import type { Troupe } from '../troupe.ts';

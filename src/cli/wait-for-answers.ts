@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Event } from '../events/index.ts';
+import type { ActorStatus } from '../troupe.ts';
 import { type Answers, awaitAnswers } from './await-answers.ts';
 import type { Client, Frame } from './client.ts';
 import { openWaits, type Wait, waitText } from './open-waits.ts';
@@ -24,9 +25,12 @@ export async function waitForAnswers(
   const head = await client.head(conversation);
   // Watching begins before the message is there, so that the reply is seen from its first word.
   const early = follow(client, conversation, head, stop.signal);
+  const parked = head > 0 ? (await client.actors(conversation)).filter(isParked) : [];
   const event = await act();
   const answers = awaitAnswers(event);
-  await giveUpOnParked(client, answers, conversation);
+  // Of one that is set aside only now the log says why.
+  const still = parked.length > 0 ? (await client.actors(conversation)).filter(isParked) : [];
+  for (const each of still) if (parked.some(({ agent }) => agent === each.agent)) giveUpOn(each, answers);
   // One that was there before has its answers, perhaps, before the head.
   const frames = event.seq > head ? early : follow(client, conversation, event.seq, stop.signal);
   const printer = asJson ? null : createReplyPrinter();
@@ -37,7 +41,10 @@ export async function waitForAnswers(
     const frame = await frames.next();
     if (frame === null) break;
     if (frame === 'quiet') {
-      looks = client.isDirect || (await isAnybodyAtWork(client, answers, conversation)) ? 0 : looks + 1;
+      looks =
+        client.isDirect || (await isAnybodyAtWork(client, answers, conversation, frames.seen()))
+          ? 0
+          : looks + 1;
       continue;
     }
     looks = 0;
@@ -54,6 +61,8 @@ export async function waitForAnswers(
 }
 
 interface Frames {
+  /** The seq of the last event that `next` gave. */
+  seen(): number;
   /** Null once nothing more is to come; `quiet` where nothing came for a while. */
   next(): Promise<Frame | 'quiet' | null>;
   /** Ends after the event with this seq. */
@@ -69,6 +78,7 @@ function follow(client: Client, conversation: string, after: number, signal: Abo
   // Awaited in `next`; a refused send must not leave it unhandled.
   pending.catch(() => {});
   return {
+    seen: () => seen,
     async next() {
       if (seen >= last) return null;
       pending ??= source.next();
@@ -103,19 +113,28 @@ async function endAt(client: Client, conversation: string, frames: Frames): Prom
   frames.endAfter(await client.head(conversation));
 }
 
-async function giveUpOnParked(client: Client, answers: Answers, conversation: string): Promise<void> {
-  for (const { agent, status, problem } of await client.actors(conversation)) {
-    if (!answers.missing.includes(agent)) continue;
-    if (status !== 'paused' && status !== 'failed' && status !== 'retired') continue;
-    const message = `@${agent} is ${status} and takes no turns${problem === undefined ? '' : `: ${problem}`}`;
-    answers.giveUp(agent, 'command_refused', message);
-  }
+function isParked({ status }: ActorStatus): boolean {
+  return status === 'paused' || status === 'failed' || status === 'retired';
+}
+
+function giveUpOn({ agent, status, problem }: ActorStatus, answers: Answers): void {
+  if (!answers.missing.includes(agent)) return;
+  const message = `@${agent} is ${status} and takes no turns${problem === undefined ? '' : `: ${problem}`}`;
+  answers.giveUp(agent, 'command_refused', message);
 }
 
 /** Who has looked at what addressed it and takes no turn waits for something itself. */
-async function isAnybodyAtWork(client: Client, answers: Answers, conversation: string): Promise<boolean> {
-  await giveUpOnParked(client, answers, conversation);
+async function isAnybodyAtWork(
+  client: Client,
+  answers: Answers,
+  conversation: string,
+  seen: number,
+): Promise<boolean> {
   const actors = await client.actors(conversation);
+  const parked = actors.filter((each) => isParked(each) && answers.missing.includes(each.agent));
+  // The notice with the reason is in the log before an agent is set aside: it may be there and not have come yet.
+  if (parked.length > 0 && (await client.head(conversation)) > seen) return true;
+  for (const each of parked) giveUpOn(each, answers);
   const isMissing = answers.unanswered.some(({ agent, seq }) => {
     const actor = actors.find((each) => each.agent === agent);
     return !actor || actor.turn !== null || actor.lastProcessedIndex < seq;

@@ -2,7 +2,7 @@ import type { WebhookKind } from '../outbound/webhook.ts';
 import type { IssuedWebhook, WebhookInfo } from '../outbound/webhook-book.ts';
 import type { Client } from './client.ts';
 import { type ClientOptions, connect } from './connect.ts';
-import { clip, count, paint, print, printable, printJson, table } from './output.ts';
+import { clip, count, paint, print, printable, printHint, printJson, table } from './output.ts';
 
 interface WebhooksOptions extends ClientOptions {
   tenant?: string;
@@ -59,9 +59,7 @@ export async function webhooksTest(id: string, options: WebhooksOptions): Promis
 function show({ webhook, secret }: IssuedWebhook, { json }: ClientOptions): void {
   if (json) return printJson({ webhook, secret });
   print(secret);
-  print(
-    paint('dim', `This signs what is sent to webhook ${webhook.id}. Keep it now: it is not shown again.`),
-  );
+  printHint(`This signs what is sent to webhook ${webhook.id}. Keep it now: it is not shown again.`);
 }
 
 function rowOf(webhook: WebhookInfo): string[] {

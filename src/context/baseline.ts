@@ -9,7 +9,8 @@ export type { AgentProfile };
 interface LayerText {
   text: string;
   hash: string;
-  tokens: number;
+  /** Counted when it is asked for: most commands freeze nothing, and loading the tokenizer takes a third of their time. */
+  tokens: () => number;
 }
 
 export interface BaselineText extends LayerText {
@@ -31,7 +32,10 @@ export function baselineTexts(
   roster: readonly AgentProfile[],
   count: (text: string) => number,
 ): BaselineText[] {
-  const layer = (text: string): LayerText => ({ text, hash: hashText(text), tokens: count(text) });
+  const layer = (text: string): LayerText => {
+    let tokens: number | null = null;
+    return { text, hash: hashText(text), tokens: () => (tokens ??= count(text)) };
+  };
   const { rules, environment } = agent.fragments ?? NO_FRAGMENTS;
   const persona = layer(personaText(agent, roster, 'agent'));
   const chat = personaText(agent, roster, 'chat');
@@ -87,6 +91,6 @@ export function baselineBody(
   texts: readonly BaselineText[],
   { epoch, reason }: { epoch: number; reason: string },
 ): BaselineBody {
-  const layers: BaselineLayer[] = texts.map(({ name, hash, tokens }) => ({ name, hash, tokens }));
+  const layers: BaselineLayer[] = texts.map(({ name, hash, tokens }) => ({ name, hash, tokens: tokens() }));
   return { epoch, provider: agent.provider, model: agent.model, layers, reason };
 }

@@ -1,7 +1,11 @@
-import { countTokens as countPiece, setMergeCacheSize } from 'gpt-tokenizer/encoding/o200k_base';
+import type * as o200k from 'gpt-tokenizer/encoding/o200k_base';
+import { createRequire } from 'node:module';
+
+type Tokenizer = typeof o200k;
 
 /**
- * Tokens of a text in o200k. Loading costs about 160 ms and 77 MB, so this module is imported lazily.
+ * Tokens of a text in o200k. Loading takes 270 ms and 77 MB, so that is not done with the program: most commands count
+ * nothing. Whoever serves loads it before; elsewhere the first text that is counted does, at once.
  * The tokenizer throws on text that looks like its own special tokens unless told not to, is quadratic on text without
  * word breaks (100 kB of one letter takes 4 s), and takes some microseconds for every token that is not a word, as in
  * Chinese or base64. So text is counted in slices, and of a text that would take long, slices in even steps are counted
@@ -19,11 +23,31 @@ const COUNTED = 65_536;
 const COUNTED_IF_SLOW = 8_192;
 const NOTHING_SPECIAL = { disallowedSpecial: new Set<string>() };
 
-// The tokenizer remembers words it has merged, 100,000 by default; full, its memory makes it a hundred times slower.
-setMergeCacheSize(1_000);
+let tokenizer: Tokenizer | null = null;
+
+/** For who serves: before they say that they are ready. A bundler finds this import, and not what is required below. */
+export async function loadTokenizer(): Promise<void> {
+  if (!tokenizer) remember(await import('gpt-tokenizer/encoding/o200k_base'));
+}
+
+function remember(loaded: Tokenizer): Tokenizer {
+  tokenizer = loaded;
+  // It remembers words it has merged, 100,000 by default; full, its memory makes it a hundred times slower.
+  tokenizer.setMergeCacheSize(1_000);
+  return tokenizer;
+}
+
+function tokenizerNow(): Tokenizer {
+  if (tokenizer) return tokenizer;
+  return remember(createRequire(import.meta.url)('gpt-tokenizer/encoding/o200k_base') as Tokenizer);
+}
+
+function countPiece(text: string): number {
+  return tokenizerNow().countTokens(text, NOTHING_SPECIAL);
+}
 
 export function countTokens(written: string): number {
-  if (written.length <= SLICE) return written === '' ? 0 : countPiece(written, NOTHING_SPECIAL);
+  if (written.length <= SLICE) return written === '' ? 0 : countPiece(written);
   // Halves of characters all become the same one anyway; so they also make the same slices.
   const text = written.toWellFormed();
   const slices = slicesOf(text);
@@ -44,7 +68,7 @@ function countEvery(slices: readonly string[], step: number, counts: Map<string,
   for (let index = (Math.min(step, slices.length) - 1) >> 1; index < slices.length; index += step) {
     const slice = slices[index] ?? '';
     let count = counts.get(slice);
-    if (count === undefined) counts.set(slice, (count = countPiece(slice, NOTHING_SPECIAL)));
+    if (count === undefined) counts.set(slice, (count = countPiece(slice)));
     tokens += count;
     length += slice.length;
   }

@@ -22,6 +22,7 @@ export * from './step.ts';
 export * from './stream-delta.ts';
 export * from './task.ts';
 export * from './task-end.ts';
+export * from './parse-given.ts';
 export * from './try-parse.ts';
 export * from './turn.ts';
 export * from './usage.ts';

@@ -4,6 +4,7 @@ import { Traffic } from '../access/index.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Troupe } from '../troupe.ts';
 import { createGate } from './access/gate.ts';
+import { methodsOf } from './access/route-scopes.ts';
 import { createProjectionBooks } from './access/projection-books.ts';
 import { guard, type GuardOptions } from './guard.ts';
 import type { ProcessMetrics } from './metrics.ts';
@@ -55,8 +56,16 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   addMetricsRoute(app, troupe, metrics);
   function notFound(context: Context): Response {
     const { method, path } = context.req;
-    const refusal = new Refusal(404, 'route_unknown', `there is no ${method} ${path}; see /api/openapi.json`);
-    return errorResponse(context, refusal, onError);
+    const methods = methodsOf(path);
+    // A path that only looks like one of ours, such as `//api/agents`.
+    if (methods.length === 0 || methods.includes(method)) {
+      const message = `there is no ${method} ${path}; see /api/openapi.json`;
+      return errorResponse(context, new Refusal(404, 'route_unknown', message), onError);
+    }
+    const allow = methods.join(', ');
+    context.header('allow', allow);
+    const message = `${path} answers to ${allow}, not to ${method}; see /api/openapi.json`;
+    return errorResponse(context, new Refusal(405, 'method_refused', message, { methods }), onError);
   }
   // An app that this one is mounted in has a `notFound` of its own, which counts.
   app.all('/api/*', notFound);

@@ -13,10 +13,12 @@ export interface FollowOptions {
   signal: AbortSignal;
 }
 
-export const HEARTBEAT_MS = 15_000;
+const HEARTBEAT_MS = 15_000;
 /** How long a reader of the log waits for word of something new before it looks for itself: word may be lost. */
 const LOOK_MS = 3_000;
 const PAGE = 500;
+/** Each slow reader keeps a page of its own waiting, while what is new is shared by all who watch. */
+const FOLLOW_BYTES = 1024 * 1024;
 
 /**
  * One conversation from `after` on, for ever: first what is stored, then what comes.
@@ -38,12 +40,13 @@ export async function* followConversation(
     let quietMs = 0;
     while (!signal.aborted) {
       while (isBehind) {
-        const page = await readPage(troupe, conversation, sent);
-        for (const event of page) {
+        const { events, head } = await readPage(troupe, conversation, sent);
+        isBehind = events.length > 0 && !signal.aborted;
+        for (let event = events.shift(); event; event = events.shift()) {
           yield { type: 'event', event };
           sent = event.seq;
         }
-        isBehind = page.length === PAGE && !signal.aborted;
+        isBehind &&= sent < head;
       }
       const note = inbox.take();
       if (note?.type === 'delta' || note?.type === 'state') yield note;
@@ -79,11 +82,15 @@ export async function* followAll({ troupe, clock, signal }: FollowOptions): Asyn
   }
 }
 
-async function readPage(troupe: Troupe, conversation: ConversationId, after: number): Promise<Event[]> {
+async function readPage(
+  troupe: Troupe,
+  conversation: ConversationId,
+  after: number,
+): Promise<{ events: Event[]; head: number }> {
   try {
-    return (await troupe.events(conversation, { after, limit: PAGE })).events;
+    return await troupe.events(conversation, { after, limit: PAGE, maxBytes: FOLLOW_BYTES });
   } catch (error) {
-    if (error instanceof TroupeError && error.code === 'conversation_unknown') return [];
+    if (error instanceof TroupeError && error.code === 'conversation_unknown') return { events: [], head: 0 };
     throw error;
   }
 }

@@ -47,7 +47,7 @@ export function guard(
     const wait = traffic.request(principal);
     if (wait > 0) throw rateLimited(`at most ${limit} requests a second of one caller`, limit, wait);
     if (!READS.has(req.method)) checkWrite(req, principal, options);
-    else if (isLocal(principal)) refuseForeign(req, 'read');
+    else if (isLocal(principal)) refuseForeign(req, principal, 'read');
     checkRoute(context, principal);
     setCaller(context, { principal, isStillGood, traffic, troupe: theirs(troupe, principal) });
     await next();
@@ -99,7 +99,7 @@ function checkWrite(req: HonoRequest, principal: Principal, { readOnly, writeTok
     throw new Refusal(403, 'read_only', 'this server was started with --read-only: nothing can be written');
   }
   const origin = req.header('origin');
-  refuseForeign(req, 'write');
+  refuseForeign(req, principal, 'write');
   if (origin === undefined || !isLocal(principal)) return;
   const given = req.header(WRITE_TOKEN_HEADER) ?? '';
   if (writeToken !== undefined && isSame(given, writeToken)) return;
@@ -108,10 +108,13 @@ function checkWrite(req: HonoRequest, principal: Principal, { readOnly, writeTok
 }
 
 /** Of what it reads a page from elsewhere sees nothing, but how long a search takes tells it what is there. */
-function refuseForeign(req: HonoRequest, what: 'read' | 'write'): void {
+function refuseForeign(req: HonoRequest, principal: Principal, what: 'read' | 'write'): void {
   const origin = req.header('origin');
   const isForeign = origin !== undefined && hostOf(origin) !== nameOf(req);
-  if (!isForeign && req.header('sec-fetch-site') !== 'cross-site') return;
+  const site = req.header('sec-fetch-site');
+  // A page of another port of this machine is of the same site, and not ours.
+  const isElsewhere = site === 'cross-site' || (site === 'same-site' && isLocal(principal));
+  if (!isForeign && !isElsewhere) return;
   const from = origin ?? 'elsewhere';
   throw new Refusal(403, 'origin_refused', `pages of ${from} may not ${what} here`, { origin: from });
 }

@@ -101,7 +101,8 @@ const OPERATIONS: Record<string, Operation> = {
     answer: { status: 201, schema: { type: 'object', properties: { event: EVENT } } },
   },
   'GET /api/conversations/{c}/events': {
-    summary: 'Events after a seq',
+    summary:
+      'Events after a seq: at most `limit`, and no more once they are 4 MiB. Fewer than `limit` are no end: ask again after the last one until it is at `head`, or none comes',
     query: schemas.EventsQuery,
     answer: { status: 200, schema: listOf('events', EVENT, { head: { type: 'integer' } }) },
   },

@@ -56,9 +56,16 @@ export function createProjectionBook(troupe: Pick<Troupe, 'events'>): Projection
       const after = Math.max(0, known - 1);
       const { events, head } = await troupe.events(conversation, { after, limit: PAGE });
       const isOther = known > 0 && events[0]?.id !== entry.lastId;
-      if (isOther) Object.assign(entry, newEntry(conversation), { running: entry.running });
-      else fold(entry, events);
-      if (!isOther && (events.length < PAGE || entry.latest.seq >= head)) return entry.latest;
+      if (isOther) {
+        Object.assign(entry, newEntry(conversation), { running: entry.running });
+        continue;
+      }
+      fold(entry, events);
+      if (entry.latest.seq >= head) return entry.latest;
+      if (entry.latest.seq > known) continue;
+      // The last one known filled a page by itself.
+      fold(entry, (await troupe.events(conversation, { after: known, limit: PAGE })).events);
+      if (entry.latest.seq === known) return entry.latest;
     }
   }
 

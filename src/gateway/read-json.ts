@@ -1,22 +1,27 @@
+import type { Context } from 'hono';
+import type { Full } from '../access/index.ts';
 import { TroupeError } from '../errors.ts';
 import { MAX_ATTACHED_BYTES } from '../events/index.ts';
-import { Refusal } from './refusal.ts';
+import { callerOf } from './access/caller.ts';
+import { GrowingBuffer } from './growing-buffer.ts';
+import { rateLimited, Refusal } from './refusal.ts';
 
 export const MAX_BODY_BYTES = 1_048_576;
 /** Of a message with all that it may bring along as base64. */
 const MAX_MESSAGE_BYTES = MAX_BODY_BYTES + Math.ceil(MAX_ATTACHED_BYTES / 3) * 4;
 export const MAX_JSON_DEPTH = 64;
+const BODIES_RETRY_MS = 1_000;
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 
 /** The body as a value, each limit checked before the work it limits. */
-export async function readJson(request: Request): Promise<unknown> {
-  return (await readValue(request, MAX_BODY_BYTES)).value;
+export async function readJson(context: Context): Promise<unknown> {
+  return (await readValue(context, MAX_BODY_BYTES)).value;
 }
 
 /** A message: what it says has the room of any other body, and what it brings along has its own. */
-export async function readMessage(request: Request): Promise<unknown> {
-  const { value, size } = await readValue(request, MAX_MESSAGE_BYTES);
+export async function readMessage(context: Context): Promise<unknown> {
+  const { value, size } = await readValue(context, MAX_MESSAGE_BYTES);
   if (size - attachedBytes(value) > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
   return value;
 }
@@ -31,7 +36,8 @@ function attachedBytes(body: unknown): number {
   }, 0);
 }
 
-async function readValue(request: Request, limit: number): Promise<{ value: unknown; size: number }> {
+async function readValue(context: Context, limit: number): Promise<{ value: unknown; size: number }> {
+  const request = context.req.raw;
   const type = request.headers.get('content-type') ?? '';
   if (!JSON_TYPE.test(type)) {
     const message = `the body must be JSON, with content-type application/json, not "${type}"`;
@@ -41,7 +47,7 @@ async function readValue(request: Request, limit: number): Promise<{ value: unkn
   if (encoding !== 'identity') {
     throw new Refusal(415, 'content_type_refused', 'compressed bodies are not taken', { encoding });
   }
-  const bytes = await readBytes(request, limit);
+  const bytes = await readBytes(context, limit);
   const text = decode(bytes);
   if (isDeeperThan(text, MAX_JSON_DEPTH)) {
     const message = `the body is nested deeper than ${MAX_JSON_DEPTH} levels`;
@@ -55,16 +61,24 @@ async function readValue(request: Request, limit: number): Promise<{ value: unkn
   }
 }
 
-async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
+async function readBytes(context: Context, limit: number): Promise<Uint8Array> {
+  const request = context.req.raw;
   if (Number(request.headers.get('content-length') ?? 0) > limit) throw tooLarge(limit);
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of chunksOf(request)) {
-    size += chunk.byteLength;
-    if (size > limit) throw tooLarge(limit);
-    chunks.push(chunk);
+  const { principal, traffic } = callerOf(context);
+  const held = traffic.bodies.open(principal);
+  const body = new GrowingBuffer();
+  try {
+    for await (const chunk of chunksOf(request)) {
+      if (body.size + chunk.length > limit) throw tooLarge(limit);
+      const over = held.grow(chunk.length);
+      if (over) throw tooManyBodies(over);
+      body.append(chunk);
+      if (body.isCrumbled()) throw tooManyPieces(limit);
+    }
+    return body.bytes();
+  } finally {
+    held.end();
   }
-  return Buffer.concat(chunks);
 }
 
 /** The body as it comes. Throws `event_invalid` where its sender is gone before its end: nothing is wrong in here. */
@@ -78,6 +92,16 @@ export async function* chunksOf(request: Request): AsyncGenerator<Uint8Array, vo
 
 function tooLarge(limit: number): TroupeError {
   const message = `the body is larger than ${limit} bytes; store large content elsewhere and send its address`;
+  return new TroupeError('event_too_large', message, { limit });
+}
+
+function tooManyBodies({ full, limit }: Full): Refusal {
+  const whose = full === 'process' ? 'this process' : `one ${full}`;
+  return rateLimited(`at most ${limit} bytes of bodies of ${whose} at once`, limit, BODIES_RETRY_MS);
+}
+
+function tooManyPieces(limit: number): TroupeError {
+  const message = 'the body comes in too many pieces of a few bytes each; send it in larger ones';
   return new TroupeError('event_too_large', message, { limit });
 }
 

@@ -6,6 +6,7 @@ import { toTroupeError } from '../errors.ts';
 /** What the HTTP layer itself refuses, before Troupe is asked. */
 export type RefusalCode =
   | 'route_unknown'
+  | 'method_refused'
   | 'host_refused'
   | 'origin_refused'
   | 'token_required'
@@ -14,6 +15,7 @@ export type RefusalCode =
   | 'author_refused'
   | 'rate_limited'
   | 'key_unknown'
+  | 'webhook_unknown'
   | 'content_type_refused';
 
 export class Refusal extends Error {

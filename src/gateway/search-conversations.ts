@@ -34,11 +34,13 @@ export async function searchConversations(
     if (isEnough()) return { hits, searched, partial: true };
     searched.conversations += 1;
     try {
-      for await (const event of backwards(troupe, conversation, head + 1)) {
-        if (isEnough()) return { hits, searched, partial: true };
-        searched.events += 1;
-        const excerpt = excerptOf(event, query);
-        if (excerpt !== null) hits.push({ conversation, row: rowOf(event), excerpt });
+      for await (const page of backwards(troupe, conversation, head + 1)) {
+        for (const event of page) {
+          if (isEnough()) return { hits, searched, partial: true };
+          searched.events += 1;
+          const excerpt = excerptOf(event, query);
+          if (excerpt !== null) hits.push({ conversation, row: rowOf(event), excerpt });
+        }
       }
     } catch (error) {
       // Deleted meanwhile.

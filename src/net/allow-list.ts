@@ -4,6 +4,8 @@ import { listOf, whyNotPublic } from './address-rules.ts';
 
 /** Ports that need no entry of their own. */
 const WEB_PORTS: readonly number[] = [80, 443];
+/** What the names of the machine itself mean, whoever is asked. */
+const LOOPBACKS: readonly string[] = ['127.0.0.1', '::1'];
 
 /** Who is asked for: a host as URLs have it (lower case, no brackets, no dot at the end), and a port. */
 export interface Target {
@@ -44,8 +46,11 @@ export function reachRule(allow: readonly string[] | undefined): ReachRule {
     if (isExact) return { addresses: () => null };
     if (!WEB_PORTS.includes(port)) return { refused: `port ${port} is not allowed` };
     const isNamed = entries.some((entry) => names(entry, host));
+    const isListed = isNamed || entries.some(({ kind }) => kind === 'range');
+    if (isListed && isLoopbackName(host) && !LOOPBACKS.some(inRanges))
+      return { refused: 'it is a name of the machine itself' };
     if (isNamed) return { addresses: (address) => (inRanges(address) ? null : whyNotPublic(address)) };
-    if (!entries.some(({ kind }) => kind === 'range')) return { refused: 'it is not on the allow list' };
+    if (!isListed) return { refused: 'it is not on the allow list' };
     return { addresses: (address) => (inRanges(address) ? null : 'not on the allow list') };
   };
 }
@@ -58,6 +63,11 @@ export function hostOf(url: URL): string {
 export function portOf(url: URL): number {
   if (url.port !== '') return Number(url.port);
   return url.protocol === 'https:' ? 443 : 80;
+}
+
+/** By RFC 6761 they lead nowhere else, so there is nothing to look up. */
+function isLoopbackName(host: string): boolean {
+  return host === 'localhost' || host.endsWith('.localhost');
 }
 
 function names(entry: Entry, host: string): boolean {

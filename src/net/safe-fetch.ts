@@ -12,6 +12,9 @@ const MAX_REDIRECTS = 5;
 const CONNECT_TIMEOUT_MS = 10_000;
 const HEADERS_TIMEOUT_MS = 15_000;
 const BODY_TIMEOUT_MS = 15_000;
+/** A body that nobody wants is let come so far and so long, as its connection can be used again after its end. */
+const UNWANTED_BYTES = 4_096;
+const UNWANTED_MS = 1_000;
 
 export interface SafeFetchSettings {
   /** What may be reached, and nothing else (see `reachRule`); without it every public host on port 80 and 443. */
@@ -33,6 +36,8 @@ export interface SafeFetchOptions {
   maxBytes?: number;
   timeoutMs?: number;
   signal?: AbortSignal;
+  /** `head`: status and headers are the answer, whatever becomes of its body. Always so of HEAD. Default `whole`. */
+  answer?: 'whole' | 'head';
 }
 
 export interface SafeResponse {
@@ -112,6 +117,10 @@ export function openSafeFetch(settings: SafeFetchSettings = {}): SafeFetch {
       answer.body.on('error', () => undefined);
       const headers = plainHeaders(answer.headers);
       const next = hops === 0 ? null : nextHop(hop, answer.statusCode, headers['location']);
+      if (!next && (method === 'HEAD' || options.answer === 'head')) {
+        leave(answer.body);
+        return { url: hop.url.href, status: answer.statusCode, headers, body: Buffer.alloc(0), isCut: false };
+      }
       if (!next) {
         const maxBytes = options.maxBytes ?? settings.maxBytes ?? DEFAULT_MAX_BYTES;
         const { bytes, isCut } = await readBody(answer.body, headers['content-encoding'] ?? '', maxBytes);
@@ -147,6 +156,11 @@ export function openSafeFetch(settings: SafeFetchSettings = {}): SafeFetch {
     await agent?.destroy();
   };
   return Object.assign(fetch, { close });
+}
+
+/** Not waited for: a body that is broken or has no end is no failure of those who did not want it. */
+function leave(body: Dispatcher.ResponseData['body']): void {
+  body.dump({ limit: UNWANTED_BYTES, signal: AbortSignal.timeout(UNWANTED_MS) }).catch(() => undefined);
 }
 
 /** Lower case, and without what decides where a request goes or how it is framed. */

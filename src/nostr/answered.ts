@@ -68,8 +68,13 @@ async function lastBefore(
 ): Promise<Event | null> {
   for (let upTo = seq - 1; upTo > 0 && seq - upTo < MAX_BACK; upTo -= PAGE) {
     const after = Math.max(0, upTo - PAGE);
-    const { events } = await log.events(conversation, { after, limit: upTo - after });
-    const found = events.findLast(isIt);
+    let found: Event | undefined;
+    // Of large events a page has few.
+    for (let at = after; at < upTo;) {
+      const { events } = await log.events(conversation, { after: at, limit: upTo - at });
+      found = events.findLast(isIt) ?? found;
+      at = events.at(-1)?.seq ?? upTo;
+    }
     if (found) return found;
   }
   return null;

@@ -1,3 +1,5 @@
+import { addressOf } from './address-of.ts';
+import { isHex32 } from './hex.ts';
 import type { Place } from './place.ts';
 import type { EventTemplate } from './signer.ts';
 
@@ -22,7 +24,6 @@ const NOTE = 1;
 const COMMENT = 1111;
 /** Of one reply: a thread of thousands is not told of every word. */
 const MAX_PEOPLE = 50;
-const HEX32 = /^[0-9a-f]{64}$/;
 
 /**
  * The event that says it, not signed yet. The same reply gives the same event, so its id stays when it is signed again.
@@ -88,18 +89,9 @@ function peopleOf({ parent, self, to, ours }: Reply): string[] {
     name === 'p' && pubkey !== undefined ? [pubkey] : [],
   );
   const people = [parent.pubkey, ...named, ...to].filter(
-    (pubkey) => HEX32.test(pubkey) && pubkey !== self && (!ours.has(pubkey) || addressed.has(pubkey)),
+    (pubkey) => isHex32(pubkey) && pubkey !== self && (!ours.has(pubkey) || addressed.has(pubkey)),
   );
   return [...new Set(people)].slice(0, MAX_PEOPLE);
-}
-
-/** Of events that are replaced by newer ones: by what they are found. */
-function addressOf({ kind, pubkey, tags }: Place): string | null {
-  const isAddressable = kind >= 30_000 && kind < 40_000;
-  const isReplaceable = kind >= 10_000 && kind < 20_000;
-  if (!isAddressable && !isReplaceable) return null;
-  const d = isAddressable ? tags.find(([name]) => name === 'd')?.[1] : '';
-  return d === undefined ? null : `${kind}:${pubkey}:${d}`;
 }
 
 /** Where it can be read. An address with more than a host and a path may hold a secret, and is told nobody. */

@@ -23,6 +23,12 @@ export class HighWater {
     this.#key = `nostr/mark/${hashOfUrl(url)}`;
   }
 
+  /** Seconds: when this relay was first set up, whichever process it was. Until there is a mark it is owed from then on. */
+  async firstSetUp(nowSeconds: number): Promise<number> {
+    const since = await this.#notes.remember(`${this.#key}/since`, null, String(nowSeconds));
+    return parseMark(since) ?? nowSeconds;
+  }
+
   /** Null where nothing was ever handled. */
   async load(): Promise<number | null> {
     this.#saved = parseMark(await this.#notes.recall(this.#key));

@@ -7,7 +7,8 @@ import type { Receiver } from './receive.ts';
 import type { Refused } from './refused.ts';
 import type { RelayLink } from './relay-link.ts';
 import type { NostrSettings } from './settings.ts';
-import { isAhead, readEvent, verify } from './signed-event.ts';
+import type { Verify } from './open-verifier.ts';
+import { isAhead, readEvent } from './signed-event.ts';
 import { type Thread, threadOf } from './thread-of.ts';
 
 export interface IntakeParts {
@@ -17,6 +18,7 @@ export interface IntakeParts {
   settings: Pick<NostrSettings, 'kinds' | 'strangers' | 'limits'>;
   /** How many relays share the verifications. */
   relays: number;
+  verify: Verify;
   mark: Pick<HighWater, 'begin'>;
   /** Told of each event that was dealt with. */
   handled: (event: SignedEvent) => void;
@@ -123,7 +125,7 @@ export class Intake {
   }
 
   async #isValid(event: SignedEvent): Promise<boolean> {
-    const { clock, signal, link } = this.#parts;
+    const { clock, signal, link, verify } = this.#parts;
     for (;;) {
       const waitMs = this.#verifications.take();
       if (signal.aborted) return false;

@@ -4,6 +4,7 @@ import { TroupeError } from '../errors.ts';
 import { HighWater } from './high-water.ts';
 import type { Notes } from '../notes.ts';
 import type { Troupe } from '../troupe.ts';
+import { openVerifier } from './open-verifier.ts';
 import type { Published } from './published.ts';
 import type { RelayLink, RelayStatus } from './relay-link.ts';
 import { createReceiver } from './receive.ts';
@@ -53,24 +54,30 @@ export async function openInbound(parts: InboundParts): Promise<Inbound> {
       'no agent has a pubkey, so that nothing can be addressed to one over Nostr: create a key for one',
     );
   }
-  const startedAt = Math.floor(clock.now() / 1_000);
-  const marks = links.map(({ url }) => new HighWater(notes, url));
-  await Promise.all(marks.map((mark) => mark.load()));
+  const now = Math.floor(clock.now() / 1_000);
+  const relays = await Promise.all(
+    links.map(async (link) => {
+      const mark = new HighWater(notes, link.url);
+      const startedAt = await mark.firstSetUp(now);
+      await mark.load();
+      return { link, mark, startedAt };
+    }),
+  );
+  const verify = await openVerifier();
   const closing = new AbortController();
   const receiver = createReceiver({
     ...parts,
     agents,
     people: new Set(settings.people.map(pubkeyOf)),
-    horizon: Math.min(...marks.map((mark) => sinceOf(mark, startedAt, settings))),
+    horizon: Math.min(...relays.map(({ mark, startedAt }) => sinceOf(mark, startedAt, settings))),
     signal: closing.signal,
   });
-  const subscriptions = links.map((link, index) =>
+  const subscriptions = relays.map((relay) =>
     subscribe({
       ...parts,
-      link,
-      mark: marks[index] ?? new HighWater(notes, link.url),
-      startedAt,
+      ...relay,
       receiver,
+      verify,
       agents,
       relays: links.length,
       claimMs: parts.claimMs ?? CLAIM_MS,

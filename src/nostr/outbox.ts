@@ -2,6 +2,7 @@ import { followLog, type FollowParts, type LogFollower } from '../outbound/follo
 import type { Notes } from '../notes.ts';
 import { hashOfUrl } from './high-water.ts';
 import type { Publisher } from './publisher.ts';
+import { RecentKeys } from './recent-keys.ts';
 import type { RelayLink } from './relay-link.ts';
 
 export interface OutboxStatus {
@@ -31,11 +32,16 @@ export interface OutboxParts extends FollowParts {
 const LATER: readonly string[] = ['rate-limited', 'error', 'auth-required'];
 const DECIDED: readonly string[] = ['blocked', 'invalid', 'pow', 'restricted', 'mute'];
 
+/** Tries of one event about which a relay said nothing, while it answered otherwise; then it will not have it. */
+const MAX_UNANSWERED = 5;
+const MAX_COUNTED = 100;
+
 /**
  * What agents say, to one relay.
  *  O1  Each event is sent at least once and in the order of its conversation, however long the relay is away. It is the
  *      same event each time, so a relay has it once.
- *  O2  What a relay refuses for good is counted and left; the first refusal of each sort is told.
+ *  O2  What a relay refuses for good is counted and left; the first refusal of each sort is told. To be silent about one
+ *      event again and again is to refuse it: relays do that with what is too long. To be away never is.
  *  O3  One relay holds up no other.
  *  O4  What was said before this relay was first set up is not sent to it.
  */
@@ -43,6 +49,7 @@ export async function openOutbox(parts: OutboxParts): Promise<Outbox> {
   const { link, publisher, notes, clock, onWarning, counted = () => {} } = parts;
   const name = `nostr/${hashOfUrl(link.url)}`;
   const refused: Record<string, number> = {};
+  const unanswered = new RecentKeys<number>(MAX_COUNTED);
   let published = 0;
 
   function refuse(reason: string, kind: string): void {
@@ -69,7 +76,11 @@ export async function openOutbox(parts: OutboxParts): Promise<Outbox> {
         published += 1;
         return counted('published');
       }
-      if (!LATER.includes(kind)) return refuse(reason, DECIDED.includes(kind) ? kind : 'other');
+      if (kind === 'unanswered') {
+        const tries = (unanswered.get(signed.id) ?? 0) + 1;
+        if (tries >= MAX_UNANSWERED) return refuse(reason, kind);
+        unanswered.set(signed.id, tries);
+      } else if (!LATER.includes(kind)) return refuse(reason, DECIDED.includes(kind) ? kind : 'other');
       counted('failed');
       throw new Error(reason);
     },

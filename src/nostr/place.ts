@@ -14,6 +14,8 @@ export const Place = z.strictObject({
   relay: z.string(),
   /** Its tags that place it in a thread and name people; nothing else of it. */
   tags: z.array(z.array(z.string())),
+  /** Its message was in the log. Where that is gone it was deleted, and is not brought back. */
+  stored: z.literal(true).optional(),
 });
 export type Place = z.infer<typeof Place>;
 
@@ -36,9 +38,14 @@ export function placeOf(event: Pick<SignedEvent, 'id' | 'pubkey' | 'kind' | 'tag
   };
 }
 
-/** Once written it stays: of two relays the first is the hint. */
-export async function notePlace(notes: Pick<Notes, 'remember'>, place: Place): Promise<void> {
-  await notes.remember(keyOf(place.id), null, JSON.stringify(place));
+/** Once written it stays: of two relays the first is the hint. Returns what counts. */
+export async function notePlace(notes: Pick<Notes, 'remember'>, place: Place): Promise<Place> {
+  return Place.parse(JSON.parse(await notes.remember(keyOf(place.id), null, JSON.stringify(place))));
+}
+
+/** After the message is in the log, never before. `place`: as `notePlace` returned it. */
+export async function noteStored(notes: Pick<Notes, 'remember'>, place: Place): Promise<void> {
+  await notes.remember(keyOf(place.id), JSON.stringify(place), JSON.stringify({ ...place, stored: true }));
 }
 
 export async function recallPlace(notes: Pick<Notes, 'recall'>, id: string): Promise<Place | null> {

@@ -4,6 +4,7 @@ import { WebSocket } from 'ws';
 import * as z from 'zod';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
+import { shownRelay } from './shown-relay.ts';
 
 /** How a relay answered a request. */
 export interface Answer {
@@ -14,6 +15,7 @@ export interface Answer {
 }
 
 export interface RelayReport {
+  /** As it may be shown. */
   url: string;
   connectMs: number;
   /** What it says of itself (NIP-11). */
@@ -50,14 +52,10 @@ export async function probeRelay(
   url: string,
   { clock, timeoutMs = 10_000 }: { clock: Clock; timeoutMs?: number },
 ): Promise<RelayReport> {
+  const shown = shownRelay(url);
   if (!/^wss?:\/\//.test(url) || !URL.canParse(url)) {
-    throw new TroupeError(
-      'config_invalid',
-      `"${url}" is not the URL of a relay: it must begin with wss:// or ws://`,
-      {
-        url,
-      },
-    );
+    const message = `${shown} is not the URL of a relay: it must begin with wss:// or ws://`;
+    throw new TroupeError('config_invalid', message, { url: shown });
   }
   const key = generateSecretKey();
   const since = clock.monotonic();
@@ -65,7 +63,7 @@ export async function probeRelay(
   // A challenge may come with the answer to the handshake: it must be listened for from the start.
   const talk = new Talk(socket, clock, timeoutMs);
   try {
-    await opened(socket, url);
+    await opened(socket, shown);
     const connectMs = clock.monotonic() - since;
     const request = ['REQ', 'troupe-test', { kinds: [1], limit: 1 }];
     const note = sign({ kind: EPHEMERAL, tags: [], content: 'troupe nostr test' }, key, clock);
@@ -82,7 +80,7 @@ export async function probeRelay(
       answers = await ask();
     }
     return {
-      url,
+      url: shown,
       connectMs,
       information: await askInformation(url, timeoutMs),
       ...answers,

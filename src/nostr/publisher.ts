@@ -7,7 +7,7 @@ import { rootOf } from './conversation-of.ts';
 import { isHex32 } from './hex.ts';
 import type { SignedEvent } from './nostr-event.ts';
 import { type Place, recallPlace } from './place.ts';
-import type { LogPlace, Published } from './published.ts';
+import type { Published, Said } from './published.ts';
 import { wordsOf } from './words-of.ts';
 
 export interface PublisherParts {
@@ -91,7 +91,7 @@ export function createPublisher(parts: PublisherParts): Publisher {
       return words !== null && signers.of(words.agent) !== null;
     },
     eventOf(event) {
-      const key = `${event.conversation}/${event.id}`;
+      const key = `${event.conversation}/${event.id}/${event.at}`;
       const asked = underWay.get(key) ?? compose(event).finally(() => underWay.delete(key));
       underWay.set(key, asked);
       return asked;
@@ -99,6 +99,6 @@ export function createPublisher(parts: PublisherParts): Publisher {
   };
 }
 
-function whereIs({ conversation, id }: Event): LogPlace {
-  return { conversation, event: id };
+function whereIs({ conversation, id, at }: Event): Said {
+  return { conversation, event: id, at };
 }

@@ -4,8 +4,9 @@ import type { EventId } from '../events/index.ts';
 import type { Notes } from '../notes.ts';
 import type { Troupe } from '../troupe.ts';
 import { addressedBy, type OurAgents } from './addressed.ts';
+import { Exchanges } from './exchanges.ts';
 import type { SignedEvent } from './nostr-event.ts';
-import { notePlace, placeOf, recallPlace } from './place.ts';
+import { notePlace, noteStored, placeOf, recallPlace } from './place.ts';
 import type { Published } from './published.ts';
 import { readReferences, shortNpub } from './references.ts';
 import type { Refused } from './refused.ts';
@@ -14,9 +15,9 @@ import type { NostrSettings } from './settings.ts';
 import { type Thread, threadOf } from './thread-of.ts';
 
 export interface ReceiverParts {
-  troupe: Pick<Troupe, 'send' | 'events'>;
+  troupe: Pick<Troupe, 'send'>;
   notes: Notes;
-  settings: Pick<NostrSettings, 'strangers' | 'conversationPrefix'>;
+  settings: Pick<NostrSettings, 'strangers' | 'conversationPrefix'> & { limits: { answersInARow: number } };
   agents: OurAgents;
   /** Pubkeys whose words wake agents. */
   people: ReadonlySet<string>;
@@ -41,6 +42,12 @@ export interface Receiver {
   receive(event: SignedEvent, relay: string, earlier: FindEarlier): Promise<'stored' | Refused | null>;
 }
 
+interface Answered {
+  replyTo: string | null;
+  isOurs: boolean;
+}
+
+const NOTHING: Answered = { replyTo: null, isOurs: false };
 const FIRST_PAUSE_MS = 250;
 const MOST_PAUSE_MS = 30_000;
 /** What fails so often for a reason that does not pass by itself is given up. */
@@ -50,43 +57,57 @@ const MAX_KNOWN = 50_000;
 /**
  * Puts verified events into conversations. The id of an event is its id in the log: what several relays bring is one
  * event, in whatever order. Its payload may differ between two times (what it answers was not there yet the first time):
- * as the id is the hash of what was signed, the first one counts.
+ * as the id is the hash of what was signed, the first one counts. What was said before in a thread is asked for once, when
+ * somebody who is heard first speaks there; note `nostr/thread/<root>`.
  */
 export function createReceiver(parts: ReceiverParts): Receiver {
   const { troupe, notes, settings, agents, people, clock, signal } = parts;
   /** Events by id, with their conversation. */
   const stored = new RecentKeys<string>(MAX_KNOWN);
-  const conversations = new RecentKeys<true>(MAX_KNOWN);
+  /** Roots of threads whose beginning was asked for. */
+  const begun = new RecentKeys<true>(MAX_KNOWN);
+  const exchanges = new Exchanges(settings.limits.answersInARow, clock);
 
   const isHeard = (pubkey: string) => settings.strangers === 'dispatch' || people.has(pubkey);
   const isKept = (pubkey: string) => settings.strangers !== 'ignore' || people.has(pubkey);
 
-  async function isBegun(conversation: string): Promise<boolean> {
-    if (conversations.get(conversation)) return true;
-    try {
-      await troupe.events(conversation, { limit: 1 });
-      return true;
-    } catch (error) {
-      if (error instanceof TroupeError && error.code === 'conversation_unknown') return false;
-      throw error;
+  /** What an event answers in its conversation, and whether an agent of ours said it. */
+  async function answered(parent: string | null, conversation: string): Promise<Answered> {
+    if (parent === null) return NOTHING;
+    if (stored.get(parent) === conversation) return { replyTo: parent, isOurs: false };
+    const published = await parts.publishedAs(parent);
+    if (published) {
+      return published.conversation === conversation ? { replyTo: published.event, isOurs: true } : NOTHING;
     }
+    const place = await recallPlace(notes, parent);
+    const isHere = place && settings.conversationPrefix + threadOf(place).root === conversation;
+    return isHere ? { replyTo: parent, isOurs: false } : NOTHING;
   }
 
-  async function answered(parent: string | null, conversation: string): Promise<string | null> {
-    if (parent === null) return null;
-    if (stored.get(parent) === conversation) return parent;
-    const published = await parts.publishedAs(parent);
-    if (published) return published.conversation === conversation ? published.event : null;
-    const place = await recallPlace(notes, parent);
-    return place && settings.conversationPrefix + threadOf(place).root === conversation ? parent : null;
+  /** Whose words wake whom they name: those who are heard, as long as they do not answer each other like machines. */
+  function mayWake({ id, pubkey }: SignedEvent, conversation: string, isToUs: boolean): boolean {
+    if (!isHeard(pubkey)) return false;
+    const count = exchanges.tooMany({ conversation, pubkey, id, isToUs });
+    if (count === settings.limits.answersInARow + 1) {
+      const who = `${shortNpub(pubkey)} and agents here have answered each other ${count} times`;
+      const what = `${who} in ${conversation} without a pause: its words wake nobody until it makes one`;
+      parts.onWarning(new Error(what), 'nostr');
+    }
+    return count === null;
   }
 
   async function put(event: SignedEvent, thread: Thread, relay: string, to: string[]): Promise<void> {
     const conversation = settings.conversationPrefix + thread.root;
     const { id, pubkey } = event;
     // First, so that whoever answers it finds where it came from.
-    await notePlace(notes, placeOf({ ...event, tags: event.tags.map((tag) => [...tag]) }, relay));
-    const replyTo = await answered(thread.parent, conversation);
+    const place = await notePlace(
+      notes,
+      placeOf({ ...event, tags: event.tags.map((tag) => [...tag]) }, relay),
+    );
+    if (place.stored) return stored.set(id, conversation);
+    const { replyTo, isOurs } = await answered(thread.parent, conversation);
+    // Who names nobody of ours must not wake whoever answers what is addressed to nobody.
+    const wakes = to.length > 0 && mayWake(event, conversation, isOurs);
     const nameOf = (key: string) => agents.get(key)?.name ?? null;
     await troupe
       .send(conversation, {
@@ -95,27 +116,40 @@ export function createReceiver(parts: ReceiverParts): Receiver {
         to,
         content: readReferences(event.content, nameOf),
         ...(replyTo !== null && { replyTo: replyTo as EventId }),
-        // Who names nobody of ours must not wake whoever answers what is addressed to nobody.
-        ...((to.length === 0 || !isHeard(pubkey)) && { untrusted: true as const }),
+        ...(!wakes && { untrusted: true as const }),
       })
       .catch((error: unknown) => {
         if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
       });
+    await noteStored(notes, place);
     stored.set(id, conversation);
-    conversations.set(conversation, true);
   }
 
-  async function receive(event: SignedEvent, relay: string, earlier: FindEarlier): Promise<void> {
-    const thread = threadOf(event);
-    if (thread.root !== event.id && !(await isBegun(settings.conversationPrefix + thread.root))) {
-      for (const each of await earlier(thread)) {
-        if (each.id === event.id || agents.has(each.pubkey) || !isKept(each.pubkey)) continue;
-        // What is newer will come by itself, and wake whom it names: the first to bring it decides, so it must be the same.
-        const to = each.created_at < parts.horizon ? [] : addressedBy(each, agents);
-        await put(each, threadOf(each), relay, to);
-      }
+  /** False where we were stopped before. */
+  async function putEarlier(event: SignedEvent, thread: Thread, relay: string, earlier: FindEarlier) {
+    const key = `nostr/thread/${thread.root}`;
+    if (begun.get(key) || (await notes.recall(key)) !== null) return true;
+    const found = thread.root === event.id ? [] : await earlier(thread);
+    // What was found may be a part of it.
+    if (signal.aborted) return false;
+    for (const each of found) {
+      if (each.id === event.id || agents.has(each.pubkey) || !isKept(each.pubkey)) continue;
+      // What is newer will come by itself, and wake whom it names: the first to bring it decides, so it must be the same.
+      const to = each.created_at < parts.horizon ? [] : addressedBy(each, agents);
+      await put(each, threadOf(each), relay, to);
     }
+    // After all of it, so that a crash in between repeats it.
+    await notes.remember(key, null, 'begun');
+    begun.set(key, true);
+    return true;
+  }
+
+  async function receive(event: SignedEvent, relay: string, earlier: FindEarlier): Promise<boolean> {
+    const thread = threadOf(event);
+    // Words that wake nobody need nothing before them: else one word of a stranger would cost a whole thread.
+    if (isHeard(event.pubkey) && !(await putEarlier(event, thread, relay, earlier))) return false;
     await put(event, thread, relay, addressedBy(event, agents));
+    return true;
   }
 
   return {
@@ -126,8 +160,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
       if (!isKept(event.pubkey)) return 'stranger';
       for (let tries = 1; !signal.aborted; tries++) {
         try {
-          await receive(event, relay, earlier);
-          return 'stored';
+          return (await receive(event, relay, earlier)) ? 'stored' : null;
         } catch (thrown) {
           const error = toTroupeError(thrown);
           if (error.policy === 'fix_input') return 'troupe';

@@ -14,7 +14,10 @@ export const REFUSED = {
   /** The id is not the hash of the event. */
   id: 'lie',
   signature: 'lie',
-  /** Nobody asked for it: of no subscription, of another kind, more than the limit, or for no agent of ours. */
+  /**
+   * Nobody asked for it: of no subscription, of another kind, more than the limit, or for no agent of ours. Notices,
+   * answers to nothing and challenges beyond a few too.
+   */
   unasked: 'noise',
   /** This relay has sent it before. */
   repeated: 'noise',

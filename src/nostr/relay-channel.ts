@@ -1,15 +1,11 @@
 import type { Clock } from '../clock.ts';
 import type { Filter, SignedEvent } from './nostr-event.ts';
-import { RecentKeys } from './recent-keys.ts';
 import type { Frame } from './read-frame.ts';
+import { RecentKeys } from './recent-keys.ts';
 import type { Refused } from './refused.ts';
+import { type Authenticate, RelayLogin } from './relay-login.ts';
+import { type Found, type Published, RelayPublishes } from './relay-publishes.ts';
 import { RelaySocket, type SocketTiming } from './relay-socket.ts';
-
-export interface Published {
-  accepted: boolean;
-  /** As the relay gave it, cut; `error: ` begins what it did not say itself. */
-  reason: string;
-}
 
 export interface FollowHandlers {
   /** The next event is read when this has resolved. */
@@ -20,9 +16,6 @@ export interface FollowHandlers {
    */
   caughtUp(received: number): void | Promise<void>;
 }
-
-/** Signs who we are (NIP-42); null for nobody. */
-export type Authenticate = (challenge: string, url: string) => Promise<SignedEvent | null>;
 
 export interface ChannelParts {
   url: string;
@@ -52,15 +45,13 @@ interface Subscription {
   left: number;
   received: number;
   isCaughtUp: boolean;
+  /** By the relay. */
+  isClosed: boolean;
   heardAt: number;
   ids: Set<string>;
 }
 
-interface Publish {
-  event: SignedEvent;
-  resolve(published: Published): void;
-  wasAuthenticated: boolean;
-}
+type Answer = { type: 'all'; events: unknown[] } | { type: 'closed'; reason: string } | { type: 'silent' };
 
 /** After so long without an event or an end of them, a relay has stalled. */
 const EOSE_MS = 30_000;
@@ -69,6 +60,8 @@ const REASK_MS = 10_000;
 /** Of a subscription: the newest ids are known to have been sent. */
 const MAX_IDS = 5_000;
 const MAX_ENDED = 100;
+/** Of a subscription that we have ended a busy relay may send so many before it hears of it. */
+const MAX_LATE = 200;
 const AUTH_REQUIRED = 'auth-required:';
 
 /**
@@ -78,23 +71,37 @@ const AUTH_REQUIRED = 'auth-required:';
 export class RelayChannel {
   readonly #parts: ChannelParts;
   readonly #socket: RelaySocket;
+  readonly #login: RelayLogin;
   readonly #closing = new AbortController();
   readonly #subscriptions = new Map<string, Subscription>();
-  /** Of these there may still be events on their way. */
-  readonly #ended = new RecentKeys<true>(MAX_ENDED);
-  readonly #publishes = new Map<string, Publish>();
-  #authId: string | null = null;
-  #isAuthenticated = false;
+  /** How many events of these may still be on their way. */
+  readonly #ended = new RecentKeys<number>(MAX_ENDED);
+  readonly #publishes: RelayPublishes;
   #asked = 0;
 
   constructor(parts: ChannelParts) {
     this.#parts = parts;
+    this.#login = new RelayLogin({
+      ...parts,
+      send: (event) => void this.#socket.send(['AUTH', event]),
+      failed: (error) => parts.lost(`it cannot be told who we are: ${String(error)}`),
+    });
+    this.#publishes = new RelayPublishes({
+      clock: parts.clock,
+      closing: this.#closing.signal,
+      login: this.#login,
+      isOpen: () => this.isOpen,
+      send: (frame) => this.#socket.send(frame),
+      find: (id, timeoutMs) => this.#find(id, timeoutMs),
+      answered: () => parts.answered(),
+    });
     this.#socket = new RelaySocket({
       ...parts,
       opened: () => this.#opened(),
       frame: (frame, bytes) => this.#frame(frame, bytes),
-      lost: (why, wasStalled) => {
+      lost: (why, { wasStalled, isTooLong }) => {
         parts.lost(why);
+        this.#publishes.lost(isTooLong);
         if (wasStalled) parts.stalled();
       },
     });
@@ -114,50 +121,19 @@ export class RelayChannel {
     return () => this.#unsubscribe(name);
   }
 
-  query(filter: Filter, { timeoutMs, limit }: { timeoutMs: number; limit: number }): Promise<unknown[]> {
-    return new Promise((resolve, reject) => {
-      const events: unknown[] = [];
-      const done = new AbortController();
-      const name = this.#subscribe({
-        filters: () => [{ ...filter, limit }],
-        event: (raw) => void events.push(raw),
-        ended: () => finish(() => resolve(events)),
-        closed: (reason) => finish(() => reject(new Error(`${this.#parts.url} ends a query: ${reason}`))),
-      });
-      const finish = (how: () => void) => {
-        done.abort();
-        this.#unsubscribe(name);
-        how();
-      };
-      void this.#parts.clock
-        .sleep(timeoutMs, AbortSignal.any([done.signal, this.#closing.signal]))
-        .then(() => {
-          if (done.signal.aborted) return;
-          if (!this.#closing.signal.aborted && this.isOpen) this.#parts.stalled();
-          finish(() => reject(new Error(`${this.#parts.url} does not answer a query`)));
-        });
-    });
+  async query(
+    filter: Filter,
+    { timeoutMs, limit }: { timeoutMs: number; limit: number },
+  ): Promise<unknown[]> {
+    const answer = await this.#ask(filter, timeoutMs, limit);
+    if (answer.type === 'all') return answer.events;
+    const { url } = this.#parts;
+    if (answer.type === 'silent') throw new Error(`${url} does not answer a query`);
+    throw new Error(`${url} ends a query: ${answer.reason}`);
   }
 
   publish(event: SignedEvent, timeoutMs: number): Promise<Published> {
-    return new Promise((resolve) => {
-      const done = new AbortController();
-      const settle = (published: Published) => {
-        done.abort();
-        this.#publishes.delete(event.id);
-        resolve(published);
-      };
-      this.#publishes.set(event.id, { event, resolve: settle, wasAuthenticated: this.#isAuthenticated });
-      this.#socket.send(['EVENT', event]);
-      void this.#parts.clock
-        .sleep(timeoutMs, AbortSignal.any([done.signal, this.#closing.signal]))
-        .then(() => {
-          if (done.signal.aborted) return;
-          const isStalled = this.isOpen && !this.#closing.signal.aborted;
-          if (isStalled) this.#parts.stalled();
-          settle({ accepted: false, reason: isStalled ? 'error: no answer' : 'error: not connected' });
-        });
-    });
+    return this.#publishes.publish(event, timeoutMs);
   }
 
   async close(): Promise<void> {
@@ -165,22 +141,61 @@ export class RelayChannel {
     await this.#socket.close();
   }
 
+  #ask(filter: Filter, timeoutMs: number, limit: number): Promise<Answer> {
+    return new Promise((resolve) => {
+      const events: unknown[] = [];
+      const done = new AbortController();
+      const name = this.#subscribe({
+        filters: () => [{ ...filter, limit }],
+        event: (raw) => void events.push(raw),
+        ended: () => finish({ type: 'all', events }),
+        closed: (reason) => finish({ type: 'closed', reason }),
+      });
+      const finish = (answer: Answer) => {
+        done.abort();
+        this.#unsubscribe(name);
+        resolve(answer);
+      };
+      void this.#parts.clock
+        .sleep(timeoutMs, AbortSignal.any([done.signal, this.#closing.signal]))
+        .then(() => {
+          if (done.signal.aborted) return;
+          if (!this.#closing.signal.aborted && this.isOpen) this.#parts.stalled();
+          finish({ type: 'silent' });
+        });
+    });
+  }
+
+  async #find(id: string, timeoutMs: number): Promise<Found> {
+    const answer = await this.#ask({ ids: [id] }, timeoutMs, 1);
+    if (answer.type === 'silent') return 'silent';
+    const events = answer.type === 'all' ? answer.events : [];
+    return events.some((raw) => (raw as { id?: unknown } | null)?.id === id) ? 'yes' : 'no';
+  }
+
   #opened(): void {
-    this.#isAuthenticated = false;
-    this.#authId = null;
+    this.#login.connected();
     this.#parts.opened();
     this.#sendAll();
   }
 
   #sendAll(): void {
     for (const name of this.#subscriptions.keys()) this.#request(name);
-    for (const { event } of this.#publishes.values()) this.#socket.send(['EVENT', event]);
+    this.#publishes.sendAll();
   }
 
   #subscribe(handlers: Pick<Subscription, 'filters' | 'event' | 'ended' | 'closed'>): string {
     this.#asked += 1;
     const name = `t${this.#asked}`;
-    const fresh = { asked: 0, left: 0, received: 0, isCaughtUp: false, heardAt: 0, ids: new Set<string>() };
+    const fresh = {
+      asked: 0,
+      left: 0,
+      received: 0,
+      isCaughtUp: false,
+      isClosed: false,
+      heardAt: 0,
+      ids: new Set<string>(),
+    };
     this.#subscriptions.set(name, { ...handlers, ...fresh });
     this.#request(name);
     return name;
@@ -188,7 +203,7 @@ export class RelayChannel {
 
   #unsubscribe(name: string): void {
     if (!this.#subscriptions.delete(name)) return;
-    this.#ended.set(name, true);
+    this.#ended.set(name, MAX_LATE);
     this.#socket.send(['CLOSE', name]);
   }
 
@@ -201,6 +216,7 @@ export class RelayChannel {
     subscription.left = filters.reduce((sum, { limit = Infinity }) => sum + limit, 0);
     subscription.received = 0;
     subscription.isCaughtUp = false;
+    subscription.isClosed = false;
     subscription.heardAt = this.#parts.clock.monotonic();
     subscription.ids.clear();
     this.#socket.send(['REQ', name, ...filters]);
@@ -233,27 +249,33 @@ export class RelayChannel {
         return this.#event(frame.sub, frame.event, bytes);
       case 'EOSE': {
         const subscription = this.#subscriptions.get(frame.sub);
-        if (!subscription || subscription.isCaughtUp) return;
+        if (!subscription || subscription.isCaughtUp) return this.#parts.refused('unasked');
         subscription.isCaughtUp = true;
         this.#parts.answered();
         return subscription.ended(subscription.received);
       }
       case 'CLOSED': {
+        const subscription = this.#subscriptions.get(frame.sub);
+        if (!subscription || subscription.isClosed) return this.#parts.refused('unasked');
+        subscription.isClosed = true;
         if (this.#canAuthenticate(frame.reason)) return;
-        return this.#subscriptions.get(frame.sub)?.closed(frame.reason);
+        return subscription.closed(frame.reason);
       }
       case 'OK':
         return this.#ok(frame.id, frame);
       case 'AUTH':
-        return void this.#authenticate(frame.challenge);
+        if (!this.#login.challenged(frame.challenge)) this.#parts.refused('unasked');
+        return;
       case 'NOTICE':
+        this.#publishes.noticed(frame.text);
+        return this.#parts.refused('unasked');
     }
   }
 
   #event(name: string, raw: unknown, bytes: number): void | Promise<void> {
     const subscription = this.#subscriptions.get(name);
     this.#parts.received();
-    if (!subscription) return this.#ended.get(name) ? undefined : this.#parts.refused('unasked');
+    if (!subscription) return this.#isLate(name) ? undefined : this.#parts.refused('unasked');
     subscription.heardAt = this.#parts.clock.monotonic();
     if (!subscription.isCaughtUp) {
       subscription.left -= 1;
@@ -270,38 +292,23 @@ export class RelayChannel {
     return subscription.event(raw, bytes);
   }
 
+  #isLate(name: string): boolean {
+    const left = this.#ended.get(name) ?? 0;
+    if (left > 0) this.#ended.set(name, left - 1);
+    return left > 0;
+  }
+
   #ok(id: string, { accepted, reason }: Published): void {
-    if (id === this.#authId) {
-      this.#isAuthenticated = accepted;
-      this.#authId = null;
+    if (this.#login.answered(id, accepted)) {
       if (accepted) this.#sendAll();
       return;
     }
-    const publish = this.#publishes.get(id);
-    if (!publish) return;
-    if (!accepted && !publish.wasAuthenticated && this.#canAuthenticate(reason)) {
-      publish.wasAuthenticated = true;
-      if (this.#isAuthenticated) this.#socket.send(['EVENT', publish.event]);
-      return;
-    }
-    this.#parts.answered();
-    publish.resolve({ accepted, reason });
+    const canAuthenticate = this.#canAuthenticate(reason);
+    if (!this.#publishes.answered(id, { accepted, reason }, canAuthenticate)) this.#parts.refused('unasked');
   }
 
   /** What was refused for want of it is asked for again once the relay knows us. */
   #canAuthenticate(reason: string): boolean {
-    return reason.startsWith(AUTH_REQUIRED) && !this.#isAuthenticated && this.#parts.authenticate !== null;
-  }
-
-  async #authenticate(challenge: string): Promise<void> {
-    const { url, authenticate } = this.#parts;
-    try {
-      const event = await authenticate?.(challenge, url);
-      if (!event) return;
-      this.#authId = event.id;
-      this.#socket.send(['AUTH', event]);
-    } catch (error) {
-      this.#parts.lost(`it cannot be told who we are: ${String(error)}`);
-    }
+    return reason.startsWith(AUTH_REQUIRED) && this.#login.isPossible;
   }
 }

@@ -1,8 +1,10 @@
 import type { Clock } from '../clock.ts';
 import type { Filter, SignedEvent } from './nostr-event.ts';
 import type { Refused } from './refused.ts';
-import { type Authenticate, type FollowHandlers, type Published, RelayChannel } from './relay-channel.ts';
+import { type FollowHandlers, RelayChannel } from './relay-channel.ts';
 import { DEFAULT_FAULT_LIMITS, type Fault, type FaultLimits, RelayFaults } from './relay-faults.ts';
+import type { Authenticate } from './relay-login.ts';
+import type { Published } from './relay-publishes.ts';
 import { DEFAULT_TIMING, type SocketTiming } from './relay-socket.ts';
 
 export type { Authenticate, FollowHandlers, Published };
@@ -29,7 +31,7 @@ export interface RelayLink {
   follow(filters: () => Filter[], handlers: FollowHandlers): () => void;
   /** What the relay has, as it sent it. Rejects where it cannot be asked or does not answer. */
   query(filter: Filter, options?: { timeoutMs?: number; limit?: number }): Promise<unknown[]>;
-  /** Never rejects: not being able to is a refusal whose reason begins with `error: `. */
+  /** Never rejects: not being able to is a refusal whose reason begins with `error: ` or `unanswered: `. */
   publish(event: SignedEvent, options?: { timeoutMs?: number }): Promise<Published>;
   /** Counts what whoever read it could not take. A relay of which that is too much is isolated. */
   refuse(reason: Refused): void;

@@ -30,15 +30,22 @@ export interface SocketParts {
   opened(): void;
   /** The next frame is read when this has resolved. */
   frame(frame: Frame, bytes: number): void | Promise<void>;
-  lost(why: string, wasStalled: boolean): void;
+  /** `isTooLong`: the relay says that a message of ours was. */
+  lost(why: string, how: { wasStalled: boolean; isTooLong: boolean }): void;
   /** For so long the socket was not read, because too much came. */
   throttled(ms: number): void;
 }
 
 /** A connection that has lasted so long has not failed: the next pause is the first again. */
 const SETTLED_MS = 30_000;
-/** Longer messages end the connection before they are read. */
-const MAX_PAYLOAD_BYTES = 1_048_576;
+/** RFC 6455: the code with which a connection is closed over the length of a message. */
+const TOO_LONG = 1009;
+/**
+ * Longer messages end the connection before they are read, and a relay would send them on the next one too. So it is far
+ * beyond what relays store, or anybody could stop one with a long event; what is longer than an event may be is refused
+ * by itself, unparsed. One such message is in memory at a time.
+ */
+const MAX_PAYLOAD_BYTES = 16_777_216;
 
 /**
  * A connection to a relay that is made again when it is lost.
@@ -141,7 +148,9 @@ export class RelaySocket {
         this.#socket = null;
         const said = reason.toString().slice(0, 200);
         const told = why || (isStalled ? 'it says nothing' : said || `closed with code ${code}`);
-        if (!this.#closing.signal.aborted) this.#parts.lost(told, isStalled);
+        // With an error of our own the code is ours, sent back.
+        const isTooLong = code === TOO_LONG && why === '';
+        if (!this.#closing.signal.aborted) this.#parts.lost(told, { wasStalled: isStalled, isTooLong });
         resolve();
       });
     });

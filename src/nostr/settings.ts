@@ -1,14 +1,16 @@
 import * as z from 'zod';
 import { AgentId } from '../events/index.ts';
+import { shownRelay } from './shown-relay.ts';
 
-const LOOPBACK = /^ws:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?(?:\/|$)/;
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 const HEX = /^[0-9a-f]{64}$/;
 const NPUB = /^npub1[02-9ac-hj-np-z]{58}$/;
 
 const RelayUrl = z
   .string()
   .max(500)
-  .refine((text) => /^wss?:\/\//.test(text) && URL.canParse(text), 'a relay is a wss:// URL');
+  .refine((text) => /^wss?:\/\//.test(text) && URL.canParse(text), 'a relay is a wss:// URL')
+  .transform(oneForm);
 
 const Relay = z.union(
   [
@@ -21,10 +23,15 @@ const Relay = z.union(
 const Limits = z.strictObject({
   /** Longer events are not read. Default 128 KiB. */
   maxEventBytes: z.int().min(1_024).max(1_048_576).default(131_072),
-  /** Over all relays, which share them evenly: each costs the process about two milliseconds. Default 100. */
+  /** Over all relays, which share them evenly: each costs the process half a millisecond, without WebAssembly two. Default 100. */
   verificationsPerSecond: z.number().positive().max(10_000).default(100),
   /** Of one author through one relay; ten times that may come at once, and what is over waits. Default 5. */
   perAuthorPerSecond: z.number().positive().max(10_000).default(5),
+  /**
+   * How often somebody may answer our agents in one conversation with less than a minute between two, before their words
+   * wake nobody: a machine answers for ever. Default 50.
+   */
+  answersInARow: z.int().min(1).max(1_000_000).default(50),
 });
 
 /** `nostr` in an agents file: which relays a troupe listens and speaks to, and whose words wake its agents. */
@@ -59,25 +66,38 @@ export const NostrSettings = z
     keys: z
       .record(
         AgentId,
-        z.union([
-          z.literal('stored'),
-          z.strictObject({ env: z.string().min(1) }),
-          z.strictObject({ bunkerEnv: z.string().min(1) }),
-        ]),
+        z.union(
+          [
+            z.literal('stored'),
+            z.strictObject({ env: z.string().min(1) }),
+            z.strictObject({ bunkerEnv: z.string().min(1) }),
+          ],
+          {
+            error:
+              'is "stored", or names one variable: {env} with the key or {bunkerEnv} with the URL of a signer',
+          },
+        ),
       )
       .default({}),
   })
   .superRefine(({ relays, insecure }, context) => {
     for (const [index, { url }] of relays.entries()) {
       const path = ['relays', index];
-      if (!insecure && url.startsWith('ws://') && !LOOPBACK.test(url)) {
-        const message = `${url} is not encrypted: use wss://, or set insecure`;
+      if (!insecure && url.startsWith('ws://') && !LOOPBACK.test(new URL(url).hostname)) {
+        const message = `${shownRelay(url)} is not encrypted: use wss://, or set insecure`;
         context.addIssue({ code: 'custom', path, message });
       }
       if (relays.findIndex((other) => other.url === url) !== index) {
-        context.addIssue({ code: 'custom', path, message: `${url} is named twice` });
+        context.addIssue({ code: 'custom', path, message: `${shownRelay(url)} is named twice` });
       }
     }
   });
 export type NostrSettings = z.infer<typeof NostrSettings>;
 export type NostrInput = z.input<typeof NostrSettings>;
+
+/** One relay is one text, however it is written: notes and claims are named after it. The slash of no path is left out. */
+function oneForm(text: string): string {
+  const url = URL.parse(text);
+  if (!url) return text;
+  return url.pathname === '/' && url.search === '' && url.hash === '' ? url.href.slice(0, -1) : url.href;
+}

@@ -52,7 +52,7 @@ export function isAhead({ created_at }: Pick<SignedEvent, 'created_at'>, nowMs: 
   return created_at > nowMs / 1_000 + MAX_AHEAD_S;
 }
 
-/** Null if the id is the event's and the signature is its author's. About a millisecond and a half of this process. */
+/** Null if the id is the event's and the signature is its author's. About two milliseconds: see `openVerifier`. */
 export function verify({ id, pubkey, created_at, kind, tags, content, sig }: SignedEvent): Refused | null {
   const fresh = { id, pubkey, created_at, kind, tags: tags.map((tag) => [...tag]), content, sig };
   if (getEventHash(fresh) !== id) return 'id';

@@ -1,5 +1,6 @@
 import { TroupeError, toTroupeError } from '../errors.ts';
 import type { Notes } from '../notes.ts';
+import { leavePeriod, takeLeft } from '../outbound/left-period.ts';
 import { hashOfUrl, type HighWater } from './high-water.ts';
 import { Backlog } from './backlog.ts';
 import { Intake, type IntakeParts } from './intake.ts';
@@ -14,7 +15,7 @@ export interface SubscriptionParts extends Omit<
   link: RelayLink;
   /** Loaded. */
   mark: HighWater;
-  /** Seconds: where nothing was ever handled, what is older is not asked for. */
+  /** Seconds, of the first process that had this relay: where nothing was ever handled, what is older is not asked for. */
   startedAt: number;
   settings: IntakeParts['settings'] & Pick<NostrSettings, 'overlapMs'>;
   notes: Notes;
@@ -47,12 +48,15 @@ const RETRY_MS = 5_000;
  *    is brought in oldest first; meanwhile what comes live is not read.
  * 2. The mark moves when all of that is in the log, and then with each event. What is asked for twice is known by its id.
  * 3. A process that cannot claim the relay any more lets go of the connection; what it was at, it does to the end: the
- *    same event by two processes is one event.
+ *    same event by two processes is one event. One that is closed leaves the rest of its claim to another.
  */
 export function subscribe(parts: SubscriptionParts): Subscription {
   const { link, mark, notes, clock, agents, settings, startedAt } = parts;
+  const task = `nostr/relay/${hashOfUrl(link.url)}`;
   const closing = new AbortController();
   const { signal } = closing;
+  /** Until when the relay is ours, ms. */
+  let heldUntil = 0;
   const intake = new Intake({ ...parts, mark, signal, handled });
   const caughtUp = Promise.withResolvers<void>();
   caughtUp.promise.catch(() => {});
@@ -136,12 +140,24 @@ export function subscribe(parts: SubscriptionParts): Subscription {
     for (const raw of found.take()) if (!signal.aborted) await intake.take(raw);
   }
 
+  async function claim(): Promise<boolean> {
+    const { owner, claimMs } = parts;
+    const now = clock.now();
+    const until = now + claimMs;
+    const isClaimed = await notes.claim(task, { owner, now, until });
+    heldUntil = isClaimed ? until : ((await takeLeft(notes, task, { owner, now })) ?? 0);
+    return heldUntil > 0;
+  }
+
+  /** All that was dealt with is written down: another need not wait for the end of the claim. */
+  async function leave(): Promise<void> {
+    if (heldUntil <= clock.now()) return;
+    await leavePeriod(notes, task, heldUntil).catch((error: unknown) => parts.onWarning(error, 'nostr'));
+  }
+
   async function hold(): Promise<void> {
-    const task = `nostr/relay/${hashOfUrl(link.url)}`;
     while (!signal.aborted) {
-      const now = clock.now();
-      const until = now + parts.claimMs;
-      const isOurs = await notes.claim(task, { owner: parts.owner, now, until }).catch((error: unknown) => {
+      const isOurs = await claim().catch((error: unknown) => {
         if (toTroupeError(error).policy !== 'retry') parts.onWarning(error, 'nostr');
         // Not to know is no reason to stop: two that follow do no harm.
         return stop !== null;
@@ -152,7 +168,10 @@ export function subscribe(parts: SubscriptionParts): Subscription {
       else letGo();
       if (isSettled && clock.monotonic() - lookedAt >= LOOK_MS) void lookAgain();
       // Who holds it asks again as soon as it is free, before the others.
-      const pauseMs = isOurs ? until - clock.now() + 1 : parts.claimMs * (0.25 + parts.random() / 4);
+      const pauseMs =
+        isOurs && heldUntil > clock.now()
+          ? heldUntil - clock.now() + 1
+          : parts.claimMs * (0.25 + parts.random() / 4);
       await clock.sleep(Math.max(1, pauseMs), signal);
     }
   }
@@ -178,6 +197,7 @@ export function subscribe(parts: SubscriptionParts): Subscription {
       await held;
       await intake.idle();
       await save();
+      await leave();
     },
   };
 }

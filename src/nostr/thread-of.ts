@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { addressOf, MAX_ADDRESS_LENGTH } from './address-of.ts';
 import { isHex32 } from './hex.ts';
 import type { Filter, SignedEvent } from './nostr-event.ts';
 
@@ -14,14 +15,26 @@ export interface Thread {
 }
 
 const COMMENT = 1_111;
-const MAX_ROOT_LENGTH = 1_000;
 
-/** Where an event belongs: comments by NIP-22, all others by NIP-10. An event that answers nothing begins a thread. */
-export function threadOf(event: Pick<SignedEvent, 'id' | 'kind' | 'tags'>): Thread {
+type Placed = Pick<SignedEvent, 'id' | 'pubkey' | 'kind' | 'tags'>;
+
+/**
+ * Where an event belongs: comments by NIP-22, all others by NIP-10. An event that answers nothing begins a thread. One that
+ * has an address begins the thread of the comments on it, and what it mentions is not its thread.
+ */
+export function threadOf(event: Placed): Thread {
+  const address = addressOf(event);
+  if (address !== null) return threadAbout('A', address, null);
   return (event.kind === COMMENT && commentThread(event)) || noteThread(event);
 }
 
-function noteThread({ id, tags }: Pick<SignedEvent, 'id' | 'tags'>): Thread {
+/** Of an article, or of something outside Nostr. */
+function threadAbout(name: 'A' | 'I', value: string, parent: string | null): Thread {
+  const root = createHash('sha256').update(`${name}:${value}`).digest('hex').slice(0, 32);
+  return { root, rootEvent: null, parent, filter: { [`#${name}`]: [value] } };
+}
+
+function noteThread({ id, tags }: Placed): Thread {
   const events = tags.filter(([name, value]) => name === 'e' && isHex32(value));
   const marked = (marker: string) => events.find((tag) => tag[3] === marker)?.[1];
   const [markedRoot, markedReply] = [marked('root'), marked('reply')];
@@ -33,16 +46,15 @@ function noteThread({ id, tags }: Pick<SignedEvent, 'id' | 'tags'>): Thread {
   return { root, rootEvent: root, parent: parent === id ? null : parent, filter: { '#e': [root] } };
 }
 
-function commentThread({ id, tags }: Pick<SignedEvent, 'id' | 'tags'>): Thread | null {
+function commentThread({ id, tags }: Placed): Thread | null {
   const valueOf = (wanted: string) => tags.find(([name]) => name === wanted)?.[1];
   const answered = tags.findLast(([name, value]) => name === 'e' && isHex32(value))?.[1] ?? null;
   const parent = answered === id ? null : answered;
   // Of an article, both its address and one of its versions may be named: the address is what stays.
   for (const name of ['A', 'I'] as const) {
     const value = valueOf(name);
-    if (value === undefined || value === '' || value.length > MAX_ROOT_LENGTH) continue;
-    const root = createHash('sha256').update(`${name}:${value}`).digest('hex').slice(0, 32);
-    return { root, rootEvent: null, parent, filter: { [`#${name}`]: [value] } };
+    if (value === undefined || value === '' || value.length > MAX_ADDRESS_LENGTH) continue;
+    return threadAbout(name, value, parent);
   }
   const root = valueOf('E');
   return isHex32(root) ? { root, rootEvent: root, parent, filter: { '#E': [root] } } : null;

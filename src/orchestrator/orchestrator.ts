@@ -55,7 +55,7 @@ export function createOrchestrator(
     for (;;) {
       const events = await eventsAfter(conversation, standing.tasks.upTo);
       for (const event of events) foldStanding(standing, event);
-      if (events.length < PAGE) return standing;
+      if (events.length === 0) return standing;
     }
   }
 
@@ -103,7 +103,7 @@ export function createOrchestrator(
           found.kind === 'message' && found.author.id === author.id && found.body.content === content;
         return isSame ? found : null;
       }
-      if (events.length < PAGE) return null;
+      if (events.length === 0) return null;
       after = events.at(-1)?.seq ?? after;
     }
   }

@@ -5,6 +5,7 @@ import { Bell } from './bell.ts';
 import { Cursors } from './cursors.ts';
 import { type Follower, type FollowerStatus, pauseAfter } from './follower.ts';
 import { handOver } from './hand-over.ts';
+import { leavePeriod, takeLeft } from './left-period.ts';
 
 export { type Follower, type FollowerStatus, RetryAfter } from './follower.ts';
 
@@ -87,7 +88,6 @@ class Following implements LogFollower {
   readonly #news = new Set<string>();
   readonly #underWay = new Map<string, Promise<void>>();
   readonly #idlers = new Set<() => void>();
-  readonly #leftKey: string;
   readonly #unwatch: () => void;
   readonly #run: Promise<void>;
   #scan: Scan | null = null;
@@ -108,7 +108,6 @@ class Following implements LogFollower {
     this.#parts = parts;
     this.#follower = follower;
     this.#mark = follower.since;
-    this.#leftKey = `left/${follower.name}`;
     this.#cursors = new Cursors(parts.notes, follower.name, () => parts.clock.now());
     this.#unwatch = parts.troupe.watch((note) => {
       if (note.type !== 'event' || this.#role !== 'holder') return;
@@ -165,7 +164,7 @@ class Following implements LogFollower {
     const task = `follow/${this.#follower.name}`;
     const now = clock.now();
     const isClaimed = await notes.claim(task, { owner, now, until: now + PERIOD_MS });
-    const until = isClaimed ? now + PERIOD_MS : await this.#takeLeft(now);
+    const until = isClaimed ? now + PERIOD_MS : await takeLeft(notes, this.#follower.name, { owner, now });
     if (until === null) {
       this.#role = 'standby';
       this.#news.clear();
@@ -186,22 +185,12 @@ class Following implements LogFollower {
     return true;
   }
 
-  /** The rest of a period whose process has ended in peace: until when, or null. One of those who ask gets it. */
-  async #takeLeft(now: number): Promise<number | null> {
-    const { notes, owner } = this.#parts;
-    const left = await notes.recall(this.#leftKey);
-    const until = timeOf(left) ?? 0;
-    if (until <= now + HANDOVER_MS) return null;
-    const taken = `taken by ${owner}`;
-    return (await notes.remember(this.#leftKey, left, taken)) === taken ? until : null;
-  }
-
   /** Where all is written down that was handed over, another need not wait for the end of the period. */
   async #leave(): Promise<void> {
     const { notes, clock, onWarning } = this.#parts;
     if (this.#role !== 'holder' || this.#underWay.size > 0 || clock.now() >= this.#until) return;
     try {
-      await notes.remember(this.#leftKey, await notes.recall(this.#leftKey), String(this.#until));
+      await leavePeriod(notes, this.#follower.name, this.#until);
     } catch (error) {
       onWarning(error, `${this.#follower.name}: the store`);
     }

@@ -42,8 +42,8 @@ export class RetryAfter extends Error {
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 300_000;
-/** What the other side asks for is kept to, within reason. */
-const MAX_ASKED_MS = 3_600_000;
+/** What the other side asks for is kept to, within reason: no pause between two tries is longer. */
+export const MAX_ASKED_MS = 3_600_000;
 
 /** How long to wait after so many failures in a row, from 1. Half of it is random: many that failed together must not come back together. */
 export function pauseAfter(error: unknown, failures: number, random: () => number): number {

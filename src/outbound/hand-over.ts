@@ -59,11 +59,14 @@ async function readAfter(
 ): Promise<{ events: Event[]; isLast: boolean }> {
   const isSure = id === undefined;
   const after = isSure ? seq : seq - 1;
-  const { events } = await troupe.events(conversation, { after, limit: PAGE });
-  const isLast = events.length < PAGE;
+  const { events, head } = await troupe.events(conversation, { after, limit: PAGE });
+  // Large events make a short page.
+  const isLast = (events.at(-1)?.seq ?? head) >= head;
   if (isSure) return { events, isLast };
   const [last, ...rest] = events;
-  if (last?.id === id && last?.at === at) return { events: rest, isLast };
+  const isSame = last?.id === id && last?.at === at;
+  if (isSame && (rest.length > 0 || isLast)) return { events: rest, isLast };
+  if (isSame) return readAfter(conversation, { seq }, { troupe });
   return readAfter(conversation, { seq: 0 }, { troupe });
 }
 

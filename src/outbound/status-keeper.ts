@@ -1,11 +1,15 @@
 import type { Clock } from '../clock.ts';
 import type { Event } from '../events/index.ts';
 import type { Notes } from '../notes.ts';
-import type { FollowerStatus } from './follower.ts';
+import { type FollowerStatus, MAX_ASKED_MS } from './follower.ts';
 import { changeWebhookStatus, type WebhookStatus } from './webhook-status.ts';
 
 /** What went well is written down together, at most so often. */
 const FLUSH_MS = 5_000;
+/** Where no try has failed for so long, none was made: nothing was there to send, or no process ran. */
+const QUIET_MS = 2 * MAX_ASKED_MS;
+/** How all is well. */
+const WELL = { failingSince: null, failedAt: null, lastError: null, retryAt: null, behind: 0 } as const;
 
 /**
  * Keeps the figures of one webhook. Failures and refusals are written at once, deliveries now and then; if the process
@@ -43,15 +47,15 @@ export class StatusKeeper {
     if (isDue) await this.flush();
   }
 
-  /** Returns since when nothing was taken. */
+  /** Returns since when tries have failed; time in which none was made does not count. */
   async failed(why: string): Promise<number> {
     const now = this.#clock.now();
     this.#isFailing = true;
-    const status = await this.#change((stored) => ({
-      ...stored,
-      failingSince: stored.failingSince ?? now,
-      lastError: why,
-    }));
+    const status = await this.#change((stored) => {
+      const goesOn = stored.failedAt !== null && now - stored.failedAt <= QUIET_MS;
+      const failingSince = goesOn ? (stored.failingSince ?? now) : now;
+      return { ...stored, failingSince, failedAt: now, lastError: why };
+    });
     return status?.failingSince ?? now;
   }
 
@@ -59,6 +63,7 @@ export class StatusKeeper {
     await this.#change((stored) => ({ ...stored, behind, retryAt }));
   }
 
+  /** What is passed over was not taken: a receiver that refuses everything is failing. */
   async refused({ conversation, seq, id }: Event, reason: string): Promise<void> {
     const lastRefused = { conversation, seq, event: id, reason, at: this.#clock.now() };
     await this.#change((stored) => ({ ...stored, refused: stored.refused + 1, lastRefused, retryAt: null }));
@@ -73,12 +78,9 @@ export class StatusKeeper {
     this.#isFailing = false;
     await this.#change((stored) => ({
       ...stored,
+      ...WELL,
       delivered: stored.delivered + count,
       deliveredAt,
-      failingSince: null,
-      lastError: null,
-      retryAt: null,
-      behind: 0,
     }));
   }
 

@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
-import type { z } from 'zod';
 import { TroupeError } from '../errors.ts';
-import { tryParse } from '../events/index.ts';
+import { parseGiven } from '../events/index.ts';
 import { hostOf, portOf, reachRule } from '../net/allow-list.ts';
 import type { Notes } from '../notes.ts';
 import { type PostParts, postWebhook } from './post-webhook.ts';
-import { NewWebhook, type Webhook, type WebhookInfo, webhookInfo } from './webhook.ts';
+import { NewWebhook, rotate, type Webhook, type WebhookInfo, webhookInfo } from './webhook.ts';
 import { changeWebhook, changeWebhooks, readWebhook, readWebhooks } from './webhook-notes.ts';
 import { DEFAULT_MAX_WEBHOOKS, type WebhookSettings } from './webhook-settings.ts';
 import { changeWebhookStatus, readWebhookStatus } from './webhook-status.ts';
@@ -31,12 +30,12 @@ export interface WebhookTest {
 /** The webhooks of one tenant. Null: there is no such webhook. */
 export interface WebhookBook {
   /** Throws `config_invalid`, `address_refused`, and `command_refused` where the tenant has as many as it may have. */
-  create(webhook: NewWebhook): Promise<IssuedWebhook>;
+  create(webhook: NewWebhook, createdBy?: string): Promise<IssuedWebhook>;
   /** The oldest first. */
   list(): Promise<WebhookInfo[]>;
   get(id: string): Promise<WebhookInfo | null>;
   remove(id: string): Promise<WebhookInfo | null>;
-  /** A new secret; for 24 hours the old one signs too. */
+  /** A new secret; each one before it signs too until 24 hours after it was replaced. */
   rotate(id: string): Promise<IssuedWebhook | null>;
   /** Sends a `ping` now. One that is disabled and takes it is enabled again, and goes on where it was. */
   test(id: string): Promise<WebhookTest | null>;
@@ -69,6 +68,7 @@ export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
     await changeWebhookStatus(notes, id, (status) => ({
       ...status,
       failingSince: null,
+      failedAt: null,
       lastError: null,
       retryAt: null,
     }));
@@ -77,8 +77,8 @@ export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
   }
 
   return {
-    async create(given) {
-      const asked = parse(NewWebhook, given);
+    async create(given, createdBy) {
+      const asked = parseGiven(NewWebhook, given, 'the webhook');
       checkReach(asked.url, reach);
       const { name, conversations } = asked;
       const webhook: Webhook = {
@@ -88,6 +88,7 @@ export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
         on: asked.on,
         ...(conversations && { conversations }),
         createdAt: clock.now(),
+        ...(createdBy !== undefined && { createdBy }),
         generation: 1,
       };
       await changeWebhooks(notes, (all) => {
@@ -111,11 +112,7 @@ export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
       return shown(webhook);
     },
     async rotate(id) {
-      const webhook = await changeWebhook(notes, id, (stored) => ({
-        ...stored,
-        generation: stored.generation + 1,
-        rotatedAt: clock.now(),
-      }));
+      const webhook = await changeWebhook(notes, id, (stored) => rotate(stored, clock.now()));
       if (!webhook) return null;
       onChange();
       return issued(webhook);
@@ -149,12 +146,4 @@ function checkReach(text: string, reach: ReturnType<typeof reachRule>): void {
 
 function newWebhookId(): string {
   return `wh_${randomBytes(9).toString('hex')}`;
-}
-
-function parse<T>(schema: z.ZodType<T>, input: unknown): T {
-  const parsed = tryParse(schema, input);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }));
-  const told = problems.map(({ path, message }) => `${path || 'the webhook'}: ${message}`).join('; ');
-  throw new TroupeError('config_invalid', told, { problems });
 }

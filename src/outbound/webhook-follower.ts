@@ -32,8 +32,8 @@ const MAX_REFUSALS = 5;
  * Sends events of a tenant to one webhook.
  *  W1  2xx: taken. 410: the webhook is disabled. Other 4xx: refused, and after 5 tries passed over, counted and noted. All
  *      else is tried again with the pauses of the follower, or after what `Retry-After` says.
- *  W2  Where nothing was taken for `disableAfterMs`, the webhook is disabled. Its cursors stay: enabled again, it goes on
- *      with the event at which it stopped.
+ *  W2  Where tries have failed for `disableAfterMs`, with none taken in between, the webhook is disabled. Time in which
+ *      nothing was tried does not count. Its cursors stay: enabled again, it goes on with the event at which it stopped.
  *  W3  A try after a failure takes the webhook as it is stored: its secret may have been changed by another process.
  */
 export function createWebhookFollower(first: Webhook, parts: WebhookFollowerParts): WebhookFollower {

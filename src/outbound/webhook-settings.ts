@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import { TroupeError } from '../errors.ts';
-import { reachRule } from '../net/allow-list.ts';
+import { AllowList } from '../net/settings.ts';
 
 const DAY_MS = 86_400_000;
 export const DEFAULT_MAX_WEBHOOKS = 20;
@@ -9,11 +8,7 @@ export const DEFAULT_DISABLE_AFTER_MS = 3 * DAY_MS;
 
 /** The `webhooks` block of a definition: where webhooks may lead, and how long they are tried. */
 export const WebhookSettings = z.strictObject({
-  /**
-   * The only hosts there are: `example.org`, `*.example.org`, `host:port`, an IP address, a range like `10.0.0.0/8`, `*`
-   * for every public host. What is not public is reached only as an address, a range or with its port. Default: `['*']`.
-   */
-  allow: z.array(z.string().superRefine(refineEntry)).max(1_000).optional(),
+  allow: AllowList.optional(),
   /** Of one tenant. Default 20. */
   maxPerTenant: z.int().min(0).max(1_000).optional(),
   /** Of one delivery. Default 10,000 ms. */
@@ -22,12 +17,3 @@ export const WebhookSettings = z.strictObject({
   disableAfterMs: z.int().min(60_000).optional(),
 });
 export type WebhookSettings = z.infer<typeof WebhookSettings>;
-
-function refineEntry(entry: string, context: z.RefinementCtx): void {
-  try {
-    reachRule([entry]);
-  } catch (thrown) {
-    if (!(thrown instanceof TroupeError)) throw thrown;
-    context.addIssue({ code: 'custom', message: thrown.message });
-  }
-}

@@ -12,8 +12,10 @@ export const WebhookStatus = z.object({
   lastRefused: z
     .object({ conversation: z.string(), seq: z.int(), event: z.string(), reason: z.string(), at: Time })
     .nullable(),
-  /** Since when nothing was taken; null while all is well. */
+  /** Since when tries have failed, one after the other; null while all is well. */
   failingSince: Time.nullable(),
+  /** The last of them; notes of earlier versions do not say. */
+  failedAt: Time.nullable().default(null),
   lastError: z.string().nullable(),
   /** When the next try is. */
   retryAt: Time.nullable(),
@@ -28,6 +30,7 @@ const UNTRIED: WebhookStatus = {
   refused: 0,
   lastRefused: null,
   failingSince: null,
+  failedAt: null,
   lastError: null,
   retryAt: null,
   behind: 0,

@@ -5,7 +5,9 @@ import { type Event, EVENT_KINDS } from '../events/index.ts';
 import type { WebhookStatus } from './webhook-status.ts';
 
 /** How long the old secret signs beside the new one. */
-export const OLD_SECRET_MS = 86_400_000;
+const OLD_SECRET_MS = 86_400_000;
+/** So many rotations are remembered: more old secrets than these do not sign. */
+const MAX_ROTATIONS = 4;
 const MAX_URL = 2_000;
 
 export const WebhookKind = z.enum(['*', ...EVENT_KINDS]);
@@ -49,16 +51,21 @@ export const Webhook = z.strictObject({
   on: z.array(WebhookKind),
   conversations: ConversationPatterns.optional(),
   createdAt: Time,
+  /** The caller that made it, as `key:<id>`; without: who holds the data itself. */
+  createdBy: z.string().optional(),
   disabledAt: Time.optional(),
   /** Why it is disabled. */
   reason: z.string().optional(),
   generation: z.int().positive(),
+  /** When the last generations began, the newest first. */
+  rotations: z.array(Time).max(MAX_ROTATIONS).optional(),
+  /** The last of them, in records of earlier versions. */
   rotatedAt: Time.optional(),
 });
 export type Webhook = z.infer<typeof Webhook>;
 
 /** A webhook as it may be shown. */
-export interface WebhookInfo extends Omit<Webhook, 'generation' | 'rotatedAt'> {
+export interface WebhookInfo extends Omit<Webhook, 'generation' | 'rotations' | 'rotatedAt'> {
   /** Until when the secret before the last rotation signs too, ms. */
   oldSecretUntil?: number;
   status: WebhookStatus;
@@ -66,7 +73,8 @@ export interface WebhookInfo extends Omit<Webhook, 'generation' | 'rotatedAt'> {
 
 /** Field by field, so that nothing which is added to webhooks is shown by itself. */
 export function webhookInfo(webhook: Webhook, status: WebhookStatus): WebhookInfo {
-  const { id, url, name, on, conversations, createdAt, disabledAt, reason, rotatedAt } = webhook;
+  const { id, url, name, on, conversations, createdAt, createdBy, disabledAt, reason } = webhook;
+  const [rotatedAt] = rotationsOf(webhook);
   return {
     id,
     url,
@@ -74,6 +82,7 @@ export function webhookInfo(webhook: Webhook, status: WebhookStatus): WebhookInf
     on,
     ...(conversations && { conversations }),
     createdAt,
+    ...(createdBy !== undefined && { createdBy }),
     ...(disabledAt !== undefined && { disabledAt }),
     ...(reason !== undefined && { reason }),
     ...(rotatedAt !== undefined && { oldSecretUntil: rotatedAt + OLD_SECRET_MS }),
@@ -81,10 +90,23 @@ export function webhookInfo(webhook: Webhook, status: WebhookStatus): WebhookInf
   };
 }
 
-/** Generations of the secret that sign at this time, the newest first. */
-export function signingGenerations({ generation, rotatedAt }: Webhook, now: number): number[] {
-  const isOldGood = rotatedAt !== undefined && now < rotatedAt + OLD_SECRET_MS;
-  return isOldGood ? [generation, generation - 1] : [generation];
+/** With a new secret. */
+export function rotate(webhook: Webhook, now: number): Webhook {
+  const { rotatedAt: _, ...kept } = webhook;
+  const rotations = [now, ...rotationsOf(webhook)].slice(0, MAX_ROTATIONS);
+  return { ...kept, generation: webhook.generation + 1, rotations };
+}
+
+/** Generations of the secret that sign at this time, the newest first: each until a day after the next one began. */
+export function signingGenerations(webhook: Webhook, now: number): number[] {
+  const { generation } = webhook;
+  const isRecent = (at: number): boolean => now < at + OLD_SECRET_MS;
+  const old = rotationsOf(webhook).flatMap((at, n) => (isRecent(at) ? [generation - 1 - n] : []));
+  return [generation, ...old];
+}
+
+function rotationsOf({ rotations, rotatedAt }: Webhook): readonly number[] {
+  return rotations ?? (rotatedAt === undefined ? [] : [rotatedAt]);
 }
 
 export function wantsConversation({ conversations }: Webhook, conversation: string): boolean {

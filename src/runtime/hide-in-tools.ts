@@ -1,6 +1,6 @@
 import type { Tool, ToolReturn } from '../tools/tool.ts';
 import { credentialsIn } from './hide-secrets.ts';
-import type { ModelSettings } from './providers.ts';
+import { keyNames, type ModelSettings } from './secret-names.ts';
 
 /** Variables that hold secrets, by their names; those that say where one is do not. */
 const SECRET = /KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|CREDENTIAL|NSEC|BUNKER/i;
@@ -17,7 +17,7 @@ export function hideInTools(
   env: Readonly<Record<string, string | undefined>>,
   urls: readonly (string | undefined)[],
 ): (tool: Tool) => Tool {
-  const named = new Set(keyVariables(definition));
+  const named = new Set(keyNames(definition));
   const secrets = Object.entries(env).flatMap(([name, value = '']) => {
     const isSecret = named.has(name) || (SECRET.test(name) && !PLACE.test(name));
     const found = isSecret ? [value.trim(), ...credentialsIn(value)] : credentialsIn(value);
@@ -40,17 +40,6 @@ function hideValues(secrets: readonly (readonly [name: string, secret: string])[
     // What contains another goes first, or a part of it would be left.
     .sort(([, a], [, b]) => b.length - a.length);
   return (text) => forms.reduce((kept, [name, form]) => kept.replaceAll(form, () => `[${name}]`), text);
-}
-
-/** What can only be a secret, whatever it is called; programs and tool servers may be given harmless variables, too. */
-function keyVariables({ agents, context, mcpServers }: ModelSettings): string[] {
-  return [
-    ...agents.flatMap((agent) => ('apiKeyEnv' in agent ? [agent.apiKeyEnv] : [])),
-    ...(context.embedder ? [context.embedder.apiKeyEnv] : []),
-    ...Object.values(mcpServers ?? {}).flatMap((server) =>
-      'url' in server ? Object.values(server.headersEnv) : [],
-    ),
-  ];
 }
 
 async function hidden(

@@ -5,7 +5,7 @@ import { createRedact, type Redact } from '../providers/redact.ts';
  * text without any costs no more than its length.
  */
 const IN_URLS = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]*@/gi;
-const IN_QUERIES = /([?&](?:key|api_?key|access_?token|token|secret|password)=)[^&\s"'#]+/gi;
+const IN_QUERIES = /([?&](?:key|api_?key|access_?token|token|secret|password)=)([^&\s"'#]+)/gi;
 /** As headers are written, and as they stand in JSON. */
 const IN_HEADERS =
   /\b((?:proxy-)?authorization|x-api-key|api-key|cookie)(["']?\s*[:=]\s*["']?)(?:(?:basic|bearer)\s+)?[^\s"',;]+/gi;
@@ -26,8 +26,14 @@ export function hideSecrets(
       .replace(IN_HEADERS, (_, name: string, mark: string) => `${name}${mark}[key]`);
 }
 
-/** As written and as they are meant. By hand: lists of hosts are no URLs to a parser. */
+/** As written and as they are meant: before the host, and in the query, where bunker URLs have them. */
 export function credentialsIn(url: string): string[] {
+  const inQuery = [...url.matchAll(IN_QUERIES)].map(([, , value = '']) => value);
+  return [...beforeHost(url), ...inQuery.flatMap((value) => [value, decoded(value)])];
+}
+
+/** By hand: lists of hosts are no URLs to a parser. */
+function beforeHost(url: string): string[] {
   const start = url.indexOf('://') + 3;
   const end = url.lastIndexOf('@');
   if (start < 3 || end < start) return [];

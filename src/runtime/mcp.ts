@@ -1,4 +1,4 @@
-import type { TroupeDefinition } from '../agents-file.ts';
+import type { TroupeDefinition } from '../company/agents-file.ts';
 import { TroupeError } from '../errors.ts';
 import { parseGrant, unknownName } from '../tools/mcp/grants.ts';
 import type { McpOptions } from '../tools/mcp/open-mcp-tools.ts';

@@ -3,7 +3,7 @@ import type { Logger } from '../logger.ts';
 import type { TracingOptions } from '../tracing.ts';
 import { hideSecrets } from './hide-secrets.ts';
 import { guardLogger, warnThrough } from './operator-log.ts';
-import { type ModelSettings, secretNames } from './providers.ts';
+import { type ModelSettings, secretValues } from './secret-names.ts';
 
 export interface OperatorOptions {
   logger?: Logger;
@@ -20,11 +20,8 @@ export async function openOperators(
   definition: ModelSettings,
   { logger, tracing = false, onWarning, env, mongodb, redis, process }: OperatorOptions,
 ): Promise<Pick<EngineDeps, 'logger' | 'tracer' | 'onWarning'>> {
-  const names = [...secretNames(definition), 'TROUPE_TOKEN', 'TROUPE_KEY', 'TROUPE_NOSTR_PASSPHRASE'];
-  const redact = hideSecrets(
-    names.map((name) => env[name]),
-    [mongodb, redis],
-  );
+  const own = ['TROUPE_TOKEN', 'TROUPE_KEY', 'TROUPE_NOSTR_PASSPHRASE'].map((name) => env[name]);
+  const redact = hideSecrets([...secretValues(definition, env), ...own], [mongodb, redis]);
   const guarded = logger && guardLogger(logger, redact, process);
   // Only who asks for it pays for loading it.
   const tracer =

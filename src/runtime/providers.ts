@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { AgentDefinition, TroupeDefinition } from '../agents-file.ts';
+import type { AgentDefinition } from '../company/agents-file.ts';
 import { TroupeError } from '../errors.ts';
 import type { Embedder } from '../providers/embedder.ts';
 import type { Provider } from '../providers/provider.ts';
@@ -8,6 +8,7 @@ import { record } from '../providers/recording.ts';
 import { createRedact } from '../providers/redact.ts';
 import { createEmbedder, createProvider, type ProviderContext } from '../providers/registry.ts';
 import { createReplay } from '../providers/replay.ts';
+import { type ModelSettings, secretValues } from './secret-names.ts';
 import { sessionHome } from './session-home.ts';
 
 export interface ModelOptions extends Omit<ProviderContext, 'home'> {
@@ -21,8 +22,6 @@ export interface ModelOptions extends Omit<ProviderContext, 'home'> {
   onWarning: (error: unknown, where: string) => void;
 }
 
-export type ModelSettings = Pick<TroupeDefinition, 'agents' | 'context' | 'mcpServers' | 'nostr'>;
-
 export interface Models {
   providerOf: (agent: AgentDefinition) => Provider;
   embedder: Embedder | null;
@@ -34,7 +33,7 @@ export interface Models {
 export function openModels(definition: ModelSettings, options: ModelOptions): Models {
   const { agents, context: settings } = definition;
   const { replay, env, clock, onWarning } = options;
-  const redact = createRedact(secretNames(definition).map((name) => env[name]));
+  const redact = createRedact(secretValues(definition, env));
   if (settings.embedder && (options.record !== undefined || replay !== undefined))
     onWarning('vectors are not recorded: a replay finds memories by their words alone', 'recording');
   if (replay !== undefined) {
@@ -65,19 +64,4 @@ export function openModels(definition: ModelSettings, options: ModelOptions): Mo
       home.remove();
     },
   };
-}
-
-/** Variables whose values are in no recording, line or span: keys of models, and whatever tool servers and programs are given. */
-export function secretNames({ agents, context, mcpServers, nostr }: ModelSettings): string[] {
-  const ofAgents = agents.flatMap((agent) => [
-    ...('apiKeyEnv' in agent ? [agent.apiKeyEnv] : []),
-    ...('env' in agent ? agent.env : []),
-  ]);
-  const ofServers = Object.values(mcpServers ?? {}).flatMap((server) =>
-    'url' in server ? Object.values(server.headersEnv ?? {}) : (server.env ?? []),
-  );
-  const ofSigners = Object.values(nostr?.keys ?? {}).flatMap((source) =>
-    typeof source === 'string' ? [] : Object.values(source),
-  );
-  return [...ofAgents, ...ofServers, ...ofSigners, ...(context.embedder ? [context.embedder.apiKeyEnv] : [])];
 }

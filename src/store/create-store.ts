@@ -82,10 +82,16 @@ export function createStore(driver: StoreDriver): Store {
   return {
     append,
     readById,
-    async read(log, { after, upTo, limit = Number.MAX_SAFE_INTEGER }) {
+    async read(log, { after, upTo, limit = Number.MAX_SAFE_INTEGER, maxBytes }) {
       const { tenant, conversation } = log;
-      const query = { tenant, conversation, after, limit };
-      const rows = await driver.readEvents(upTo === undefined ? query : { ...query, upTo });
+      const rows = await driver.readEvents({
+        tenant,
+        conversation,
+        after,
+        limit,
+        ...(upTo !== undefined && { upTo }),
+        ...(maxBytes !== undefined && { maxBytes }),
+      });
       return rows.map((row) => decodeEvent({ tenant, conversation }, row));
     },
     head: (log) => driver.head(log),

@@ -98,13 +98,17 @@ export interface ConversationRow {
 export interface StoreDriver {
   /** Appends rows of one conversation in order, each by itself; outcomes are in the same order. */
   append(rows: readonly NewEventRow[]): Promise<AppendOutcome[]>;
-  /** Rows with after < seq <= upTo, oldest first, at most `limit`. */
+  /**
+   * Rows with after < seq <= upTo, oldest first, at most `limit`. With `maxBytes` the row whose `data`, as UTF-8,
+   * brings the sum to as much is the last one, and the text of those behind it is not read.
+   */
   readEvents(query: {
     tenant: string;
     conversation: string;
     after: number;
     upTo?: number;
     limit: number;
+    maxBytes?: number;
   }): Promise<EventRow[]>;
   readEvent(query: { tenant: string; conversation: string; id: string }): Promise<EventRow | null>;
   /** Last seq; 0 for a conversation that does not exist. */

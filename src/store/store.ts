@@ -64,11 +64,20 @@ export type EffectRecord =
   | { status: 'started'; argsHash: string; by: string }
   | { status: 'settled'; argsHash: string; by: string; outcome: 'done' | 'failed' | 'lost'; data: string };
 
+/** For readers that page: what one read brings of a log, however large its events are. */
+export const PAGE_BYTES = 4 * 1024 * 1024;
+
 export interface Store {
   /** Appends in order. Throws `event_conflict` for an id that holds another payload; the other entries are stored. */
   append(log: Log, entries: readonly Entry[]): Promise<Appended[]>;
-  /** Oldest first. A record that cannot be read comes as an `error` event with code `store_corrupt` at its seq. */
-  read(log: Log, range: { after: number; upTo?: number; limit?: number }): Promise<Event[]>;
+  /**
+   * Oldest first. A record that cannot be read comes as an `error` event with code `store_corrupt` at its seq. With
+   * `maxBytes` it ends with the event that reaches so many: an end of the log is an empty answer, or the head.
+   */
+  read(
+    log: Log,
+    range: { after: number; upTo?: number; limit?: number; maxBytes?: number },
+  ): Promise<Event[]>;
   readById(log: Log, id: EventId): Promise<Event | null>;
   head(log: Log): Promise<number>;
   addressed(address: ActorAddress, range: { after: number; upTo: number }): Promise<number[]>;

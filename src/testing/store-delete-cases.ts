@@ -3,7 +3,17 @@ import { turnId } from '../events/index.ts';
 import type { Log, Store } from '../store/store.ts';
 import { RECEIPT } from './store-register-cases.ts';
 import type { StoreCase } from './store-stage.ts';
-import { acquired, addressOf, contents, draftOf, entryOf, logOf, pinned, timerOf } from './store-stage.ts';
+import {
+  acquired,
+  addressOf,
+  contents,
+  draftOf,
+  entryOf,
+  inLots,
+  logOf,
+  pinned,
+  timerOf,
+} from './store-stage.ts';
 
 const LOG = logOf();
 const WORKER = addressOf();
@@ -112,8 +122,9 @@ export const DELETE_CASES: readonly StoreCase[] = [
     async ({ driver, store }) => {
       const many = Array.from({ length: 1200 }, (_, index) => `talk:a:worker:${index + 1}/1`);
       const own = Array.from({ length: 600 }, (_, index) => `talk:worker:${index + 1}/1`);
-      const put = (key: string) => driver.putOnce({ tenant: 'acme', shelf: 'journal', key }, 'x', 1);
-      await Promise.all([...many, ...own].map(put));
+      await inLots([...many, ...own], (key) =>
+        driver.putOnce({ tenant: 'acme', shelf: 'journal', key }, 'x', 1),
+      );
       await store.deleteConversation(LOG);
       assert.equal(await driver.expire('journal', 2), many.length);
     },

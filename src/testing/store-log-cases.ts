@@ -185,6 +185,30 @@ export const LOG_CASES: readonly StoreCase[] = [
   ],
   [
     'read',
+    'a read that is bounded by bytes ends with the event that reaches them, and brings one at least',
+    async ({ store }) => {
+      const contents = ['x'.repeat(1_000), 'x'.repeat(1_000), 'é'.repeat(270_000), 'x'.repeat(1_000), 'end'];
+      await store.append(
+        LOG,
+        contents.map((content, index) => entryOf(`e${index}`, { content })),
+      );
+      const seqs = async (range: { after: number; upTo?: number; limit?: number; maxBytes: number }) =>
+        (await store.read(LOG, range)).map(({ seq }) => seq);
+      assert.deepEqual(await seqs({ after: 0, maxBytes: 1 }), [1]);
+      assert.deepEqual(await seqs({ after: 0, maxBytes: 1_500 }), [1, 2]);
+      assert.deepEqual(await seqs({ after: 0, maxBytes: 500_000 }), [1, 2, 3]);
+      assert.deepEqual(await seqs({ after: 2, maxBytes: 500_000 }), [3]);
+      assert.deepEqual(await seqs({ after: 3, maxBytes: 500_000 }), [4, 5]);
+      assert.deepEqual(await seqs({ after: 0, maxBytes: 10_000_000 }), [1, 2, 3, 4, 5]);
+      assert.deepEqual(await seqs({ after: 0, limit: 2, maxBytes: 10_000_000 }), [1, 2]);
+      assert.deepEqual(await seqs({ after: 1, upTo: 2, maxBytes: 10_000_000 }), [2]);
+      assert.deepEqual(await seqs({ after: 5, maxBytes: 1 }), []);
+      const [, , large] = await store.read(LOG, { after: 0, maxBytes: 500_000 });
+      assert.ok(large?.kind === 'message' && large.body.content === contents[2]);
+    },
+  ],
+  [
+    'read',
     'addressed events are found by agent and range, and nobody is found by a part of a name',
     async ({ store }) => {
       const to = [['worker'], ['work', 'boss'], ['boss', 'worker'], [], ['worker']];

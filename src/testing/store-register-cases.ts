@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { PromptReceipt } from '../events/index.ts';
 import { turnId } from '../events/index.ts';
 import type { StoreCase } from './store-stage.ts';
-import { addressOf, logOf, rejectsWith } from './store-stage.ts';
+import { addressOf, inLots, logOf, rejectsWith } from './store-stage.ts';
 
 const LOG = logOf();
 const { tenant } = LOG;
@@ -100,10 +100,10 @@ export const REGISTER_CASES: readonly StoreCase[] = [
     'expire',
     'removes the old of one shelf and says how many',
     async ({ driver }) => {
-      const writes = Array.from({ length: 1200 }, (_, index) =>
+      await inLots([...Array(1200).keys()], (index) =>
         driver.putOnce({ tenant: 'acme', shelf: 'prompt', key: `p${index}` }, 'x', index),
       );
-      await Promise.all([...writes, driver.putOnce(KEY, 'kept', 1)]);
+      await driver.putOnce(KEY, 'kept', 1);
       assert.equal(await driver.expire('prompt', 1100), 1100);
       assert.equal(await driver.expire('prompt', 1100), 0);
       assert.equal(await driver.readRegister({ tenant: 'acme', shelf: 'prompt', key: 'p1099' }), null);

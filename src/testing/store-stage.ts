@@ -39,6 +39,14 @@ export function storeCase(open: () => Promise<StoreDriver>, [group, name, run]: 
   };
 }
 
+/** As many at once as even a slow server answers in time: whoever waits for an answer waits for so long and no longer. */
+const LOT = 20;
+
+export async function inLots<T>(items: readonly T[], run: (item: T) => Promise<unknown>): Promise<void> {
+  for (let from = 0; from < items.length; from += LOT)
+    await Promise.all(items.slice(from, from + LOT).map(run));
+}
+
 export function addressOf(agent = 'worker', conversation = 'talk', tenant = 'acme'): ActorAddress {
   return Address.parse({ tenant, conversation, agent });
 }

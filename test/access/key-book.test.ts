@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { createAuthenticator, createKeyBook, KeyCache, MAX_KEYS } from '../../src/access/index.ts';
+import {
+  createAuthenticator,
+  createKeyBook,
+  KeyCache,
+  MAX_GRACE_MS,
+  MAX_KEYS,
+} from '../../src/access/index.ts';
 import type { TenantId } from '../../src/events/index.ts';
 import { memoryNotes, type Notes } from '../../src/notes.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
@@ -52,6 +58,16 @@ test('a key opens its tenant with its scopes, and its secret is stored nowhere',
   const told = JSON.stringify([writes, key, await book.list()]);
   expect(told).not.toContain(secret.split('_').slice(2).join('_'));
   expect(JSON.stringify(await book.list())).not.toMatch(/[0-9a-f]{64}/);
+});
+
+test('a key that is over before it begins is not made', async () => {
+  const { book, clock } = stage();
+  for (const expiresAt of [0, clock.now() - 1, clock.now()])
+    await expect(book.create({ name: 'x', scopes: ['read'], expiresAt })).rejects.toMatchObject({
+      code: 'config_invalid',
+      data: { problems: [{ path: 'expiresAt', message: expect.stringMatching(/open nothing/) }] },
+    });
+  expect(await book.list()).toEqual([]);
 });
 
 test('whatever is changed in a key, it opens nothing', async () => {
@@ -155,13 +171,17 @@ test('an id that nobody has is looked up once in 2 seconds, and guesses push no 
   const guess = `trp_aaaaaaaaaaaa_${'x'.repeat(43)}`;
   expect([await authenticate(guess), await authenticate(guess)]).toEqual([null, null]);
   expect(reads.filter((key) => key === 'key/aaaaaaaaaaaa')).toHaveLength(1);
+  const guesses = new Set<string>();
   for (let n = 0; n < 6_000; n++) {
+    // Each guess another id: digits that ids do not have become letters that numbers to the base 32 do not have.
     const id = n
-      .toString(16)
-      .padStart(12, 'a')
-      .replaceAll(/[0189]/g, 'z');
+      .toString(32)
+      .padStart(12, '0')
+      .replaceAll(/[0189]/g, (digit) => 'wxyz'['0189'.indexOf(digit)] ?? '');
+    guesses.add(id);
     await authenticate(`trp_${id}_${'x'.repeat(43)}`);
   }
+  expect(guesses.size).toBe(6_000);
   const before = reads.length;
   expect(await authenticate(secret)).not.toBe(null);
   expect(reads).toHaveLength(before);
@@ -189,17 +209,99 @@ test.each([
 test('a tenant has so many keys; those that open nothing make room', async () => {
   const { book, bookOf } = stage();
   const first = await book.create({ name: '0', scopes: ['read'] });
-  for (let n = 1; n < MAX_KEYS; n++) await book.create({ name: `${n}`, scopes: ['read'] });
+  for (let n = 1; n < MAX_KEYS - 1; n++) await book.create({ name: `${n}`, scopes: ['read'] });
+  const last = await book.create({ name: 'last', scopes: ['read'] });
   await expect(book.create({ name: 'x', scopes: ['read'] })).rejects.toMatchObject({
     code: 'command_refused',
     data: { limit: MAX_KEYS },
   });
   await bookOf('other').create({ name: 'x', scopes: ['read'] });
-  await book.revoke(first.key.id);
+  await book.revoke(last.key.id);
   await book.create({ name: 'x', scopes: ['read'] });
   const keys = await book.list();
   expect(keys).toHaveLength(MAX_KEYS);
-  expect(keys.some(({ id }) => id === first.key.id)).toBe(false);
+  expect(keys.some(({ id }) => id === last.key.id)).toBe(false);
+  expect(keys[0]).toEqual(first.key);
+});
+
+test('a key that was looked up slowly is looked up again 2 seconds after that began', async () => {
+  const clock = createFakeClock();
+  const stored = memoryNotes();
+  let reads = 0;
+  const slow = {
+    ...stored,
+    recall: async (key: string) => {
+      reads += 1;
+      const text = await stored.recall(key);
+      await clock.advance(1_500);
+      return text;
+    },
+  };
+  const parts = { tenant: 'a' as TenantId, clock, randomBytes };
+  const book = createKeyBook({ ...parts, rootNotes: stored, cache: new KeyCache(clock) });
+  const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
+  const { authenticate } = createAuthenticator({ rootNotes: slow, cache: new KeyCache(clock), clock });
+  expect(await authenticate(secret)).not.toBe(null);
+  await book.revoke(key.id);
+  await clock.advance(499);
+  expect([await authenticate(secret), reads]).toEqual([expect.anything(), 1]);
+  await clock.advance(1);
+  expect([await authenticate(secret), reads]).toEqual([null, 2]);
+});
+
+test('a record that stands under the id of another key opens nothing', async () => {
+  const { book, authenticate, notes, clock } = stage();
+  const ours = await book.create({ name: 'ours', scopes: ['read'] });
+  const text = await notes.recall(`key/${ours.key.id}`);
+  const astray = 'a'.repeat(12);
+  await notes.remember(`key/${astray}`, null, text ?? '');
+  await clock.advance(2_000);
+  expect(await authenticate(ours.secret.replace(ours.key.id, astray))).toBe(null);
+  expect([await book.rotate(astray), await book.revoke(astray)]).toEqual([null, null]);
+  expect(await authenticate(ours.secret)).not.toBe(null);
+});
+
+test('an old secret is given 30 days beside the new one, and no more', async () => {
+  const { book, authenticate } = stage();
+  const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
+  for (const graceMs of [MAX_GRACE_MS + 1, -1, 0.5, Number.POSITIVE_INFINITY])
+    await expect(book.rotate(key.id, { graceMs })).rejects.toMatchObject({ code: 'config_invalid' });
+  expect(await book.rotate(key.id, { graceMs: MAX_GRACE_MS })).not.toBe(null);
+  expect(await authenticate(secret)).not.toBe(null);
+});
+
+test('a credential of more than 8,192 characters is not looked at', async () => {
+  const looked: number[] = [];
+  const clock = createFakeClock();
+  const { authenticate } = createAuthenticator({
+    rootNotes: memoryNotes(),
+    cache: new KeyCache(clock),
+    clock,
+    jwt: {
+      verify: async (token) => {
+        looked.push(token.length);
+        return null;
+      },
+    },
+  });
+  for (const length of [8_192, 8_193, 1_000_000]) expect(await authenticate('x'.repeat(length))).toBe(null);
+  expect(looked).toEqual([8_192]);
+});
+
+test('a source of randomness that repeats itself gives nobody the key of another', async () => {
+  const { notes, clock } = stage();
+  const cache = new KeyCache(clock);
+  const parts = { rootNotes: notes, cache, clock, randomBytes: (size: number) => new Uint8Array(size) };
+  const { secret } = await createKeyBook({ ...parts, tenant: 'a' as TenantId }).create({
+    name: 'x',
+    scopes: ['read'],
+  });
+  const book = createKeyBook({ ...parts, tenant: 'b' as TenantId });
+  const another = book.create({ name: 'y', scopes: ['admin'] });
+  await expect(another).rejects.toMatchObject({ code: 'internal' });
+  const { authenticate } = createAuthenticator({ rootNotes: notes, cache, clock });
+  expect(await authenticate(secret)).toMatchObject({ tenant: 'a', scopes: ['read'] });
+  expect(await book.list()).toEqual([]);
 });
 
 test('what is stored of a key and is no key opens nothing', async () => {

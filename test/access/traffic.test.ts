@@ -77,7 +77,7 @@ test('an author is held to a rate whatever keys it comes through, and tenants ar
 });
 
 test('streams are counted until they end, once each', () => {
-  const traffic = new Traffic({ streams: 2, allStreams: 3 }, stopped());
+  const traffic = new Traffic({ streams: 2, tenantStreams: 3, allStreams: 3 }, stopped());
   const open = (id: string) => {
     const stream = traffic.openStream(caller(id));
     return 'end' in stream ? stream.end : stream.full;
@@ -90,6 +90,21 @@ test('streams are counted until they end, once each', () => {
   if (typeof first === 'function') for (let n = 0; n < 3; n++) first();
   expect(typeof open('b')).toBe('function');
   expect(open('c')).toBe('process');
+});
+
+test('a tenant with many keys leaves half of all streams to others', () => {
+  const traffic = new Traffic({ allStreams: 6 }, stopped());
+  const open = (id: string, tenant: string) => traffic.openStream(caller(id, tenant));
+  const first = open('k0', 'acme');
+  expect([open('k1', 'acme'), open('k2', 'acme')].every((each) => 'end' in each)).toBe(true);
+  expect(open('k3', 'acme')).toEqual({ full: 'tenant', limit: 3 });
+  expect('end' in open('z', 'zeta')).toBe(true);
+  if ('end' in first) for (let n = 0; n < 2; n++) first.end();
+  expect('end' in open('k3', 'acme')).toBe(true);
+  expect(open('k4', 'acme')).toEqual({ full: 'tenant', limit: 3 });
+  const house = [1, 2].map((n) => open(`h${n}`, 'default'));
+  expect(house.every((each) => 'end' in each)).toBe(true);
+  expect(open('h3', 'default')).toEqual({ full: 'process', limit: 6 });
 });
 
 test('the user of this machine is not held to rates', () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
+import { untilHolds } from '../support/until-holds.ts';
 import { attack } from './attack.ts';
 import { ACME, ANA, type Answer, openStage, type Request, unchanged, withKey, ZETA } from './stage.ts';
 
@@ -102,8 +103,10 @@ attack(
     await using stage = await openStage({ guarded: true });
     const keys = stage.troupe.forTenant(ACME).keys;
     const secretOf = async (more: object = {}) => keys.create({ name: 'k', scopes: ['read'], ...more });
-    const [revoked, expired, good] = [await secretOf(), await secretOf({ expiresAt: 1 }), await secretOf()];
+    const expiresAt = Date.now() + 100;
+    const [revoked, expired, good] = [await secretOf(), await secretOf({ expiresAt }), await secretOf()];
     await keys.revoke(revoked.key.id);
+    await untilHolds(() => expect(Date.now()).toBeGreaterThan(expiresAt));
     const credentials = fc.oneof(
       fc.constantFrom(
         '',

@@ -103,7 +103,8 @@ attack(17, 'keys appear in no log, span, metric, file, answer, error or page', a
   const page = await stage.ask('/', { headers: { accept: 'text/html' } });
   await stage[Symbol.asyncDispose]();
 
-  const [, , last = ''] = secret.split('_');
+  // 43 characters, of which some may be "_" too.
+  const last = secret.slice(-43);
   const places: [place: string, text: string][] = [
     ['logs', JSON.stringify(lines)],
     ['warnings', stage.warnings.join('\n')],

@@ -165,6 +165,37 @@ attack(18, 'readers of streams that do not read keep nothing waiting, and miss n
   refused('slow readers are read to from the log');
 });
 
+attack(
+  18,
+  'large events that are replayed to nobody, and asked for in one page, are not all held',
+  async (refused) => {
+    const READERS = 20;
+    const EVENTS = 40;
+    const TEXT = 'x'.repeat(524_288);
+    await using stage = await openStage();
+    for (let sent = 0; sent < EVENTS; sent += 1)
+      await stage.troupe.send('c', { author: ANA, content: `${sent} ${TEXT}` });
+    global.gc?.();
+    const before = process.memoryUsage().rss;
+    const sockets = Array.from({ length: READERS }, () => rawSocket(stage.url));
+    for (const socket of sockets) {
+      // Its first bytes say that the stream is open; then it reads no more.
+      const opened = once(socket, 'data').then(() => socket.pause());
+      socket.write(`GET /api/events?conversation=c&after=0 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`);
+      await opened;
+    }
+    await isPrompt(stage);
+    // Readers that each had all of it waiting would hold 400 MB.
+    expect((process.memoryUsage().rss - before) / 1_048_576).toBeLessThan(200);
+
+    const page = await stage.ask(`${PATH}?limit=5000`);
+    expect([page.status, page.body['head']]).toEqual([200, EVENTS]);
+    expect(page.text.length).toBeLessThan(5 * 1_048_576);
+    for (const socket of sockets) socket.destroy();
+    refused('a page ends at 4 MiB');
+  },
+);
+
 attack(18, 'nobody has more streams open than its share, nor asks more often', async (refused) => {
   const traffic = { streams: 3, requestsPerSecond: 20, messagesPerSecond: 2 };
   await using stage = await openStage({ guarded: true, app: { traffic } });

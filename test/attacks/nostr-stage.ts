@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { Intake } from '../../src/nostr/intake.ts';
+import { openVerifier } from '../../src/nostr/open-verifier.ts';
 import { createReceiver } from '../../src/nostr/receive.ts';
 import type { Refused } from '../../src/nostr/refused.ts';
 import { type NostrInput, NostrSettings } from '../../src/nostr/settings.ts';
@@ -28,6 +29,7 @@ export interface NostrStage extends AsyncDisposable {
 }
 
 const RELAY = 'ws://127.0.0.1:1';
+const verify = await openVerifier();
 
 export async function openNostrStage(
   settings: Partial<NostrInput> = {},
@@ -74,6 +76,7 @@ function gatewayTo(stage: AttackStage, settings: Partial<NostrInput>, clock: Clo
     agents,
     settings: parsed,
     relays: 1,
+    verify,
     mark: { begin: () => () => {} },
     handled: () => {},
     clock,

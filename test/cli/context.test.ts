@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { loadAgentsFile } from '../../src/load-agents-file.ts';
+import { loadAgentsFile } from '../../src/company/load-agents-file.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import { AGENTS, type Ran, workplace, type Workplace } from './harness.ts';
 
@@ -34,10 +34,10 @@ async function talk(
 test('the window is shown in cells of half a per cent, with what is cached in capitals, in 80 columns', async () => {
   using place = workplace();
   await talk(place, ['Hello'], ['worker']);
-  const fresh = await place.run(['context', 'c1', 'planner']);
+  const fresh = await place.call(['context', 'c1', 'planner']);
   expect(head(fresh)).toContain('cached    nothing of it was sent before');
   await talk(place, ['Hello']);
-  const shown = head(await place.run(['context', 'c1', 'planner']));
+  const shown = head(await place.call(['context', 'c1', 'planner']));
   const rows = shown.split('\n').filter((line) => /^\S( \S){19}$/.test(line));
   expect(rows).toHaveLength(10);
   const cells = rows.join(' ').split(' ');
@@ -64,15 +64,15 @@ test('on a terminal the marks are coloured cells', async () => {
 test('what is cached is what the last prompt was, whichever process is asked', async () => {
   using place = workplace();
   await talk(place, ['one', 'two']);
-  const sent = (await place.run(['context', 'c1', 'planner', '--turn', '2', '--json'])).json as Prompt;
-  const first = (await place.run(['context', 'c1', 'planner', '--turn', '1', '--json'])).json as Prompt;
+  const sent = (await place.call(['context', 'c1', 'planner', '--turn', '2', '--json'])).json as Prompt;
+  const first = (await place.call(['context', 'c1', 'planner', '--turn', '1', '--json'])).json as Prompt;
   expect(sent.cached).toEqual({ messages: first.messages.length, tokens: first.tokens.total });
   expect(first.cached).toEqual({ messages: 0, tokens: 0 });
-  const direct = (await place.run(['context', 'c1', 'planner', '--json'])).json as Prompt;
+  const direct = (await place.call(['context', 'c1', 'planner', '--json'])).json as Prompt;
   expect(direct.cached).toEqual({ messages: sent.messages.length, tokens: sent.tokens.total });
   expect(direct.relief.left).toBe(direct.relief.at - direct.tokens.estimate);
   await using dev = await place.dev();
-  const served = await place.run(['context', 'c1', 'planner', '--json', '--url', dev.url]);
+  const served = await place.call(['context', 'c1', 'planner', '--json', '--url', dev.url]);
   expect(served.json).toEqual(direct);
 });
 
@@ -83,11 +83,11 @@ test('what was cut is told with its reason, and what it left of the cache', asyn
     place,
     Array.from({ length: 7 }, (_, n) => `${n} ${'lorem ipsum '.repeat(120)}`),
   );
-  const { rows } = (await place.run(['context', 'c1', 'planner', '--cost', '--json'])).json as {
+  const { rows } = (await place.call(['context', 'c1', 'planner', '--cost', '--json'])).json as {
     rows: { turn: string; broke: { layer: string } | null }[];
   };
   const turn = rows.find(({ broke }) => broke?.layer === 'summary')?.turn ?? 'none was cut';
-  const prompt = (await place.run(['context', 'c1', 'planner', '--turn', turn, '--json'])).json as Prompt;
+  const prompt = (await place.call(['context', 'c1', 'planner', '--turn', turn, '--json'])).json as Prompt;
   expect(prompt.cuts).toMatchObject([
     {
       kind: 'adopt',
@@ -98,25 +98,25 @@ test('what was cut is told with its reason, and what it left of the cache', asyn
     },
   ]);
   expect(prompt.cached.messages).toBe(1);
-  const shown = head(await place.run(['context', 'c1', 'planner'])).replace(/\s+/g, ' ');
+  const shown = head(await place.call(['context', 'c1', 'planner'])).replace(/\s+/g, ' ');
   expect(shown).toMatch(
     /cut compaction:1 covers events 1–\d+: over_budget, [\d,]+ → [\d,]+ tokens, by @planner with extraction/,
   );
-  const cost = await place.run(['context', 'c1', 'planner', '--cost']);
+  const cost = await place.call(['context', 'c1', 'planner', '--cost']);
   expect(cost.out).toMatch(/^ {4}broke in summary at message 1: summary adopted \(baseline:planner:2\)$/m);
 });
 
 test('two turns, or a turn and the next prompt, are compared layer by layer and line by line', async () => {
   using place = workplace();
   await talk(place, ['one', 'two\nof three lines\nof it']);
-  const { out } = await place.run(['context', 'c1', 'planner', '--turn', '2', '--against', '1']);
+  const { out } = await place.call(['context', 'c1', 'planner', '--turn', '2', '--against', '1']);
   expect(out).toMatch(
     /^@planner: c1:planner:1, step 1 → c1:planner:2, step 1\ntokens +\d+ → \d+ \(\+\d+\)\n/,
   );
   expect(out).toMatch(/^messages +the first 2 of 2 and 4 are the same\ncache +nothing broke/m);
   expect(out).toMatch(/^~ history +\d+ +\d+ +\+\d+ +changed$/m);
   expect(out).toMatch(/^── \+ 3 user ─+\n@@ -1,0 \+1,\d+ @@\n\+two\n\+of three lines\n\+of it$/m);
-  const next = await place.run(['context', 'c1', 'planner', '--against', 'c1:planner:2', '--json']);
+  const next = await place.call(['context', 'c1', 'planner', '--against', 'c1:planner:2', '--json']);
   expect(next.json).toMatchObject({
     a: { turn: 'c1:planner:2' },
     b: { turn: null },
@@ -143,14 +143,14 @@ test('a long difference is shown in part, and told in full as JSON', async () =>
 test('what the prompts of an agent cost is told call by call and in sum, alike by a server', async () => {
   using place = workplace();
   await talk(place, ['one '.repeat(900), 'two '.repeat(900), 'three '.repeat(900)]);
-  const told = await place.run(['context', 'c1', 'planner', '--cost']);
+  const told = await place.call(['context', 'c1', 'planner', '--cost']);
   expect(told).toMatchObject({ code: 0, err: '' });
   expect(told.out).toMatch(/^@planner in c1: prompts in the cache of anthropic \(test\)$/m);
   expect(told.out).toMatch(/^turn\.step +input +read +written +fresh +cost +reported read\/written$/m);
   expect(told.out).toMatch(/^3\.1 +[\d,]+ +[1-9][\d,]* +[1-9][\d,]* +0 +[\d,]+ +-$/m);
   expect(told.out).toMatch(/^total +[\d,]+ input tokens in 3 calls: [\d,]+ read \(\d+\.\d %\)/m);
   expect(told.out).toMatch(/without a cache/);
-  const direct = await place.run(['context', 'c1', 'planner', '--vendor', 'openai', '--json']);
+  const direct = await place.call(['context', 'c1', 'planner', '--vendor', 'openai', '--json']);
   expect(direct.json).toMatchObject({
     vendor: 'openai',
     rows: [{ turn: 'c1:planner:1', step: 1, broke: null, reported: null, verified: true }, {}, {}],
@@ -159,7 +159,7 @@ test('what the prompts of an agent cost is told call by call and in sum, alike b
   await using dev = await place.dev();
   const args = ['context', 'c1', 'planner', '--vendor', 'openai', '--json', '--url', dev.url];
   expect((await place.run(args)).json).toEqual(direct.json);
-  const nothing = await place.run(['context', 'c1', 'worker', '--cost']);
+  const nothing = await place.call(['context', 'c1', 'worker', '--cost']);
   expect(nothing).toMatchObject({ code: 0, out: expect.stringContaining('no prompt of a turn') });
 });
 
@@ -175,7 +175,7 @@ test('a question that makes no sense is refused with what to do', async () => {
     [['--cost', '--turn', '1'], /^event_invalid: --cost is of all turns/],
     [['--vendor', 'acme'], /^usage: .*Allowed choices are anthropic, openai, gemini, deepseek/],
   ] as const) {
-    const { code, err } = await place.run(['context', 'c1', 'planner', ...args]);
+    const { code, err } = await place.call(['context', 'c1', 'planner', ...args]);
     expect(err).toMatch(message);
     expect(code).not.toBe(0);
   }
@@ -183,7 +183,7 @@ test('a question that makes no sense is refused with what to do', async () => {
 
 test('the help of context fits a screen', async () => {
   using place = workplace();
-  const { out } = await place.run(['context', '--help']);
+  const { out } = await place.call(['context', '--help']);
   const lines = out.trimEnd().split('\n');
   expect(lines.length).toBeLessThanOrEqual(24);
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);

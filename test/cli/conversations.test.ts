@@ -32,9 +32,9 @@ test('delete keeps what it deletes, or is told not to; the file is read back as 
   const done = await place.run(['delete', 'c1', '--export', kept]);
   expect([done.code, done.err]).toEqual([0, '']);
   expect(done.out).toMatch(/^c1 is deleted; \d+ events kept in /);
-  expect((await place.run(['ls', '--json'])).json).toEqual({ conversations: [] });
+  expect((await place.call(['ls', '--json'])).json).toEqual({ conversations: [] });
   await place.run(['import', kept]);
-  expect((await place.run(['ls', '--json'])).json).toMatchObject({ conversations: [{ id: 'c1' }] });
+  expect((await place.call(['ls', '--json'])).json).toMatchObject({ conversations: [{ id: 'c1' }] });
   expect((await place.run(['delete', 'c1', '--no-export', '--json'])).json).toMatchObject({ out: null });
   const gone = path.join(place.dir, 'gone.jsonl');
   const unknown = await place.run(['delete', 'c1', '--export', gone, '--json']);

@@ -35,27 +35,27 @@ test('send opens the data itself, waits for the reply, and says it as JSON or to
 test('what was said can be listed, traced, and looked at as each agent sees it', async () => {
   using place = workplace();
   await place.run(['send', 'c1', 'Hello']);
-  expect((await place.run(['ls', '--json'])).json).toMatchObject({ conversations: [{ id: 'c1' }] });
-  expect((await place.run(['ls', 'c1', '--json'])).json).toMatchObject({
+  expect((await place.call(['ls', '--json'])).json).toMatchObject({ conversations: [{ id: 'c1' }] });
+  expect((await place.call(['ls', 'c1', '--json'])).json).toMatchObject({
     actors: [{ agent: 'planner', status: 'idle', lastTurn: 'c1:planner:1' }],
   });
-  expect((await place.run(['trace', 'c1:planner:1', '--json'])).json).toMatchObject({
+  expect((await place.call(['trace', 'c1:planner:1', '--json'])).json).toMatchObject({
     status: 'done',
     prompts: [{}],
   });
-  const prompt = await place.run(['context', 'c1', 'worker', '--json']);
+  const prompt = await place.call(['context', 'c1', 'worker', '--json']);
   expect(prompt.json).toMatchObject({ agent: 'worker', turn: null, tokens: { window: 128_000 } });
   expect(JSON.stringify(prompt.json['messages'])).toContain('plan 1');
-  const past = await place.run(['context', 'c1', 'planner', '--turn', '1', '--step', '1', '--json']);
+  const past = await place.call(['context', 'c1', 'planner', '--turn', '1', '--step', '1', '--json']);
   expect(past.json).toMatchObject({ turn: 'c1:planner:1', verified: true });
 
-  expect((await place.run(['ls'])).out).toMatch(/conversation +events +last\nc1 /);
-  expect((await place.run(['ls', 'c1'])).out).toMatch(/@planner +idle/);
-  const trace = (await place.run(['trace', 'c1:planner:1'])).out;
+  expect((await place.call(['ls'])).out).toMatch(/conversation +events +last\nc1 /);
+  expect((await place.call(['ls', 'c1'])).out).toMatch(/@planner +idle/);
+  const trace = (await place.call(['trace', 'c1:planner:1'])).out;
   expect(trace).toMatch(/^c1:planner:1 done/);
   expect(trace).toMatch(/turn\.started .*answers 1/);
   expect(trace).toMatch(/step +model +sent +messages +tokens +cost +layers/);
-  const grid = (await place.run(['context', 'c1', 'worker'])).out;
+  const grid = (await place.call(['context', 'c1', 'worker'])).out;
   expect(grid).toMatch(/^@worker in c1: next prompt\n.*\n.* of 128,000 tokens/);
   expect(grid).toMatch(/── 1 user · seq 1 ─/);
   expect(grid).not.toContain('\u001b');
@@ -64,7 +64,7 @@ test('what was said can be listed, traced, and looked at as each agent sees it',
 test('text of others cannot steer the terminal', async () => {
   using place = workplace();
   await place.run(['send', 'c1', '\u001b]0;owned\u0007 \u202eabc']);
-  const { out } = await place.run(['context', 'c1', 'worker']);
+  const { out } = await place.call(['context', 'c1', 'worker']);
   expect(out).toContain('␛]0;owned␇ \ufffdabc');
 });
 
@@ -101,15 +101,15 @@ test('an import says what was repaired, and an export of it is imported as the s
   expect(told.out).toMatch(
     /^4 records read as openai: \d+ events in conversation old2\nrepaired:\n {2}missing result +1/,
   );
-  const plain = await place.run(['export', 'old']);
+  const plain = await place.call(['export', 'old']);
   expect(plain.out.split('\n')[0]).toBe('{"troupe":1,"conversation":"old"}');
   const out = path.join(place.dir, 'out.jsonl');
-  const saved = await place.run(['export', 'old', '--out', out, '--json']);
+  const saved = await place.call(['export', 'old', '--out', out, '--json']);
   expect(readFileSync(out, 'utf8')).toBe(plain.out);
   expect(saved.json).toEqual({ conversation: 'old', out, lines: plain.out.trimEnd().split('\n').length });
   const back = await place.run(['import', out, '--conversation', 'copy', '--json']);
   expect(back.json).toMatchObject({ conversation: 'copy', format: 'troupe', repaired: [] });
-  const none = await place.run(['export', 'nope', '--out', path.join(place.dir, 'none')]);
+  const none = await place.call(['export', 'nope', '--out', path.join(place.dir, 'none')]);
   expect([none.code, none.err]).toMatchObject([1, expect.stringMatching(/^conversation_unknown: /)]);
   expect(existsSync(path.join(place.dir, 'none'))).toBe(false);
 });
@@ -132,7 +132,7 @@ test('looking at data takes no turns and needs no keys', async () => {
   ]) {
     expect(await place.run(args)).toMatchObject({ code: 0, err: '' });
   }
-  expect((await place.run(['ls', '--json'])).json).toMatchObject({ conversations: [{ head: 2 }] });
+  expect((await place.call(['ls', '--json'])).json).toMatchObject({ conversations: [{ head: 2 }] });
   const send = await place.run(['send', 'c1', 'x', '--to', 'cloud']);
   expect(send.code).toBe(1);
   expect(send.err).toMatch(/^config_invalid: .*NO_SUCH_KEY_HERE/);

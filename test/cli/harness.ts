@@ -3,14 +3,19 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { CLI_ENV, CLI_SOURCE } from '../services/bundled-cli.ts';
+import { callCli } from './call.ts';
 
-const CLI = path.join(import.meta.dirname, '../../src/cli.ts');
+/** The file that is the command `troupe`. */
+export const CLI = process.env[CLI_ENV] ?? CLI_SOURCE;
 
 /** A directory with an agents file, where commands run. */
 export interface Workplace extends Disposable {
   dir: string;
   write(name: string, content: unknown): string;
   run(args: string[], options?: { input?: string; env?: Record<string, string> }): Promise<Ran>;
+  /** The same in this process: see `callCli`. */
+  call(args: string[]): Promise<Ran>;
   /** A command that stays, with `--json`, once it has said that it is ready. */
   start(args: string[], env?: Record<string, string>): Promise<Running>;
   /** `troupe dev --json` and what it said when it was ready. */
@@ -59,6 +64,8 @@ function agent(id: string, role: string, rules: object[]): object {
 export function workplace({ agents = AGENTS }: { agents?: object | null } = {}): Workplace {
   const dir = mkdtempSync(path.join(tmpdir(), 'troupe-cli-'));
   const env: NodeJS.ProcessEnv = { ...process.env, NO_COLOR: '1' };
+  // A bundle is of one run, and so is what was compiled of it.
+  if (CLI !== CLI_SOURCE) env['NODE_COMPILE_CACHE'] = path.join(path.dirname(CLI), 'compiled');
   delete env['FORCE_COLOR'];
   for (const name of ['TROUPE_URL', 'TROUPE_TOKEN', 'TROUPE_KEY', 'MONGODB_URL', 'REDIS_URL'])
     delete env[name];
@@ -105,6 +112,10 @@ export function workplace({ agents = AGENTS }: { agents?: object | null } = {}):
       const code = await closed(child);
       const json = { out: out(), err: err() };
       return { code, ...json, json: parse(code === 0 ? json.out : json.err) };
+    },
+    async call(args) {
+      const ran = await callCli(args, dir, env);
+      return { ...ran, json: parse(ran.code === 0 ? ran.out : ran.err) };
     },
     start,
     async dev(args = []) {

@@ -22,10 +22,12 @@ async function keys(...args: string[]): Promise<string> {
     out += String(text);
     return true;
   });
+  const hint = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
   try {
     await program.parseAsync(['keys', ...args], { from: 'user' });
   } finally {
     write.mockRestore();
+    hint.mockRestore();
   }
   return out;
 }
@@ -73,6 +75,13 @@ test('a key that was made on a data directory opens the server that runs there n
   const asBen = ['send', 'c', 'Hello', '--as', 'Ben', '--url', url, '--json'];
   const other = await place.run(asBen, { env: { TROUPE_KEY: secret } });
   expect(other.json).toMatchObject({ error: { message: expect.stringContaining('nobody else') } });
+  const beyond = await place.run(['keys', 'ls', '--url', url, '--json'], { env: { TROUPE_KEY: secret } });
+  expect(beyond.json).toMatchObject({
+    error: {
+      code: 'command_refused',
+      data: { status: 403, refused: 'scope_missing', scope: 'admin' },
+    },
+  });
   const stranger = await place.run(['ls', '--url', url, '--json']);
   expect(stranger.json).toMatchObject({ error: { message: expect.stringContaining('TROUPE_KEY') } });
   expect(dev.err()).not.toContain(secret.slice(17));
@@ -96,6 +105,69 @@ test('keys of a running server are made, rotated and revoked, of any tenant', as
   expect(await keys('ls', ...at)).toContain('revoked');
   expect(await keysJson('ls', '--url', dev.url)).toEqual({ keys: [] });
   await expect(keys('revoke', 'nobodys', ...at)).rejects.toThrow(/no key "nobodys"/);
+});
+
+test('whoever revokes a key is told of the keys and webhooks that it made and that go on', async () => {
+  using place = workplace();
+  await using dev = await place.dev();
+  const scopes = ['--scopes', 'read,write,admin'];
+  const { key, secret } = await keysJson('create', 'ops', '--url', dev.url, ...scopes);
+  const asked = async (path: string, body: object) => {
+    const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
+    const response = await fetch(dev.url + path, { method: 'POST', headers, body: JSON.stringify(body) });
+    return (await response.json()) as { key: { id: string }; webhook: { id: string } };
+  };
+  const { key: child } = await asked('/api/keys', { name: 'child', scopes: ['read'] });
+  const { webhook } = await asked('/api/webhooks', { url: 'https://example.org/', on: ['*'] });
+  expect(child).toMatchObject({ createdBy: `key:${key.id}` });
+  const { key: elsewhere } = await asked('/api/keys', { name: 'x', scopes: ['read'], tenant: 'acme' });
+  const told = await keys('revoke', key.id, '--url', dev.url);
+  expect(told).toContain(`keys that it made go on: ${child.id}`);
+  expect(told).toContain(`webhooks that it made go on: ${webhook.id}`);
+  // What it made in other tenants is not looked for: whoever asks is told so, and where to look.
+  expect(told).toMatch(/in every tenant; only default was looked at/);
+  expect(told).toContain(`"createdBy":"key:${key.id}" with "troupe keys ls --tenant ID --json"`);
+  const inAcme = await keys('ls', '--url', dev.url, '--tenant', 'acme', '--json');
+  expect(JSON.parse(inAcme)).toMatchObject({
+    keys: [{ id: elsewhere.id, createdBy: `key:${key.id}`, revokedAt: null }],
+  });
+  expect(await keys('revoke', child.id, '--url', dev.url)).not.toContain('every tenant');
+  const again = JSON.parse(await keys('revoke', key.id, '--url', dev.url, '--json')) as object;
+  expect(again).toMatchObject({
+    key: { id: key.id },
+    keys: [],
+    webhooks: [webhook.id],
+    lookedIn: 'default',
+    reach: 'all tenants',
+  });
+});
+
+test('the secret alone is on stdout, for a variable to take, and what to know of it beside that', async () => {
+  using place = workplace();
+  const made = await place.call(['keys', 'create', 'web']);
+  expect(made.out).toMatch(/^trp_\S+\n$/);
+  expect(made.err).toMatch(/^This is key \w+ of tenant default\. .*not shown again\.\n$/);
+  const id = made.out.split('_')[1] ?? '';
+  const rotated = await place.call(['keys', 'rotate', id]);
+  expect([rotated.out, rotated.err]).toEqual([expect.stringMatching(/^trp_\S+\n$/), made.err]);
+  const hook = await place.call(['webhooks', 'create', 'https://example.org/', '--on', 'message']);
+  expect(hook.out).toMatch(/^whsec_\S+\n$/);
+  const hookId = /wh_\w+/.exec(hook.err)?.[0] ?? '';
+  expect(hook.err).toContain('not shown again');
+  const signed = await place.call(['webhooks', 'rotate', hookId]);
+  expect([signed.out, signed.err]).toEqual([expect.stringMatching(/^whsec_\S+\n$/), hook.err]);
+});
+
+test.each([
+  ['TROUPE_KEY', 'trp_canary\nThis is key 1.'],
+  ['TROUPE_TOKEN', 'two canary-words'],
+  ['TROUPE_KEY', 'canary–with-a-dash'],
+])('a %s that is not one word is refused by its name, and is not shown', async (variable, value) => {
+  using place = workplace();
+  const args = ['ls', '--url', 'http://127.0.0.1:9', '--json'];
+  const { code, out, err, json } = await place.run(args, { env: { [variable]: value } });
+  expect([code, json]).toMatchObject([1, { error: { code: 'config_invalid', data: { variable } } }]);
+  expect(out + err).not.toContain('canary');
 });
 
 test.each([

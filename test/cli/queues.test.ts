@@ -1,11 +1,8 @@
 import { once } from 'node:events';
 import { spawn } from 'node:child_process';
-import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, test } from 'vitest';
-import { workplace } from './harness.ts';
-
-const CLI = path.join(import.meta.dirname, '../../src/cli.ts');
+import { CLI, workplace } from './harness.ts';
 
 test('queues shows what waits and how long it waited, as the API tells it', async () => {
   using place = workplace();

@@ -16,10 +16,11 @@ test.each<[string, string[], string, RegExp]>([
   ['a server that is not there', ['ls', '--url', 'http://127.0.0.1:9'], 'store_unavailable', /is it running/],
   ['a URL that is none', ['ls', '--url', 'nonsense'], 'config_invalid', /not a URL/],
   ['data that are not there', ['ls', '--data', 'elsewhere'], 'config_invalid', /elsewhere/],
+  ['keys of agents nowhere', ['nostr', 'keys', 'ls', '--data', 'elsewhere'], 'config_invalid', /elsewhere/],
 ])('%s is an error with code 1', async (_, args, code, told) => {
   using place = workplace();
   mkdirSync(path.join(place.dir, '.troupe'));
-  const { code: exit, json } = await place.run([...args, '--json']);
+  const { code: exit, json } = await place.call([...args, '--json']);
   expect([exit, json]).toMatchObject([1, { error: { code, message: expect.stringMatching(told) } }]);
   expect(existsSync(path.join(place.dir, 'elsewhere'))).toBe(false);
 });
@@ -31,14 +32,17 @@ test.each([
   [['dev', '--port', 'x']],
   [['dev', '--port', '70000']],
   [['context', 'c', 'a', '--step', '0']],
+  [['keys', 'create', 'x', '--author', 'bob']],
+  [['keys', 'ls', '--tenant', 'a b']],
+  [['webhooks', 'ls', '--tenant', 'a b']],
 ])('%j is a usage error with code 2', async (args) => {
   using place = workplace();
-  expect(await place.run(args)).toMatchObject({
+  expect(await place.call(args)).toMatchObject({
     code: 2,
     out: '',
     err: expect.stringMatching(/^usage: .*--help\n$/),
   });
-  expect((await place.run([...args, '--json'])).json).toMatchObject({ error: { code: 'usage' } });
+  expect((await place.call([...args, '--json'])).json).toMatchObject({ error: { code: 'usage' } });
 });
 
 test('the help of every command fits on a screen', async () => {
@@ -51,10 +55,9 @@ test('the help of every command fits on a screen', async () => {
   const others = ['keys', 'webhooks', 'nostr'];
   const below = ['deny', 'keys create', 'keys rotate', 'webhooks create', 'nostr keys', 'nostr test'];
   expect(names).toEqual(expect.arrayContaining([...work, ...tasks, ...looks, ...others]));
-  for (const { code, out } of [
-    top,
-    ...(await Promise.all([...names, ...below].map((name) => place.run([...name.split(' '), '--help'])))),
-  ]) {
+  const helps = [top];
+  for (const name of [...names, ...below]) helps.push(await place.call([...name.split(' '), '--help']));
+  for (const { code, out } of helps) {
     expect(code).toBe(0);
     // The list of all commands is longer than that of any one's options.
     expect(out.trimEnd().split('\n').length).toBeLessThanOrEqual(out === top.out ? 32 : 24);

@@ -76,7 +76,7 @@ test('Ctrl-C lets the step end, and what was cut off is answered by the next pro
   expect(dev.err()).toBe('finishing…\n');
   const next = await place.run(['send', 'c1', 'y', '--to', 'worker', '--json']);
   expect(next.code).toBe(0);
-  const { out } = await place.run(['export', 'c1']);
+  const { out } = await place.call(['export', 'c1']);
   expect(sent.json).toMatchObject({ event: { seq: 1 } });
   expect(out.split('\n').filter((line) => line.includes('"content":"abcdefgh"'))).toHaveLength(1);
 });

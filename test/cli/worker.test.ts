@@ -84,7 +84,7 @@ siteTest('a second signal ends a worker at once, and its turn is not lost', asyn
         name: 'slow',
         provider: 'scripted',
         model: 'test',
-        script: { rules: [{ reply: 'abcdefgh', chunk: 1, chunkDelayMs: 200 }] },
+        script: { rules: [{ reply: 'abcdefgh', chunk: 1, chunkDelayMs: 500 }] },
       },
     ],
     limits: { leaseMs: 1_000, sweepMs: 500 },

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, onTestFinished, test } from 'vitest';
+import { bundleProcess } from '../../rig/bundle-process.ts';
 import type { ActorRecord, ConversationId, Event } from '../../src/events/index.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { dataPaths } from '../../src/store/sqlite/data-lock.ts';
@@ -22,8 +23,8 @@ interface Life {
 }
 
 /** One process from start to end; killed `afterMs` after it said that it is ready, or left to finish. */
-async function live(args: string[], afterMs: number | null): Promise<Life> {
-  const child = spawn(process.execPath, [CHILD, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+async function live(program: string, args: string[], afterMs: number | null): Promise<Life> {
+  const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   const life: Life = { pinned: 0, acked: [] };
   const ended = new Promise<string | null>((resolve) => child.on('close', (_, signal) => resolve(signal)));
   for await (const line of createInterface({ input: child.stdout })) {
@@ -77,17 +78,19 @@ function ledgerProblems(ledger: string, events: readonly Event[]): { problems: s
   };
 }
 
-async function killUntil(kills: number, dir: string, ledger: string, random: Random) {
+async function killUntil(kills: number, program: string, dir: string, random: Random) {
+  const ledger = path.join(dir, 'ledger.txt');
+  const data = path.join(dir, 'data');
   const acked = new Set<string>();
   let hits = 0;
   let round = 0;
   for (; hits < kills && round < MOST_ROUNDS; round++) {
-    const args = [dir, ledger, String(Math.floor(random() * 1e9)), String(round), 'work'];
-    const life = await live(args, 50 + random() * 200);
+    const args = [data, ledger, String(Math.floor(random() * 1e9)), String(round), 'work'];
+    const life = await live(program, args, 50 + random() * 200);
     if (life.pinned > 0) hits++;
     for (const id of life.acked) acked.add(id);
   }
-  const last = await live([dir, ledger, '0', String(round), 'finish'], null);
+  const last = await live(program, [data, ledger, '0', String(round), 'finish'], null);
   return { acked, hits: hits + (last.pinned > 0 ? 1 : 0), rounds: round };
 }
 
@@ -95,10 +98,10 @@ test(`a process killed ${KILLS} times in the middle of turns loses nothing, doub
   const seed = suiteSeed();
   const dir = mkdtempSync(path.join(tmpdir(), 'troupe-kill-'));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
-  const ledger = path.join(dir, 'ledger.txt');
-  const { acked, hits, rounds } = await killUntil(KILLS, path.join(dir, 'data'), ledger, randomOf(seed));
+  const { child } = await bundleProcess({ child: CHILD }, dir, console.warn);
+  const { acked, hits, rounds } = await killUntil(KILLS, child, dir, randomOf(seed));
   const { events, actors } = await readAll(path.join(dir, 'data'));
-  const { problems, lost } = ledgerProblems(ledger, events);
+  const { problems, lost } = ledgerProblems(path.join(dir, 'ledger.txt'), events);
   const turns = events.filter(({ kind }) => kind === 'turn.done').length;
   const told = { rounds, hits, posts: acked.size, events: events.length, turns, lost };
   console.log(`TROUPE_SEED=${seed} kill -9: ${JSON.stringify(told)}`);

@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { MAX_TRIES } from '../../src/machines/agent-lifecycle.ts';
 import { createAnthropic } from '../../src/providers/anthropic.ts';
@@ -14,6 +14,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import { breaks, bytes, inOrder, says, shown, times } from '../support/engine-models.ts';
 import { openStage, type Stage, turns } from '../support/engine-stage.ts';
 import { openTroupe } from '../support/mode.ts';
+import { untilHolds } from '../support/until-holds.ts';
 
 async function kindsOf(stage: Stage): Promise<string[]> {
   return (await stage.events('c')).filter(({ turn }) => turn !== undefined).map(({ kind }) => kind);
@@ -129,7 +130,6 @@ const FINAL = [
   'provider_refused',
   'provider_invalid_request',
 ] as const satisfies readonly ModelFailure['code'][];
-const PATIENCE_MS = 5_000;
 
 describe.each(Object.entries(VENDORS))('over the wire, %s', (name, { start, create }) => {
   test('a rate limit that asks for two seconds is waited for once, and for two seconds', async () => {
@@ -145,7 +145,7 @@ describe.each(Object.entries(VENDORS))('over the wire, %s', (name, { start, crea
     await stage.say('c', 'go', ['bo']);
     const waits = () => expect(stage.clock.sleeping()).toBe(sleeping + 1);
     await server.arrived(1);
-    await vi.waitFor(waits, { timeout: PATIENCE_MS, interval: 5 });
+    await untilHolds(waits);
     await stage.clock.advance(1_999);
     await turns(50);
     expect(server.requests).toHaveLength(1);

@@ -35,4 +35,16 @@ test('F2 our own reply, echoed back by a gateway, stays one event', async () => 
   });
   expect(echo.kind).toBe('exists');
   expect(await troupe.events('room')).toEqual(before);
+  // Whatever else comes under that id is no echo.
+  const p = { kind: 'agent', id: 'p', name: 'p' } as const;
+  const text = { mediaType: 'text/plain', data: Buffer.from('x') };
+  for (const other of [
+    { author: ANA, content: 'here' },
+    { author: p, content: 'elsewhere' },
+    { author: p, content: 'here', attachments: [text] },
+  ])
+    await expect(troupe.send('room', { id: reply?.id, ...other })).rejects.toMatchObject({
+      code: 'event_conflict',
+    });
+  expect(await troupe.events('room')).toEqual(before);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { parseTroupe } from '../../src/agents-file.ts';
+import { parseTroupe } from '../../src/company/agents-file.ts';
 import type { Event } from '../../src/events/index.ts';
-import { schedulesOf } from '../../src/schedule-settings.ts';
+import { schedulesOf } from '../../src/company/schedule-settings.ts';
 import { fireSchedules } from '../../src/actors/conversations/fire-schedules.ts';
 import { createStandings } from '../../src/actors/conversations/standings.ts';
 import { scripted } from '../http/harness.ts';

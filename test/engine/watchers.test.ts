@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AppendListener } from '../../src/actors/conversation-log.ts';
 import type { Event, TenantId } from '../../src/events/index.ts';
-import { Watchers } from '../../src/watchers.ts';
+import { Watchers } from '../../src/facade/watchers.ts';
 
 const [ACME, ZETA] = ['acme' as TenantId, 'zeta' as TenantId];
 
@@ -63,4 +63,14 @@ test('nothing is listened to while nobody watches, and the same function may wat
   watchers.add(ACME, 'plan', watcher);
   say(ACME, 'plan');
   expect([heard, listeners.size]).toEqual([4, 1]);
+});
+
+test('who goes silences nobody who watches elsewhere', () => {
+  const { watchers, listeners, say } = stage();
+  let heard = 0;
+  const off = watchers.add(ACME, 'plan', () => {});
+  watchers.add(ZETA, null, () => void heard++);
+  off();
+  say(ZETA, 'plan');
+  expect([heard, listeners.size]).toEqual([1, 1]);
 });

@@ -25,6 +25,23 @@ test('the next prompt tells what of it is cached, what was cut and when room is 
   });
 });
 
+test('a past prompt is that of the step that was asked for, and of the last by default', async () => {
+  const items = [{ text: 'one thing', status: 'done' }];
+  const planner = scripted('planner', [
+    { when: { step: 1 }, calls: [{ name: 'todo', args: { items } }] },
+    { reply: 'done' },
+  ]);
+  await using api = await startApi({ agents: [{ ...planner, tools: ['todo'] }] });
+  await api.troupe.send('c1', { author: ANA, to: ['planner'], content: 'one' });
+  await api.troupe.idle();
+  const saysIt = async (query: string) => {
+    const { body } = await api.get(`/api/turns/c1:planner:1/prompt${query}`);
+    return JSON.stringify(body['messages']).includes('one thing');
+  };
+  expect([await saysIt('?step=1'), await saysIt('?step=2'), await saysIt('')]).toEqual([false, true, true]);
+  expect((await api.get('/api/turns/c1:planner:1/prompt?step=3')).status).toBe(404);
+});
+
 test('a turn is compared with another of the same agent, or with the next prompt, and with nobody else', async () => {
   await using api = await startApi();
   await api.troupe.send('c1', { author: ANA, to: ['echo', 'other'], content: 'one' });

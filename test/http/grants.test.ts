@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { TroupeError } from '../../src/errors.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { startGuarded, withKey } from './access.ts';
+import { type Asker, startGuarded, withKey } from './access.ts';
 import { ANA, readStream, scripted } from './harness.ts';
 
 const MESSAGE = { author: ANA, to: ['echo'], content: 'words' };
@@ -46,6 +47,83 @@ test('a key sees and writes what it was granted, by id or by the beginning of it
   expect((await guest.get('/api/budgets?conversation=teams')).status).toBe(404);
 });
 
+test('who speaks as one author does so within a grant as well', async () => {
+  await using api = await startGuarded();
+  const own = await withKey(api, {
+    scopes: ['read', 'write', 'operate'],
+    author: ANA,
+    conversations: ['hall'],
+  });
+  const path = '/api/conversations/hall/events';
+  expect((await own.post(path, MESSAGE)).status).toBe(201);
+  await api.troupe.idle();
+  const before = await api.troupe.events('hall');
+  const boss = { ...ANA, id: 'boss' };
+  for (const [at, body] of [
+    [path, { ...MESSAGE, author: boss }],
+    [path, { ...MESSAGE, author: { kind: 'agent', id: 'echo', name: 'echo' } }],
+    ['/api/commands', { command: 'pause', conversation: 'hall', agent: 'echo', author: boss }],
+  ] as const) {
+    const refused = await own.post(at, body);
+    expect([refused.status, refused.body]).toMatchObject([403, { error: { code: 'author_refused' } }]);
+  }
+  expect(await api.troupe.events('hall')).toEqual(before);
+});
+
+test('a turn is compared with one that was granted, in neither order with another', async () => {
+  await using api = await startGuarded();
+  for (const id of ['hall', 'secret']) await api.troupe.send(id, MESSAGE);
+  await api.troupe.idle();
+  const [own, foreign] = ['hall:echo:1', 'secret:echo:1'];
+  const house = await withKey(api);
+  const guest = await withKey(api, { scopes: ['read'], conversations: ['hall'] });
+  expect((await guest.get(`/api/turns/${own}/diff/${own}`)).status).toBe(200);
+  expect((await guest.get(`/api/turns/${own}/diff/next`)).status).toBe(200);
+  // To the letter what is said of a turn that nobody has.
+  for (const query of ['', '?step=7']) {
+    const nobodys = await house.get(`/api/turns/nobody:echo:1/prompt${query}`);
+    const { status, body } = await guest.get(`/api/turns/${foreign}/prompt${query}`);
+    const told = JSON.stringify(body).replaceAll(foreign, 'nobody:echo:1');
+    expect([status, told]).toEqual([404, JSON.stringify(nobodys.body)]);
+  }
+  for (const [path, status] of [
+    [foreign, 200],
+    [`${foreign}/prompt`, 200],
+    [`${foreign}/diff/next`, 200],
+    // No two of one conversation: that they are there is told to who may know of both.
+    [`${own}/diff/${foreign}`, 400],
+    [`${foreign}/diff/${own}`, 400],
+  ] as const) {
+    expect([path, (await house.get(`/api/turns/${path}`)).status]).toEqual([path, status]);
+    const { status: refused, body } = await guest.get(`/api/turns/${path}`);
+    expect([path, refused, body]).toMatchObject([path, 404, { error: { code: 'turn_unknown' } }]);
+  }
+});
+
+test('of budgets a key with a grant is told what its own conversations spend, and no more', async () => {
+  await using api = await startGuarded({
+    company: {
+      agents: [scripted('echo', [{ reply: 'ok' }])],
+      budgets: { conversation: { tokens: 500_000 }, agents: { echo: { tokens: 1_000_000, per: 'day' } } },
+    },
+  });
+  for (const id of ['hall', 'secret']) await api.troupe.send(id, MESSAGE);
+  await api.troupe.idle();
+  const scopesOf = async (who: Asker, query: string) => {
+    const { budgets } = (await who.get(`/api/budgets${query}`)).body as { budgets: { scope: string }[] };
+    return budgets.map(({ scope }) => scope);
+  };
+  const house = await withKey(api);
+  expect(await scopesOf(house, '?conversation=hall')).toEqual(['conversation', 'agent']);
+  expect(await scopesOf(house, '')).toEqual(['agent']);
+  const guest = await withKey(api, { scopes: ['read'], conversations: ['hall'] });
+  expect(await scopesOf(guest, '?conversation=hall')).toEqual(['conversation']);
+  expect(await scopesOf(guest, '?conversation=hall&agent=echo')).toEqual(['conversation']);
+  expect(await scopesOf(guest, '')).toEqual([]);
+  expect(await scopesOf(guest, '?agent=echo')).toEqual([]);
+  expect((await guest.get('/api/budgets?conversation=secret')).status).toBe(404);
+});
+
 test('the thread of a task is seen with its root, and never by itself', async () => {
   await using api = await startGuarded({ company: COMPANY });
   const root = 'r'.repeat(120);
@@ -67,6 +145,11 @@ test('the thread of a task is seen with its root, and never by itself', async ()
     return [(body['conversations'] as object[]).length, ...statuses];
   };
   expect(await listed('root')).toEqual([2, 200, 404]);
+  const guest = await withKey(api, { scopes: ['read'], conversations: ['root'] });
+  const exported = await api.app.request('/api/conversations/root/export?threads=true', {
+    headers: guest.headers,
+  });
+  expect(await exported.text()).toContain(`"conversation":"${thread}"`);
   expect(await listed('roo*')).toEqual([2, 200, 404]);
   expect(await listed(thread)).toEqual([0, 404, 404]);
   expect(await listed(root)).toEqual([2, 404, 200]);
@@ -77,6 +160,7 @@ test('the thread of a task is seen with its root, and never by itself', async ()
 
 test.each([
   { command: 'fork', conversation: 'hall', seq: 1 },
+  { command: 'fork', turn: 'hall:echo:1' },
   { command: 'fork', conversation: 'hall', seq: 1, as: 'elsewhere' },
   { command: 'fork', conversation: 'secret', seq: 1, as: 'team-x' },
   { command: 'fork', turn: 'secret:echo:1', as: 'team-x' },
@@ -95,6 +179,24 @@ test.each([
     { error: { code: expect.stringMatching(/^(?:turn|conversation)_unknown$/) } },
   ]);
   expect(await api.troupe.conversations()).toEqual(before);
+});
+
+test('a fork whose name would be cut to one beyond the grant is not made', async () => {
+  await using api = await startGuarded();
+  const long = 'x'.repeat(125);
+  await api.troupe.send(long, MESSAGE);
+  await api.troupe.idle();
+  const before = await api.troupe.conversations();
+  const fork = { command: 'fork', conversation: long, seq: 1 };
+  for (const conversations of [[long], [`${long}*`], [`${long.slice(0, 91)}*`]]) {
+    const guest = await withKey(api, { conversations });
+    expect((await guest.get(`/api/conversations/${long}`)).status).toBe(200);
+    expect((await guest.post('/api/commands', fork)).status).toBe(404);
+  }
+  expect(await api.troupe.conversations()).toEqual(before);
+  const guest = await withKey(api, { conversations: [`${long.slice(0, 90)}*`] });
+  expect((await guest.post('/api/commands', fork)).status).toBe(202);
+  expect(await api.troupe.conversations()).toHaveLength(2);
 });
 
 test('a fork within the grant is made', async () => {
@@ -125,6 +227,27 @@ test('what is imported stays within the grant, with all that the file may hold',
   expect(await into('?conversation=hall')).toBe(404);
   expect(await api.troupe.conversations()).toEqual([]);
   expect(await into('?conversation=team-a')).toBe(201);
+});
+
+test('of a file with several conversations each stays within the grant, whatever becomes of its name', async () => {
+  await using api = await startGuarded();
+  const line = '{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}\n';
+  const into = async (conversation: string, body: string, conversations: string[]) => {
+    const { headers } = await withKey(api, { conversations });
+    return (await api.get(`/api/import?conversation=${conversation}`, { method: 'POST', body, headers }))
+      .status;
+  };
+  const ids = async () => (await api.troupe.conversations()).map(({ id }) => id).toSorted();
+  // With their numbers the names would have no room: they are cut, and begin otherwise.
+  const long = 'x'.repeat(128);
+  expect(await into(long, line + line, [`${long}*`])).toBe(404);
+  // A thread is granted with its root alone.
+  expect(await into('hall.d-000000000000', line, ['hall.d-*'])).toBe(404);
+  expect(await ids()).toEqual([]);
+  expect(await into('team-a', line + line, ['team-*'])).toBe(201);
+  expect(await ids()).toEqual(['team-a-1', 'team-a-2']);
+  const { events } = await api.troupe.events('team-a-2');
+  expect(events.filter(({ kind }) => kind === 'message')).toHaveLength(2);
 });
 
 /** Of a task of `echo` for `echo`, as an export has it. */
@@ -186,6 +309,33 @@ test('a stream of what was not granted is refused, whether it is there or not', 
     const { status, body } = await guest.get(`/api/events?conversation=${id}&after=0`);
     expect([status, body]).toMatchObject([404, { error: { code: 'conversation_unknown' } }]);
   }
+});
+
+test('a stream goes on while nobody can say whose the credential is, and ends once somebody does', async () => {
+  const clock = createFakeClock();
+  const principal = { id: 'jwt:ana', tenant: 'default' as never, scopes: ['read'] as const, author: null };
+  let state: 'known' | 'away' | 'gone' = 'known';
+  await using api = await startGuarded({
+    clock,
+    authenticate: async () => {
+      if (state === 'away') throw new TroupeError('store_unavailable', 'the store is away');
+      return state === 'known' ? { ...principal, conversations: null } : null;
+    },
+  });
+  const headers = { authorization: 'Bearer x' };
+  const response = await api.app.request('/api/events?conversation=hall', { headers });
+  let isOver = false;
+  const reading = readStream(response, () => false).then((frames) => {
+    isOver = true;
+    return frames;
+  });
+  state = 'away';
+  await clock.advance(20_000);
+  await api.troupe.send('hall', { ...MESSAGE, content: 'still heard' });
+  expect(isOver).toBe(false);
+  state = 'gone';
+  await clock.advance(5_000);
+  expect(JSON.stringify(await reading)).toContain('still heard');
 });
 
 test('a stream ends within 5 seconds once the caller is granted other conversations', async () => {

@@ -1,7 +1,16 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { type CryptoKey, exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+import {
+  type CryptoKey,
+  exportJWK,
+  exportPKCS8,
+  exportSPKI,
+  generateKeyPair,
+  importPKCS8,
+  type JWTPayload,
+  SignJWT,
+} from 'jose';
 import { expect, test } from 'vitest';
 import { AccessSettings } from '../../src/access/index.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
@@ -100,6 +109,37 @@ test('a token of another key, without a signature, or signed with what is public
   expect(await statusOf(api, good)).toBe(200);
 });
 
+test('a key that could verify more is held to the algorithms of the settings', async () => {
+  const publicKey = await exportSPKI(RSA.publicKey);
+  const pss = await importPKCS8(await exportPKCS8(RSA.privateKey), 'PS256');
+  const tokens = [
+    await sign(CLAIMS, { alg: 'RS256', key: RSA.privateKey }),
+    await sign(CLAIMS, { alg: 'PS256', key: pss }),
+  ];
+  for (const [algorithms, statuses] of [
+    [['RS256'], [200, 401]],
+    [['PS256'], [401, 200]],
+    [undefined, [200, 401]],
+  ] as const) {
+    await using api = await start({ publicKey, ...(algorithms && { algorithms }) });
+    expect(await Promise.all(tokens.map((token) => statusOf(api, token)))).toEqual(statuses);
+  }
+});
+
+test.each([
+  ['a long name is cut', 'n'.repeat(201), 'n'.repeat(200)],
+  ['a name of 200 characters is not', 'n'.repeat(200), 'n'.repeat(200)],
+  ['one of spaces is none', '  ', 'u1'],
+  ['one that is no text is none', ['Ana'], 'u1'],
+])('the name that a token gives its author: %s', async (_, name, told) => {
+  await using api = await start({});
+  const user = asker(api, await sign({ ...CLAIMS, name }));
+  expect((await user.get('/api/whoami')).body).toMatchObject({
+    author: { kind: 'user', id: 'u1', name: told },
+  });
+  expect((await user.post('/api/conversations/c1/events', { content: 'hello' })).status).toBe(201);
+});
+
 test.each<[string, object, JWTPayload, number]>([
   ['a tenant', { tenant: 'org' }, { org: 'acme' }, 200],
   ['no tenant', { tenant: 'org' }, {}, 401],
@@ -110,6 +150,17 @@ test.each<[string, object, JWTPayload, number]>([
 ])('where a claim is to say it, a token with %s', async (_, claims, more, status) => {
   await using api = await start({ claims });
   expect(await statusOf(api, await sign({ ...CLAIMS, ...more }))).toBe(status);
+});
+
+test.each([
+  ['words', 'admin read', ['read']],
+  ['a list', ['write', 'read', 'admin'], ['read', 'write']],
+  ['a list of other things', [['read'], { read: true }, 1], []],
+  ['an object', { read: true }, []],
+])('scopes are said with %s, and none beyond the settings is had', async (_, scope, scopes) => {
+  await using api = await start({ claims: { scopes: 'scope' } });
+  const user = asker(api, await sign({ ...CLAIMS, scope }));
+  expect((await user.get('/api/whoami')).body).toMatchObject({ scopes });
 });
 
 test('a token without the scopes that a claim is to name may nothing', async () => {
@@ -160,6 +211,7 @@ test('settings that could not be safe are refused', async () => {
     { publicKey, algorithms: [] },
     { publicKey: 'no key' },
     { publicKey: await exportJWK(ES.privateKey) },
+    { publicKey: await exportPKCS8(ES.privateKey) },
     { publicKey: { kty: 'oct', k: 'c2VjcmV0' } },
     { jwks: 'http://issuer.example/keys' },
     { jwks: 'file:///etc/keys' },

@@ -52,6 +52,8 @@ test('a key is made, told who it is, rotated and revoked; its secret is in one a
     conversations: null,
   });
   const rotated = await admin.post(`/api/keys/${bot.id}/rotate`, { graceMs: 60_000 });
+  expect([rotated.status, rotated.headers.get('cache-control')]).toEqual([200, 'no-store']);
+  expect(rotated.body).toMatchObject({ key: { id: bot.id, createdBy: `key:${admin.id}` } });
   const next = asker(api, String(rotated.body['secret']));
   expect([(await bot.get('/api/agents')).status, (await next.get('/api/agents')).status]).toEqual([200, 200]);
   const removed = await admin.delete(`/api/keys/${bot.id}`);
@@ -61,7 +63,9 @@ test('a key is made, told who it is, rotated and revoked; its secret is in one a
   expect([again.status, again.body]).toMatchObject([404, { error: { code: 'key_unknown' } }]);
   const list = await admin.get('/api/keys');
   for (const text of [secret, next.secret]) {
-    const [, , words = ''] = text.split('_');
+    // Not by its "_": a secret may have some itself.
+    const words = text.slice(`trp_${bot.id}_`.length);
+    expect(words).toHaveLength(43);
     expect(JSON.stringify([list.body, removed.body, again.body, api.errors])).not.toContain(words);
   }
 });
@@ -89,6 +93,48 @@ test.each([
   expect(await api.troupe.keys.list()).toHaveLength(1);
   const given = await limited.post('/api/keys', { name: 'x', scopes: ['read'], conversations: ['team-a'] });
   expect([given.status, given.body]).toMatchObject([201, { key: { author: ANA } }]);
+});
+
+test.each([
+  ['by another name', { ...ANA, name: 'Admin' }],
+  ['by another id', { ...ANA, id: 'u2' }],
+  ['of another kind', { ...ANA, kind: 'system' }],
+])('who speaks as one author gives no key that speaks as one %s', async (_, author) => {
+  await using api = await startGuarded();
+  const own = await withKey(api, { author: ANA });
+  const other = await withKey(api, { scopes: ['read'], author: author as never });
+  for (const [path, body] of [
+    ['/api/keys', { name: 'x', scopes: ['read'], author }],
+    [`/api/keys/${other.id}/rotate`, {}],
+  ] as const) {
+    const refused = await own.post(path, body);
+    expect([refused.status, refused.body]).toMatchObject([403, { error: { code: 'author_refused' } }]);
+  }
+  expect(await api.troupe.keys.list()).toHaveLength(2);
+});
+
+test('an administrator with a grant sees, rotates and revokes no key that reaches beyond it', async () => {
+  await using api = await startGuarded();
+  const all = await withKey(api, { scopes: ['read'] });
+  const others = await withKey(api, { scopes: ['read'], conversations: ['team-a', 'hall'] });
+  const within = await withKey(api, { scopes: ['read'], conversations: ['team-a'] });
+  const limited = await withKey(api, { scopes: ['read', 'admin'], conversations: ['team-*'] });
+  const { keys } = (await limited.get('/api/keys')).body as { keys: { id: string }[] };
+  expect(keys.map(({ id }) => id)).toEqual([within.id, limited.id]);
+  const nobodys = await limited.delete('/api/keys/aaaaaaaaaaaa');
+  expect(nobodys.status).toBe(404);
+  for (const { id } of [all, others]) {
+    for (const answer of [
+      await limited.post(`/api/keys/${id}/rotate`, {}),
+      await limited.delete(`/api/keys/${id}`),
+    ]) {
+      expect(answer.status).toBe(404);
+      expect(JSON.stringify(answer.body).replaceAll(id, 'aaaaaaaaaaaa')).toBe(JSON.stringify(nobodys.body));
+    }
+  }
+  for (const who of [all, others]) expect((await who.get('/api/whoami')).status).toBe(200);
+  expect((await limited.post(`/api/keys/${within.id}/rotate`, {})).status).toBe(200);
+  expect((await limited.delete(`/api/keys/${within.id}`)).status).toBe(200);
 });
 
 test('who may not write is given no key that may, by rotation neither', async () => {

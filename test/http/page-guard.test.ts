@@ -69,7 +69,12 @@ test('the token is of no use to a page from elsewhere', async () => {
   }
 });
 
-test.each([{ 'sec-fetch-site': 'cross-site' }, { origin: 'http://evil.example' }, { origin: 'null' }])(
+test.each([
+  { 'sec-fetch-site': 'cross-site' },
+  { 'sec-fetch-site': 'same-site' },
+  { origin: 'http://evil.example' },
+  { origin: 'null' },
+])(
   'a page from elsewhere (%o) does not make this server search: the time that takes would tell it what is here',
   async (from) => {
     await using api = await startApi({ web: WEB });
@@ -78,8 +83,10 @@ test.each([{ 'sec-fetch-site': 'cross-site' }, { origin: 'http://evil.example' }
       const { status, body } = await api.get(path, { headers: { host, ...from } });
       expect([status, body]).toMatchObject([403, { error: { code: 'origin_refused' } }]);
     }
-    const own = { host, 'sec-fetch-site': 'same-origin' };
-    expect((await api.get('/api/search?q=x', { headers: own })).status).toBe(200);
+    for (const site of ['same-origin', 'none']) {
+      const own = { host, 'sec-fetch-site': site };
+      expect((await api.get('/api/search?q=x', { headers: own })).status).toBe(200);
+    }
     expect((await api.get('/', { headers: { ...HTML, host, ...from } })).status).toBe(200);
   },
 );

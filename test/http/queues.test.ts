@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Metrics } from '../../src/metrics.ts';
-import { watchWaits } from '../../src/queue-waits.ts';
+import { watchWaits } from '../../src/runtime/queue-waits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { startGuarded, withKey } from './access.ts';
 import { ANA, startApi } from './harness.ts';
@@ -51,6 +51,7 @@ test('what other tenants and conversations have waiting is told to those alone w
     [house, user, guest, acme].map(async (who) => (await who.get('/api/queues')).body['waiting']),
   );
   expect(told).toEqual([waiting, 1, 0, 2]);
+  expect(await api.troupe.forTenant('acme').queues()).toEqual({ waiting: 2, active: 0, delayed: 0 });
 });
 
 test('half of the wakes waited no longer than p50, and 95 of 100 no longer than p95', () => {

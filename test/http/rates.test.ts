@@ -37,6 +37,22 @@ test('an author that says too much is held up, whoever brings it, and nothing of
   expect(JSON.stringify(events)).not.toContain('more');
 });
 
+test("what is refused uses up nobody else's rate", async () => {
+  await using api = await startGuarded({ clock: createFakeClock(), traffic: { messagesPerSecond: 1 } });
+  const eve = await withKey(api, {
+    scopes: ['write'],
+    author: { kind: 'user', id: 'eve', name: 'Eve' },
+  });
+  const guest = await withKey(api, { scopes: ['write'], conversations: ['own'] });
+  const app = await withKey(api);
+  for (let n = 0; n < 8; n++) {
+    const asAna = { author: ANA, to: [], content: 'not hers' };
+    expect((await eve.post(PATH, asAna)).body).toMatchObject({ error: { code: 'author_refused' } });
+    expect((await guest.post(PATH, asAna)).body).toMatchObject({ error: { code: 'conversation_unknown' } });
+  }
+  expect((await app.post(PATH, { author: ANA, to: [], content: 'hers' })).status).toBe(201);
+});
+
 test('a caller has so many streams open, and one that ended makes room', async () => {
   await using api = await startGuarded({ traffic: { streams: 2, allStreams: 3 } });
   const [one, two] = [await withKey(api), await withKey(api)];

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { Hono } from 'hono';
 import { expect, test } from 'vitest';
 import { TroupeError } from '../../src/errors.ts';
 import { createApp, serveHttp } from '../../src/gateway/index.ts';
@@ -72,6 +73,22 @@ test.each([
   expect(body).toMatchObject({ error: { code, message: expect.any(String), data: expect.any(Object) } });
 });
 
+test.each([
+  ['PUT', '/api/conversations', 'GET, HEAD'],
+  ['GET', '/api/commands', 'POST'],
+  ['POST', '/api/turns/c1:echo:9', 'GET, HEAD'],
+  ['PATCH', '/api/conversations/c1/events', 'POST, GET, HEAD'],
+  ['DELETE', '/api/webhooks', 'GET, HEAD, POST'],
+])('%s %s is 405, with the methods that it answers to', async (method, path, allow) => {
+  await using api = await startApi();
+  for (const mounted of [api.app, new Hono().route('/inspector', api.app)]) {
+    const at = mounted === api.app ? path : `/inspector${path}`;
+    const response = await mounted.request(at, { method });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
+    expect(await response.json()).toMatchObject({ error: { code: 'method_refused' } });
+  }
+});
+
 test('commands are accepted as events, or refused', async () => {
   await using api = await startApi({
     agents: [scripted('slow', [{ reply: 'slowly', chunk: 1, chunkDelayMs: 60_000 }])],
@@ -129,6 +146,11 @@ test('a transcript is imported from the body, however large, and exported again'
     body: `${lines.join('\n')}\n`,
   });
   expect(back.body).toMatchObject({ conversation: 'copy', events: 600, format: 'troupe' });
+  await api.troupe.send('other', { author: ANA, content: 'mine' });
+  const before = await api.troupe.events('other');
+  const laid = await api.get('/api/import?conversation=other', { method: 'POST', body: lines.join('\n') });
+  expect([laid.status, laid.body]).toMatchObject([400, { error: { code: 'import_invalid' } }]);
+  expect(await api.troupe.events('other')).toEqual(before);
   const nonsense = await api.get('/api/import', { method: 'POST', body: 'what is this' });
   expect([nonsense.status, nonsense.body]).toMatchObject([400, { error: { code: 'import_invalid' } }]);
 });

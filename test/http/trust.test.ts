@@ -88,8 +88,42 @@ test('an answer to a question counts from trusted people only', async () => {
   const { events } = await api.troupe.events('c1');
   const question = events.find(({ kind }) => kind === 'question');
   expect(question).toBeDefined();
-  await api.troupe.send('c1', { author: MAL, content: 'the evil one', replyTo: question?.id });
+  const answer = { content: 'the evil one', replyTo: question?.id };
+  await api.troupe.send('c1', { author: MAL, ...answer });
+  // In the name of one who is trusted, over a way that is not.
+  await api.troupe.send('c1', { author: ANA, ...answer, untrusted: true });
   await api.troupe.idle();
-  const tasks = await api.troupe.tasks('c1', { open: true });
-  expect(tasks.tasks).toHaveLength(1);
+  // Answered, the agent would ask again: of a question that is open alone nothing is told.
+  const answered = async () => {
+    const { events: now } = await api.troupe.events('c1');
+    return now.filter(({ kind }) => kind === 'question.answered').map(({ author }) => author.id);
+  };
+  expect(await answered()).toEqual([]);
+  await api.troupe.send('c1', { author: ANA, ...answer });
+  await api.troupe.idle();
+  expect(await answered()).toEqual([ANA.id]);
+});
+
+test.each([
+  { command: 'pause', conversation: 'c1', agent: 'echo' },
+  { command: 'mode', conversation: 'c1', mode: 'chat' },
+  { command: 'phase', conversation: 'c1', phase: 'theirs' },
+  { command: 'run', conversation: 'c1', workflow: 'w' },
+  { command: 'retry', turn: 'c1:echo:1' },
+  { command: 'abort', turn: 'c1:echo:1' },
+  { command: 'fork', conversation: 'c1', seq: 1, as: 'c2' },
+  { command: 'archive', conversation: 'c1' },
+  { command: 'block', conversation: 'c1', agent: 'echo' },
+])('a stranger commands nothing: %o', async (command) => {
+  await using api = await startApi({ company: COMPANY });
+  await api.troupe.send('c1', { author: ANA, to: ['echo'], content: 'x' });
+  await api.troupe.idle();
+  const before = await api.troupe.events('c1');
+  const refused = await api.post('/api/commands', { ...command, author: MAL });
+  expect(refused).toMatchObject({
+    status: 409,
+    body: { error: { code: 'command_refused', message: expect.stringContaining('mal') } },
+  });
+  expect(await api.troupe.events('c1')).toEqual(before);
+  expect(await api.troupe.conversations()).toHaveLength(1);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { fetchAttachments } from '../../src/fetch-attachments.ts';
-import { openSafeFetch } from '../../src/net/safe-fetch.ts';
-import { MAX_FILE_BYTES, readAttachments } from '../../src/read-attachments.ts';
+import { fetchAttachments } from '../../src/facade/fetch-attachments.ts';
+import { openSafeFetch, type SafeFetch } from '../../src/net/safe-fetch.ts';
+import { MAX_FILE_BYTES, readAttachments } from '../../src/facade/read-attachments.ts';
 import { recordingServer } from './stage.ts';
 
 const DATA = { mediaType: 'text/plain', data: Buffer.from('given').toString('base64') };
@@ -66,4 +66,42 @@ test('what cannot be had refuses the message, and says which and why, without th
   await expect(attempt).rejects.toMatchObject({ code: 'event_invalid', data: { path: 'attachments' } });
   expect(server.requests).toHaveLength(before);
   await fetch.close();
+});
+
+/** What is at every address, and how much of it was asked for. */
+function answering(answer: { status?: number; body?: Buffer }): { fetch: SafeFetch; asked: number[] } {
+  const asked: number[] = [];
+  const fetch = async (_: string, { maxBytes }: { maxBytes: number }) => {
+    asked.push(maxBytes);
+    const { status = 200, body = Buffer.from('x') } = answer;
+    return { status, headers: {}, body: body.subarray(0, maxBytes), isCut: body.length > maxBytes };
+  };
+  return { fetch: fetch as unknown as SafeFetch, asked };
+}
+
+test('of all that one message fetches no more is read than it may have', async () => {
+  const { fetch, asked } = answering({ body: Buffer.alloc(MAX_FILE_BYTES - 1) });
+  const given = Array.from({ length: 6 }, (_, index) => ({ url: `https://example.org/${index}` }));
+  await expect(fetchAttachments(given, fetch)).rejects.toMatchObject({
+    code: 'event_too_large',
+    data: { path: 'attachments.4', limit: 4 },
+  });
+  expect(asked).toEqual([...Array<number>(4).fill(MAX_FILE_BYTES), 4]);
+});
+
+test.each([201, 204, 206, 304, 500])('what comes with the status %i is not attached', async (status) => {
+  const attempt = fetchAttachments([{ url: 'https://example.org/x' }], answering({ status }).fetch);
+  await expect(attempt).rejects.toMatchObject({ code: 'event_invalid', data: { status } });
+});
+
+test.each([
+  ['/', undefined],
+  ['/a/b%20c.txt?d#e', 'b c.txt'],
+  ['/100%.txt', '100%.txt'],
+  ['/%ff', '%ff'],
+  [`/${'n'.repeat(300)}`, 'n'.repeat(255)],
+  [`/%${'n'.repeat(300)}`, `%${'n'.repeat(254)}`],
+])('the name of a file is the end of its address: %s', async (path, name) => {
+  const [attachment] = await fetchAttachments([{ url: `https://example.org${path}` }], answering({}).fetch);
+  expect(attachment?.name).toBe(name);
 });

@@ -9,6 +9,7 @@ import {
 import { expect, test } from 'vitest';
 import { addressedBy } from '../../src/nostr/addressed.ts';
 import { readReferences, shortNpub } from '../../src/nostr/references.ts';
+import { cpuMsOf } from '../support/cpu-ms.ts';
 
 const id = (letter: string) => letter.repeat(64);
 const [CODER, TESTER, ANA] = [id('a'), id('b'), id('c')];
@@ -69,12 +70,10 @@ test('what cannot be read stays as it is: a wrong letter, a secret, other scheme
   }
 });
 
-test('a hundred references are read, and a long text of them quickly', () => {
+test('a hundred references are read, and a long text of them quickly', async () => {
   const one = `nostr:${npubEncode(CODER)} `;
   const text = read(one.repeat(101));
   expect(text).toBe('@Coder '.repeat(100) + one);
-  const startedAt = performance.now();
-  read('nostr:npub1'.repeat(10_000));
-  read(`nostr:npub1${'q'.repeat(120_000)}`);
-  expect(performance.now() - startedAt).toBeLessThan(1_000);
+  for (const long of ['nostr:npub1'.repeat(10_000), `nostr:npub1${'q'.repeat(120_000)}`])
+    expect(await cpuMsOf(() => read(long))).toBeLessThan(1_000);
 });

@@ -4,8 +4,8 @@ import { answered, type LogReader } from '../../src/nostr/answered.ts';
 
 type Row = { id: string; kind: string; by?: string; turn?: string; replyTo?: string; body?: object };
 
-/** A log of these events, seqs from 1. */
-function logOf(rows: readonly Row[]): { log: LogReader; events: Event[] } {
+/** A log of these events, seqs from 1, of which a page has so many at most. */
+function logOf(rows: readonly Row[], page: number): { log: LogReader; events: Event[] } {
   const events = rows.map(({ by = 'ana', kind, ...row }, index) => ({
     ...row,
     kind,
@@ -16,15 +16,15 @@ function logOf(rows: readonly Row[]): { log: LogReader; events: Event[] } {
   })) as unknown as Event[];
   const log: LogReader = {
     events: async (_, { after = 0, limit = 500 } = {}) => ({
-      events: events.slice(after, after + limit),
+      events: events.slice(after, after + Math.min(limit, page)),
       head: events.length,
     }),
   };
   return { log, events };
 }
 
-async function answeredIds(rows: readonly Row[]): Promise<string[]> {
-  const { log, events } = logOf(rows);
+async function answeredIds(rows: readonly Row[], page = 500): Promise<string[]> {
+  const { log, events } = logOf(rows, page);
   const said = events.at(-1);
   if (!said) throw new Error('an empty log');
   const ids: string[] = [];
@@ -52,6 +52,8 @@ test('a reply answers what its turn was about, newest first, however much was sa
     reply('t1'),
   ];
   expect(await answeredIds(rows)).toEqual(['two', 'one', 'three']);
+  // Of large events a page has few.
+  expect(await answeredIds(rows, 7)).toEqual(['two', 'one', 'three']);
 });
 
 test('who took a conversation over answers what the other was asked', async () => {

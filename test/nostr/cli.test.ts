@@ -68,6 +68,23 @@ test('a relay is tested by reading from it and writing to it', async () => {
   expect(event.kind).toBe(20_001);
 });
 
+test('the test of a relay shows neither user, password nor query of its URL', async () => {
+  using place = workplace();
+  await using relay = await startRelay();
+  const secret = (url: string) => `${url.replace('://', '://u:canary@')}/?token=canary`;
+  for (const [url, shown] of [
+    [secret(relay.url), relay.url],
+    [secret('ws://127.0.0.1:9'), 'ws://127.0.0.1:9'],
+    [secret('http://127.0.0.1:9'), 'http://127.0.0.1:9'],
+    ['canary', 'what was given'],
+  ] as const)
+    for (const json of [['--json'], []]) {
+      const { out, err } = await place.call(['nostr', 'test', url, ...json]);
+      expect(out + err).toContain(shown);
+      expect(out + err).not.toContain('canary');
+    }
+});
+
 test('a relay that wants a login, refuses or is not there is told as such', async () => {
   using place = workplace();
   await using strict = await startRelay({ auth: true });

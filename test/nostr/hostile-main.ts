@@ -10,7 +10,10 @@ let behaviour: Behaviour = {};
 await openDoor(0, {
   connected: (client) => void subscriptions.set(client, new Set()),
   closed: (client) => void subscriptions.delete(client),
-  frame(client, [kind, second]) {
+  frame(client, [kind, second], text) {
+    if (behaviour.longest && text.length > behaviour.longest.chars) {
+      return refuse(client, behaviour.longest.otherwise);
+    }
     if (kind === 'CLOSE') subscriptions.get(client)?.delete(String(second));
     if (kind === 'EVENT' && behaviour.ok !== null) {
       const { accepted, reason } = behaviour.ok ?? { accepted: true, reason: '' };
@@ -29,6 +32,12 @@ await openDoor(0, {
     }
   },
 });
+
+function refuse(client: WebSocket, how: 'notice' | 'close' | 'cut'): void {
+  if (how === 'notice') send(client, '["NOTICE","ERROR: message too large"]');
+  else if (how === 'close') client.close(1009);
+  else client.terminate();
+}
 
 function serve(client: WebSocket, name: string): void {
   subscriptions.get(client)?.add(name);

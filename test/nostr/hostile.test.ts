@@ -1,8 +1,9 @@
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { CODER, openStage, type Stage, type StageOptions } from './inbound-stage.ts';
 import { FORGERIES } from './forge.ts';
 import { type Behaviour, startHostileRelay, startRelay } from './relay-process.ts';
 import { person } from './sign.ts';
+import { untilHolds } from '../support/until-holds.ts';
 
 const opened: AsyncDisposable[] = [];
 afterEach(async () => {
@@ -25,14 +26,14 @@ async function besides(behaviour: Behaviour, options: Partial<StageOptions> = {}
   const stage = await keep(openStage({ relays: [good, bad], strangers: 'dispatch', ...options }));
   const [goodLink, badLink] = stage.links;
   if (!goodLink || !badLink) throw new Error('two relays have two links');
-  await vi.waitFor(() => expect(stage.inbound.status()[0]?.inbound.state).toBe('live'));
+  await untilHolds(() => expect(stage.inbound.status()[0]?.inbound.state).toBe('live'));
   return { stage, bad, goodLink, badLink };
 }
 
 async function expectToWork(stage: Stage): Promise<void> {
   const event = ana.sign({ content: `still here ${Math.random()}`, tags: NAMES_CODER });
   await stage.links[0]?.publish(event);
-  await vi.waitFor(async () => expect(await stage.stored()).toContain(event.id));
+  await untilHolds(async () => expect(await stage.stored()).toContain(event.id));
 }
 
 const FORGED = Array.from({ length: 100 }, (_, n) => {
@@ -50,7 +51,7 @@ describe('a relay is left alone, told of once, and the other goes on, where it',
     ['sends events of a subscription that there is not, for ever', { flood: '["EVENT","x",{}]' }, /floods/],
   ])('%s', async (_name, behaviour, why) => {
     const { stage, badLink } = await besides(behaviour);
-    await vi.waitFor(() => expect(badLink.status().state).toBe('isolated'), 20_000);
+    await untilHolds(() => expect(badLink.status().state).toBe('isolated'));
     await expectToWork(stage);
     expect(stage.warnings).toEqual([expect.stringMatching(why)]);
     expect(await stage.stored()).toHaveLength(1);
@@ -71,10 +72,11 @@ test('a relay that cuts the connection again and again loses nothing of another'
 
 test('a thread that only a relay without an answer could tell is stored without its beginning', async () => {
   const { stage, bad } = await besides({});
+  await untilHolds(() => expect(stage.inbound.status()[1]?.inbound.state).toBe('live'));
   await bad.ask({ do: 'behave', how: { eose: false } });
   const reply = ana.sign({ tags: [['e', 'f'.repeat(64), '', 'root'], ...NAMES_CODER] });
   await bad.ask({ do: 'push', frames: [`["EVENT","$sub",${JSON.stringify(reply)}]`] });
-  await vi.waitFor(async () => expect(await stage.stored()).toEqual([reply.id]), 15_000);
+  await untilHolds(async () => expect(await stage.stored()).toEqual([reply.id]));
 });
 
 test('a relay cannot put other threads, forgeries or more than it was asked for before an event', async () => {
@@ -90,10 +92,11 @@ test('a relay cannot put other threads, forgeries or more than it was asked for 
     ana.sign({ kind: 7, content: 'of another kind', tags: [['e', root.id, '', 'root']] }),
   ].map((event) => JSON.stringify(event));
   const { stage, bad } = await besides({});
+  await untilHolds(() => expect(stage.inbound.status()[1]?.inbound.state).toBe('live'));
   await bad.ask({ do: 'behave', how: { stored } });
   const mention = ana.sign({ content: 'mention', tags: [['e', root.id, '', 'root'], ...NAMES_CODER] });
   await bad.ask({ do: 'push', frames: [`["EVENT","$sub",${JSON.stringify(mention)}]`] });
-  await vi.waitFor(async () => expect(await stage.stored()).toContain(mention.id));
+  await untilHolds(async () => expect(await stage.stored()).toContain(mention.id));
   const heard = await stage.heard(`nostr:${root.id}`);
   expect(heard.map(({ body }) => body.content)).toEqual(['root', 'real', 'mention']);
   expect(await stage.stored()).toHaveLength(3);
@@ -105,9 +108,9 @@ test('who says too much at once waits, holds up nobody else, and nothing of a li
   for (const event of loud) await goodLink.publish(event);
   const ben = person().sign({ tags: NAMES_CODER });
   await goodLink.publish(ben);
-  await vi.waitFor(async () => expect(await stage.stored()).toContain(ben.id));
+  await untilHolds(async () => expect(await stage.stored()).toContain(ben.id));
   expect((await stage.stored()).length).toBeLessThan(27);
-  await vi.waitFor(async () => expect(await stage.stored()).toHaveLength(27), 10_000);
+  await untilHolds(async () => expect(await stage.stored()).toHaveLength(27));
 });
 
 test('relays that want to know who asks are told, and followed', async () => {

@@ -7,7 +7,7 @@ import { openRelayLink, type RelayLink, type RelayLinkOptions } from '../../src/
 import { type NostrInput, NostrSettings } from '../../src/nostr/settings.ts';
 import { memoryNotes, type Notes } from '../../src/notes.ts';
 import type { Troupe } from '../../src/troupe.ts';
-import type { AgentInput } from '../../src/agents-file.ts';
+import type { AgentInput } from '../../src/company/agents-file.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import { type Person, person } from './sign.ts';
 

@@ -1,5 +1,5 @@
 import { npubEncode } from 'nostr-tools/nip19';
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { TroupeError } from '../../src/errors.ts';
 import { openRelayLink } from '../../src/nostr/relay-link.ts';
@@ -7,6 +7,7 @@ import { memoryNotes } from '../../src/notes.ts';
 import { CODER, openStage, type Stage, type StageOptions, TESTER } from './inbound-stage.ts';
 import { type RelayProcess, startRelay } from './relay-process.ts';
 import { person } from './sign.ts';
+import { untilHolds } from '../support/until-holds.ts';
 
 const opened: AsyncDisposable[] = [];
 afterEach(async () => {
@@ -38,7 +39,7 @@ test('an event that names an agent is stored under its own id, and the agent ans
   const event = ana.sign({ content: 'please build it', tags: to(CODER) });
   await stage.links[0]?.publish(event);
   const conversation = `nostr:${event.id}`;
-  await vi.waitFor(async () => {
+  await untilHolds(async () => {
     const kinds = (await stage.log(conversation)).map(({ kind }) => kind);
     expect(kinds).toContain('turn.done');
   });
@@ -63,7 +64,7 @@ test('a reply is in the conversation of its thread and says what it answers', as
     tags: [['E', root.id], ['K', '1'], ['e', reply.id], ['k', '1'], ...to(CODER)],
   });
   for (const event of [root, reply, comment]) await stage.links[0]?.publish(event);
-  await vi.waitFor(async () => expect(await stage.heard(`nostr:${root.id}`)).toHaveLength(3));
+  await untilHolds(async () => expect(await stage.heard(`nostr:${root.id}`)).toHaveLength(3));
   const [first, second, third] = await stage.heard(`nostr:${root.id}`);
   expect(first).not.toHaveProperty('replyTo');
   expect(second).toMatchObject({ replyTo: root.id, to: ['tester', 'coder'] });
@@ -80,7 +81,7 @@ test('what answers a published reply of an agent answers the event of the log th
     tags: [['e', root.id, '', 'root'], ['e', published.id, '', 'reply'], ...to(CODER)],
   });
   for (const event of [root, reply]) await stage.links[0]?.publish(event);
-  await vi.waitFor(async () => expect(await stage.heard(`nostr:${root.id}`)).toHaveLength(2));
+  await untilHolds(async () => expect(await stage.heard(`nostr:${root.id}`)).toHaveLength(2));
   expect((await stage.heard(`nostr:${root.id}`))[1]).toMatchObject({ replyTo: 'said-by-coder' });
 });
 
@@ -99,7 +100,7 @@ test('an agent that is named in the middle of a thread finds what was said befor
   const mention = ana.sign({ content: 'build it', tags: [['e', root.id, '', 'root'], ...to(CODER)] });
   await stage.links[0]?.publish(mention);
   const conversation = `nostr:${root.id}`;
-  await vi.waitFor(async () =>
+  await untilHolds(async () =>
     expect((await stage.log(conversation)).map(({ kind }) => kind)).toContain('turn.done'),
   );
   const heard = await stage.heard(conversation);
@@ -116,7 +117,7 @@ test('references are stored as people read them', async () => {
     tags: to(CODER),
   });
   await stage.links[0]?.publish(event);
-  await vi.waitFor(async () => expect(await stage.heard(`nostr:${event.id}`)).toHaveLength(1));
+  await untilHolds(async () => expect(await stage.heard(`nostr:${event.id}`)).toHaveLength(1));
   expect((await stage.heard(`nostr:${event.id}`))[0]?.body.content).toBe(
     '@coder please, not nostr:npub1nonsense',
   );
@@ -127,7 +128,7 @@ test('what an agent of ours has signed is no new event, whomever it names', asyn
   await stage.links[0]?.publish(CODER.sign({ content: 'echo', tags: to(CODER, TESTER) }));
   const after = ana.sign({ tags: to(CODER) });
   await stage.links[0]?.publish(after);
-  await vi.waitFor(async () => expect(await stage.stored()).toEqual([after.id]));
+  await untilHolds(async () => expect(await stage.stored()).toEqual([after.id]));
   expect(stage.links[0]?.status().rejected).toEqual({ echo: 1 });
 });
 
@@ -136,7 +137,7 @@ test('strangers are stored without waking anybody, and people wake; what is held
   const strange = ben.sign({ content: 'do this', tags: to(CODER) });
   const known = ana.sign({ content: 'do that', tags: to(CODER) });
   for (const event of [strange, known]) await stage.links[0]?.publish(event);
-  await vi.waitFor(async () =>
+  await untilHolds(async () =>
     expect((await stage.log(`nostr:${known.id}`)).map(({ kind }) => kind)).toContain('turn.done'),
   );
   const [held] = await stage.log(`nostr:${strange.id}`);
@@ -149,7 +150,7 @@ test('strangers who are to be ignored are not stored, and cost no verification',
   await stage.links[0]?.publish(ben.sign({ tags: to(CODER) }));
   const known = ana.sign({ tags: to(CODER) });
   await stage.links[0]?.publish(known);
-  await vi.waitFor(async () => expect(await stage.stored()).toEqual([known.id]));
+  await untilHolds(async () => expect(await stage.stored()).toEqual([known.id]));
   expect(stage.links[0]?.status().rejected).toEqual({ stranger: 1 });
 });
 
@@ -161,7 +162,7 @@ test('two relays that bring the same event bring one, and it wakes once', async 
   for (const link of stage.links) await link.publish(event);
   const later = ana.sign({ tags: to(CODER), content: 'later' });
   for (const link of stage.links) await link.publish(later);
-  await vi.waitFor(async () =>
+  await untilHolds(async () =>
     expect((await stage.log(`nostr:${later.id}`)).map(({ kind }) => kind)).toContain('turn.done'),
   );
   expect((await stage.stored()).toSorted()).toEqual([event.id, later.id].toSorted());
@@ -177,7 +178,7 @@ test('what was published while the gateway was away is found when it comes back,
   });
   const before = ana.sign({ tags: to(CODER), at: now() - 3_700 });
   await stage.links[0]?.publish(before);
-  await vi.waitFor(async () => expect(await stage.stored()).toEqual([before.id]));
+  await untilHolds(async () => expect(await stage.stored()).toEqual([before.id]));
   const [publisher] = stage.links;
   await stage.leave();
   expect(publisher?.status().state).toBe('closed');
@@ -209,7 +210,7 @@ test('an event dated far ahead is refused, and does not move the mark', async ()
   await stage.links[0]?.publish(soon);
   const old = ana.sign({ tags: to(CODER), at: now() - 400 });
   await stage.links[0]?.publish(old);
-  await vi.waitFor(async () => expect(await stage.stored()).toHaveLength(2));
+  await untilHolds(async () => expect(await stage.stored()).toHaveLength(2));
   expect(stage.links[0]?.status().rejected).toMatchObject({ future: 1 });
   expect(stage.inbound.status()[0]?.inbound.mark).toBeLessThanOrEqual(now());
 });
@@ -230,7 +231,7 @@ test('while the store is away nothing is lost, not even when the gateway goes be
   });
   const [before, after] = [ana.sign({ tags: to(CODER) }), ana.sign({ tags: to(CODER), content: 'after' })];
   for (const event of [before, after]) await stage.links[0]?.publish(event);
-  await vi.waitFor(() => expect(refused).toBeGreaterThan(1), 5_000);
+  await untilHolds(() => expect(refused).toBeGreaterThan(1));
   await stage.leave();
   expect(await stage.stored()).toEqual([]);
   isAway = false;
@@ -253,5 +254,36 @@ test('of two gateways one holds a relay; when it goes the other takes over', asy
   await second.inbound.caughtUp();
   const event = ana.sign({ tags: to(CODER) });
   await second.links[0]?.publish(event);
-  await vi.waitFor(async () => expect(await second.stored()).toEqual([event.id]));
+  await untilHolds(async () => expect(await second.stored()).toEqual([event.id]));
+});
+
+test('a relay that was away when it was first set up owes all that came since then, to a later process too', async () => {
+  const relay = await keep(startRelay());
+  await relay.ask({ do: 'down' });
+  let isLater = false;
+  const clock = { ...systemClock, now: () => systemClock.now() + (isLater ? 3_600_000 : 0) };
+  const stage = await keep(openStage({ relays: [relay], strangers: 'dispatch', clock }));
+  await stage.leave();
+  isLater = true;
+  await relay.ask({ do: 'up' });
+  const writer = openRelayLink(relay.url, { clock: systemClock, random: Math.random, onWarning: () => {} });
+  const meanwhile = ana.sign({ tags: to(CODER), at: now() + 1_200 });
+  expect((await writer.publish(meanwhile)).accepted).toBe(true);
+  await writer.close();
+  await stage.come();
+  await stage.inbound.caughtUp();
+  expect(await stage.stored()).toEqual([meanwhile.id]);
+});
+
+test('a process that is closed leaves its relay to the next at once', async () => {
+  const { relay, stage } = await stageWith({ claimMs: 3_600_000 });
+  await stage.leave();
+  await stage.come();
+  await stage.inbound.caughtUp();
+  expect(stage.inbound.status()[0]?.inbound.state).toBe('live');
+  expect(relay.url).toBe(stage.links[0]?.url);
+  const another = await keep(
+    openStage({ relays: [relay], strangers: 'dispatch', notes: stage.notes, claimMs: 3_600_000 }),
+  );
+  await untilHolds(() => expect(another.inbound.status()[0]?.inbound.state).toBe('waiting'));
 });

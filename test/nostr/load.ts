@@ -113,8 +113,11 @@ export async function runLoad({ events, seed, tell = () => {} }: LoadOptions): P
   }
 
   try {
-    await Promise.all([publish(live, { cut: 4 }), push(hostile, forged.slice(0, forgedCount / 2))]);
+    const early = forged.slice(0, forgedCount / 2);
+    await Promise.all([publish(live, { cut: 4 }), push(hostile, early)]);
     await until(async () => (await stage.stored()).length >= live.length);
+    // What it has not read yet when it goes away, no relay sends it again.
+    await until(async () => sumOf(rejectedBy(stage)) >= early.length);
     tell(`${live.length} live ones are stored after ${since(startedAt)}`);
     await stage.leave();
     const before = rejectedBy(stage);
@@ -123,9 +126,9 @@ export async function runLoad({ events, seed, tell = () => {} }: LoadOptions): P
     await stage.come();
     await stage.inbound.caughtUp();
     tell(`${missed.length} of the hour before are caught up with after ${since(startedAt)}`);
-    const wanted = forgedCount - sumOf(before);
-    await push(hostile, forged.slice(forgedCount / 2));
-    await until(async () => sumOf(rejectedBy(stage)) >= wanted);
+    const others = forged.slice(early.length);
+    await push(hostile, others);
+    await until(async () => sumOf(rejectedBy(stage)) >= others.length);
     await publish(late, { cut: 4 });
     await until(async () => (await stage.stored()).length >= valid.length);
     tell(`all are stored after ${since(startedAt)}`);

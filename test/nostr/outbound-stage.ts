@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../src/clock.ts';
-import type { AgentInput } from '../../src/agents-file.ts';
+import type { AgentInput } from '../../src/company/agents-file.ts';
 import type { Event, EventId } from '../../src/events/index.ts';
 import { type AgentSigners, type KeySource, signersFor } from '../../src/nostr/agent-signers.ts';
 import { createAgentKeys } from '../../src/nostr/agent-keys.ts';
@@ -48,10 +48,11 @@ export async function openOutbound(
     clock = systemClock,
     notes: first = memoryNotes(),
     timing = QUICK,
-  }: { clock?: Clock; notes?: Notes; timing?: RelayLinkOptions['timing'] } = {},
+    ada = 'ada says {{n}}',
+  }: { clock?: Clock; notes?: Notes; timing?: RelayLinkOptions['timing']; ada?: string } = {},
 ): Promise<OutboundStage> {
   const troupe = await createTroupe({
-    agents: [agent('ada', 'ada says {{n}}'), agent('bob', 'bob says {{n}}')],
+    agents: [agent('ada', ada), agent('bob', 'bob says {{n}}')],
   });
   const warnings: string[] = [];
   const onWarning = (error: unknown) => void warnings.push(String(error));

@@ -3,6 +3,7 @@ import { memoryNotes, type Notes } from '../../src/notes.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { ANA, openOutbound, sentTo } from './outbound-stage.ts';
 import { startHostileRelay, startRelay } from './relay-process.ts';
+import { untilHolds } from '../support/until-holds.ts';
 import { problemOf } from './verify-alone.ts';
 
 test('what agents said while a relay was away for an hour is published when it is back, once each and in order', async () => {
@@ -124,6 +125,85 @@ test.each(['rate-limited: slow down', 'error: disk', 'auth-required: who'])(
     expect(new Set((await sentTo(relay)).map(({ id }) => id)).size).toBe(1);
   },
 );
+
+const LONG = 'x'.repeat(20_000);
+
+test.each(['notice', 'close', 'cut'] as const)(
+  'what is too long for a relay, which does not say so (%s), is given up after five tries, and the next is sent',
+  async (otherwise) => {
+    await using relay = await startHostileRelay({ longest: { chars: 20_000, otherwise } });
+    const clock = createFakeClock(Date.now() - 1_000);
+    await using stage = await openOutbound([relay], { clock, ada: LONG });
+    const root = ANA.sign({ content: 'first' });
+    await stage.ask(root, ['ada']);
+    await stage.ask(ANA.sign({ content: 'second', tags: [['e', root.id, '', 'root']] }), ['bob']);
+    await untilHolds(async () => {
+      await clock.advance(150);
+      expect(stage.outboxes[0]?.status()).toMatchObject({ published: 1, behind: 0, lastError: null });
+    });
+    expect(stage.outboxes[0]?.status().refused).toEqual({ unanswered: 1 });
+    const contents = (await sentTo(relay)).map(({ content }) => content);
+    expect(contents.filter((content) => content === LONG).length).toBeGreaterThanOrEqual(5);
+    expect(contents.at(-1)).toBe('bob says 1');
+    expect(stage.links[0]?.status()).toMatchObject({ state: 'open', isolations: 0 });
+    expect(stage.warnings).toContainEqual(expect.stringMatching(/refuses what agents say: unanswered: /));
+  },
+);
+
+test.each([
+  [{ do: 'down' }, { do: 'up' }],
+  [
+    { do: 'stall', stalled: true },
+    { do: 'stall', stalled: false },
+  ],
+] as const)(
+  'a relay that is away ($do) uses up no tries, however long and whatever the length of what is said',
+  async (goes, comes) => {
+    await using relay = await startRelay();
+    await relay.ask(goes);
+    const clock = createFakeClock(Date.now() - 1_000);
+    const notes = { ...memoryNotes(), claim: async () => true };
+    await using stage = await openOutbound([relay], { clock, notes, timing: {}, ada: LONG });
+    const root = ANA.sign({ content: 'first' });
+    await stage.ask(root, ['ada']);
+    await stage.ask(ANA.sign({ content: 'second', tags: [['e', root.id, '', 'root']] }), ['bob']);
+    for (let minutes = 0; minutes < 120; minutes++) await clock.advance(60_000);
+    expect(stage.outboxes[0]?.status()).toMatchObject({ published: 0, refused: {}, behind: 1 });
+    expect(stage.outboxes[0]?.status().failures).toBeGreaterThan(10);
+    await relay.ask(comes);
+    const [before] = stage.outboxes;
+    // What is under way ends in its time.
+    const restarted = stage.restart();
+    await untilHolds(async () => {
+      await clock.advance(250);
+      const now = stage.outboxes[0];
+      expect(now).not.toBe(before);
+      expect(now?.status()).toMatchObject({ behind: 0, refused: {} });
+      expect((before?.status().published ?? 0) + (now?.status().published ?? 0)).toBeGreaterThanOrEqual(2);
+    });
+    await restarted;
+  },
+);
+
+test('what is said in a thread after its conversation was deleted is published, as events of its own', async () => {
+  await using relay = await startRelay();
+  await using stage = await openOutbound([relay]);
+  const root = ANA.sign({ content: 'first' });
+  const later = (content: string) => ANA.sign({ content, tags: [['e', root.id, '', 'root']] });
+  await stage.ask(root, ['ada']);
+  await stage.outboxes[0]?.idle();
+  const [before] = await stage.said(root);
+  await stage.troupe.delete(`nostr:${root.id}`, { exported: 'none' });
+  await stage.ask(later('second'), ['ada']);
+  await stage.ask(later('third'), ['ada']);
+  await stage.outboxes[0]?.idle();
+  const [after] = await stage.said(root);
+  expect(after?.id).toBe(before?.id);
+  const sent = await sentTo(relay);
+  expect(sent.map(problemOf)).toEqual([null, null, null]);
+  expect(new Set(sent.map(({ id }) => id)).size).toBe(3);
+  expect(stage.outboxes[0]?.status()).toMatchObject({ published: 3, refused: {} });
+});
 
 test('nothing is published of what did not come from Nostr, whatever its name and ids', async () => {
   await using relay = await startRelay();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AgentInput } from '../../src/agents-file.ts';
+import type { AgentInput } from '../../src/company/agents-file.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { Event } from '../../src/events/index.ts';
 import type { SignedEvent } from '../../src/nostr/nostr-event.ts';

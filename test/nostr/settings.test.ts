@@ -21,7 +21,7 @@ test('a list of relays is enough', () => {
     conversationPrefix: 'nostr:',
     overlapMs: 600_000,
     insecure: false,
-    limits: { maxEventBytes: 131_072, verificationsPerSecond: 100, perAuthorPerSecond: 5 },
+    limits: { maxEventBytes: 131_072, verificationsPerSecond: 100, perAuthorPerSecond: 5, answersInARow: 50 },
     keys: {},
   });
 });
@@ -31,15 +31,45 @@ test.each([
   [{ relays: ['ws://relay.example'] }, /relays\.0: ws:\/\/relay\.example is not encrypted/],
   [{ relays: ['ws://127.0.0.1.example'] }, /not encrypted/],
   [{ relays: ['ws://localhost@relay.example'] }, /not encrypted/],
+  [{ relays: ['ws://127.0.0.1@relay.example'] }, /not encrypted/],
   [{ relays: ['https://relay.example'] }, /relays/],
   [{ relays: ['wss://a.example', 'wss://a.example'] }, /relays\.1: .* is named twice/],
+  [{ relays: ['wss://a.example', 'wss://A.example:443/'] }, /relays\.1: .* is named twice/],
+  [{ relays: ['wss://a.example/x', { url: 'wss://a.example/y/../x' }] }, /relays\.1: .* is named twice/],
   [{ relays: Array.from({ length: 17 }, (_, n) => `wss://${n}.example`) }, /relays/],
   [{ relays: ['wss://a.example'], people: ['ana'] }, /people\.0: a person is a pubkey or an npub/],
   [{ relays: ['wss://a.example'], strangers: 'trust' }, /strangers/],
   [{ relays: ['wss://a.example'], keys: { coder: 'nsec1…' } }, /keys\.coder/],
+  [
+    { relays: ['wss://a.example'], keys: { coder: { env: 'A', bunkerEnv: 'B' } } },
+    /keys\.coder: .*one variable: \{env\}.* or \{bunkerEnv\}/,
+  ],
   [{ relays: ['wss://a.example'], kind: [1] }, /kind/],
 ])('%j is refused', (input, problem) => {
   expect(problemsOf(input).join('\n')).toMatch(problem);
+});
+
+test.each([
+  ['wss://a.example', 'wss://a.example'],
+  ['wss://a.example/', 'wss://a.example'],
+  ['wss://A.Example:443', 'wss://a.example'],
+  ['wss://a.example/in/', 'wss://a.example/in/'],
+  ['wss://a.example/?key=1', 'wss://a.example/?key=1'],
+])('the relay %s is %s', (written, meant) => {
+  expect(NostrSettings.parse({ relays: [written] }).relays[0]?.url).toBe(meant);
+});
+
+test('of a relay that is refused neither user, password nor query is told', () => {
+  const [plain, safe] = ['ws://u:canary@r.example/in?token=canary', 'wss://u:canary@r.example/?token=canary'];
+  expect(problemsOf({ relays: [plain, safe, safe] })).toEqual([
+    'relays.0: ws://r.example/in is not encrypted: use wss://, or set insecure',
+    'relays.2: wss://r.example is named twice',
+  ]);
+});
+
+test('a relay on this machine needs no TLS, whoever asks there', () => {
+  const relays = ['ws://user@127.0.0.1', 'ws://user:pass@localhost:7777/in', 'ws://[::1]:7777'];
+  expect(problemsOf({ relays })).toEqual([]);
 });
 
 test('a relay without TLS is only let through where that is said', () => {
@@ -69,4 +99,15 @@ test('the mark stays before what is pending, never goes back, and is never ahead
   await other.save();
   expect(await new HighWater(notes, 'wss://a.example').load()).toBe(1_000);
   expect(await new HighWater(notes, 'wss://b.example').load()).toBeNull();
+});
+
+test('of two processes that knew the same mark, the one that is behind does not move it back', async () => {
+  const notes = memoryNotes();
+  const [ahead, behind] = [new HighWater(notes, 'wss://a.example'), new HighWater(notes, 'wss://a.example')];
+  await Promise.all([ahead.load(), behind.load()]);
+  ahead.reach(1_000, 2_000);
+  behind.reach(900, 2_000);
+  await ahead.save();
+  await behind.save();
+  expect(await new HighWater(notes, 'wss://a.example').load()).toBe(1_000);
 });

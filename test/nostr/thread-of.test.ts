@@ -45,12 +45,12 @@ describe('a note is in the thread (NIP-10)', () => {
     ['of its own, where the id is none', [['e', 'A'.repeat(64)], ['e', 'x'], ['e']], SELF, null],
     ['of its own, where it names itself', [['e', SELF, '', 'root']], SELF, null],
   ])('%s', (_name, tags, root, parent) => {
-    expect(threadOf({ id: SELF, kind: 1, tags })).toMatchObject({ root, rootEvent: root, parent });
+    expect(threadOf({ id: SELF, pubkey: A, kind: 1, tags })).toMatchObject({ root, rootEvent: root, parent });
   });
 });
 
 test('a thread of kind 11 begins with itself', () => {
-  expect(threadOf({ id: SELF, kind: 11, tags: [['subject', 'Hello']] })).toMatchObject({
+  expect(threadOf({ id: SELF, pubkey: A, kind: 11, tags: [['subject', 'Hello']] })).toMatchObject({
     root: SELF,
     parent: null,
   });
@@ -58,7 +58,7 @@ test('a thread of kind 11 begins with itself', () => {
 
 describe('a comment is in the thread (NIP-22)', () => {
   const ARTICLE = `30023:${A}:an-article`;
-  const rootOf = (tags: string[][]) => threadOf({ id: SELF, kind: 1_111, tags });
+  const rootOf = (tags: string[][]) => threadOf({ id: SELF, pubkey: A, kind: 1_111, tags });
 
   test('of the event that is its root, and answers its parent', () => {
     const tags = [
@@ -85,6 +85,22 @@ describe('a comment is in the thread (NIP-22)', () => {
     expect(thread.root).toMatch(/^[0-9a-f]{32}$/);
     expect(rootOf([...tags, ['E', B]]).root).toBe(thread.root);
     expect(rootOf([['A', `${ARTICLE}2`]]).root).not.toBe(thread.root);
+    const mentioned = ['e', B, '', 'root'];
+    for (const id of [SELF, C]) {
+      const article = { id, pubkey: A, kind: 30_023, tags: [mentioned, ['d', 'an-article']] };
+      expect(threadOf(article)).toEqual({ ...thread, parent: null });
+    }
+  });
+
+  test('of a list that there is one of, by its address', () => {
+    const list = threadOf({ id: SELF, pubkey: A, kind: 10_003, tags: [] });
+    expect(rootOf([['A', `10003:${A}:`]]).root).toBe(list.root);
+  });
+
+  test('of an event without the name or with too long a name to be found by', () => {
+    for (const tags of [[], [['d', 'x'.repeat(1_000)]]]) {
+      expect(threadOf({ id: SELF, pubkey: A, kind: 30_023, tags })).toMatchObject({ root: SELF });
+    }
   });
 
   test('of something outside Nostr', () => {

@@ -7,7 +7,7 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, test, vi } from 'vitest';
 import * as z from 'zod';
-import type { AgentInput, TroupeInput } from '../../src/agents-file.ts';
+import type { AgentInput, TroupeInput } from '../../src/company/agents-file.ts';
 import { createApp } from '../../src/gateway/index.ts';
 import { openApiDocument } from '../../src/gateway/openapi.ts';
 import { createMetrics } from '../../src/gateway/metrics.ts';
@@ -141,7 +141,7 @@ test('no secret is in anything that is stored, sent out, shown or written, whate
   const troupe = await createTroupe(input, { ...options, ...watching, ...stores });
   const token = canaries.plant('TROUPE_TOKEN');
   const issued = await troupe.keys.create({ name: 'reader', scopes: ['read'] });
-  const key = canaries.plant('API key', issued.secret.split('_').at(-1));
+  const key = canaries.plant('API key', issued.secret.slice(`trp_${issued.key.id}_`.length));
   expect(issued.secret).toContain(key);
   const errors: unknown[] = [];
   const hook = await troupe.webhooks.create({ url: `http://${hops.host}/hook`, on: ['message'] });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AgentId } from '../../src/events/index.ts';
-import { parseTroupe, type TroupeInput } from '../../src/agents-file.ts';
+import { parseTroupe, type TroupeInput } from '../../src/company/agents-file.ts';
 import { bestByCapability } from '../../src/orchestrator/match-capability.ts';
 import { nextInRound } from '../../src/orchestrator/next-in-round.ts';
 import { ANA, scripted } from '../http/harness.ts';

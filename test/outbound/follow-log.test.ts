@@ -49,6 +49,22 @@ test('after a failure all waits, with pauses that double up to 5 minutes; then t
   await follower.close();
 });
 
+test('a log of large events, which come one in a page, is handed over to its end', async () => {
+  const { clock, log, follow } = rig();
+  const troupe: FollowParts['troupe'] = {
+    ...log.troupe,
+    events: (conversation, range) => log.troupe.events(conversation, { ...range, limit: 1 }),
+  };
+  const sent: string[] = [];
+  const follower = follow({ deliver: async ({ id }) => void sent.push(id) }, { troupe });
+  for (let round = 1; round <= 3; round += 1) {
+    for (let count = 0; count < 3; count += 1) log.append('a');
+    await clock.advance(10_000);
+    expect(sent).toEqual(log.all('a').map(({ id }) => id));
+  }
+  await follower.close();
+});
+
 test('what is under way when another conversation fails stops after its event', async () => {
   const { clock, log, follow } = rig();
   const sent: string[] = [];

@@ -1,5 +1,5 @@
 import { systemClock } from '../../src/clock.ts';
-import { openSafeFetch } from '../../src/net/safe-fetch.ts';
+import { openSafeFetch, type SafeFetchSettings } from '../../src/net/safe-fetch.ts';
 import { memoryNotes, type Notes } from '../../src/notes.ts';
 import { openWebhooks, type Webhooks } from '../../src/outbound/deliver-webhooks.ts';
 import { createWebhookBook, type WebhookBook } from '../../src/outbound/webhook-book.ts';
@@ -25,11 +25,15 @@ export interface Stage extends AsyncDisposable {
 const STORE_SECRET = 'of the store';
 
 /** Tenants with logs and notes in memory, and real requests. */
-export function openStage(settings: WebhookSettings = {}, tenants: readonly string[] = ['default']): Stage {
+export function openStage(
+  settings: WebhookSettings = {},
+  tenants: readonly string[] = ['default'],
+  names: Pick<SafeFetchSettings, 'resolve'> = {},
+): Stage {
   const clock = createFakeClock(Date.now());
   const logs = new Map(tenants.map((tenant) => [tenant, fakeLog(clock, tenant)]));
   const notes = new Map(tenants.map((tenant) => [tenant, memoryNotes()]));
-  const fetch = openSafeFetch({ allow: settings.allow });
+  const fetch = openSafeFetch({ allow: settings.allow, ...names });
   const processes: Webhooks[] = [];
   const warnings: string[] = [];
   const outcomes: string[] = [];
@@ -73,7 +77,7 @@ export function openStage(settings: WebhookSettings = {}, tenants: readonly stri
     },
     pass: (ms) => clock.advance(ms),
     async passUntil(isSo, stepMs = 500) {
-      const tooLate = performance.now() + 10_000;
+      const tooLate = performance.now() + 30_000;
       while (!isSo()) {
         if (performance.now() > tooLate) throw new Error('it did not come to that');
         await clock.advance(stepMs);

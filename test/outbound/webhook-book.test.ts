@@ -2,6 +2,7 @@ import { Webhook as Verifier } from 'standardwebhooks';
 import { expect, test } from 'vitest';
 import { type Received, startReceiver } from './receiver.ts';
 import { openStage } from './stage.ts';
+import { rotate, signingGenerations, Webhook } from '../../src/outbound/webhook.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -58,6 +59,30 @@ test('after a rotation the old secret signs too for 24 hours, and then no more',
   expect([verifies(old, 1), verifies(rotated.secret, 1)]).toEqual([false, true]);
 });
 
+test('each of several secrets signs until a day after it was replaced, four old ones at most', () => {
+  const made = { id: 'w', url: 'https://example.org/', on: ['*' as const], createdAt: 0, generation: 1 };
+  const twice = rotate(rotate(made, 1_000), 5_000);
+  expect(signingGenerations(twice, 5_000)).toEqual([3, 2, 1]);
+  expect(signingGenerations(twice, DAY_MS + 1_000)).toEqual([3, 2]);
+  expect(signingGenerations(twice, DAY_MS + 5_000)).toEqual([3]);
+  const often = Array.from({ length: 6 }).reduce<typeof twice>((each) => rotate(each, 6_000), twice);
+  expect(signingGenerations(Webhook.parse(often), 6_000)).toEqual([9, 8, 7, 6, 5]);
+});
+
+test('a record of an earlier version keeps its old secret', () => {
+  const stored = Webhook.parse({
+    id: 'w',
+    url: 'https://example.org/',
+    on: ['*'],
+    createdAt: 0,
+    generation: 2,
+    rotatedAt: 1_000,
+  });
+  expect(signingGenerations(stored, 2_000)).toEqual([2, 1]);
+  expect(signingGenerations(rotate(stored, 3_000), 4_000)).toEqual([3, 2, 1]);
+  expect(signingGenerations(stored, DAY_MS + 1_000)).toEqual([2]);
+});
+
 test('a rotation by another process is known after the first refusal', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
@@ -100,12 +125,29 @@ test.each([
   ['http://2130706433/', 'address_refused'],
   ['http://169.254.169.254/latest', 'address_refused'],
   ['https://example.org:8443/', 'address_refused'],
+  ['https://localhost/x', 'address_refused'],
+  ['http://LOCALHOST./x', 'address_refused'],
+  ['https://foo.localhost/', 'address_refused'],
 ])('%s is refused as %s, and nothing is stored', async (url, code) => {
   await using stage = openStage();
   const refused = stage.book().create({ url, on: ['message'] });
   await expect(refused).rejects.toMatchObject({ code });
   await expect(refused).rejects.not.toThrow(/secret/);
   expect(await stage.book().list()).toEqual([]);
+});
+
+test('localhost is reached where it is named with its port, or its address is in a range', async () => {
+  for (const [allow, url] of [
+    ['localhost:9000', 'http://localhost:9000/'],
+    ['127.0.0.0/8', 'http://localhost/'],
+    ['::1', 'https://a.localhost/'],
+  ] as const) {
+    await using stage = openStage({ allow: [allow] });
+    expect(await stage.book().create({ url, on: ['*'] })).toMatchObject({ webhook: { url } });
+  }
+  await using stage = openStage({ allow: ['localhost', '10.0.0.0/8'] });
+  const refused = stage.book().create({ url: 'http://localhost/', on: ['*'] });
+  await expect(refused).rejects.toMatchObject({ code: 'address_refused' });
 });
 
 test.each([

@@ -2,7 +2,7 @@ import { serve } from '@hono/node-server';
 import { Command } from 'commander';
 import { Hono } from 'hono';
 import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { LOCAL, type Principal, Traffic } from '../../src/access/index.ts';
 import { createHttpClient } from '../../src/cli/http-client.ts';
 import { addWebhookCommands } from '../../src/cli/program-webhooks.ts';
@@ -13,6 +13,7 @@ import { addWebhookRoutes } from '../../src/gateway/routes/webhooks.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { startReceiver } from './receiver.ts';
 import { openStage, type Stage } from './stage.ts';
+import { untilHolds } from '../support/until-holds.ts';
 
 const TENANTS = ['default', 'acme'] as const;
 
@@ -83,7 +84,7 @@ test('a webhook of another tenant, and one beyond what the caller was granted, i
       const { status, body } = await ask(app, method, `/api/webhooks/${id}${act}`);
       expect([status, JSON.stringify(body).replaceAll(decodeURIComponent(id), 'ID')]).toEqual([
         404,
-        '{"error":{"code":"route_unknown","message":"there is no webhook \\"ID\\"","data":{"webhook":"ID"}}}',
+        '{"error":{"code":"webhook_unknown","message":"there is no webhook \\"ID\\"","data":{"webhook":"ID"}}}',
       ]);
     }
   }
@@ -116,7 +117,7 @@ test('the client of the command line does the same through HTTP', async () => {
   await using stage = openStage({ allow: [receiver.host] }, TENANTS);
   const server = serve({ fetch: routesOf(stage).fetch, port: 0, hostname: '127.0.0.1' });
   onTestFinished(() => void server.close());
-  await vi.waitFor(() => expect(server.address()).not.toBeNull());
+  await untilHolds(() => expect(server.address()).not.toBeNull());
   const { webhooks } = createHttpClient(
     `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     undefined,

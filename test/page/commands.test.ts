@@ -74,10 +74,18 @@ pageTest(
 pageTest('two people who press Retry at once cause one retry', async () => {
   await playFailed(stage(), 'both');
   const pages = await Promise.all([0, 1].map(() => browsing.open(`${stage().url}c/both?agent=writer`)));
-  const buttons = pages.map((page) => may(page).getByRole('button', { name: 'Retry' }));
-  await Promise.all(buttons.map((button) => button.waitFor()));
+  // Neither command is sent before both buttons were pressed: or one page would hear of the other's, and have no button.
+  const pressed = Promise.withResolvers<void>();
+  let presses = 0;
+  for (const page of pages)
+    await page.route('**/api/commands', async (route) => {
+      presses += 1;
+      if (presses === pages.length) pressed.resolve();
+      await pressed.promise;
+      await route.continue();
+    });
   browsing.expectErrors(/409/);
-  await Promise.all(buttons.map((button) => button.dispatchEvent('click')));
+  await Promise.all(pages.map((page) => may(page).getByRole('button', { name: 'Retry' }).click()));
   for (const page of pages)
     await happened(page).getByText('From Monday on, small shippers pay half.').first().waitFor();
   await stage().troupe.idle();

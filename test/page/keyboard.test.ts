@@ -118,6 +118,24 @@ pageTest(
   },
 );
 
+pageTest('what is asked for in the moment another dialog closes stays open', async () => {
+  const page = await openFailed('keys-quick');
+  for (const name of ['Keys', 'Palette']) {
+    await page.keyboard.press(name === 'Keys' ? '?' : 'Control+k');
+    await page.getByRole('dialog', { name }).waitFor();
+    // A browser tells that it has closed a dialog some time after it did: here a key comes in between.
+    await page.evaluate(`{
+      const over = document.querySelector('dialog');
+      if (over.dispatchEvent(new Event('cancel', { cancelable: true }))) over.close();
+      dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true, bubbles: true }));
+    }`);
+    await page.evaluate('new Promise((resolve) => setTimeout(resolve, 300))');
+    expect(await page.getByRole('dialog', { name: 'Palette' }).isVisible()).toBe(true);
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+  }
+});
+
 pageTest('what has the focus is seen to have it', async () => {
   const page = await openFailed('keys-focus');
   for (let presses = 0; presses < 20; presses++) {

@@ -8,6 +8,7 @@ import { createProvider } from '../../src/providers/registry.ts';
 import { ProviderSettings } from '../../src/providers/settings.ts';
 import { collectEvents, sampleRequest, textOf } from '../../src/testing/collect-events.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { untilHolds } from '../support/until-holds.ts';
 
 const request = sampleRequest({ session: { kind: 'start' } });
 const dirs: string[] = [];
@@ -179,7 +180,7 @@ test('an abort is told at once, and a program that does not obey it is killed', 
   const pid = Number(fileOf(home, 'pid'));
   expect(isRunning(pid)).toBe(true);
   await clock.advance(2000);
-  await vi.waitFor(() => expect(isRunning(pid)).toBe(false));
+  await untilHolds(() => expect(isRunning(pid)).toBe(false));
   await provider.close?.();
 });
 

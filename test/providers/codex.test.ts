@@ -10,6 +10,7 @@ import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import type { FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
 import { CODEX_MODEL, NO_CODEX, startCodexStage, transcriptOf } from './codex-stage.ts';
 import { ADD_TOOL, result, system, user } from './sent.ts';
+import { untilHolds } from '../support/until-holds.ts';
 
 const START = { kind: 'start' } as const;
 
@@ -136,7 +137,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     await (
       await stage.api.arrived()
     ).gone;
-    await vi.waitFor(() => expect(clock.sleeping()).toBe(1));
+    await untilHolds(() => expect(clock.sleeping()).toBe(1));
     await clock.advance(10_000);
     const messages = callsOf(await asking).map(({ id }) => result(id, 'late'));
     expect(messages).toHaveLength(1);
@@ -301,7 +302,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     await once(child, 'close');
     expect(child.signalCode).toBe('SIGKILL');
     expect(stage.requests()).toBe(1);
-    await vi.waitFor(() => expect(stage.pids()).toEqual([]), 5000);
+    await untilHolds(() => expect(stage.pids()).toEqual([]));
   });
 
   test('one process serves many sessions at once', async () => {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { redactSecrets } from '../../src/index.ts';
 import type { Author } from '../../src/index.ts';
+import { cpuMsOf } from '../support/cpu-ms.ts';
 
 const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
 const WHERE = { kind: 'message', author: ANA } as const;
@@ -81,11 +82,9 @@ test('what it gives it gives back unchanged, and the same text gives the same', 
   );
 });
 
-test('a long text of half a secret takes no time', () => {
+test('a long text of half a secret takes no time', async () => {
   const redact = redactSecrets();
   for (const piece of ['a://b:', '-----BEGIN PRIVATE KEY-----', 'eyJ', 'Bearer ', 'sk-']) {
-    const began = performance.now();
-    redact(piece.repeat(20_000), WHERE);
-    expect(performance.now() - began).toBeLessThan(2_000);
+    expect(await cpuMsOf(() => redact(piece.repeat(20_000), WHERE))).toBeLessThan(2_000);
   }
 });

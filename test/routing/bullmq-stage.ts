@@ -34,7 +34,7 @@ export function redisTest(name: string, run: (stage: BullmqStage) => Promise<voi
 /** A test that starts and kills a Redis of its own. */
 export function ownRedisTest(name: string, run: () => Promise<void>): void {
   if (redisServerPath() === null) test.skip(`${name} (skipped: no Redis server to start)`, () => {});
-  else test(name, { timeout: 30_000 }, run);
+  else test(name, run);
 }
 
 export function openStage(url: string): BullmqStage {
@@ -82,7 +82,7 @@ export function address(agent: string, tenant = 'default'): ActorAddress {
 /** Resolves when `holds` does; asked every few milliseconds. */
 export async function until(
   holds: () => boolean | Promise<boolean>,
-  { what, ms = 10_000 }: { what: string; ms?: number },
+  { what, ms = 30_000 }: { what: string; ms?: number },
 ): Promise<void> {
   const deadline = performance.now() + ms;
   while (!(await holds())) {

@@ -74,30 +74,30 @@ describe('many wakes through many routers', () => {
 
   redisTest('wakes during a foreign lease wait for its end, merged, and are served then', async (stage) => {
     const router = stage.open();
-    const leaseEnds = performance.now() + 600;
+    const began = performance.now();
+    let leaseEnds = Infinity;
     let busy = 0;
     const served: number[] = [];
     router.start(
       async () => {
-        const left = leaseEnds - performance.now();
-        if (left > 0) {
+        if (performance.now() < leaseEnds) {
           busy += 1;
-          return { kind: 'busy', retryInMs: Math.min(left, 150) };
+          return { kind: 'busy', retryInMs: 150 };
         }
         served.push(performance.now());
         return DONE;
       },
       { concurrency: 4, onError: rethrow },
     );
-    let lastWake = 0;
     for (let each = 0; each < 40; each += 1) {
-      lastWake = performance.now();
       await router.wake(A);
       await pause(5);
     }
+    // Not before the last wake, however long they took.
+    leaseEnds = Math.max(performance.now(), began + 600);
     await until(() => served.length > 0, { what: 'a run after the lease' });
-    expect(served[0]).toBeGreaterThanOrEqual(Math.max(lastWake, leaseEnds));
-    expect(busy).toBeLessThan(20);
+    expect(served[0]).toBeGreaterThanOrEqual(leaseEnds);
+    expect(busy).toBeLessThan(4 * (1 + (leaseEnds - began) / 150));
     await until(async () => (await stage.redis.keys(stage.key('d[en]:*'))).length === 0, {
       what: 'no keys left',
     });
@@ -113,13 +113,13 @@ describe('many wakes through many routers', () => {
         concurrency: 2,
         onError: rethrow,
       });
-      await router.wake(A, { delayMs: 400 });
+      await router.wake(A, { delayMs: 1_500 });
       await router.wake(A);
       await until(() => startedAt.length === 1, { what: 'the ordinary wake' });
-      expect(startedAt[0]).toBeLessThan(350);
+      expect(startedAt[0]).toBeLessThan(1_400);
       await router.wake(A);
       await until(() => startedAt.length === 3, { what: 'the delayed wake' });
-      expect(startedAt[2]).toBeGreaterThanOrEqual(397);
+      expect(startedAt[2]).toBeGreaterThanOrEqual(1_497);
     },
   );
 

@@ -112,6 +112,31 @@ test('with a clock, an insert that took long looks for the event before it, and 
   expect([...data.logs.get('acme/talk')!.bySeq.keys()]).toEqual([1]);
 });
 
+test('an insert of several, one of which another takes out meanwhile, leaves no hole and loses none', async () => {
+  let inserts = 0;
+  const { open, data } = inMemory({
+    async gate(op, work) {
+      if (op === 'events.insert') inserts += 1;
+      if (inserts === 3) {
+        inserts += 1;
+        await createMemoryDocuments({ data }).events.removeNewest(LOG, { after: 1, limit: 1 });
+      }
+      return work();
+    },
+  });
+  const driver = open();
+  await driver.append([eventRow('a', LOG)]);
+  expect(await driver.append([eventRow('b', LOG), eventRow('c', LOG)])).toEqual([
+    { kind: 'appended', seq: 2 },
+    { kind: 'appended', seq: 3 },
+  ]);
+  expect(await seqsOf(driver)).toEqual([
+    [1, 'a'],
+    [2, 'b'],
+    [3, 'c'],
+  ]);
+});
+
 test.each(['without a clock', 'with a clock'])(
   'removals and appends of several processes, in any order of their steps, leave dense logs, %s',
   async (mode) => {

@@ -5,8 +5,8 @@ import { createEngine, type Engine } from '../../src/actors/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine-deps.ts';
 import { createMemorySearch } from '../../src/actors/memory-search.ts';
 import { createRegistry } from '../../src/actors/registry.ts';
-import { parseTroupe, type TroupeDefinition, type TroupeInput } from '../../src/agents-file.ts';
-import { buildCompany } from '../../src/build-company.ts';
+import { parseTroupe, type TroupeDefinition, type TroupeInput } from '../../src/company/agents-file.ts';
+import { buildCompany } from '../../src/company/build-company.ts';
 import type { Clock } from '../../src/clock.ts';
 import { fenceKey } from '../../src/context/index.ts';
 import {
@@ -20,10 +20,10 @@ import {
   type StreamDelta,
 } from '../../src/events/index.ts';
 import { noOutside } from './no-outside.ts';
-import { openCredentials } from '../../src/credentials.ts';
-import { createTenants } from '../../src/known-tenants.ts';
+import { openCredentials } from '../../src/facade/credentials.ts';
+import { createTenants } from '../../src/facade/known-tenants.ts';
 import { memoryNotes } from '../../src/notes.ts';
-import { createTroupeFacade } from '../../src/facade.ts';
+import { createTroupeFacade } from '../../src/facade/facade.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
 import { createInProcessAdmission } from '../../src/routing/in-process-admission.ts';

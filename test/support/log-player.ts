@@ -54,7 +54,7 @@ export function profile(id: string): AgentProfile {
 }
 
 const BASELINE: BaselineBody = { epoch: 1, provider: 'scripted', model: 'm', layers: [], reason: '' };
-const SYSTEM = { name: 'rules', text: 'rules', hash: hashText('rules'), tokens: 1 } as const;
+const SYSTEM = { name: 'rules', text: 'rules', hash: hashText('rules'), tokens: () => 1 } as const;
 
 export function promptOf(view: View, step = 0): PromptRecord {
   return buildPrompt({

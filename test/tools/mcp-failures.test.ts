@@ -7,7 +7,8 @@ import { runTool } from '../../src/tools/run-tool.ts';
 import type { Tool, ToolContext } from '../../src/tools/tool.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
-import { caller, eventually, isAlive, mcpRoom, stdioStage } from './mcp-stage.ts';
+import { caller, isAlive, mcpRoom, stdioStage } from './mcp-stage.ts';
+import { untilHolds } from '../support/until-holds.ts';
 
 const failed = (words: string) => ({ outcome: 'failed', content: expect.stringContaining(words) as string });
 
@@ -45,13 +46,13 @@ test.each(['stdio', 'http'])(
     });
     const call = { id: 'c1', name: 'it__wait', args: '{}' };
     const run = runTool(mcp.tools[0] as Tool, call, CONTEXT, { clock });
-    await eventually(() => expect(trace()).toContain('call wait {}'));
+    await untilHolds(() => expect(trace()).toContain('call wait {}'));
     await clock.advance(60_000);
     expect(await run).toEqual({
       outcome: 'failed',
       text: expect.stringContaining('longer than 60000 ms') as string,
     });
-    await eventually(() => expect(trace()).toContain('cancelled'));
+    await untilHolds(() => expect(trace()).toContain('cancelled'));
     await mcp.close();
   },
 );
@@ -61,9 +62,9 @@ test('a turn that is aborted cancels its call', async () => {
   const ana = caller('ana', ['files/*'], { wait: ['files__wait'], sum: ['files__add', { a: 1, b: 1 }] });
   await using room = await mcpRoom({ agents: [ana], mcpServers: { files: stage.server() } });
   await room.post('ana', 'wait');
-  await eventually(() => expect(stage.trace()).toContain('call wait {}'));
+  await untilHolds(() => expect(stage.trace()).toContain('call wait {}'));
   await room.troupe.command({ command: 'abort', turn: `${ROOM}:ana:1` as never }, UMA);
-  await eventually(() => expect(stage.trace()).toContain('cancelled'));
+  await untilHolds(() => expect(stage.trace()).toContain('cancelled'));
   await room.troupe.idle();
   expect((await room.troupe.events(ROOM)).events.at(-1)?.kind).toBe('turn.aborted');
   expect(await room.call('ana', 'sum')).toEqual({ outcome: 'done', content: '2' });
@@ -103,7 +104,7 @@ test('a process that was killed between two calls is started again', async () =>
   process.kill(pid, 'SIGKILL');
   const warning =
     'mcpServers.files: the connection is lost and opened again when it is needed: it was ended by SIGKILL';
-  await eventually(() => expect(room.warnings).toContain(warning));
+  await untilHolds(() => expect(room.warnings).toContain(warning));
   expect(await room.call('ana', 'sum')).toEqual({ outcome: 'done', content: '2' });
   expect(stage.pids()).toHaveLength(2);
 });
@@ -123,7 +124,7 @@ test('a process that keeps dying is started after longer and longer pauses, unti
   async function runAfter(pauseMs: number, name: string, args?: string) {
     const result = run(name, args);
     // The deadline of the call, and the pause.
-    await eventually(() => expect(clock.sleeping()).toBe(2));
+    await untilHolds(() => expect(clock.sleeping()).toBe(2));
     await clock.advance(pauseMs - 1);
     expect(clock.sleeping()).toBe(2);
     await clock.advance(1);
@@ -153,7 +154,7 @@ test('a call fails at once when its HTTP server goes away, and the server is fou
   const ana = caller('ana', ['web/*'], { wait: ['web__wait'], sum: ['web__add', { a: 1, b: 1 }] });
   await using room = await mcpRoom({ agents: [ana], mcpServers: { web: { url: web.url } } });
   await room.post('ana', 'wait');
-  await eventually(() => expect(web.trace).toContain('call wait {}'));
+  await untilHolds(() => expect(web.trace).toContain('call wait {}'));
   await web[Symbol.asyncDispose]();
   await room.troupe.idle();
   const { events } = await room.troupe.events(ROOM);
@@ -183,5 +184,5 @@ test('a process that a server has started ends with it', async () => {
   const room = await mcpRoom({ agents: [ana], mcpServers: { files: server } });
   expect(stage.pids().map(isAlive)).toEqual([true]);
   await room.troupe.close();
-  await eventually(() => expect(stage.pids().map(isAlive)).toEqual([false]));
+  await untilHolds(() => expect(stage.pids().map(isAlive)).toEqual([false]));
 });

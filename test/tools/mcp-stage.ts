@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { onTestFinished, vi } from 'vitest';
-import type { AgentInput, TroupeInput } from '../../src/agents-file.ts';
+import { onTestFinished } from 'vitest';
+import type { AgentInput, TroupeInput } from '../../src/company/agents-file.ts';
 import type { TroupeOptions } from '../../src/runtime.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import type { Troupe } from '../../src/troupe.ts';
@@ -47,11 +47,6 @@ export function isAlive(pid: number): boolean {
     // Where there is no /proc there is the process.
     return (error as NodeJS.ErrnoException).code === 'ENOENT' && !existsSync('/proc');
   }
-}
-
-/** Waits for another process, or another machine's end of a connection. */
-export function eventually(check: () => void): Promise<void> {
-  return vi.waitFor(check, { timeout: 15_000, interval: 10 });
 }
 
 /** An agent that makes the call named by the message it is sent, and then says that it is done. */

@@ -76,8 +76,8 @@ export function App() {
           </button>
         </p>
       )}
-      {over?.name === 'palette' && <Palette key={over.about} about={over.about} />}
-      {over?.name === 'help' && <Help />}
+      {over?.name === 'palette' && <Palette key={over.number} about={over.about} />}
+      {over?.name === 'help' && <Help key={over.number} />}
     </>
   );
 }

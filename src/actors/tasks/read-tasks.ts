@@ -1,6 +1,6 @@
 import type { Event, EventId } from '../../events/index.ts';
 import { foldTask, newTaskBook, type TaskBook } from '../../machines/task-book.ts';
-import type { Log, Store } from '../../store/store.ts';
+import { type Log, PAGE_BYTES, type Store } from '../../store/store.ts';
 
 const PAGE = 2_000;
 
@@ -15,14 +15,14 @@ export async function readTasks(store: Pick<Store, 'read'>, log: Log): Promise<R
   const book = newTaskBook();
   const openedBy = new Map<string, EventId>();
   for (let after = 0; ;) {
-    const events = await store.read(log, { after, limit: PAGE });
+    const events = await store.read(log, { after, limit: PAGE, maxBytes: PAGE_BYTES });
     for (const event of events) {
       foldTask(book, event);
       const task = openingOf(event);
       if (task !== null && book.tasks.get(task)?.seq === event.seq) openedBy.set(task, event.id);
     }
     after = events.at(-1)?.seq ?? after;
-    if (events.length < PAGE) return { book, openedBy };
+    if (events.length === 0) return { book, openedBy };
   }
 }
 

@@ -12,7 +12,7 @@ export function withAuthor({ author }: Principal, body: unknown): unknown {
 /** Whether a caller may bring these words: its own, or those of any person if it speaks for people. Throws `Refusal`. */
 export function checkAuthor({ author, scopes }: Principal, given: Author): void {
   if (author) {
-    if (isSame(author, given)) return;
+    if (isSameAuthor(author, given)) return;
     const own = `${author.kind} "${author.id}", by the name "${author.name}",`;
     throw refused(`this caller speaks as ${own} and as nobody else: leave the author out`, given);
   }
@@ -31,6 +31,6 @@ function refused(message: string, { kind, id }: Author): Refusal {
   return new Refusal(403, 'author_refused', message, { author: { kind, id } });
 }
 
-function isSame(a: Author, b: Author): boolean {
+export function isSameAuthor(a: Author, b: Author): boolean {
   return a.kind === b.kind && a.id === b.id && a.name === b.name;
 }

@@ -39,7 +39,7 @@ export function isKeyless({ token, keyless = 'local' }: GateOptions): boolean {
 }
 
 /**
- * Tells who a request is from. Owns the tries of each address and what was good lately.
+ * Tells who a request is from. A header that names nobody is not the same as none. Owns the tries of each address and what was good lately.
  *  1. Whatever is wrong with a credential, the answer is the same.
  *  2. Nothing is looked up for an address that has used up its tries. A credential that was good the last time costs
  *     none, so that who guesses does not shut out who knows.
@@ -52,11 +52,11 @@ export function createGate(options: GateOptions, clock: Pick<Clock, 'monotonic'>
   const good = new Set<string>();
 
   async function identify(context: Context): Promise<Identified> {
-    const [, credential] = BEARER.exec(context.req.header('authorization') ?? '') ?? [];
-    if (credential === undefined || (isKeyless(options) && !authenticate)) {
-      if (!isKeyless(options)) throw unknownCaller();
+    const header = context.req.header('authorization');
+    if (isKeyless(options) && (header === undefined || !authenticate))
       return { principal: LOCAL, isStillGood: null };
-    }
+    const [, credential] = BEARER.exec(header ?? '') ?? [];
+    if (credential === undefined) throw unknownCaller();
     const given = digest(credential);
     if (tokenDigest !== null && timingSafeEqual(given, tokenDigest))
       return { principal: SERVER_TOKEN, isStillGood: null };

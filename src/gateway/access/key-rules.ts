@@ -1,6 +1,7 @@
 import { covers, type KeyInfo, type Principal, type Scope } from '../../access/index.ts';
 import type { Author } from '../../events/index.ts';
 import { Refusal } from '../refusal.ts';
+import { isSameAuthor } from './author-rule.ts';
 import { unknownConversation } from './limit-troupe.ts';
 import { isOfTheHouse } from './check-scope.ts';
 
@@ -26,7 +27,7 @@ export function checkReach(principal: Principal, { scopes, author, conversations
     throw new Refusal(403, 'scope_missing', message, { scope: missing });
   }
   const own = principal.author;
-  if (own && (author?.kind !== own.kind || author.id !== own.id || author.name !== own.name)) {
+  if (own && !(author && isSameAuthor(own, author))) {
     const message = `this caller speaks as ${own.kind} "${own.id}", and so must its keys`;
     throw new Refusal(403, 'author_refused', message);
   }

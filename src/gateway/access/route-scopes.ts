@@ -47,6 +47,21 @@ export const ROUTE_SCOPES: Readonly<Record<string, Needs>> = {
   'GET /metrics': ['admin'],
 };
 
+const METHODS = new Map<string, string[]>();
+for (const route of Object.keys(ROUTE_SCOPES)) {
+  const [method = '', path = ''] = route.split(' ');
+  METHODS.set(path, [...(METHODS.get(path) ?? []), method, ...(method === 'GET' ? ['HEAD'] : [])]);
+}
+const PATHS = [...METHODS].map(
+  ([path, methods]) =>
+    [new RegExp(`${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`), methods] as const,
+);
+
+/** What a path, wherever the API is mounted, answers to; none: it is no path of ours. */
+export function methodsOf(path: string): readonly string[] {
+  return PATHS.find(([pattern]) => pattern.test(path))?.[1] ?? [];
+}
+
 /** They stand before the guard. */
 export const PUBLIC_ROUTES: ReadonlySet<string> = new Set(['GET /healthz', 'GET /readyz']);
 

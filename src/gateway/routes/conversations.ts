@@ -1,8 +1,10 @@
 import type { Hono } from 'hono';
+import { isGranted } from '../../access/index.ts';
 import { Command } from '../../events/index.ts';
-import { withAuthor } from '../access/author-rule.ts';
+import { checkAuthor, withAuthor } from '../access/author-rule.ts';
 import { callerOf, troupeOf } from '../access/caller.ts';
 import { checkScope } from '../access/check-scope.ts';
+import { unknownConversation } from '../access/limit-troupe.ts';
 import { commandScope } from '../access/route-scopes.ts';
 import { readJson, readMessage } from '../read-json.ts';
 import { rateLimited } from '../refusal.ts';
@@ -35,8 +37,11 @@ export function addConversationRoutes(app: Hono): void {
       'the path',
     );
     const { principal, troupe, traffic } = callerOf(context);
-    const body = withAuthor(principal, await readMessage(context.req.raw));
+    const body = withAuthor(principal, await readMessage(context));
     const message = parseInput(NewEventBody, body, 'the body');
+    // What is refused anyway must not use up the rate of whose words it claims to be.
+    if (!isGranted(principal, conversation)) throw unknownConversation(conversation);
+    checkAuthor(principal, message.author);
     const wait = traffic.message(principal, principal.tenant, message.author);
     const { messagesPerSecond: limit } = traffic.limits;
     if (wait > 0) throw rateLimited(`at most ${limit} messages a second of one author`, limit, wait);
@@ -71,7 +76,7 @@ export function addConversationRoutes(app: Hono): void {
 
   app.post('/api/commands', async (context) => {
     const { principal, troupe } = callerOf(context);
-    const body = withAuthor(principal, await readJson(context.req.raw));
+    const body = withAuthor(principal, await readJson(context));
     const { author, ...given } = parseInput(CommandRequest, body, 'the body');
     const command = parseInput(Command, given, 'the body');
     checkScope(principal, commandScope(command));

@@ -41,17 +41,17 @@ export function addKeyRoutes(app: Hono, root: Troupe): void {
 
   app.post('/api/keys', async (context) => {
     const { principal } = callerOf(context);
-    const body = parseInput(NewKeyBody, await readJson(context.req.raw), 'the body');
+    const body = parseInput(NewKeyBody, await readJson(context), 'the body');
     const { tenant, ...given } = body;
     const key = { ...given, author: given.author ?? principal.author ?? undefined };
     checkReach(principal, key);
-    return context.json(await bookFor(context, tenant).create(key), 201, NOT_STORED);
+    return context.json(await bookFor(context, tenant).create(key, principal.id), 201, NOT_STORED);
   });
 
   app.post('/api/keys/:id/rotate', async (context) => {
     const book = askedBook(context);
     const id = context.req.param('id');
-    const options = parseInput(RotateKeyBody, await readJson(context.req.raw), 'the body');
+    const options = parseInput(RotateKeyBody, await readJson(context), 'the body');
     checkReach(callerOf(context).principal, await find(context, book, id));
     const issued = await book.rotate(id, options);
     if (!issued) throw unknownKey(id);

@@ -1,4 +1,4 @@
-import type { Hono } from 'hono';
+import type { Context, Hono } from 'hono';
 import { isGranted } from '../../access/index.ts';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
@@ -13,6 +13,7 @@ import { textStream } from '../text-stream.ts';
 
 const RECONNECT_MS = 1_000;
 const STREAM_RETRY_MS = 5_000;
+const WHOSE = { caller: 'one caller', tenant: 'one tenant', process: 'this process' };
 const HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-store',
@@ -46,8 +47,11 @@ export function addStreamRoutes(
     if (context.req.method === 'HEAD') return context.body(null, 200, HEADERS);
     const place = traffic.openStream(principal);
     if ('full' in place) {
-      const whose = place.full === 'caller' ? 'one caller' : 'this process';
-      throw rateLimited(`at most ${place.limit} open streams of ${whose}`, place.limit, STREAM_RETRY_MS);
+      throw rateLimited(
+        `at most ${place.limit} open streams of ${WHOSE[place.full]}`,
+        place.limit,
+        STREAM_RETRY_MS,
+      );
     }
     const gone = new AbortController();
     if (isStillGood) void untilUnknown(isStillGood, clock, gone);
@@ -55,7 +59,10 @@ export function addStreamRoutes(
       gone.abort();
       place.end();
     };
-    const options = { troupe, clock, signal: signal ? AbortSignal.any([signal, gone.signal]) : gone.signal };
+    const ends = signal ? AbortSignal.any([signal, gone.signal]) : gone.signal;
+    // Whoever does not read would hold its place for as long as it likes.
+    ends.addEventListener('abort', over, { once: true });
+    const options = { troupe, clock, signal: ends };
     const frames =
       conversation === undefined ? followAll(options) : followConversation(conversation, after ?? 0, options);
     const body = textStream(
@@ -63,7 +70,7 @@ export function addStreamRoutes(
         asText(frames, (event) => (conversation === undefined ? '' : `id: ${event.seq}\n`)),
         over,
       ),
-      over,
+      { onCancel: over, ends, onUnread: () => cutOff(context) },
     );
     return context.body(body, 200, HEADERS);
   });
@@ -72,6 +79,12 @@ export function addStreamRoutes(
 function notResumable(): TroupeError {
   const message = 'only the events of one conversation can be resumed: name it with ?conversation=';
   return new TroupeError('event_invalid', message, { path: 'conversation' });
+}
+
+/** A connection with more to send than its reader takes would stay until it is read. */
+function cutOff({ env }: Context): void {
+  const { outgoing } = Object(env) as { outgoing?: { destroy?: () => void } };
+  outgoing?.destroy?.();
 }
 
 /** A reader may be gone before it has begun, so `over` is for `onCancel`, too. */

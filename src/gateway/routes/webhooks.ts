@@ -39,12 +39,13 @@ export function addWebhookRoutes(app: Hono, root: Pick<Troupe, 'webhooks' | 'for
 
   app.post('/api/webhooks', async (context) => {
     // What it is sent can be read.
-    checkScope(callerOf(context).principal, 'read');
+    const { principal } = callerOf(context);
+    checkScope(principal, 'read');
     const book = bookFor(context);
-    const asked = parseInput(NewWebhook, await readJson(context.req.raw), 'the body');
+    const asked = parseInput(NewWebhook, await readJson(context), 'the body');
     const beyond = beyondGrant(context, asked);
     if (beyond !== null) throw unknownConversation(beyond);
-    return context.json(await book.create(asked), 201, NOT_STORED);
+    return context.json(await book.create(asked, principal.id), 201, NOT_STORED);
   });
 
   app.get('/api/webhooks/:id', async (context) => {
@@ -84,5 +85,5 @@ function found<T>(answer: T | null, id: string): T {
 }
 
 function unknownWebhook(id: string): Refusal {
-  return new Refusal(404, 'route_unknown', `there is no webhook "${id}"`, { webhook: id });
+  return new Refusal(404, 'webhook_unknown', `there is no webhook "${id}"`, { webhook: id });
 }

@@ -16,9 +16,9 @@ import type { EventDocuments, LogKey } from './documents.ts';
  *      when the connection was lost, nothing is remembered.
  *  A5  A log that was removed begins again at 1, while others may still remember its end. So what was seen is trusted for
  *      a time, and a removal ends with a look after a longer one: an insert that is through by then has its event before
- *      it, or is found and removed with it. After one that took longer the event before it is looked for. Where that is
- *      gone, what was inserted has a hole below: it is taken out, with what others have put upon it, and the end is read
- *      again.
+ *      it, or is found and removed with it. After one that took longer what was inserted is looked for, and the event
+ *      before it. Where one is gone, by a removal or by another who found a hole below his own, what stands above has a
+ *      hole below: it is taken out, with what others have put upon it, and the end is read again.
  */
 export interface AppendStats {
   /** Calls of `append`, and the rows they brought. */
@@ -108,12 +108,19 @@ export function createAppendQueue(events: EventDocuments, options: AppendQueueOp
     return last;
   }
 
-  /** A5: whether what was inserted after `head`, which existed at `at`, may stay. */
-  async function standsOn(log: LogKey, head: number, at: number): Promise<boolean> {
-    if (head === 0 || !isPast(at, true) || (await events.has(log, head))) return true;
-    while ((await events.removeNewest(log, { after: head, limit: MAX_ROWS })) === MAX_ROWS);
+  /** A5: how many of the rows that were inserted after `head`, which existed at `at`, may stay. */
+  async function countStanding(log: LogKey, rows: readonly NewEventRow[], head: number, at: number) {
+    if (!isPast(at, true) || (head === 0 && rows.length === 1)) return rows.length;
+    const found = await events.keys(log, { after: Math.max(0, head - 1), upTo: head + rows.length });
+    const ids = new Map(found.map(({ seq, id }) => [seq, id]));
+    const isHeadGone = head > 0 && !ids.has(head);
+    const lost = isHeadGone ? 0 : rows.findIndex(({ id }, index) => ids.get(head + 1 + index) !== id);
+    if (lost < 0) return rows.length;
     heads.delete(nameOf(log));
-    return false;
+    // Where another's event has come into the place of ours, there is no hole.
+    if (isHeadGone || !ids.has(head + 1 + lost))
+      while ((await events.removeNewest(log, { after: head + lost, limit: MAX_ROWS })) === MAX_ROWS);
+    return lost;
   }
 
   async function appendRows(log: LogKey, rows: readonly NewEventRow[]): Promise<AppendOutcome[]> {
@@ -141,12 +148,14 @@ export function createAppendQueue(events: EventDocuments, options: AppendQueueOp
       const inserted = await events.insert(
         group.map((each, at): EventRow => ({ ...each, seq: head + 1 + at })),
       );
-      if (inserted > 0 && !(await standsOn(log, head, remembered?.at ?? begun))) {
-        clashed(row);
+      const ours = group.slice(0, inserted);
+      const standing = inserted === 0 ? 0 : await countStanding(log, ours, head, remembered?.at ?? begun);
+      for (const [at, each] of ours.slice(0, standing).entries())
+        settle(each, 'appended', { seq: head + 1 + at, hash: each.hash }, sent);
+      if (standing < inserted) {
+        clashed(ours[standing] ?? row);
         continue;
       }
-      for (const [at, each] of group.slice(0, inserted).entries())
-        settle(each, 'appended', { seq: head + 1 + at, hash: each.hash }, sent);
       const refused = group[inserted];
       if (refused) await resolveTaken(refused, remembered !== undefined, sent);
     }

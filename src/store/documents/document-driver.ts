@@ -14,8 +14,8 @@ export interface DocumentDriver extends StoreDriver {
 
 /** Bounds a loop in which every round another process was faster. */
 const MAX_ROUNDS = 20;
-/** Removed at once by an expiry, or of a conversation. */
-const STEP = 500;
+/** Removed at once by an expiry, or of a conversation: far from what a slow server has no time for in one operation. */
+const STEP = 100;
 
 /**
  * The store over single-document operations: every algorithm of the port that is more than one of them, for a database
@@ -89,9 +89,9 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
   return {
     stats: queue.stats,
     append: begun((rows) => queue.append(rows)),
-    readEvents: begun(async ({ tenant, conversation, after, upTo = Number.MAX_SAFE_INTEGER, limit }) => {
+    readEvents: begun(async ({ tenant, conversation, upTo = Number.MAX_SAFE_INTEGER, ...range }) => {
       const begunAt = queue.now();
-      const rows = await events.range({ tenant, conversation }, { after, upTo, limit });
+      const rows = await events.range({ tenant, conversation }, { ...range, upTo });
       const last = rows.at(-1);
       if (last) queue.seen(last, last.seq, begunAt);
       return rows;

@@ -28,11 +28,15 @@ export interface EventDocuments {
   /** Inserts in order and stops at the first whose id or seq is taken; returns how many were inserted. */
   insert(rows: readonly EventRow[]): Promise<number>;
   find(log: LogKey, id: string): Promise<EventRow | null>;
-  has(log: LogKey, seq: number): Promise<boolean>;
+  /** after < seq <= upTo, in any order. */
+  keys(log: LogKey, range: { after: number; upTo: number }): Promise<{ seq: number; id: string }[]>;
   /** Highest seq; 0 if there is none. `known` was seen to exist: there is no need to look before it. */
   last(log: LogKey, known?: number): Promise<number>;
-  /** after < seq <= upTo, oldest first. */
-  range(log: LogKey, range: { after: number; upTo: number; limit: number }): Promise<EventRow[]>;
+  /** after < seq <= upTo, oldest first. `maxBytes` as of the driver's `readEvents`. */
+  range(
+    log: LogKey,
+    range: { after: number; upTo: number; limit: number; maxBytes?: number },
+  ): Promise<EventRow[]>;
   /** Seqs of events with the agent in `to`, after < seq <= upTo, ascending. */
   addressed(key: ActorKey, range: { after: number; upTo: number }): Promise<number[]>;
   /** Actors addressed at or after `since`, each once, with the newest such seq and the time of the oldest. */

@@ -64,7 +64,10 @@ export function createMemoryDocuments(options: MemoryDocumentsOptions = {}): Doc
         return rows.length;
       },
       find: (log, id) => gate('events.find', () => logs.get(logKey(log))?.byId.get(id) ?? null),
-      has: (log, seq) => gate('events.has', () => logs.get(logKey(log))?.bySeq.has(seq) ?? false),
+      keys: (log, range) =>
+        gate('events.keys', () =>
+          rangeOf(logs.get(logKey(log)), { ...range, limit: Number.MAX_SAFE_INTEGER }),
+        ),
       last: (log) => gate('events.last', () => logs.get(logKey(log))?.last ?? 0),
       range: (log, range) => gate('events.range', () => rangeOf(logs.get(logKey(log)), range)),
       addressed: (key, { after, upTo }) =>
@@ -218,14 +221,18 @@ function removeNewest(logs: Map<string, MemoryLog>, key: LogKey, after: number):
 
 function rangeOf(
   log: MemoryLog | undefined,
-  { after, upTo, limit }: { after: number; upTo: number; limit: number },
+  { after, upTo, limit, maxBytes }: Parameters<Documents['events']['range']>[1],
 ): EventRow[] {
   const rows: EventRow[] = [];
   if (!log) return rows;
   const end = Math.min(upTo, log.last);
+  let bytes = 0;
   for (let seq = after + 1; seq <= end && rows.length < limit; seq++) {
     const row = log.bySeq.get(seq);
-    if (row) rows.push(row);
+    if (!row) continue;
+    rows.push(row);
+    if (maxBytes !== undefined) bytes += Buffer.byteLength(row.data);
+    if (maxBytes !== undefined && bytes >= maxBytes) break;
   }
   return rows;
 }

@@ -27,7 +27,11 @@ export interface EventDoc {
 
 /** Events in one answer, which bounds its time. */
 const BATCH = 1_000;
+/** For reads that end where the texts are many bytes: what the server sends in vain is bounded, too. */
+const SHORT_BATCH = 100;
 const ADDRESSED_BATCH = 5_000;
+/** In one operation: of a long log one alone could take a slow server more than the time of a request. */
+const UNADDRESSED = 100;
 /** Read at once for a listing. */
 const HEADS_AT_ONCE = 16;
 
@@ -90,27 +94,32 @@ export function createEventDocuments(
 
   async function range(
     log: LogKey,
-    { after, upTo, limit }: { after: number; upTo: number; limit: number },
+    { after, upTo, limit, maxBytes = Number.POSITIVE_INFINITY }: Parameters<EventDocuments['range']>[1],
   ): Promise<EventRow[]> {
     if (limit <= 0 || upTo <= after) return [];
+    const batch = maxBytes < Number.POSITIVE_INFINITY ? SHORT_BATCH : BATCH;
     const cursor = collection
       .find({ log: logOf(log), seq: { $gt: after, $lte: upTo } })
       .sort({ seq: 1 })
-      .batchSize(Math.min(limit, BATCH));
+      .batchSize(Math.min(limit, batch));
     if (limit < 2 ** 31) cursor.limit(limit);
-    const docs = await cursor.toArray();
     const rows: EventRow[] = [];
-    for (const doc of docs) rows.push(await rowOf(log, doc));
+    let bytes = 0;
+    // Leaving it closes the cursor.
+    for await (const doc of cursor) {
+      const row = await rowOf(log, doc);
+      rows.push(row);
+      if (maxBytes < Number.POSITIVE_INFINITY) bytes += Buffer.byteLength(row.data);
+      if (bytes >= maxBytes) break;
+    }
     return rows;
   }
 
-  async function rowOf({ tenant, conversation }: LogKey, doc: EventDoc): Promise<EventRow> {
-    const prefix = `${tenant}/${conversation}/`;
-    const name = textOr(doc._id, '');
+  async function rowOf(log: LogKey, doc: EventDoc): Promise<EventRow> {
     return {
-      tenant,
-      conversation,
-      id: name.startsWith(prefix) ? name.slice(prefix.length) : name,
+      tenant: log.tenant,
+      conversation: log.conversation,
+      id: idOf(log, doc._id),
       seq: doc.seq,
       at: numberOr(doc.at, Number.NaN),
       kind: textOr(doc.kind, ''),
@@ -127,9 +136,12 @@ export function createEventDocuments(
     insert,
     find,
     range,
-    async has(log, seq) {
-      const found = await collection.findOne({ log: logOf(log), seq }, { projection: { _id: 0, seq: 1 } });
-      return found !== null;
+    async keys(log, { after, upTo }) {
+      const docs = collection.find(
+        { log: logOf(log), seq: { $gt: after, $lte: upTo } },
+        { projection: { seq: 1 } },
+      );
+      return (await docs.toArray()).map(({ seq, _id }) => ({ seq, id: idOf(log, _id) }));
     },
     async last(log, known = 0) {
       const head = ((known > 0 ? await newest(log, known) : null) ?? (await newest(log)))?.head ?? 0;
@@ -172,7 +184,15 @@ export function createEventDocuments(
 
     async unaddress(log) {
       const addressed = { log: logOf(log), addressedAt: { $exists: true } };
-      await collection.updateMany(addressed, { $unset: { to: '', addressedAt: '' } });
+      for (let after = 0; ;) {
+        const lot = collection.find({ ...addressed, seq: { $gt: after } }, { projection: { seq: 1 } });
+        const docs = await lot.sort({ seq: 1 }).limit(UNADDRESSED).toArray();
+        const upTo = docs.at(-1)?.seq;
+        if (upTo === undefined) return;
+        const range = { ...addressed, seq: { $gt: after, $lte: upTo } };
+        await collection.updateMany(range, { $unset: { to: '', addressedAt: '' } });
+        after = upTo;
+      }
     },
 
     async removeNewest(log, { after, limit }) {
@@ -212,6 +232,12 @@ function docOf({ tenant, conversation, id, seq, at, kind, to, hash, tokens, turn
 
 function logOf({ tenant, conversation }: LogKey): string {
   return `${tenant}/${conversation}`;
+}
+
+function idOf(log: LogKey, _id: unknown): string {
+  const prefix = `${logOf(log)}/`;
+  const name = textOr(_id, '');
+  return name.startsWith(prefix) ? name.slice(prefix.length) : name;
 }
 
 /** A name that is none stands for what is there: whoever decodes the row then finds it corrupt. */

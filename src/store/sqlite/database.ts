@@ -34,6 +34,11 @@ export function allRows<T>(
   return statement.all(...(bindings as Binding[])) as T[];
 }
 
+/** One row after the other. The rows behind the last one taken are not read. */
+export function eachRow<T>(statement: Statement, ...bindings: Binding[]): Iterable<T> {
+  return statement.iterate(...bindings) as Iterable<T>;
+}
+
 /** How many rows the statement changed. */
 export function runStatement(statement: Statement, ...bindings: Binding[]): number {
   return Number(statement.run(...bindings).changes);

@@ -1,6 +1,6 @@
 import type { AppendOutcome, ConversationRow, EventRow, NewEventRow, StoreDriver } from '../driver.ts';
 import type { Database } from './database.ts';
-import { allRows, getRow, runStatement } from './database.ts';
+import { allRows, eachRow, getRow, runStatement } from './database.ts';
 import type { LogNumbers } from './log-numbers.ts';
 import type { StoredText } from './stored-text.ts';
 import { fromStored, toStored } from './stored-text.ts';
@@ -77,10 +77,20 @@ export function createEventTable(database: Database, logs: LogNumbers) {
   }
 
   function readEvents(query: Query<'readEvents'>): EventRow[] {
-    const { tenant, conversation, after, upTo = Number.MAX_SAFE_INTEGER, limit } = query;
+    const { tenant, conversation, after, upTo = Number.MAX_SAFE_INTEGER, limit, maxBytes } = query;
     const log = logs.find(tenant, conversation);
     if (log === null) return [];
-    return allRows<StoredEvent>(selectRange, log, after, upTo, limit).map((row) => eventRow(query, row));
+    if (maxBytes === undefined)
+      return allRows<StoredEvent>(selectRange, log, after, upTo, limit).map((row) => eventRow(query, row));
+    const rows: EventRow[] = [];
+    let bytes = 0;
+    for (const stored of eachRow<StoredEvent>(selectRange, log, after, upTo, limit)) {
+      const row = eventRow(query, stored);
+      rows.push(row);
+      bytes += Buffer.byteLength(row.data);
+      if (bytes >= maxBytes) break;
+    }
+    return rows;
   }
 
   function readEvent(query: Query<'readEvent'>): EventRow | null {

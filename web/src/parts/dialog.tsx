@@ -10,12 +10,17 @@ export function Dialog({ label, children }: { label: string; children: Component
   useLayoutEffect(() => {
     element.current?.showModal();
   }, []);
-  const close = () => (dialog.value = null);
+  const mine = useRef(dialog.peek()).current;
+  // The browser says it some time after it has closed it: by then another may lie over the page.
+  const close = () => {
+    if (dialog.peek() === mine) dialog.value = null;
+  };
   return (
     <dialog
       class="dialog"
       ref={element}
       aria-label={label}
+      onCancel={close}
       onClose={close}
       onClick={(event) => {
         if (event.target === element.current) close();

@@ -1,14 +1,24 @@
 import { signal } from '@preact/signals';
 
-/** What lies over the page; `about` narrows the palette. */
-export const dialog = signal<{ name: 'palette' | 'help'; about: 'conversation' | null } | null>(null);
+interface Shown {
+  name: 'palette' | 'help';
+  /** Narrows the palette. */
+  about: 'conversation' | null;
+  /** Another one each time: what was closed is not opened again, a new one is. */
+  number: number;
+}
+
+/** What lies over the page. */
+export const dialog = signal<Shown | null>(null);
+
+let shown = 0;
 
 /** Typed after a dialog was asked for and before it stood. */
 let ahead = '';
 
-export function showDialog(name: 'palette' | 'help', about: 'conversation' | null = null): void {
+export function showDialog(name: Shown['name'], about: Shown['about'] = null): void {
   ahead = '';
-  dialog.value = { name, about };
+  dialog.value = { name, about, number: ++shown };
 }
 
 /** Keeps what is typed for a dialog that is not there yet; nothing else may happen with it. */

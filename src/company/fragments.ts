@@ -1,0 +1,64 @@
+import { type AboutAgent, type AgentFragments, type Fragment, RUNTIME_ITEMS } from '../context/index.ts';
+import { TroupeError } from '../errors.ts';
+
+/** What can be read of fragments that may be broken. */
+interface Sketch {
+  name?: string | undefined;
+  agents?: readonly (string | undefined)[] | undefined;
+}
+
+/** What does not fit together among fragments, and between them and the agents. */
+export function* fragmentProblems(
+  fragments: readonly Sketch[],
+  agents: readonly (string | undefined)[],
+): Generator<{ path: PropertyKey[]; message: string }> {
+  const names = fragments.map(({ name }) => name);
+  for (const [index, { name, agents: only = [] }] of fragments.entries()) {
+    const path = ['fragments', index, 'name'];
+    if (name !== undefined && names.indexOf(name) !== index) {
+      yield { path, message: `"${name}" is used twice` };
+    }
+    if (name !== undefined && RUNTIME_ITEMS.includes(name.toLowerCase())) {
+      yield {
+        path,
+        message: `"${name}" is an item of the runtime; these are taken: ${RUNTIME_ITEMS.join(', ')}`,
+      };
+    }
+    for (const [at, agent] of only.entries()) {
+      if (agent === undefined || agents.includes(agent)) continue;
+      yield { path: ['fragments', index, 'agents', at], message: `there is no agent "${agent}"` };
+    }
+  }
+}
+
+/** The fragments of one agent, static ones evaluated. Throws `config_invalid` for one that fails. */
+export function fragmentsOf(fragments: readonly Fragment[], about: AboutAgent): AgentFragments {
+  const given = fragments
+    .filter(({ agents }) => !agents || agents.includes(about.agent))
+    // Code units: an order that no locale changes.
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  const textsIn = (layer: 'rules' | 'environment') =>
+    given.flatMap((fragment) =>
+      fragment.lifecycle === 'static' && fragment.layer === layer ? staticText(fragment, about) : [],
+    );
+  return {
+    rules: textsIn('rules'),
+    environment: textsIn('environment'),
+    live: given.flatMap(({ lifecycle, name, text }) => (lifecycle === 'dynamic' ? [{ name, text }] : [])),
+  };
+}
+
+function staticText({ name, text }: Extract<Fragment, { lifecycle: 'static' }>, about: AboutAgent): string[] {
+  const where = `fragment ${name} of @${about.agent}`;
+  let given: unknown;
+  try {
+    given = typeof text === 'string' ? text : text({ ...about });
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new TroupeError('config_invalid', `${where} failed: ${why}`, { fragment: name }, { cause });
+  }
+  if (given === null || given === undefined || given === '') return [];
+  if (typeof given === 'string') return [given.toWellFormed()];
+  const message = `${where} gave no text: a static fragment gives a text or null, and at once`;
+  throw new TroupeError('config_invalid', message, { fragment: name });
+}

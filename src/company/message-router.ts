@@ -1,0 +1,17 @@
+import type { MessageRouter } from '../actors/conversations/door.ts';
+import type { Company } from '../actors/member.ts';
+import { routeBy } from '../orchestrator/route.ts';
+import type { RoutingSettings } from '../orchestrator/routing-settings.ts';
+
+/** The routing of a definition among its agents. */
+export function messageRouter(settings: RoutingSettings | undefined, company: Company): MessageRouter | null {
+  if (!settings) return null;
+  const agents = [...company.values()].map(({ profile, capabilities }) => {
+    const { id, role, description } = profile;
+    return { id, role, description, capabilities };
+  });
+  return {
+    by: settings.by,
+    find: (message, place) => routeBy(settings, message, { ...place, agents }),
+  };
+}

@@ -1,0 +1,44 @@
+import type { RedactText } from '../actors/redaction.ts';
+import { createRedact } from '../providers/redact.ts';
+
+const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g;
+/** Bounded, so that a long text without any costs no more than its length. */
+const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]{0,30}:\/\/[^\s/:@]{0,256}:)[^\s/]+@/gi;
+/** JSON web tokens, and keys of GitLab, npm, Stripe, AWS sessions and Slack hooks. */
+const TOKENS: readonly RegExp[] = [
+  /\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*/g,
+  /\bglpat-[\w-]{16,}/g,
+  /\bnpm_[A-Za-z0-9]{20,}/g,
+  /\b(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}/g,
+  /\bASIA[0-9A-Z]{16}\b/g,
+  /(?<=hooks\.slack\.com\/services\/)[\w/]{20,}/g,
+];
+
+/** What is hidden may leave the shape of another secret beside it; then all is looked at again, so that the end is stable. */
+const MOST_ROUNDS = 5;
+
+/**
+ * A `redact` for an agents file: hides what has the shape of a key, private keys, passwords in URLs, and what `extra`
+ * matches. What has no shape, such as a password in a sentence, it cannot know.
+ *
+ *     export default defineTroupe({ agents, redact: redactSecrets([/\bACME-\d{8}\b/]) });
+ */
+export function redactSecrets(extra: readonly RegExp[] = []): RedactText {
+  const hideKeys = createRedact([]);
+  const own = extra.map(({ source, flags }) => new RegExp(source, flags.includes('g') ? flags : `${flags}g`));
+  function once(text: string): string {
+    let clean = text;
+    for (const pattern of own) clean = clean.replace(pattern, '[hidden]');
+    clean = clean.replace(PRIVATE_KEY, '[private key]').replace(URL_PASSWORD, '$1[password]@');
+    for (const token of TOKENS) clean = clean.replace(token, '[key]');
+    return hideKeys(clean);
+  }
+  return function redact(text) {
+    let clean = once(text);
+    for (let round = 1, before = text; clean !== before && round < MOST_ROUNDS; round++) {
+      before = clean;
+      clean = once(before);
+    }
+    return clean;
+  };
+}

@@ -1,0 +1,340 @@
+import { setImmediate } from 'node:timers/promises';
+import { addressees, resolveAgent } from '../actors/address-message.ts';
+import { actorStatuses } from '../actors/actor-status.ts';
+import { budgetReport } from '../actors/budget/report.ts';
+import { cacheCost } from '../actors/cache-cost.ts';
+import { deleteConversation, readTree } from '../actors/conversations/delete-conversation.ts';
+import type { Door, MessageRouter } from '../actors/conversations/door.ts';
+import { receiveMessage } from '../actors/conversations/receive-message.ts';
+import {
+  type ConversationStates,
+  createConversationStates,
+} from '../actors/conversations/conversation-states.ts';
+import { createStandings } from '../actors/conversations/standings.ts';
+import { isTrusted, type Trust } from '../actors/conversations/trust.ts';
+import type { Engine } from '../actors/engine.ts';
+import type { EngineDeps } from '../actors/engine-deps.ts';
+import { inspectPrompt } from '../actors/inspect-prompt.ts';
+import type { Member } from '../actors/member.ts';
+import { nextPrompt, sentPrompt } from '../actors/prompts.ts';
+import type { Workflow } from '../actors/runs/start-run.ts';
+import { answerByReply } from '../actors/tasks/answer-question.ts';
+import { listTasks } from '../actors/tasks/task-list.ts';
+import { refuseBusy } from '../actors/steer/refuse-busy.ts';
+import { traceTurn } from '../actors/trace.ts';
+import type { QueueWaits } from '../runtime/queue-waits.ts';
+import { readAttachments } from './read-attachments.ts';
+import { attachedBy } from './redact-attachments.ts';
+import { TroupeError } from '../errors.ts';
+import {
+  type ActorAddress,
+  type AgentId,
+  DEFAULT_TENANT,
+  type Event,
+  type EventDraft,
+  type EventDraftOf,
+  type EventId,
+  isRuntimeId,
+  type StateNote,
+  type StreamDelta,
+  TenantId,
+} from '../events/index.ts';
+import { carryCommand } from './carry-command.ts';
+import type { Credentials } from './credentials.ts';
+import { fetchAttachments } from './fetch-attachments.ts';
+import { exportConversation } from '../import/export-conversation.ts';
+import type { Tenants } from './known-tenants.ts';
+import { mintId } from './mint-id.ts';
+import type { SafeFetch } from '../net/safe-fetch.ts';
+import type { PendingGuard } from './pending-guard.ts';
+import { conversationId, parseDraft } from './parse-input.ts';
+import type { Outside } from '../runtime/outside.ts';
+import { type Appended, type Log, PAGE_BYTES } from '../store/store.ts';
+import type { AgentInfo, Troupe } from '../troupe.ts';
+import { waitUntilQuiet } from './wait-until-quiet.ts';
+import { Watchers } from './watchers.ts';
+
+/** What the facade stands on. */
+export interface FacadeParts {
+  deps: EngineDeps;
+  engine: Engine;
+  deltas: Set<(delta: StreamDelta) => void>;
+  states?: Set<(note: StateNote) => void>;
+  /** Of the wakes that this process took lately. */
+  waits?: () => QueueWaits;
+  /** Who answers what nobody is addressed by. */
+  fallback: AgentId | null;
+  /** Whose words wake agents; everybody's by default. */
+  trust?: Trust;
+  workflows?: readonly Workflow[];
+  /** Finds who hears what names nobody, before the fallback does. */
+  messageRouter?: MessageRouter | null;
+  tenants: Tenants;
+  pending?: PendingGuard;
+  credentials: Credentials;
+  /** For attachments by address; null: nothing is fetched. */
+  fetch?: SafeFetch | null;
+  outside: Pick<Outside, 'webhooksOf' | 'agentKeys' | 'nostr'>;
+  release: () => Promise<void>;
+}
+
+const EXPORT_PAGE = 1_000;
+/** Doors that are kept: they hold nothing, and making one anew costs little. */
+const MAX_DOORS = 1_000;
+
+/**
+ * The public door: checks what comes in, finds what is meant, and leaves the work to the engine. One engine serves all
+ * tenants; a door is that of one of them, and no method reaches beyond it.
+ */
+export function createTroupeFacade(parts: FacadeParts): Troupe {
+  const { deps, engine, trust = null, fallback } = parts;
+  const door: Door = {
+    deps,
+    engine,
+    standings: createStandings(deps.log),
+    trust,
+    fallback,
+    router: parts.messageRouter ?? null,
+    newId: () => mintId() as EventId,
+  };
+  const conversationStates = createConversationStates(deps.store);
+  let closing: Promise<void> | null = null;
+  const closed = new AbortController();
+  async function close(): Promise<void> {
+    closed.abort();
+    await engine.stop();
+    await parts.release();
+  }
+  const agents = [...deps.company.values()].map(agentInfo);
+  const watchers = new Watchers({ ...parts, log: deps.log, onWarning: deps.onWarning });
+  const doors = new Map<TenantId, Troupe>();
+  const forTenant = (name: string): Troupe => {
+    const tenant = tenantId(name);
+    const known = doors.get(tenant);
+    if (known) return known;
+    if (doors.size >= MAX_DOORS) doors.clear();
+    const isRoot = tenant === DEFAULT_TENANT;
+    const made = tenantFacade(
+      { ...parts, door, watchers, tenant, agents, forTenant, conversationStates, closed: closed.signal },
+      () => (isRoot ? (closing ??= close()) : Promise.resolve()),
+    );
+    doors.set(tenant, made);
+    return made;
+  };
+  return forTenant(DEFAULT_TENANT);
+}
+
+interface TenantParts extends FacadeParts {
+  door: Door;
+  conversationStates: ConversationStates;
+  watchers: Watchers;
+  tenant: TenantId;
+  agents: readonly AgentInfo[];
+  forTenant: (tenant: string) => Troupe;
+  closed: AbortSignal;
+}
+
+function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
+  const { deps, engine, door, tenant, agents, forTenant, trust = null, workflows = [] } = parts;
+  const { store, company, router, clock } = deps;
+
+  async function existing(conversation: string): Promise<Log & { head: number }> {
+    const id = conversationId(conversation);
+    const head = await store.head({ tenant, conversation: id });
+    if (head === 0) {
+      throw new TroupeError('conversation_unknown', `there is no conversation "${conversation}"`, {
+        conversation,
+      });
+    }
+    return { tenant, conversation: id, head };
+  }
+
+  function addressOf(conversation: string, agent: string): ActorAddress {
+    return { tenant, conversation: conversationId(conversation), agent: resolveAgent(company, agent) };
+  }
+
+  async function memberIn(conversation: string, agent: string): Promise<[ActorAddress, Member]> {
+    const address = addressOf(conversation, agent);
+    const member = company.get(address.agent);
+    if (!member) throw new TroupeError('agent_unknown', `there is no agent "${agent}"`);
+    await existing(conversation);
+    return [address, member];
+  }
+
+  /** Our own words, brought back by a gateway: one event. Anything else under an id of ours is refused. */
+  async function echoOf(target: Log, draft: EventDraft): Promise<Appended> {
+    const event = await store.readById(target, draft.id);
+    const same =
+      event?.kind === 'message' &&
+      draft.kind === 'message' &&
+      event.author.id === draft.author.id &&
+      event.body.content === draft.body.content &&
+      draft.body.attachments === undefined;
+    if (same) return { kind: 'exists', event };
+    throw new TroupeError(
+      'event_conflict',
+      `id "${draft.id}" belongs to the runtime: leave the id out or choose another`,
+      {
+        id: draft.id,
+      },
+    );
+  }
+
+  async function* exported(conversation: string, { threads = false } = {}): AsyncGenerator<string> {
+    const source = await existing(conversation);
+    const branches = threads ? await readTree(store, source) : [{ log: source }];
+    for (const { log: branch } of branches) yield* exportConversation(pages(branch), branch.conversation);
+  }
+
+  async function* pages(source: Log): AsyncGenerator<Event> {
+    for (let after = 0; ;) {
+      const events = await store.read(source, { after, limit: EXPORT_PAGE, maxBytes: PAGE_BYTES });
+      yield* events;
+      after = events.at(-1)?.seq ?? after;
+      if (events.length === 0) return;
+    }
+  }
+
+  return {
+    tenant,
+    agents,
+    forTenant,
+    keys: parts.credentials.keysOf(tenant),
+    authenticate: (credential) => parts.credentials.authenticate(credential),
+    webhooks: parts.outside.webhooksOf(tenant),
+    agentKeys: parts.outside.agentKeys,
+    nostr: () => (tenant === DEFAULT_TENANT ? parts.outside.nostr() : null),
+    async send(conversation, message) {
+      const to = addressees(company, message, null);
+      const given = await fetchAttachments(message.attachments ?? [], parts.fetch ?? null);
+      const { author } = message;
+      const { attachments, bodies } = readAttachments(
+        attachedBy({ attachments: given, author }, deps.redaction),
+      );
+      const parsed = parseDraft({
+        id: message.id ?? (mintId() as EventId),
+        author: message.author,
+        to,
+        kind: 'message',
+        body: { content: message.content, ...(attachments.length > 0 && { attachments }) },
+        ...(message.replyTo !== undefined && { replyTo: message.replyTo }),
+        ...(message.whileBusy !== undefined && { whileBusy: message.whileBusy }),
+        ...(message.context?.attachments && { context: { attachments: message.context.attachments } }),
+      });
+      const draft = deps.redaction?.draft(parsed) ?? parsed;
+      const target = { tenant, conversation: conversationId(conversation) };
+      if (isRuntimeId(draft.id)) return echoOf(target, draft);
+      await parts.tenants.note(tenant);
+      const appended = await receiveMessage(
+        door,
+        target,
+        draft as EventDraftOf<'message'>,
+        async (placed) => {
+          await refuseBusy(deps, target, placed);
+          await parts.pending?.(target, placed);
+          // Before their event: who reads it finds them.
+          for (const [hash, data] of bodies) await store.putBody(tenant, hash, data, clock.now());
+        },
+        { untrusted: message.untrusted === true },
+      );
+      const isHeard = isTrusted(trust, message.author) && message.untrusted !== true;
+      if (isHeard) await answerByReply({ ...deps, trust }, target, appended.event);
+      return appended;
+    },
+    conversations: (limit = 200) => store.conversations(tenant, limit),
+    async conversation(conversation) {
+      const source = await existing(conversation);
+      const state = await parts.conversationStates.of(source);
+      return { id: source.conversation, head: source.head, ...state };
+    },
+    async events(conversation, { after = 0, limit = 500, maxBytes = PAGE_BYTES } = {}) {
+      const source = await existing(conversation);
+      const range = { after, limit, maxBytes: Math.min(maxBytes, PAGE_BYTES) };
+      const events = await store.read(source, range);
+      // Whoever pages through a long log lets others have their turn: a store in this process answers at once.
+      if ((events.at(-1)?.seq ?? source.head) < source.head) await setImmediate();
+      return { events, head: source.head };
+    },
+    async actors(conversation) {
+      return actorStatuses(deps, await existing(conversation));
+    },
+    tasks: async (conversation, options) => listTasks(store, await existing(conversation), options),
+    async prompt(conversation, agent) {
+      const [address, member] = await memberIn(conversation, agent);
+      return inspectPrompt(deps, address, member, await nextPrompt(deps, address, member));
+    },
+    async promptOf(turn, step) {
+      const prompt = await sentPrompt(deps, tenant, turn, step);
+      const [address, member] = await memberIn(prompt.conversation, prompt.agent);
+      return inspectPrompt(deps, address, member, prompt);
+    },
+    async diff(a, b, steps = {}) {
+      const { diffTurns } = await import('../actors/diff-turns.ts');
+      return diffTurns(deps, tenant, [a, b], steps);
+    },
+    async cost(conversation, agent, options) {
+      const [address, member] = await memberIn(conversation, agent);
+      return cacheCost(deps, address, member, options);
+    },
+    trace: (turn) => traceTurn(deps, tenant, turn),
+    async command(given, by) {
+      await parts.tenants.note(tenant);
+      return carryCommand({ door, engine, tenant, workflows, existing }, given, by);
+    },
+    async delete(conversation, { exported: kept }) {
+      const root = await existing(conversation);
+      const deleted = await deleteConversation(deps, root, kept);
+      door.standings.forget(root);
+      return deleted;
+    },
+    async import(chunks, request) {
+      await parts.tenants.note(tenant);
+      const { importInto } = await import('./import-into.ts');
+      return importInto(deps, tenant, chunks, request);
+    },
+    export: exported,
+    watch: (watcher, { conversation = null } = {}) => parts.watchers.add(tenant, conversation, watcher),
+    async queues({ own = false } = {}) {
+      // What others have waiting is not theirs to know.
+      if (own || tenant !== DEFAULT_TENANT)
+        return { waiting: await router.backlog(tenant), active: 0, delayed: 0 };
+      const { wait = null, failed = 0 } = parts.waits?.() ?? {};
+      return { ...(await router.depth()), ...(failed > 0 && { failed }), ...(wait && { wait }) };
+    },
+    budgets: ({ conversation, agent } = {}) =>
+      budgetReport(deps.budgets, tenant, {
+        now: clock.now(),
+        ...(conversation !== undefined && { root: conversationId(conversation) }),
+        ...(agent !== undefined && { agent: resolveAgent(company, agent) }),
+      }),
+    async health() {
+      const [stored, queued] = await Promise.all([
+        wellOrNot(store.conversations(tenant, 1)),
+        wellOrNot(router.depth()),
+      ]);
+      return { store: stored, queue: queued };
+    },
+    idle: () => waitUntilQuiet(router, { clock, closed: parts.closed }),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+async function wellOrNot(asked: Promise<unknown>): Promise<string> {
+  return asked.then(
+    () => 'ok',
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
+}
+
+function agentInfo({ profile, capabilities, tools, pubkey }: Member): AgentInfo {
+  const { id, name, role, description, provider, model } = profile;
+  const granted = [...tools.keys()];
+  return { id, name, role, description, capabilities, provider, model, tools: granted, pubkey };
+}
+
+function tenantId(text: string): TenantId {
+  const parsed = TenantId.safeParse(text);
+  if (parsed.success) return parsed.data;
+  throw new TroupeError('event_invalid', `"${text}" is no id of a tenant`, { path: 'tenant' });
+}

@@ -1,0 +1,118 @@
+import type { EngineDeps } from '../actors/engine-deps.ts';
+import {
+  appendSettled,
+  type ImportedProgress,
+  newProgress,
+  noteProgress,
+} from '../actors/settle-imported.ts';
+import { TroupeError } from '../errors.ts';
+import { AgentId, type EventDraft, type TenantId } from '../events/index.ts';
+import {
+  type Format,
+  FORMATS,
+  type ImportReport,
+  importTranscript,
+  newImportReport,
+} from '../import/index.ts';
+import type { Log } from '../store/store.ts';
+import type { ImportLimits, ImportRequest } from '../troupe.ts';
+
+/** Drafts appended at once. */
+const BATCH = 500;
+
+/** Appends a transcript, streaming, without waking anybody: what was said in it has been answered. */
+export async function importInto(
+  deps: EngineDeps,
+  tenant: TenantId,
+  chunks: AsyncIterable<Uint8Array | string>,
+  request: ImportRequest & ImportLimits,
+): Promise<ImportReport> {
+  const report = newImportReport();
+  const agent = AgentId.safeParse(request.agent ?? 'assistant');
+  if (!agent.success) throw new TroupeError('import_invalid', `agent: ${agent.error.issues[0]?.message}`);
+  const agentName = deps.company.get(agent.data)?.profile.name;
+  const items = importTranscript(
+    chunks,
+    {
+      format: formatOf(request.format),
+      agent: agent.data,
+      ...(agentName !== undefined && { agentName }),
+      ...(request.conversation !== undefined && { conversation: request.conversation }),
+      ...(request.fileName !== undefined && { fileName: request.fileName }),
+    },
+    report,
+  );
+  let batch = null as Batch | null;
+  let lastAt = deps.clock.now();
+  for await (const { conversation, draft, at } of items) {
+    refuseLeads(conversation, draft, request.mayLeadTo);
+    if (batch && batch.log.conversation !== conversation) {
+      await appendBatch(deps, batch);
+      batch = null;
+    }
+    if (batch && batch.drafts.length >= BATCH) await appendBatch(deps, batch);
+    if (!batch) {
+      batch = { log: { tenant, conversation }, drafts: [], at: [], progress: newProgress() };
+      if (report.format === 'troupe') await refuseOtherContents(deps, batch.log, draft);
+    }
+    lastAt = at ?? lastAt;
+    batch.drafts.push(draft);
+    batch.at.push(lastAt);
+    noteProgress(batch.progress, batch.log, draft);
+  }
+  if (batch) await appendBatch(deps, batch);
+  return report;
+}
+
+interface Batch {
+  log: Log;
+  drafts: EventDraft[];
+  at: number[];
+  progress: ImportedProgress;
+}
+
+async function appendBatch(deps: EngineDeps, { log, drafts, at, progress }: Batch): Promise<void> {
+  await appendSettled(deps, log, progress, () =>
+    deps.log.append(log, drafts, { at: (index) => at[index] ?? deps.clock.now(), wake: false }),
+  );
+  drafts.length = 0;
+  at.length = 0;
+}
+
+/**
+ * A file must not lead whoever brings it where they may not go themselves. The name that a conversation is given may begin
+ * otherwise than the one that was asked for; whoever works on a task answers where it is waited for; and who exports or
+ * deletes a conversation gets the threads that its tasks name.
+ */
+function refuseLeads(conversation: string, draft: EventDraft, mayLeadTo: ImportLimits['mayLeadTo']): void {
+  if (!mayLeadTo) return;
+  const named = [conversation];
+  if (draft.kind === 'delegation.opened') {
+    const { home, thread, root } = draft.body;
+    named.push(home, thread, root);
+  }
+  const beyond = named.find((each) => !mayLeadTo(each));
+  if (beyond === undefined) return;
+  const message = `there is no conversation "${beyond}"`;
+  throw new TroupeError('conversation_unknown', message, { conversation: beyond });
+}
+
+/** An export refers to its events by seq, so it can only be laid where they get the same ones. */
+async function refuseOtherContents(deps: EngineDeps, log: Log, first: EventDraft): Promise<void> {
+  const [present] = await deps.store.read(log, { after: 0, limit: 1 });
+  if (!present || present.id === first.id) return;
+  throw new TroupeError(
+    'import_invalid',
+    `conversation "${log.conversation}" has other contents; an export needs an empty one: name another with --conversation`,
+    { conversation: log.conversation },
+  );
+}
+
+function formatOf(format: string | undefined): Format | 'auto' {
+  if (format === undefined || format === 'auto') return 'auto';
+  const known = FORMATS.find((name) => name === format);
+  if (known) return known;
+  throw new TroupeError('import_invalid', `there is no format "${format}"; known: ${FORMATS.join(', ')}`, {
+    format,
+  });
+}

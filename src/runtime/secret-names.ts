@@ -1,0 +1,33 @@
+import type { TroupeDefinition } from '../company/agents-file.ts';
+import { credentialsIn } from './hide-secrets.ts';
+
+export type ModelSettings = Pick<TroupeDefinition, 'agents' | 'context' | 'mcpServers' | 'nostr'>;
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** Variables that can only hold a secret, whatever they are called. */
+export function keyNames({ agents, context, mcpServers, nostr }: ModelSettings): string[] {
+  const ofModels = agents.flatMap((agent) => ('apiKeyEnv' in agent ? [agent.apiKeyEnv] : []));
+  const ofServers = Object.values(mcpServers ?? {}).flatMap((server) =>
+    'url' in server ? Object.values(server.headersEnv ?? {}) : [],
+  );
+  const ofSigners = Object.values(nostr?.keys ?? {}).flatMap((source) =>
+    typeof source === 'string' ? [] : Object.values(source),
+  );
+  const ofEmbedder = context.embedder ? [context.embedder.apiKeyEnv] : [];
+  return [...ofModels, ...ofServers, ...ofSigners, ...ofEmbedder];
+}
+
+/** What is in no recording, line or span: the values of those, and of what programs and tool servers are given. */
+export function secretValues(definition: ModelSettings, env: Variables): string[] {
+  const given = [
+    ...definition.agents.flatMap((agent) => ('env' in agent ? agent.env : [])),
+    ...Object.values(definition.mcpServers ?? {}).flatMap((server) =>
+      'url' in server ? [] : (server.env ?? []),
+    ),
+  ];
+  return [...keyNames(definition), ...given].flatMap((name) => {
+    const value = env[name] ?? '';
+    return [value, ...credentialsIn(value)];
+  });
+}

@@ -1,0 +1,71 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import type { Client, Frame } from '../../src/cli/client.ts';
+import { waitForAnswers } from '../../src/cli/wait-for-answers.ts';
+import type { Event } from '../../src/events/index.ts';
+import type { ActorStatus } from '../../src/troupe.ts';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  process.exitCode = undefined;
+});
+
+function eventAt(seq: number, more: object): Event {
+  return {
+    id: `e${seq}`,
+    seq,
+    to: [],
+    author: { kind: 'system', id: 'troupe', name: 'Troupe' },
+    ...more,
+  } as never;
+}
+
+const SENT = eventAt(2, {
+  kind: 'message',
+  author: { kind: 'user', id: 'u', name: 'Uma' },
+  to: ['worker'],
+  body: { content: 'go' },
+});
+const NOTICE = eventAt(3, {
+  id: 'failed:worker:1',
+  kind: 'error',
+  body: { code: 'actor_corrupt', message: '@worker is set aside: nonsense' },
+});
+
+/** What is told of @worker, who is as `status` says before the message and after it. */
+async function told(
+  status: (isSent: boolean) => ActorStatus['status'],
+  frames: () => AsyncGenerator<Frame, void>,
+) {
+  const written: string[] = [];
+  vi.spyOn(process.stderr, 'write').mockImplementation((text) => written.push(String(text)) > 0);
+  vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+  vi.spyOn(console, 'log').mockReturnValue();
+  let isSent = false;
+  const client = {
+    isDirect: false,
+    head: async () => (isSent ? 3 : 1),
+    actors: async () => [{ agent: 'worker', status: status(isSent), turn: null, lastProcessedIndex: 1 }],
+    tasks: async () => ({ tasks: [] }),
+    follow: frames,
+  } as unknown as Client;
+  const act = async () => ((isSent = true), SENT);
+  await waitForAnswers(client, 'c', act, { stop: new AbortController(), asJson: true });
+  return written.join('');
+}
+
+test('an agent that the message sets aside is told of with the reason, however late the notice comes', async () => {
+  const late = async function* (): AsyncGenerator<Frame, void> {
+    yield { type: 'event', event: SENT };
+    await new Promise((resolve) => setTimeout(resolve, 1_300));
+    yield { type: 'event', event: NOTICE };
+  };
+  expect(await told((isSent) => (isSent ? 'failed' : 'idle'), late)).toContain('"actor_corrupt"');
+});
+
+test('an agent that was set aside before is not waited for', async () => {
+  const never = async function* (): AsyncGenerator<Frame, void> {
+    yield { type: 'event', event: SENT };
+    await new Promise(() => {});
+  };
+  expect(await told(() => 'paused', never)).toContain('"command_refused"');
+});

@@ -1,0 +1,18 @@
+import { spawnSync } from 'node:child_process';
+import { expect, test } from 'vitest';
+
+test.each([
+  [['--help'], /^usage/],
+  [['--seed', 'x'], /^--seed must be a whole number/],
+  [['--bogus'], /bogus/],
+  [['--inputs', '0'], /^--inputs must be a whole number from 1 on/],
+  [['--only', 'nothing'], /^there is no target nothing/],
+])('a command line of the fuzzer that is none shows the usage: %j', (args, told) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['fuzz/run.ts', ...args], {
+    encoding: 'utf8',
+  });
+  expect([status, stdout]).toEqual([2, '']);
+  expect(stderr).toMatch(told);
+  expect(stderr).toContain('npm run fuzz -- [--inputs N]');
+  expect(stderr).not.toContain('    at ');
+});

@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { parseTroupe } from '../../src/company/agents-file.ts';
+import { hideInTools } from '../../src/runtime/hide-in-tools.ts';
+import { hideSecrets } from '../../src/runtime/hide-secrets.ts';
+import { secretValues } from '../../src/runtime/secret-names.ts';
+import { defineTool } from '../../src/tools/tool.ts';
+
+/** Names that say nothing of what they hold: who names them decides. */
+const ENV = {
+  ADA_MODEL: 'canary-of-the-vendor',
+  MEMORY: 'canary-of-the-embedder',
+  TICKETS: 'canary-of-the-tool-server',
+  ADA_NOSTR: `nsec1${'q'.repeat(58)}`,
+  BO_BUNKER_URL: `bunker://${'a'.repeat(64)}?relay=wss://r.example&secret=canary%2Fof-the-bunker`,
+  SIGNING_KEY: 'canary "quoted"\nin two lines',
+  SHORT_TOKEN: 'canary-of-a-part',
+  LONG_TOKEN: 'canary-of-a-part-and-more',
+  PLACEHOLDER_KEY: 'not-needed',
+  PLAIN: 'harmless-and-long',
+};
+const SERVICES = ['mongodb://ana:canary%3Aof-mongodb@db/x', 'redis://:canary-of-redis-1@db'];
+
+const COMPANY = parseTroupe({
+  agents: [
+    { id: 'ada', provider: 'openai-compatible', model: 'm', baseUrl: 'http://v/v1', apiKeyEnv: 'ADA_MODEL' },
+    { id: 'bo', provider: 'scripted', model: 'm', script: { rules: [{ reply: 'x' }] } },
+  ],
+  context: {
+    embedder: { provider: 'openai-compatible', baseUrl: 'http://v/v1', model: 'e', apiKeyEnv: 'MEMORY' },
+  },
+  mcpServers: { tickets: { url: 'https://t.example/mcp', headersEnv: { authorization: 'TICKETS' } } },
+  nostr: {
+    relays: ['wss://r.example'],
+    keys: { ada: { env: 'ADA_NOSTR' }, bo: { bunkerEnv: 'BO_BUNKER_URL' } },
+  },
+});
+
+function answering(run: () => string) {
+  const tool = defineTool({ name: 'look', description: 'l', schema: z.object({}), run });
+  return hideInTools(COMPANY, ENV, SERVICES)(tool).run({} as never, {} as never);
+}
+
+test.each<[what: string, printed: string, stored: string]>([
+  ['the key of a vendor', ENV.ADA_MODEL, '[ADA_MODEL]'],
+  ['the key of the embedder', ENV.MEMORY, '[MEMORY]'],
+  ['a header of a tool server', ENV.TICKETS, '[TICKETS]'],
+  ["an agent's key on Nostr", ENV.ADA_NOSTR, '[ADA_NOSTR]'],
+  ['the URL of a remote signer', ENV.BO_BUNKER_URL, '[BO_BUNKER_URL]'],
+  ['the secret of that URL', 'it is canary/of-the-bunker', 'it is [BO_BUNKER_URL]'],
+  ['the same as it is written', 'it is canary%2Fof-the-bunker', 'it is [BO_BUNKER_URL]'],
+  ['what is called a key', ENV.SIGNING_KEY, '[SIGNING_KEY]'],
+  ['the form as in JSON', JSON.stringify({ at: ENV.SIGNING_KEY }), '{"at":"[SIGNING_KEY]"}'],
+  ['the longest first', `${ENV.LONG_TOKEN} ${ENV.SHORT_TOKEN}`, '[LONG_TOKEN] [SHORT_TOKEN]'],
+  ['the password of MongoDB', SERVICES[0] ?? '', 'mongodb://[password]@db/x'],
+  ['that password as it is meant', 'for canary:of-mongodb', 'for [password]'],
+  ['the password of Redis', 'AUTH canary-of-redis-1', 'AUTH [password]'],
+  ['no placeholder', ENV.PLACEHOLDER_KEY, 'not-needed'],
+  ['no other variable', ENV.PLAIN, ENV.PLAIN],
+])('what a tool prints or fails with is hidden: %s', async (_, printed, stored) => {
+  expect(await answering(() => printed)).toBe(stored);
+  const failing = answering(() => {
+    throw new Error(printed);
+  });
+  await expect(failing).rejects.toThrow(new Error(stored));
+});
+
+test('what tools do not show, lines and recordings do not show either', () => {
+  const hide = hideSecrets(secretValues(COMPANY, ENV), SERVICES);
+  for (const name of ['ADA_MODEL', 'MEMORY', 'TICKETS', 'ADA_NOSTR', 'BO_BUNKER_URL'] as const)
+    expect(hide(`at ${ENV[name]}.`)).toBe('at [key].');
+  expect(hide('secret canary/of-the-bunker of canary:of-mongodb')).toBe('secret [key] of [key]');
+});

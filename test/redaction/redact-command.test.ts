@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest';
+import { createRedaction, type TextPlace } from '../../src/actors/redaction.ts';
+import { type Author, Command, COMMANDS } from '../../src/events/index.ts';
+import { redactCommand } from '../../src/facade/redact-command.ts';
+
+const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
+const IN = { conversation: 'SECRET' };
+const OF = { ...IN, agent: 'SECRET' };
+const TEXT = 'a SECRET';
+
+/** Every command with all that it may have, the kind of event that its texts go into, and which of it is text. */
+const COMMANDS_IN_FULL: readonly [object, string, readonly string[]][] = [
+  [{ command: 'abort', turn: 'SECRET:echo:1' }, '', []],
+  [{ command: 'pause', ...OF, agent: 'secret' }, '', []],
+  [{ command: 'resume', ...OF, agent: 'secret' }, '', []],
+  [{ command: 'mode', ...IN, mode: 'chat', run: 'SECRET' }, '', []],
+  [
+    { command: 'directive', ...IN, run: 'SECRET', directive: TEXT, brief: TEXT, status: 'active' },
+    'run.directive',
+    ['directive', 'brief'],
+  ],
+  [
+    { command: 'phase', ...IN, phase: TEXT, instructions: TEXT, summarise: true },
+    'phase.changed',
+    ['phase', 'instructions'],
+  ],
+  [
+    { command: 'run', ...IN, workflow: 'SECRET', run: 'secret', directive: TEXT, step: 'SECRET' },
+    'run.directive',
+    ['directive'],
+  ],
+  [{ command: 'answer', ...IN, question: 'SECRET', content: TEXT }, 'question.answered', ['content']],
+  [
+    { command: 'decide', ...IN, request: 'SECRET', approved: true, note: TEXT, argsHash: 'SECRET' },
+    'approval.decided',
+    ['note'],
+  ],
+  [{ command: 'cancelTask', ...IN, task: 'SECRET', reason: TEXT }, 'delegation.aborted', ['reason']],
+  [{ command: 'retry', turn: 'SECRET:echo:1' }, '', []],
+  [{ command: 'fork', turn: 'SECRET:echo:1', conversation: 'SECRET', seq: 1, as: 'SECRET' }, '', []],
+  [{ command: 'join', ...IN, agent: 'secret', policy: 'full' }, '', []],
+  [{ command: 'leave', ...IN, agent: 'secret', reason: TEXT }, 'left', ['reason']],
+  [{ command: 'block', ...IN, agent: 'secret', reason: TEXT }, 'left', ['reason']],
+  [{ command: 'unblock', ...IN, agent: 'secret' }, '', []],
+  [{ command: 'retire', ...IN, agent: 'secret' }, '', []],
+  [{ command: 'recall', ...IN, agent: 'secret' }, '', []],
+  [{ command: 'spawn', ...IN, template: 'secret' }, '', []],
+  [{ command: 'dispatch', ...IN, event: 'SECRET', note: TEXT }, 'injection', ['note']],
+  [{ command: 'archive', ...IN, reason: TEXT }, 'archived', ['reason']],
+  [{ command: 'reopen', ...IN, reason: TEXT }, 'reopened', ['reason']],
+];
+
+test('there is no command but these', () => {
+  const names = COMMANDS_IN_FULL.map(([command]) => Command.parse(command).command);
+  expect(names.toSorted()).toEqual([...COMMANDS].toSorted());
+});
+
+test.each(COMMANDS_IN_FULL)(
+  'of a command its texts are redacted, and nothing else: %o',
+  (given, kind, texts) => {
+    const places: TextPlace[] = [];
+    const redaction = createRedaction(
+      (text, where) => {
+        places.push(where);
+        return text.replaceAll('SECRET', '[gone]');
+      },
+      () => {},
+    );
+    const redacted = redactCommand(redaction, Command.parse(given), ANA);
+    expect(redacted).toEqual({ ...given, ...Object.fromEntries(texts.map((name) => [name, 'a [gone]'])) });
+    expect(places).toEqual(texts.map(() => ({ kind, author: ANA })));
+  },
+);
