@@ -1,7 +1,7 @@
 import type { EventDraft, Timer } from '../events/index.ts';
 import { AGENT_MACHINE_VERSION, type AgentEvent, type WaitsFor } from '../machines/agent-lifecycle.ts';
 import { saveSettled } from '../machines/snapshot.ts';
-import { openTasks } from '../machines/task-book.ts';
+import { isTaskOpen, openTasks } from '../machines/task-book.ts';
 import type { ActorPatch } from '../store/store.ts';
 import { advanceRuns } from './runs/advance-runs.ts';
 import { sealTurn } from './seal-turn.ts';
@@ -51,7 +51,7 @@ function ended(run: TurnRun): AgentEvent {
 /** What is about to be said is not the last word on the task if another turn follows. */
 async function isAddressedAgain(run: TurnRun): Promise<boolean> {
   const { live, ending } = run;
-  return live.tasks.thread?.isOpen === true && ending.kind === 'done' && (await hasMore(run));
+  return isTaskOpen(live.tasks) && ending.kind === 'done' && (await hasMore(run));
 }
 
 async function patchOf(run: TurnRun): Promise<ActorPatch> {

@@ -43,8 +43,8 @@ export async function pinTurn(
   published: number,
 ): Promise<PinnedTurn | null> {
   const address = live.address;
-  const { processed, turnNo } = lease.record;
-  const head = await catchUpBeyond(deps, live, Math.max(processed, published));
+  const { processed, turnNo, lastTurn } = lease.record;
+  const head = await catchUpBeyond(deps, live, { least: Math.max(processed, published), lastTurn });
   if (processed > head) throw beyondHead(lease.record, head);
   const inputs = triggersIn(live, processed);
   const last = inputs.at(-1);
@@ -77,12 +77,18 @@ export async function pinTurn(
 }
 
 /**
- * What this process remembers of the log may end before the ending of the actor's last turn, which tells what it was
- * given; the store does not.
+ * What this process remembers of the log may end before the ending of the actor's last turn, which tells what it has
+ * said and was given; the store does not. Where that ending was published by another process and the agent was paused
+ * then, no seq in the record tells how far to look.
  */
-async function catchUpBeyond(deps: EngineDeps, live: LiveActor, least: number): Promise<number> {
+async function catchUpBeyond(
+  deps: EngineDeps,
+  live: LiveActor,
+  { least, lastTurn }: { least: number; lastTurn: ActorRecord['lastTurn'] },
+): Promise<number> {
   const head = await catchUp(deps.log, live.address, live);
-  return head < least ? catchUp(deps.store, live.address, live) : head;
+  const isBehind = head < least || (lastTurn !== null && live.view.lastTurn !== lastTurn);
+  return isBehind ? catchUp(deps.store, live.address, live) : head;
 }
 
 /** Such a record would take every message for settled and never answer again. */

@@ -67,6 +67,7 @@ function foldOfTurn(view: View, event: Event): void {
     closeGroup(view);
     if (event.kind === 'turn.done') view.anchor = anchorOf(event.body);
     view.spokeAt = event.at;
+    view.lastTurn = event.turn ?? null;
     view.turn = null;
     view.note = null;
   }

@@ -76,6 +76,8 @@ export interface View {
   anchor: UsageAnchor | null;
   /** When the agent's last turn ended, ms: tells whether its cache has gone cold. */
   spokeAt: number | null;
+  /** The last turn of the agent whose ending was folded. */
+  lastTurn: TurnId | null;
 }
 
 /** A step whose results are still coming. `written` is the id as the author wrote it, `id` the one in the prompt. */
@@ -138,6 +140,7 @@ export function createView(agent: AgentId, secret: string): View {
     frontier: null,
     anchor: null,
     spokeAt: null,
+    lastTurn: null,
   };
 }
 

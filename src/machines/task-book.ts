@@ -19,6 +19,7 @@ import { foldRuns, newRunBook, type RunBook } from './run-book.ts';
  *  K2  A group is due when its join is met and its owner was not given it yet; it is resolved by the first turn of the
  *      owner that covers one of its ends, and never due again.
  *  K3  What is asked for in every turn costs by what is open, however many tasks there ever were.
+ *  K4  A thread may be given its next task before the last one has ended: each is open until it is ended itself.
  */
 export type TaskOpening =
   | { kind: 'delegation'; body: DelegationOpenedBody }
@@ -47,6 +48,14 @@ interface Group {
   tasks: readonly string[];
 }
 
+/** Never changed. */
+export interface Thread {
+  /** The last task that was given here, ended or not. */
+  opened: DelegationOpenedBody;
+  /** Without an end, oldest first (K4). */
+  open: readonly DelegationOpenedBody[];
+}
+
 export interface TaskBook extends Attendance {
   upTo: number;
   tasks: Map<string, Task>;
@@ -56,8 +65,8 @@ export interface TaskBook extends Attendance {
   waiting: Set<string>;
   /** By the seq of their end. */
   ended: Map<number, Task>;
-  /** The task that this conversation is the thread of, the last one where there were several. */
-  thread: { opened: DelegationOpenedBody; seq: number; isOpen: boolean } | null;
+  /** Present where this conversation is the thread of a task. */
+  thread: Thread | null;
   /** Turns that agents began since a person last spoke, or the thread was last given a task. */
   agentTurns: number;
   todos: Map<AgentId, TodosBody>;
@@ -135,13 +144,14 @@ function forgetWaits(book: TaskBook): void {
 
 type Opened = EventOf<'delegation.opened'>;
 
-function openThread(book: TaskBook, { body, seq }: Opened): void {
-  book.thread = { opened: body, seq, isOpen: true };
+function openThread(book: TaskBook, { body }: Opened): void {
+  book.thread = { opened: body, open: [...(book.thread?.open ?? []), body] };
   book.agentTurns = 0;
 }
 
 function endThread(book: TaskBook, id: string): void {
-  if (book.thread?.opened.delegation === id) book.thread.isOpen = false;
+  const { thread } = book;
+  if (thread) book.thread = { ...thread, open: thread.open.filter(({ delegation }) => delegation !== id) };
 }
 
 function openDelegation(book: TaskBook, event: Opened): void {
@@ -196,6 +206,11 @@ export function isDue(book: TaskBook, seq: number): boolean {
   );
 }
 
+/** Whether this conversation is the thread of a task that goes on. */
+export function isTaskOpen({ thread }: TaskBook): boolean {
+  return thread !== null && thread.open.length > 0;
+}
+
 /** What an agent still waits for, oldest first. */
 export function openTasks(book: TaskBook, owner: AgentId): Task[] {
   return tasksIn(book, book.open).filter((task) => task.owner === owner);
@@ -223,7 +238,6 @@ export function forkTaskBook(book: TaskBook): TaskBook {
     open: new Set(book.open),
     waiting: new Set(book.waiting),
     ended: new Map(book.ended),
-    thread: book.thread && { ...book.thread },
     todos: new Map(book.todos),
     runs: structuredClone(book.runs),
   };

@@ -1,8 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import type { Event, EventOf } from '../../src/events/index.ts';
 import type { ModelEvent } from '../../src/providers/provider.ts';
-import { asks, breaks, gated, inOrder, says, shown, times } from '../support/engine-models.ts';
-import { openStage, type Stage, type StageAgent, type StageOptions, until } from '../support/engine-stage.ts';
+import { asks, breaks, gated, inOrder, modelOf, says, shown, times } from '../support/engine-models.ts';
+import {
+  logOf,
+  openStage,
+  type Stage,
+  type StageAgent,
+  type StageOptions,
+  until,
+} from '../support/engine-stage.ts';
 
 function only<K extends Event['kind']>(events: readonly Event[], kind: K): EventOf<K>[] {
   return events.filter((event) => event.kind === kind) as EventOf<K>[];
@@ -38,6 +45,11 @@ async function sound(stage: Stage, conversation = 'c'): Promise<void> {
   expect(await stage.check(conversation)).toEqual([]);
   for (const thread of await threads(stage, conversation)) await sound(stage, thread);
   expect(stage.warnings).toEqual([]);
+}
+
+/** What a model waits for may never come. */
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
 }
 
 describe('a task', () => {
@@ -95,6 +107,77 @@ describe('a task', () => {
     expect(shown(bo.requests[2])).toContain('Title');
     expect(await words(stage)).toEqual(['please', 'ok']);
     expect(await stage.check('c')).toEqual([]);
+  });
+
+  test('two follow-ups to one agent are two tasks of its thread, and its last words end both', async () => {
+    const bo = inOrder(
+      asks(give('cy', 'draft a title')),
+      asks(
+        ['follow_up', { task: 'd-', text: 'shorter' }],
+        ['follow_up', { task: 'd-', text: 'and louder', until: 'first' }],
+      ),
+      says('ok'),
+    );
+    const cy = inOrder(says('A very long title'), says('TITLE'));
+    const stage = await play([
+      { id: 'bo', model: bo, tools: ['delegate', 'follow_up'] },
+      { id: 'cy', model: cy },
+    ]);
+    expect([bo.requests.length, cy.requests.length]).toEqual([3, 2]);
+    const [, ...ends] = only(await stage.events('c'), 'delegation.completed');
+    expect(ends.map(({ body }) => [body.outcome, body.result])).toEqual([
+      ['done', 'TITLE'],
+      ['done', 'TITLE'],
+    ]);
+    const { tasks } = await stage.troupe.tasks('c');
+    expect(tasks.filter(({ end }) => end === null)).toEqual([]);
+    const [thread = ''] = await threads(stage);
+    expect((await stage.troupe.tasks(thread)).thread?.isOpen).toBe(false);
+    expect(await words(stage)).toEqual(['please', 'ok']);
+    expect(await stage.check('c')).toEqual([]);
+  });
+
+  test('a thread that is given its next task before the last one ended goes on until both have', async () => {
+    const bo = inOrder(
+      asks(give('cy', 'draft a title')),
+      asks(['follow_up', { task: 'd-', text: 'shorter', wait: false }]),
+      says('meanwhile'),
+      says('both are there'),
+    );
+    const cy = modelOf(async function* ({ messages }, signal) {
+      const said = messages.map((message) => ('content' in message ? message.content : '')).join();
+      if (said.includes('shorter')) await Promise.race([released.promise, aborted(signal)]);
+      yield* says(said.includes('louder') ? 'TITLE' : 'A title');
+    });
+    const released = Promise.withResolvers<void>();
+    const stage = await openStage({
+      agents: [
+        { id: 'bo', model: bo, tools: ['delegate', 'follow_up'] },
+        { id: 'cy', model: cy },
+      ],
+    });
+    await stage.say('c', 'please', ['bo']);
+    await until('the follow-up is at work', () => cy.requests.length === 2);
+    const [first, second] = only(await stage.events('c'), 'delegation.opened').map(({ body }) => body);
+    const next = { ...first!, delegation: 'd-000000000000', how: 'followUp' as const, task: 'louder' };
+    await stage.deps.log.append(logOf(first!.thread), [
+      {
+        id: 'd-000000000000:opened' as Event['id'],
+        author: { kind: 'agent', id: 'bo', name: 'bo' },
+        to: [next.assignee],
+        hop: 1,
+        kind: 'delegation.opened',
+        body: next,
+      },
+    ]);
+    released.resolve();
+    await stage.quiet();
+    const ended = only(await stage.events(first!.thread), 'delegation.completed').map(({ body }) => body);
+    expect(ended.map(({ delegation, result }) => [delegation, result])).toEqual([
+      [first!.delegation, 'A title'],
+      [second!.delegation, 'TITLE'],
+      [next.delegation, 'TITLE'],
+    ]);
   });
 
   test('three deep: each gives a part on, and the results come back up', async () => {

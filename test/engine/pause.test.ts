@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
+import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import type { AgentId, ConversationId } from '../../src/events/index.ts';
 import { mortal, storeAway, tapDriver } from '../support/engine-driver.ts';
-import { gated, inOrder, says, shown, times } from '../support/engine-models.ts';
+import { gated, inOrder, modelOf, says, shown, times } from '../support/engine-models.ts';
 import { ANA, openStage, type Stage, turns } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 
@@ -103,4 +104,60 @@ test('a reply that was committed before the pause is published during it', async
   await stage.quiet();
   expect(await endings(stage)).toEqual(['turn.done']);
   expect(await stage.actor('c', 'bo')).toMatchObject({ parked: 'paused', outbox: [] });
+});
+
+test('an agent that was paused as another process ended its turn goes on with that answer before its eyes', async () => {
+  const driver = await openDriver();
+  const clock = createFakeClock();
+  const limits = { soleOwner: false, leaseMs: 2_000, sweepMs: 3_000 };
+  let frozen: Promise<void> | undefined;
+  const slow = gated(says('never heard'), 1);
+  const own = inOrder(says('the second answer'));
+  const model = modelOf((request, signal) =>
+    (slow.requests.length > 0 ? own : slow).stream(request, { signal }),
+  );
+  const first = await openStage({
+    driver: tapDriver(driver, () => frozen),
+    clock,
+    agents: [{ id: 'bo', model }],
+    limits,
+  });
+  await first.say('c', 'one', ['bo']);
+  await slow.reached();
+  await first.say('c', 'two', ['bo']);
+  const thaw = Promise.withResolvers<void>();
+  frozen = thaw.promise;
+
+  // Everything that the log has so far is what the first process remembers of it.
+  let isDiverted = false;
+  const other = gated(says('the first answer'), 1);
+  const second = await openStage({
+    driver,
+    clock,
+    agents: [{ id: 'bo', model: other }],
+    limits,
+    router: (router) => ({
+      ...router,
+      wake: (address, options) => (isDiverted ? first.deps.router : router).wake(address, options),
+    }),
+  });
+  await clock.advance(10 * limits.leaseMs);
+  await other.reached();
+  await order(second, 'pause');
+  other.open();
+  await second.quiet();
+  expect(await second.actor('c', 'bo')).toMatchObject({ parked: 'paused', turn: null, outbox: [] });
+
+  frozen = undefined;
+  thaw.resolve();
+  slow.open();
+  await first.quiet();
+  isDiverted = true;
+  await order(second, 'resume');
+  await first.quiet();
+  expect(own.requests).toHaveLength(1);
+  expect(shown(own.requests[0])).toMatch(/one[^]*the first answer[^]*two/);
+  expect(await first.check('c')).toEqual([]);
+  const [, turn] = (await first.events('c')).filter(({ kind }) => kind === 'turn.done');
+  expect(await first.troupe.promptOf(turn?.turn ?? '')).toMatchObject({ verified: true });
 });

@@ -324,15 +324,15 @@ test('a stream goes on while nobody can say whose the credential is, and ends on
   });
   const headers = { authorization: 'Bearer x' };
   const response = await api.app.request('/api/events?conversation=hall', { headers });
-  let isOver = false;
-  const reading = readStream(response, () => false).then((frames) => {
-    isOver = true;
-    return frames;
+  const heard = Promise.withResolvers<void>();
+  const reading = readStream(response, (frames) => {
+    if (JSON.stringify(frames).includes('still heard')) heard.resolve();
+    return false;
   });
   state = 'away';
   await clock.advance(20_000);
   await api.troupe.send('hall', { ...MESSAGE, content: 'still heard' });
-  expect(isOver).toBe(false);
+  await Promise.race([heard.promise, reading]);
   state = 'gone';
   await clock.advance(5_000);
   expect(JSON.stringify(await reading)).toContain('still heard');

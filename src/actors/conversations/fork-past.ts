@@ -146,10 +146,11 @@ function endTasks({ standing: { tasks } }: Past, names: Names): EventDraft[] {
           return { ...own, kind: 'delegation.aborted', body: abortOf(task.id) };
       }
     });
-  const { thread } = tasks;
-  if (!thread?.isOpen) return ended;
-  const id = `fork:${names.to}:${thread.opened.delegation}`;
-  return [...ended, { ...noteOf(id), kind: 'delegation.aborted', body: abortOf(thread.opened.delegation) }];
+  const own = (tasks.thread?.open ?? []).map(({ delegation }): EventDraft => {
+    const body = abortOf(delegation);
+    return { ...noteOf(`fork:${names.to}:${delegation}`), kind: 'delegation.aborted', body };
+  });
+  return [...ended, ...own];
 }
 
 function abortOf(delegation: string) {

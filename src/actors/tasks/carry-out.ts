@@ -1,4 +1,5 @@
 import { nearestName } from '../../events/index.ts';
+import { isTaskOpen } from '../../machines/task-book.ts';
 import type { RequestOf, ToolRequest } from '../../tools/tool-request.ts';
 import { completeHandOver } from '../hand-over.ts';
 import { summariseHandoff } from '../summarise-handoff.ts';
@@ -72,7 +73,7 @@ function refuseHandoff(run: TurnRun, { to }: RequestOf<'handoff'>, at: CallPlace
       `there is no agent "${to}".${nearest ? ` Did you mean "${nearest}"?` : ''} Known: ${known.slice(0, 50).join(', ')}.`,
     );
   }
-  if (live.tasks.thread?.isOpen)
+  if (isTaskOpen(live.tasks))
     return refused('this task was given to you: delegate parts of it, or answer with what you have.');
   const away = live.tasks.away.get(to);
   if (away) return refused(`@${to} ${away.blocked ? 'is blocked here' : 'has left'}: choose another.`);

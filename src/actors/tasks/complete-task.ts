@@ -1,8 +1,10 @@
-import { agentAuthor, type EventDraft, type Post } from '../../events/index.ts';
+import { agentAuthor, type DelegationOpenedBody, type EventDraft, type Post } from '../../events/index.ts';
 import { isResolved, openTasks, type Task } from '../../machines/task-book.ts';
 import { coversOf } from '../steer/reach.ts';
 import { ownDraft, type TurnRun } from '../turn-run.ts';
 import { abortTask, endId } from './end-task.ts';
+
+type TaskOutcome = 'done' | 'failed' | 'aborted';
 
 /** What the end of a turn means for the tasks around it. */
 export interface TaskEnds {
@@ -10,20 +12,18 @@ export interface TaskEnds {
   posts: Post[];
 }
 
-const NOTHING: TaskEnds = { events: [], posts: [] };
-
 /**
  * The last words of the assignee are the result of the task that its conversation is about, once it waits for nothing
- * itself. A turn that fails or is stopped ends the task too, and all that was opened for it: nobody waits for ever.
+ * itself; of each of them, where it was given another before it had ended the first. A turn that fails or is stopped ends the task too, and all that was opened for it: nobody waits for ever.
  */
 export function taskEnds(run: TurnRun): TaskEnds {
   const { live, ending, turn, member } = run;
   const { agent } = live.address;
-  const own = live.tasks.thread;
+  const own = (live.tasks.thread?.open ?? []).filter(({ assignee }) => assignee === agent);
   const rest = openTasks(live.tasks, agent);
   if (turn.halt?.kind === 'task aborted')
     return { events: [], posts: abortAll(run, rest, 'what it was for has ended') };
-  if (!own?.isOpen || own.opened.assignee !== agent) {
+  if (own.length === 0) {
     return { events: [], posts: abortAll(run, rest.filter(isSuperseded(run)), 'another result was enough') };
   }
   const superseded = rest.filter(isSuperseded(run));
@@ -44,23 +44,21 @@ export function taskEnds(run: TurnRun): TaskEnds {
     posts: [...ended.posts, ...abortAll(run, rest, 'what it was for has ended')],
   };
 
-  function endOf({ answer }: TurnRun, outcome: 'done' | 'failed' | 'aborted', result: string): TaskEnds {
-    if (!own) return NOTHING;
-    const { delegation, delegator, home } = own.opened;
+  function endOf({ answer }: TurnRun, outcome: TaskOutcome, result: string): TaskEnds {
     const kind = outcome === 'aborted' ? ('delegation.aborted' as const) : ('delegation.completed' as const);
     const data = outcome === 'done' && answer && 'data' in answer ? { data: answer.data } : {};
-    const body = { delegation, outcome, result, ...data };
-    const end: EventDraft = {
-      id: endId(delegation),
-      author: agentAuthor(member.profile),
-      to: [delegator],
-      hop: turn.hop + 1,
-      kind,
-      body,
-    };
+    const bodyOf = ({ delegation }: DelegationOpenedBody) => ({ delegation, outcome, result, ...data });
+    const by = { author: agentAuthor(member.profile), hop: turn.hop + 1 };
     return {
-      events: [{ ...ownDraft(run, 'completed'), kind, body }],
-      posts: [{ conversation: home, draft: end }],
+      events: own.map((opened) => ({
+        ...ownDraft(run, `completed:${opened.delegation}`),
+        kind,
+        body: bodyOf(opened),
+      })),
+      posts: own.map((opened) => ({
+        conversation: opened.home,
+        draft: { id: endId(opened.delegation), ...by, to: [opened.delegator], kind, body: bodyOf(opened) },
+      })),
     };
   }
 }

@@ -1,5 +1,5 @@
 import { type Event, type Halt, isTaskEnd } from '../../events/index.ts';
-import type { TaskBook } from '../../machines/task-book.ts';
+import { isTaskOpen, type TaskBook } from '../../machines/task-book.ts';
 import type { EngineDeps } from '../engine-deps.ts';
 
 /** Why no model is to be asked about these inputs; null if one is. */
@@ -8,7 +8,7 @@ export function haltOf(
   tasks: TaskBook,
   inputs: readonly Event[],
 ): Halt | null {
-  const isOver = tasks.thread?.isOpen === false;
+  const isOver = tasks.thread !== null && !isTaskOpen(tasks);
   // Also where it was a person who called it off.
   if (isOver && inputs.every((event) => isOfTasks(event))) return { kind: 'task aborted' };
   if (inputs.some((event) => event.author.kind === 'user')) return null;

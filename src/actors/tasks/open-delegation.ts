@@ -114,10 +114,13 @@ function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpened
   };
 }
 
-/** Never later than the task that it is part of. */
+/** Never later than the task that it is part of, the last of them where there are several. */
 export function deadlineOf({ deps, live }: TurnRun, ms: number): number {
-  const own = live.tasks.thread?.isOpen ? live.tasks.thread.opened.deadline : undefined;
-  return Math.min(deps.clock.now() + Math.ceil(ms), own ?? Number.MAX_SAFE_INTEGER);
+  const own = (live.tasks.thread?.open ?? []).map(({ deadline }) => deadline ?? Number.MAX_SAFE_INTEGER);
+  return Math.min(
+    deps.clock.now() + Math.ceil(ms),
+    own.length > 0 ? Math.max(...own) : Number.MAX_SAFE_INTEGER,
+  );
 }
 
 function assigneeOf(run: TurnRun, name: string): { assignee: AgentId } | { refusal: string } {

@@ -1,5 +1,5 @@
 import type { ActorAddress, Event } from '../../events/index.ts';
-import { heldTasks, openTasks, type Task, type TaskBook } from '../../machines/task-book.ts';
+import { heldTasks, isTaskOpen, openTasks, type Task, type TaskBook } from '../../machines/task-book.ts';
 import type { EngineDeps } from '../engine-deps.ts';
 
 /** Open tasks that are named in a live item; more are counted. */
@@ -24,7 +24,7 @@ export function taskOf(trigger: Event, tasks: TaskBook): string {
     case 'command':
       return 'take the turn again that the reminder above is about';
     default:
-      return tasks.thread?.isOpen
+      return isTaskOpen(tasks)
         ? 'answer the last message; your last words are the result of your task'
         : 'answer the last message';
   }

@@ -1,5 +1,5 @@
 import type { AgentId, ConversationId, EventId, Join } from '../../events/index.ts';
-import type { Task, TaskEnd } from '../../machines/task-book.ts';
+import { isTaskOpen, type Task, type TaskEnd } from '../../machines/task-book.ts';
 import type { Log, Store } from '../../store/store.ts';
 import { readTasks } from './read-tasks.ts';
 
@@ -30,7 +30,7 @@ export interface TaskInfo {
   join: Join;
 }
 
-/** The task that a conversation is the thread of. */
+/** The task that a conversation is the thread of, the last one where there were several. */
 export interface ThreadInfo {
   task: string;
   delegator: AgentId;
@@ -56,6 +56,7 @@ export async function listTasks(
   const { book, openedBy } = await readTasks(store, log);
   const tasks = [...book.tasks.values()].filter(({ end }) => !open || end === null);
   const { thread } = book;
+  const own = thread && (thread.open.at(-1) ?? thread.opened);
   return {
     tasks: tasks.map((task): TaskInfo => {
       const { id, kind, owner, group, seq, at, end } = task;
@@ -64,14 +65,14 @@ export async function listTasks(
       const openedAt = { event: openedBy.get(id) as EventId, seq, at };
       return { id, kind, owner, ...detailsOf(task), deadline, openedAt, end, group, join };
     }),
-    thread: thread && {
-      task: thread.opened.delegation,
-      delegator: thread.opened.delegator,
-      assignee: thread.opened.assignee,
-      home: thread.opened.home,
-      text: thread.opened.task,
-      deadline: thread.opened.deadline ?? null,
-      isOpen: thread.isOpen,
+    thread: own && {
+      task: own.delegation,
+      delegator: own.delegator,
+      assignee: own.assignee,
+      home: own.home,
+      text: own.task,
+      deadline: own.deadline ?? null,
+      isOpen: isTaskOpen(book),
     },
   };
 }
