@@ -209,7 +209,7 @@ function checkTasks(
       if (book.ended.has(seq) && !isDue(book, seq))
         report('D1', `turn ${event.turn} was given the end at ${seq} of a task whose group is not due`);
     }
-    if (event.kind === 'delegation.completed' && event.body.outcome === 'done' && event.turn !== null) {
+    if (event.kind === 'delegation.completed' && event.body.outcome === 'done' && event.turn) {
       const waits = openTasks(book, event.author.id as AgentId).filter(
         ({ group }) => !isResolved(book, group),
       );
