@@ -93,7 +93,7 @@ export interface Timers {
  * `wait`: from the newest event it answers to its start. `admission`: for a place among a provider's calls, for budgets
  * and for records of answers. `stream`: from the first token to the last.
  */
-export const TURN_PARTS = [
+const TURN_PARTS = [
   'wait',
   'build',
   'relief',

@@ -141,7 +141,7 @@ const BY_MODEL: readonly (readonly [RegExp, CacheVendor])[] = [
 ];
 
 /** Whose cache an agent's requests meet; of a scripted model, that of whom breakpoints are for. A session's vendor is sent all that the session holds. */
-export function vendorOf(provider: string, model: string): CacheVendor {
+function vendorOf(provider: string, model: string): CacheVendor {
   if (provider === 'openai' || provider === 'codex') return 'openai';
   if (provider !== 'openai-compatible') return 'anthropic';
   return BY_MODEL.find(([pattern]) => pattern.test(model))?.[1] ?? 'openai';

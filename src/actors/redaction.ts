@@ -26,7 +26,7 @@ export interface Redaction {
 }
 
 /** Stands for a text whose redaction has failed: it must not be stored as it is, and the turn goes on. */
-export const NOT_KEPT = '[not kept: its redaction failed]';
+const NOT_KEPT = '[not kept: its redaction failed]';
 
 /** Ids, names and enumerations of event bodies. Whatever is not named here is text. */
 const NO_TEXT = new Set(

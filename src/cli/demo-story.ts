@@ -5,7 +5,7 @@ import type { Troupe } from '../troupe.ts';
  * What there is to see before anybody has said a word: hand-overs, an agent that missed something, a long tool output that
  * makes a prompt grow, a turn that fails and is taken again, a history that is shortened, and a question to whoever looks.
  */
-export const DEMO_CONVERSATION = 'demo';
+const DEMO_CONVERSATION = 'demo';
 
 /** Words of the story that its company's scripts answer to. */
 export const CUES = {

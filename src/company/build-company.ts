@@ -13,7 +13,7 @@ import { builtinTools } from '../tools/builtin/index.ts';
 import { type Tool, toolSpec } from '../tools/tool.ts';
 
 /** Window of a model nobody told us about. */
-export const DEFAULT_CONTEXT_WINDOW = 128_000;
+const DEFAULT_CONTEXT_WINDOW = 128_000;
 
 /** Definitions, providers and tools as the engine needs them. */
 export function buildCompany(

@@ -9,7 +9,7 @@ import type { Directive } from './run-state.ts';
  * follows. So it stays small: an item is restated when it changed, and everything every `REFRESH_TURNS` and in a new
  * epoch.
  */
-export const REFRESH_TURNS = 20;
+const REFRESH_TURNS = 20;
 
 /** The item that holds retrieved events: the only one with words of others, and the only one that may be cleared later. */
 export const MEMORIES = 'memories';

@@ -30,7 +30,7 @@ export function displayName(author: Author): string {
 }
 
 /** Ids come from outside too: nothing of them may break a header. */
-export function shortId(id: string): string {
+function shortId(id: string): string {
   return id.replace(/[^A-Za-z0-9_.:-]/g, '').slice(0, 8) || 'unknown';
 }
 

@@ -3,7 +3,7 @@ import { AgentId } from './ids.ts';
 import { Mode } from './mode.ts';
 
 /** Attachments of one event: more is refused before anything is stored. */
-export const MAX_ATTACHMENTS = 64;
+const MAX_ATTACHMENTS = 64;
 
 const Hash = z.string().min(1).max(128);
 export const Attachments = z.array(z.string().min(1).max(256)).max(MAX_ATTACHMENTS);

@@ -19,7 +19,7 @@ export interface GuardOptions extends GateOptions {
   writeToken?: string | undefined;
 }
 
-export const WRITE_TOKEN_HEADER = 'x-troupe-token';
+const WRITE_TOKEN_HEADER = 'x-troupe-token';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 export const READS: ReadonlySet<string> = new Set(['GET', 'HEAD']);

@@ -6,7 +6,7 @@ import { callerOf } from './access/caller.ts';
 import { GrowingBuffer } from './growing-buffer.ts';
 import { rateLimited, Refusal } from './refusal.ts';
 
-export const MAX_BODY_BYTES = 1_048_576;
+const MAX_BODY_BYTES = 1_048_576;
 /** Of a message with all that it may bring along as base64. */
 const MAX_MESSAGE_BYTES = MAX_BODY_BYTES + Math.ceil(MAX_ATTACHED_BYTES / 3) * 4;
 export const MAX_JSON_DEPTH = 64;

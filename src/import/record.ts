@@ -6,7 +6,7 @@ export type SourceRecord =
   | { line: number; json: false; text: string };
 
 /** In characters; a longer line is refused, so that one file cannot fill the memory. */
-export const MAX_LINE = 16 * 1024 * 1024;
+const MAX_LINE = 16 * 1024 * 1024;
 
 export async function* readRecords(
   chunks: AsyncIterable<string | Uint8Array>,

@@ -8,7 +8,7 @@ import { AgentId } from '../events/index.ts';
 import { changeNote, type Notes } from '../notes.ts';
 import { readSecretKey } from './secret-key.ts';
 
-export const PASSPHRASE_VARIABLE = 'TROUPE_NOSTR_PASSPHRASE';
+const PASSPHRASE_VARIABLE = 'TROUPE_NOSTR_PASSPHRASE';
 
 /** Of an agent's key what may be shown. */
 export interface AgentKey {

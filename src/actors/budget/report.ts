@@ -41,7 +41,7 @@ export async function budgetReport(
   return Promise.all(scopes.map(async (scope) => budgetLine(scope, await ledger.look(tenant, scope), now)));
 }
 
-export function budgetLine(scope: CappedScope, stored: Account, now: number): BudgetLine {
+function budgetLine(scope: CappedScope, stored: Account, now: number): BudgetLine {
   const { kind, cap } = scope;
   const per = cap.per ?? 'ever';
   // What is overdue is paid for all we know, though no write has come by yet.

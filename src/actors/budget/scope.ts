@@ -43,7 +43,7 @@ export function ceilingOf({ tokens, usd }: Cap): Ceiling {
   return { tokens: tokens ?? null, microUsd: usd === undefined ? null : microUsdOf(usd) };
 }
 
-export function microUsdOf(usd: number): number {
+function microUsdOf(usd: number): number {
   return Math.round(usd * 1e6);
 }
 

@@ -86,7 +86,7 @@ function renamedTask(body: DelegationOpenedBody, { from, to }: Names): Delegatio
 }
 
 /** Of ids, those that the runtime has made of a turn. */
-export function renamedId(id: EventId, names: Names): EventId {
+function renamedId(id: EventId, names: Names): EventId {
   const turn = turnOfRuntimeId(id);
   if (turn === null) return id;
   return `${renamedTurn(turn as TurnId, names)}${id.slice(turn.length)}` as EventId;

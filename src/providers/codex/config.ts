@@ -77,7 +77,7 @@ export function codexEnv({ env, apiKey }: CodexSettings, dir: string): Record<st
 }
 
 /** Nothing but the conversation goes to the model, nothing is fetched or reported, and failures are told at once. */
-export function configToml({ baseUrl, apiKey, builtinTools }: CodexSettings): string {
+function configToml({ baseUrl, apiKey, builtinTools }: CodexSettings): string {
   const shell = builtinTools.includes('shell');
   const custom = baseUrl !== undefined || apiKey !== undefined;
   const provider = [

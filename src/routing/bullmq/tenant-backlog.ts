@@ -14,7 +14,7 @@ import type { ActorAddress, TenantId } from '../../events/index.ts';
  *      matters and not at all while it does not.
  *  T3  While a tenant is behind, its lanes never go back: later wakes of it do not overtake earlier ones.
  */
-export const PLAIN_WAKES = 64;
+const PLAIN_WAKES = 64;
 const MAX_LANE = 10_000;
 /** What was heard longer ago says nothing about now. */
 const FRESH_MS = 5_000;
