@@ -3,6 +3,7 @@ import { TroupeError } from '../errors.ts';
 import { lockDataDir } from '../store/sqlite/data-lock.ts';
 import type { Client } from './client.ts';
 import { findAgents, recallAgents } from './find-agents.ts';
+import { readWord } from './read-word.ts';
 
 export interface ClientOptions {
   url?: string;
@@ -22,7 +23,6 @@ export interface Needs {
 }
 
 const DEFAULT_DATA = '.troupe';
-const ONE_WORD = /^[!-~]+$/;
 
 /** The troupe a command talks to: behind `--url`, else in the data directory, else behind whoever has that open. */
 export async function connect(options: ClientOptions, needs: Needs): Promise<Client> {
@@ -55,17 +55,9 @@ async function connectTo(url: string): Promise<Client> {
   return (await import('./http-client.ts')).createHttpClient(url, credentialOf(process.env));
 }
 
-/**
- * A key says more exactly who asks than the token of the server. What does not fit a header is refused here: the error
- * of `fetch` would repeat it.
- */
+/** A key says more exactly who asks than the token of the server. */
 function credentialOf(env: NodeJS.ProcessEnv): string | undefined {
-  const variable = ['TROUPE_KEY', 'TROUPE_TOKEN'].find((name) => env[name]);
-  if (variable === undefined) return undefined;
-  const credential = env[variable]?.trim() ?? '';
-  if (ONE_WORD.test(credential)) return credential;
-  const message = `${variable} is no key and no token: it must be one word, without spaces, line ends and letters beyond ASCII`;
-  throw new TroupeError('config_invalid', message, { variable });
+  return readWord(env, env['TROUPE_KEY'] ? 'TROUPE_KEY' : 'TROUPE_TOKEN');
 }
 
 async function openDirectly(dir: string, { agents }: ClientOptions, { needs }: Needs): Promise<Client> {

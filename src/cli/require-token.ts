@@ -1,12 +1,13 @@
 import { TroupeError } from '../errors.ts';
 import { isLoopback } from '../gateway/index.ts';
 import type { Troupe } from '../troupe.ts';
+import { readWord } from './read-word.ts';
 
 type Env = Record<string, string | undefined>;
 
-/** The token of this server, if it has one. */
+/** The token of this server, if it has one. Throws `config_invalid` for one that nobody could send. */
 export function readToken(env: Env): string | undefined {
-  return env['TROUPE_TOKEN'] || undefined;
+  return readWord(env, 'TROUPE_TOKEN');
 }
 
 /** The same. Throws `config_invalid` where others reach the address and there is none. */

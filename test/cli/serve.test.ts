@@ -42,6 +42,19 @@ describe('without what it needs', () => {
     expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: .*TROUPE_TOKEN/)]);
   });
 
+  test('a token that nobody could send is refused by its name, and is not shown', async () => {
+    using place = workplace();
+    const env = { ...NOWHERE, TROUPE_TOKEN: 'two canary-words' };
+    for (const command of [['dev', '--port', '0'], ['worker']]) {
+      const { code, out, err } = await place.run(command, { env });
+      expect([code, err]).toMatchObject([
+        1,
+        expect.stringMatching(/^config_invalid: TROUPE_TOKEN .*one word/),
+      ]);
+      expect(out + err).not.toContain('canary');
+    }
+  });
+
   test('there is no demo company: a forgotten agents file is named', async () => {
     using place = workplace({ agents: null });
     const { code, err } = await place.run(['worker'], { env: NOWHERE });
