@@ -323,8 +323,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/pin-turn.ts',
-        find: 'return head < least ? catchUp',
-        replace: 'return head < least - 1e9 ? catchUp',
+        find: 'return isBehind ? catchUp(deps.store, live.address, live) : head;',
+        replace: 'return isBehind ? head : head;',
       },
     ],
   },
