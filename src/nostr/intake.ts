@@ -30,6 +30,12 @@ export interface IntakeParts {
 const AUTHOR_BURST_S = 10;
 /** Events that wait because their authors said too much at once. */
 const MAX_PUT_OFF = 1_000;
+
+interface PutOff {
+  event: SignedEvent;
+  done: () => void;
+}
+
 const MAX_EARLIER = 200;
 const EARLIER_MS = 5_000;
 
@@ -38,13 +44,16 @@ const EARLIER_MS = 5_000;
  * 1. What is cheap to refuse is refused first: shape, kind, known id, time, for nobody of ours, a stranger. Ids are hashed
  *    and signatures verified last, no more of them in a second than the settings say; who brings more waits.
  * 2. One event at a time, and between two the rest of the process has its turn.
- * 3. An author who says too much at once holds up nobody else: their events wait beside, in order, and so many of them.
+ * 3. An author who says too much at once holds up nobody else: their events wait beside, in order, and so many of them in
+ *    all. Of those who wait the first comes whose time has come.
  */
 export class Intake {
   readonly #parts: IntakeParts;
   readonly #verifications: TokenBucket;
   readonly #authors: KeyedBuckets;
-  readonly #putOff: { event: SignedEvent; done: () => void }[] = [];
+  /** By author, none of them empty. */
+  readonly #putOff = new Map<string, PutOff[]>();
+  #waiting = 0;
   #catchingUp: Promise<void> | null = null;
 
   constructor(parts: IntakeParts) {
@@ -61,13 +70,15 @@ export class Intake {
     const event = this.#read(raw);
     if (!event) return;
     const done = this.#parts.mark.begin(event.created_at);
-    const mustWait = this.#putOff.some(({ event: { pubkey } }) => pubkey === event.pubkey);
-    if (!mustWait && this.#authors.take(event.pubkey) === 0) return this.#finish(event, done);
-    if (this.#putOff.length >= MAX_PUT_OFF) {
+    const before = this.#putOff.get(event.pubkey);
+    if (!before && this.#authors.take(event.pubkey) === 0) return this.#finish(event, done);
+    if (this.#waiting >= MAX_PUT_OFF) {
       done();
       return this.#parts.link.refuse('rate');
     }
-    this.#putOff.push({ event, done });
+    this.#waiting += 1;
+    if (before) before.push({ event, done });
+    else this.#putOff.set(event.pubkey, [{ event, done }]);
     this.#catchingUp ??= this.#takePutOff();
   }
 
@@ -96,17 +107,29 @@ export class Intake {
 
   async #takePutOff(): Promise<void> {
     const { clock, signal } = this.#parts;
-    while (!signal.aborted) {
-      const [next] = this.#putOff;
-      if (!next) break;
-      const waitMs = this.#authors.take(next.event.pubkey);
-      if (waitMs > 0) await clock.sleep(waitMs, signal);
+    while (!signal.aborted && this.#waiting > 0) {
+      const { own, waitMs } = this.#nextAuthor();
+      const [next] = own;
+      if (!next) await clock.sleep(waitMs, signal);
       else {
         await this.#finish(next.event, next.done);
-        this.#putOff.shift();
+        own.shift();
+        this.#waiting -= 1;
+        if (own.length === 0) this.#putOff.delete(next.event.pubkey);
       }
     }
     this.#catchingUp = null;
+  }
+
+  /** The first whose time has come; where there is none, how long until there is. */
+  #nextAuthor(): { own: PutOff[]; waitMs: number } {
+    let least = Infinity;
+    for (const [pubkey, own] of this.#putOff) {
+      const waitMs = this.#authors.take(pubkey);
+      if (waitMs === 0) return { own, waitMs };
+      least = Math.min(least, waitMs);
+    }
+    return { own: [], waitMs: least };
   }
 
   async #finish(event: SignedEvent, done: () => void): Promise<void> {

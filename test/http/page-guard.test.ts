@@ -33,6 +33,16 @@ test('a browser writes with the token of its page, and with no other', async () 
   expect((await api.post(PATH, MESSAGE, { ...OWN, 'x-troupe-token': token })).status).toBe(201);
 });
 
+test('where no page is served no page writes, whatever token it brings', async () => {
+  await using api = await startApi();
+  for (const given of [undefined, '', 'undefined', 'w1']) {
+    const headers = given === undefined ? OWN : { ...OWN, 'x-troupe-token': given };
+    const { status, body } = await api.post(PATH, MESSAGE, headers);
+    expect([status, body]).toMatchObject([403, { error: { code: 'token_required' } }]);
+  }
+  expect(await api.troupe.conversations()).toEqual([]);
+});
+
 test('every start has a token of its own', async () => {
   await using one = await startApi({ web: WEB });
   await using two = await startApi({ web: WEB });
