@@ -7,6 +7,7 @@ import {
   heldTasks,
   isDue,
   isResolved,
+  isTaskOpen,
   newTaskBook,
   openTasks,
   type TaskBook,
@@ -125,6 +126,28 @@ test('looking ahead in a copy leaves the original as it was', () => {
       for (const [index, move] of ahead.entries())
         foldTask(copy, eventOf(copy, move, all.length + index + 1));
       expect(structuredClone(book)).toEqual(before);
+    }),
+  );
+});
+
+test('a thread holds what was given in it and has no end yet, in order, and names the last', () => {
+  const move = fc.record({ task: fc.constantFrom(...TASKS), isEnd: fc.boolean() });
+  fc.assert(
+    fc.property(fc.uniqueArray(move, { selector: ({ task: id, isEnd }) => `${id} ${isEnd}` }), (all) => {
+      const book = newTaskBook();
+      let open: string[] = [];
+      let last: string | null = null;
+      for (const [index, { task: delegation, isEnd }] of all.entries()) {
+        const kind = isEnd ? 'delegation.completed' : 'delegation.opened';
+        const body = { delegation, assignee: 'bo', thread: 'c', outcome: 'done' };
+        const author = { kind: 'agent', id: 'ada' };
+        foldTask(book, { seq: index + 1, conversation: 'c', kind, author, to: [], body } as unknown as Event);
+        open = isEnd ? open.filter((id) => id !== delegation) : [...open, delegation];
+        last = isEnd ? last : delegation;
+        expect(book.thread?.open.map((each) => each.delegation) ?? []).toEqual(open);
+        expect(book.thread?.opened.delegation ?? null).toBe(last);
+        expect(isTaskOpen(book)).toBe(open.length > 0);
+      }
     }),
   );
 });
