@@ -32,8 +32,8 @@ import { contextOf, NO_FACTS, readFacts, type TurnFacts } from './turn-facts.ts'
 
 /**
  * Fixes the inputs of the next turn before any work, in one compare-and-set that also counts the first attempt and
- * drops the outbox, which is in the log by now, up to seq `published`. With nothing to do, the same write settles the log up to the head and
- * gives the lease back.
+ * drops the outbox, which is in the log by now, up to seq `published`. With nothing to do, the same write settles the log
+ * up to the head and gives the lease back.
  */
 export async function pinTurn(
   deps: EngineDeps,

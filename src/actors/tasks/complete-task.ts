@@ -14,7 +14,8 @@ export interface TaskEnds {
 
 /**
  * The last words of the assignee are the result of the task that its conversation is about, once it waits for nothing
- * itself; of each of them, where it was given another before it had ended the first. A turn that fails or is stopped ends the task too, and all that was opened for it: nobody waits for ever.
+ * itself; of each of them, where it was given another before it had ended the first. A turn that fails or is stopped ends
+ * the task too, and all that was opened for it: nobody waits for ever.
  */
 export function taskEnds(run: TurnRun): TaskEnds {
   const { live, ending, turn, member } = run;
