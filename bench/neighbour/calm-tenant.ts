@@ -1,0 +1,101 @@
+import { type ClientRequest, get, type IncomingMessage } from 'node:http';
+import { postJson } from './post-json.ts';
+import type { System } from './system.ts';
+
+/** What a tenant feels: ms from when a message was due to its answer 201, and to the end of its turn. */
+export interface Felt {
+  appends: number[];
+  answers: number[];
+  /** Messages whose turn had not ended when the wait for it did. They count as if it had ended then. */
+  unanswered: number;
+}
+
+const PER_SECOND = 20;
+const CONVERSATIONS = 40;
+const LAST_ANSWERS_MS = 10_000;
+
+/** Says something at a steady rate in its own tenant, each message when it is due, and waits for the answers. */
+export async function listenAsCalm(system: System, { seconds }: { seconds: number }): Promise<Felt> {
+  const turns = await watchTurns(system);
+  const appends: number[] = [];
+  const due = new Map<string, number>();
+  const began = performance.now();
+  const sent: Promise<void>[] = [];
+  for (let index = 0; index < PER_SECOND * seconds; index++) {
+    const at = began + (index * 1_000) / PER_SECOND;
+    await until(at);
+    sent.push(say(index, at));
+  }
+  await Promise.all(sent);
+  const deadline = performance.now() + LAST_ANSWERS_MS;
+  while (due.size > turns.endedOf(due) && performance.now() < deadline) await until(performance.now() + 20);
+  turns.close();
+  const ends = [...due].map(([key, at]) => (turns.ended.get(key) ?? deadline) - at);
+  return { appends, answers: ends, unanswered: due.size - turns.endedOf(due) };
+
+  async function say(index: number, at: number): Promise<void> {
+    const conversation = `calm-${index % CONVERSATIONS}`;
+    const body = {
+      author: { kind: 'user', id: 'ana', name: 'Ana' },
+      to: ['calm'],
+      content: `Note ${index}.`,
+    };
+    const { status, json } = await postJson(system.url, `/api/conversations/${conversation}/events`, {
+      key: system.keys.calm,
+      body,
+    });
+    if (status !== 201) throw new Error(`a message of the calm tenant was answered with ${status}`);
+    appends.push(performance.now() - at);
+    due.set(`${conversation}/${(json as { event: { seq: number } }).event.seq}`, at);
+  }
+}
+
+interface Turns {
+  /** When the turn that answered a message ended, by `conversation/seq`. */
+  ended: ReadonlyMap<string, number>;
+  endedOf(due: ReadonlyMap<string, number>): number;
+  close(): void;
+}
+
+async function watchTurns({ url, keys }: System): Promise<Turns> {
+  const ended = new Map<string, number>();
+  let rest = '';
+  let asked: ClientRequest | undefined;
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const headers = { authorization: `Bearer ${keys.calm}` };
+    asked = get(`${url}/api/events`, { headers, agent: false }, resolve).on('error', reject);
+  });
+  if (response.statusCode !== 200) throw new Error(`a stream was refused with ${response.statusCode}`);
+  response.setEncoding('utf8');
+  response.on('error', () => {});
+  response.on('data', (text: string) => {
+    const now = performance.now();
+    const parts = (rest + text).split('\n\n');
+    rest = parts.pop() ?? '';
+    for (const part of parts) for (const key of coveredBy(part)) ended.set(key, now);
+  });
+  return {
+    ended,
+    endedOf: (due) => [...due.keys()].filter((key) => ended.has(key)).length,
+    close: () => asked?.destroy(),
+  };
+}
+
+function coveredBy(message: string): string[] {
+  const data = /^data: (.*)$/m.exec(message)?.[1];
+  if (data?.includes('"turn.done"') !== true) return [];
+  const parsed = JSON.parse(data) as TurnDone & { event?: TurnDone };
+  const { kind, conversation, body } = parsed.event ?? parsed;
+  return kind === 'turn.done' ? body.covers.map((seq) => `${conversation}/${seq}`) : [];
+}
+
+interface TurnDone {
+  kind: string;
+  conversation: string;
+  body: { covers: number[] };
+}
+
+function until(at: number): Promise<void> {
+  const early = at - performance.now();
+  return early <= 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, early));
+}

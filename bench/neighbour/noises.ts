@@ -1,0 +1,135 @@
+import { get } from 'node:http';
+import { Readable } from 'node:stream';
+import { request } from 'node:http';
+import { postJson } from './post-json.ts';
+import type { Serving } from './process.ts';
+
+/** What the other tenant does, each of it with a key of its own and under default limits. */
+export const NOISES = {
+  flood: 'one author sends 90 messages of 0.95 MB to one agent, over and over',
+  bomb: 'agents that give 20 tasks in every turn, and these again',
+  reads: 'a conversation of 200,000 events is read by 40 callers at once, with all that is dear',
+  stream: 'eight agents whose model sends one line without end',
+} as const;
+export type Noise = keyof typeof NOISES;
+
+export function isNoise(name: string): name is Noise {
+  return Object.hasOwn(NOISES, name);
+}
+
+const FLOOD_BYTES = 950_000;
+const FLOOD_MESSAGES = 90;
+const ROOTS = 4;
+const LONG_EVENTS = 200_000;
+const READERS = 40;
+const STREAMS = 8;
+
+/** Goes on until the process ends. `onLoud` is called once the noise has begun in earnest. */
+export async function makeNoise(noise: Noise, to: Serving, onLoud: () => void): Promise<void> {
+  const make = { flood, bomb, reads, stream };
+  await make[noise](to, onLoud);
+}
+
+async function flood(to: Serving, onLoud: () => void): Promise<void> {
+  for (let round = 0; ; round++) {
+    for (let index = 0; index < FLOOD_MESSAGES; index++) {
+      await say(to, {
+        conversation: `flood-${round}`,
+        agent: 'flooded',
+        content: longText(round * 1_000 + index),
+      });
+      if (index === 0) onLoud();
+    }
+  }
+}
+
+/** Sentences that differ, with all that facts are made of. */
+function longText(seed: number): string {
+  let text = '';
+  for (let line = 0; text.length < FLOOD_BYTES; line++)
+    text += `You must always keep src/part-${seed}/file-${line}.ts; Error: E${line}${seed} in part_${line % 97}. `;
+  return text.slice(0, FLOOD_BYTES);
+}
+
+async function bomb(to: Serving, onLoud: () => void): Promise<void> {
+  for (let index = 0; index < ROOTS; index++)
+    await say(to, { conversation: `bomb-${index}`, agent: 'left', content: 'Begin.' });
+  onLoud();
+}
+
+async function reads(to: Serving, onLoud: () => void): Promise<void> {
+  await importLong(to);
+  await say(to, { conversation: 'long', agent: 'calm', content: 'What happened?' });
+  onLoud();
+  const dear = [
+    '/api/conversations/long/tasks',
+    '/api/conversations/long/agents/calm/prompt',
+    '/api/conversations/long/agents/calm/cost',
+    '/api/conversations?limit=5000',
+    '/api/conversations/long/events?limit=5000',
+  ];
+  const reader = async (index: number) => {
+    for (let turn = index; ; turn++) await read(to, dear[turn % dear.length] ?? '');
+  };
+  await Promise.all(Array.from({ length: READERS }, (_, index) => reader(index)));
+}
+
+/** Whatever it is answered; what is refused is asked again after the time that the refusal names, as clients do. */
+function read({ url, keys }: Serving, path: string): Promise<void> {
+  const headers = { authorization: `Bearer ${keys.noisy}` };
+  return new Promise((resolve) => {
+    get(`${url}${path}`, { headers }, (response) => {
+      const pauseMs = Number(response.headers['retry-after'] ?? 0) * 1_000;
+      response.resume();
+      response.on('close', () => setTimeout(resolve, pauseMs));
+    }).on('error', () => setTimeout(resolve, 100));
+  });
+}
+
+function importLong({ url, keys }: Serving): Promise<void> {
+  const headers = { authorization: `Bearer ${keys.noisy}`, 'content-type': 'application/x-ndjson' };
+  const path = `${url}/api/import?format=openai&conversation=long&file=long.jsonl`;
+  return new Promise((resolve, reject) => {
+    const sent = request(path, { method: 'POST', headers }, (response) => {
+      response.resume();
+      response.on('end', () =>
+        response.statusCode === 201
+          ? resolve()
+          : reject(new Error(`the import was answered with ${response.statusCode}`)),
+      );
+    });
+    sent.on('error', reject);
+    Readable.from(longLog()).pipe(sent);
+  });
+}
+
+function* longLog(): Generator<string> {
+  for (let from = 0; from < LONG_EVENTS; from += 1_000) {
+    let text = '';
+    for (let index = from; index < from + 1_000; index++) {
+      const role = index % 2 === 0 ? 'user' : 'assistant';
+      text += `${JSON.stringify({ role, content: `Event ${index} of a conversation that goes on and on.` })}\n`;
+    }
+    yield text;
+  }
+}
+
+async function stream(to: Serving, onLoud: () => void): Promise<void> {
+  for (let index = 0; index < STREAMS; index++)
+    await say(to, { conversation: `stream-${index}`, agent: 'streamed', content: 'Tell me all.' });
+  onLoud();
+}
+
+async function say(
+  { url, keys }: Serving,
+  { conversation, agent, content }: { conversation: string; agent: string; content: string },
+): Promise<void> {
+  const body = { author: { kind: 'user', id: 'eve', name: 'Eve' }, to: [agent], content };
+  const answered = await postJson(url, `/api/conversations/${conversation}/events`, {
+    key: keys.noisy,
+    body,
+  });
+  // Refused under a limit: that is what the limit is for.
+  if (answered.status === 429 || answered.status === 503)
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+}
