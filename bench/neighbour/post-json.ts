@@ -1,5 +1,8 @@
 import { Agent, request } from 'node:http';
 
+/** A server that is silent for so long is frozen: the request counts as not taken. */
+const PATIENCE_MS = 10_000;
+
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 
 export function postJson(
@@ -14,15 +17,20 @@ export function postJson(
     'content-length': Buffer.byteLength(text),
   };
   return new Promise((resolve, reject) => {
-    const sent = request(`${url}${path}`, { method: 'POST', agent, headers }, (response) => {
-      const parts: Buffer[] = [];
-      response.on('data', (part: Buffer) => parts.push(part));
-      response.on('end', () => {
-        const answered = Buffer.concat(parts).toString('utf8');
-        resolve({ status: response.statusCode ?? 0, json: parse(answered) });
-      });
-    });
+    const sent = request(
+      `${url}${path}`,
+      { method: 'POST', agent, headers, timeout: PATIENCE_MS },
+      (response) => {
+        const parts: Buffer[] = [];
+        response.on('data', (part: Buffer) => parts.push(part));
+        response.on('end', () => {
+          const answered = Buffer.concat(parts).toString('utf8');
+          resolve({ status: response.statusCode ?? 0, json: parse(answered) });
+        });
+      },
+    );
     sent.on('error', reject);
+    sent.on('timeout', () => sent.destroy(new Error(`${url} is silent`)));
     sent.end(text);
   });
 }

@@ -49,6 +49,7 @@ async function measureNoise({ heading, add }: Bench, where: Mode, noise: Noise):
     addPair('append', 'appends', { quiet, loud });
     addPair('answer', 'answers', { quiet, loud });
     add('messages not answered', loud.unanswered, 'messages', { atMost: 0 });
+    add('messages not taken', loud.refused, 'messages', { atMost: 0 });
     add('processes that ended by themselves', system.hasFailed() ? 1 : 0, 'or more', { atMost: 0 });
   } finally {
     await system.stop();
