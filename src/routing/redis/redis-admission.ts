@@ -13,6 +13,8 @@ export interface RedisAdmissionOptions {
   prefix: string;
   caps: AdmissionCaps;
   onWarning: (error: unknown, where: string) => void;
+  /** Told of each command that failed. */
+  onFailed?: (error: unknown) => void;
   slotMs?: number;
   /** After so long without an answer Redis counts as away. */
   answerMs?: number;
@@ -36,13 +38,14 @@ interface HeldSlot {
  */
 export function createRedisAdmission(options: RedisAdmissionOptions): Admission {
   const { redis, slotMs = DEFAULT_SLOT_MS, answerMs = 1_000, random = Math.random } = options;
+  const { onFailed = () => {} } = options;
   const limits = admissionLimits(options.caps);
   const scripts = admissionScripts();
   const held = new Map<string, HeldSlot>();
   const outage = createOutage(options.onWarning, {
     where: 'admission',
-    away: 'Redis is away: turns and model calls are admitted without regard to caps until it is back',
-    back: 'Redis is back: caps hold again',
+    away: 'Redis does not count: turns and model calls are admitted without regard to caps until it is back',
+    back: 'Redis counts again: caps hold again',
   });
   let renewing = false;
   let timer: NodeJS.Timeout | null = null;
@@ -60,6 +63,7 @@ export function createRedisAdmission(options: RedisAdmissionOptions): Admission 
       outage.end('Redis');
       return answer;
     } catch (error) {
+      onFailed(error);
       outage.begin('Redis', error);
       return null;
     }
