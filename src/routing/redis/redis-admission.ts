@@ -44,8 +44,8 @@ export function createRedisAdmission(options: RedisAdmissionOptions): Admission 
   const held = new Map<string, HeldSlot>();
   const outage = createOutage(options.onWarning, {
     where: 'admission',
-    away: 'Redis does not count: turns and model calls are admitted without regard to caps until it is back',
-    back: 'Redis counts again: caps hold again',
+    away: 'Redis is away: turns and model calls are admitted without regard to caps until it is back',
+    back: 'Redis is back: caps hold again',
   });
   let renewing = false;
   let timer: NodeJS.Timeout | null = null;
