@@ -52,6 +52,8 @@ export interface Counters {
   queue_errors: { code: ErrorCode };
   /** Jobs that are not ours or not well-formed. */
   wakes_ignored: None;
+  /** Keys in Redis that were not what they must be and were put right, and times that the queue was emptied for it. */
+  queue_mended: { part: 'queue' | 'key' };
   leases_lost: None;
   sweeps: None;
   /** Actors that a sweep found with work and woke. */

@@ -23,7 +23,7 @@ interface Layer {
   pure?: true;
 }
 
-const ADAPTER_LAYER: Layer = { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts'] };
+const ADAPTER_LAYER: Layer = { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'private-files.ts'] };
 const PORTS = [
   'store/store.ts',
   'routing/router.ts',
@@ -58,6 +58,7 @@ const LAYERS: Record<string, Layer> = {
   providers: ADAPTER_LAYER,
   tools: { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'net'] },
   'notes.ts': { may: [], packages: [] },
+  'private-files.ts': { may: [], packages: ['node:fs'] },
   'token-bucket.ts': { may: ['clock.ts'], packages: [] },
   access: { may: ['events', 'errors.ts', 'clock.ts', 'notes.ts', 'token-bucket.ts'] },
   net: { may: ['errors.ts', 'clock.ts'] },

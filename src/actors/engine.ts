@@ -4,7 +4,7 @@ import { pathOf } from '../machines/state-path.ts';
 import { activate, park } from './activate.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { turnToInterrupt } from './steer/interrupt-turn.ts';
-import { startSweeper } from './sweeper.ts';
+import { type Sweeper, startSweeper } from './sweeper.ts';
 import { tellParked } from './tell-state.ts';
 
 /** The turn engine of one process: serves wakes, sweeps, and carries out what people ask of actors. */
@@ -31,7 +31,7 @@ const NEWER_PAUSE_MS = 5_000;
 const STOP_GRACE_MS = 7_000;
 
 export function createEngine(deps: EngineDeps, stopping: AbortController): Engine {
-  let sweeping: Promise<void> = Promise.resolve();
+  let sweeper: Sweeper | null = null;
   const atWork = new Set<string>();
   const unsubscribe = deps.broadcast.subscribe((notice) => {
     if (notice.type === 'stop') void heedStop(notice.address, notice.turn);
@@ -100,8 +100,9 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
       deps.router.start(serve, {
         concurrency,
         onError: (error, address) => deps.onWarning(error, `wake of @${address.agent}`),
+        onLost: () => sweeper?.lookAtAll(),
       });
-      sweeping = startSweeper(deps, stopping.signal);
+      sweeper = startSweeper(deps, stopping.signal);
     },
     async abort(tenant, turn) {
       const parts = parseTurnId(turn);
@@ -136,7 +137,7 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
         for (const { lease } of deps.registry.working()) lease?.interrupt(reason);
       });
       await deps.router.close();
-      await sweeping;
+      await sweeper?.ended;
       quiet.abort();
     },
   };

@@ -14,8 +14,31 @@ const EXPIRE_EVERY_MS = 3_600_000;
  *  P1  Of all processes one sweeps per round, whoever claims it; none holds the task, so none can hold it up.
  *  P2  Every round looks at the events of the window. Older ones are looked at by the first round, after a full batch,
  *      and again as long as such a look finds something: a wake that it made may be lost too.
+ *  P3  Who lost the wakes of all (`lookAtAll`) looks at everything at once, whoever has claimed the round.
  */
-export async function startSweeper(deps: EngineDeps, stopped: AbortSignal): Promise<void> {
+export interface Sweeper {
+  lookAtAll(): void;
+  ended: Promise<void>;
+}
+
+export function startSweeper(deps: EngineDeps, stopped: AbortSignal): Sweeper {
+  const call: Call = { isCalled: false, pause: new AbortController() };
+  return {
+    lookAtAll() {
+      call.isCalled = true;
+      call.pause.abort();
+    },
+    ended: runSweeper(deps, stopped, call),
+  };
+}
+
+interface Call {
+  isCalled: boolean;
+  /** Ends the pause before the next round. */
+  pause: AbortController;
+}
+
+async function runSweeper(deps: EngineDeps, stopped: AbortSignal, call: Call): Promise<void> {
   const { clock, limits, schedules = [], lifecycle = {} } = deps;
   const standings = createStandings(deps.log);
   const endQuiet = createEndQuiet(deps, standings, lifecycle);
@@ -23,9 +46,12 @@ export async function startSweeper(deps: EngineDeps, stopped: AbortSignal): Prom
   let expireAt = 0;
   while (!stopped.aborted) {
     const now = clock.now();
+    const { isCalled } = call;
+    call.isCalled = false;
+    call.pause = new AbortController();
     try {
-      if (await claimed(deps, 'sweep', limits.sweepMs * 0.7)) {
-        const isFull = now >= lookAtAll;
+      if ((await claimed(deps, 'sweep', limits.sweepMs * 0.7)) || isCalled) {
+        const isFull = isCalled || now >= lookAtAll;
         const found = await sweep(deps, isFull ? 0 : now - limits.sweepWindowMs);
         if (isFull) lookAtAll = nextFullLook(found, now, limits.sweepWindowMs);
         await fireSchedules(deps, schedules, standings);
@@ -37,12 +63,14 @@ export async function startSweeper(deps: EngineDeps, stopped: AbortSignal): Prom
         expireAt = now + EXPIRE_EVERY_MS;
       }
     } catch (error) {
+      if (isCalled) lookAtAll = 0;
       deps.onWarning(error, 'sweep');
     }
     const idleSince = clock.now() - limits.idleMs;
     deps.registry.trim(idleSince);
     deps.log.trim(idleSince);
-    await clock.sleep(limits.sweepMs * (0.75 + deps.random() / 2), stopped);
+    const pauseMs = limits.sweepMs * (0.75 + deps.random() / 2);
+    await clock.sleep(pauseMs, AbortSignal.any([stopped, call.pause.signal]));
   }
 }
 

@@ -83,14 +83,17 @@ function checkPrograms(found: FoundAgents | null, env: CheckOptions['env']): Che
 function checkData(data: string): Check[] {
   const dir = resolve(data);
   if (!existsSync(dir)) return [checkParent(dir)];
+  let exposed: string | null;
   try {
     const lock = lockDataDir(dir);
+    ({ exposed } = lock);
     lock.release();
   } catch (error) {
     const isBusy = error instanceof TroupeError && error.code === 'data_busy';
     return [{ name: 'data', status: isBusy ? 'ok' : 'failed', detail: toTroupeError(error).message }];
   }
-  return [{ name: 'data', status: 'ok', detail: `${dir} is writable and free` }, checkIntegrity(dir)];
+  const free: Check = { name: 'data', status: 'ok', detail: `${dir} is writable and free` };
+  return [exposed === null ? free : { ...free, status: 'warning', detail: exposed }, checkIntegrity(dir)];
 }
 
 /** The nearest directory that exists, as the missing ones are made. */

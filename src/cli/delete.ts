@@ -39,7 +39,7 @@ async function exportTo(client: Client, conversation: string, out: string): Prom
   const first = await lines.next();
   const counter = { events: 0 };
   try {
-    const file = createWriteStream(out, { flags: 'wx', flush: true });
+    const file = createWriteStream(out, { flags: 'wx', mode: 0o600, flush: true });
     await pipeline(counted(first.done ? '' : first.value, lines, counter), file);
     await flushDirectory(dirname(resolve(out)));
   } catch (cause) {

@@ -19,7 +19,7 @@ export async function exportConversation(conversation: string, options: ExportOp
     const source = counted(first.done ? '' : first.value, lines, counter);
     const { out, json } = options;
     if (out === undefined) return await pipeline(source, process.stdout, { end: false });
-    await pipeline(source, createWriteStream(out)).catch((cause: unknown) => {
+    await pipeline(source, createWriteStream(out, { mode: 0o600 })).catch((cause: unknown) => {
       const reason = cause instanceof Error ? cause.message : String(cause);
       throw new TroupeError('data_unwritable', `cannot write ${out}: ${reason}`, { out }, { cause });
     });

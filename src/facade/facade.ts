@@ -310,7 +310,7 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
     async health() {
       const [stored, queued] = await Promise.all([
         wellOrNot(store.conversations(tenant, 1)),
-        wellOrNot(router.depth()),
+        wellOrNot(router.check()),
       ]);
       return { store: stored, queue: queued };
     },

@@ -67,6 +67,11 @@ export const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
     zero: [{ code: 'queue_unavailable' }],
   },
   wakes_ignored: { help: 'Jobs in the queue that are not well-formed wakes', labels: [] },
+  queue_mended: {
+    help: 'Damaged keys of the queue that were put right, and times that it was emptied for that',
+    labels: ['part'],
+    zero: [{ part: 'queue' }, { part: 'key' }],
+  },
   leases_lost: { help: 'Leases that another process took over', labels: [] },
   sweeps: { help: 'Rounds of the sweeper in this process', labels: [] },
   sweep_found: { help: 'Actors that sweeps found with work and woke', labels: [] },

@@ -2,6 +2,7 @@ import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readFileSyn
 import * as z from 'zod';
 import { ERROR_CODES, TroupeError } from '../errors.ts';
 import { PromptMessage, Reasoning, ToolCall, ToolSpec, Usage } from '../events/index.ts';
+import { makePrivateFile } from '../private-files.ts';
 import type { ModelEvent, ModelRequest, Provider } from './provider.ts';
 
 /**
@@ -87,7 +88,9 @@ export function openRecording(
   const append = (line: object, before = '') =>
     appendFileSync(path, `${before}${JSON.stringify(line)}\n`, { mode: 0o600 });
   try {
-    append({ recording: VERSION, ...header }, isTorn(path) ? '\n' : '');
+    const before = isTorn(path) ? '\n' : '';
+    makePrivateFile(path);
+    append({ recording: VERSION, ...header }, before);
   } catch (cause) {
     throw unusable(path, cause instanceof Error ? cause.message : String(cause), cause);
   }

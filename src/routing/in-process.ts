@@ -175,7 +175,7 @@ export function createInProcessRouter({
 
   const backlog = async (tenant: TenantId): Promise<number> => backlogs.get(tenant) ?? 0;
 
-  return { wake, start, depth, backlog, close };
+  return { wake, start, depth, backlog, check: () => WOKEN, close };
 }
 
 /** A queue whose `shift` does not move the rest: `Array.shift` is linear once the array is large. */

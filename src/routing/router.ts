@@ -10,6 +10,7 @@ import type { ActorAddress, TenantId } from '../events/index.ts';
  *  R4  At most `concurrency` handlers run at once; actors that wait are served in the order of their wakes.
  *  R5  A handler that throws does not stop the router; the error goes to `onError` and the wake is considered done.
  *  R7  `backlog` counts the actors of a tenant whose wakes nobody has taken; it may lag behind, and is 0 at rest.
+ *  R8  `check` rejects while something keeps wakes from being served, and says what.
  *  R6  `close` takes no new wakes, waits for running handlers, and never hangs on delayed ones.
  */
 /** `isBegun`: somebody is, or was, at work on it, and it should not queue again behind what nobody has looked at. */
@@ -24,13 +25,18 @@ export interface QueueDepth {
 
 export interface Router {
   wake(address: ActorAddress, options?: { delayMs?: number }): Promise<void>;
-  /** Starts serving wakes; those that came before are served too. */
+  /** Starts serving wakes; those that came before are served too. `onLost`: many wakes are lost, the store knows which. */
   start(
     handler: WakeHandler,
-    options: { concurrency: number; onError: (error: unknown, address: ActorAddress) => void },
+    options: {
+      concurrency: number;
+      onError: (error: unknown, address: ActorAddress) => void;
+      onLost?: () => void;
+    },
   ): void;
   depth(): Promise<QueueDepth>;
   /** Actors of one tenant that wait, over all processes. */
   backlog(tenant: TenantId): Promise<number>;
+  check(): Promise<void>;
   close(): Promise<void>;
 }

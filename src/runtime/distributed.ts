@@ -53,7 +53,6 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
     process: randomUUID(),
     onWarning,
   });
-  const admission = createRedisAdmission({ redis: producer, prefix, caps, onWarning });
   const router = createBullmqRouter({
     connections: { producer, connectBlocking: () => connect('blocking') },
     prefix,
@@ -67,7 +66,15 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
       onTaken: ({ waitMs }) => metrics.time('wake_wait', {}, waitMs),
       onDone: ({ runMs, outcome }) => metrics.time('activation', { outcome }, runMs),
       onIgnored: () => metrics.count('wakes_ignored', {}),
+      onMended: (part) => metrics.count('queue_mended', { part }),
     },
+  });
+  const admission = createRedisAdmission({
+    redis: producer,
+    prefix,
+    caps,
+    onWarning,
+    onFailed: (error) => router.suspect(error),
   });
   // What was appended before a subscription stands is found by looking, so nobody has to wait for it.
   return {

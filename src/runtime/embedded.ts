@@ -12,6 +12,7 @@ export async function openEmbedded(
   { clock, caps, metrics, onWarning }: ServiceOptions,
 ): Promise<Services> {
   const lock = data === ':memory:' ? null : lockDataDir(data);
+  if (lock?.exposed) onWarning(lock.exposed, 'data');
   try {
     const store = createStore(await openSqliteDriver({ path: lock?.paths.database ?? ':memory:' }));
     return {

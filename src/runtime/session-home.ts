@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { closeToOthers, makePrivateDir } from '../private-files.ts';
 import type { ProviderSettings } from '../providers/settings.ts';
 
 /** Where the programs that remember conversations keep them. */
@@ -24,8 +25,13 @@ export function sessionHome(
     prefix = 'troupe',
   }: { data?: string | undefined; mongodb?: string | undefined; prefix?: string | undefined },
 ): SessionHome {
-  const keep = (dir: string): SessionHome => ({ dir, remove: () => undefined });
-  if (!agents.some(({ provider }) => REMEMBERS.includes(provider))) return keep('');
+  const keep = (dir: string): SessionHome => {
+    makePrivateDir(dir);
+    closeToOthers(dir);
+    return { dir, remove: () => undefined };
+  };
+  if (!agents.some(({ provider }) => REMEMBERS.includes(provider)))
+    return { dir: '', remove: () => undefined };
   if (mongodb !== undefined) return keep(join(stateDir(), 'troupe', prefix, 'sessions'));
   if (data !== undefined && data !== ':memory:') return keep(resolve(data, 'sessions'));
   const dir = mkdtempSync(join(tmpdir(), 'troupe-sessions-'));

@@ -1,34 +1,10 @@
-import { randomBytes } from 'node:crypto';
-import { Queue } from 'bullmq';
 import fc from 'fast-check';
-import { Redis } from 'ioredis';
-import { expect, onTestFinished } from 'vitest';
-import { createTroupe } from '../../src/runtime.ts';
-import { dropDatabases, HAS_SERVICES, mongoUrl, redisUrl } from '../support/mode.ts';
+import type { Redis } from 'ioredis';
+import { expect } from 'vitest';
+import { HAS_SERVICES } from '../support/mode.ts';
 import { attack } from './attack.ts';
-import { ANA, type AttackStage, openStage, only, type StageOptions } from './stage.ts';
-
-/** A troupe on MongoDB and Redis, whose prefix an attacker knows. */
-async function openShared(options: StageOptions) {
-  const prefix = `attack_${randomBytes(6).toString('hex')}`;
-  onTestFinished(() => dropDatabases(new Set([prefix])));
-  const stage = await openStage({
-    ...options,
-    open: createTroupe,
-    troupe: { mongodb: mongoUrl(prefix), redis: redisUrl(), prefix },
-  });
-  const redis = new Redis(redisUrl(), { maxRetriesPerRequest: null });
-  const queue = new Queue<unknown>('wake', {
-    connection: redis,
-    prefix: `{${prefix}}`,
-    skipVersionCheck: true,
-  });
-  onTestFinished(async () => {
-    await queue.close();
-    redis.disconnect();
-  });
-  return { stage, redis, queue, prefix };
-}
+import { openShared } from './redis-stage.ts';
+import { ANA, type AttackStage, only } from './stage.ts';
 
 const EVIL = { tenant: 'acme', conversation: 'c', agent: 'bo' };
 /** Jobs of an attacker: of others, of nobody, and of no shape at all. */

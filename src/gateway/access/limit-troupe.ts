@@ -3,6 +3,7 @@ import { TroupeError } from '../../errors.ts';
 import { type Command, parseTurnId } from '../../events/index.ts';
 import type { ConversationInfo, Troupe, Watcher } from '../../troupe.ts';
 import { checkAllAuthors, checkAuthor } from './author-rule.ts';
+import { checkScope } from './check-scope.ts';
 
 const LISTED = 200;
 /** Conversations that are looked through for those that somebody was granted. */
@@ -87,6 +88,8 @@ function limitAuthors(troupe: Troupe, principal: Principal): Troupe {
     ...troupe,
     async send(conversation, message) {
       checkAuthor(principal, message.author);
+      // Who stops a turn needs the same scope for it, by whatever name.
+      if (message.whileBusy === 'interrupt') checkScope(principal, 'operate');
       return troupe.send(conversation, message);
     },
     async command(command, by) {

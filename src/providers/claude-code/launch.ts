@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { makePrivateDir } from '../../private-files.ts';
 import type { ModelRequest, SessionMark } from '../provider.ts';
 import { TOOL_PREFIX } from './tool-server.ts';
 
@@ -69,7 +69,7 @@ export function launchOptions(
 ): Record<string, unknown> {
   const { model, system } = launch;
   const cwd = settings.cwd ?? join(settings.home, 'work', shortHash(cacheKey));
-  for (const dir of [cwd, configDir(settings), tempDir(settings)]) mkdirSync(dir, { recursive: true });
+  for (const dir of [cwd, configDir(settings), tempDir(settings)]) makePrivateDir(dir);
   return {
     cwd,
     env: envOf(settings, launch),

@@ -1,6 +1,7 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
+import { makePrivateDir } from '../../private-files.ts';
 import { shortHash } from './launch.ts';
 
 /**
@@ -20,7 +21,7 @@ export function openPersonaFile(home: string): PersonaFile {
   const fileOf = (cacheKey: string) => join(dir, `${shortHash(cacheKey)}.json`);
   return {
     write(cacheKey, persona) {
-      mkdirSync(dir, { recursive: true });
+      makePrivateDir(dir);
       writeFileSync(fileOf(cacheKey), JSON.stringify(persona), { mode: 0o600 });
     },
     read(cacheKey, session) {

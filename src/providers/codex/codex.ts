@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
+import { makePrivateDir } from '../../private-files.ts';
 import { guardStream, type StreamWatch } from '../guard-stream.ts';
 import {
   type ModelEvent,
@@ -40,7 +40,7 @@ export function createCodex(options: CodexOptions): Provider {
   function cwdOf(cacheKey: string): string {
     const own = createHash('sha256').update(cacheKey).digest('hex').slice(0, 16);
     const dir = options.cwd ?? join(work, own);
-    mkdirSync(dir, { recursive: true });
+    makePrivateDir(dir);
     return dir;
   }
 

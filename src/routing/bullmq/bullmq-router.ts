@@ -8,7 +8,8 @@ import { connectRedis, endConnection } from '../redis/connect-redis.ts';
 import type { QueueDepth, Router, WakeHandler, WakeOutcome } from '../router.ts';
 import { limitWarnings } from './limit-warnings.ts';
 import { watchProgress } from './progress-watch.ts';
-import { LATER, WAKE, openWakeQueue } from './wake-queue.ts';
+import { createQueueGuard } from './queue-guard.ts';
+import { bracedPrefix, LATER, QUEUE_NAME, WAKE, openWakeQueue } from './wake-queue.ts';
 import { openWakeWorker } from './wake-worker.ts';
 import type { WakeWorker } from './wake-worker.ts';
 
@@ -42,6 +43,8 @@ export interface BullmqRouterOptions {
   deafCheckMs?: number;
   /** A wake that merges with others for so long is looked after. */
   strayAfterMs?: number;
+  /** Between two looks at what the keys of the queue are. */
+  guardMs?: number;
 }
 
 export interface RouterConnections {
@@ -58,11 +61,15 @@ export interface RouterObserver {
   onDone?(facts: { runMs: number; outcome: WakeOutcome['kind'] | 'failed' }): void;
   /** A job was no wake of ours. */
   onIgnored?(): void;
+  /** A key that was not what it must be was put right, or the queue emptied. */
+  onMended?(part: 'queue' | 'key'): void;
 }
 
 export interface BullmqRouter extends Router {
   /** Jobs that were no wakes of ours. */
   ignored(): number;
+  /** Some command to this Redis has failed: if that comes from what is in a key, the keys are looked at. */
+  suspect(error: unknown): void;
 }
 
 interface Service {
@@ -80,10 +87,21 @@ const DUE_MARGIN_MS = 30;
 export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
   const { prefix = 'troupe', clock, random = Math.random, observer = {}, onDeaf = () => {} } = options;
   const { lockMs = 30_000, stalledCheckMs = 15_000, strayAfterMs = 30_000 } = options;
-  const { deafMs = 60_000, deafCheckMs = 5_000 } = options;
+  const { deafMs = 60_000, deafCheckMs = 5_000, guardMs = 5_000 } = options;
   const warn = limitWarnings(options.onWarning, clock);
   const { producer, connectBlocking, release } = openConnections(options.connections, options.onWarning);
-  const queue = openWakeQueue({ redis: producer, prefix, clock, strayAfterMs, warn });
+  const own = `${bracedPrefix(prefix)}:`;
+  const guard = createQueueGuard({
+    redis: producer,
+    own,
+    base: `${own}${QUEUE_NAME}:`,
+    clock,
+    everyMs: guardMs,
+    warn,
+    onMended: (part) => tell(() => observer.onMended?.(part)),
+  });
+  const suspect = (error: unknown) => guard.suspect(error);
+  const queue = openWakeQueue({ redis: producer, prefix, clock, strayAfterMs, warn, suspect });
   const running = new Set<string>();
   const closing = new AbortController();
   const handlersEnded = Promise.withResolvers<void>();
@@ -192,7 +210,10 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
     }
   }
 
-  function start(handler: WakeHandler, { concurrency, onError }: Omit<Service, 'handler'>): void {
+  function start(
+    handler: WakeHandler,
+    { concurrency, onError, onLost = () => {} }: Parameters<Router['start']>[1],
+  ): void {
     if (service)
       throw new TroupeError('internal', 'this router was started already; a router serves one handler');
     if (!Number.isInteger(concurrency) || concurrency < 1) {
@@ -204,6 +225,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
     service = { handler, concurrency, onError };
     if (closing.signal.aborted) return;
     addWorker(service);
+    guard.start(closing.signal, () => tell(onLost));
     void watchProgress({
       clock,
       signal: closing.signal,
@@ -228,6 +250,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
         serve: (job, token) => serve(current, job, token),
         warn,
         onUnreadable: () => void dropUnreadable(),
+        onFailed: suspect,
       }),
     );
   }
@@ -258,8 +281,10 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
     start,
     depth: (): Promise<QueueDepth> => queue.depth(),
     backlog: (tenant) => queue.backlog(tenant),
+    check: () => queue.reached(() => guard.check()),
     close,
     ignored: () => ignored,
+    suspect,
   };
 }
 

@@ -6,6 +6,7 @@ import { addressKey } from '../../events/index.ts';
 import type { ActorAddress, TenantId } from '../../events/index.ts';
 import { CONNECT_TIMEOUT_MS, isReady, readyWithin } from '../redis/connect-redis.ts';
 import type { QueueDepth } from '../router.ts';
+import { EVENTS_KEPT } from './queue-shape.ts';
 import { createStrayWatch } from './stray-wakes.ts';
 import { createTenantBacklog } from './tenant-backlog.ts';
 
@@ -22,8 +23,6 @@ export const QUEUE_NAME = 'wake';
 export const WAKE = 'wake';
 export const LATER = 'later';
 
-/** BullMQ keeps a stream of what happened, which nobody reads here. */
-const EVENTS_KEPT = 1_000;
 /** BullMQ's scores of delayed jobs: the due time, shifted to make room for the order within one millisecond. */
 const DELAYED_SCORE_FACTOR = 4_096;
 
@@ -33,9 +32,11 @@ export interface WakeQueueOptions {
   clock: Clock;
   strayAfterMs: number;
   warn: (error: unknown, where: string) => void;
+  /** Told of each command that failed. */
+  suspect: (error: unknown) => void;
 }
 
-export function openWakeQueue({ redis, prefix, clock, strayAfterMs, warn }: WakeQueueOptions) {
+export function openWakeQueue({ redis, prefix, clock, strayAfterMs, warn, suspect }: WakeQueueOptions) {
   const queue = new Queue<unknown>(QUEUE_NAME, {
     connection: redis,
     prefix: bracedPrefix(prefix),
@@ -62,6 +63,8 @@ export function openWakeQueue({ redis, prefix, clock, strayAfterMs, warn }: Wake
       }
       return await act();
     } catch (error) {
+      if (error instanceof TroupeError) throw error;
+      suspect(error);
       const why = error instanceof Error ? error.message : String(error);
       throw new TroupeError(
         'queue_unavailable',
@@ -148,6 +151,7 @@ export function openWakeQueue({ redis, prefix, clock, strayAfterMs, warn }: Wake
     backlog: (tenant: TenantId): Promise<number> => reached(() => backlog.size(tenant)),
     overdue: (graceMs: number) => reached(() => overdue(graceMs)),
     dropUnreadable,
+    reached,
     /** Of those that wait; nothing happens to one that does not. */
     toFront: (jobId: string): Promise<void> =>
       reached(async () => {

@@ -22,6 +22,8 @@ export interface WakeWorkerOptions {
   warn: (error: unknown, where: string) => void;
   /** A job that cannot be decoded was met. */
   onUnreadable: () => void;
+  /** BullMQ could not do something. */
+  onFailed: (error: unknown) => void;
 }
 
 export interface WakeWorker {
@@ -37,7 +39,7 @@ const RETRY_FETCH_MS = 1_000;
 const STALLS_ALLOWED = 1_000_000;
 
 export function openWakeWorker(options: WakeWorkerOptions): WakeWorker {
-  const { redis, concurrency, lockMs, stalledCheckMs, serve, warn, onUnreadable } = options;
+  const { redis, concurrency, lockMs, stalledCheckMs, serve, warn, onUnreadable, onFailed } = options;
   const connections = [redis];
   adoptCopies(redis, connections);
   let closing = false;
@@ -51,11 +53,14 @@ export function openWakeWorker(options: WakeWorkerOptions): WakeWorker {
     maxStalledCount: STALLS_ALLOWED,
     drainDelay: IDLE_LOOK_S,
     runRetryDelay: RETRY_FETCH_MS,
+    // Nothing of ours sets a rate: one that is set is gone soon, and this worker should find that out.
+    maximumRateLimitDelay: RETRY_FETCH_MS,
     // For jobs that were not added by us and say nothing about it.
     removeOnComplete: { count: 0 },
     removeOnFail: { count: 0 },
   });
   worker.on('error', (error) => {
+    onFailed(error);
     if (isDecodeError(error)) onUnreadable();
     else if (!closing && redis.status === 'ready') warn(error, 'queue worker');
   });

@@ -4,7 +4,8 @@ import { type LuaScript, luaScript } from './lua-script.ts';
 /**
  * The decisions of `admission-rules.ts` in Lua, each one step for Redis: all scopes are looked at and changed
  * together, or none. Held slots and asking tenants are sorted sets scored by when they lapse; a bucket is a hash.
- * Keys expire some time after what is in them, so that what nobody asks for any more leaves nothing behind.
+ * Keys expire some time after what is in them, so that what nobody asks for any more leaves nothing behind. What lapses
+ * later than anything of ours can, or is no level of a bucket, was written by somebody else, and is not counted.
  */
 export interface AdmissionScripts {
   /** KEYS tenant slots, provider slots, asking. ARGV tenant, slot, slotMs, tenantCap, providerCap (0: none). 1 or 0. */
@@ -54,16 +55,21 @@ local function hold(key)
   redis.call('PEXPIRE', key, slotMs + ${KEEP_MS})
 end
 
+local function lapse(key, most)
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
+  redis.call('ZREMRANGEBYSCORE', key, now + most + ${KEEP_MS}, '+inf')
+end
+
 if tenantCap > 0 then
-  redis.call('ZREMRANGEBYSCORE', tenantSlots, '-inf', now)
+  lapse(tenantSlots, slotMs)
   if redis.call('ZCARD', tenantSlots) >= tenantCap then
     redis.call('ZREM', asking, tenant)
     return 0
   end
 end
 if providerCap > 0 then
-  redis.call('ZREMRANGEBYSCORE', providerSlots, '-inf', now)
-  redis.call('ZREMRANGEBYSCORE', asking, '-inf', now)
+  lapse(providerSlots, slotMs)
+  lapse(asking, ${REFUSED_ASKS_MS})
   local admitted = mayHold()
   redis.call('ZADD', asking, now + (admitted and ${ADMITTED_ASKS_MS} or ${REFUSED_ASKS_MS}), tenant)
   redis.call('PEXPIRE', asking, ${REFUSED_ASKS_MS + KEEP_MS})
@@ -86,8 +92,9 @@ const TAKE_CALL = `
 local rate, full = tonumber(ARGV[1]), tonumber(ARGV[2]) * ${CALL}
 local before = redis.call('HMGET', KEYS[1], 'level', 'at')
 local level = full
-if before[1] and before[2] then
-  level = math.min(full, tonumber(before[1]) + math.max(0, now - tonumber(before[2])) * rate)
+local had, at = tonumber(before[1]), tonumber(before[2])
+if had and at and had >= 0 then
+  level = math.min(full, had + math.max(0, now - at) * rate)
 end
 local wait = 0
 if level >= ${CALL} then

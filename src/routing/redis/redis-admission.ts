@@ -13,6 +13,8 @@ export interface RedisAdmissionOptions {
   prefix: string;
   caps: AdmissionCaps;
   onWarning: (error: unknown, where: string) => void;
+  /** Told of each command that failed. */
+  onFailed?: (error: unknown) => void;
   slotMs?: number;
   /** After so long without an answer Redis counts as away. */
   answerMs?: number;
@@ -36,6 +38,7 @@ interface HeldSlot {
  */
 export function createRedisAdmission(options: RedisAdmissionOptions): Admission {
   const { redis, slotMs = DEFAULT_SLOT_MS, answerMs = 1_000, random = Math.random } = options;
+  const { onFailed = () => {} } = options;
   const limits = admissionLimits(options.caps);
   const scripts = admissionScripts();
   const held = new Map<string, HeldSlot>();
@@ -60,6 +63,7 @@ export function createRedisAdmission(options: RedisAdmissionOptions): Admission 
       outage.end('Redis');
       return answer;
     } catch (error) {
+      onFailed(error);
       outage.begin('Redis', error);
       return null;
     }

@@ -1,6 +1,7 @@
-import { mkdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { TroupeError } from '../../errors.ts';
+import { closeToOthers, makePrivateDir, makePrivateFile } from '../../private-files.ts';
 import type { Database } from './database.ts';
 import { openDatabase, rollback } from './database.ts';
 import { readServerInfo, removeServerInfo } from './server-info.ts';
@@ -20,6 +21,8 @@ export function dataPaths(dir: string): DataPaths {
 /** Sole ownership of a data directory by this process. */
 export interface DataLock {
   paths: DataPaths;
+  /** What others may still open, in words; null: nothing. */
+  exposed: string | null;
   release(): void;
   [Symbol.dispose](): void;
 }
@@ -34,10 +37,11 @@ const held = new Set<Database>();
 export function lockDataDir(dir: string): DataLock {
   const paths = dataPaths(dir);
   try {
-    mkdirSync(dir, { recursive: true });
+    makePrivateDir(dir);
   } catch (cause) {
     throw new TroupeError('data_unwritable', `${dir} cannot be made: ${String(cause)}`, { dir }, { cause });
   }
+  makeLockFile(paths.lock);
   const database = openDatabase(paths.lock, { timeout: 0 });
   try {
     database.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE');
@@ -49,6 +53,7 @@ export function lockDataDir(dir: string): DataLock {
   held.add(database);
   // Whoever wrote it is gone.
   removeServerInfo(dir);
+  const exposed = closeData(dir);
 
   function release(): void {
     if (!held.delete(database)) return;
@@ -56,7 +61,35 @@ export function lockDataDir(dir: string): DataLock {
     rollback(database);
     database.close();
   }
-  return { paths, release, [Symbol.dispose]: release };
+  return { paths, exposed, release, [Symbol.dispose]: release };
+}
+
+/** What is wrong with the place, SQLite says when it opens the file. */
+function makeLockFile(path: string): void {
+  try {
+    makePrivateFile(path);
+  } catch {
+    // See above.
+  }
+}
+
+/** What this program writes into the directory, by the beginnings of names. */
+const OURS = /^(?:troupe\.db|lock\.db|server\.json|agents-used\.json|sessions$)/;
+
+/**
+ * Closes to others what is ours in the directory, and the directory itself if nothing else is in it: somebody may keep
+ * data in a directory that has other uses. Returns what stays open to others.
+ */
+function closeData(dir: string): string | null {
+  const names = readdirSync(dir);
+  const open = names.filter((name) => OURS.test(name) && closeToOthers(join(dir, name)));
+  if (open.length > 0) {
+    return `others may open ${open.join(', ')} in ${dir}, which belong to another user: give the files to this one, or take their rights away`;
+  }
+  if (names.every((name) => OURS.test(name)) && closeToOthers(dir)) {
+    return `others may look into ${dir}, which belongs to another user; the files in it are closed to them`;
+  }
+  return null;
 }
 
 function busy(dir: string, cause: TroupeError): TroupeError {

@@ -1,3 +1,4 @@
+import { makePrivateFile } from '../../private-files.ts';
 import { deleteInOrder } from '../delete-conversation.ts';
 import type { StoreDriver } from '../driver.ts';
 import { createActorRows } from './actor-rows.ts';
@@ -36,6 +37,7 @@ const SETTINGS = `
 
 /** The embedded store. One process at a time: see `data-lock.ts`. */
 export async function openSqliteDriver({ path, maxPages }: SqliteDriverOptions): Promise<StoreDriver> {
+  prepareFile(path);
   const database = openDatabase(path);
   try {
     database.exec(SETTINGS);
@@ -45,6 +47,16 @@ export async function openSqliteDriver({ path, maxPages }: SqliteDriverOptions):
   } catch (error) {
     database.close();
     throw sqliteError(error, path);
+  }
+}
+
+/** SQLite gives the files beside it the same rights. What is wrong with the place, it says itself. */
+function prepareFile(path: string): void {
+  if (path === ':memory:') return;
+  try {
+    makePrivateFile(path);
+  } catch {
+    // See above.
   }
 }
 

@@ -1,0 +1,251 @@
+import { luaScript } from '../redis/lua-script.ts';
+import { EVENTS_KEPT, QUEUE_KEYS } from './queue-shape.ts';
+
+/**
+ * What the guard of the queue does in Redis; each script is one step, so that any number of processes may run them at
+ * once, and between the jobs of others.
+ *
+ * A queue that is emptied leaves keys of its jobs behind, and keys that merge later wakes into these. Ids of jobs only
+ * rise, so `dropped` holds the highest one of then: `sift` removes what belongs to it or to one before.
+ */
+const NOW = `
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+`;
+
+/** A lock or a check that is held for longer was not written by us: BullMQ gives each an end. */
+const LONGEST_HELD_MS = 86_400_000;
+/** No wake is put off for longer. */
+const LONGEST_DELAY_MS = 400 * LONGEST_HELD_MS;
+/** Locks of the oldest jobs at work that are looked at. */
+const LOCKS_LOOKED_AT = 200;
+/** Wakes without a sensible time that are removed in one step. */
+const STUCK_REMOVED = 500;
+/**
+ * Each add takes an id, merged or not. The ids after an emptying begin where none was before: at so many for each ms
+ * since 2017. BullMQ's scripts write them with 14 digits.
+ */
+const FRESH_ID = '(now - 1500000000000) * 100';
+const MOST_IDS = 9e13;
+const DROPPED_KEPT_MS = 600_000;
+
+const TYPES = Object.values(QUEUE_KEYS);
+
+/**
+ * KEYS the fixed ones, as `QUEUE_KEYS` has them. ARGV base of all keys, `mend` (1: put right what is wrong; 0: say it),
+ * `drop` (1: empty the queue whatever is found). Returns the id up to which the queue was emptied and what it left is not
+ * removed yet, or ''; whether it was emptied now; then pairs of a key and what is wrong with it. Fails if Redis takes no writes.
+ */
+const INSPECT = `${NOW}
+local base, mend, drop = ARGV[1], ARGV[2] == '1', ARGV[3] == '1'
+local wants = {${TYPES.map((type) => `'${type}'`).join(',')}}
+local found, kinds, broken = {}, {}, drop
+
+local function tell(key, what)
+  found[#found + 1] = key
+  found[#found + 1] = what
+end
+local function number(key, most)
+  if redis.call('STRLEN', key) > 14 then return nil end
+  local value = redis.call('GET', key)
+  if not string.match(value, '^%d+$') or tonumber(value) > most then return nil end
+  return tonumber(value)
+end
+local function at(part) return base .. part end
+
+-- A Redis that is full, or a replica, answers everything but takes nothing.
+redis.call('SET', at('check'), now, 'PX', 60000)
+
+for index, key in ipairs(KEYS) do
+  local kind = redis.call('TYPE', key).ok
+  local part = string.sub(key, #base + 1)
+  kinds[part] = kind == wants[index] and kind or 'none'
+  if kind ~= 'none' and kind ~= wants[index] then
+    tell(key, 'is a ' .. kind .. ' and must be a ' .. wants[index])
+    broken = true
+  end
+end
+
+local last = 0
+if kinds.id == 'string' then
+  last = number(at('id'), ${MOST_IDS}) or -1
+  if last < 0 then
+    tell(at('id'), 'is no number of a job')
+    broken = true
+  end
+end
+if kinds.pc == 'string' and not number(at('pc'), 1e14) then
+  tell(at('pc'), 'is no count')
+  broken = true
+end
+if kinds.events == 'stream' then
+  local info = redis.pcall('XINFO', 'STREAM', at('events'))
+  for index = 1, info.err and 0 or #info - 1, 2 do
+    if info[index] == 'last-generated-id' then
+      local newest = tonumber(string.match(info[index + 1], '^%d+')) or 0
+      if newest > now + ${LONGEST_HELD_MS} then
+        tell(at('events'), 'is ahead of all time, and takes nothing more')
+        broken = true
+      end
+    end
+  end
+end
+
+local cut = ''
+if kinds.dropped == 'string' then
+  cut = number(at('dropped'), ${MOST_IDS}) or ''
+  if cut == '' then redis.call('DEL', at('dropped')) end
+end
+
+if broken then
+  if not (mend or drop) then return {'', 0, unpack(found)} end
+  cut = math.max(${FRESH_ID}, last)
+  redis.call('UNLINK', unpack(KEYS))
+  redis.call('SET', at('id'), string.format('%.0f', cut))
+  redis.call('SET', at('dropped'), string.format('%.0f', cut), 'PX', ${DROPPED_KEPT_MS})
+  redis.call('HSET', at('meta'), 'opts.maxLenEvents', ${EVENTS_KEPT})
+  return {string.format('%.0f', cut), 1, unpack(found)}
+end
+
+if kinds.meta == 'hash' then
+  for _, field in ipairs({'paused', 'concurrency', 'max', 'duration'}) do
+    if redis.call('HEXISTS', at('meta'), field) == 1 then
+      tell(at('meta'), 'has the field ' .. field .. ', which holds all work up and which Troupe never sets')
+      if mend then redis.call('HDEL', at('meta'), field) end
+    end
+  end
+  local most = redis.call('HGET', at('meta'), 'opts.maxLenEvents')
+  if most and not (#most < 8 and string.match(most, '^%d+$')) then
+    tell(at('meta'), 'has an opts.maxLenEvents that is no number')
+    if mend then redis.call('HSET', at('meta'), 'opts.maxLenEvents', ${EVENTS_KEPT}) end
+  end
+end
+if kinds['stalled-check'] == 'string' then
+  local ends = redis.call('PTTL', at('stalled-check'))
+  if ends < 0 or ends > ${LONGEST_HELD_MS} then
+    tell(at('stalled-check'), 'never ends, so that wakes of processes that died are not found')
+    if mend then redis.call('DEL', at('stalled-check')) end
+  end
+end
+if mend and kinds.delayed == 'zset' then
+  local latest = string.format('%.0f', (now + ${LONGEST_DELAY_MS}) * 4096)
+  for _, range in ipairs({{'-inf', '(0'}, {latest, '+inf'}}) do
+    local stuck = redis.call('ZRANGEBYSCORE', at('delayed'), range[1], range[2], 'LIMIT', 0, ${STUCK_REMOVED})
+    if #stuck > 0 then
+      tell(at('delayed'), 'has ' .. #stuck .. ' wakes that are never due')
+      redis.call('ZREM', at('delayed'), unpack(stuck))
+      for _, id in ipairs(stuck) do
+        if not kinds[id] then redis.call('UNLINK', at(id)) end
+      end
+    end
+  end
+end
+if mend and kinds.active == 'list' then
+  for _, id in ipairs(redis.call('LRANGE', at('active'), -${LOCKS_LOOKED_AT}, -1)) do
+    local lock = at(id) .. ':lock'
+    local kind = redis.call('TYPE', lock).ok
+    local ends = kind == 'string' and redis.call('PTTL', lock) or -1
+    if kind ~= 'none' and (ends < 0 or ends > ${LONGEST_HELD_MS}) then
+      tell(lock, 'is a lock that never ends')
+      redis.call('UNLINK', lock)
+    end
+  end
+end
+return {cut == '' and '' or string.format('%.0f', cut), 0, unpack(found)}
+`;
+
+/**
+ * KEYS some of the troupe's keys. ARGV base of the queue's keys, base of all keys, the id up to which all was dropped or
+ * ''. Removes what is of the wrong kind, and what belongs to jobs that were dropped. Returns pairs as above, of the former.
+ */
+const SIFT = `
+local base, own, cut = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local fixed = {check = true, ${Object.keys(QUEUE_KEYS)
+  .map((name) => `['${name}'] = true`)
+  .join(', ')}}
+local found = {}
+
+local function remove(key, what)
+  redis.call('UNLINK', key)
+  if what then
+    found[#found + 1] = key
+    found[#found + 1] = what
+  end
+end
+local function isOld(id)
+  if not cut then return false end
+  return not (id and #id < 15 and string.match(id, '^%d+$') and tonumber(id) > cut)
+end
+local function isBadJob(key)
+  for _, field in ipairs({'ats', 'atm', 'stc', 'timestamp', 'delay', 'priority', 'processedOn'}) do
+    local value = redis.call('HGET', key, field)
+    if value and not (#value < 16 and string.match(value, '^%-?%d+$')) then return true end
+  end
+  return false
+end
+local function text(key)
+  return redis.call('STRLEN', key) < 100 and redis.call('GET', key) or nil
+end
+local function must(key, kind, want)
+  if kind == want then return true end
+  remove(key, 'is a ' .. kind .. ' and must be a ' .. want)
+  return false
+end
+local function startsWith(name, start) return string.sub(name, 1, #start) == start end
+
+local function judgeOfQueue(key, name, kind)
+  if fixed[name] then return end
+  if startsWith(name, 'de:') then
+    local follower = base .. 'dn:' .. string.sub(name, 4)
+    if not must(key, kind, 'string') or isOld(text(key)) then
+      redis.call('UNLINK', key, follower)
+    end
+  elseif startsWith(name, 'dn:') then
+    if not must(key, kind, 'hash') then
+      redis.call('UNLINK', base .. 'de:' .. string.sub(name, 4))
+    elseif isOld(redis.call('HGET', key, 'jid')) then
+      remove(key)
+    end
+  else
+    local id, tail = string.match(name, '^([^:]*)(.*)$')
+    if isOld(id) then
+      remove(key)
+    elseif tail == '' then
+      if must(key, kind, 'hash') and isBadJob(key) then remove(key, 'is no job: numbers of it are none') end
+    elseif tail == ':lock' and must(key, kind, 'string') then
+      local ends = redis.call('PTTL', key)
+      if ends < 0 or ends > ${LONGEST_HELD_MS} then remove(key, 'is a lock that never ends') end
+    end
+  end
+end
+
+for _, key in ipairs(KEYS) do
+  local kind = redis.call('TYPE', key).ok
+  local name = string.sub(key, #own + 1)
+  if kind == 'none' then
+    -- Removed with another one.
+  elseif startsWith(key, base) then
+    judgeOfQueue(key, string.sub(key, #base + 1), kind)
+  elseif startsWith(name, 'wake-backlog:') then
+    if must(key, kind, 'set') and cut then remove(key) end
+  elseif startsWith(name, 'slots:') or startsWith(name, 'asking:') then
+    must(key, kind, 'zset')
+  elseif startsWith(name, 'calls:') then
+    must(key, kind, 'hash')
+  end
+end
+return found
+`;
+
+/** KEYS dropped. ARGV the id: all that was left of the queue up to it is removed. */
+const FORGET = `
+if redis.call('TYPE', KEYS[1]).ok == 'string' and redis.call('GET', KEYS[1]) == ARGV[1] then
+  redis.call('DEL', KEYS[1])
+end
+`;
+
+export const guardScripts = {
+  inspect: luaScript(INSPECT),
+  sift: luaScript(SIFT),
+  forget: luaScript(FORGET),
+};

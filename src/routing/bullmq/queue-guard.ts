@@ -1,0 +1,157 @@
+import type { Redis } from 'ioredis';
+import type { Clock } from '../../clock.ts';
+import { TroupeError } from '../../errors.ts';
+import { emptiedUpTo, inspectQueue, type Problem, siftKeys } from './mend-queue.ts';
+
+/**
+ * Keeps the queue's keys such that BullMQ can work on them. A key of a wrong type, or with contents that no program of
+ * ours wrote, makes scripts of BullMQ fail half-way, for every process and every wake.
+ *
+ *  G1  Each look is one script: what is wrong with the keys of fixed names is found, and put right in the same step. Where
+ *      one of them is of the wrong type the queue is emptied as a whole, because what lost its list, or was left by a
+ *      script that failed, would swallow later wakes. The store is the truth: `onLost` asks for a look at all of it.
+ *  G2  Keys of single jobs, and those of caps, are looked at when Redis has refused a command for what is in a key, at the
+ *      start, and after the queue was emptied: slice by slice, with work going on between.
+ *  G3  If commands go on being refused and nothing is found, the queue is emptied as well, at most every `EMPTY_EVERY_MS`.
+ *  G4  Only who takes wakes (`start`) mends, because only there somebody makes up for what is lost. All others say it.
+ */
+export interface QueueGuardOptions {
+  redis: Redis;
+  /** Of all keys of the troupe, with its braces and the colon: `{troupe}:`. */
+  own: string;
+  /** Of the keys of the queue: `{troupe}:wake:`. */
+  base: string;
+  clock: Clock;
+  everyMs: number;
+  warn: (error: unknown, where: string) => void;
+  onMended: (part: 'queue' | 'key') => void;
+}
+
+export interface QueueGuard {
+  /** Begins to look and to mend, until the signal; `onLost`: wakes were dropped. */
+  start(signal: AbortSignal, onLost: () => void): void;
+  /** Some command has failed. What does not come from what is in the keys is none of the guard's business. */
+  suspect(error: unknown): void;
+  /** Throws `queue_unavailable` with what keeps the queue from working. */
+  check(): Promise<void>;
+}
+
+/** Between two looks, whatever is suspected. */
+const LOOK_PAUSE_MS = 200;
+const EMPTY_EVERY_MS = 60_000;
+/** Looks in a row that found nothing while commands were refused. */
+const LOOKS_IN_VAIN = 3;
+const KEY_SHOWN = 120;
+const BY_CONTENTS =
+  /WRONGTYPE|not an integer|not a valid float|overflow|out of range|exhausted the last possible|user_script|running script/;
+const NOT_BY_CONTENTS =
+  /unknown (?:redis )?command|NOPERM|OOM |MISCONF|READONLY|NOSCRIPT|BUSY |LOADING|CLUSTERDOWN/i;
+
+export function createQueueGuard(options: QueueGuardOptions): QueueGuard {
+  const { redis, own, base, clock, everyMs, warn, onMended } = options;
+  let started: { signal: AbortSignal; onLost: () => void } | null = null;
+  let suspicious = true;
+  let inVain = 0;
+  let emptiedAt = Number.NEGATIVE_INFINITY;
+  let pause = new AbortController();
+  let mending: Promise<void> | null = null;
+
+  function start(signal: AbortSignal, onLost: () => void): void {
+    started = { signal, onLost };
+    signal.addEventListener('abort', () => pause.abort(), { once: true });
+    void watch(signal);
+  }
+
+  async function watch(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      pause = new AbortController();
+      // What is wrong with Redis as such, its connection tells.
+      await mend().catch(() => {});
+      await clock.sleep(LOOK_PAUSE_MS, signal);
+      if (!suspicious) await clock.sleep(everyMs, AbortSignal.any([signal, pause.signal]));
+    }
+  }
+
+  function suspect(error: unknown): void {
+    const text = error instanceof Error ? error.message : String(error);
+    if (!BY_CONTENTS.test(text) || NOT_BY_CONTENTS.test(text)) return;
+    suspicious = true;
+    pause.abort();
+  }
+
+  /** One at a time; who comes meanwhile is answered with that one. */
+  function mend(): Promise<void> {
+    mending ??= mendNow().finally(() => (mending = null));
+    return mending;
+  }
+
+  async function mendNow(): Promise<void> {
+    const isSuspected = suspicious;
+    suspicious = false;
+    try {
+      const empty = inVain >= LOOKS_IN_VAIN && clock.monotonic() - emptiedAt >= EMPTY_EVERY_MS;
+      const { cut, emptied, problems } = await inspectQueue(redis, base, { mend: true, empty });
+      for (const problem of problems) tell(problem, emptied ? 'the queue was emptied' : 'it was put right');
+      if (emptied) tellEmptied();
+      const sifted = isSuspected || cut !== '' ? await sift(cut) : 0;
+      if (cut !== '') {
+        await emptiedUpTo(redis, base, cut);
+        started?.onLost();
+      }
+      const isFound = problems.length + sifted > 0 || emptied;
+      inVain = isSuspected && !isFound ? inVain + 1 : 0;
+    } catch (error) {
+      suspicious ||= isSuspected;
+      throw error;
+    }
+  }
+
+  function tell(problem: Problem, done: string): void {
+    warn(`${told(problem)}; ${done}`, 'queue');
+    onMended('key');
+  }
+
+  function tellEmptied(): void {
+    emptiedAt = clock.monotonic();
+    onMended('queue');
+    warn(
+      'the queue in Redis was damaged and was emptied; what waited is woken again from the store. ' +
+        'Something else writes to this Redis: give Troupe one of its own, or a user that others are not',
+      'queue',
+    );
+  }
+
+  async function sift(cut: string): Promise<number> {
+    let removed = 0;
+    for await (const problems of siftKeys(redis, { own, base, cut })) {
+      for (const problem of problems) tell(problem, 'it was removed');
+      removed += problems.length;
+      if (started?.signal.aborted) break;
+    }
+    return removed;
+  }
+
+  async function check(): Promise<void> {
+    if (started) {
+      await mend();
+      // One refusal may be left over from what was put right meanwhile.
+      if (inVain > 1) throw damaged('commands are refused for what is in its keys; a look goes on');
+      return;
+    }
+    const { problems } = await inspectQueue(redis, base, { mend: false, empty: false });
+    const [first] = problems;
+    if (first) throw damaged(`${told(first)}; a worker puts it right`);
+  }
+
+  return { start, suspect, check };
+}
+
+function damaged(what: string): TroupeError {
+  return new TroupeError('queue_unavailable', `the queue in Redis is damaged: ${what}`);
+}
+
+/** Names of keys may be anybody's. */
+function told({ key, what }: Problem): string {
+  const shown = key.length > KEY_SHOWN ? `${key.slice(0, KEY_SHOWN)}…` : key;
+  return `the key ${JSON.stringify(shown).slice(1, -1)} ${what}`;
+}

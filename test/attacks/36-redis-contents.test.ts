@@ -1,0 +1,131 @@
+import fc from 'fast-check';
+import type { Redis } from 'ioredis';
+import { expect } from 'vitest';
+import { NO_METRICS } from '../../src/metrics.ts';
+import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
+import { checkLog } from '../../src/testing/check-log.ts';
+import type { TroupeInput } from '../../src/company/agents-file.ts';
+import { FIXED, type KeyType, NONSENSE, plant, TYPES } from '../routing/queue-damage.ts';
+import { HAS_SERVICES } from '../support/mode.ts';
+import { attack } from './attack.ts';
+import { openShared } from './redis-stage.ts';
+import { ANA } from './stage.ts';
+
+interface Damage {
+  name: string;
+  write: (redis: Redis, own: (name: string) => string) => Promise<unknown>;
+}
+
+/** Of the queue, of single wakes and of the caps, by their names behind the prefix. */
+const KEYS = [
+  ...Object.keys(FIXED).map((part) => `wake:${part}`),
+  ...['de', 'dn'].map((part) => `wake:${part}:default/c/bo`),
+  'wake:1',
+  'wake:1:lock',
+  'wake-backlog:default',
+  'slots:tenant:default',
+  'slots:provider:openai-compatible',
+  'asking:openai-compatible',
+  'calls:openai-compatible',
+];
+const FOREVER = 9e15;
+
+const wrongTypes: Damage[] = KEYS.flatMap((name) =>
+  TYPES.map((type: KeyType) => ({
+    name: `${name} as ${type}`,
+    write: (redis: Redis, own: (name: string) => string) => plant(redis, own(name), type),
+  })),
+);
+const nonsense: Damage[] = [
+  ...NONSENSE.map(({ name, write }) => ({
+    name,
+    write: (redis: Redis, own: (part: string) => string) => write(redis, (part) => own(`wake:${part}`)),
+  })),
+  {
+    name: 'places that nobody ever leaves',
+    write: (redis, own) =>
+      Promise.all(
+        ['slots:tenant:default', 'slots:provider:openai-compatible'].map((name) =>
+          redis.zadd(own(name), ...['a', 'b', 'c', 'd'].flatMap((slot) => [FOREVER, `x/${slot}`])),
+        ),
+      ),
+  },
+  {
+    name: 'a rate that has no calls left for ever',
+    write: (redis, own) => redis.hset(own('calls:openai-compatible'), { level: -1e300, at: FOREVER }),
+  },
+];
+
+attack(
+  36,
+  'whatever stands in the keys of Redis, work goes on and the damage is named',
+  async (refused) => {
+    const counted = new Map<string, number>();
+    const told: string[] = [];
+    let openWorker = () => Promise.reject<unknown>(new Error('not yet'));
+    const { stage, redis, prefix } = await openShared({
+      company: {
+        limits: {
+          sweepMs: 500,
+          turnsPerTenant: 4,
+          providers: { 'openai-compatible': { turns: 4, callsPerMinute: 60_000 } },
+        },
+      },
+      async open(input: TroupeInput, options: TroupeOptions) {
+        const metrics: TroupeOptions['metrics'] = {
+          ...NO_METRICS,
+          count: (name, labels) => {
+            const series = [name, ...Object.values(labels)].join(' ');
+            counted.set(series, (counted.get(series) ?? 0) + 1);
+          },
+        };
+        const onWarning = (error: unknown) => void told.push(String(error));
+        openWorker = () => createTroupe(input, { ...options, metrics, onWarning });
+        return createTroupe(input, { ...options, work: false });
+      },
+    });
+    await using _ = stage;
+    const own = (name: string) => `{${prefix}}:${name}`;
+    const ready = async () => (await stage.ask('/readyz')).status;
+
+    // Nobody is there yet to put it right: the API says by name why nothing would be done.
+    for (const part of ['events', 'meta', 'id', 'marker']) {
+      await plant(redis, own(`wake:${part}`), 'list');
+      // What is asked often is answered from a second ago.
+      await expect
+        .poll(async () => (await stage.ask('/readyz')).body['queue'])
+        .toContain(own(`wake:${part}`));
+      expect(await ready()).toBe(503);
+      refused('503, the key by its name');
+      if (part !== 'marker') await redis.del(own(`wake:${part}`));
+    }
+    await stage.troupe.send('c', { author: ANA, to: ['bo'], content: 'hello' });
+    await using _worker = (await openWorker()) as AsyncDisposable;
+    const answers = async (conversation: string) =>
+      (await stage.troupe.events(conversation)).events.filter(({ kind }) => kind === 'turn.done').length;
+    await expect.poll(() => answers('c')).toBe(1);
+    await expect.poll(ready).toBe(200);
+    refused('emptied, and woken again from the store');
+
+    let sent = 1;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...wrongTypes) }, fc.constantFrom(...nonsense)),
+        async ({ write }) => {
+          await write(redis, own);
+          await stage.troupe.send('c', { author: ANA, to: ['bo'], content: 'and now?' });
+          sent += 1;
+          await expect.poll(() => answers('c')).toBe(sent);
+        },
+      ),
+      { numRuns: 15, endOnFailure: true },
+    );
+    refused('put right, and work went on');
+    await expect.poll(ready).toBe(200);
+    expect(checkLog((await stage.troupe.events('c', { limit: 5_000 })).events, [])).toEqual([]);
+    expect(told.join('\n')).toContain(own('wake:marker'));
+    expect(counted.get('queue_mended key')).toBeGreaterThan(0);
+    expect(counted.get('queue_mended queue')).toBeGreaterThan(0);
+  },
+  { missing: HAS_SERVICES ? null : 'MongoDB and Redis' },
+);
