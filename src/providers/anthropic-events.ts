@@ -115,12 +115,12 @@ function openBlock(block: Anthropic.ContentBlock): Open | null {
 const EMPTY_BLOCK = ' '.repeat(64);
 
 function meterBlock(block: Open | null, meter: ReplyMeter): void {
-  meter.text(EMPTY_BLOCK);
+  meter.reasoning(EMPTY_BLOCK);
   if (block?.type === 'tool_use') meter.call();
-  if (block?.type === 'redacted_thinking') meter.text(block.data);
+  if (block?.type === 'redacted_thinking') meter.reasoning(block.data);
   if (block?.type !== 'thinking') return;
-  meter.text(block.thinking);
-  meter.text(block.signature);
+  meter.reasoning(block.thinking);
+  meter.reasoning(block.signature);
 }
 
 function extendBlock(
@@ -134,11 +134,11 @@ function extendBlock(
   }
   if (block?.type !== 'thinking') return;
   if (delta.type === 'thinking_delta') {
-    meter.text(delta.thinking);
+    meter.reasoning(delta.thinking);
     block.thinking += delta.thinking;
   }
   if (delta.type === 'signature_delta') {
-    meter.text(delta.signature);
+    meter.reasoning(delta.signature);
     block.signature += delta.signature;
   }
 }

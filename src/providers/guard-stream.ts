@@ -2,7 +2,7 @@ import { TroupeError } from '../errors.ts';
 import { checkUsage } from './check-usage.ts';
 import { classifyFailure } from './classify-failure.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from './provider.ts';
-import { type ReplyLimits, ReplyMeter, replyTooLong } from './reply-limits.ts';
+import { limitsFor, type ReplyLimits, ReplyMeter, replyTooLong } from './reply-limits.ts';
 import { soundCall, soundReasoning, soundText } from './sound-event.ts';
 import { vendorErrorOf } from './vendor-error.ts';
 import { ownFailure } from './vendor-fetch.ts';
@@ -35,7 +35,9 @@ export interface GuardOptions {
  * with the stream, not passed on and trusted, and each event is checked for being one.
  */
 export async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
-  const { signal, limits, read, secrets } = options;
+  const { signal, remembers, read, secrets } = options;
+  // A program that remembers answers with all that it says between calls of tools of its own.
+  const limits = remembers ? options.limits : limitsFor(options.limits, options.request.maxOutputTokens);
   yield { type: 'start' };
   if (signal.aborted) {
     yield { type: 'aborted' };

@@ -36,7 +36,7 @@ export async function* readChunks(
       const delta: Delta = choice.delta ?? {};
       const parts = typeof delta.content === 'string' ? [] : (delta.content ?? []);
       const thought = thoughtOf(delta, parts);
-      meter.text(thought);
+      meter.reasoning(thought);
       reasoning += thought;
       const text = typeof delta.content === 'string' ? delta.content : textOf(parts);
       if (text) yield { type: 'text', delta: text };

@@ -60,10 +60,10 @@ function measured(item: OutputItem, meter: ReplyMeter): OutputItem {
       meter.arguments(item.arguments);
       return item;
     case 'message':
-      meter.text(item.phase);
+      meter.reasoning(item.phase);
       return { ...item, content: [] };
     default:
-      meter.text(JSON.stringify(item));
+      meter.reasoning(JSON.stringify(item));
       return item;
   }
 }

@@ -16,8 +16,9 @@ const AllLimits = z.strictObject({
   eventBytes: Bytes,
   /** Of everything that is received, as decoded. */
   receivedBytes: Bytes,
-  /** Of its text and reasoning together. */
+  /** Of its text; and never much more than what `maxOutputTokens` may come to. */
   textBytes: Bytes,
+  reasoningBytes: Bytes,
   /** Of the arguments of all its calls together. */
   argumentBytes: Bytes,
   calls: z.int().min(1).max(10_000),
@@ -35,6 +36,7 @@ export const DEFAULT_REPLY_LIMITS: ReplyLimits = {
   eventBytes: 4 * MEBIBYTE,
   receivedBytes: 256 * MEBIBYTE,
   textBytes: 4 * MEBIBYTE,
+  reasoningBytes: 4 * MEBIBYTE,
   argumentBytes: 4 * MEBIBYTE,
   calls: 256,
   silenceMs: 300_000,
@@ -49,12 +51,23 @@ export function replyLimits(settings: ReplyLimitSettings = {}): ReplyLimits {
 const WORDS: Readonly<Record<keyof ReplyLimits, (max: number) => string>> = {
   eventBytes: (max) => `an event of more than ${max} bytes`,
   receivedBytes: (max) => `more than ${max} bytes`,
-  textBytes: (max) => `more than ${max} bytes of text and reasoning`,
+  textBytes: (max) => `more than ${max} bytes of text`,
+  reasoningBytes: (max) => `more than ${max} bytes of reasoning`,
   argumentBytes: (max) => `more than ${max} bytes of arguments of calls`,
   calls: (max) => `more than ${max} calls`,
   silenceMs: (max) => `a silence of more than ${max} ms`,
   totalMs: (max) => `taken more than ${max} ms`,
 };
+
+/** Some sixteen times what text has. */
+const BYTES_PER_TOKEN = 64;
+const SPARE_BYTES = 65_536;
+
+/** For a call that may write so many tokens: an answer that is far beyond what was asked for is too long for any window. */
+export function limitsFor(limits: ReplyLimits, maxOutputTokens: number): ReplyLimits {
+  const asked = maxOutputTokens * BYTES_PER_TOKEN + SPARE_BYTES;
+  return { ...limits, textBytes: Math.min(limits.textBytes, asked) };
+}
 
 export function replyTooLong(limit: keyof ReplyLimits, limits: ReplyLimits): TroupeError {
   const max = limits[limit];
@@ -66,6 +79,7 @@ export function replyTooLong(limit: keyof ReplyLimits, limits: ReplyLimits): Tro
 export class ReplyMeter {
   readonly limits: ReplyLimits;
   #text = 0;
+  #reasoning = 0;
   #arguments = 0;
   #calls = 0;
 
@@ -75,12 +89,17 @@ export class ReplyMeter {
 
   /** Bytes of text, reasoning and arguments so far. */
   get said(): number {
-    return this.#text + this.#arguments;
+    return this.#text + this.#reasoning + this.#arguments;
   }
 
   text(said: unknown): void {
     this.#text += bytesOf(said);
     if (this.#text > this.limits.textBytes) throw replyTooLong('textBytes', this.limits);
+  }
+
+  reasoning(said: unknown): void {
+    this.#reasoning += bytesOf(said);
+    if (this.#reasoning > this.limits.reasoningBytes) throw replyTooLong('reasoningBytes', this.limits);
   }
 
   arguments(said: unknown): void {
