@@ -40,6 +40,8 @@ const POLICY = {
   provider_model_unknown: 'stop',
   provider_refused: 'stop',
   provider_invalid_request: 'stop',
+  provider_redirected: 'stop',
+  provider_reply_too_long: 'stop',
   provider_rate_limited: 'retry',
   provider_overloaded: 'retry',
   provider_unreachable: 'retry',

@@ -55,7 +55,7 @@ const LAYERS: Record<string, Layer> = {
   },
   store: ADAPTER_LAYER,
   routing: ADAPTER_LAYER,
-  providers: ADAPTER_LAYER,
+  providers: { may: [...ADAPTER_LAYER.may, 'net'] },
   tools: { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'net'] },
   'notes.ts': { may: [], packages: [] },
   'private-files.ts': { may: [], packages: ['node:fs'] },

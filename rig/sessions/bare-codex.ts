@@ -4,6 +4,7 @@ import { startAppServer } from '../../src/providers/codex/app-server.ts';
 import { codexEnv, writeHome } from '../../src/providers/codex/config.ts';
 import { findCodex } from '../../src/providers/codex/find-codex.ts';
 import { ThreadAnswer } from '../../src/providers/codex/protocol.ts';
+import { DEFAULT_REPLY_LIMITS } from '../../src/providers/reply-limits.ts';
 import { systemClock } from '../../src/clock.ts';
 import { TALK, type Talk, type TalkOptions } from './talk.ts';
 
@@ -32,6 +33,7 @@ export async function talkToBareCodex({ url, dir }: TalkOptions): Promise<Talk> 
     cwd: home,
     clock: systemClock,
     startTimeoutMs: START_TIMEOUT_MS,
+    limits: DEFAULT_REPLY_LIMITS,
   });
   const begun = await server.call('thread/start', {
     cwd,

@@ -2,7 +2,8 @@ import * as z from 'zod';
 import type { Clock } from '../clock.ts';
 import { Calibration, observe } from '../context/budget/calibrate.ts';
 import { type ModelFacts, NOTHING_KNOWN, type UsageAnchor } from '../context/index.ts';
-import type { TenantId } from '../events/index.ts';
+import { TroupeError } from '../errors.ts';
+import type { AgentId, TenantId } from '../events/index.ts';
 import type { Store } from '../store/store.ts';
 
 /**
@@ -17,6 +18,8 @@ export interface CalibrationBook {
   get(tenant: TenantId, name: ModelName): Promise<ModelFacts>;
   observe(tenant: TenantId, name: ModelName, report: UsageAnchor): ModelFacts;
   learnWindow(tenant: TenantId, name: ModelName, window: number): ModelFacts;
+  /** What an agent's model says of its usage is not believed. Told once for each agent, however often it is said. */
+  doubt(tenant: TenantId, agent: AgentId, why: string): void;
   /** Writes what is not written yet; for an orderly end. Never rejects. */
   flush(): Promise<void>;
 }
@@ -32,6 +35,8 @@ const WRITE_EVERY_MS = 20_000;
 const MAX_WAITING = 64;
 /** Pages in memory; the one that was made first goes first. */
 const MAX_PAGES = 1_000;
+/** Of agents whose usage is doubted; beyond so many of them nothing is told. */
+const MAX_DOUBTED = 1_000;
 /** Bounds a loop in which every round another process was faster. */
 const MAX_ROUNDS = 5;
 
@@ -68,6 +73,7 @@ export function createCalibrationBook({
   onWarning: (error: unknown, where: string) => void;
 }): CalibrationBook {
   const pages = new Map<string, Page>();
+  const doubted = new Set<string>();
   let isFailing = false;
 
   function pageOf(tenant: TenantId, { provider, model }: ModelName): Page {
@@ -165,6 +171,13 @@ export function createCalibrationBook({
       // A write under way may be too far to take it along.
       void (page.writing ?? Promise.resolve()).then(() => write(page));
       return page.facts;
+    },
+    doubt(tenant, agent, why) {
+      const who = `${tenant}/${agent}`;
+      if (doubted.has(who) || doubted.size >= MAX_DOUBTED) return;
+      doubted.add(who);
+      const message = `its model's usage is not believed, and what was counted here is taken instead: ${why}`;
+      onWarning(new TroupeError('provider_invalid_reply', message, { tenant, agent }), `usage of @${agent}`);
     },
     async flush() {
       await Promise.all(

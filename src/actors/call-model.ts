@@ -1,7 +1,7 @@
 import { addUsage, NO_USAGE, type Reasoning, type ToolCall } from '../events/index.ts';
 import type { AgentEvent } from '../machines/agent-lifecycle.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from '../providers/provider.ts';
-import { countedKinds, deltaOf, limitIn, receiptOf } from '../context/index.ts';
+import { countedKinds, deltaOf, isPlausible, limitIn, receiptOf } from '../context/index.ts';
 import { policyOf, TroupeError } from '../errors.ts';
 import type { CallEnd } from './budget/call-amount.ts';
 import { countCost, type Paid, type PaidCall, paidCall } from './budget/paid-call.ts';
@@ -170,7 +170,7 @@ function endOf({ deps, member, partial }: TurnRun, heard: StreamOutcome): CallEn
     kind: 'answered',
     usage,
     heard: words,
-    tellsLater: member.provider.capabilities.sessionResumption,
+    tellsLater: member.provider.capabilities.sessionResumption && heard.answer.doubt === undefined,
   };
 }
 
@@ -235,7 +235,13 @@ function finished(
   if (event.type === 'failed') return { kind: 'failed', failure: event.error };
   return {
     kind: 'answered',
-    answer: { ...said, stop: event.stop, usage: event.usage, ...answerSession(run, event) },
+    answer: {
+      ...said,
+      stop: event.stop,
+      usage: event.usage,
+      ...(event.doubt !== undefined && { doubt: event.doubt }),
+      ...answerSession(run, event),
+    },
   };
 }
 
@@ -277,17 +283,25 @@ function recordAgain(run: TurnRun, journalled: JournalEntry): void {
 }
 
 /** What the provider counted tells how it counts; a scripted model's figures are guesses and tell nothing. */
-function learn(run: TurnRun, { usage }: ModelAnswer): void {
+function learn(run: TurnRun, { usage, doubt }: ModelAnswer): void {
   const { deps, live, member, baseline } = run;
+  const { tenant, agent } = live.address;
+  if (doubt !== undefined) deps.models.doubt(tenant, agent, doubt);
   if (!member.provider.capabilities.reportsUsage) return;
   // What is not told with its own call comes with a later one of the turn.
   run.session.untold ||= usage.input === 0;
   if (run.session.untold) return;
   // It counted a memory that is not our view any more.
   if (run.session.compacted || run.session.base?.compacted) return;
-  run.last = { reported: usage.input, kinds: countedKinds(live.view, baseline.body) };
-  live.view.anchor = run.last;
-  run.model = deps.models.observe(live.address.tenant, member.profile, run.last);
+  const report = { reported: usage.input, kinds: countedKinds(live.view, baseline.body) };
+  if (!isPlausible(report, run.model.window ?? member.profile.contextWindow)) {
+    const counted = Object.values(report.kinds).reduce((sum, tokens) => sum + tokens, 0);
+    deps.models.doubt(tenant, agent, `input is ${usage.input}, and what was sent has some ${counted}`);
+    return;
+  }
+  run.last = report;
+  live.view.anchor = report;
+  run.model = deps.models.observe(tenant, member.profile, report);
 }
 
 async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {

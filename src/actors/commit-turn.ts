@@ -3,6 +3,7 @@ import { AGENT_MACHINE_VERSION, type AgentEvent, type WaitsFor } from '../machin
 import { saveSettled } from '../machines/snapshot.ts';
 import { isTaskOpen, openTasks } from '../machines/task-book.ts';
 import type { ActorPatch } from '../store/store.ts';
+import { preview } from '../tools/preview.ts';
 import { advanceRuns } from './runs/advance-runs.ts';
 import { sealTurn } from './seal-turn.ts';
 import { sessionPatch } from './session/settle-session.ts';
@@ -117,7 +118,7 @@ function endingOf(run: TurnRun): EventDraft[] {
   }
   if (ending.kind === 'failed') {
     const { code, message } = ending;
-    return [{ ...end, kind: 'turn.failed', body: { covers, code, message, partial } }];
+    return [{ ...end, kind: 'turn.failed', body: { covers, code, message, partial: shown(code, partial) } }];
   }
   const done: EventDraft = {
     ...end,
@@ -133,6 +134,11 @@ function endingOf(run: TurnRun): EventDraft[] {
   const text = answer?.text ?? '';
   if (text.trim() === '') return [done];
   return [{ ...ownDraft(run, 'reply'), kind: 'message', body: { content: text, ...dataOf(answer) } }, done];
+}
+
+/** Of words without an end their beginning: this is what the agent is shown of them. Its error has them all. */
+function shown(code: string, partial: string): string {
+  return code === 'provider_reply_too_long' ? preview(partial).text : partial;
 }
 
 function dataOf(answer: ModelAnswer | null): { data?: unknown } {

@@ -109,6 +109,8 @@ export interface ModelAnswer {
   reasoning?: Reasoning | undefined;
   stop: 'end' | 'calls' | 'length' | 'refusal';
   usage: Usage;
+  /** Why what was said of the usage is not believed. */
+  doubt?: string;
   /** Of a provider that remembers. */
   session?: AnswerSession;
   /** Of an agent whose replies are data. */

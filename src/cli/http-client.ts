@@ -3,6 +3,7 @@ import type { IssuedKey, KeyInfo } from '../access/index.ts';
 import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
 import type { Author, Event } from '../events/index.ts';
 import type { ImportReport } from '../import/index.ts';
+import { fetchWithinOrigin } from '../net/within-origin.ts';
 import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../outbound/webhook-book.ts';
 import type {
   ActorStatus,
@@ -29,10 +30,12 @@ export function createHttpClient(base: string, token: string | undefined): Clien
   async function request(path: string, init: RequestInit = {}): Promise<Response> {
     const headers = new Headers(init.headers);
     if (token !== undefined) headers.set('authorization', `Bearer ${token}`);
-    const response = await fetch(`${root}${path}`, { ...init, headers }).catch((cause: unknown) => {
-      if (init.signal?.aborted) throw cause;
-      throw unreachable(root, cause);
-    });
+    const response = await fetchWithinOrigin(`${root}${path}`, { ...init, headers }).catch(
+      (cause: unknown) => {
+        if (init.signal?.aborted || cause instanceof TroupeError) throw cause;
+        throw unreachable(root, cause);
+      },
+    );
     if (!response.ok) throw await errorOf(response, token !== undefined);
     return response;
   }

@@ -1,6 +1,6 @@
 import type { Event, EventDraft, TurnDoneBody } from '../events/index.ts';
 import { beginTurn } from './begin-turn.ts';
-import type { UsageAnchor } from './budget/calibrate.ts';
+import { isPlausible, type UsageAnchor } from './budget/calibrate.ts';
 import { NO_TOKENS } from './budget/content-kinds.ts';
 import { closeGroup } from './call-group.ts';
 import { eventText, isShownTo, visibleText } from './event-text.ts';
@@ -77,7 +77,9 @@ function placedAt({ id, seq, tokens, turn }: Event) {
   return { id, seqs: [seq], tokens, turn };
 }
 
-/** What the provider reported for the turn's last call; one that reports nothing leaves nothing to go by. */
+/** What the provider reported for the turn's last call; one that reports nothing, or nonsense, leaves nothing to go by. */
 function anchorOf({ last }: TurnDoneBody): UsageAnchor | null {
-  return last ? { reported: last.reported, kinds: { ...NO_TOKENS, ...last.kinds } } : null;
+  if (!last) return null;
+  const anchor = { reported: last.reported, kinds: { ...NO_TOKENS, ...last.kinds } };
+  return isPlausible(anchor) ? anchor : null;
 }

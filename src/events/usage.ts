@@ -14,10 +14,15 @@ export const NO_USAGE: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 
 
 export function addUsage(a: Usage, b: Usage): Usage {
   return {
-    input: a.input + b.input,
-    output: a.output + b.output,
-    cacheRead: a.cacheRead + b.cacheRead,
-    cacheWrite: a.cacheWrite + b.cacheWrite,
-    reasoning: a.reasoning + b.reasoning,
+    input: sum(a.input, b.input),
+    output: sum(a.output, b.output),
+    cacheRead: sum(a.cacheRead, b.cacheRead),
+    cacheWrite: sum(a.cacheWrite, b.cacheWrite),
+    reasoning: sum(a.reasoning, b.reasoning),
   };
+}
+
+/** Beyond it nothing is a whole number, and no event that holds it could be read. */
+function sum(a: number, b: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, a + b);
 }

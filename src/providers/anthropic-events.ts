@@ -2,7 +2,9 @@ import type Anthropic from '@anthropic-ai/sdk';
 import { NO_USAGE, type Usage } from '../events/index.ts';
 import { BLOCKS_PREFIX, type PlacedThinking } from './anthropic-messages.ts';
 import { mintCallId, parseArgs } from './call-text.ts';
+import type { StreamWatch } from './guard-stream.ts';
 import type { ModelEvent, ModelRequest } from './provider.ts';
+import type { ReplyMeter } from './reply-limits.ts';
 
 type Open =
   | { type: 'thinking'; thinking: string; signature: string }
@@ -18,7 +20,7 @@ export async function* readMessageEvents(
   events: AsyncIterable<Anthropic.RawMessageStreamEvent>,
   request: ModelRequest,
   provider: string,
-  touch: () => void,
+  { touch, meter }: Pick<StreamWatch, 'touch' | 'meter'>,
 ): AsyncGenerator<ModelEvent> {
   const blocks = new Map<number, Open>();
   let usage = NO_USAGE;
@@ -29,6 +31,7 @@ export async function* readMessageEvents(
       if (event.type === 'message_start') usage = mergeUsage(usage, event.message.usage);
       if (event.type === 'content_block_start') {
         const block = openBlock(event.content_block);
+        meterBlock(block, meter);
         if (block) blocks.set(event.index, block);
         if (event.content_block.type === 'text' && event.content_block.text)
           yield { type: 'text', delta: event.content_block.text };
@@ -37,7 +40,7 @@ export async function* readMessageEvents(
         if (event.delta.type === 'text_delta') {
           if (event.delta.text) yield { type: 'text', delta: event.delta.text };
         } else {
-          extendBlock(blocks.get(event.index), event.delta);
+          extendBlock(blocks.get(event.index), event.delta, meter);
         }
       }
       if (event.type === 'message_delta') {
@@ -108,11 +111,36 @@ function openBlock(block: Anthropic.ContentBlock): Open | null {
   }
 }
 
-function extendBlock(block: Open | undefined, delta: Anthropic.RawContentBlockDelta): void {
-  if (block?.type === 'tool_use' && delta.type === 'input_json_delta') block.args += delta.partial_json;
+/** A block is kept also where nothing is in it: it counts as so many letters. */
+const EMPTY_BLOCK = ' '.repeat(64);
+
+function meterBlock(block: Open | null, meter: ReplyMeter): void {
+  meter.reasoning(EMPTY_BLOCK);
+  if (block?.type === 'tool_use') meter.call();
+  if (block?.type === 'redacted_thinking') meter.reasoning(block.data);
   if (block?.type !== 'thinking') return;
-  if (delta.type === 'thinking_delta') block.thinking += delta.thinking;
-  if (delta.type === 'signature_delta') block.signature += delta.signature;
+  meter.reasoning(block.thinking);
+  meter.reasoning(block.signature);
+}
+
+function extendBlock(
+  block: Open | undefined,
+  delta: Anthropic.RawContentBlockDelta,
+  meter: ReplyMeter,
+): void {
+  if (block?.type === 'tool_use' && delta.type === 'input_json_delta') {
+    meter.arguments(delta.partial_json);
+    block.args += delta.partial_json;
+  }
+  if (block?.type !== 'thinking') return;
+  if (delta.type === 'thinking_delta') {
+    meter.reasoning(delta.thinking);
+    block.thinking += delta.thinking;
+  }
+  if (delta.type === 'signature_delta') {
+    meter.reasoning(delta.signature);
+    block.signature += delta.signature;
+  }
 }
 
 function stopOf(stop: string, blocks: Map<number, Open>): Extract<ModelEvent, { type: 'done' }>['stop'] {

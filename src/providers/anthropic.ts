@@ -5,21 +5,24 @@ import { anthropicParams, betasOf } from './anthropic-params.ts';
 import { fetchOptions } from './connect-timeout.ts';
 import { guardStream, type StreamWatch } from './guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from './provider.ts';
+import { type ReplyLimitSettings, replyLimits } from './reply-limits.ts';
+import { vendorFetch } from './vendor-fetch.ts';
 import type { AnthropicFields } from './settings.ts';
 
 export interface AnthropicOptions extends AnthropicFields {
   /** Default https://api.anthropic.com; a trailing /v1 is dropped, as the SDK adds it. */
   baseUrl?: string;
   apiKey: string;
-  /** Longest silence of the server, before and within an answer. Default 300,000 ms. */
-  timeoutMs?: number;
+  /** How much is taken of an answer, and for how long. */
+  replyLimits?: ReplyLimitSettings;
 }
 
 const NAME = 'anthropic';
 
 /** Anthropic's messages API. */
 export function createAnthropic(options: AnthropicOptions): Provider {
-  const { baseUrl = 'https://api.anthropic.com', apiKey, timeoutMs = 300_000, contextEditing } = options;
+  const { baseUrl = 'https://api.anthropic.com', apiKey, contextEditing } = options;
+  const limits = replyLimits(options.replyLimits);
   let client: Promise<Anthropic> | undefined;
 
   async function connect(): Promise<Anthropic> {
@@ -28,13 +31,14 @@ export function createAnthropic(options: AnthropicOptions): Provider {
       apiKey,
       baseURL: baseUrl.replace(/\/(v1\/?)?$/, ''),
       maxRetries: 0,
-      timeout: timeoutMs,
+      timeout: limits.silenceMs,
       logLevel: 'off',
+      fetch: vendorFetch(limits),
       fetchOptions: await fetchOptions(),
     });
   }
 
-  async function* read(request: ModelRequest, { signal, touch }: StreamWatch): AsyncGenerator<ModelEvent> {
+  async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     client ??= connect();
     const { messages } = await client;
     const params = anthropicParams(request, options);
@@ -45,9 +49,9 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     }
     // The SDK knows what is in test elsewhere only, and sends it as it is.
     const body = Object.assign(anthropicBody(request, NAME), params as object);
-    const events = await messages.create(body, { signal, headers: betasOf(params) });
-    touch();
-    yield* readMessageEvents(events, request, NAME, touch);
+    const events = await messages.create(body, { signal: watch.signal, headers: betasOf(params) });
+    watch.touch();
+    yield* readMessageEvents(events, request, NAME, watch);
   }
 
   return {
@@ -56,8 +60,9 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     capabilities: { ...STATELESS, images: true, caching: 'breakpoints', reportsUsage: !contextEditing },
     stream: (request, { signal }) =>
       guardStream({
+        request,
         signal,
-        silenceMs: timeoutMs,
+        limits,
         read: (watch) => read(request, watch),
         secrets: [apiKey],
       }),

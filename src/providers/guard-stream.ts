@@ -1,6 +1,11 @@
+import { TroupeError } from '../errors.ts';
+import { checkUsage } from './check-usage.ts';
 import { classifyFailure } from './classify-failure.ts';
-import type { ModelEvent, ModelFailure } from './provider.ts';
+import type { ModelEvent, ModelFailure, ModelRequest } from './provider.ts';
+import { limitsFor, type ReplyLimits, ReplyMeter, replyTooLong } from './reply-limits.ts';
+import { soundCall, soundReasoning, soundText } from './sound-event.ts';
 import { vendorErrorOf } from './vendor-error.ts';
+import { ownFailure } from './vendor-fetch.ts';
 
 /** What the guard hands to an adapter's reader. */
 export interface StreamWatch {
@@ -8,12 +13,16 @@ export interface StreamWatch {
   signal: AbortSignal;
   /** To be called for every chunk, also for those that give no event. */
   touch: () => void;
+  /** To be told of what the reader keeps: reasoning, arguments, calls. Text is counted by the guard. */
+  meter: ReplyMeter;
 }
 
 export interface GuardOptions {
+  request: ModelRequest;
   signal: AbortSignal;
-  /** The longest silence of the vendor. */
-  silenceMs: number;
+  limits: ReplyLimits;
+  /** It remembers what it was sent before. */
+  remembers?: boolean;
   /** Yields text, reasoning, calls and `done` or `failed`; may throw; may just end where the vendor's stream did. */
   read: (watch: StreamWatch) => AsyncIterable<ModelEvent>;
   /** Never to be seen in a message: what a vendor echoes of a request is put into errors. */
@@ -21,33 +30,40 @@ export interface GuardOptions {
 }
 
 /**
- * Holds an adapter to the contract of the provider port, whatever its SDK does: SDKs end quietly on an abort and on a
- * cut connection, and may never settle. The abort is therefore raced with the stream, not passed on and trusted.
+ * Holds an adapter to the contract of the provider port, whatever its SDK and its vendor do: SDKs end quietly on an abort
+ * and on a cut connection, and may never settle; vendors may say anything, of any length. The abort is therefore raced
+ * with the stream, not passed on and trusted, and each event is checked for being one.
  */
 export async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
-  const { signal, silenceMs, read, secrets } = options;
+  const { signal, remembers, read, secrets } = options;
+  // A program that remembers answers with all that it says between calls of tools of its own.
+  const limits = remembers ? options.limits : limitsFor(options.limits, options.request.maxOutputTokens);
   yield { type: 'start' };
   if (signal.aborted) {
     yield { type: 'aborted' };
     return;
   }
   const request = new AbortController();
-  const interrupted = Promise.withResolvers<'aborted' | 'silent'>();
+  const interrupted = Promise.withResolvers<'aborted' | 'silent' | 'late'>();
   const abort = () => interrupted.resolve('aborted');
   signal.addEventListener('abort', abort, { once: true });
   let opened = false;
   let timer: NodeJS.Timeout | undefined;
+  const deadline = setTimeout(() => interrupted.resolve('late'), limits.totalMs);
+  const meter = new ReplyMeter(limits);
+  const check = createCheck(options, meter);
   const events = read({
     signal: request.signal,
     touch() {
       opened = true;
       timer?.refresh();
     },
+    meter,
   })[Symbol.asyncIterator]();
   try {
     while (true) {
       // Armed only while we wait: a slow consumer is not a silent vendor.
-      timer = setTimeout(() => interrupted.resolve('silent'), silenceMs);
+      timer = setTimeout(() => interrupted.resolve('silent'), limits.silenceMs);
       const next = events.next();
       next.catch(ignore);
       const step = await Promise.race([interrupted.promise, next]);
@@ -57,25 +73,25 @@ export async function* guardStream(options: GuardOptions): AsyncGenerator<ModelE
         yield { type: 'aborted' };
         return;
       }
+      if (step === 'late') throw replyTooLong('totalMs', limits);
       if (step === 'silent') {
-        yield { type: 'failed', error: silence(silenceMs, opened) };
+        yield { type: 'failed', error: silence(limits.silenceMs, opened) };
         return;
       }
       if (step.done) {
         yield { type: 'failed', error: { code: 'provider_truncated', message: TRUNCATED } };
         return;
       }
-      yield step.value;
-      if (step.value.type === 'done' || step.value.type === 'failed') return;
+      const event = check(step.value);
+      yield event;
+      if (event.type === 'done' || event.type === 'failed') return;
     }
   } catch (thrown) {
     if (signal.aborted) yield { type: 'aborted' };
-    else {
-      const error = classifyFailure(vendorErrorOf(thrown), { opened, now: Date.now(), secrets });
-      yield { type: 'failed', error };
-    }
+    else yield { type: 'failed', error: failureOf(thrown, { opened, secrets }) };
   } finally {
     clearTimeout(timer);
+    clearTimeout(deadline);
     signal.removeEventListener('abort', abort);
     request.abort();
     events.return?.().catch(ignore);
@@ -87,6 +103,42 @@ const TRUNCATED = 'the stream ended before the model had finished its answer';
 function silence(silenceMs: number, opened: boolean): ModelFailure {
   const code = opened ? 'provider_truncated' : 'provider_unreachable';
   return { code, message: `nothing was received for ${silenceMs} ms` };
+}
+
+/** What events must be whoever sent them: texts that are texts, names of a length, a usage that this call can have. */
+function createCheck(
+  { request, remembers = false }: GuardOptions,
+  meter: ReplyMeter,
+): (event: ModelEvent) => ModelEvent {
+  let calls = 0;
+  return (event) => {
+    switch (event.type) {
+      case 'text':
+        meter.text(soundText(event.delta));
+        return event;
+      case 'reasoning':
+        return { type: 'reasoning', reasoning: soundReasoning(event.reasoning) };
+      case 'call':
+        return { type: 'call', call: soundCall(event.call, request, calls++) };
+      case 'done':
+        return { ...event, ...checkUsage(event.usage, { request, saidBytes: meter.said, remembers }) };
+      default:
+        return event;
+    }
+  };
+}
+
+function failureOf(
+  thrown: unknown,
+  { opened, secrets }: { opened: boolean; secrets: readonly string[] },
+): ModelFailure {
+  const own = ownFailure(thrown);
+  if (own && isProviderCode(own.code)) return { code: own.code, message: own.message };
+  return classifyFailure(vendorErrorOf(thrown), { opened, now: Date.now(), secrets });
+}
+
+function isProviderCode(code: TroupeError['code']): code is ModelFailure['code'] {
+  return code.startsWith('provider_');
 }
 
 /** The ending was already reported; what the SDK says afterwards changes nothing. */

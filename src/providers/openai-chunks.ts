@@ -1,7 +1,9 @@
 import type OpenAI from 'openai';
 import { NO_USAGE, type ToolCall, type Usage } from '../events/index.ts';
 import { mintCallId, parseArgs } from './call-text.ts';
+import type { StreamWatch } from './guard-stream.ts';
 import type { ModelEvent, ModelRequest } from './provider.ts';
+import type { ReplyMeter } from './reply-limits.ts';
 
 type Chunk = OpenAI.ChatCompletionChunk;
 type Delta = Omit<Chunk['choices'][number]['delta'], 'content'> & {
@@ -18,9 +20,9 @@ export async function* readChunks(
   chunks: AsyncIterable<Chunk>,
   request: ModelRequest,
   provider: string,
-  touch: () => void,
+  { touch, meter }: Pick<StreamWatch, 'touch' | 'meter'>,
 ): AsyncGenerator<ModelEvent> {
-  const calls = new CallAssembly();
+  const calls = new CallAssembly(meter);
   let reasoning = '';
   let finish: string | null = null;
   let usage = NO_USAGE;
@@ -32,11 +34,10 @@ export async function* readChunks(
       const choice = chunk.choices?.[0];
       if (!choice) continue;
       const delta: Delta = choice.delta ?? {};
-      // Servers name it one way or the other, and some send both.
-      const thought = delta.reasoning_content || delta.reasoning;
-      if (typeof thought === 'string') reasoning += thought;
       const parts = typeof delta.content === 'string' ? [] : (delta.content ?? []);
-      for (const part of parts) if (part.type === 'thinking') reasoning += textOf(part.thinking ?? []);
+      const thought = thoughtOf(delta, parts);
+      meter.reasoning(thought);
+      reasoning += thought;
       const text = typeof delta.content === 'string' ? delta.content : textOf(parts);
       if (text) yield { type: 'text', delta: text };
       if (delta.refusal) {
@@ -66,6 +67,13 @@ export async function* readChunks(
   yield { type: 'done', stop: stopOf(finish, refused, called), usage };
 }
 
+/** Servers name it one way or the other, and some send both. */
+function thoughtOf({ reasoning_content, reasoning }: Delta, parts: readonly Part[]): string {
+  const thought = reasoning_content || reasoning;
+  const thinking = parts.map((part) => (part.type === 'thinking' ? textOf(part.thinking ?? []) : ''));
+  return [typeof thought === 'string' ? thought : '', ...thinking].join('');
+}
+
 function textOf(parts: readonly Part[]): string {
   return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
 }
@@ -73,28 +81,32 @@ function textOf(parts: readonly Part[]): string {
 /** Call fragments are keyed by index; servers that number every call 0 are told apart by the id. */
 class CallAssembly {
   readonly #calls: { index: number; id: string; name: string; args: string }[] = [];
+  readonly #meter: ReplyMeter;
+
+  constructor(meter: ReplyMeter) {
+    this.#meter = meter;
+  }
 
   add(delta: CallDelta): void {
     const index = delta.index ?? this.#calls.at(-1)?.index ?? 0;
     let call = this.#calls.findLast((known) => known.index === index);
     if (!call || (delta.id && call.id && delta.id !== call.id)) {
+      this.#meter.call();
       call = { index, id: '', name: '', args: '' };
       this.#calls.push(call);
     }
     call.id ||= delta.id ?? '';
     call.name ||= delta.function?.name ?? '';
-    call.args += delta.function?.arguments ?? '';
+    const args = delta.function?.arguments ?? '';
+    this.#meter.arguments(args);
+    call.args += args;
   }
 
   *finished(request: ModelRequest, cut: boolean): Generator<ToolCall> {
     for (const [i, { id, name, args }] of this.#calls.entries()) {
       // An answer that ran out of tokens may end inside the arguments; half a call is none.
       if (cut && parseArgs(args) === null) continue;
-      yield {
-        id: (id || mintCallId(request.trace, i)).slice(0, 256),
-        name: name.slice(0, 256) || 'unknown',
-        args,
-      };
+      yield { id: id || mintCallId(request.trace, i), name, args };
     }
   }
 }
@@ -111,19 +123,16 @@ function stopOf(
 
 type VendorUsage = OpenAI.CompletionUsage & { prompt_cache_hit_tokens?: number };
 
+/** As it was told: whether it can be is checked for all vendors alike. */
 function usageOf(usage: VendorUsage): Usage {
   const cached = usage.prompt_tokens_details?.cached_tokens ?? usage.prompt_cache_hit_tokens;
   const written = (usage.prompt_tokens_details as { cache_write_tokens?: number } | undefined)
     ?.cache_write_tokens;
   return {
-    input: count(usage.prompt_tokens),
-    output: count(usage.completion_tokens),
-    cacheRead: count(cached),
-    cacheWrite: count(written),
-    reasoning: count(usage.completion_tokens_details?.reasoning_tokens),
+    input: usage.prompt_tokens ?? 0,
+    output: usage.completion_tokens ?? 0,
+    cacheRead: cached ?? 0,
+    cacheWrite: written ?? 0,
+    reasoning: usage.completion_tokens_details?.reasoning_tokens ?? 0,
   };
-}
-
-function count(value: number | null | undefined): number {
-  return Number.isFinite(value) ? Math.max(0, Math.trunc(value as number)) : 0;
 }

@@ -4,23 +4,26 @@ import { guardStream, type StreamWatch } from './guard-stream.ts';
 import { readChunks } from './openai-chunks.ts';
 import { openAiBody } from './openai-messages.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from './provider.ts';
+import { type ReplyLimitSettings, replyLimits } from './reply-limits.ts';
+import { vendorFetch } from './vendor-fetch.ts';
 import { type ChatQuirks, quirksOf } from './vendor-quirks.ts';
 
 export interface OpenAiCompatibleOptions {
   name?: string;
   baseUrl: string;
   apiKey: string;
-  /** Longest silence of the server, before and within an answer. Default 300,000 ms. */
-  timeoutMs?: number;
+  /** How much is taken of an answer, and for how long. */
+  replyLimits?: ReplyLimitSettings;
   /** Changes what is known of the host. */
   quirks?: ChatQuirks;
 }
 
 /** Any server that speaks OpenAI's chat completions: OpenAI, vLLM, Ollama, OpenRouter and the like. */
 export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provider {
-  const { name = 'openai-compatible', baseUrl, apiKey, timeoutMs = 300_000 } = options;
+  const { name = 'openai-compatible', baseUrl, apiKey } = options;
   const quirks = quirksOf(baseUrl, options.quirks);
   const isOpenAi = new URL(baseUrl).hostname === 'api.openai.com';
+  const limits = replyLimits(options.replyLimits);
   let client: Promise<OpenAI> | undefined;
 
   async function connect(): Promise<OpenAI> {
@@ -29,20 +32,21 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
       apiKey,
       baseURL: baseUrl,
       maxRetries: 0,
-      timeout: timeoutMs,
+      timeout: limits.silenceMs,
       logLevel: 'off',
+      fetch: vendorFetch(limits),
       fetchOptions: await fetchOptions(),
       // Else read from the environment, and told to whatever server this is.
       ...(isOpenAi ? {} : { organization: null, project: null }),
     });
   }
 
-  async function* read(request: ModelRequest, { signal, touch }: StreamWatch): AsyncGenerator<ModelEvent> {
+  async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     client ??= connect();
     const { chat } = await client;
-    const chunks = await chat.completions.create(openAiBody(request, quirks, name), { signal });
-    touch();
-    yield* readChunks(chunks, request, name, touch);
+    const chunks = await chat.completions.create(openAiBody(request, quirks, name), { signal: watch.signal });
+    watch.touch();
+    yield* readChunks(chunks, request, name, watch);
   }
 
   return {
@@ -54,8 +58,9 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
     },
     stream: (request, { signal }) =>
       guardStream({
+        request,
         signal,
-        silenceMs: timeoutMs,
+        limits,
         read: (watch) => read(request, watch),
         secrets: [apiKey],
       }),

@@ -3,7 +3,9 @@ import { TroupeError } from '../errors.ts';
 import { classifyFailure } from './classify-failure.ts';
 import { fetchOptions } from './connect-timeout.ts';
 import type { Embedder } from './embedder.ts';
+import { replyLimits } from './reply-limits.ts';
 import { vendorErrorOf } from './vendor-error.ts';
+import { ownFailure, vendorFetch } from './vendor-fetch.ts';
 
 export interface OpenAiEmbedderOptions {
   name?: string;
@@ -21,6 +23,9 @@ const MAX_INPUT_BYTES = 24_000;
 /** About half of the tokens that OpenAI takes in one request, since keys and numbers have fewer bytes a token. */
 const MAX_REQUEST_BYTES = 480_000;
 
+/** Of an answer, for each input: models give some thousands of numbers, of some twenty letters each. */
+const MAX_VECTOR_BYTES = 262_144;
+
 /** Any server with OpenAI's `/v1/embeddings`. */
 export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
   const { name = 'openai-embedder', baseUrl, apiKey, model, timeoutMs = 30_000 } = options;
@@ -36,6 +41,7 @@ export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
       maxRetries: 0,
       timeout: timeoutMs,
       logLevel: 'off',
+      fetch: vendorFetch(replyLimits({ receivedBytes: MAX_INPUTS * MAX_VECTOR_BYTES }), { streams: false }),
       fetchOptions: await fetchOptions(),
       // Else read from the environment, and told to whatever server this is.
       ...(isOpenAi ? {} : { organization: null, project: null }),
@@ -61,7 +67,8 @@ export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
   function failureOf(thrown: unknown, signal: AbortSignal, timeout: AbortSignal): TroupeError {
     const facts = { embedder: name, model };
     if (signal.aborted) return new TroupeError('aborted', 'the embedding was aborted', facts);
-    if (thrown instanceof TroupeError) return thrown;
+    const own = ownFailure(thrown);
+    if (own) return new TroupeError(own.code, own.message, { ...own.data, ...facts });
     if (timeout.aborted) {
       return new TroupeError('provider_unreachable', `no answer was received for ${timeoutMs} ms`, facts);
     }

@@ -2,8 +2,10 @@ import type OpenAI from 'openai';
 import type { Usage } from '../events/index.ts';
 import { mintCallId, parseArgs } from './call-text.ts';
 import { classifyFailure } from './classify-failure.ts';
+import type { StreamWatch } from './guard-stream.ts';
 import type { SignedStep } from './openai-responses-input.ts';
 import type { ModelEvent, ModelRequest } from './provider.ts';
+import type { ReplyMeter } from './reply-limits.ts';
 
 type StreamEvent = OpenAI.Responses.ResponseStreamEvent;
 type OutputItem = OpenAI.Responses.ResponseOutputItem;
@@ -18,7 +20,7 @@ export async function* readResponseEvents(
   events: AsyncIterable<StreamEvent>,
   request: ModelRequest,
   provider: string,
-  touch: () => void,
+  { touch, meter }: Pick<StreamWatch, 'touch' | 'meter'>,
 ): AsyncGenerator<ModelEvent> {
   const items: OutputItem[] = [];
   let refused = false;
@@ -33,7 +35,7 @@ export async function* readResponseEvents(
         if (event.delta) yield { type: 'text', delta: event.delta };
         break;
       case 'response.output_item.done':
-        items.push(event.item);
+        items.push(measured(event.item, meter));
         break;
       case 'response.completed':
       case 'response.incomplete':
@@ -47,6 +49,22 @@ export async function* readResponseEvents(
         return;
       default: // What a finished item says once more, and tools that nobody asks for.
     }
+  }
+}
+
+/** What is kept until the end. The text of a message has come by then, and other items are not read. */
+function measured(item: OutputItem, meter: ReplyMeter): OutputItem {
+  switch (item.type) {
+    case 'function_call':
+      meter.call();
+      meter.arguments(item.arguments);
+      return item;
+    case 'message':
+      meter.reasoning(item.phase);
+      return { ...item, content: [] };
+    default:
+      meter.reasoning(JSON.stringify(item));
+      return item;
   }
 }
 
@@ -67,8 +85,8 @@ function* finish(
     // An answer that ran out of tokens may end inside the arguments; half a call is none.
     if (isCut && parseArgs(call.arguments) === null) continue;
     stop = 'calls';
-    const id = (call.call_id || mintCallId(request.trace, i)).slice(0, 256);
-    yield { type: 'call', call: { id, name: call.name.slice(0, 256) || 'unknown', args: call.arguments } };
+    const id = call.call_id || mintCallId(request.trace, i);
+    yield { type: 'call', call: { id, name: call.name, args: call.arguments } };
   }
   if (isCut) stop = 'length';
   if (refused || incomplete?.reason === 'content_filter') stop = 'refusal';

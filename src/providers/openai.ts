@@ -4,20 +4,23 @@ import { guardStream, type StreamWatch } from './guard-stream.ts';
 import { readResponseEvents } from './openai-responses-events.ts';
 import { responsesBody } from './openai-responses-input.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from './provider.ts';
+import { type ReplyLimitSettings, replyLimits } from './reply-limits.ts';
+import { vendorFetch } from './vendor-fetch.ts';
 
 export interface OpenAiOptions {
   /** Default https://api.openai.com/v1. */
   baseUrl?: string;
   apiKey: string;
-  /** Longest silence of the server, before and within an answer. Default 300,000 ms. */
-  timeoutMs?: number;
+  /** How much is taken of an answer, and for how long. */
+  replyLimits?: ReplyLimitSettings;
 }
 
 const NAME = 'openai';
 
 /** OpenAI's Responses API, without its memory: the log is the memory. */
 export function createOpenAi(options: OpenAiOptions): Provider {
-  const { baseUrl = 'https://api.openai.com/v1', apiKey, timeoutMs = 300_000 } = options;
+  const { baseUrl = 'https://api.openai.com/v1', apiKey } = options;
+  const limits = replyLimits(options.replyLimits);
   let client: Promise<OpenAI> | undefined;
 
   async function connect(): Promise<OpenAI> {
@@ -26,18 +29,19 @@ export function createOpenAi(options: OpenAiOptions): Provider {
       apiKey,
       baseURL: baseUrl,
       maxRetries: 0,
-      timeout: timeoutMs,
+      timeout: limits.silenceMs,
       logLevel: 'off',
+      fetch: vendorFetch(limits),
       fetchOptions: await fetchOptions(),
     });
   }
 
-  async function* read(request: ModelRequest, { signal, touch }: StreamWatch): AsyncGenerator<ModelEvent> {
+  async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     client ??= connect();
     const { responses } = await client;
-    const events = await responses.create(responsesBody(request, NAME), { signal });
-    touch();
-    yield* readResponseEvents(events, request, NAME, touch);
+    const events = await responses.create(responsesBody(request, NAME), { signal: watch.signal });
+    watch.touch();
+    yield* readResponseEvents(events, request, NAME, watch);
   }
 
   return {
@@ -45,8 +49,9 @@ export function createOpenAi(options: OpenAiOptions): Provider {
     capabilities: { ...STATELESS, interleavedSystem: true, images: true },
     stream: (request, { signal }) =>
       guardStream({
+        request,
         signal,
-        silenceMs: timeoutMs,
+        limits,
         read: (watch) => read(request, watch),
         secrets: [apiKey],
       }),

@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import type { Usage } from '../events/index.ts';
 
-const Price = z.number().nonnegative();
+/** A dollar for a token: more is a slip of the pen. */
+const Price = z.number().nonnegative().max(1_000_000);
 const Prices = {
   /** What is neither read from a cache nor written to one. */
   input: Price,

@@ -22,7 +22,14 @@ export type ModelEvent =
   | { type: 'call'; call: ToolCall }
   /** The provider has shortened its memory by itself. */
   | { type: 'compacted' }
-  | { type: 'done'; stop: 'end' | 'calls' | 'length' | 'refusal'; usage: Usage; session?: SessionMark }
+  /** `doubt`: why the vendor's usage is not believed; `usage` then is none. */
+  | {
+      type: 'done';
+      stop: 'end' | 'calls' | 'length' | 'refusal';
+      usage: Usage;
+      doubt?: string;
+      session?: SessionMark;
+    }
   | { type: 'failed'; error: ModelFailure }
   | { type: 'aborted' };
 

@@ -58,6 +58,7 @@ const AnEvent = z.discriminatedUnion('type', [
     type: z.literal('done'),
     stop: z.enum(['end', 'calls', 'length', 'refusal']),
     usage: Usage,
+    doubt: z.string().exactOptional(),
     session: z.object({ id: z.string(), checkpoint: z.string() }).exactOptional(),
   }),
   z.object({

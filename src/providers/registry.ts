@@ -29,6 +29,7 @@ export function createProvider(
   settings: ProviderSettings,
   { env, clock, readScript, home }: ProviderContext,
 ): Provider {
+  const limits = settings.replyLimits && { replyLimits: settings.replyLimits };
   switch (settings.provider) {
     case 'scripted': {
       const { script } = settings;
@@ -40,7 +41,12 @@ export function createProvider(
     }
     case 'openai-compatible': {
       const { baseUrl, quirks } = settings;
-      return createOpenAiCompatible({ baseUrl, apiKey: keyOf(settings, env), ...(quirks && { quirks }) });
+      return createOpenAiCompatible({
+        baseUrl,
+        apiKey: keyOf(settings, env),
+        ...limits,
+        ...(quirks && { quirks }),
+      });
     }
     case 'anthropic': {
       const { baseUrl, thinking, maxOutputTokens } = settings;
@@ -54,6 +60,7 @@ export function createProvider(
       const { effort, contextEditing } = settings;
       return createAnthropic({
         apiKey,
+        ...limits,
         ...(baseUrl !== undefined && { baseUrl }),
         ...(thinking && { thinking }),
         ...(effort && { effort }),
@@ -62,7 +69,8 @@ export function createProvider(
     }
     case 'openai': {
       const { baseUrl, apiKeyEnv } = settings;
-      return createOpenAi({ baseUrl, apiKey: readKey(env, apiKeyEnv) ?? missingKey(settings) });
+      const apiKey = readKey(env, apiKeyEnv) ?? missingKey(settings);
+      return createOpenAi({ baseUrl, apiKey, ...limits });
     }
     case 'claude-code': {
       const { cwd, baseUrl, builtinTools } = settings;
@@ -73,6 +81,7 @@ export function createProvider(
         env: pick(env, names),
         builtinTools,
         clock,
+        ...limits,
         ...(cwd !== undefined && { cwd: resolve(cwd) }),
         ...(baseUrl !== undefined && { baseUrl }),
         ...(apiKey !== undefined && { apiKey }),
@@ -86,6 +95,7 @@ export function createProvider(
         env: pick(env, settings.env),
         builtinTools,
         sandbox,
+        ...limits,
         ...(cwd !== undefined && { cwd: resolve(cwd) }),
         ...(baseUrl !== undefined && { baseUrl }),
         ...(apiKey !== undefined && { apiKey }),

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { ModelPrice } from './prices.ts';
 import { createRedact } from './redact.ts';
+import { ReplyLimitSettings } from './reply-limits.ts';
 import { ChatQuirks } from './vendor-quirks.ts';
 
 /**
@@ -65,6 +66,8 @@ const Common = {
   maxOutputTokens: z.int().positive().default(4096),
   /** What the model costs here, where that is not what its vendor's list says. */
   price: ModelPrice.optional(),
+  /** How much is taken of one answer, and for how long. */
+  replyLimits: ReplyLimitSettings.optional(),
 };
 /** How hard a Claude model thinks, and what the vendor may take out of a prompt. */
 export const AnthropicFields = z.strictObject({

@@ -4,7 +4,11 @@ import type { ModelFailure } from '../providers/provider.ts';
 /** What a vendor's server may answer with; the others are found out on our side. */
 export type VendorFailure = Exclude<
   ModelFailure['code'],
-  'provider_session_lost' | 'provider_unusable' | 'provider_invalid_reply'
+  | 'provider_session_lost'
+  | 'provider_unusable'
+  | 'provider_invalid_reply'
+  | 'provider_redirected'
+  | 'provider_reply_too_long'
 >;
 
 /** What a fake vendor answers, in no vendor's words: each fake turns it into the wire format of its own. */
@@ -23,7 +27,7 @@ export interface FakeReply {
   /** An error instead of an answer, or, with `after`, as an event after so many chunks of it. */
   error?: { code: VendorFailure; message?: string; retryAfter?: string; after?: number };
   /** Any response at all, instead of an answer. */
-  raw?: { status: number; headers?: Record<string, string>; body: string };
+  raw?: { status: number; headers?: Record<string, string>; body: string | Uint8Array };
   /** Stops after so many chunks of content: `end` politely, `cut` the connection, `reset` it, or `hang`. */
   breaks?: { after: number; how: 'end' | 'cut' | 'reset' | 'hang' };
   /** Never answers. */

@@ -122,7 +122,12 @@ export async function startFakeServer(vendor: FakeVendor, handler: FakeHandler):
   };
 }
 
-function send(outgoing: ServerResponse, status: number, headers: Record<string, string>, body: string): void {
+function send(
+  outgoing: ServerResponse,
+  status: number,
+  headers: Record<string, string>,
+  body: string | Uint8Array,
+): void {
   outgoing.writeHead(status, headers);
   outgoing.end(body);
 }

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import type { ModelEvent, ModelFailure, ModelRequest, Provider } from '../providers/provider.ts';
 import { collectEvents, sampleRequest, textOf } from './collect-events.ts';
 import type { ConformanceCase } from './conformance.ts';
+import type { ReplyLimitSettings } from '../providers/reply-limits.ts';
 import type { FakeReply } from './fake-reply.ts';
+import { addExcess } from './provider-excess-cases.ts';
 
 /** A provider whose next answers are all the scene. */
 export interface ProviderFixture extends AsyncDisposable {
@@ -12,13 +14,26 @@ export interface ProviderFixture extends AsyncDisposable {
   requests?(): number;
   /** Resolves when the vendor has received the first request. */
   arrived?(): Promise<{ gone: Promise<void> }>;
+  /** A program stands between the adapter and the vendor, and makes of an answer what it likes. */
+  isProgram?: true;
 }
 
 /** `unreachable` is a vendor that does not listen. */
 export type ProviderScene = FakeReply | 'unreachable';
 
 /** Null where the scene means nothing to the adapter: its cases then pass without having been tried. */
-export type MakeProvider = (scene: ProviderScene) => Promise<ProviderFixture | null>;
+export type MakeProvider = (
+  scene: ProviderScene,
+  replyLimits: ReplyLimitSettings,
+) => Promise<ProviderFixture | null>;
+
+export type AddCase = (
+  group: string,
+  name: string,
+  scene: ProviderScene,
+  run: (fixture: ProviderFixture, request: ModelRequest) => Promise<void>,
+  replyLimits?: ReplyLimitSettings,
+) => void;
 
 const TEXT = 'Grüße, 世界! 👩‍🚀 is a longer answer in several chunks.';
 const USAGE = { input: 120, output: 30, cacheRead: 90, cacheWrite: 10, reasoning: 5 };
@@ -37,17 +52,12 @@ const CODES = [
 /** What every provider must do, whatever its vendor. `make` is called once per case. */
 export function providerConformance(make: MakeProvider): ConformanceCase[] {
   const cases: ConformanceCase[] = [];
-  const add = (
-    group: string,
-    name: string,
-    scene: ProviderScene,
-    run: (fixture: ProviderFixture, request: ModelRequest) => Promise<void>,
-  ) =>
+  const add: AddCase = (group, name, scene, run, limits = {}) =>
     cases.push({
       group,
       name,
       async run() {
-        await using fixture = await make(scene);
+        await using fixture = await make(scene, limits);
         if (fixture) await run(fixture, sampleRequest(fixture.model ? { model: fixture.model } : {}));
       },
     });
@@ -152,6 +162,7 @@ export function providerConformance(make: MakeProvider): ConformanceCase[] {
 
   addAborts(add);
   addFailures(add);
+  addExcess(add);
   return cases;
 }
 
@@ -167,14 +178,7 @@ function endOf(events: readonly ModelEvent[]): Extract<ModelEvent, { type: 'done
   return last;
 }
 
-type Add = (
-  group: string,
-  name: string,
-  scene: ProviderScene,
-  run: (fixture: ProviderFixture, request: ModelRequest) => Promise<void>,
-) => void;
-
-function addAborts(add: Add): void {
+function addAborts(add: AddCase): void {
   add('aborts', 'an abort before the call makes no request', { text: TEXT }, async (fixture, request) => {
     const events = await collectEvents(fixture.provider, request, { signal: AbortSignal.abort() });
     assert.equal(events.at(-1)?.type, 'aborted');
@@ -233,7 +237,7 @@ function addAborts(add: Add): void {
   );
 }
 
-function addFailures(add: Add): void {
+function addFailures(add: AddCase): void {
   for (const how of ['end', 'cut'] as const) {
     const breaks = { after: 2, how };
     add(

@@ -12,6 +12,7 @@ import type { Provider } from '../../src/providers/provider.ts';
 import { openRecording, readRecording } from '../../src/providers/recording-file.ts';
 import { record } from '../../src/providers/recording.ts';
 import { createReplay } from '../../src/providers/replay.ts';
+import type { ReplyLimitSettings } from '../../src/providers/reply-limits.ts';
 import { collectEvents, sampleRequest } from '../../src/testing/collect-events.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
@@ -25,13 +26,13 @@ import { ADD_TOOL } from './sent.ts';
 
 function overHttp(
   start: (handler?: FakeHandler) => Promise<FakeServer>,
-  create: (url: string) => Provider,
+  create: (url: string, replyLimits: ReplyLimitSettings) => Provider,
 ): MakeProvider {
-  return async (scene) => {
+  return async (scene, replyLimits) => {
     const server = await start(() => (scene === 'unreachable' ? {} : scene));
     if (scene === 'unreachable') await server.close();
     return {
-      provider: create(server.url),
+      provider: create(server.url, replyLimits),
       requests: () => server.requests.length,
       arrived: () => server.arrived(),
       [Symbol.asyncDispose]: () => (scene === 'unreachable' ? Promise.resolve() : server.close()),
@@ -41,8 +42,10 @@ function overHttp(
 
 const NEVER_MS = 3_600_000;
 
-const scripted: MakeProvider = async (scene) => {
+const scripted: MakeProvider = async (scene, replyLimits) => {
   if (scene === 'unreachable' || scene.stop || scene.usage !== undefined || scene.reasoning) return null;
+  // What it says stands in a file of its owner's.
+  if (scene.raw || Object.keys(replyLimits).length > 0) return null;
   if (scene.error?.retryAfter) return null;
   const { text = '', chunk = 8, breaks, error } = scene;
   const broken = breaks &&
@@ -62,16 +65,16 @@ const scripted: MakeProvider = async (scene) => {
   };
 };
 
-const openAi = overHttp(startFakeOpenAi, (baseUrl) =>
-  createOpenAiCompatible({ baseUrl, apiKey: 'key-of-test' }),
+const openAi = overHttp(startFakeOpenAi, (baseUrl, replyLimits) =>
+  createOpenAiCompatible({ baseUrl, apiKey: 'key-of-test', replyLimits }),
 );
 
 /** The answer of the OpenAI-compatible adapter, recorded in a file; a vendor that hangs is stopped. */
-const replay: MakeProvider = async (scene) => {
+const replay: MakeProvider = async (scene, replyLimits) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'troupe-replay-'));
   const file = path.join(folder, 'recording.jsonl');
   const redact = (text: string) => text;
-  await using original = await openAi(scene);
+  await using original = await openAi(scene, replyLimits);
   if (!original) return null;
   const { name, capabilities } = original.provider;
   const write = openRecording(file, { at: '', agents: { ana: { name, capabilities } } });
@@ -93,16 +96,19 @@ const replay: MakeProvider = async (scene) => {
 };
 
 /** Calls of tools that a request does not offer the CLI answers itself. */
-const codex: MakeProvider = async (scene) => {
+const codex: MakeProvider = async (scene, replyLimits) => {
   // Codex does not tell what the header `retry-after` says, nor know errors within a stream by this event.
   if (scene !== 'unreachable' && (scene.error?.retryAfter || scene.error?.after !== undefined)) return null;
-  const stage = await startCodexStage(() => (scene === 'unreachable' ? {} : scene));
+  // What is no answer it reads itself.
+  if (scene !== 'unreachable' && scene.raw) return null;
+  const stage = await startCodexStage(() => (scene === 'unreachable' ? {} : scene), { replyLimits });
   if (scene === 'unreachable') await stage.api.close();
   const calls = scene === 'unreachable' ? [] : (scene.calls ?? []);
   const tools = calls.map(({ name }) => ({ ...ADD_TOOL, name }));
   const { provider } = stage;
   return {
     ...stage,
+    isProgram: true,
     provider: {
       ...provider,
       stream: (request, options) => provider.stream({ ...request, tools }, options),
@@ -112,15 +118,18 @@ const codex: MakeProvider = async (scene) => {
   };
 };
 
-const claudeCode: MakeProvider = async (scene) => {
+const claudeCode: MakeProvider = async (scene, replyLimits) => {
   // Claude Code does not tell what the header `retry-after` says, nor what it had not read when it was cut off.
   if (scene !== 'unreachable' && (scene.error?.retryAfter || scene.breaks?.how === 'cut')) return null;
-  const stage = await openStage(() => (scene === 'unreachable' ? {} : scene));
+  // What is no answer it reads itself.
+  if (scene !== 'unreachable' && scene.raw) return null;
+  const stage = await openStage(() => (scene === 'unreachable' ? {} : scene), { replyLimits });
   if (scene === 'unreachable') await stage.server.close();
   const calls = scene === 'unreachable' ? [] : (scene.calls ?? []);
   const tools = calls.map(({ name }) => ({ ...ADD_TOOL, name }));
   const { provider, server } = stage;
   return {
+    isProgram: true,
     provider: {
       ...provider,
       async *stream(request, options) {
@@ -142,8 +151,12 @@ const ADAPTERS: Record<string, MakeProvider> = {
   [`codex${NO_CODEX}`]: codex,
   scripted,
   'openai-compatible': openAi,
-  openai: overHttp(startFakeOpenAiResponses, (baseUrl) => createOpenAi({ baseUrl, apiKey: 'key-of-test' })),
-  anthropic: overHttp(startFakeAnthropic, (baseUrl) => createAnthropic({ baseUrl, apiKey: 'key-of-test' })),
+  openai: overHttp(startFakeOpenAiResponses, (baseUrl, replyLimits) =>
+    createOpenAi({ baseUrl, apiKey: 'key-of-test', replyLimits }),
+  ),
+  anthropic: overHttp(startFakeAnthropic, (baseUrl, replyLimits) =>
+    createAnthropic({ baseUrl, apiKey: 'key-of-test', replyLimits }),
+  ),
   replay,
 };
 

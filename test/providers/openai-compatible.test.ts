@@ -190,7 +190,11 @@ describe('what servers do', () => {
   });
 
   test('a silent server is given up', async () => {
-    const impatient = createOpenAiCompatible({ baseUrl: server.url, apiKey: 'k', timeoutMs: 200 });
+    const impatient = createOpenAiCompatible({
+      baseUrl: server.url,
+      apiKey: 'k',
+      replyLimits: { silenceMs: 200 },
+    });
     reply = { text: 'abc', chunk: 1, breaks: { after: 1, how: 'hang' } };
     expect((await collectEvents(impatient)).at(-1)).toMatchObject({ error: { code: 'provider_truncated' } });
     reply = { hang: true };

@@ -38,7 +38,12 @@ export interface Change<R> {
 }
 
 export function add(a: Amount, b: Amount): Amount {
-  return { tokens: a.tokens + b.tokens, microUsd: a.microUsd + b.microUsd };
+  return { tokens: whole(a.tokens + b.tokens), microUsd: whole(a.microUsd + b.microUsd) };
+}
+
+/** As an account holds it: never less than nothing, and never more than can be counted. */
+export function whole(amount: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, amount));
 }
 
 export function heldIn({ held }: Account): Amount {

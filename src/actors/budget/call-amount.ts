@@ -2,7 +2,7 @@ import type { ErrorCode } from '../../errors.ts';
 import { NO_USAGE, type Usage } from '../../events/index.ts';
 import { costOf, type ModelPrice } from '../../providers/prices.ts';
 import type { Amount } from './account.ts';
-import { NOTHING } from './account.ts';
+import { NOTHING, whole } from './account.ts';
 
 /** A model call before it is made, in tokens. */
 export interface AskedCall {
@@ -27,6 +27,7 @@ const NOT_TAKEN: readonly ErrorCode[] = [
   'provider_overloaded',
   'provider_quota',
   'provider_rate_limited',
+  'provider_redirected',
   'provider_session_lost',
   'provider_unusable',
 ];
@@ -42,7 +43,7 @@ export function askedAmount({ input, maxOutputTokens }: AskedCall, price: ModelP
 export function amountOf(usage: Usage, price: ModelPrice | null): Amount {
   // Rounded up; less than a millionth above a whole number is how floats add.
   const microUsd = price === null ? 0 : Math.ceil(costOf(usage, price) * 1e6 - 1e-6);
-  return { tokens: usage.input + usage.output, microUsd: Math.max(0, microUsd) };
+  return { tokens: whole(usage.input + usage.output), microUsd: whole(microUsd) };
 }
 
 /** What to count for it: what was reported, else what may have been paid. `heard`: tokens of what was said. */

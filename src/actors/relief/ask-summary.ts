@@ -94,7 +94,11 @@ async function read(
       const { code, message } = event.error;
       return { kind: 'failed', code, message };
     }
-    if (event.type === 'done') return { kind: 'answered', text, usage: event.usage };
+    if (event.type === 'done') {
+      if (event.doubt !== undefined)
+        run.deps.models.doubt(run.live.address.tenant, run.live.address.agent, event.doubt);
+      return { kind: 'answered', text, usage: event.usage };
+    }
   }
   return { kind: 'failed', code: 'provider_truncated', message: 'the provider ended without a result' };
 }

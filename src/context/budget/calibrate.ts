@@ -47,6 +47,8 @@ const DRIFT = 0.004;
 const SURPRISE = 3;
 /** Reported / counted outside of this, beyond what a provider may add, is no usage of this request. */
 const PLAUSIBLE = { from: 0.3, to: 4 };
+/** Of a window, what a provider may add. */
+const ADDED_SHARE = 0.25;
 
 export function emptyCalibration(): Calibration {
   const mean = [...KINDS.map(() => 1), 0];
@@ -59,7 +61,7 @@ function priorOf(index: number): number {
 }
 
 export function observe(state: Calibration, { kinds, reported }: UsageAnchor): Calibration {
-  if (!isPlausible(kinds, reported)) return state;
+  if (!isPlausible({ kinds, reported })) return state;
   const { mean, spread } = state;
   const row = [...KINDS.map((kind) => kinds[kind] / reported), 1_000 / reported];
   const drifted = spread.map((line, i) => line.map((value, j) => (i === j ? drift(value, i) : value)));
@@ -95,10 +97,15 @@ function drift(variance: number, index: number): number {
   return Math.min(variance + DRIFT * DRIFT, Math.max(variance, priorOf(index) ** 2));
 }
 
-function isPlausible(kinds: KindTokens, reported: number): boolean {
+/**
+ * Whether a report may be of what was counted. `window`: of the model. A harness never takes more than a part of it, and
+ * a report of more would let every later prompt seem too long.
+ */
+export function isPlausible({ kinds, reported }: UsageAnchor, window = Infinity): boolean {
   const counted = sumOf(kinds);
   if (!Number.isFinite(reported) || reported <= 0 || !Number.isFinite(counted) || counted <= 0) return false;
-  return reported >= counted * PLAUSIBLE.from && reported <= counted * PLAUSIBLE.to + ADDED_RANGE.to * 1_000;
+  const added = Math.min(ADDED_RANGE.to * 1_000, window * ADDED_SHARE);
+  return reported >= counted * PLAUSIBLE.from && reported <= counted * PLAUSIBLE.to + added;
 }
 
 function rangeOf(index: number) {

@@ -10,6 +10,7 @@ import {
   type Provider,
   STATELESS,
 } from '../provider.ts';
+import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { type AgentSdk, loadAgentSdk } from './agent-sdk.ts';
 import { type ClaudeCodeSettings, configDir } from './launch.ts';
 import { createProcesses } from './processes.ts';
@@ -25,15 +26,14 @@ export interface ClaudeCodeOptions extends ClaudeCodeSettings {
   maxProcesses?: number;
   /** How long the program may take to be ready. */
   startTimeoutMs?: number;
-  /** Longest silence within a turn; it says every 30 s that a tool of its own is running. Default 300,000 ms. */
-  timeoutMs?: number;
+  /** How much is taken of an answer, and for how long; it says every 30 s that a tool of its own is running. */
+  replyLimits?: ReplyLimitSettings;
 }
 
 const NAME = 'claude-code';
 const IDLE_MS = 300_000;
 const MAX_PROCESSES = 8;
 const START_TIMEOUT_MS = 30_000;
-const TIMEOUT_MS = 300_000;
 
 /**
  * Claude Code as a provider that remembers: for each cache key one session, held by a process that stays open between
@@ -41,11 +41,12 @@ const TIMEOUT_MS = 300_000;
  */
 export function createClaudeCode(options: ClaudeCodeOptions): Provider {
   const { clock = systemClock, idleMs = IDLE_MS, maxProcesses = MAX_PROCESSES } = options;
-  const { startTimeoutMs = START_TIMEOUT_MS, timeoutMs = TIMEOUT_MS } = options;
+  const { startTimeoutMs = START_TIMEOUT_MS } = options;
+  const limits = replyLimits(options.replyLimits);
   const secrets = options.apiKey === undefined ? [] : [options.apiKey];
   let sdk: AgentSdk | undefined;
   const loadSdk = async () => (sdk ??= await loadAgentSdk());
-  const processes = createProcesses({ loadSdk, settings: options, startTimeoutMs });
+  const processes = createProcesses({ loadSdk, settings: options, startTimeoutMs, limits });
   const sessions = createSessions({ processes, home: options.home, clock, idleMs, maxProcesses });
 
   /** Ends the process when the reader leaves; lets go of the seat before the last event, as the reader may stop there. */
@@ -98,13 +99,13 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
     watch: StreamWatch,
     turn: OpenTurn,
   ): AsyncGenerator<ModelEvent> {
-    const { touch, signal } = watch;
+    const { signal } = watch;
     const stop = () => void turn.process.stop();
     signal.addEventListener('abort', stop);
     if (signal.aborted) stop();
     const version = sdk?.version ?? '';
     try {
-      for await (const event of readTurn({ ...turn, request, provider: NAME, version, secrets, touch })) {
+      for await (const event of readTurn({ ...turn, request, provider: NAME, version, secrets, watch })) {
         // Whoever has the last event aborts what is left of a request.
         if (isLast(event)) signal.removeEventListener('abort', stop);
         yield event;
@@ -128,7 +129,14 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
     capabilities: { ...STATELESS, sessionResumption: true, rewind: true, fork: true, images: true },
     home: `${hostname()}:${configDir(options)}:${options.cwd ?? join(options.home, 'work')}`,
     stream: (request, { signal }) =>
-      guardStream({ signal, silenceMs: timeoutMs, read: (watch) => readAny(request, watch), secrets }),
+      guardStream({
+        request,
+        signal,
+        limits,
+        remembers: true,
+        read: (watch) => readAny(request, watch),
+        secrets,
+      }),
     leave: (cacheKey) => sessions.leave(cacheKey),
     close: () => processes.close(),
   };

@@ -1,5 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { type Readable, Transform } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
+import type { TroupeError } from '../../errors.ts';
+import { Cutter } from '../../net/cutter.ts';
+import { type ReplyLimits, replyTooLong } from '../reply-limits.ts';
 import type { AgentSdk, SdkChild, SdkMessage, SdkSpawn, SdkUserMessage } from './agent-sdk.ts';
 import { createInbox } from './inbox.ts';
 import type { PromptBlock } from './prompt-blocks.ts';
@@ -15,8 +19,8 @@ export interface CliProcess {
   send(content: readonly PromptBlock[]): void;
   /** What it says next; null when it has ended. */
   next(): Promise<SdkMessage | null>;
-  /** Why it ended, and whether it had said anything before. */
-  ending(): { spoke: boolean; words: string };
+  /** Why it ended, whether it had said anything before, and whether it was because it said too much. */
+  ending(): { spoke: boolean; words: string; excess: TroupeError | null };
   /** Ends it, whatever it does, in at most two seconds. What it has begun may or may not be in its session. */
   stop(): Promise<void>;
 }
@@ -27,13 +31,14 @@ export interface ProcessOptions {
   options: Record<string, unknown>;
   /** How long it may take to say anything. */
   startTimeoutMs: number;
+  limits: ReplyLimits;
 }
 
 /** It ends in some 70 ms when asked to, and takes its own children with it. */
 const STOP_MS = 2000;
 const STDERR_LIMIT = 2000;
 
-export function startProcess({ sdk, tools, options, startTimeoutMs }: ProcessOptions): CliProcess {
+export function startProcess({ sdk, tools, options, startTimeoutMs, limits }: ProcessOptions): CliProcess {
   const inbox = createInbox<SdkUserMessage>();
   const exited = Promise.withResolvers<void>();
   let child: ChildProcess | null = null;
@@ -41,6 +46,9 @@ export function startProcess({ sdk, tools, options, startTimeoutMs }: ProcessOpt
   let spoke = false;
   let stopped = false;
   let end = '';
+  let excess: TroupeError | null = null;
+  /** Bytes of the turn that is under way. */
+  let received = 0;
 
   function spawnCli({ command, args, cwd, env }: SdkSpawn): SdkChild {
     // In a process group of its own: a Ctrl-C in the terminal is for us to hear.
@@ -52,7 +60,34 @@ export function startProcess({ sdk, tools, options, startTimeoutMs }: ProcessOpt
     spawned.once('error', (error) => over(error.message));
     spawned.once('exit', (code, by) => over(by ? `it was ended by ${by}` : `it ended with code ${code}`));
     if (stopped) signal('SIGKILL');
-    return spawned;
+    return Object.assign(spawned, { stdout: bounded(spawned.stdout) });
+  }
+
+  /** The SDK reads lines of any length, and keeps what it has read until somebody asks for it. */
+  function bounded(stdout: Readable): Readable {
+    const lines = new Cutter({
+      of: 'lines',
+      maxBytes: limits.eventBytes,
+      tooLong: () => replyTooLong('eventBytes', limits),
+    });
+    const checked = new Transform({
+      transform(piece: Buffer, _, done) {
+        if (excess) return done();
+        try {
+          received += piece.length;
+          if (received > limits.receivedBytes) throw replyTooLong('receivedBytes', limits);
+          const whole = lines.take(piece);
+          done(null, whole ?? undefined);
+        } catch (thrown) {
+          excess = thrown as TroupeError;
+          end ||= excess.message;
+          signal('SIGKILL');
+          done();
+        }
+      },
+      flush: (done) => done(null, (excess ? null : lines.rest()) ?? undefined),
+    });
+    return stdout.pipe(checked);
   }
 
   function over(words: string): void {
@@ -88,6 +123,7 @@ export function startProcess({ sdk, tools, options, startTimeoutMs }: ProcessOpt
       return end === '';
     },
     send(content) {
+      received = 0;
       inbox.put({ type: 'user', message: { role: 'user', content }, parent_tool_use_id: null });
     },
     async next() {
@@ -103,7 +139,7 @@ export function startProcess({ sdk, tools, options, startTimeoutMs }: ProcessOpt
         return null;
       }
     },
-    ending: () => ({ spoke, words: [end, stderr.trim()].filter((text) => text !== '').join(': ') }),
+    ending: () => ({ spoke, words: [end, stderr.trim()].filter((text) => text !== '').join(': '), excess }),
     async stop() {
       stopped = true;
       end ||= 'it was stopped';

@@ -1,5 +1,6 @@
 import type { AgentSdk } from './agent-sdk.ts';
 import { TroupeError } from '../../errors.ts';
+import type { ReplyLimits } from '../reply-limits.ts';
 import { type CliProcess, startProcess } from './cli-process.ts';
 import { type ClaudeCodeSettings, type Launch, launchOptions, type SessionStart } from './launch.ts';
 import { createToolServer } from './tool-server.ts';
@@ -8,6 +9,7 @@ export interface ProcessesOptions {
   loadSdk: () => Promise<AgentSdk>;
   settings: ClaudeCodeSettings;
   startTimeoutMs: number;
+  limits: ReplyLimits;
 }
 
 /** All running processes of one provider. */
@@ -19,7 +21,8 @@ export interface Processes {
   close(): Promise<void>;
 }
 
-export function createProcesses({ loadSdk, settings, startTimeoutMs }: ProcessesOptions): Processes {
+export function createProcesses(parts: ProcessesOptions): Processes {
+  const { loadSdk, settings, startTimeoutMs, limits } = parts;
   const running = new Set<CliProcess>();
   let closed = false;
   return {
@@ -32,7 +35,7 @@ export function createProcesses({ loadSdk, settings, startTimeoutMs }: Processes
       if (closed) throw new TroupeError('provider_unusable', 'the claude-code provider is closed');
       try {
         const options = launchOptions(settings, { launch, session, cacheKey });
-        const process = startProcess({ sdk, tools, options, startTimeoutMs });
+        const process = startProcess({ sdk, tools, options, startTimeoutMs, limits });
         running.add(process);
         void process.exited.then(() => running.delete(process));
         return process;

@@ -1,6 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { addUsage, NO_USAGE, type Usage } from '../../events/index.ts';
 import { readMessageEvents } from '../anthropic-events.ts';
+import type { StreamWatch } from '../guard-stream.ts';
 import type { ModelEvent, ModelRequest, SessionChange } from '../provider.ts';
 import type { SdkMessage } from './agent-sdk.ts';
 import type { CliProcess } from './cli-process.ts';
@@ -15,7 +16,7 @@ export interface ReadTurnOptions {
   provider: string;
   version: string;
   secrets: readonly string[];
-  touch: () => void;
+  watch: Pick<StreamWatch, 'touch' | 'meter'>;
 }
 
 type Done = Extract<ModelEvent, { type: 'done' }>;
@@ -26,7 +27,7 @@ type Done = Extract<ModelEvent, { type: 'done' }>;
  * it too: the CLI would go on by itself, so that its process must be stopped.
  */
 export async function* readTurn(options: ReadTurnOptions): AsyncGenerator<ModelEvent> {
-  const { process, request, provider, version, secrets, touch } = options;
+  const { process, request, provider, version, secrets, watch } = options;
   const names = new Set(request.tools.map(({ name }) => name));
   let { change } = options;
   let usage = NO_USAGE;
@@ -39,7 +40,7 @@ export async function* readTurn(options: ReadTurnOptions): AsyncGenerator<ModelE
   async function next(): Promise<SdkMessage | null> {
     while (true) {
       const message = await process.next();
-      touch();
+      watch.touch();
       if (message?.parent_tool_use_id) continue;
       session = message?.session_id ?? session;
       if (message?.type === 'assistant' && message.is_api_error_message) apiError = message;
@@ -64,7 +65,9 @@ export async function* readTurn(options: ReadTurnOptions): AsyncGenerator<ModelE
     const message = held === undefined ? await next() : held;
     held = undefined;
     if (!message) {
-      yield { type: 'failed', error: failureOfEnd(process.ending(), { opened, version, secrets }) };
+      const ending = process.ending();
+      if (ending.excess) throw ending.excess;
+      yield { type: 'failed', error: failureOfEnd(ending, { opened, version, secrets }) };
       return;
     }
     if (change && message.type === 'system' && message.subtype === 'init' && session !== undefined) {
@@ -93,7 +96,7 @@ export async function* readTurn(options: ReadTurnOptions): AsyncGenerator<ModelE
   ): AsyncGenerator<ModelEvent, { stop: Done['stop']; usage: Usage; hasOurs: boolean } | null> {
     const calls: ModelEvent[] = [];
     let isFirstText = true;
-    for await (const event of readMessageEvents(callEvents(first), request, provider, touch)) {
+    for await (const event of readMessageEvents(callEvents(first), request, provider, watch)) {
       if (event.type === 'done') {
         if (event.stop === 'calls') yield* calls;
         return { stop: event.stop, usage: event.usage, hasOurs: calls.length > 0 };

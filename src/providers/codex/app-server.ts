@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
+import { Cutter } from '../../net/cutter.ts';
+import { type ReplyLimits, replyTooLong } from '../reply-limits.ts';
 import type { Codex } from './find-codex.ts';
 import { JsonRpc } from './json-rpc.ts';
 import { ToolCallParams } from './protocol.ts';
@@ -41,6 +42,7 @@ export interface AppServerOptions {
   cwd: string;
   clock: Clock;
   startTimeoutMs: number;
+  limits: ReplyLimits;
 }
 
 const CLOSE_MS = 2000;
@@ -51,7 +53,7 @@ const STDERR_CHARS = 2000;
  * when its input does, so that none is left when this process is killed.
  */
 export async function startAppServer(options: AppServerOptions): Promise<AppServer> {
-  const { codex, env, cwd, clock, startTimeoutMs } = options;
+  const { codex, env, cwd, clock, startTimeoutMs, limits } = options;
   const child = spawn(codex.command, [...codex.args, 'app-server'], {
     cwd,
     env,
@@ -62,6 +64,7 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
   const listeners = new Map<string, ThreadListener>();
   let said = '';
   let failure: string | null = null;
+  let excess: TroupeError | null = null;
 
   const rpc = new JsonRpc((line) => child.stdin.write(line), {
     notified: (method, params) => listeners.get(threadOf(params))?.notified(method, params),
@@ -74,10 +77,28 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
       return listener.called(call);
     },
   });
-  createInterface({ input: child.stdout }).on('line', (line) => rpc.receive(line));
+  const lines = new Cutter({
+    of: 'lines',
+    maxBytes: limits.eventBytes,
+    tooLong: () => replyTooLong('eventBytes', limits),
+  });
+  child.stdout.on('data', receive);
   child.stderr.on('data', (data: Buffer) => (said = (said + data.toString()).slice(-STDERR_CHARS)));
   // A write to a process that has ended is told of by its end.
   child.stdin.on('error', () => {});
+
+  /** A line without an end: what follows could not be read either. */
+  function receive(piece: Buffer): void {
+    if (excess) return;
+    try {
+      const whole = lines.take(piece);
+      for (const line of whole ? Buffer.from(whole).toString().split('\n') : []) if (line) rpc.receive(line);
+    } catch (thrown) {
+      if (!(thrown instanceof TroupeError)) throw thrown;
+      excess = thrown;
+      killGroup(child);
+    }
+  }
 
   const ended = new Promise<void>((resolve) => {
     child.once('error', (error) => {
@@ -87,7 +108,8 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
     child.once('close', gone);
     function gone(): void {
       const how = failure ?? child.signalCode ?? `code ${child.exitCode}`;
-      const reason = new TroupeError('provider_failed', `Codex ended unexpectedly (${how})${tail(said)}`);
+      const reason =
+        excess ?? new TroupeError('provider_failed', `Codex ended unexpectedly (${how})${tail(said)}`);
       rpc.end(reason);
       for (const listener of listeners.values()) listener.lost(reason);
       resolve();

@@ -12,6 +12,7 @@ import {
   type Provider,
   STATELESS,
 } from '../provider.ts';
+import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { type AppServer, startAppServer } from './app-server.ts';
 import { codexEnv, codexHome, type CodexSettings, NAME, writeHome } from './config.ts';
 import { findCodex } from './find-codex.ts';
@@ -21,8 +22,8 @@ export interface CodexOptions extends CodexSettings {
   clock?: Clock;
   /** How long the program may take to be ready. */
   startTimeoutMs?: number;
-  /** The longest silence within a turn: a tool of its own may run long. Default 300,000 ms. */
-  timeoutMs?: number;
+  /** How much is taken of an answer, and for how long; a tool of its own may run long in silence. */
+  replyLimits?: ReplyLimitSettings;
 }
 
 const START_TIMEOUT_MS = 30_000;
@@ -32,7 +33,8 @@ const START_TIMEOUT_MS = 30_000;
  * again after it died, in which each session is a thread. `maxOutputTokens` means nothing to it.
  */
 export function createCodex(options: CodexOptions): Provider {
-  const { clock = systemClock, startTimeoutMs = START_TIMEOUT_MS, timeoutMs = 300_000 } = options;
+  const { clock = systemClock, startTimeoutMs = START_TIMEOUT_MS } = options;
+  const limits = replyLimits(options.replyLimits);
   const work = options.cwd ?? join(options.home, 'work');
   const secrets = options.apiKey === undefined ? [] : [options.apiKey];
   let running: Promise<{ server: AppServer; sessions: Sessions }> | null = null;
@@ -67,9 +69,17 @@ export function createCodex(options: CodexOptions): Provider {
     const codex = findCodex();
     const dir = writeHome(options);
     const env = codexEnv(options, dir);
-    const server = await startAppServer({ codex, env, cwd: dir, clock, startTimeoutMs });
+    const server = await startAppServer({ codex, env, cwd: dir, clock, startTimeoutMs, limits });
     const hasShell = options.builtinTools.includes('shell');
-    const sessions = new Sessions({ server, clock, sandbox: options.sandbox, hasShell, secrets, cwdOf });
+    const sessions = new Sessions({
+      server,
+      clock,
+      sandbox: options.sandbox,
+      hasShell,
+      secrets,
+      cwdOf,
+      limits,
+    });
     return { server, sessions };
   }
 
@@ -88,7 +98,14 @@ export function createCodex(options: CodexOptions): Provider {
     capabilities: { ...STATELESS, sessionResumption: true, rewind: true, fork: true, images: true },
     home: `${hostname()}:${codexHome(options)}:${work}`,
     stream: (request, { signal }) =>
-      guardStream({ signal, silenceMs: timeoutMs, read: (watch) => read(request, watch), secrets }),
+      guardStream({
+        request,
+        signal,
+        limits,
+        remembers: true,
+        read: (watch) => read(request, watch),
+        secrets,
+      }),
     leave: (cacheKey) =>
       void running?.then(
         ({ sessions }) => sessions.leave(cacheKey),

@@ -3,6 +3,7 @@ import { TroupeError } from '../../errors.ts';
 import type { PromptMessage } from '../../events/index.ts';
 import { flattenMessages } from '../cli/flatten-messages.ts';
 import type { ModelEvent, ModelRequest } from '../provider.ts';
+import type { ReplyLimits } from '../reply-limits.ts';
 import type { AppServer, ThreadListener, ToolAnswer } from './app-server.ts';
 import type { Sandbox } from './config.ts';
 import { ThreadAnswer, type ToolCallParams, TurnsPage } from './protocol.ts';
@@ -15,6 +16,7 @@ export interface ThreadOptions {
   /** Its own tools may touch the file system: without it there is none for them. */
   hasShell: boolean;
   secrets: readonly string[];
+  limits: ReplyLimits;
   /** The directory that a session works in; exists. */
   cwdOf(cacheKey: string): string;
 }
@@ -87,7 +89,7 @@ export class Thread implements ThreadListener {
 
   /** Begins a turn with its images, and one text for each message. */
   begin(request: ModelRequest, texts: readonly string[]): void {
-    const { server, clock, hasShell, secrets } = this.#options;
+    const { server, clock, hasShell, secrets, limits } = this.#options;
     const { model, tools, replySchema } = request;
     const start = {
       input: [
@@ -109,6 +111,7 @@ export class Thread implements ThreadListener {
       raw: this.#raw,
       tools: new Set(tools.map(({ name }) => name)),
       secrets,
+      limits,
       model,
     });
   }

@@ -1,7 +1,15 @@
 import type { ToolCall, Usage } from '../../events/index.ts';
 import type { ModelEvent } from '../provider.ts';
+import { type ReplyLimits, ReplyMeter } from '../reply-limits.ts';
 import { NAME } from './config.ts';
 import type { TokenCounts, ToolCallParams, TurnError, TurnNote } from './protocol.ts';
+
+interface ReaderOptions {
+  raw: boolean;
+  tools: ReadonlySet<string>;
+  model: string;
+  limits: ReplyLimits;
+}
 
 /** `broken`: by an interrupt, or without a word of why. */
 export type TurnEnd = { kind: 'completed' } | { kind: 'broken' } | { kind: 'failed'; error: TurnError };
@@ -23,6 +31,8 @@ export class TurnReader {
   readonly #raw: boolean;
   readonly #tools: ReadonlySet<string>;
   readonly #model: string;
+  /** Of the present step. */
+  #meter: ReplyMeter;
   readonly #sent = new Map<string, number>();
   /** Calls that the model has made, by id, with their arguments as it wrote them. */
   readonly #made = new Map<string, string>();
@@ -36,7 +46,8 @@ export class TurnReader {
   /** How the turn has ended. */
   end: TurnEnd | null = null;
 
-  constructor({ raw, tools, model }: { raw: boolean; tools: ReadonlySet<string>; model: string }) {
+  constructor({ raw, tools, model, limits }: ReaderOptions) {
+    this.#meter = new ReplyMeter(limits);
     this.#raw = raw;
     this.#tools = tools;
     this.#model = model;
@@ -63,6 +74,7 @@ export class TurnReader {
         if (type === 'function_call' || type === 'reasoning' || role === 'assistant') this.#responding = true;
         // What cannot be run as a tool of ours Codex answers itself, and nobody asks us.
         if (type === 'function_call' && id && this.#tools.has(name ?? '') && isJson(args)) {
+          this.#meter.arguments(args);
           this.#made.set(id, args ?? '');
         }
         return [];
@@ -89,8 +101,11 @@ export class TurnReader {
 
   /** A tool is to be run. */
   called({ callId, tool, arguments: args }: ToolCallParams): void {
+    this.#meter.call();
     this.#asked.add(callId);
-    const said = this.#made.get(callId) ?? JSON.stringify(args ?? {});
+    const made = this.#made.get(callId);
+    const said = made ?? JSON.stringify(args ?? {});
+    if (made === undefined) this.#meter.arguments(said);
     this.#calls.push({ id: callId, name: tool, args: said });
   }
 
@@ -101,6 +116,7 @@ export class TurnReader {
     const calls = this.#calls.toSorted((a, b) => order.indexOf(a.id) - order.indexOf(b.id));
     const usage = this.#usage;
     this.#usage = ZERO;
+    this.#meter = new ReplyMeter(this.#meter.limits);
     this.#calls = [];
     this.#speaker = null;
     // One that was not asked for by now may never be: no later step is to wait for it.

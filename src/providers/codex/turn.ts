@@ -2,6 +2,7 @@ import { TroupeError } from '../../errors.ts';
 import type { PromptMessage, ToolCall } from '../../events/index.ts';
 import type { Clock } from '../../clock.ts';
 import type { ModelEvent, ModelFailure } from '../provider.ts';
+import { type ReplyLimits, replyTooLong } from '../reply-limits.ts';
 import type { AppServer, ToolAnswer } from './app-server.ts';
 import { failureOf, incompleteStop } from './failures.ts';
 import { type ToolCallParams, TurnAnswer, type TurnNote, turnNoteOf } from './protocol.ts';
@@ -17,6 +18,7 @@ export interface TurnOptions {
   raw: boolean;
   tools: ReadonlySet<string>;
   secrets: readonly string[];
+  limits: ReplyLimits;
   model: string;
 }
 
@@ -35,6 +37,8 @@ export class Turn {
   readonly #options: TurnOptions;
   readonly #reader: TurnReader;
   readonly #heard: Heard[] = [];
+  /** Bytes of what was said since the last step was read, and so at most of what waits to be read. */
+  #received = 0;
   readonly #waiting = new Map<string, PromiseWithResolvers<ToolAnswer>>();
   readonly #over = Promise.withResolvers<void>();
   readonly #started: Promise<string>;
@@ -147,6 +151,7 @@ export class Turn {
       if (quiet === 0 || !(await this.#listen(quiet))) {
         const { calls, usage } = this.#reader.endStep();
         this.#told = calls;
+        this.#received = 0;
         for (const call of calls) yield { type: 'call', call };
         return yield { type: 'done', stop: 'calls', usage };
       }
@@ -195,6 +200,13 @@ export class Turn {
   }
 
   #hear(heard: Heard): void {
+    const { limits } = this.#options;
+    if (this.#lost) return;
+    this.#received += JSON.stringify(heard).length;
+    if (this.#received > limits.receivedBytes) {
+      void this.interrupt();
+      return this.lost(replyTooLong('receivedBytes', limits));
+    }
     this.#heard.push(heard);
     this.#wake.resolve();
   }

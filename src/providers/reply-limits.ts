@@ -1,0 +1,119 @@
+import * as z from 'zod';
+import { TroupeError } from '../errors.ts';
+
+const MEBIBYTE = 1_048_576;
+/** Above it timers overflow. */
+const MAX_MS = 86_400_000;
+const Bytes = z
+  .int()
+  .min(1_024)
+  .max(1_024 * MEBIBYTE);
+const Ms = z.int().min(1).max(MAX_MS);
+
+/** How much is taken of one answer of a model, and for how long. What goes beyond ends it as `provider_reply_too_long`. */
+const AllLimits = z.strictObject({
+  /** Of one line or event as it is received. */
+  eventBytes: Bytes,
+  /** Of everything that is received, as decoded. */
+  receivedBytes: Bytes,
+  /** Of its text; and never much more than what `maxOutputTokens` may come to. */
+  textBytes: Bytes,
+  reasoningBytes: Bytes,
+  /** Of the arguments of all its calls together. */
+  argumentBytes: Bytes,
+  calls: z.int().min(1).max(10_000),
+  /** The longest silence, before and within an answer. One that is longer may be a lost connection: it is asked again. */
+  silenceMs: Ms,
+  totalMs: Ms,
+});
+export type ReplyLimits = z.infer<typeof AllLimits>;
+
+/** As written in a definition; what is left out is as in `DEFAULT_REPLY_LIMITS`. */
+export const ReplyLimitSettings = AllLimits.partial();
+export type ReplyLimitSettings = z.infer<typeof ReplyLimitSettings>;
+
+export const DEFAULT_REPLY_LIMITS: ReplyLimits = {
+  eventBytes: 4 * MEBIBYTE,
+  receivedBytes: 256 * MEBIBYTE,
+  textBytes: 4 * MEBIBYTE,
+  reasoningBytes: 4 * MEBIBYTE,
+  argumentBytes: 4 * MEBIBYTE,
+  calls: 256,
+  silenceMs: 300_000,
+  totalMs: 3_600_000,
+};
+
+export function replyLimits(settings: ReplyLimitSettings = {}): ReplyLimits {
+  const given = Object.entries(settings).filter(([, value]) => value !== undefined);
+  return { ...DEFAULT_REPLY_LIMITS, ...(Object.fromEntries(given) as Partial<ReplyLimits>) };
+}
+
+const WORDS: Readonly<Record<keyof ReplyLimits, (max: number) => string>> = {
+  eventBytes: (max) => `an event of more than ${max} bytes`,
+  receivedBytes: (max) => `more than ${max} bytes`,
+  textBytes: (max) => `more than ${max} bytes of text`,
+  reasoningBytes: (max) => `more than ${max} bytes of reasoning`,
+  argumentBytes: (max) => `more than ${max} bytes of arguments of calls`,
+  calls: (max) => `more than ${max} calls`,
+  silenceMs: (max) => `a silence of more than ${max} ms`,
+  totalMs: (max) => `taken more than ${max} ms`,
+};
+
+/** Some sixteen times what text has. */
+const BYTES_PER_TOKEN = 64;
+const SPARE_BYTES = 65_536;
+
+/** For a call that may write so many tokens: an answer that is far beyond what was asked for is too long for any window. */
+export function limitsFor(limits: ReplyLimits, maxOutputTokens: number): ReplyLimits {
+  const asked = maxOutputTokens * BYTES_PER_TOKEN + SPARE_BYTES;
+  return { ...limits, textBytes: Math.min(limits.textBytes, asked) };
+}
+
+export function replyTooLong(limit: keyof ReplyLimits, limits: ReplyLimits): TroupeError {
+  const max = limits[limit];
+  const message = `the answer has ${WORDS[limit](max)} (replyLimits.${limit}) and was broken off`;
+  return new TroupeError('provider_reply_too_long', message, { limit, max });
+}
+
+/** Counts what is kept of one answer, where it is kept. Throws `provider_reply_too_long`. */
+export class ReplyMeter {
+  readonly limits: ReplyLimits;
+  #text = 0;
+  #reasoning = 0;
+  #arguments = 0;
+  #calls = 0;
+
+  constructor(limits: ReplyLimits) {
+    this.limits = limits;
+  }
+
+  /** Bytes of text, reasoning and arguments so far. */
+  get said(): number {
+    return this.#text + this.#reasoning + this.#arguments;
+  }
+
+  text(said: unknown): void {
+    this.#text += bytesOf(said);
+    if (this.#text > this.limits.textBytes) throw replyTooLong('textBytes', this.limits);
+  }
+
+  reasoning(said: unknown): void {
+    this.#reasoning += bytesOf(said);
+    if (this.#reasoning > this.limits.reasoningBytes) throw replyTooLong('reasoningBytes', this.limits);
+  }
+
+  arguments(said: unknown): void {
+    this.#arguments += bytesOf(said);
+    if (this.#arguments > this.limits.argumentBytes) throw replyTooLong('argumentBytes', this.limits);
+  }
+
+  call(): void {
+    this.#calls += 1;
+    if (this.#calls > this.limits.calls) throw replyTooLong('calls', this.limits);
+  }
+}
+
+/** What is no text is of no length, and refused where it ends up. */
+function bytesOf(said: unknown): number {
+  return typeof said === 'string' ? Buffer.byteLength(said) : 0;
+}
