@@ -67,6 +67,8 @@ export interface TaskBook extends Attendance {
   ended: Map<number, Task>;
   /** Present where this conversation is the thread of a task. */
   thread: Thread | null;
+  /** What people or a schedule last said here, as a name for all that comes of it. Empty before. */
+  begun: string;
   /** Turns that agents began since a person last spoke, or the thread was last given a task. */
   agentTurns: number;
   todos: Map<AgentId, TodosBody>;
@@ -85,6 +87,7 @@ export function newTaskBook(): TaskBook {
     waiting: new Set(),
     ended: new Map(),
     thread: null,
+    begun: '',
     agentTurns: 0,
     todos: new Map(),
     archived: false,
@@ -96,6 +99,7 @@ export function foldTask(book: TaskBook, event: Event): void {
   if (event.seq <= book.upTo) return;
   book.upTo = event.seq;
   if (event.author.kind === 'user') book.agentTurns = 0;
+  if (begins(event)) book.begun = `${event.seq}-${event.at.toString(36)}`;
   foldRuns(book.runs, event);
   foldAttendance(book, event);
   switch (event.kind) {
@@ -134,6 +138,14 @@ export function foldTask(book: TaskBook, event: Event): void {
       return;
     default:
   }
+}
+
+const BEGINNINGS: readonly Event['kind'][] = ['message', 'command', 'run.directive'];
+
+/** Neither an answer nor a call-off asks for anything new; a reminder is the agent's own doing. */
+function begins({ author, kind, id }: Event): boolean {
+  if (author.kind === 'user') return BEGINNINGS.includes(kind);
+  return author.kind === 'system' && kind === 'message' && id.startsWith('schedule:');
 }
 
 /** A fork begins: it is nobody's thread, and what was waited for before it is waited for in the conversation it is from. */
