@@ -97,7 +97,13 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
   for (const problem of unknownFields(definition.agents)) onWarning(problem, 'agents');
   for (const problem of unknownFields(templates, 'templates')) onWarning(problem, 'templates');
   if (work) for (const problem of unknownWindows(everyone.agents)) onWarning(problem, 'models');
-  const { turnsPerTenant, pendingPerTenant, maxTreeTokens = MAX_TREE_TOKENS, providers, ...own } = definition.limits;
+  const {
+    turnsPerTenant,
+    pendingPerTenant,
+    maxTreeTokens = MAX_TREE_TOKENS,
+    providers,
+    ...own
+  } = definition.limits;
   // Whoever serves is ready when it can answer at once; commands that only look around count nothing.
   if (work || options.mongodb !== undefined) await loadTokenizer();
   const opened = new AsyncDisposableStack();

@@ -82,6 +82,7 @@ export interface StageOptions {
   /** Respond to what addresses nobody. */
   fallback?: string;
   context?: TroupeInput['context'];
+  pending?: EngineDeps['pending'];
   schedules?: EngineDeps['schedules'];
   lifecycle?: EngineDeps['lifecycle'];
   workflows?: TroupeInput['workflows'];
@@ -135,6 +136,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     trees: createTaskTrees({ store, clock, random, limits: { ...DEFAULT_LIMITS, ...limits } }),
     memory: createMemorySearch({ embedder: null, clock, onWarning }),
     limits: { ...DEFAULT_LIMITS, soleOwner: true, ...limits },
+    ...(options.pending && { pending: options.pending }),
     ...(options.schedules && { schedules: options.schedules }),
     ...(options.lifecycle && { lifecycle: options.lifecycle }),
     stopping: stopping.signal,

@@ -11,6 +11,8 @@ export function haltOf(
 ): Halt | null {
   const isOver = tasks.thread !== null && !isTaskOpen(tasks);
   // Also where it was a person who called it off.
+  // Whoever speaks after it takes it back.
+  if (tasks.off) return { kind: 'task aborted' };
   if (calledOff && !inputs.some(isOfPeople)) return { kind: 'task aborted' };
   if (isOver && inputs.every((event) => isOfTasks(event))) return { kind: 'task aborted' };
   if (inputs.some((event) => event.author.kind === 'user')) return null;

@@ -13,14 +13,15 @@ export async function isTurnCalledOff({ deps, live, turn }: Pick<TurnRun, 'deps'
   return isCalledOff(deps.store, live.address.tenant, live.tasks);
 }
 
-/** Breaks off all turns of this process that work on a task, or on a part of one, however deep. */
+/** Breaks off all turns of this process that work on a task, or on a part of one, however deep; or below a conversation. */
 export async function stopBelow(
   deps: Pick<EngineDeps, 'store' | 'registry'>,
   tenant: TenantId,
-  delegation: string,
+  task: string,
 ): Promise<void> {
   const isBelow = ({ address, tasks }: LiveActor) =>
-    address.tenant === tenant && placesOf(tasks).some((place) => place.delegation === delegation);
+    address.tenant === tenant &&
+    (tasks.thread?.opened.root === task || placesOf(tasks).some(({ delegation }) => delegation === task));
   const below = deps.registry.working().filter(isBelow);
   await Promise.all(
     below.map(async ({ lease, tasks }) => {
