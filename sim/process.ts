@@ -4,6 +4,7 @@ import { createConversationLog } from '../src/actors/conversation-log.ts';
 import { createEngine, type Engine } from '../src/actors/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps } from '../src/actors/engine-deps.ts';
 import { createMemorySearch } from '../src/actors/memory-search.ts';
+import { createTaskTrees } from '../src/actors/tasks/task-trees.ts';
 import { createRegistry } from '../src/actors/registry.ts';
 import type { Clock } from '../src/clock.ts';
 import { type ErrorCode, TroupeError } from '../src/errors.ts';
@@ -111,7 +112,8 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
   };
   const broadcast: EngineDeps['broadcast'] = {
     // Only requests to stop are heard here: nobody watches these conversations.
-    publish: (notice) => void (notice.type === 'stop' && world.announce(member, notice)),
+    publish: (notice) =>
+      void ((notice.type === 'stop' || notice.type === 'called off') && world.announce(member, notice)),
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
@@ -157,6 +159,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     countTokens,
     models: createCalibrationBook({ store, clock, onWarning: warn }),
     budgets: createBudgetLedger({ store, clock, random, metrics: NO_METRICS, onWarning: warn, caps: {} }),
+    trees: createTaskTrees({ store, clock, random, limits: { ...DEFAULT_LIMITS, ...world.limits } }),
     memory: createMemorySearch({ embedder: null, clock, onWarning: warn }),
     limits: { ...DEFAULT_LIMITS, soleOwner: false, ...world.limits },
     stopping: stopping.signal,

@@ -59,7 +59,7 @@ export interface Counters {
   /** Actors that a sweep found with work and woke. */
   sweep_found: None;
   /** Model calls that were not made. */
-  budget_refused: Tenanted & { scope: 'tenant' | 'conversation' | 'agent' };
+  budget_refused: Tenanted & { scope: 'tenant' | 'conversation' | 'tree' | 'agent' };
   /** Another process had written the account first. */
   budget_retries: None;
   /** Tries to deliver to webhooks. */

@@ -6,7 +6,7 @@ import { createCalibrationBook } from './actors/calibration-book.ts';
 import { createConversationLog } from './actors/conversation-log.ts';
 import { createMemorySearch } from './actors/memory-search.ts';
 import { createEngine } from './actors/engine.ts';
-import { DEFAULT_LIMITS, type EngineDeps } from './actors/engine-deps.ts';
+import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits, MAX_TREE_TOKENS } from './actors/engine-deps.ts';
 import { createRedaction } from './actors/redaction.ts';
 import { createRegistry } from './actors/registry.ts';
 import {
@@ -27,6 +27,8 @@ import { createTenants } from './facade/known-tenants.ts';
 import type { Logger } from './logger.ts';
 import { messageRouter } from './company/message-router.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
+import { createPendingCount } from './actors/pending-count.ts';
+import { createTaskTrees } from './actors/tasks/task-trees.ts';
 import { createPendingGuard } from './facade/pending-guard.ts';
 import { openSafeFetch } from './net/safe-fetch.ts';
 import { type Provider, STATELESS } from './providers/provider.ts';
@@ -95,7 +97,13 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
   for (const problem of unknownFields(definition.agents)) onWarning(problem, 'agents');
   for (const problem of unknownFields(templates, 'templates')) onWarning(problem, 'templates');
   if (work) for (const problem of unknownWindows(everyone.agents)) onWarning(problem, 'models');
-  const { turnsPerTenant, pendingPerTenant, providers, ...limits } = definition.limits;
+  const {
+    turnsPerTenant,
+    pendingPerTenant,
+    maxTreeTokens = MAX_TREE_TOKENS,
+    providers,
+    ...own
+  } = definition.limits;
   // Whoever serves is ready when it can answer at once; commands that only look around count nothing.
   if (work || options.mongodb !== undefined) await loadTokenizer();
   const opened = new AsyncDisposableStack();
@@ -107,7 +115,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     const services = await openServices(options, {
       clock,
       caps: { turnsPerTenant, providers },
-      leaseMs: limits.leaseMs ?? DEFAULT_LIMITS.leaseMs,
+      leaseMs: own.leaseMs ?? DEFAULT_LIMITS.leaseMs,
       metrics,
       onWarning,
       onDeaf:
@@ -134,7 +142,10 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
       fenceKey(secret, `${tenant}/${conversation}`);
     const models = createCalibrationBook({ store, clock, onWarning });
-    const caps = definition.budgets ?? {};
+    const limits: EngineLimits = { ...DEFAULT_LIMITS, ...services.limits, ...defined(own) };
+    const caps = { ...definition.budgets, tree: { tokens: maxTreeTokens } };
+    const trees = createTaskTrees({ store, clock, random: Math.random, limits });
+    const pending = createPendingCount({ router, clock, limit: pendingPerTenant });
     const budgets = createBudgetLedger({ store, clock, random: Math.random, metrics, onWarning, caps });
     const memory = createMemorySearch({ embedder, clock, onWarning });
     const redaction = definition.redact && createRedaction(definition.redact, onWarning);
@@ -181,8 +192,10 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       countTokens,
       models,
       budgets,
+      trees,
+      pending,
       memory,
-      limits: { ...DEFAULT_LIMITS, ...services.limits, ...defined(limits) },
+      limits,
       schedules: schedulesOf(schedules),
       tenants: () => tenants.list(),
       lifecycle,
@@ -225,7 +238,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       workflows: definition.workflows ?? [],
       messageRouter: messageRouter(definition.routing, company),
       tenants,
-      pending: createPendingGuard({ router, store, clock, limit: pendingPerTenant }),
+      pending: createPendingGuard({ pending, store }),
       credentials: openCredentials(rootNotes, { clock, access: definition.access }),
       release: async () => {
         await outside.close();

@@ -8,6 +8,7 @@ import { createEngine } from '../../src/actors/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine-deps.ts';
 import { createMemorySearch } from '../../src/actors/memory-search.ts';
 import { createRegistry } from '../../src/actors/registry.ts';
+import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
 import { parseTroupe, type TroupeInput } from '../../src/company/agents-file.ts';
 import { buildCompany } from '../../src/company/build-company.ts';
 import { systemClock as clock } from '../../src/clock.ts';
@@ -91,6 +92,12 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       metrics: NO_METRICS,
       onWarning: stop,
       caps: {},
+    }),
+    trees: createTaskTrees({
+      store,
+      clock,
+      random: Math.random,
+      limits: { ...DEFAULT_LIMITS, ...limits },
     }),
     memory: createMemorySearch({ embedder: null, clock, onWarning: stop }),
     admission: createRedisAdmission({ redis: producer, prefix, caps: {}, onWarning: stop }),

@@ -13,8 +13,10 @@ import type { ConversationLog } from './conversation-log.ts';
 import type { Lifecycle, Schedule } from './conversations/upkeep.ts';
 import type { Company } from './member.ts';
 import type { MemorySearch } from './memory-search.ts';
+import type { PendingCount } from './pending-count.ts';
 import type { Redaction } from './redaction.ts';
 import type { Registry } from './registry.ts';
+import type { TaskTrees } from './tasks/task-trees.ts';
 
 /** Everything the engine touches, injected, so that a simulation can own every await. */
 export interface EngineDeps {
@@ -42,6 +44,10 @@ export interface EngineDeps {
   models: CalibrationBook;
   /** What model calls may still cost. */
   budgets: BudgetLedger;
+  /** How many tasks came of one message. */
+  trees: TaskTrees;
+  /** How many actors wait; without it any number may. */
+  pending?: PendingCount;
   /** Finds again what left an agent's window. */
   memory: MemorySearch;
   limits: EngineLimits;
@@ -74,6 +80,9 @@ export interface EngineLimits {
   maxDepth: number;
   /** Tasks that one agent may have open in one conversation. */
   maxOpenTasks: number;
+  /** Tasks that may come of one message of a person or a schedule, and how many of them may be open at once. */
+  maxTreeTasks: number;
+  maxTreeOpen: number;
   /** After which a task ends as aborted, a question as expired and an approval as denied, ms. */
   taskMs: number;
   questionMs: number;
@@ -90,6 +99,9 @@ export interface EngineLimits {
   soleOwner: boolean;
 }
 
+/** What model calls for all that is delegated of one message may take: a thousand tasks of a hundred thousand each. */
+export const MAX_TREE_TOKENS = 100_000_000;
+
 /** How long journals and effects are kept, ms: a turn that was left for longer cannot be gone on with. */
 export const KEPT_MS = 7 * 24 * 3_600_000;
 
@@ -101,6 +113,8 @@ export const DEFAULT_LIMITS: EngineLimits = {
   maxAgentTurns: 200,
   maxDepth: 5,
   maxOpenTasks: 64,
+  maxTreeTasks: 1_000,
+  maxTreeOpen: 256,
   taskMs: 24 * 3_600_000,
   questionMs: 7 * 24 * 3_600_000,
   approvalMs: 7 * 24 * 3_600_000,

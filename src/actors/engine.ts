@@ -5,6 +5,7 @@ import { activate, park } from './activate.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { turnToInterrupt } from './steer/interrupt-turn.ts';
 import { type Sweeper, startSweeper } from './sweeper.ts';
+import { stopBelow } from './tasks/stop-called-off.ts';
 import { tellParked } from './tell-state.ts';
 
 /** The turn engine of one process: serves wakes, sweeps, and carries out what people ask of actors. */
@@ -35,8 +36,15 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
   const atWork = new Set<string>();
   const unsubscribe = deps.broadcast.subscribe((notice) => {
     if (notice.type === 'stop') void heedStop(notice.address, notice.turn);
+    if (notice.type === 'called off') void heedCallOff(notice.tenant, notice.task);
   });
   const unhear = deps.log.onAddressed(async (address, event) => {
+    if (event.kind === 'delegation.aborted') {
+      const { tenant } = address;
+      const { delegation: task } = event.body;
+      deps.broadcast.publish({ type: 'called off', tenant, task });
+      void heedCallOff(tenant, task);
+    }
     const turn = await turnToInterrupt(deps, address, event);
     if (turn) await stopTurn(address, turn);
   });
@@ -59,6 +67,13 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
     } catch (error) {
       deps.onWarning(error, `stop of ${turn}`);
     }
+  }
+
+  /** Who does not hear looks before it asks its model again. */
+  async function heedCallOff(tenant: TenantId, task: string): Promise<void> {
+    await stopBelow(deps, tenant, task).catch((error: unknown) =>
+      deps.onWarning(error, `call-off of ${task}`),
+    );
   }
 
   /**

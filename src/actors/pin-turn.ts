@@ -20,7 +20,8 @@ import {
 import { isUnheard } from '../machines/attendance.ts';
 import { isDue, type TaskBook } from '../machines/task-book.ts';
 import { approvedCalls } from './tasks/approved-calls.ts';
-import { haltOf } from './tasks/halt.ts';
+import { isCalledOff } from './tasks/called-off.ts';
+import { haltOf, isOfPeople } from './tasks/halt.ts';
 import { taskOf } from './tasks/task-items.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { freezeBaseline } from './freeze-baseline.ts';
@@ -56,7 +57,7 @@ export async function pinTurn(
   }
   const baseline = await freezeBaseline(deps, address, member, live);
   const facts = await readFacts(deps, address, member, live, last);
-  const halt = haltOf(deps, live.tasks, inputs);
+  const halt = haltOf(deps, live.tasks, inputs, await isCalledOff(deps.store, address.tenant, live.tasks));
   const approved = halt ? [] : approvedCalls(live.tasks, inputs);
   const turn: PinnedTurn = {
     id: turnId(address, turnNo + 1),
@@ -71,6 +72,7 @@ export async function pinTurn(
     context: contextOf(baseline, live.view, facts),
     ...(approved.length > 0 && { approved }),
     ...(halt && { halt }),
+    ...(live.tasks.thread !== null && inputs.some(isOfPeople) && { byPerson: true }),
   };
   await lease.write({ state: { turn, outbox: [], posts: [] } });
   return turn;

@@ -33,7 +33,7 @@ const NO_TEXT = new Set(
   [
     'agent argsHash artifact assignee baseline by call chain code command compaction completeWhen cut delegation',
     'delegator event events forgotten group guard hash home how id join mediaType memories mode model name outcome',
-    'policy provider pruned question request root run session signature status strategy thread tool turn type workflow',
+    'policy provider pruned question request root run session signature status strategy thread tool tree turn type workflow',
   ].flatMap((line) => line.split(' ')),
 );
 /** A word of ours in all other kinds. */

@@ -43,6 +43,11 @@ export async function runCalls(run: TurnRun): Promise<AgentEvent> {
   run.step += 1;
   run.answer = null;
   if (lease.signal.aborted) return { type: 'ABORTED' };
+  const [stop] = effects.flatMap(({ stops }) => stops ?? []);
+  if (stop) {
+    run.ending = { kind: 'failed', code: 'guard_stopped', message: stop.message };
+    return { type: 'REFUSED' };
+  }
   if (effects.some(({ ends }) => ends)) return { type: 'CALLS_ENDED_TURN' };
   if (run.step >= deps.limits.maxSteps) {
     const message = `the turn took ${run.step} steps; limits.maxSteps is ${deps.limits.maxSteps}`;

@@ -18,6 +18,7 @@ import { leaveSession } from './session/settle-session.ts';
 import { reachOf } from './steer/reach.ts';
 import { superviseTurn } from './supervise-turn.ts';
 import { stopDraft } from './tasks/call-effects.ts';
+import { CALLED_OFF, isTurnCalledOff } from './tasks/stop-called-off.ts';
 import { advance } from './tell-state.ts';
 import { type TurnRun, writeMeanwhile } from './turn-run.ts';
 import { watchTurn } from './watch-turn.ts';
@@ -72,6 +73,10 @@ async function perform(run: TurnRun, effect: EffectName): Promise<AgentEvent> {
   if (effect !== 'commit' && lease.signal.aborted) return breakOff(run);
   if (effect !== 'commit' && deps.stopping.aborted) throw deps.stopping.reason;
   try {
+    if (mayAskAgain(run, effect) && (await isTurnCalledOff(run))) {
+      run.ending = { kind: 'aborted', by: CALLED_OFF };
+      return { type: 'ABORTED' };
+    }
     const event = await run.watch.effect(effect, () => EFFECTS[effect](run));
     return event.type === 'ABORTED' ? breakOff(run) : event;
   } catch (error) {
@@ -80,6 +85,11 @@ async function perform(run: TurnRun, effect: EffectName): Promise<AgentEvent> {
     deps.onWarning(error, `${effect} of ${run.turn.id}`);
     return refuse(run, new TroupeError('internal', error instanceof Error ? error.message : String(error)));
   }
+}
+
+/** What leads to a model call and was not looked at when the turn was pinned. */
+function mayAskAgain({ step, resumed, failure }: TurnRun, effect: EffectName): boolean {
+  return effect === 'assemble' ? step > 0 || resumed : effect === 'callModel' && failure !== null;
 }
 
 function effectOf({ machine }: LiveActor): EffectName | undefined {

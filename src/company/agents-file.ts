@@ -98,6 +98,12 @@ const Limits = z
     maxDepth: z.int().min(1).optional(),
     /** Tasks that one agent may have open in one conversation. Default 64. */
     maxOpenTasks: z.int().min(1).optional(),
+    /** Tasks that may come of one message of a person or a schedule, however deep. Default 1,000. */
+    maxTreeTasks: z.int().min(1).optional(),
+    /** How many of those may be open at once. Default 256. */
+    maxTreeOpen: z.int().min(1).optional(),
+    /** What the model calls for those may take, prompts and answers. Default 100,000,000. */
+    maxTreeTokens: z.int().min(1).optional(),
     /** After this a task is called off, ms. Default a day. */
     taskMs: z.int().min(1).optional(),
     /** After this a question is not answered any more, and an approval is denied, ms. Default a week. */
@@ -106,7 +112,7 @@ const Limits = z
     previewBytes: z.int().min(256).optional(),
     /** Turns at once of one tenant, over all processes. */
     turnsPerTenant: z.int().min(1).optional(),
-    /** Actors of one tenant that wait for their turn; above it messages that would wake one are refused. Default 50,000. */
+    /** Actors of one tenant that wait for their turn; above it messages that would wake one are refused, and tasks. Default 50,000. */
     pendingPerTenant: z.int().min(1).optional(),
     /** By provider name. */
     providers: z.record(z.string(), ProviderCaps).optional(),

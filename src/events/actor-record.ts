@@ -36,6 +36,8 @@ export const PinnedTurn = z.strictObject({
   approved: z.array(ToolCall).optional(),
   /** No model is asked. */
   halt: Halt.optional(),
+  /** A person speaks: it goes on though the task of its thread was called off. */
+  byPerson: z.literal(true).optional(),
   /** What was taken in between two steps, oldest first. */
   steered: z.array(TurnSteeredBody).optional(),
 });
@@ -62,7 +64,7 @@ export type Timer = z.infer<typeof Timer>;
  * Version of the record and of the machine whose snapshot it holds. Raise it with any change that older code would read
  * wrongly: processes of two versions work side by side while a deploy rolls.
  */
-export const ACTOR_VERSION = 4;
+export const ACTOR_VERSION = 5;
 
 /** Why an actor takes no turns; null when it does. */
 export const Parked = z.enum(['paused', 'failed', 'retired']);

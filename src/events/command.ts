@@ -3,7 +3,7 @@ import { CONVERSATION_COMMAND_NAMES, CONVERSATION_COMMANDS } from './conversatio
 import { AgentId, ConversationId, TurnId } from './ids.ts';
 import { Mode, RunId, WorkflowRunId } from './mode.ts';
 
-/** The id of a task, that of the event that opened it, or the beginning of either if that names one only. */
+/** The id of a task, that of the event that opened it, or the beginning of either if that names one only. `all`: see `cancelTask`. */
 const TaskName = z.string().min(1).max(256);
 
 const Seq = z.int().nonnegative();
@@ -73,6 +73,7 @@ export const Command = z.discriminatedUnion('command', [
     /** Of the arguments that were looked at: refused where the request is for others. */
     argsHash: z.string().optional(),
   }),
+  /** Of the task `all`: everything that came of what was said in the conversation, until a person speaks again. */
   z.strictObject({
     command: z.literal('cancelTask'),
     conversation: ConversationId,
@@ -114,7 +115,8 @@ export const COMMANDS = [
 
 /** `retry` is addressed to its agent, which it wakes; nothing else here addresses anybody. */
 export const CommandBody = z.strictObject({
-  command: z.enum(['pause', 'resume', 'abort', 'retry', 'fork', 'steer', 'retire', 'recall']),
+  /** `cancelTask`: all that came of what was said before. */
+  command: z.enum(['pause', 'resume', 'abort', 'retry', 'fork', 'steer', 'retire', 'recall', 'cancelTask']),
   agent: AgentId.optional(),
   turn: TurnId.optional(),
   /** Of a retry: what its turn failed with, absent where it was stopped, and the seqs of what that was to answer. */

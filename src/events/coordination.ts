@@ -64,6 +64,8 @@ export const Guard = z.enum([
   'agent_turns',
   'duplicate',
   'fan_out',
+  'tree',
+  'pending',
   'steps',
   'budget',
   'supervision',

@@ -6,7 +6,8 @@ import type { EventId } from './ids.ts';
  */
 const TURN_PART =
   /^.+:[^:]+:[1-9]\d*:(?:started|reply|end|retry|step:\d+|result:\d+\.\d+|(?:handoff|opened|asked|guard|todos):\d+\.\d+|(?:steered|note|resume):\d+|completed|error:[\d.]+)$/;
-const AGENT_FACT = /^(?:joined|baseline|failed|refused|remind|schedule|archived|dispatch|phase|fork|forked):/;
+const AGENT_FACT =
+  /^(?:joined|baseline|failed|refused|remind|schedule|archived|dispatch|phase|fork|forked|calledoff):/;
 /** The end of a task is one id, which whoever ends it first takes. */
 const TASK_FACT = /^[adq]-[0-9a-f]{12}:(?:opened|end|abort)$/;
 /** What the run of a workflow brings about, of one attempt at it: each has one id, so it is there once. */

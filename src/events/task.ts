@@ -14,6 +14,10 @@ export type TaskId = z.infer<typeof TaskId>;
 export const Join = z.enum(['all', 'first', 'any']);
 export type Join = z.infer<typeof Join>;
 
+/** A task that others are part of, and the log that its end stands in. */
+export const TaskPlace = z.strictObject({ delegation: TaskId, home: ConversationId });
+export type TaskPlace = z.infer<typeof TaskPlace>;
+
 /** In the log of the delegator (`home`), where it addresses nobody, and as the first event of the thread, to the assignee. */
 export const DelegationOpenedBody = z.strictObject({
   delegation: TaskId,
@@ -32,6 +36,10 @@ export const DelegationOpenedBody = z.strictObject({
   join: Join,
   /** Who delegated to whom to get here, the delegator last. */
   chain: z.array(AgentId),
+  /** The tasks that it is part of, the outermost first: where one of them has ended, this one is over. */
+  within: z.array(TaskPlace).optional(),
+  /** Names what it is counted with: all that came of one message in `root`. */
+  tree: z.string().max(64).optional(),
   /** Ends it as aborted, ms since the epoch. */
   deadline: z.int().nonnegative().optional(),
 });

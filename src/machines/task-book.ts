@@ -67,6 +67,10 @@ export interface TaskBook extends Attendance {
   ended: Map<number, Task>;
   /** Present where this conversation is the thread of a task. */
   thread: Thread | null;
+  /** What people or a schedule last said here, as a name for all that comes of it. Empty before. */
+  begun: string;
+  /** All that came of it was called off. */
+  off: boolean;
   /** Turns that agents began since a person last spoke, or the thread was last given a task. */
   agentTurns: number;
   todos: Map<AgentId, TodosBody>;
@@ -85,6 +89,8 @@ export function newTaskBook(): TaskBook {
     waiting: new Set(),
     ended: new Map(),
     thread: null,
+    begun: '',
+    off: false,
     agentTurns: 0,
     todos: new Map(),
     archived: false,
@@ -96,6 +102,10 @@ export function foldTask(book: TaskBook, event: Event): void {
   if (event.seq <= book.upTo) return;
   book.upTo = event.seq;
   if (event.author.kind === 'user') book.agentTurns = 0;
+  if (begins(event)) {
+    book.begun = `${event.seq}-${event.at.toString(36)}`;
+    book.off = false;
+  }
   foldRuns(book.runs, event);
   foldAttendance(book, event);
   switch (event.kind) {
@@ -127,6 +137,7 @@ export function foldTask(book: TaskBook, event: Event): void {
       return void book.todos.set(event.author.id as AgentId, event.body);
     case 'command':
       if (event.body.from) forgetWaits(book);
+      if (event.body.command === 'cancelTask') book.off = true;
       return;
     case 'archived':
     case 'reopened':
@@ -134,6 +145,14 @@ export function foldTask(book: TaskBook, event: Event): void {
       return;
     default:
   }
+}
+
+/** Neither an answer nor a call-off asks for anything new; a reminder is the agent's own doing. */
+function begins({ author, kind, id, body }: Event): boolean {
+  if (kind === 'message')
+    return author.kind === 'user' || (author.kind === 'system' && id.startsWith('schedule:'));
+  if (kind === 'command') return body.command === 'retry';
+  return kind === 'run.directive' && author.kind === 'user';
 }
 
 /** A fork begins: it is nobody's thread, and what was waited for before it is waited for in the conversation it is from. */

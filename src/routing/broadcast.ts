@@ -23,7 +23,9 @@ export type Notice =
   | { type: 'appended'; tenant: TenantId; conversation: ConversationId; after: number; head: number }
   | { type: 'delta'; delta: StreamDelta }
   | { type: 'state'; note: StateNote }
-  | { type: 'stop'; address: ActorAddress; turn: TurnId };
+  | { type: 'stop'; address: ActorAddress; turn: TurnId }
+  /** A task has been ended from above, and all that is part of it; or all that came of a conversation, by its id. */
+  | { type: 'called off'; tenant: TenantId; task: string };
 
 export interface Broadcast {
   publish(notice: Notice): void;

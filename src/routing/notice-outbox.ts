@@ -10,7 +10,7 @@ import type { Notice } from './broadcast.ts';
  *      after its pieces: the joined notice moves to the end.
  *  O4  Of the states of one agent only the latest waits: what it was before concerns nobody who hears both at once.
  *  O5  At most `maxChars` of delta text wait: then the oldest deltas go. Other notices are never dropped; there is at
- *      most one for each conversation, each turn and each agent.
+ *      most one for each conversation, each turn, each task and each agent.
  */
 export interface NoticeOutbox {
   add(notice: Notice): void;
@@ -87,6 +87,11 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
           return addState(notice);
         case 'stop': {
           const key = `stop ${addressKey(notice.address)} ${notice.turn}`;
+          if (!open.has(key)) enqueue(key, notice);
+          return;
+        }
+        case 'called off': {
+          const key = `called off ${notice.tenant}/${notice.task}`;
           if (!open.has(key)) enqueue(key, notice);
         }
       }

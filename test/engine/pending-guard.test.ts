@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { EventDraft, TenantId } from '../../src/events/index.ts';
+import { createPendingCount } from '../../src/actors/pending-count.ts';
 import { createPendingGuard } from '../../src/facade/pending-guard.ts';
 import type { Log } from '../../src/store/store.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
@@ -9,16 +10,15 @@ function stage(waits: (tenant: TenantId) => Promise<number>) {
   const asked: string[] = [];
   const stored = new Set<string>();
   const clock = createFakeClock();
-  const refuse = createPendingGuard({
-    router: {
-      backlog: (tenant) => {
-        asked.push(tenant);
-        return waits(tenant);
-      },
+  const router = {
+    backlog: (tenant: TenantId) => {
+      asked.push(tenant);
+      return waits(tenant);
     },
+  };
+  const refuse = createPendingGuard({
+    pending: createPendingCount({ router, clock, limit: 3 }),
     store: { readById: async (_, id) => (stored.has(id) ? ({ id } as never) : null) },
-    clock,
-    limit: 3,
   });
   function say(tenant: string, { id = 'e1', to = ['echo'] }: { id?: string; to?: string[] } = {}) {
     return refuse({ tenant, conversation: 'c1' } as Log, { id, to } as EventDraft);

@@ -4,6 +4,7 @@ import { createConversationLog } from '../../src/actors/conversation-log.ts';
 import { createEngine, type Engine } from '../../src/actors/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine-deps.ts';
 import { createMemorySearch } from '../../src/actors/memory-search.ts';
+import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
 import { createRegistry } from '../../src/actors/registry.ts';
 import { parseTroupe, type TroupeDefinition, type TroupeInput } from '../../src/company/agents-file.ts';
 import { buildCompany } from '../../src/company/build-company.ts';
@@ -81,6 +82,7 @@ export interface StageOptions {
   /** Respond to what addresses nobody. */
   fallback?: string;
   context?: TroupeInput['context'];
+  pending?: EngineDeps['pending'];
   schedules?: EngineDeps['schedules'];
   lifecycle?: EngineDeps['lifecycle'];
   workflows?: TroupeInput['workflows'];
@@ -131,8 +133,10 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     countTokens,
     models: createCalibrationBook({ store, clock, onWarning }),
     budgets: createBudgetLedger({ store, clock, random, metrics: NO_METRICS, onWarning, caps: {} }),
+    trees: createTaskTrees({ store, clock, random, limits: { ...DEFAULT_LIMITS, ...limits } }),
     memory: createMemorySearch({ embedder: null, clock, onWarning }),
     limits: { ...DEFAULT_LIMITS, soleOwner: true, ...limits },
+    ...(options.pending && { pending: options.pending }),
     ...(options.schedules && { schedules: options.schedules }),
     ...(options.lifecycle && { lifecycle: options.lifecycle }),
     stopping: stopping.signal,

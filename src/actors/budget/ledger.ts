@@ -33,6 +33,8 @@ export interface BudgetPlace {
   /** The conversation that the thread, and the thread it was opened in, began in. */
   root: ConversationId;
   agent: AgentId;
+  /** Of a thread: what its task is counted with. */
+  tree?: string;
 }
 
 /** Where a hold stands. */

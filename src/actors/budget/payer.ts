@@ -11,5 +11,7 @@ export function payerOf({ deps, lease }: TurnRun): Parameters<typeof takeBudget>
 /** What a thread costs is of the conversation that it began in. */
 export function placeOf({ live }: TurnRun): BudgetPlace {
   const { tenant, conversation, agent } = live.address;
-  return { tenant, root: live.tasks.thread?.opened.root ?? conversation, agent };
+  const opened = live.tasks.thread?.opened;
+  if (!opened) return { tenant, root: conversation, agent };
+  return { tenant, root: opened.root, agent, tree: opened.tree ?? '' };
 }

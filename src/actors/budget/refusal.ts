@@ -29,7 +29,7 @@ export function refusalOf(
   const show = (amount: Amount) =>
     of === 'usd' ? usd(amount.microUsd) : `${amount.tokens.toLocaleString('en-US')} tokens`;
   const limit = of === 'usd' ? usd(ceiling.microUsd ?? 0) : show({ ...NOTHING, tokens: ceiling.tokens ?? 0 });
-  const setting = `${pathOf(scope)}.${of}`;
+  const setting = scope.kind === 'tree' ? 'limits.maxTreeTokens' : `${pathOf(scope)}.${of}`;
   const end = periodEnd(cap.per ?? 'ever', now);
   const tooLarge = !fits(asked, ceiling);
   const message = [
@@ -53,5 +53,6 @@ function pathOf(scope: Scope): string {
 
 function nameOf(scope: Scope): string {
   if (scope.kind === 'agent') return `@${scope.id}`;
+  if (scope.kind === 'tree') return 'all that was delegated of one message';
   return scope.kind === 'tenant' ? 'this tenant' : `the conversation ${scope.id}`;
 }

@@ -10,7 +10,7 @@ export interface BudgetAmount {
 
 /** How one budget stands in its present period. */
 export interface BudgetLine {
-  scope: 'tenant' | 'conversation' | 'agent';
+  scope: 'tenant' | 'conversation' | 'tree' | 'agent';
   /** Of the conversation or the agent. */
   id: string | null;
   per: Period;

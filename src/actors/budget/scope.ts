@@ -14,6 +14,8 @@ export interface BudgetCaps {
   tenant?: Cap | undefined;
   /** For each conversation, with all threads that began in it. */
   conversation?: Cap | undefined;
+  /** For all that is delegated of one message of a person or a schedule. */
+  tree?: Cap | undefined;
   /** For each of a tenant's agents, over all its conversations. */
   agents?: Record<string, Cap> | undefined;
 }
@@ -21,6 +23,8 @@ export interface BudgetCaps {
 export type Scope =
   | { kind: 'tenant' }
   | { kind: 'conversation'; id: ConversationId }
+  /** By the conversation that it began in, and what it is counted with there. */
+  | { kind: 'tree'; id: string }
   | { kind: 'agent'; id: AgentId };
 
 export type CappedScope = Scope & { cap: Cap };
@@ -28,12 +32,18 @@ export type CappedScope = Scope & { cap: Cap };
 /** The scopes that have a cap, the narrowest first: what a refusal gives back was held where the fewest are disturbed. */
 export function cappedScopes(
   caps: BudgetCaps,
-  { root, agent }: { root?: ConversationId | undefined; agent?: AgentId | undefined },
+  {
+    root,
+    agent,
+    tree,
+  }: { root?: ConversationId | undefined; agent?: AgentId | undefined; tree?: string | undefined },
 ): CappedScope[] {
   const own =
     agent !== undefined && Object.hasOwn(caps.agents ?? {}, agent) ? caps.agents?.[agent] : undefined;
   const scopes: CappedScope[] = [];
   if (own && agent) scopes.push({ kind: 'agent', id: agent, cap: own });
+  if (caps.tree && root && tree !== undefined)
+    scopes.push({ kind: 'tree', id: `${root}/${tree}`, cap: caps.tree });
   if (caps.conversation && root) scopes.push({ kind: 'conversation', id: root, cap: caps.conversation });
   if (caps.tenant) scopes.push({ kind: 'tenant', cap: caps.tenant });
   return scopes;

@@ -1,5 +1,7 @@
 import type { EventDraft, PinnedTurn, TurnSteeredBody } from '../../events/index.ts';
 import { catchUp } from '../read-view.ts';
+import { isOfPeople } from '../tasks/halt.ts';
+import { CALLED_OFF, isTurnCalledOff } from '../tasks/stop-called-off.ts';
 import { ownDraft, type TurnRun } from '../turn-run.ts';
 import { isInterrupted, lookBeyond } from './look-beyond.ts';
 import { reachOf } from './reach.ts';
@@ -41,6 +43,7 @@ export async function steerTurn(run: TurnRun): Promise<'goes on' | 'ends'> {
     ...turn,
     hop: Math.max(turn.hop, ...inputs.map(({ hop = 0 }) => hop)),
     steered: [...(turn.steered ?? []), taken],
+    ...(run.live.tasks.thread !== null && inputs.some(isOfPeople) && { byPerson: true }),
   };
   await run.lease.write({ state: { turn: next } });
   run.turn = next;
@@ -71,10 +74,13 @@ export async function tellSteered(run: TurnRun): Promise<void> {
   for (const taken of missing(run)) run.outputs.push(draftOf(run, taken));
 }
 
-/** Who ends a turn that was asked to stop: somebody by a command, or what came for its agent. */
+/** Who ends a turn that was asked to stop: somebody by a command, what came for its agent, or the end of what it is for. */
 export async function stoppedBy(run: TurnRun): Promise<string> {
-  if (run.ending.kind === 'aborted' && run.ending.by === 'interrupted') return 'interrupted';
-  return (await isInterrupted(run)) ? 'interrupted' : 'command';
+  const { ending } = run;
+  if (ending.kind === 'aborted' && (ending.by === 'interrupted' || ending.by === CALLED_OFF))
+    return ending.by;
+  if (await isInterrupted(run)) return 'interrupted';
+  return (await isTurnCalledOff(run)) ? CALLED_OFF : 'command';
 }
 
 function missing(run: TurnRun): TurnSteeredBody[] {

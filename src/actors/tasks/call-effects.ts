@@ -18,6 +18,8 @@ export interface CallEffects {
   ends: boolean;
   /** The turn may end without words. */
   silent?: boolean;
+  /** The turn fails with this step: a guard has stopped it. */
+  stops?: GuardStoppedBody;
 }
 
 /** Where a call stands in its turn. */
@@ -46,6 +48,14 @@ export function stopped(run: TurnRun, at: CallPlace, body: GuardStoppedBody): Ca
   );
   if (isTold) return refused(message);
   return { outcome: 'failed', text: message, effects: effectsOf({ events: [stopDraft(run, body, at)] }) };
+}
+
+/** As `stopped`; an agent that was told so in an earlier step and goes on all the same ends its turn with it. */
+export function stoppedForGood(run: TurnRun, at: CallPlace, body: GuardStoppedBody): CarriedOut {
+  const { guard, message } = body;
+  const isTold = run.outputs.some((output) => output.kind === 'guard.stopped' && output.body.guard === guard);
+  if (!isTold) return stopped(run, at, body);
+  return { outcome: 'failed', text: message, effects: effectsOf({ stops: body }) };
 }
 
 /** The guard's own words in the log: for people, who can do something about it. */

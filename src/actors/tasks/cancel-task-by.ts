@@ -1,24 +1,23 @@
 import { TroupeError } from '../../errors.ts';
 import type { Author, CommandOf, Event } from '../../events/index.ts';
 import type { Log } from '../../store/store.ts';
-import type { EngineDeps } from '../engine-deps.ts';
+import { ALL_TASKS, callOffAll, type CallOffDeps } from './call-off-all.ts';
 import { abortTask } from './end-task.ts';
-import { endByPerson, type PersonDeps, taskForPerson } from './person-task.ts';
+import { endByPerson, taskForPerson } from './person-task.ts';
 import { sendPosts } from './send-posts.ts';
-
-type CancelDeps = PersonDeps & Pick<EngineDeps, 'metrics'>;
 
 /**
  * A person ends what an agent waits for. Whoever works on it is broken off by the event in the thread; what it has given
  * to others in turn, its own halted turn calls off.
  */
 export async function cancelTaskBy(
-  deps: CancelDeps,
+  deps: CallOffDeps,
   log: Log,
   { task: named, reason }: Pick<CommandOf<'cancelTask'>, 'task' | 'reason'>,
   by: Author,
 ): Promise<Event> {
   const why = reason?.trim() || `${by.name} called it off`;
+  if (named.trim() === ALL_TASKS) return callOffAll(deps, log, why, by);
   const attempt = { log, by, command: 'cancelTask', task: named, said: why } as const;
   const found = await taskForPerson(deps, ['delegation', 'question', 'approval'], attempt);
   const { task } = found;

@@ -1,11 +1,10 @@
 import { TroupeError } from '../../errors.ts';
 import { Author, type Command, type Event, type TaskCommand } from '../../events/index.ts';
 import type { Log } from '../../store/store.ts';
-import type { EngineDeps } from '../engine-deps.ts';
 import { answerQuestion } from './answer-question.ts';
+import type { CallOffDeps } from './call-off-all.ts';
 import { cancelTaskBy } from './cancel-task-by.ts';
 import { decideApproval } from './decide-approval.ts';
-import type { PersonDeps } from './person-task.ts';
 
 export function isTaskCommand(command: Command): command is TaskCommand {
   const { command: name } = command;
@@ -14,7 +13,7 @@ export function isTaskCommand(command: Command): command is TaskCommand {
 
 /** What people say to tasks; what comes of it is the event that ends the task. Throws `command_refused`, `task_unknown`. */
 export async function carryTaskCommand(
-  deps: PersonDeps & Pick<EngineDeps, 'metrics'>,
+  deps: CallOffDeps,
   log: Log,
   command: TaskCommand,
   author: Author,

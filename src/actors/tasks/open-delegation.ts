@@ -9,9 +9,17 @@ import {
 import type { RequestOf } from '../../tools/tool-request.ts';
 import { resolveAgent } from '../address-message.ts';
 import { ownDraft, type TurnRun } from '../turn-run.ts';
-import { type CallPlace, type CarriedOut, effectsOf, refused, stopped } from './call-effects.ts';
+import {
+  type CallPlace,
+  type CarriedOut,
+  effectsOf,
+  refused,
+  stopped,
+  stoppedForGood,
+} from './call-effects.ts';
 import { abortTask, opening } from './end-task.ts';
 import { guardOf } from './guard-delegation.ts';
+import { descentOf, guardTree, openingPart } from './guard-tree.ts';
 import { taskIdOf, threadOf } from './task-id.ts';
 import { toTroupeError } from '../../errors.ts';
 
@@ -19,7 +27,11 @@ import { toTroupeError } from '../../errors.ts';
  * A child task: recorded here, opened there, and ended by its deadline if by nothing else. The thread is a conversation
  * of its own, so that the assignee sees its task and nothing else, and several tasks of one agent go on side by side.
  */
-export function delegate(run: TurnRun, request: RequestOf<'delegate'>, at: CallPlace): CarriedOut {
+export async function delegate(
+  run: TurnRun,
+  request: RequestOf<'delegate'>,
+  at: CallPlace,
+): Promise<CarriedOut> {
   const { turn, live, deps } = run;
   const { agent, conversation } = live.address;
   const found = assigneeOf(run, request.to);
@@ -29,8 +41,12 @@ export function delegate(run: TurnRun, request: RequestOf<'delegate'>, at: CallP
   const chain = [...(own?.opened.chain ?? []), agent];
   const stop = guardOf(run, { ...request, assignee, chain, at });
   if (stop) return stopped(run, at, stop);
-  const root = own?.opened.root ?? conversation;
+  const descent = await descentOf(run);
+  if (!descent) return refused(CALLED_OFF);
+  const { root, within, tree } = descent;
   const delegation = taskIdOf('d', turn.id, at);
+  const full = await guardTree(run, delegation, at, descent);
+  if (full) return stoppedForGood(run, at, full);
   return open(run, at, request.wait, {
     delegation,
     how: request.how,
@@ -43,12 +59,18 @@ export function delegate(run: TurnRun, request: RequestOf<'delegate'>, at: CallP
     group: `${turn.id}/${request.join}`,
     join: request.join,
     chain,
+    within,
+    tree,
     deadline: deadlineOf(run, request.deadlineMs ?? deps.limits.taskMs),
   });
 }
 
 /** To somebody who has worked on a task of ours: a word in its thread, or the next task there. */
-export function followUp(run: TurnRun, request: RequestOf<'followUp'>, at: CallPlace): CarriedOut {
+export async function followUp(
+  run: TurnRun,
+  request: RequestOf<'followUp'>,
+  at: CallPlace,
+): Promise<CarriedOut> {
   const { turn, live, deps, member } = run;
   const { agent } = live.address;
   const found = findTask(run, request.task);
@@ -73,9 +95,15 @@ export function followUp(run: TurnRun, request: RequestOf<'followUp'>, at: CallP
   const chain = body.chain;
   const stop = guardOf(run, { assignee: body.assignee, task: request.text, force: true, chain, at });
   if (stop) return stopped(run, at, stop);
+  const descent = await descentOf(run);
+  if (!descent) return refused(CALLED_OFF);
+  const delegation = taskIdOf('d', turn.id, at);
+  const full = await guardTree(run, delegation, at, descent);
+  if (full) return stoppedForGood(run, at, full);
   return open(run, at, request.wait, {
     ...body,
-    delegation: taskIdOf('d', turn.id, at),
+    ...descent,
+    delegation,
     how: 'followUp',
     delegator: agent,
     task: request.text,
@@ -84,6 +112,8 @@ export function followUp(run: TurnRun, request: RequestOf<'followUp'>, at: CallP
     deadline: deadlineOf(run, request.deadlineMs ?? deps.limits.taskMs),
   });
 }
+
+const CALLED_OFF = 'what you do this for was called off: give nothing on';
 
 function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpenedBody): CarriedOut {
   const { live, turn, member } = run;
@@ -106,7 +136,7 @@ function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpened
     outcome: 'done',
     text: `${delegation} is given to @${assignee}. ${wait ? 'You are woken with the result.' : 'Its result comes when it is done.'}`,
     effects: effectsOf({
-      events: [{ ...ownDraft(run, `opened:${at.step}.${at.index}`), kind, body }],
+      events: [{ ...ownDraft(run, openingPart(at)), kind, body }],
       posts: [{ conversation: thread, draft: { ...opened, kind, body } }],
       timers: [timer],
       ends: wait,

@@ -35,6 +35,7 @@ const NoticeSchema: z.ZodType<Notice> = z.discriminatedUnion('type', [
     }),
   }),
   z.object({ type: z.literal('stop'), address: ActorAddress, turn: TurnId }),
+  z.object({ type: z.literal('called off'), tenant: TenantId, task: z.string().max(128) }),
 ]);
 
 const Message = z.object({ from: z.string(), notices: z.array(z.unknown()) });

@@ -1,0 +1,207 @@
+import { expect, test } from 'vitest';
+import type { AgentId } from '../../src/events/index.ts';
+import { defineTool } from '../../src/tools/tool.ts';
+import * as z from 'zod';
+import { bomb, ENOUGH, everything, given, stillOpen } from '../support/bombs.ts';
+import { asks, byStep, gated, inOrder, modelOf, says, type TestModel } from '../support/engine-models.ts';
+import { ANA, logOf, openStage, type Stage, until } from '../support/engine-stage.ts';
+
+const delegatesTo = (to: string) => byStep(asks(['delegate', { to, task: `for ${to}` }]), says('noted'));
+
+/** bo gives to cy, who gives to di; nothing is told to cy's thread from now on, as if its wakes were lost. */
+async function chainOf(di: TestModel, tools: NonNullable<Parameters<typeof openStage>[0]['tools']> = []) {
+  let deaf = false;
+  const stage = await openStage({
+    tools,
+    agents: [
+      { id: 'bo', tools: ['delegate'], model: delegatesTo('cy') },
+      { id: 'cy', tools: ['delegate'], model: delegatesTo('di') },
+      { id: 'di', tools: tools.map(({ name }) => name), model: di },
+    ],
+    // No sweep finds what is lost here.
+    limits: { sweepMs: 1_000_000_000 },
+    router: (router) => ({
+      ...router,
+      wake: (address, options) =>
+        deaf && address.agent === ('cy' as AgentId) ? Promise.resolve() : router.wake(address, options),
+    }),
+  });
+  await stage.say('c', 'go', ['bo']);
+  return { stage, deafen: () => void (deaf = true) };
+}
+
+async function callOff(stage: Stage, task = 'd-'): Promise<void> {
+  await stage.troupe.command({ command: 'cancelTask', conversation: logOf('c').conversation, task }, ANA);
+}
+
+async function threadOf(stage: Stage, agent: string): Promise<string> {
+  const all = given(await everything(stage));
+  return all.find(({ body }) => body.assignee === agent)?.body.thread ?? '';
+}
+
+test('a turn two tasks below one that is called off asks its model nothing more, though nobody between has heard of it', async () => {
+  const reached = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<void>();
+  const wait = defineTool({
+    name: 'wait',
+    description: 'waits',
+    schema: z.object({}),
+    async run() {
+      reached.resolve();
+      await opened.promise;
+      return 'waited';
+    },
+  });
+  const di = byStep(asks(['wait', {}]), says('too late'));
+  const { stage, deafen } = await chainOf(di, [wait]);
+  await reached.promise;
+  deafen();
+  await callOff(stage);
+  opened.resolve();
+  await stage.quiet();
+  expect(di.requests).toHaveLength(1);
+  const thread = await stage.events(await threadOf(stage, 'di'));
+  expect(thread.filter(({ kind }) => kind === 'turn.aborted')).toMatchObject([
+    { body: { by: 'called off' } },
+  ]);
+  expect(thread.some(({ kind }) => kind === 'turn.done')).toBe(false);
+});
+
+test('an answer that is being written two tasks below is broken off at once', async () => {
+  const di = gated(says('half ', 'a thought'), 2);
+  const { stage, deafen } = await chainOf(di);
+  await di.reached();
+  deafen();
+  await callOff(stage);
+  await until('the turn has ended', async () =>
+    (await stage.events(await threadOf(stage, 'di'))).some(({ kind }) => kind === 'turn.aborted'),
+  );
+  await stage.quiet();
+  expect(di.requests).toHaveLength(1);
+});
+
+test('a task that has not begun when one above it is called off never begins', async () => {
+  const di = inOrder(says('too late'));
+  const { stage, deafen } = await chainOf(di);
+  await until('di is given its task', async () => (await threadOf(stage, 'di')) !== '');
+  const thread = await threadOf(stage, 'di');
+  const address = { ...logOf(thread), agent: 'di' as AgentId };
+  await stage.store.park(address, 'paused');
+  await stage.quiet();
+  const before = di.requests.length;
+  deafen();
+  await callOff(stage);
+  await stage.store.park(address, null);
+  await stage.deps.router.wake(address);
+  await stage.quiet();
+  expect(di.requests).toHaveLength(before);
+});
+
+test('what people say in a thread that was called off is answered', async () => {
+  const cy = inOrder(asks(['delegate', { to: 'di', task: 'for di' }]), says('heard'));
+  const di = gated(says('half ', 'a thought'), 2);
+  const stage = await openStage({
+    agents: [
+      { id: 'bo', tools: ['delegate'], model: delegatesTo('cy') },
+      { id: 'cy', tools: ['delegate'], model: cy },
+      { id: 'di', model: di },
+    ],
+  });
+  await stage.say('c', 'go', ['bo']);
+  await di.reached();
+  const thread = await threadOf(stage, 'cy');
+  await callOff(stage);
+  await stage.quiet();
+  await stage.say(thread, 'and you?', ['cy']);
+  await stage.quiet();
+  const last = (await stage.events(thread)).findLast(({ kind }) => kind === 'message');
+  expect(last).toMatchObject({ author: { id: 'cy' }, body: { content: 'heard' } });
+  expect(await stage.check(thread)).toEqual([]);
+});
+
+test('all: what came of a conversation ends for good, its own agents are asked nothing, and a person is heard again', async () => {
+  const model = bomb(4);
+  const stage = await openStage({
+    agents: [{ id: 'bo', tools: ['delegate'], model }],
+    limits: {
+      maxDepth: 50,
+      maxHops: 10_000,
+      maxTreeTasks: 10_000,
+      maxTreeOpen: 10_000,
+      maxAgentTurns: 10_000,
+    },
+    concurrency: 4,
+  });
+  await stage.say('c', 'begin', ['bo']);
+  await until('it has grown', () => model.requests.length >= 40);
+  await callOff(stage, 'all');
+  const asked = model.requests.length;
+  await stage.quiet();
+  expect(model.requests).toHaveLength(asked);
+  const events = await everything(stage);
+  expect(stillOpen(events)).toEqual([]);
+  for (const { conversation } of given(events)) {
+    await stage.deps.router.wake({ ...logOf(conversation), agent: 'bo' as AgentId });
+  }
+  await stage.quiet();
+  expect(model.requests).toHaveLength(asked);
+  // The same again is the same.
+  await callOff(stage, 'all');
+  await stage.quiet();
+  expect(model.requests).toHaveLength(asked);
+  for (const id of new Set(events.map(({ conversation }) => conversation)))
+    expect(await stage.check(id), id).toEqual([]);
+
+  await stage.say('c', ENOUGH, ['bo']);
+  await stage.quiet();
+  expect((await stage.events('c')).at(-2)).toMatchObject({ body: { content: 'as you wish' } });
+}, 120_000);
+
+test('only people call everything off, and in a thread nobody does', async () => {
+  const { stage } = await chainOf(inOrder(says('done')));
+  await stage.quiet();
+  const thread = await threadOf(stage, 'cy');
+  const command = { command: 'cancelTask', task: 'all' } as const;
+  const system = { kind: 'system', id: 'app', name: 'app' } as const;
+  const inRoot = { ...command, conversation: logOf('c').conversation };
+  await expect(stage.troupe.command(inRoot, system)).rejects.toMatchObject({ code: 'command_refused' });
+  const inThread = { ...command, conversation: logOf(thread).conversation };
+  await expect(stage.troupe.command(inThread, ANA)).rejects.toMatchObject({ code: 'command_refused' });
+});
+
+test('what is left of a conversation that was deleted does nothing', async () => {
+  const di = inOrder(says('too late'));
+  const { stage, deafen } = await chainOf(di);
+  await stage.quiet();
+  deafen();
+  const thread = await threadOf(stage, 'di');
+  const asked = di.requests.length;
+  await stage.store.deleteConversation(logOf('c'));
+  // Something of an agent, as a post that came late would be.
+  const message = {
+    author: { kind: 'agent', id: 'cy', name: 'cy' },
+    content: 'more of it',
+    to: ['di'],
+  } as const;
+  await stage.troupe.send(thread, message);
+  await stage.quiet();
+  expect(di.requests).toHaveLength(asked);
+});
+
+test('a model that is asked again after a failure is not asked where its task was called off meanwhile', async () => {
+  let calls = 0;
+  const di = modelOf(async function* () {
+    calls += 1;
+    if (calls === 1) {
+      deafen();
+      await callOff(stage);
+      yield* [
+        { type: 'start' } as const,
+        { type: 'failed', error: { code: 'provider_overloaded', message: 'busy' } } as const,
+      ];
+    } else yield* says('too late');
+  });
+  const { stage, deafen } = await chainOf(di);
+  await stage.quiet();
+  expect(calls).toBe(1);
+});

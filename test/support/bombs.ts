@@ -1,0 +1,69 @@
+import type { Event, EventOf } from '../../src/events/index.ts';
+import { asks, modelOf, says, type TestModel } from './engine-models.ts';
+import type { Stage } from './engine-stage.ts';
+
+export const ENOUGH = 'that is enough';
+
+/** Gives so many tasks to an agent of its own kind whenever it is asked, until a person says that it is enough. */
+export function bomb(fanOut: number, to = 'bo'): TestModel {
+  let count = 0;
+  return modelOf(async function* ({ messages }) {
+    const last = messages.findLast(({ role }) => role === 'user')?.content ?? '';
+    if (last.includes(ENOUGH)) return yield* says('as you wish');
+    const task = () => ({ to, force: true, task: `part ${(count += 1)}` });
+    yield* asks(...Array.from({ length: fanOut }, () => ['delegate', task()] as [string, unknown]));
+  });
+}
+
+/** All events of all conversations of a stage. */
+export async function everything({ store }: Stage): Promise<Event[]> {
+  const known = await store.conversations('default' as Event['tenant'], 100_000);
+  const logs = await Promise.all(
+    known.map(({ id }) =>
+      store.read({ tenant: 'default' as Event['tenant'], conversation: id }, { after: 0 }),
+    ),
+  );
+  return logs.flat();
+}
+
+/** Tasks that were given, each in the log of its owner. */
+export function given(events: readonly Event[]): EventOf<'delegation.opened'>[] {
+  return events.filter(
+    (event) => event.kind === 'delegation.opened' && event.body.home === event.conversation,
+  ) as EventOf<'delegation.opened'>[];
+}
+
+/** Those of them that have no end there. */
+export function stillOpen(events: readonly Event[]): string[] {
+  const ended = new Set(
+    events.flatMap((event) =>
+      event.kind === 'delegation.completed' || event.kind === 'delegation.aborted'
+        ? [`${event.conversation}/${event.body.delegation}`]
+        : [],
+    ),
+  );
+  return given(events).flatMap(({ conversation, body }) =>
+    ended.has(`${conversation}/${body.delegation}`) ? [] : [body.delegation],
+  );
+}
+
+/** Most tasks that were open at once, as this process heard of it. */
+export function countOpen(stage: Stage): { most: number; made: number } {
+  const counted = { most: 0, made: 0 };
+  const open = new Set<string>();
+  stage.troupe.watch((note) => {
+    if (note.type !== 'event') return;
+    const { event } = note;
+    if (event.kind === 'delegation.opened' && event.body.home === event.conversation) {
+      open.add(event.body.delegation);
+      counted.made += 1;
+      counted.most = Math.max(counted.most, open.size);
+    }
+    if (
+      event.id.endsWith(':end') &&
+      (event.kind === 'delegation.completed' || event.kind === 'delegation.aborted')
+    )
+      open.delete(event.body.delegation);
+  });
+  return counted;
+}
