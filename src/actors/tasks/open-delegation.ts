@@ -2,7 +2,6 @@ import {
   type AgentId,
   agentAuthor,
   type DelegationOpenedBody,
-  type EventId,
   SYSTEM_AUTHOR,
   type Timer,
 } from '../../events/index.ts';
@@ -10,7 +9,7 @@ import type { RequestOf } from '../../tools/tool-request.ts';
 import { resolveAgent } from '../address-message.ts';
 import { ownDraft, type TurnRun } from '../turn-run.ts';
 import { type CallPlace, type CarriedOut, effectsOf, refused, stopped } from './call-effects.ts';
-import { abortTask, opening } from './end-task.ts';
+import { abortTask, openedId, opening } from './end-task.ts';
 import { guardOf } from './guard-delegation.ts';
 import { taskIdOf, threadOf } from './task-id.ts';
 import { toTroupeError } from '../../errors.ts';
@@ -55,7 +54,7 @@ export function followUp(run: TurnRun, request: RequestOf<'followUp'>, at: CallP
   if (typeof found === 'string') return refused(found);
   const { body, end } = found;
   if (end === null) {
-    const id = `${taskIdOf('d', turn.id, at)}:opened` as EventId;
+    const id = openedId(taskIdOf('d', turn.id, at));
     const message = { kind: 'message' as const, body: { content: request.text } };
     const draft = {
       id,
@@ -97,7 +96,7 @@ function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpened
     posts: abortTask({ conversation }, task, SYSTEM_AUTHOR, 'its deadline has passed'),
   };
   const opened = {
-    id: `${delegation}:opened` as EventId,
+    id: openedId(delegation),
     author: agentAuthor(member.profile),
     to: [assignee],
     hop: turn.hop + 1,
