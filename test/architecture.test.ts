@@ -33,6 +33,23 @@ describe('the tree', () => {
   });
 });
 
+/** Where a text becomes the id of an event beside `runtimeId`: what clients name, and what is never stored. */
+const OTHER_IDS = [
+  'src/cli/send.ts',
+  'src/context/relief/choose-prune.ts',
+  'src/context/relief/cut-for.ts',
+  'src/context/relief/plan.ts',
+  'src/events/runtime-id.ts',
+  'src/facade/mint-id.ts',
+  'src/import/draft-writer.ts',
+  'src/nostr/receive.ts',
+];
+
+test('ids of events are minted by runtimeId alone, so that none is one that a client can take', () => {
+  const minting = filesOf('src').filter(({ text }) => /\bas (?:\(\) => )?EventId\b/.test(text));
+  expect(minting.map((file) => file.path).toSorted()).toEqual(OTHER_IDS);
+});
+
 describe('the layer check', () => {
   const check = (files: Record<string, string>) =>
     checkLayers(Object.entries(files).map(([path, text]) => ({ path, text })));

@@ -1,5 +1,5 @@
 import { type ErrorCode, TroupeError } from '../errors.ts';
-import { type ActorAddress, type ActorRecord, type EventId, SYSTEM_AUTHOR } from '../events/index.ts';
+import { type ActorAddress, type ActorRecord, runtimeId, SYSTEM_AUTHOR } from '../events/index.ts';
 import type { WakeOutcome } from '../routing/router.ts';
 import type { ActorPatch } from '../store/store.ts';
 import type { EngineDeps } from './engine-deps.ts';
@@ -203,7 +203,7 @@ export async function park(
   error: TroupeError,
 ): Promise<void> {
   // Without a readable record there is no fence; the time tells this notice from earlier ones just as well.
-  const id = `failed:${address.agent}:${record?.fence ?? deps.clock.now()}` as EventId;
+  const id = runtimeId('failed', address.agent, record?.fence ?? deps.clock.now());
   const message = `@${address.agent} is set aside: ${error.message}`;
   await deps.log.append(address, [
     { id, author: SYSTEM_AUTHOR, to: [], kind: 'error', body: { code: error.code, message } },

@@ -1,4 +1,11 @@
-import type { ActorRecord, AgentId, EventId, Parked, Session, TurnId } from '../events/index.ts';
+import {
+  type ActorRecord,
+  type AgentId,
+  type Parked,
+  runtimeId,
+  type Session,
+  type TurnId,
+} from '../events/index.ts';
 import type { Log, UnreadableActor } from '../store/store.ts';
 import { agentLifecycle } from '../machines/agent-lifecycle.ts';
 import { type EventDescription, legalIn } from '../machines/describe.ts';
@@ -83,7 +90,7 @@ const ALL_HERE = newStanding();
 async function isRetriable({ store }: EngineDeps, record: ActorRecord): Promise<boolean> {
   const turn = record.turn?.id ?? record.lastTurn;
   if (turn === null) return false;
-  const end = record.turn ? null : await store.readById(record, `${turn}:end` as EventId);
+  const end = record.turn ? null : await store.readById(record, runtimeId(turn, 'end'));
   const may = mayRetry({ address: record, turn, ended: endOf(end), record, standing: ALL_HERE });
   return may.kind !== 'refused';
 }

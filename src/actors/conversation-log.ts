@@ -1,11 +1,18 @@
 import type { Clock } from '../clock.ts';
-import { toTroupeError } from '../errors.ts';
+import { toTroupeError, TroupeError } from '../errors.ts';
 import { eventText } from '../context/index.ts';
-import type { ActorAddress, Event, EventDraft, TenantId } from '../events/index.ts';
+import {
+  type ActorAddress,
+  type Event,
+  type EventDraft,
+  isRuntimeId,
+  type TenantId,
+} from '../events/index.ts';
 import type { Broadcast } from '../routing/broadcast.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Router } from '../routing/router.ts';
-import type { Appended, Log, Store } from '../store/store.ts';
+import type { Appended, Entry, Log, Store } from '../store/store.ts';
+import { ownPlace } from './own-id.ts';
 import { createRecentEvents } from './recent-events.ts';
 import type { Redaction } from './redaction.ts';
 import { createRemoteEvents } from './remote-events.ts';
@@ -39,6 +46,8 @@ export interface AppendOptions {
   at?: (index: number) => number;
   /** Whether addressed agents are woken. Default true; imports do not wake. */
   wake?: boolean;
+  /** Whether the runtime writes under a spare where its id is somebody else's. Default true; copies keep their ids. */
+  spares?: boolean;
 }
 
 export function createConversationLog(deps: {
@@ -70,6 +79,27 @@ export function createConversationLog(deps: {
     }
   }
 
+  /** Clients bring no ids of the runtime, so what is under one and not the runtime's is from elsewhere: it is passed over. */
+  async function appendOwn(log: Log, entries: readonly Entry[], spares: boolean): Promise<Appended[]> {
+    try {
+      return await store.append(log, entries);
+    } catch (error) {
+      const id =
+        spares && error instanceof TroupeError && error.code === 'event_conflict' && error.data['id'];
+      const taken = entries.findIndex(({ draft }) => draft.id === id && isRuntimeId(draft.id));
+      const entry = entries[taken];
+      if (!entry) throw error;
+      const place = await ownPlace(store, log, entry.draft);
+      if (place.id === id) throw error;
+      onWarning(`${id} is not the runtime's: its event is ${place.id}`, `log of ${log.conversation}`);
+      return appendOwn(
+        log,
+        entries.with(taken, { ...entry, draft: { ...entry.draft, id: place.id } }),
+        spares,
+      );
+    }
+  }
+
   function announce({ tenant, conversation }: Log, appended: readonly Appended[]): void {
     const seqs = appended.flatMap(({ kind, event }) => (kind === 'appended' ? [event.seq] : []));
     const [first] = seqs;
@@ -96,12 +126,12 @@ export function createConversationLog(deps: {
   }
 
   return {
-    async append(log, drafts, { at = () => clock.now(), wake = true } = {}) {
+    async append(log, drafts, { at = () => clock.now(), wake = true, spares = true } = {}) {
       const entries = drafts.map((given, index) => {
         const draft = redaction?.draft(given) ?? given;
         return { draft, at: at(index), tokens: countTokens(eventText(draft)) };
       });
-      const appended = await store.append(log, entries);
+      const appended = await appendOwn(log, entries, spares);
       for (const { kind, event } of appended) {
         if (kind === 'appended') {
           recent.add(log, event, clock.now());

@@ -1,13 +1,14 @@
 import { baselineBody, baselineDrift, type BaselineText, textsInMode } from '../context/index.ts';
 import { TroupeError } from '../errors.ts';
 import {
-  agentAuthor,
   type ActorAddress,
+  agentAuthor,
   type BaselineBody,
   type EventDraft,
   type EventId,
   eventOf,
   type Mode,
+  runtimeId,
   SYSTEM_AUTHOR,
   ToolSpec,
 } from '../events/index.ts';
@@ -61,7 +62,7 @@ export async function baselineFor(
   const reason = drift ?? 'its texts are not in this store';
   const texts = textsInMode(member.baseline, mode);
   const body = baselineBody(member.profile, texts, { epoch, reason });
-  const id = `baseline:${address.agent}:${epoch}` as EventId;
+  const id = runtimeId('baseline', address.agent, epoch);
   return { baseline: { id, body, texts, tools: member.profile.tools }, reason };
 }
 
@@ -72,7 +73,7 @@ export async function readBaseline(
   member: Member,
   id: string,
 ): Promise<FrozenBaseline> {
-  const event = await store.readById(address, id as EventId);
+  const event = await store.readById(address, id);
   const body = event && eventOf(event, 'baseline')?.body;
   const baseline = body && (await withTexts(store, address, member, { id: event.id, body }));
   if (!baseline) throw new TroupeError('store_corrupt', `baseline ${id} is not in the store`, { id });
@@ -118,7 +119,7 @@ async function storeBodies(
 
 function joined(address: ActorAddress, member: Member): EventDraft {
   return {
-    id: `joined:${address.agent}` as EventId,
+    id: runtimeId('joined', address.agent),
     author: SYSTEM_AUTHOR,
     to: [],
     kind: 'joined',

@@ -1,4 +1,4 @@
-import type { Event, EventDraft, EventId } from '../events/index.ts';
+import type { Event, EventDraft } from '../events/index.ts';
 import type { TurnRun } from './turn-run.ts';
 
 /**
@@ -10,8 +10,7 @@ export async function readOutput(run: TurnRun, id: string): Promise<string | nul
   const { address } = live;
   const artifact = await deps.store.readArtifact(address, id);
   if (artifact !== null) return artifact;
-  const event =
-    outputs.find((output) => output.id === id) ?? (await deps.store.readById(address, id as EventId));
+  const event = outputs.find((output) => output.id === id) ?? (await deps.store.readById(address, id));
   return event && isOwnResult(event, address.agent) ? event.body.content : null;
 }
 

@@ -2,10 +2,10 @@ import { buildPrompt, createView, foldEvent, forkView, type View } from '../cont
 import {
   type ActorAddress,
   type Event,
-  type EventId,
   eventOf,
   type PromptReceipt,
   type PromptRecord,
+  runtimeId,
   type TurnId,
 } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
@@ -77,7 +77,7 @@ async function begun(
   address: ActorAddress,
   { turn: id, at }: Event,
 ): Promise<ReplayedTurn | null> {
-  const end = id && (await deps.store.readById(address, `${id}:end` as EventId));
+  const end = id && (await deps.store.readById(address, runtimeId(id, 'end')));
   if (!id || !end) return null;
   const receipts = await readReceipts(deps, address.tenant, id);
   return { id, receipts, rendered: 0, began: at, ended: end.at };

@@ -1,4 +1,11 @@
-import { type EventDraft, type EventId, type Halt, NO_USAGE, type PinnedTurn } from '../events/index.ts';
+import {
+  type EventDraft,
+  type EventId,
+  type Halt,
+  NO_USAGE,
+  type PinnedTurn,
+  runtimeId,
+} from '../events/index.ts';
 import { TroupeError } from '../errors.ts';
 import type { AgentEvent, EffectName } from '../machines/agent-lifecycle.ts';
 import { assemble } from './assemble.ts';
@@ -212,5 +219,5 @@ function startedDraft(member: Member, turn: PinnedTurn): EventDraft {
 }
 
 function startedId({ id }: PinnedTurn): EventId {
-  return `${id}:started` as EventId;
+  return runtimeId(id, 'started');
 }

@@ -23,9 +23,10 @@ export function newProgress(): ImportedProgress {
 /** Notes whom a draft addresses, and turn numbers that must not be given out again in this conversation. */
 export function noteProgress(progress: ImportedProgress, { conversation }: Log, draft: EventDraft): void {
   for (const agent of draft.to) raise(progress, agent, 0);
-  const name = draft.turn ?? turnOfRuntimeId(draft.id);
-  const turn = name === null ? null : parseTurnId(name);
-  if (turn && turn.conversation === conversation) raise(progress, turn.agent, turn.number);
+  for (const name of [draft.turn, turnOfRuntimeId(draft.id, conversation)]) {
+    const turn = name ? parseTurnId(name) : null;
+    if (turn?.conversation === conversation) raise(progress, turn.agent, turn.number);
+  }
 }
 
 function raise({ agents }: ImportedProgress, agent: AgentId, turns: number): void {

@@ -3,9 +3,9 @@ import {
   type AgentId,
   type ConversationId,
   type Event,
-  type EventId,
   parseTurnId,
   type PromptReceipt,
+  runtimeId,
   type TenantId,
   type TurnId,
 } from '../events/index.ts';
@@ -36,7 +36,7 @@ const PAGE = 500;
 export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string): Promise<TurnTrace> {
   const parts = parseTurnId(turn);
   const log = parts && { tenant, conversation: parts.conversation };
-  const started = log && (await deps.store.readById(log, `${turn}:started` as EventId));
+  const started = log && (await deps.store.readById(log, runtimeId(turn, 'started')));
   if (!parts || !log || started?.kind !== 'turn.started') {
     throw new TroupeError('turn_unknown', `there is no turn "${turn}"`, { turn });
   }

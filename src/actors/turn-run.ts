@@ -1,16 +1,17 @@
 import type { AgentProfile, ModelFacts, ReliefPolicy, UsageAnchor } from '../context/index.ts';
-import type {
-  EventDraft,
-  EventId,
-  PinnedTurn,
-  Post,
-  PromptRecord,
-  Reasoning,
-  ReliefReason,
-  Timer,
-  ToolCall,
-  TurnId,
-  Usage,
+import {
+  type EventDraft,
+  type EventId,
+  type PinnedTurn,
+  type Post,
+  type PromptRecord,
+  type Reasoning,
+  type ReliefReason,
+  runtimeId,
+  type Timer,
+  type ToolCall,
+  type TurnId,
+  type Usage,
 } from '../events/index.ts';
 import type { ModelFailure } from '../providers/provider.ts';
 import type { EngineDeps } from './engine-deps.ts';
@@ -131,7 +132,7 @@ export function ownDraft(
 ): { id: EventId; author: { kind: 'agent'; id: string; name: string }; to: []; turn: PinnedTurn['id'] } {
   const { id, name }: AgentProfile = run.member.profile;
   return {
-    id: `${run.turn.id}:${part}` as EventId,
+    id: runtimeId(run.turn.id, part),
     author: { kind: 'agent', id, name },
     to: [],
     turn: run.turn.id,

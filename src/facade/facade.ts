@@ -15,6 +15,7 @@ import { isTrusted, type Trust } from '../actors/conversations/trust.ts';
 import type { Engine } from '../actors/engine.ts';
 import type { EngineDeps } from '../actors/engine-deps.ts';
 import { inspectPrompt } from '../actors/inspect-prompt.ts';
+import { isOurs } from '../actors/own-id.ts';
 import type { Member } from '../actors/member.ts';
 import { nextPrompt, sentPrompt } from '../actors/prompts.ts';
 import type { Workflow } from '../actors/runs/start-run.ts';
@@ -33,7 +34,6 @@ import {
   type Event,
   type EventDraft,
   type EventDraftOf,
-  type EventId,
   isRuntimeId,
   type StateNote,
   type StreamDelta,
@@ -95,7 +95,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
     trust,
     fallback,
     router: parts.messageRouter ?? null,
-    newId: () => mintId() as EventId,
+    newId: mintId,
   };
   const conversationStates = createConversationStates(deps.store);
   let closing: Promise<void> | null = null;
@@ -161,8 +161,11 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
     return [address, member];
   }
 
-  /** Our own words, brought back by a gateway: one event. Anything else under an id of ours is refused. */
-  async function echoOf(target: Log, draft: EventDraft): Promise<Appended> {
+  /**
+   * Ids of the runtime are not for clients. What is answered: our own words, brought back by a gateway, as the event that
+   * they are; and to the normal way of a retry (null) whatever a client of an earlier version has stored under one.
+   */
+  async function echoOf(target: Log, draft: EventDraft): Promise<Appended | null> {
     const event = await store.readById(target, draft.id);
     const same =
       event?.kind === 'message' &&
@@ -171,13 +174,9 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
       event.body.content === draft.body.content &&
       draft.body.attachments === undefined;
     if (same) return { kind: 'exists', event };
-    throw new TroupeError(
-      'event_conflict',
-      `id "${draft.id}" belongs to the runtime: leave the id out or choose another`,
-      {
-        id: draft.id,
-      },
-    );
+    if (event && isOurs(event, draft)) return null;
+    const message = `id "${draft.id}" belongs to the runtime, as all ids with a ":": leave the id out or choose one without`;
+    throw new TroupeError('event_conflict', message, { id: draft.id });
   }
 
   async function* exported(conversation: string, { threads = false } = {}): AsyncGenerator<string> {
@@ -212,7 +211,7 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
         attachedBy({ attachments: given, author }, deps.redaction),
       );
       const parsed = parseDraft({
-        id: message.id ?? (mintId() as EventId),
+        id: message.id ?? mintId(),
         author: message.author,
         to,
         kind: 'message',
@@ -223,7 +222,8 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
       });
       const draft = deps.redaction?.draft(parsed) ?? parsed;
       const target = { tenant, conversation: conversationId(conversation) };
-      if (isRuntimeId(draft.id)) return echoOf(target, draft);
+      const echo = isRuntimeId(draft.id) ? await echoOf(target, draft) : null;
+      if (echo) return echo;
       await parts.tenants.note(tenant);
       const appended = await receiveMessage(
         door,

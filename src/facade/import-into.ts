@@ -73,7 +73,11 @@ interface Batch {
 
 async function appendBatch(deps: EngineDeps, { log, drafts, at, progress }: Batch): Promise<void> {
   await appendSettled(deps, log, progress, () =>
-    deps.log.append(log, drafts, { at: (index) => at[index] ?? deps.clock.now(), wake: false }),
+    deps.log.append(log, drafts, {
+      at: (index) => at[index] ?? deps.clock.now(),
+      wake: false,
+      spares: false,
+    }),
   );
   drafts.length = 0;
   at.length = 0;

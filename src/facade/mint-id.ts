@@ -1,5 +1,6 @@
 import { randomFillSync } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
+import type { EventId } from '../events/index.ts';
 
 /** Asking for randomness costs more than all the rest of an id, so it is asked for in bulk. */
 const pool = new Uint8Array(4_096);
@@ -14,4 +15,4 @@ function fromPool(): number {
 }
 
 /** A ULID: ids of one process rise, also within a millisecond. */
-export const mintId = monotonicFactory(fromPool);
+export const mintId = monotonicFactory(fromPool) as () => EventId;

@@ -39,7 +39,12 @@ const NewAttachmentBody = AttachmentFields.superRefine(({ mediaType, data, url }
   if (data !== undefined && mediaType === undefined) problem('mediaType', 'is missing');
 }) as unknown as z.ZodType<NewAttachment | AttachmentByAddress>;
 export const NewEventBody = z.strictObject({
-  id: EventId.optional(),
+  /** One with a ':' is read, so that whoever stored one with an earlier version can send it again; a new one is refused. */
+  id: EventId.meta({
+    pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,255}$',
+    description:
+      'Of your own, so that sending it again stores it once. Ids with a ":" are those of the runtime.',
+  }).optional(),
   author: Author,
   // Counted before any of them is looked at.
   to: z.array(z.unknown()).max(MAX_RECIPIENTS).pipe(z.array(Recipient)).optional(),

@@ -1,5 +1,5 @@
 import type { Event as EventType, EventDraft } from '../events/index.ts';
-import { Event, EventId, SYSTEM_AUTHOR } from '../events/index.ts';
+import { Event, EventId, runtimeId, SYSTEM_AUTHOR } from '../events/index.ts';
 import type { EventRow, NewEventRow } from './driver.ts';
 import { payloadHash } from './payload-hash.ts';
 import type { Entry, Log } from './store.ts';
@@ -61,7 +61,7 @@ export function reasonOf(error: {
 function corruptEvent(log: Log, row: EventRow, reason: string): EventType {
   const id = EventId.safeParse(row.id);
   const draft: EventDraft = {
-    id: id.success ? id.data : (`corrupt:${row.seq}` as EventId),
+    id: id.success ? id.data : runtimeId('corrupt', row.seq),
     author: SYSTEM_AUTHOR,
     to: [],
     kind: 'error',

@@ -4,7 +4,6 @@ import type {
   ConversationId,
   Event,
   EventDraft,
-  EventId,
   Parked,
   PromptReceipt,
   TenantId,
@@ -78,7 +77,7 @@ export interface Store {
     log: Log,
     range: { after: number; upTo?: number; limit?: number; maxBytes?: number },
   ): Promise<Event[]>;
-  readById(log: Log, id: EventId): Promise<Event | null>;
+  readById(log: Log, id: string): Promise<Event | null>;
   head(log: Log): Promise<number>;
   addressed(address: ActorAddress, range: { after: number; upTo: number }): Promise<number[]>;
   conversations(tenant: TenantId, limit: number): Promise<{ id: ConversationId; head: number; at: number }[]>;

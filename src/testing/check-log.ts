@@ -5,6 +5,7 @@ import {
   type AgentId,
   type Event,
   type EventOf,
+  isRuntimeId,
   isTaskEnd,
   parseTurnId,
   type TurnId,
@@ -14,7 +15,7 @@ import { foldTask, isDue, isResolved, newTaskBook, openTasks, type TaskBook } fr
 
 /**
  * Holds a history against the invariants of the turn engine, by one scan: ids are unique, so no solver is needed.
- *  I1  One event per id; seq 1..n, dense.
+ *  I1  One event per id; seq 1..n, dense. What the runtime writes is under an id that no client can take.
  *  I2  Each (addressed event, addressee) is in `covers` of exactly one ending of that addressee; a turn has exactly
  *      one ending, at most one reply, and one `tool.result` per call.
  *  I3  An agent's covers rise in seq, its turns are numbered 1..n in order, and a reply comes after its inputs.
@@ -86,9 +87,15 @@ function checkConversation(
   for (const actor of actors) checkActor(actor, endings.get(actor.agent) ?? [], { events, quiet }, report);
 }
 
+/** Kinds that no client brings, and no transcript of another program has. */
+const OF_RUNTIME =
+  /^(?:delegation|question|approval|session|compaction|baseline|prune|guard|todos|injection)\b/;
+
 function checkOrder(events: readonly Event[], report: Report): void {
   const ids = new Set<string>();
-  for (const [index, { seq, id }] of events.entries()) {
+  for (const [index, { seq, id, kind, turn }] of events.entries()) {
+    if ((turn !== undefined || OF_RUNTIME.test(kind)) && !isRuntimeId(id))
+      report('I1', `${kind} at ${seq} has the id ${id}, which a client could have taken`);
     if (seq !== index + 1) report('I1', `event ${index + 1} has seq ${seq}`);
     if (ids.has(id)) report('I1', `id ${id} is used twice`);
     ids.add(id);

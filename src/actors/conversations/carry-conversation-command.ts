@@ -6,7 +6,8 @@ import {
   type ConversationCommand,
   type Event,
   EventDraft,
-  type EventId,
+  isImported,
+  runtimeId,
   SYSTEM_AUTHOR,
 } from '../../events/index.ts';
 import type { Log } from '../../store/store.ts';
@@ -122,7 +123,7 @@ async function spawn(door: Door, log: Log, template: AgentId, { tasks }: Standin
   for (; number <= MOST_SPAWNED; number += 1) {
     const agent = `${template}-${number}` as AgentId;
     const body = { agent, policy: company.get(agent)?.profile.join ?? ('full' as const) };
-    const id = `joined:${agent}` as EventId;
+    const id = runtimeId('joined', agent);
     const [appended] = await events.append(log, [
       { id, author: SYSTEM_AUTHOR, to: [], kind: 'joined', body },
     ]);
@@ -143,18 +144,18 @@ async function dispatch(
   const held = await store.readById(log, id);
   const to = (held?.context?.held ?? []).filter((agent) => company.has(agent));
   if (!held || to.length === 0) throw refused(`event ${id} is not held back`, { event: id });
-  const passedOn = `dispatch:${held.seq}` as EventId;
-  const before = await store.readById(log, passedOn);
-  if (before) return before;
   const content = note ?? `Please answer what ${held.author.name} said.`;
   const draft = {
-    id: passedOn,
+    id: runtimeId('dispatch', held.seq),
     author: by,
     to,
     replyTo: held.id,
     kind: 'message' as const,
     body: { content },
   };
+  // Whoever has passed it on: once is enough.
+  const before = await store.readById(log, draft.id);
+  if (before && !isImported(before)) return before;
   return (await appendHeard(door, log, draft, standing)).event;
 }
 

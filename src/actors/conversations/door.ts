@@ -12,6 +12,7 @@ import type {
 import type { Appended, Log } from '../../store/store.ts';
 import type { Engine } from '../engine.ts';
 import type { EngineDeps } from '../engine-deps.ts';
+import { readOwn } from '../own-id.ts';
 import type { Standing } from '../../machines/standing.ts';
 import type { Standings } from './standings.ts';
 import type { Trust } from './trust.ts';
@@ -81,7 +82,7 @@ export async function appendFirst(
   } catch (error) {
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
   }
-  const first = await store.readById(log, draft.id);
+  const first = await readOwn(store, log, draft);
   if (!first) throw new TroupeError('internal', `the log gave no answer to ${draft.id}`);
   return first;
 }

@@ -1,5 +1,5 @@
 import { TroupeError } from '../../errors.ts';
-import { DEFAULT_TENANT, type EventId, SYSTEM_AUTHOR } from '../../events/index.ts';
+import { DEFAULT_TENANT, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
 import type { Log } from '../../store/store.ts';
 import type { EngineDeps } from '../engine-deps.ts';
 import { atWork, deleteConversation } from './delete-conversation.ts';
@@ -64,7 +64,7 @@ export function createEndQuiet(
     const body = { reason: 'nothing was said for long' };
     // One id for one stretch of quiet: of two processes one archives it.
     const draft = {
-      id: `archived:${head}` as EventId,
+      id: runtimeId('archived', head),
       author: SYSTEM_AUTHOR,
       to: [],
       kind: 'archived' as const,

@@ -1,5 +1,5 @@
 import { TroupeError } from '../../errors.ts';
-import { DEFAULT_TENANT, type EventId, SYSTEM_AUTHOR } from '../../events/index.ts';
+import { DEFAULT_TENANT, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
 import type { EngineDeps } from '../engine-deps.ts';
 import type { Standings } from './standings.ts';
 import type { Schedule } from './upkeep.ts';
@@ -45,7 +45,7 @@ async function fire(
     onWarning(`nothing is said in ${conversation}, which is archived`, `schedule:${name}`);
     return;
   }
-  const id = `schedule:${name}:${Math.floor(due / MINUTE_MS)}` as EventId;
+  const id = runtimeId('schedule', name, Math.floor(due / MINUTE_MS));
   try {
     await events.append(log, [{ id, author: SYSTEM_AUTHOR, to: [to], kind: 'message', body: { content } }]);
   } catch (error) {

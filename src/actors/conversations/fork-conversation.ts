@@ -6,9 +6,10 @@ import {
   ConversationId,
   type Event,
   type EventDraft,
-  type EventId,
   type ForkPlace,
+  isImported,
   parseTurnId,
+  runtimeId,
   turnId,
 } from '../../events/index.ts';
 import { AGENT_MACHINE_VERSION } from '../../machines/agent-lifecycle.ts';
@@ -48,7 +49,7 @@ export async function forkConversation(
   if (!(await isForkOf(deps, target, place))) await copy(deps, source, target, place, by);
   const fork = { conversation: target.conversation, seq: place.seq };
   return appendFirst(deps, source, {
-    id: `fork:${place.seq}:${target.conversation}` as EventId,
+    id: runtimeId('fork', place.seq, target.conversation),
     author: by,
     to: [],
     kind: 'command',
@@ -64,7 +65,7 @@ async function placeOf(
   if (turn !== undefined && conversation === undefined && seq === undefined) {
     const parts = parseTurnId(turn);
     const log = parts && { tenant, conversation: parts.conversation };
-    const started = log && (await store.readById(log, `${turn}:started` as EventId));
+    const started = log && (await store.readById(log, runtimeId(turn, 'started')));
     if (!log || started?.kind !== 'turn.started')
       throw new TroupeError('turn_unknown', `there is no turn "${turn}"`, { turn });
     return { conversation: log.conversation, seq: Math.min(...started.body.inputs) - 1 };
@@ -105,8 +106,8 @@ async function claim(
 }
 
 async function isForkOf({ store }: EngineDeps, log: Log, { conversation, seq }: ForkPlace): Promise<boolean> {
-  const event = await store.readById(log, `forked:${seq}` as EventId);
-  return event?.kind === 'command' && event.body.from?.conversation === conversation;
+  const event = await store.readById(log, runtimeId('forked', seq));
+  return event?.kind === 'command' && !isImported(event) && event.body.from?.conversation === conversation;
 }
 
 /** One writer's claim stands in a note. What is left of a conversation that was deleted holds nothing. */
@@ -165,7 +166,11 @@ async function appendAt(
   const now = clock.now();
   const { conversation } = target;
   try {
-    const appended = await events.append(target, drafts, { at: (index) => at(index) ?? now, wake: false });
+    const appended = await events.append(target, drafts, {
+      at: (index) => at(index) ?? now,
+      wake: false,
+      spares: false,
+    });
     if (appended.every(({ event }, index) => event.seq === first + index)) return;
   } catch (error) {
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;

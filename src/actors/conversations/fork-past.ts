@@ -7,6 +7,7 @@ import {
   type ForkPlace,
   NO_USAGE,
   parseTurnId,
+  runtimeId,
   SYSTEM_AUTHOR,
   type ToolCall,
   type TurnId,
@@ -88,14 +89,14 @@ export function forkEnds(past: Past, names: Names, place: ForkPlace, by: Author)
   const { conversation, seq } = place;
   return [
     ...[...past.underWay.values()].flatMap((turn) => endTurn(turn, names)),
-    ...endTasks(past, names),
+    ...endTasks(past, seq),
     ...activeRuns(tasks.runs).flatMap((run) => {
       const goOn = `troupe run ${names.to} ${run.workflow} --run ${run.run} --step ${stepOf(run.state.context)?.id ?? ''}`;
       return failedDrafts(run, FORKED, goOn);
     }),
-    ...(tasks.archived ? [{ ...noteOf(`fork:${seq}:reopened`), ...REOPENED }] : []),
+    ...(tasks.archived ? [{ ...noteOf(runtimeId('forked', seq, 'reopened')), ...REOPENED }] : []),
     {
-      ...noteOf(`forked:${seq}`),
+      ...noteOf(runtimeId('forked', seq)),
       author: by,
       kind: 'command',
       body: { command: 'fork', from: { conversation, seq } },
@@ -108,14 +109,14 @@ const NO_RESULT =
   'not known: the conversation was forked before it came. The call may have had its effect: do not repeat it, check first.';
 const REOPENED = { kind: 'reopened' as const, body: { reason: 'it is a fork' } };
 
-function noteOf(id: string) {
-  return { id: id as EventId, author: SYSTEM_AUTHOR, to: [] };
+function noteOf(id: EventId) {
+  return { id, author: SYSTEM_AUTHOR, to: [] };
 }
 
 /** As its agent would have ended it: calls without results get one, and a turn that had answered is done. */
 function endTurn({ id, author, covers, steps, waiting, isAnswered }: OpenTurn, names: Names): EventDraft[] {
   const turn = renamedTurn(id, names);
-  const own = (part: string) => ({ id: `${turn}:${part}` as EventId, author, to: [], turn });
+  const own = (part: string) => ({ id: runtimeId(turn, part), author, to: [], turn });
   const results = [...waiting.values()].map((call, index): EventDraft => ({
     ...own(`result:${steps}.${index}`),
     kind: 'tool.result',
@@ -128,7 +129,7 @@ function endTurn({ id, author, covers, steps, waiting, isAnswered }: OpenTurn, n
 }
 
 /** To nobody: whoever waited is told by what is open when it next takes a turn. */
-function endTasks({ standing: { tasks } }: Past, names: Names): EventDraft[] {
+function endTasks({ standing: { tasks } }: Past, seq: number): EventDraft[] {
   const ended = [...tasks.tasks.values()]
     .filter(({ end }) => end === null)
     .map((task): EventDraft => {
@@ -148,7 +149,7 @@ function endTasks({ standing: { tasks } }: Past, names: Names): EventDraft[] {
     });
   const own = (tasks.thread?.open ?? []).map(({ delegation }): EventDraft => {
     const body = abortOf(delegation);
-    return { ...noteOf(`fork:${names.to}:${delegation}`), kind: 'delegation.aborted', body };
+    return { ...noteOf(runtimeId('forked', seq, delegation)), kind: 'delegation.aborted', body };
   });
   return [...ended, ...own];
 }

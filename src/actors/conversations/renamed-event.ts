@@ -5,6 +5,7 @@ import {
   type EventDraft,
   type EventId,
   parseTurnId,
+  runtimeId,
   type TurnId,
   turnOfRuntimeId,
 } from '../../events/index.ts';
@@ -87,9 +88,8 @@ function renamedTask(body: DelegationOpenedBody, { from, to }: Names): Delegatio
 
 /** Of ids, those that the runtime has made of a turn. */
 function renamedId(id: EventId, names: Names): EventId {
-  const turn = turnOfRuntimeId(id);
-  if (turn === null) return id;
-  return `${renamedTurn(turn as TurnId, names)}${id.slice(turn.length)}` as EventId;
+  const turn = turnOfRuntimeId(id, names.from);
+  return turn === null ? id : runtimeId(renamedTurn(turn, names), id.slice(turn.length + 1));
 }
 
 export function renamedTurn(turn: TurnId, { from, to }: Names): TurnId {

@@ -4,8 +4,9 @@ import {
   type ActorRecord,
   type Author,
   type Event,
-  type EventId,
+  isImported,
   parseTurnId,
+  runtimeId,
   turnId,
   type TurnId,
 } from '../../events/index.ts';
@@ -63,9 +64,9 @@ export async function retryTurn(door: Door, tenant: Log['tenant'], turn: TurnId,
   const parts = parseTurnId(turn);
   if (!parts) throw unknown(turn);
   const address = { tenant, conversation: parts.conversation, agent: parts.agent };
-  const end = await store.readById(address, `${turn}:end` as EventId);
+  const end = await store.readById(address, runtimeId(turn, 'end'));
   const record = await readRecord(store, address);
-  if (!end && record?.turn?.id !== turn && !(await store.readById(address, `${turn}:started` as EventId)))
+  if (!end && record?.turn?.id !== turn && !(await store.readById(address, runtimeId(turn, 'started'))))
     throw unknown(turn);
   if (!door.deps.company.has(parts.agent))
     throw new TroupeError('agent_unknown', `there is no agent "${parts.agent}"`, { agent: parts.agent });
@@ -73,12 +74,12 @@ export async function retryTurn(door: Door, tenant: Log['tenant'], turn: TurnId,
   const ended = endOf(end);
   const may = mayRetry({ address, turn, ended, record, standing });
   const notice = standing.setAside.get(parts.agent) ?? 0;
-  const ids = [`${turn}:retry`, `${turn}:resume:${notice}`] as EventId[];
+  const ids = [runtimeId(turn, 'retry'), runtimeId(turn, 'resume', notice)] as const;
   const isAside = !record || record.parked === 'failed';
   if (may.kind === 'refused' || !isAside) {
     for (const id of ids) {
       const known = await store.readById(address, id);
-      if (!known) continue;
+      if (!known || isImported(known)) continue;
       // Whoever wrote it may have come no further. A wake that is lost is the sweeper's.
       await router.wake(address).catch(() => undefined);
       return known;
@@ -95,14 +96,14 @@ export async function retryTurn(door: Door, tenant: Log['tenant'], turn: TurnId,
   const event =
     may.kind === 'retry'
       ? await appendFirst({ log, store }, address, {
-          id: `${turn}:retry` as EventId,
+          id: ids[0],
           author: by,
           to: [parts.agent],
           kind: 'command',
           body: { command: 'retry', agent: parts.agent, turn, ...(await givenTo(store, address, end)) },
         })
       : await appendFirst({ log, store }, address, {
-          id: `${turn}:resume:${notice}` as EventId,
+          id: ids[1],
           author: by,
           to: [],
           kind: 'command',

@@ -1,6 +1,6 @@
 import { latestCompaction } from '../../context/index.ts';
 import type { ReliefEvent } from '../../machines/compaction.ts';
-import { compactionId, takeLock } from './compaction-lock.ts';
+import { readCompaction, takeLock } from './compaction-lock.ts';
 import type { TurnRelief } from './relief-work.ts';
 
 const LOOK_MS = 250;
@@ -16,8 +16,8 @@ export async function awaitOther({ run }: TurnRelief): Promise<ReliefEvent> {
   const quit = AbortSignal.any([lease.signal, deps.stopping]);
   const patience = deps.clock.monotonic() + deps.limits.leaseMs;
   while (!quit.aborted) {
-    const event = await deps.store.readById(address, compactionId(number));
-    if (event?.kind === 'compaction') {
+    const event = await readCompaction(deps.store, address, number);
+    if (event) {
       view.compactions.set(event.id, event.body);
       return { type: 'ADOPTABLE' };
     }

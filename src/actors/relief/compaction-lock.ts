@@ -1,5 +1,7 @@
 import * as z from 'zod';
-import { AgentId, type EventId } from '../../events/index.ts';
+import { AgentId, eventOf, type EventOf, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
+import type { Log, Store } from '../../store/store.ts';
+import { readOwn } from '../own-id.ts';
 import type { TurnRun } from '../turn-run.ts';
 
 /** Longer than a summary may take, so that nobody has to renew it. */
@@ -9,8 +11,17 @@ export const SUMMARY_TIMEOUT_MS = 90_000;
 const Lock = z.object({ agent: AgentId, until: z.number() });
 
 /** Compactions of a conversation are numbered, and an id is taken once: that is what makes them one line. */
-export function compactionId(number: number): EventId {
-  return `compaction:${number}` as EventId;
+export function compactionDraft(number: number) {
+  return { id: runtimeId('compaction', number), author: SYSTEM_AUTHOR, kind: 'compaction' as const };
+}
+
+export async function readCompaction(
+  store: Pick<Store, 'readById'>,
+  log: Log,
+  number: number,
+): Promise<EventOf<'compaction'> | null> {
+  const event = await readOwn(store, log, compactionDraft(number));
+  return event && eventOf(event, 'compaction');
 }
 
 /**

@@ -8,10 +8,10 @@ import {
   verifySummary,
 } from '../../context/index.ts';
 import { TroupeError } from '../../errors.ts';
-import { type CompactionBody, type Event, type EventId, SYSTEM_AUTHOR } from '../../events/index.ts';
+import { type CompactionBody, type Event, type EventId } from '../../events/index.ts';
 import type { ReliefEvent } from '../../machines/compaction.ts';
 import { askSummary } from './ask-summary.ts';
-import { compactionId, takeLock } from './compaction-lock.ts';
+import { compactionDraft, readCompaction, takeLock } from './compaction-lock.ts';
 import type { TurnRun } from '../turn-run.ts';
 import { noteRelief } from './note-relief.ts';
 import { windowFor } from './policy-for.ts';
@@ -41,7 +41,7 @@ export async function makeCompaction(
   const previous = latestCompaction(run.live.view)?.body ?? null;
   const number = (previous?.number ?? 0) + 1;
   // Another agent, or this one before a crash, may have written it since this turn began.
-  const there = await readCompaction(run, number);
+  const there = await made(run, number);
   if (there) return { kind: 'made', compaction: there };
   const events = await readRange(work, previous?.upTo ?? 0, run.turn.upTo);
   const upTo = pairSafe(events, cut.upTo);
@@ -110,23 +110,22 @@ async function failed(work: TurnRelief, message: string): Promise<{ kind: 'not';
 async function log(work: TurnRelief, number: number, body: CompactionBody | null): Promise<Made> {
   if (!body) return not('FAILED');
   const { deps, live } = work.run;
-  const id = compactionId(number);
   try {
-    await deps.log.append(live.address, [{ id, author: SYSTEM_AUTHOR, to: [], kind: 'compaction', body }]);
+    await deps.log.append(live.address, [{ ...compactionDraft(number), to: [], body }]);
   } catch (error) {
     // Somebody else was first: theirs counts.
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
   }
-  const compaction = await readCompaction(work.run, number);
+  const compaction = await made(work.run, number);
   return compaction ? { kind: 'made', compaction } : not('FAILED');
 }
 
-async function readCompaction({ deps, live }: TurnRun, number: number): Promise<SharedCompaction | null> {
-  const id = compactionId(number);
-  const event = await deps.store.readById(live.address, id);
-  if (event?.kind !== 'compaction') return null;
-  live.view.compactions.set(id, event.body);
-  return { id, body: event.body };
+async function made({ deps, live }: TurnRun, number: number): Promise<SharedCompaction | null> {
+  const event = await readCompaction(deps.store, live.address, number);
+  if (!event) return null;
+  const { id, body } = event;
+  live.view.compactions.set(id, body);
+  return { id, body };
 }
 
 async function readRange({ run }: TurnRelief, after: number, upTo: number): Promise<Event[]> {

@@ -1,4 +1,4 @@
-import type { CompactionNote, EventId, EventKind } from '../../events/index.ts';
+import type { CompactionNote, EventKind } from '../../events/index.ts';
 import type { Metrics } from '../../metrics.ts';
 import { ownDraft } from '../turn-run.ts';
 import type { TurnRelief } from './relief-work.ts';
@@ -25,7 +25,7 @@ export async function noteRelief(
     tokens,
     ...more,
   };
-  await deps.log.append(live.address, [{ ...own, id: own.id as EventId, kind, body }]);
+  await deps.log.append(live.address, [{ ...own, kind, body }]);
   countRelief(deps.metrics, kind, body);
 }
 

@@ -1,6 +1,6 @@
 import { createActor } from 'xstate';
 import { adoptionOf, isEmptyPlan, isPruneOnly, presentIn } from '../../context/index.ts';
-import type { EventDraft, EventId } from '../../events/index.ts';
+import { type EventDraft, runtimeId } from '../../events/index.ts';
 import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
 import { compaction, type ReliefEffect } from '../../machines/compaction.ts';
 import { ownDraft, type TurnRun } from '../turn-run.ts';
@@ -94,7 +94,7 @@ function draftOf(work: TurnRelief): EventDraft {
   const own = ownDraft(run, '');
   return {
     ...own,
-    id: `baseline:${run.live.address.agent}:${epoch}` as EventId,
+    id: runtimeId('baseline', run.live.address.agent, epoch),
     kind: 'baseline',
     body: { ...body, epoch, reason: `compaction: ${reason}`, adopts: adoptionOf(plan, { reason, tokens }) },
   };

@@ -1,4 +1,4 @@
-import type { Event, EventDraft, Post } from '../../events/index.ts';
+import { type Event, type EventDraft, type Post, runtimeId } from '../../events/index.ts';
 import { isStepNote, isWith, type Run } from '../../machines/run-book.ts';
 import { openTasks } from '../../machines/task-book.ts';
 import { nextState, stepOf, type WorkflowEvent } from '../../machines/workflow.ts';
@@ -80,6 +80,6 @@ function saidIn({ turn, live, outputs, answer, member }: TurnRun): Event[] {
   if (text.trim() === '') return own;
   const author = { kind: 'agent' as const, id, name };
   const seq = reachOf(turn) + 1 + own.length;
-  const reply = { id: `${turn.id}:reply` as Event['id'], author, to: [], ...place, seq };
+  const reply = { id: runtimeId(turn.id, 'reply'), author, to: [], ...place, seq };
   return [...own, { ...reply, kind: 'message', body: { content: text } }];
 }

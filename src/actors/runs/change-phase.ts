@@ -1,5 +1,5 @@
 import { TroupeError } from '../../errors.ts';
-import type { Author, CommandOf, Event, EventId } from '../../events/index.ts';
+import { type Author, type CommandOf, type Event, runtimeId } from '../../events/index.ts';
 import type { Log } from '../../store/store.ts';
 import { appendLast, type Door } from '../conversations/door.ts';
 import { mustBePerson } from '../conversations/trust.ts';
@@ -23,7 +23,7 @@ export async function changePhase(
     const before = (await standings.of(log)).tasks.runs.phase;
     const body = await phaseChange(deps.store, log, before, command);
     if (!body) return present(deps.store, log, before?.seq ?? 0);
-    const id = `phase:${before?.seq ?? 0}` as EventId;
+    const id = runtimeId('phase', before?.seq ?? 0);
     try {
       const draft = { id, author: by, to: [], kind: 'phase.changed' as const, body };
       return (await appendLast(deps, log, [draft])).event;

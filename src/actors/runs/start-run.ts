@@ -7,7 +7,7 @@ import type { Log } from '../../store/store.ts';
 import type { Door } from '../conversations/door.ts';
 import { mustBePerson } from '../conversations/trust.ts';
 import { phaseChange } from './phase-change.ts';
-import { directedDrafts, factOf, modeDraft } from './run-drafts.ts';
+import { directedDrafts, modeDraft } from './run-drafts.ts';
 
 /** What a conversation can be taken through, step by step. */
 export interface Workflow {
@@ -99,8 +99,7 @@ async function direct(door: Door, log: Log, run: Run, by: Author, standing: Stan
     step.phase === undefined ? null : await phaseChange(deps.store, log, phase, { phase: step.phase });
   const drafts = [...(isNamed ? [] : [modeDraft(run, by)]), ...directedDrafts(run, change, by)];
   const appended = await deps.log.append(log, drafts);
-  const id = runFactId(factOf(run, 'directive'));
-  const directed = appended.find(({ event }) => event.id === id);
+  const directed = appended.find(({ event }) => event.kind === 'run.directive');
   if (!directed) throw new TroupeError('internal', 'the log gave no answer to an append');
   return directed.event;
 }

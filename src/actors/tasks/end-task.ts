@@ -1,10 +1,15 @@
-import { type AgentId, type Author, type EventId, type Post } from '../../events/index.ts';
+import { type AgentId, type Author, type EventId, type Post, runtimeId } from '../../events/index.ts';
 import type { Task } from '../../machines/task-book.ts';
 import type { Log } from '../../store/store.ts';
 
 /** The end of a task has one id, so whoever ends it first has ended it. */
 export function endId(task: string): EventId {
-  return `${task}:end` as EventId;
+  return runtimeId(task, 'end');
+}
+
+/** Of the opening in its thread. */
+export function openedId(delegation: string): EventId {
+  return runtimeId(delegation, 'opened');
 }
 
 /** Ends a task from above or by its deadline: a tombstone for its owner, and for an assignee a reason to stop. */
@@ -25,7 +30,7 @@ export function abortTask(
         { conversation, draft: { id, author: by, to, kind, body } },
         {
           conversation: thread,
-          draft: { id: `${task.id}:abort` as EventId, author: by, to: [assignee], kind, body },
+          draft: { id: runtimeId(task.id, 'abort'), author: by, to: [assignee], kind, body },
         },
       ];
     }

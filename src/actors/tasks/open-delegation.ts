@@ -2,7 +2,6 @@ import {
   type AgentId,
   agentAuthor,
   type DelegationOpenedBody,
-  type EventId,
   SYSTEM_AUTHOR,
   type Timer,
 } from '../../events/index.ts';
@@ -17,7 +16,7 @@ import {
   stopped,
   stoppedForGood,
 } from './call-effects.ts';
-import { abortTask, opening } from './end-task.ts';
+import { abortTask, openedId, opening } from './end-task.ts';
 import { guardOf } from './guard-delegation.ts';
 import { descentOf, guardTree, openingPart } from './guard-tree.ts';
 import { taskIdOf, threadOf } from './task-id.ts';
@@ -77,7 +76,7 @@ export async function followUp(
   if (typeof found === 'string') return refused(found);
   const { body, end } = found;
   if (end === null) {
-    const id = `${taskIdOf('d', turn.id, at)}:opened` as EventId;
+    const id = openedId(taskIdOf('d', turn.id, at));
     const message = { kind: 'message' as const, body: { content: request.text } };
     const draft = {
       id,
@@ -127,7 +126,7 @@ function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpened
     posts: abortTask({ conversation }, task, SYSTEM_AUTHOR, 'its deadline has passed'),
   };
   const opened = {
-    id: `${delegation}:opened` as EventId,
+    id: openedId(delegation),
     author: agentAuthor(member.profile),
     to: [assignee],
     hop: turn.hop + 1,

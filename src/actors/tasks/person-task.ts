@@ -4,6 +4,7 @@ import type { Task } from '../../machines/task-book.ts';
 import type { Log } from '../../store/store.ts';
 import { isTrusted, type Trust } from '../conversations/trust.ts';
 import type { EngineDeps } from '../engine-deps.ts';
+import { readOwn } from '../own-id.ts';
 import { type ReadTasks, readTasks } from './read-tasks.ts';
 import { type Attempt, howEnded, refusedInLog } from './refuse-person.ts';
 
@@ -146,7 +147,7 @@ async function firstEnd({ log, store }: PersonDeps, target: Log, draft: EventDra
   } catch (error) {
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
   }
-  const end = await store.readById(target, draft.id);
+  const end = await readOwn(store, target, draft);
   if (!end) throw new TroupeError('internal', `the log gave no answer to ${draft.id}`);
   return end;
 }

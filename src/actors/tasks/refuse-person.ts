@@ -1,6 +1,6 @@
 import { hashText } from '../../context/index.ts';
 import { type ErrorCode, TroupeError } from '../../errors.ts';
-import { type Author, type Event, type EventId, SYSTEM_AUTHOR } from '../../events/index.ts';
+import { type Author, type Event, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
 import type { Log } from '../../store/store.ts';
 import type { EngineDeps } from '../engine-deps.ts';
 
@@ -30,7 +30,7 @@ export async function refusedInLog(
 ): Promise<TroupeError> {
   const message = `${nameOf(by)} could not ${WORD[command]} ${quoted(task)}: ${why}`;
   const key = hashText(JSON.stringify([command, task, by.kind, by.id, said])).slice(0, ID_DIGITS);
-  const id = `refused:${key}` as EventId;
+  const id = runtimeId('refused', key);
   try {
     await deps.log.append(log, [
       { id, author: SYSTEM_AUTHOR, to: [], kind: 'error', body: { code, message } },

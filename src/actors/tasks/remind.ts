@@ -1,4 +1,4 @@
-import { type EventId, SYSTEM_AUTHOR } from '../../events/index.ts';
+import { runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
 import type { RequestOf } from '../../tools/tool-request.ts';
 import type { TurnRun } from '../turn-run.ts';
 import { type CallPlace, type CarriedOut, effectsOf, refused } from './call-effects.ts';
@@ -21,7 +21,7 @@ export function remind(run: TurnRun, request: RequestOf<'remind'>, place: CallPl
   if (waiting >= MOST_REMINDERS) return refused(`${waiting} reminders wait already: that is the most`);
   const { conversation, agent } = live.address;
   const draft = {
-    id: `remind:${turn.id}:${place.step}.${place.index}` as EventId,
+    id: runtimeId('remind', turn.id, `${place.step}.${place.index}`),
     author: SYSTEM_AUTHOR,
     to: [agent],
     hop: turn.hop,

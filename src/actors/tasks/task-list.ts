@@ -62,7 +62,7 @@ export async function listTasks(
       const { id, kind, owner, group, seq, at, end } = task;
       const { deadline = null } = task.body;
       const join = book.groups.get(group)?.join ?? 'all';
-      const openedAt = { event: openedBy.get(id) as EventId, seq, at };
+      const openedAt = { event: openedBy.get(id)!, seq, at };
       return { id, kind, owner, ...detailsOf(task), deadline, openedAt, end, group, join };
     }),
     thread: own && {

@@ -1,0 +1,172 @@
+import { describe, expect, test } from 'vitest';
+import { type Event, type EventDraft, type EventId, isRuntimeId } from '../../src/events/index.ts';
+import { inOrder, says } from '../support/engine-models.ts';
+import { ANA, logOf, openStage, type Stage } from '../support/engine-stage.ts';
+import { ID_PLAYS, logsOf } from '../support/id-plays.ts';
+import { openDriver } from '../support/mode.ts';
+
+const EVE = { kind: 'user', id: 'eve', name: 'Eve' } as const;
+
+/** What a client of an earlier version could store under an id of the runtime, behind the back of today's door. */
+function squat(id: string): EventDraft {
+  return { id: id as EventId, author: EVE, to: [], kind: 'message', body: { content: 'mine' } };
+}
+
+async function take(stage: Stage, conversation: string, ids: readonly string[]): Promise<void> {
+  const entries = ids.map((id) => ({ draft: squat(id), at: 1, tokens: 1 }));
+  await stage.store.append(logOf(conversation), entries);
+}
+
+/** Those that an earlier version let clients take. */
+function couldBeTaken(id: string): boolean {
+  return /^compaction:|:(?:completed:|relief:|session:|compaction\.)/.test(id);
+}
+
+function kindsOf(logs: ReadonlyMap<string, readonly Event[]>): Record<string, string[]> {
+  const own = (events: readonly Event[]) => events.filter(({ author }) => author.id !== EVE.id);
+  return Object.fromEntries(
+    [...logs].map(([id, events]) => [
+      id,
+      own(events)
+        .map(({ kind }) => kind)
+        .toSorted(),
+    ]),
+  );
+}
+
+describe.each(ID_PLAYS)('$name', (play) => {
+  test('every id that the runtime minted is one that no client can take', async () => {
+    const stage = await play.open();
+    await play.act(stage);
+    const logs = await logsOf(stage);
+    const minted = [...logs].flatMap(([conversation, events]) =>
+      events.filter(({ author }) => author.kind !== 'user').map(({ id }) => [conversation, id] as const),
+    );
+    expect(minted.length).toBeGreaterThan(4);
+    const early = await play.open();
+    for (const [conversation, id] of minted) {
+      expect(isRuntimeId(id)).toBe(true);
+      const sent = early.troupe.send(conversation, { id, author: EVE, content: 'mine' });
+      await expect(sent).rejects.toMatchObject({ code: 'event_conflict' });
+    }
+    expect(await logsOf(early)).toEqual(new Map());
+  });
+
+  test('where a client of an earlier version has taken ids, all is said under spare ones', async () => {
+    const free = await play.open();
+    await play.act(free);
+    const logs = await logsOf(free);
+    const stage = await play.open();
+    for (const [conversation, events] of logs)
+      await take(stage, conversation, events.map(({ id }) => id).filter(couldBeTaken));
+    await play.act(stage);
+    const after = await logsOf(stage);
+    expect(kindsOf(after)).toEqual(kindsOf(logs));
+    for (const conversation of logs.keys()) {
+      expect(await stage.check(conversation)).toEqual([]);
+      for (const { status } of await stage.troupe.actors(conversation)) expect(status).not.toBe('failed');
+    }
+  });
+});
+
+test('the plays mint every sort of id', async () => {
+  const sorts = new Set<string>();
+  for (const play of ID_PLAYS) {
+    const stage = await play.open();
+    await play.act(stage);
+    for (const events of (await logsOf(stage)).values()) for (const { id } of events) sorts.add(sortOf(id));
+  }
+  expect([...sorts].toSorted()).toEqual(expect.arrayContaining(SORTS));
+});
+
+/** Of an id its words, without names and numbers. */
+function sortOf(id: string): string {
+  return id
+    .replace(/^c[^:]*:[a-z]+:\d+:/, 'TURN:')
+    .replace(/[adq]-[0-9a-f]{12}/g, 'TASK')
+    .replace(/:[\d.].*$/, '')
+    .replace(/^(joined|baseline|remind):.*/, '$1');
+}
+
+const SORTS = [
+  'TASK:end',
+  'TASK:opened',
+  'TURN:asked',
+  'TURN:compaction.done',
+  'TURN:compaction.started',
+  'TURN:completed:TASK',
+  'TURN:end',
+  'TURN:handoff',
+  'TURN:opened',
+  'TURN:relief',
+  'TURN:reply',
+  'TURN:result',
+  'TURN:session',
+  'TURN:started',
+  'TURN:step',
+  'TURN:todos',
+  'baseline',
+  'compaction',
+  'joined',
+  'remind',
+  'run:r1:directive',
+  'run:r1:end',
+  'run:r1:mode',
+  'run:r1:phase',
+  'run:r1:step',
+];
+
+test('an agent that an earlier version has set aside for such an id goes on when it is resumed, and says all of it once', async () => {
+  const driver = await openDriver();
+  const bo = inOrder(says('here'), says('and here'));
+  const first = await openStage({ driver, agents: [{ id: 'bo', model: bo }] });
+  await first.say('c', 'hello', ['bo']);
+  await first.quiet();
+  await first.engine.stop();
+
+  // As the earlier version left it: an event is committed, its id is taken, and the agent is set aside.
+  const record = await first.actor('c', 'bo');
+  const outbox: EventDraft[] = [
+    {
+      id: 'c:bo:1:relief:0.0' as EventId,
+      author: { kind: 'agent', id: 'bo', name: 'bo' },
+      to: [],
+      turn: 'c:bo:1' as never,
+      kind: 'prune',
+      body: { events: [], memories: [], reason: 'over_budget', tokens: { before: 1, after: 1, trigger: 1 } },
+    },
+  ];
+  await take(first, 'c', ['c:bo:1:relief:0.0']);
+  await first.store.update(record, { state: { outbox } });
+  await first.store.park(record, 'failed');
+
+  const stage = await openStage({ driver, agents: [{ id: 'bo', model: bo }] });
+  await stage.say('c', 'still there?', ['bo']);
+  await stage.quiet();
+  expect((await stage.troupe.actors('c'))[0]).toMatchObject({ status: 'failed' });
+  await stage.troupe.command({ command: 'resume', conversation: 'c' as never, agent: 'bo' as never }, ANA);
+  await stage.quiet();
+  expect((await stage.troupe.actors('c'))[0]).toMatchObject({ status: 'idle' });
+  const events = await stage.events('c');
+  expect(events.filter(({ kind }) => kind === 'prune').map(({ id }) => id)).toEqual(['c:bo:1:relief:0.0:@2']);
+  expect(events.filter(({ kind }) => kind === 'turn.done')).toHaveLength(2);
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('what a client of an earlier version stored under such an id is answered as stored when it is sent again', async () => {
+  const stage = await openStage({ agents: [{ id: 'bo', model: inOrder(says('here')) }] });
+  await take(stage, 'c', ['order:7']);
+  const before = await stage.events('c');
+  const again = { id: 'order:7' as EventId, author: EVE, content: 'mine' };
+  expect(await stage.troupe.send('c', again)).toMatchObject({ kind: 'exists', event: { seq: 1 } });
+  for (const other of [
+    { ...again, content: 'yours' },
+    { ...again, author: ANA },
+    { ...again, id: 'order:8' as EventId },
+  ])
+    await expect(stage.troupe.send('c', other)).rejects.toMatchObject({
+      code: 'event_conflict',
+      message: expect.stringContaining('order:'),
+    });
+  expect(await stage.events('c')).toEqual(before);
+});
