@@ -27,6 +27,8 @@ export const EventContext = z.strictObject({
   attachments: Attachments.optional(),
   /** Whom it would have addressed: its author may not address agents, and `dispatch` passes it on. */
   held: z.array(AgentId).min(1).optional(),
+  /** Its author was not trusted when it was said: see `trust.people`. */
+  untrusted: z.literal(true).optional(),
   /** How its addressees were found, where it named none. */
   routed: z.enum(['agent', 'round', 'capability', 'rules']).optional(),
 });
