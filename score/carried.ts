@@ -1,4 +1,5 @@
 import { eventText } from '../src/context/event-text.ts';
+import { type Entry, wordsOf } from '../src/context/extract/sayings.ts';
 import { renderCompaction } from '../src/context/summary/render-compaction.ts';
 import { isPersonSpeaker } from '../src/context/summary/speakers.ts';
 import type { CompactionBody, Event, Facts } from '../src/events/index.ts';
@@ -55,22 +56,28 @@ export function countCarried(log: readonly Event[], carried: Carried, count: (te
 
 function countFacts(before: Facts, after: Facts, between: readonly Event[], carried: Carried): void {
   for (const list of Object.keys(before) as (keyof Facts)[]) {
-    const known = new Set(after[list]);
+    const known = new Set((after[list] ?? []).map(keyOf));
     const share = list === 'pending' ? carried.pending : carried.facts;
-    share.of += before[list].length;
-    share.kept += before[list].filter((entry) => known.has(entry)).length;
+    const entries: readonly Entry[] = before[list] ?? [];
+    share.of += entries.length;
+    share.kept += entries.filter((entry) => known.has(keyOf(entry))).length;
     if (list !== 'pending') continue;
     const said = between.map(eventText).join('\n');
-    const gone = before[list].filter((entry) => !known.has(entry));
-    carried.vanished.push(...gone.filter((entry) => !isClosed(entry, said, between)));
+    const gone = entries.filter((entry) => !known.has(keyOf(entry)));
+    carried.vanished.push(...gone.filter((entry) => !isClosed(entry, said, between)).map(wordsOf));
   }
 }
 
+function keyOf(entry: Entry): string {
+  return JSON.stringify(entry);
+}
+
 /** A question is closed by whoever speaks next; work by a list or a text that names it again. */
-function isClosed(entry: string, said: string, between: readonly Event[]): boolean {
-  if (/^\[[^\]\n]+\] /.test(entry)) return between.some(({ kind }) => kind === 'message' || kind === 'step');
+function isClosed(entry: Entry, said: string, between: readonly Event[]): boolean {
+  if (typeof entry !== 'string' && entry.asks)
+    return between.some(({ kind }) => kind === 'message' || kind === 'step');
   const plain = said.replaceAll('\\"', '"').replaceAll('\\n', '\n');
-  return plain.includes(entry.replace(/…$/, ''));
+  return plain.includes(wordsOf(entry).replace(/…$/, ''));
 }
 
 interface Counting {
@@ -99,9 +106,9 @@ function countQuotes(
     carried.quotesThatFit.kept += people.filter(({ seq, text }) => later.get(seq) === text).length;
   }
   const seen = renderCompaction(before, SECRET);
-  const constraints = before.facts.constraints.filter((entry) => seen.includes(entry));
+  const constraints = before.facts.constraints.map(wordsOf).filter((words) => seen.includes(words));
   carried.shownConstraints.of += constraints.length;
-  carried.shownConstraints.kept += constraints.filter((entry) => rendered.includes(entry)).length;
+  carried.shownConstraints.kept += constraints.filter((words) => rendered.includes(words)).length;
 }
 
 /** Speaker, number and fence of a quote. */

@@ -44,7 +44,7 @@ function extraction(log: readonly Event[], budget: number): string {
       return `${head}\n${fence('msg', fenceKey('score', `${seq}`), text)}`;
     })
     .join('\n');
-  return `${said}\n${renderFacts(facts, budget - countTokens(said) - 1, countTokens, said)}`;
+  return `${said}\n${renderFacts(facts, budget - countTokens(said) - 1, countTokens, { shown: said })}`;
 }
 
 function lineOf(event: Event): string {

@@ -199,6 +199,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       schedules: schedulesOf(schedules),
       tenants: () => tenants.list(),
       lifecycle,
+      trust: definition.trust?.people ?? null,
       stopping: stopping.signal,
       onDelta(delta) {
         tellAll(delta);

@@ -10,6 +10,7 @@ import type { Tracer } from '../tracing.ts';
 import type { BudgetLedger } from './budget/ledger.ts';
 import type { CalibrationBook } from './calibration-book.ts';
 import type { ConversationLog } from './conversation-log.ts';
+import type { Trust } from './conversations/trust.ts';
 import type { Lifecycle, Schedule } from './conversations/upkeep.ts';
 import type { Company } from './member.ts';
 import type { MemorySearch } from './memory-search.ts';
@@ -55,6 +56,8 @@ export interface EngineDeps {
   /** Everybody whose conversations end by themselves; the default tenant where nothing is said. */
   tenants?: () => Promise<readonly TenantId[]>;
   lifecycle?: Lifecycle;
+  /** Whose word counts, by id; by default everybody's. */
+  trust?: Trust;
   /** Aborts when the process wants to end: steps under way are finished, nothing new is begun. */
   stopping: AbortSignal;
   /** Token deltas, for whoever watches; never stored. */

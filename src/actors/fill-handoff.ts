@@ -6,7 +6,7 @@ export interface HandoffSources {
   from: AgentId;
   /** The end of the log and what the turn has done so far, oldest first. */
   events: () => Promise<readonly Event[]>;
-  extract: (events: readonly Event[], from: AgentId) => HandoffSummary;
+  extract: (events: readonly Event[], from: AgentId) => HandoffSummary | Promise<HandoffSummary>;
   /** Asks a model. Whatever it throws or leaves out is made up for by extraction. */
   summarise?: ((events: readonly Event[], from: AgentId) => Promise<HandoffSummary | null>) | undefined;
   onWarning: (error: unknown, where: string) => void;
@@ -26,7 +26,7 @@ export async function fillHandoff(
   const written = fill === 'summarise' ? await summarised(sources, events) : null;
   return written
     ? { ...merge(summary, written), by: 'compactor' }
-    : { ...merge(summary, extract(events, from)), by: 'extraction' };
+    : { ...merge(summary, await extract(events, from)), by: 'extraction' };
 }
 
 async function summarised(

@@ -1,7 +1,9 @@
-import { extractHandoff } from '../context/extract/extract-handoff.ts';
+import { handoffSteps } from '../context/extract/extract-handoff.ts';
 import type { AgentId, Event, EventDraft, HandoffSummary } from '../events/index.ts';
 import type { RequestOf } from '../tools/tool-request.ts';
 import { fillHandoff, type HandoffSources } from './fill-handoff.ts';
+import { inSlices } from './in-slices.ts';
+import { readNewest } from './read-newest.ts';
 import { ownDraft, type TurnRun } from './turn-run.ts';
 
 /** Events of the log that a summary is made from, beside what the turn itself has done. */
@@ -21,7 +23,7 @@ export async function completeHandOver(
   const summary = await fillHandoff(request, {
     from: run.live.address.agent,
     events: () => recentEvents(run),
-    extract: extractHandoff,
+    extract: (events, from) => inSlices(run.deps.clock, handoffSteps(events, from, run.deps.trust ?? null)),
     summarise,
     onWarning: run.deps.onWarning,
   });
@@ -33,7 +35,7 @@ async function recentEvents(run: TurnRun): Promise<Event[]> {
   const { deps, turn, outputs } = run;
   const { address } = run.live;
   const after = Math.max(0, turn.upTo - RECENT_EVENTS);
-  const events = await deps.store.read(address, { after, upTo: turn.upTo, limit: RECENT_EVENTS });
+  const events = await readNewest(deps.store, address, { after, upTo: turn.upTo, limit: RECENT_EVENTS });
   const { tenant, conversation } = address;
   const at = events.at(-1)?.at ?? 0;
   const own = [...outputs, ...wordsOf(run)];

@@ -1,5 +1,6 @@
-import { fitHandoffRequest, latestCompaction, parseHandoff } from '../context/index.ts';
+import { handoffRequestSteps, latestCompaction, parseHandoff } from '../context/index.ts';
 import type { AgentId, Event, HandoffSummary } from '../events/index.ts';
+import { inSlices } from './in-slices.ts';
 import { askSummary } from './relief/ask-summary.ts';
 import { windowFor } from './relief/policy-for.ts';
 import type { TurnRun } from './turn-run.ts';
@@ -18,7 +19,7 @@ export async function summariseHandoff(
   const { deps, live, member } = run;
   const summariser = member.summariser ?? member;
   const model = await deps.models.get(live.address.tenant, summariser.profile);
-  const request = fitHandoffRequest({
+  const fitting = handoffRequestSteps({
     from: live.address.agent,
     to,
     events,
@@ -27,7 +28,9 @@ export async function summariseHandoff(
     people: live.view.people,
     maxTokens: Math.floor((windowFor(summariser, model) - SUMMARY_TOKENS) * REQUEST_SHARE),
     count: deps.countTokens,
+    trusted: deps.trust ?? null,
   });
+  const request = await inSlices(deps.clock, fitting);
   if (!request) throw nothing('the request fits no window');
   const answer = await askSummary(run, request, SUMMARY_TOKENS);
   if (answer.kind === 'aborted') return null;

@@ -47,7 +47,13 @@ export type { Slot } from './slot.ts';
 export { createView, forkView, type View } from './view.ts';
 export { chooseMemories, type Memories, NO_MEMORIES } from './retrieve/choose-memories.ts';
 export { memoryItem, shownSeqs } from './retrieve/live-memories.ts';
-export { type CompactionBase, extractCompaction, summaryCompaction } from './relief/compose-compaction.ts';
+export {
+  type CompactionBase,
+  extractCompaction,
+  extractionSteps,
+  summaryCompaction,
+  summarySteps,
+} from './relief/compose-compaction.ts';
 export { choosePrune } from './relief/choose-prune.ts';
 export type { CutFor } from './relief/cut-for.ts';
 export { adoptionOf, isEmptyPlan, isPruneOnly, latestCompaction, presentIn } from './relief/plan.ts';
@@ -66,9 +72,10 @@ export {
   takeCompaction,
   trimRung,
 } from './relief/work.ts';
+export { atOnce, type Steps } from './steps.ts';
 export type { SummaryRequest } from './summary/fit-request.ts';
-export { fitHandoffRequest } from './summary/handoff-request.ts';
+export { handoffRequestSteps } from './summary/handoff-request.ts';
 export { parseHandoff } from './summary/parse-handoff.ts';
-export { fitSummaryRequest } from './summary/summary-request.ts';
-export { fitTurnPrefixRequest } from './summary/turn-prefix-request.ts';
+export { fitSummaryRequest, summaryRequestSteps } from './summary/summary-request.ts';
+export { turnPrefixSteps } from './summary/turn-prefix-request.ts';
 export { verifySummary } from './summary/verify-summary.ts';

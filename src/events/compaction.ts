@@ -27,15 +27,32 @@ const Tokens = z.int().nonnegative();
 export const CutTokens = z.strictObject({ before: Tokens, after: Tokens, trigger: Tokens });
 export type CutTokens = z.infer<typeof CutTokens>;
 
+/** Words and whose they are: those of an author, or what a tool gave back, by the tool's name. */
+export const Saying = z.strictObject({
+  text: z.string(),
+  by: z.strictObject({ kind: z.enum(['user', 'agent', 'system', 'tool']), id: z.string(), name: z.string() }),
+  /** A person whom the settings did not trust when this was said. */
+  untrusted: z.literal(true).optional(),
+  /** Of a question: the agents whom it was put to; none: all. */
+  asks: z.array(z.string()).optional(),
+});
+export type Saying = z.infer<typeof Saying>;
+
+/** A text alone is of a log from before speakers were kept: nobody knows whose it is. */
+const Sayings = z.array(z.union([z.string(), Saying]));
+
 /** Found without a model and carried from one compaction to the next; each in the order of first appearance. */
 export const Facts = z.strictObject({
   artifacts: z.array(z.string()),
   filesRead: z.array(z.string()),
   filesModified: z.array(z.string()),
   identifiers: z.array(z.string()),
-  errors: z.array(z.string()),
-  constraints: z.array(z.string()),
-  pending: z.array(z.string()),
+  errors: Sayings,
+  /** What trusted people demand. */
+  constraints: Sayings,
+  /** What others demand, and what agents say that was demanded: told as theirs, and binding nobody. */
+  claims: Sayings.optional(),
+  pending: Sayings,
 });
 export type Facts = z.infer<typeof Facts>;
 
@@ -46,6 +63,8 @@ export const Quote = z.strictObject({
   speaker: z.string(),
   text: z.string(),
   cut: z.boolean().optional(),
+  /** Of a person whom the settings did not trust when this was said. */
+  untrusted: z.literal(true).optional(),
 });
 export type Quote = z.infer<typeof Quote>;
 

@@ -29,6 +29,8 @@ export const EventContext = z.strictObject({
   held: z.array(AgentId).min(1).optional(),
   /** A file brought it: it is history, and carries no authority here. */
   imported: z.literal(true).optional(),
+  /** Its author was not trusted when it was said: see `trust.people`. */
+  untrusted: z.literal(true).optional(),
   /** How its addressees were found, where it named none. */
   routed: z.enum(['agent', 'round', 'capability', 'rules']).optional(),
 });

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { countTokens } from '../../src/context/count-tokens.ts';
 import { collectFacts } from '../../src/context/extract/collect-facts.ts';
 import { renderFacts } from '../../src/context/extract/render-facts.ts';
+import { wordsOf } from '../../src/context/extract/sayings.ts';
 import { shareBudget } from '../../src/context/extract/share-budget.ts';
 import type { Event, Facts } from '../../src/events/index.ts';
 import { HAS_DATA, realLogs } from '../support/real-logs.ts';
@@ -27,6 +28,7 @@ const NONE: Facts = {
   pending: [],
 };
 const collect = (...events: Event[]) => collectFacts(at(events), null);
+const textsOf = (entries: Facts['pending'] | undefined) => entries?.map(wordsOf);
 
 describe('facts', () => {
   test.each([
@@ -44,13 +46,19 @@ describe('facts', () => {
     ['ja', 'テストは変更しないでください。'],
   ])('carry what people demand (%s)', (_, sentence) => {
     const { constraints } = collect(personSays(`Here is the weather. ${sentence} Thanks.`));
-    expect(constraints).toContain(sentence);
-    expect(constraints).not.toContain('Here is the weather.');
+    expect(constraints).toEqual([{ text: sentence, by: { kind: 'user', id: 'ana', name: 'Ana' } }]);
   });
 
-  test('carry a demand that an agent quotes, and not what it tells itself', () => {
-    const facts = collect(agentSays('You asked me to never use tabs. I should look at the file.'));
-    expect(facts.constraints).toEqual(['You asked me to never use tabs.']);
+  test('carry a demand that an agent quotes as a claim of that agent, and not what it tells itself or asks', () => {
+    const facts = collect(
+      agentSays(
+        'You asked me to never use tabs. I should look at the file. Would you prefer that, as you said?',
+      ),
+    );
+    expect(facts.constraints).toEqual([]);
+    expect(facts.claims).toEqual([
+      { text: 'You asked me to never use tabs.', by: { kind: 'agent', id: 'coder', name: 'Coder' } },
+    ]);
   });
 
   test.each([
@@ -65,20 +73,22 @@ describe('facts', () => {
     ['zh', '下一步是更新文档。'],
     ['ja', 'ドキュメントはまだです。'],
   ])('carry what is still to do (%s)', (_, sentence) => {
-    expect(collect(agentSays(`All is well.\n${sentence}`)).pending).toEqual([sentence]);
+    expect(textsOf(collect(agentSays(`All is well.\n${sentence}`)).pending)).toEqual([sentence]);
   });
 
   test('drop a box once it is ticked and a to-do once it is completed, and keep the others', () => {
     const todos = (status: string) => call('TodoWrite', { todos: [{ content: 'ship it', status }] });
     const open = [agentSays('- [ ] one\n- [ ] two'), todos('pending')];
-    expect(collect(...open).pending).toEqual(['one', 'two', 'ship it']);
+    expect(textsOf(collect(...open).pending)).toEqual(['one', 'two', 'ship it']);
     const before = collectFacts(at(open), null);
-    expect(collectFacts(at([agentSays('- [x] one'), todos('completed')]), before).pending).toEqual(['two']);
+    const after = collectFacts(at([agentSays('- [x] one'), todos('completed')]), before);
+    expect(textsOf(after.pending)).toEqual(['two']);
   });
 
   test('keep a question open until somebody else has spoken, and a delegation until it ends', () => {
     const asked = collect(agentSays('Shall I deploy?'), delegation('opened', 'd1', 'check the build'));
-    expect(asked.pending).toEqual(['[@coder] Shall I deploy?', 'delegation d1 to @coder: check the build']);
+    expect(textsOf(asked.pending)).toEqual(['Shall I deploy?', 'delegation d1 to @coder: check the build']);
+    expect(renderFacts(asked, 100, countTokens)).toContain('- [@coder] Shall I deploy?\n');
     expect(collectFacts(at([agentSays('Waiting.')]), asked).pending).toEqual(asked.pending);
     expect(
       collectFacts(at([personSays('Yes.'), delegation('completed', 'd1', 'ok')]), asked).pending,
@@ -128,7 +138,7 @@ describe('facts', () => {
       result('Traceback (most recent call last):\n  File "x.py"\nValueError: bad input'),
       result('  } catch (error: any) {\n  isError: boolean;\n  error: ColorSchema,'),
     );
-    expect(facts.errors).toEqual([
+    expect(textsOf(facts.errors)).toEqual([
       'src/a.ts(3,1): error TS2739: Type is missing',
       'ls: cannot access x: No such file or directory',
       'ValueError: bad input',
@@ -150,7 +160,8 @@ describe('facts', () => {
       fc.property(previous, someEvents, (known, events) => {
         const facts = collectFacts(events, known);
         for (const list of Object.keys(NONE) as (keyof Facts)[]) {
-          expect(facts[list].slice(0, new Set(known[list]).size)).toEqual([...new Set(known[list])]);
+          const before = known[list as keyof typeof known];
+          expect(facts[list]?.slice(0, new Set(before).size)).toEqual([...new Set(before)]);
         }
       }),
     );
@@ -242,7 +253,7 @@ describe('facts as text', () => {
 
   test('leave out first what stands beside them', () => {
     const two = { ...NONE, constraints: ['never push to main', 'always run the tests'] };
-    const text = renderFacts(two, 24, countTokens, 'Ana: always run the tests');
+    const text = renderFacts(two, 24, countTokens, { shown: 'Ana: always run the tests' });
     expect(text).toContain('never push to main');
     expect(text).not.toContain('always run the tests');
     expect(text).toContain('1 more not listed');

@@ -9,6 +9,7 @@ import {
   DEFAULT_POLICY,
   type CompactionBase,
 } from '../../src/context/index.ts';
+import { wordsOf } from '../../src/context/extract/sayings.ts';
 import { renderCompaction } from '../../src/context/summary/render-compaction.ts';
 import type { AgentId, CompactionBody, Event } from '../../src/events/index.ts';
 import type { ModelRequest } from '../../src/providers/provider.ts';
@@ -168,8 +169,10 @@ describe('a task is not gone on with after a compaction', () => {
       previous: first,
     });
     for (const compaction of [first, second]) {
-      expect(compaction?.facts.pending.some((item) => item.includes('del-77'))).toBe(true);
-      expect(renderCompaction(compaction as CompactionBody, 's')).toContain('Open:\n- delegation del-77');
+      expect(compaction?.facts.pending.some((item) => wordsOf(item).includes('del-77'))).toBe(true);
+      expect(renderCompaction(compaction as CompactionBody, 's')).toContain(
+        'Open:\n- [@bo] delegation del-77',
+      );
     }
   });
 });

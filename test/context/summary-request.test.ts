@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { countTokens } from '../../src/context/count-tokens.ts';
+import { atOnce } from '../../src/context/steps.ts';
 import { fitSummaryRequest, summaryRequest } from '../../src/context/summary/summary-request.ts';
-import { fitTurnPrefixRequest, turnPrefixRequest } from '../../src/context/summary/turn-prefix-request.ts';
+import { turnPrefixRequest, turnPrefixSteps } from '../../src/context/summary/turn-prefix-request.ts';
 import type { AgentId, CompactionBody, Event, EventDraft, TurnId } from '../../src/events/index.ts';
 import { logged, SECRET } from '../support/log-player.ts';
 import { HAS_DATA, realLogs } from '../support/real-logs.ts';
@@ -204,7 +205,7 @@ describe('the request for the early steps of a turn', () => {
   });
 
   test('is made smaller until it fits', () => {
-    const at = (maxTokens: number) => fitTurnPrefixRequest({ ...input, maxTokens, count: countTokens });
+    const at = (maxTokens: number) => atOnce(turnPrefixSteps({ ...input, maxTokens, count: countTokens }));
     const most = at(100_000);
     expect(most?.level).toBe(0);
     const less = at((most?.tokens ?? 0) - 1);

@@ -54,12 +54,19 @@ async function place(
   const { to, routed } = await addressed(door, log, message, standing);
   const isHeld = untrusted || !isTrusted(door.trust, message.author);
   const held = to.length > 0 && isHeld ? { held: to } : {};
-  const context = { ...message.context, ...held, ...(routed && { routed }) };
+  const mark = isHeld && (await isMarked(door, log, message)) ? { untrusted: true as const } : {};
+  const context = { ...message.context, ...held, ...mark, ...(routed && { routed }) };
   return {
     ...message,
     to: 'held' in held ? [] : to,
     ...(Object.keys(context).length > 0 && { context }),
   };
+}
+
+/** Logs of before have no mark, and the same id again is the same event (M4). */
+async function isMarked({ deps }: Door, log: Log, { id }: Message): Promise<boolean> {
+  const known = await deps.store.readById(log, id);
+  return known === null || known.context?.untrusted === true;
 }
 
 interface Addressed {

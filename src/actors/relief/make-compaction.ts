@@ -1,17 +1,20 @@
 import {
   type CutFor,
-  extractCompaction,
-  fitSummaryRequest,
+  type CompactionBase,
+  extractionSteps,
   latestCompaction,
   pairSafe,
-  summaryCompaction,
+  summaryRequestSteps,
+  summarySteps,
   verifySummary,
 } from '../../context/index.ts';
 import { TroupeError } from '../../errors.ts';
 import { type CompactionBody, type Event, type EventId } from '../../events/index.ts';
 import type { ReliefEvent } from '../../machines/compaction.ts';
+import { PAGE_BYTES } from '../../store/store.ts';
 import { askSummary } from './ask-summary.ts';
 import { compactionDraft, readCompaction, takeLock } from './compaction-lock.ts';
+import { inSlices } from '../in-slices.ts';
 import type { TurnRun } from '../turn-run.ts';
 import { noteRelief } from './note-relief.ts';
 import { windowFor } from './policy-for.ts';
@@ -60,28 +63,29 @@ export async function makeCompaction(
     secret: run.live.view.secret,
     people: run.live.view.people,
     count: run.deps.countTokens,
+    trusted: run.deps.trust ?? null,
   };
-  if (strategy === 'extraction') return log(work, number, extractCompaction(base));
+  const { clock } = run.deps;
+  if (strategy === 'extraction') return log(work, number, await inSlices(clock, extractionSteps(base)));
   if (!(await takeLock(run, number))) return not('LOCKED');
   await noteRelief(work, 'compaction.summarising', { strategy, range: { from: 1, upTo } });
   const written = await summarise(work, base);
   if (written.kind === 'not') return written;
-  const body = summaryCompaction({ ...base, ...written });
+  const body = await inSlices(clock, summarySteps({ ...base, ...written }));
   return body ? log(work, number, body) : failed(work, 'the summary does not fit into the room there is');
 }
 
-type Base = Parameters<typeof extractCompaction>[0];
-
 async function summarise(
   work: TurnRelief,
-  { events, previous, people, secret, count }: Base,
+  { events, previous, people, secret, count, trusted }: CompactionBase,
 ): Promise<
   { kind: 'written'; text: string; usage: CompactionBody['usage'] } | { kind: 'not'; event: ReliefEvent }
 > {
   const { run, policy } = work;
   const budgetTokens = policy.summaryTokens;
   const maxTokens = Math.floor(((await summariserWindow(run)) - budgetTokens) * REQUEST_SHARE);
-  const request = fitSummaryRequest({ previous, events, budgetTokens, people, secret, maxTokens, count });
+  const input = { previous, events, budgetTokens, people, secret, trusted: trusted ?? null };
+  const request = await inSlices(run.deps.clock, summaryRequestSteps({ ...input, maxTokens, count }));
   if (!request) return failed(work, 'not even the shortest request for a summary fits its window');
   const answer = await askSummary(run, request, Math.ceil(budgetTokens * 1.5));
   if (answer.kind === 'aborted') return not('ABORTED');
@@ -132,7 +136,7 @@ async function readRange({ run }: TurnRelief, after: number, upTo: number): Prom
   const { store } = run.deps;
   const events: Event[] = [];
   for (let at = after; at < upTo;) {
-    const page = await store.read(run.live.address, { after: at, upTo, limit: 2_000 });
+    const page = await store.read(run.live.address, { after: at, upTo, limit: 2_000, maxBytes: PAGE_BYTES });
     if (page.length === 0) break;
     events.push(...page);
     at = page.at(-1)?.seq ?? upTo;

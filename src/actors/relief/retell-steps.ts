@@ -1,4 +1,5 @@
-import { earlySteps, fitTurnPrefixRequest, retell, verifySummary } from '../../context/index.ts';
+import { earlySteps, retell, turnPrefixSteps, verifySummary } from '../../context/index.ts';
+import { inSlices } from '../in-slices.ts';
 import { askSummary } from './ask-summary.ts';
 import { REQUEST_SHARE, summariserWindow } from './make-compaction.ts';
 import { noteRelief } from './note-relief.ts';
@@ -14,7 +15,7 @@ export async function retellSteps(work: TurnRelief): Promise<boolean> {
   if (!plan.turn || !run.member.summarises) return true;
   const { id, steps } = plan.turn;
   const count = run.deps.countTokens;
-  const request = fitTurnPrefixRequest({
+  const fitting = turnPrefixSteps({
     turn: id,
     trigger: view.slots.findLast(({ layer }) => layer === 'trigger')?.message.content ?? '',
     previous: null,
@@ -24,6 +25,7 @@ export async function retellSteps(work: TurnRelief): Promise<boolean> {
     maxTokens: Math.floor(((await summariserWindow(run)) - policy.summaryTokens) * REQUEST_SHARE),
     count,
   });
+  const request = await inSlices(run.deps.clock, fitting);
   if (!request) return true;
   await noteRelief(work, 'compaction.summarising', { strategy: 'trim' });
   const answer = await askSummary(run, request, Math.ceil(policy.summaryTokens * 1.5));

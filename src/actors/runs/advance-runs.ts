@@ -54,7 +54,7 @@ async function direct(turn: TurnRun, run: Run): Promise<EventDraft[]> {
   const change =
     step.phase === undefined
       ? null
-      : await phaseChange(deps.store, live.address, runs.phase, { phase: step.phase }, saidIn(turn));
+      : await phaseChange(deps, live.address, runs.phase, { phase: step.phase }, saidIn(turn));
   return directedDrafts(run, change, null);
 }
 

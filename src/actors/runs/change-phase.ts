@@ -21,7 +21,7 @@ export async function changePhase(
   mustBePerson(trust, by, 'change the phase');
   for (let tries = 1; ; tries++) {
     const before = (await standings.of(log)).tasks.runs.phase;
-    const body = await phaseChange(deps.store, log, before, command);
+    const body = await phaseChange(deps, log, before, command);
     if (!body) return present(deps.store, log, before?.seq ?? 0);
     const id = runtimeId('phase', before?.seq ?? 0);
     try {

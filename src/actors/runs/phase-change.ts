@@ -1,7 +1,10 @@
-import { extractPhase } from '../../context/extract/extract-phase.ts';
+import { phaseSteps } from '../../context/extract/extract-phase.ts';
 import type { Event, PhaseChangedBody } from '../../events/index.ts';
 import type { Phase } from '../../machines/run-book.ts';
-import type { Log, Store } from '../../store/store.ts';
+import type { Log } from '../../store/store.ts';
+import type { EngineDeps } from '../engine-deps.ts';
+import { inSlices } from '../in-slices.ts';
+import { readNewest } from '../read-newest.ts';
 
 /** Events that a summary is made from, at most: the last ones of the phase. */
 const RECENT_EVENTS = 500;
@@ -17,7 +20,7 @@ export interface PhaseWish {
  * one is summed up where another takes its place and agents have said anything in it; `more` is not in the log yet.
  */
 export async function phaseChange(
-  store: Pick<Store, 'read' | 'head'>,
+  { store, clock, trust = null }: Pick<EngineDeps, 'store' | 'clock' | 'trust'>,
   log: Log,
   before: Phase | null,
   { phase, instructions = '', summarise }: PhaseWish,
@@ -29,7 +32,7 @@ export async function phaseChange(
   if (!(summarise ?? isOther)) return body;
   const head = await store.head(log);
   const after = Math.max(before?.seq ?? 0, head - RECENT_EVENTS);
-  const events = await store.read(log, { after, upTo: head, limit: RECENT_EVENTS });
-  const summary = extractPhase([...events, ...more]);
+  const events = await readNewest(store, log, { after, upTo: head, limit: RECENT_EVENTS });
+  const summary = await inSlices(clock, phaseSteps([...events, ...more], trust));
   return summary ? { ...body, summary } : body;
 }

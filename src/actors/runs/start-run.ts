@@ -95,8 +95,7 @@ async function direct(door: Door, log: Log, run: Run, by: Author, standing: Stan
   }
   const { mode, named, phase } = standing.tasks.runs;
   const isNamed = mode === 'run' && named === run.run;
-  const change =
-    step.phase === undefined ? null : await phaseChange(deps.store, log, phase, { phase: step.phase });
+  const change = step.phase === undefined ? null : await phaseChange(deps, log, phase, { phase: step.phase });
   const drafts = [...(isNamed ? [] : [modeDraft(run, by)]), ...directedDrafts(run, change, by)];
   const appended = await deps.log.append(log, drafts);
   const directed = appended.find(({ event }) => event.kind === 'run.directive');

@@ -13,13 +13,22 @@ export function callLine({ name, args }: ToolCall, result: ToolResultBody | null
   return `${name} ${compactArgs(args)} -> ${result ? result.outcome : 'no result'}${artifact}`;
 }
 
+/** Longer ones hold a file: their beginning says what they are. */
+const MAX_PARSED = 65_536;
+
 function compactArgs(args: string): string {
   let root: unknown;
   try {
-    root = JSON.parse(args);
+    root = JSON.parse(args.slice(0, MAX_PARSED));
   } catch {
     // What is no JSON is shown as it was written.
-    return capped(args.replace(/\s+/g, ' ').trim(), MAX_ARGS);
+    return capped(
+      args
+        .slice(0, 8 * MAX_ARGS)
+        .replace(/\s+/g, ' ')
+        .trim(),
+      MAX_ARGS,
+    );
   }
   if (typeof root !== 'object' || root === null || Array.isArray(root))
     return capped(JSON.stringify(root), MAX_ARGS);

@@ -9,6 +9,8 @@ export type Level = (typeof LEVELS)[number];
 export interface Candidate {
   seq: number;
   speaker: string;
+  /** Of a person whose word does not count. */
+  untrusted?: true;
   role: Scorable['role'];
   /** 1 for the newest round; a round begins with the words of a person. */
   round: number;

@@ -1,84 +1,149 @@
 import type { Event, EventOf, Facts, StepBody } from '../../events/index.ts';
+import { atOnce, type Steps } from '../steps.ts';
+import { isTrustedPerson, type Trusted } from '../trusted.ts';
 import { errorLines, errorsOf } from './find-errors.ts';
 import { constraintsOf } from './find-constraints.ts';
 import { filesOf } from './find-files.ts';
-import { tasksOf, tasksOfCall } from './find-pending.ts';
+import { type Tasks, tasksOf, tasksOfCall } from './find-pending.ts';
 import { findWords } from './find-words.ts';
 import { noteDealings, noteQuestions } from './open-items.ts';
-import { said } from './said.ts';
+import { readerOf, readingOf } from './reading.ts';
+import { demanded, said } from './said.ts';
+import { addSaying, type Sayings, sayingsOf, speakerOfEvent, wordsOf } from './sayings.ts';
 import { capped, oneLine } from './sentences.ts';
 
 /** A listing of a thousand files is in its artifact; carrying it on would push out what somebody needs. */
 const MAX_NEW_PER_RESULT = 150;
 const MAX_NAME = 256;
 const MAX_FAILURE = 240;
+/** Of each list of names, the newest. */
+const MOST_NAMES = 2_000;
+/** Arguments beyond this hold a file, not the name of one. */
+const MAX_PARSED = 1_048_576;
+/** What an event costs whatever it says. */
+const EVENT_CHARS = 256;
 
-type Lists = { [K in keyof Facts]: Set<string> };
+type NameList = 'artifacts' | 'filesRead' | 'filesModified' | 'identifiers';
+type SayingList = Exclude<keyof Facts, NameList>;
+type Lists = Record<NameList, Set<string>> & Record<SayingList, Sayings>;
+type Read = (text: string) => string;
 
 /**
- * What can be found without a model and must survive every compaction. A fold over events: collected in two goes or in
- * one, the lists are the same. Nothing in `previous` is dropped but pending items that the events show to be done.
+ * What can be found without a model and must survive every compaction, with whose words it is. A fold over events:
+ * collected in two goes or in one, the lists are the same, as long as all can be read (see `readingOf`). Nothing in
+ * `previous` is dropped but pending items that the events show to be done, and what is oldest in a list that is full.
  */
-export function collectFacts(events: readonly Event[], previous: Facts | null): Facts {
+export function* factsSteps(
+  events: readonly Event[],
+  previous: Facts | null,
+  trusted: Trusted = null,
+): Steps<Facts> {
   const lists: Lists = {
     artifacts: new Set(previous?.artifacts),
     filesRead: new Set(previous?.filesRead),
     filesModified: new Set(previous?.filesModified),
     identifiers: new Set(previous?.identifiers),
-    errors: new Set(previous?.errors),
-    constraints: new Set(previous?.constraints),
-    pending: new Set(previous?.pending),
+    errors: sayingsOf(previous?.errors),
+    constraints: sayingsOf(previous?.constraints),
+    claims: sayingsOf(previous?.claims),
+    pending: sayingsOf(previous?.pending),
   };
-  for (const event of events) note(lists, event);
+  const reading = readingOf(events);
+  for (const event of events) {
+    const read = readerOf(reading(event));
+    let length = 0;
+    note(lists, event, trusted, (text) => {
+      const piece = read(text);
+      length += piece.length;
+      return piece;
+    });
+    yield length + EVENT_CHARS;
+  }
   return {
     artifacts: [...lists.artifacts],
     filesRead: [...lists.filesRead],
     filesModified: [...lists.filesModified],
     identifiers: [...lists.identifiers],
-    errors: [...lists.errors],
-    constraints: [...lists.constraints],
-    pending: [...lists.pending],
+    errors: [...lists.errors.values()],
+    constraints: [...lists.constraints.values()],
+    claims: [...lists.claims.values()],
+    pending: [...lists.pending.values()],
   };
 }
 
-function note(lists: Lists, event: Event): void {
+export function collectFacts(
+  events: readonly Event[],
+  previous: Facts | null,
+  trusted: Trusted = null,
+): Facts {
+  return atOnce(factsSteps(events, previous, trusted));
+}
+
+function note(lists: Lists, event: Event, trusted: Trusted, read: Read): void {
   if (event.kind === 'tool.result') {
-    noteArtifacts(lists, event.body.content);
-    if (event.body.artifact !== undefined) lists.artifacts.add(`@artifact/${event.body.artifact}`);
-    add(lists.errors, errorsOf(event.body));
-    noteWords(lists, event.body.content, false);
+    const { artifact, name } = event.body;
+    const body = { ...event.body, content: read(event.body.content) };
+    noteArtifacts(lists, body.content);
+    if (artifact !== undefined) add(lists.artifacts, [`@artifact/${artifact}`]);
+    const by = { kind: 'tool' as const, id: name, name };
+    for (const text of errorsOf(body)) addSaying(lists.errors, { text, by });
+    noteWords(lists, body.content, false);
     return;
   }
-  const text = said(event);
-  if (event.kind === 'step') noteCalls(lists, event.body);
-  if (text !== '') noteSpeech(lists, event, text);
+  const text = read(said(event));
+  if (event.kind === 'step') noteCalls(lists, event, read);
+  if (text !== '') noteSpeech(lists, event, text, trusted);
   noteDealings(lists.pending, event);
-  if (event.kind === 'turn.failed') lists.errors.add(failureOf(event.body));
+  if (event.kind === 'turn.failed')
+    addSaying(lists.errors, { text: failureOf(event.body), ...speakerOfEvent(event, trusted) });
 }
 
-function noteSpeech(lists: Lists, event: Event, text: string): void {
+function noteSpeech(lists: Lists, event: Event, text: string, trusted: Trusted): void {
   noteArtifacts(lists, text);
   noteWords(lists, text, true);
-  add(lists.errors, errorLines(text));
-  // What the runtime itself says is not carried: its rules stand in the frozen layers.
-  if (event.author.kind !== 'system')
-    add(lists.constraints, constraintsOf(text, event.author.kind === 'agent'));
-  const { open, done } = tasksOf(text);
-  add(lists.pending, open);
-  for (const task of done) lists.pending.delete(task);
-  if (event.kind === 'message') noteQuestions(lists.pending, event, text);
+  const speaker = speakerOfEvent(event, trusted);
+  for (const line of errorLines(text)) addSaying(lists.errors, { text: line, ...speaker });
+  noteDemands(lists, event, text, trusted);
+  noteTasks(lists, event, tasksOf(text), trusted);
+  if (event.kind === 'message') noteQuestions(lists.pending, event, text, trusted);
 }
 
-function noteCalls(lists: Lists, { calls }: StepBody): void {
+/** What a trusted person demands is a constraint. What anybody else demands, or says that somebody did, is a claim. */
+function noteDemands({ constraints, claims }: Lists, event: Event, text: string, trusted: Trusted): void {
+  // What the runtime itself says is not carried: its rules stand in the frozen layers.
+  if (event.author.kind === 'system') return;
+  const own = demanded(event, text);
+  if (own === '') return;
+  const list = isTrustedPerson(trusted, event) ? constraints : claims;
+  const speaker = speakerOfEvent(event, trusted);
+  for (const demand of constraintsOf(own, event.author.kind === 'agent'))
+    addSaying(list, { text: demand, ...speaker });
+}
+
+/** Nobody ticks off what others have noted but those whose word counts, and agents, who do the work. */
+function noteTasks({ pending }: Lists, event: Event, { open, done }: Tasks, trusted: Trusted): void {
+  const speaker = speakerOfEvent(event, trusted);
+  for (const text of open) addSaying(pending, { text, ...speaker });
+  if (done.length === 0) return;
+  const ended = new Set(done);
+  for (const [key, entry] of pending) {
+    const isOwn = typeof entry !== 'string' && entry.by.id === event.author.id;
+    if (ended.has(wordsOf(entry)) && (isOwn || speaker.untrusted !== true)) pending.delete(key);
+  }
+}
+
+function noteCalls(lists: Lists, event: EventOf<'step'>, read: Read): void {
+  const { calls }: StepBody = event.body;
   for (const call of calls) {
-    const { read, modified } = filesOf(call);
-    add(lists.filesRead, read);
-    add(lists.filesModified, modified);
-    noteWords(lists, call.args, false);
-    noteArtifacts(lists, call.args);
-    const { open, done } = tasksOfCall(call);
-    add(lists.pending, open);
-    for (const task of done) lists.pending.delete(task);
+    if (call.args.length <= MAX_PARSED) {
+      const { read: opened, modified } = filesOf(call);
+      add(lists.filesRead, opened);
+      add(lists.filesModified, modified);
+      noteTasks(lists, event, tasksOfCall(call), null);
+    }
+    const args = read(call.args);
+    noteWords(lists, args, false);
+    noteArtifacts(lists, args);
   }
 }
 
@@ -87,7 +152,7 @@ const ARTIFACT = /@artifact\/([A-Za-z0-9][\w.@:-]{0,255})/g;
 function noteArtifacts(lists: Lists, text: string): void {
   if (!text.includes('@artifact/')) return;
   for (const [, id = ''] of text.matchAll(ARTIFACT))
-    lists.artifacts.add(`@artifact/${id.replace(/[.:@-]+$/, '')}`);
+    add(lists.artifacts, [`@artifact/${id.replace(/[.:@-]+$/, '')}`]);
 }
 
 /** A path that a call named is in a list of files already. */
@@ -105,5 +170,11 @@ function failureOf({ code, message }: EventOf<'turn.failed'>['body']): string {
 }
 
 function add(list: Set<string>, entries: readonly string[]): void {
-  for (const entry of entries) if (entry !== '') list.add(entry);
+  for (const entry of entries) {
+    if (entry === '' || list.has(entry)) continue;
+    list.add(entry);
+    if (list.size <= MOST_NAMES) continue;
+    const [oldest = ''] = list;
+    list.delete(oldest);
+  }
 }

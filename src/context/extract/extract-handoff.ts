@@ -1,8 +1,14 @@
-import type { AgentId, Event, HandoffSummary } from '../../events/index.ts';
+import type { AgentId, Event, HandoffSummary, Saying } from '../../events/index.ts';
 import { messageText } from '../message-text.ts';
-import { collectFacts } from './collect-facts.ts';
+import type { People } from '../people.ts';
+import { atOnce, type Steps } from '../steps.ts';
+import { header, peopleOf } from '../summary/speakers.ts';
+import { isTrustedPerson, type Trusted } from '../trusted.ts';
+import { factsSteps } from './collect-facts.ts';
 import { conclusionOf, gist } from './cut-text.ts';
 import { DECISION, PENDING } from './lexicon.ts';
+import { readable, readingOf } from './reading.ts';
+import { labelOf } from './sayings.ts';
 import { bare, capped, oneLine, sentencesOf } from './sentences.ts';
 
 const MAX_FIELD = 600;
@@ -11,44 +17,83 @@ const MAX_ARTIFACTS = 20;
 const LAST_REPLIES = 4;
 /** A goal is never empty: the receiver must know that there is something to do. */
 const GO_ON = 'Go on with this conversation.';
-const QUESTION = /^\[[^\]\n]{1,200}\] .*[?？]/;
 
 /**
  * A hand-over in the agent's own words and those of whom it worked for, found without a model; every field is short. Of
- * all agents together where none is named.
+ * all agents together where none is named. What somebody says whose word does not count is nobody's goal or next step.
  */
-export function extractHandoff(events: readonly Event[], from: AgentId | null): HandoffSummary {
-  const facts = collectFacts(events, null);
-  const own = events.filter(({ author }) => author.kind === 'agent' && (from === null || author.id === from));
-  const replies = own.flatMap((event) => {
-    const text = event.kind === 'message' ? messageText(event.body) : '';
-    return text.trim() === '' ? [] : [text];
-  });
-  const said = replies.flatMap((reply) => sentencesOf(reply).map(bare));
-  const decisions = said.filter((sentence) => DECISION.test(sentence));
+export function* handoffSteps(
+  events: readonly Event[],
+  from: AgentId | null,
+  trusted: Trusted = null,
+): Steps<HandoffSummary> {
+  const facts = yield* factsSteps(events, null, trusted);
+  const said = yield* sentencesOfAgents(events, from);
+  const decisions = said.sentences.filter((sentence) => DECISION.test(sentence));
   const modified = facts.filesModified.slice(-MAX_ITEMS);
   const state = [
     ...(modified.length > 0 ? [`Files modified: ${modified.join(', ')}`] : []),
     ...decisions.slice(-3),
   ];
-  const plans = said.filter((sentence) => PENDING.test(sentence));
-  const open = facts.pending.filter((entry) => !QUESTION.test(entry));
+  const plans = said.sentences.filter((sentence) => PENDING.test(sentence));
+  const open = facts.pending.filter((entry): entry is Saying => typeof entry !== 'string');
+  const questions = open.filter(({ asks }) => asks !== undefined);
+  const tasks = open.filter(({ asks, untrusted }) => asks === undefined && untrusted !== true);
+  const people = peopleOf(events);
   return {
-    goal: goalOf(events, from) || GO_ON,
-    done: field(replies.slice(-LAST_REPLIES).map(resultOf)),
+    goal: goalOf(events, from, trusted) || GO_ON,
+    done: field(said.replies.slice(-LAST_REPLIES).map(resultOf)),
     state: field(state),
-    next: field([...new Set([...plans.slice(-3), ...open.slice(-MAX_ITEMS)])]),
-    openQuestions: facts.pending.filter((entry) => QUESTION.test(entry)).slice(-MAX_ITEMS),
+    next: field([
+      ...new Set([...plans.slice(-3), ...tasks.slice(-MAX_ITEMS).map((task) => named(task, people, from))]),
+    ]),
+    openQuestions: questions.slice(-MAX_ITEMS).map((question) => named(question, people, null)),
     artifacts: facts.artifacts.slice(-MAX_ARTIFACTS),
     why: '',
   };
 }
 
-/** The last request of a person to this agent or to all, or else to anybody; the task of a delegation where nobody asked. */
-function goalOf(events: readonly Event[], from: AgentId | null): string {
+export function extractHandoff(
+  events: readonly Event[],
+  from: AgentId | null,
+  trusted: Trusted = null,
+): HandoffSummary {
+  return atOnce(handoffSteps(events, from, trusted));
+}
+
+/** With who says it in front, but for words of whoever hands over. */
+function named(saying: Saying, people: People, from: AgentId | null): string {
+  const isOwn = saying.by.kind === 'agent' && (from === null || saying.by.id === from);
+  if (isOwn && saying.asks === undefined) return saying.text;
+  return `${header(labelOf(saying, people))} ${saying.text}`;
+}
+
+function* sentencesOfAgents(
+  events: readonly Event[],
+  from: AgentId | null,
+): Steps<{ replies: string[]; sentences: string[] }> {
+  const own = events.filter(({ author }) => author.kind === 'agent' && (from === null || author.id === from));
+  const reading = readingOf(own);
+  const replies: string[] = [];
+  const sentences: string[] = [];
+  for (const event of own) {
+    const reply = event.kind === 'message' ? readable(messageText(event.body), reading(event)) : '';
+    if (reply.trim() === '') continue;
+    replies.push(reply);
+    sentences.push(...sentencesOf(reply).map(bare));
+    yield reply.length;
+  }
+  return { replies, sentences };
+}
+
+/**
+ * The last request of a person whose word counts, to this agent or to all, or else to anybody; the task of a delegation
+ * where nobody asked.
+ */
+function goalOf(events: readonly Event[], from: AgentId | null, trusted: Trusted): string {
   const requests = events.filter(
     (event) =>
-      event.kind === 'message' && event.author.kind === 'user' && messageText(event.body).trim() !== '',
+      event.kind === 'message' && isTrustedPerson(trusted, event) && messageText(event.body).trim() !== '',
   );
   const request =
     requests.findLast(({ to }) => to.length === 0 || from === null || to.includes(from)) ?? requests.at(-1);

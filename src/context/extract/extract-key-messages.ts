@@ -1,7 +1,8 @@
 import type { Choice, Event, Quote } from '../../events/index.ts';
 import { type Candidate, LEVELS } from './candidate.ts';
-import { keepNewest } from './keep-newest.ts';
-import { listCandidates } from './list-candidates.ts';
+import { atOnce, type Steps } from '../steps.ts';
+import { allAt, keepNewest } from './keep-newest.ts';
+import { candidateSteps } from './list-candidates.ts';
 import { createPricing, type Kept, type Pricing } from './pricing.ts';
 
 export interface ExtractionInput {
@@ -24,6 +25,8 @@ const PEOPLE_SHARE = 0.6;
 const MAX_PEOPLE_TOKENS = 20_000;
 /** Delegations, questions, approvals, hand-overs, changes of mode. */
 const KEY_SHARE = 0.25;
+/** Of more, those with the highest scores are weighed against their length. */
+const MOST_WEIGHED = 2_000;
 /** What a short text costs beyond its words when it is weighed, or "Done!" would be worth more than any reason. */
 const WEIGHT_OFFSET_TOKENS = 30;
 
@@ -32,55 +35,57 @@ const WEIGHT_OFFSET_TOKENS = 30;
  * for its length. Texts are whole where they fit. A function of its arguments, never over the budget.
  */
 export function extractKeyMessages({ events, previous, budget, count }: ExtractionInput): Extraction {
-  const candidates = listCandidates(events, previous?.quotes ?? [], count);
-  const pricing = createPricing(count);
-  const kept = choose(candidates, budget, pricing).toSorted((a, b) => a.candidate.seq - b.candidate.seq);
+  const candidates = atOnce(candidateSteps(events, previous?.quotes ?? [], count));
+  return atOnce(choiceSteps(candidates, budget, createPricing(count)));
+}
+
+/** The choice among candidates that are listed already. */
+export function* choiceSteps(
+  candidates: readonly Candidate[],
+  budget: number,
+  pricing: Pricing,
+): Steps<Extraction> {
+  const chosen = yield* choose(candidates, budget, pricing);
+  const kept = chosen.toSorted((a, b) => a.candidate.seq - b.candidate.seq);
   return {
-    quotes: kept.map(({ candidate: { seq, speaker }, text, cut }) => ({
+    quotes: kept.map(({ candidate: { seq, speaker, untrusted }, text, cut }) => ({
       seq,
       speaker,
       text,
       ...(cut && { cut }),
+      ...(untrusted && { untrusted }),
     })),
     chosen: kept.map(({ candidate: { seq, scored } }) => ({ seq, ...scored })),
     tokens: sum(kept),
   };
 }
 
-function choose(candidates: readonly Candidate[], budget: number, pricing: Pricing): Kept[] {
-  const whole = allWhole(candidates, budget, pricing);
+function* choose(candidates: readonly Candidate[], budget: number, pricing: Pricing): Steps<Kept[]> {
+  const whole = yield* allAt(candidates, 'whole', budget, pricing);
   if (whole) return whole;
   const people = candidates.filter(({ role }) => role === 'person');
   const keys = candidates.filter(({ role }) => role === 'key');
   const peopleShare = Math.min(MAX_PEOPLE_TOKENS, Math.floor(budget * PEOPLE_SHARE));
   const must = [
-    ...keepNewest(people, peopleShare, pricing),
-    ...keepNewest(keys, Math.floor(budget * KEY_SHARE), pricing),
+    ...(yield* keepNewest(people, peopleShare, pricing)),
+    ...(yield* keepNewest(keys, Math.floor(budget * KEY_SHARE), pricing)),
   ];
   const taken = new Set(must.map(({ candidate }) => candidate));
   const rest = candidates.filter((candidate) => !taken.has(candidate));
-  const chosen = [...must, ...fillByWorth(rest, budget - sum(must), pricing)];
+  const chosen = [...must, ...(yield* fillByWorth(rest, budget - sum(must), pricing))];
   return restore(chosen, budget - sum(chosen), pricing);
 }
 
-/** Counting stops where the budget does: of a long log most is never counted. */
-function allWhole(candidates: readonly Candidate[], budget: number, pricing: Pricing): Kept[] | null {
-  const kept: Kept[] = [];
-  let left = budget;
-  for (const candidate of candidates) {
-    const form = pricing.at(candidate, 'whole');
-    left -= form.tokens;
-    if (left < 0) return null;
-    kept.push(form);
-  }
-  return kept;
-}
-
 /** By score per token; what does not fit as a preview may fit as what it comes to. */
-function fillByWorth(candidates: readonly Candidate[], budget: number, pricing: Pricing): Kept[] {
-  const ranked = candidates
-    .map((candidate) => ({ candidate, worth: worthOf(pricing.at(candidate, 'preview')) }))
-    .toSorted((a, b) => b.worth - a.worth || b.candidate.seq - a.candidate.seq);
+function* fillByWorth(candidates: readonly Candidate[], budget: number, pricing: Pricing): Steps<Kept[]> {
+  const best = candidates.toSorted((a, b) => b.scored.score - a.scored.score || b.seq - a.seq);
+  const weighed: { candidate: Candidate; worth: number }[] = [];
+  for (const candidate of best.slice(0, MOST_WEIGHED)) {
+    const form = pricing.at(candidate, 'preview');
+    weighed.push({ candidate, worth: worthOf(form) });
+    yield form.text.length;
+  }
+  const ranked = weighed.toSorted((a, b) => b.worth - a.worth || b.candidate.seq - a.candidate.seq);
   const kept: Kept[] = [];
   let left = budget;
   for (const { candidate } of ranked) {

@@ -1,4 +1,5 @@
-import { type Candidate, LEVELS } from './candidate.ts';
+import { type Candidate, type Level, LEVELS } from './candidate.ts';
+import type { Steps } from '../steps.ts';
 import type { Kept, Pricing } from './pricing.ts';
 
 /** Rounds that are kept when nothing else can be. */
@@ -12,13 +13,17 @@ const WHOLE_PART = 1 / 8;
  *   where those do not reach back over the last rounds, these alone, each cut to an equal part; at last one alone.
  * Every rung is tried once, so that no text can make this go on.
  */
-export function keepNewest(candidates: readonly Candidate[], share: number, pricing: Pricing): Kept[] {
+export function* keepNewest(
+  candidates: readonly Candidate[],
+  share: number,
+  pricing: Pricing,
+): Steps<Kept[]> {
   const newest = candidates.toSorted((a, b) => b.seq - a.seq);
   for (const level of LEVELS) {
-    const kept = newest.map((candidate) => pricing.at(candidate, level));
-    if (kept.reduce((sum, { tokens }) => sum + tokens, 0) <= share) return kept;
+    const kept = yield* allAt(newest, level, share, pricing);
+    if (kept) return kept;
   }
-  const fitting = fill(newest, share, pricing);
+  const fitting = yield* fill(newest, share, pricing);
   const recent = newest.filter(({ round }) => round <= LAST_ROUNDS);
   if (fitting.length >= recent.length) return fitting;
   const part = Math.floor(share / recent.length);
@@ -27,12 +32,32 @@ export function keepNewest(candidates: readonly Candidate[], share: number, pric
   return newest.slice(0, 1).flatMap((candidate) => pricing.within(candidate, share) ?? []);
 }
 
+/** Null where they are too many; counting stops there. */
+export function* allAt(
+  candidates: readonly Candidate[],
+  level: Level,
+  share: number,
+  pricing: Pricing,
+): Steps<Kept[] | null> {
+  const kept: Kept[] = [];
+  let left = share;
+  for (const candidate of candidates) {
+    const form = pricing.at(candidate, level);
+    yield form.text.length;
+    left -= form.tokens;
+    if (left < 0) return null;
+    kept.push(form);
+  }
+  return kept;
+}
+
 /** From the newest on, up to the first that does not fit: nothing older is kept instead of it. */
-function fill(newest: readonly Candidate[], share: number, pricing: Pricing): Kept[] {
+function* fill(newest: readonly Candidate[], share: number, pricing: Pricing): Steps<Kept[]> {
   const fitting: Kept[] = [];
   let left = share;
   for (const candidate of newest) {
     const forms = LEVELS.map((level) => pricing.at(candidate, level));
+    yield forms[0]?.text.length ?? 0;
     const kept = forms.find(({ tokens }) => tokens <= share * WHOLE_PART) ?? forms.at(-1);
     if (!kept || kept.tokens > left) break;
     left -= kept.tokens;

@@ -1,58 +1,80 @@
-import type { Event } from '../../events/index.ts';
-import type { People } from '../people.ts';
+import type { Author, Event } from '../../events/index.ts';
+import { agentLabel } from '../people.ts';
 import { speakerOf } from '../summary/speakers.ts';
+import type { Trusted } from '../trusted.ts';
 import { questionsOf } from './find-pending.ts';
+import { addSaying, type Entry, type Sayings, speakerOfEvent, wordsOf } from './sayings.ts';
 import { capped, oneLine } from './sentences.ts';
 
 const MAX_ITEM = 320;
+/** Of what is made one line. */
+const MAX_READ = 4_096;
 
-/** Namesakes are not told apart here: an entry must not depend on who else has spoken. */
-const NOBODY: People = new Map();
-
+/** As questions stood there before their speaker was kept beside them. */
 const ASKED = /^\[([^\]\n]{1,200})\] .*[?？]["'”’»)]*(?: \(question [^)]*\))?$/;
 
-/** A question stays open until somebody has spoken who could answer it; `[name]` in front tells whose it is. */
-export function noteQuestions(pending: Set<string>, event: Event, text: string): void {
-  const who = speakerOf(event, NOBODY);
-  for (const entry of pending) {
+/** A question stays open until somebody has spoken who could answer it. */
+export function noteQuestions(pending: Sayings, event: Event, text: string, trusted: Trusted): void {
+  for (const [key, entry] of pending) if (isAnswered(entry, event)) pending.delete(key);
+  for (const question of questionsOf(text)) ask(pending, event, question, trusted);
+}
+
+function ask(pending: Sayings, event: Event, question: string, trusted: Trusted): void {
+  const asks = event.to.map((agent) => agentLabel(agent));
+  addSaying(pending, { text: capped(question, MAX_ITEM), ...speakerOfEvent(event, trusted), asks });
+}
+
+function isAnswered(entry: Entry, { author, to }: Event): boolean {
+  if (author.kind === 'system') return false;
+  if (typeof entry === 'string') {
     const asker = ASKED.exec(entry)?.[1];
-    if (asker !== undefined && answers(event, who, asker)) pending.delete(entry);
+    return asker !== undefined && answersNamed(author, speakerOf({ author, to } as Event, new Map()), asker);
   }
-  for (const question of questionsOf(text)) pending.add(capped(`[${who}] ${question}`, MAX_ITEM));
+  const { by, asks } = entry;
+  if (!asks || (by.kind === author.kind && by.id === author.id)) return false;
+  return mayAnswer(author, by.kind === 'agent', asks);
 }
 
 /** A person is answered by anybody else, an agent by people and by the agents that it asked. */
-function answers({ author }: Event, who: string, asker: string): boolean {
+function mayAnswer(author: Author, byAgent: boolean, asked: readonly string[]): boolean {
+  return author.kind === 'user' || !byAgent || asked.includes(agentLabel(author.id));
+}
+
+function answersNamed(author: Author, who: string, asker: string): boolean {
   const [name = '', asked = ''] = asker.split(' -> ');
   const [speaker = ''] = who.split(' -> ');
-  if (speaker === name || author.kind === 'system') return false;
-  if (author.kind === 'user' || !name.startsWith('@')) return true;
-  return asked.split(', ').includes(speaker);
+  if (speaker === name) return false;
+  const agents = asked.split(', ').map((agent) => agent.replace(/^@/, ''));
+  return mayAnswer(author, name.startsWith('@'), agents);
 }
 
 /** What is open between agents and people: each is closed by the event that names its id. */
-export function noteDealings(pending: Set<string>, event: Event): void {
+export function noteDealings(pending: Sayings, event: Event): void {
   switch (event.kind) {
     case 'delegation.opened':
-      open(pending, delegation(event.body.delegation, ` @${event.body.assignee}: ${event.body.task}`));
+      open(pending, event, delegation(event.body.delegation, ` @${event.body.assignee}: ${event.body.task}`));
       break;
     case 'delegation.completed':
     case 'delegation.aborted':
       close(pending, delegation(event.body.delegation));
       break;
     case 'approval.requested':
-      open(pending, approval(event.body.request, ` ${event.body.tool}: ${event.body.args}`));
+      open(pending, event, approval(event.body.request, ` ${event.body.tool}: ${event.body.args}`));
       break;
     case 'approval.decided':
       close(pending, approval(event.body.request));
       break;
     case 'question.answered':
-      for (const item of pending)
-        if (item.endsWith(`(question ${event.body.question})`)) pending.delete(item);
+      for (const [key, entry] of pending)
+        if (wordsOf(entry).endsWith(`(question ${event.body.question})`)) pending.delete(key);
       break;
-    case 'question':
-      open(pending, `[${speakerOf(event, NOBODY)}] ${event.body.text} (question ${event.body.question})`);
+    case 'question': {
+      // The id must stay, however long the question is.
+      const id = ` (question ${event.body.question})`;
+      const text = capped(oneLine(event.body.text.slice(0, MAX_READ)), Math.max(MAX_ITEM - id.length, 2));
+      ask(pending, event, `${text}${id}`, null);
       break;
+    }
     default:
       break;
   }
@@ -66,10 +88,13 @@ function approval(id: string, rest = ''): string {
   return `approval ${id} of${rest}`;
 }
 
-function open(pending: Set<string>, item: string): void {
-  pending.add(capped(oneLine(item), MAX_ITEM));
+function open(pending: Sayings, event: Event, item: string): void {
+  addSaying(pending, {
+    text: capped(oneLine(item.slice(0, MAX_READ)), MAX_ITEM),
+    ...speakerOfEvent(event, null),
+  });
 }
 
-function close(pending: Set<string>, opening: string): void {
-  for (const item of pending) if (item.startsWith(`${opening} `)) pending.delete(item);
+function close(pending: Sayings, opening: string): void {
+  for (const [key, entry] of pending) if (wordsOf(entry).startsWith(`${opening} `)) pending.delete(key);
 }

@@ -23,17 +23,23 @@ const MIN_PIECE_TOKENS = 40;
 
 /** Brackets, number and fence of a quote: two keys of eight hexadecimal digits, which seldom share a token. */
 const FENCED_TOKENS = 28;
+/** That its speaker is not trusted. */
+const RANK_TOKENS = 5;
 
 /** What a quote costs in a prompt: its words, its speaker, and the marks around both. */
-export function quoteTokens({ speaker, text }: Pick<Quote, 'speaker' | 'text'>, count: Count): number {
-  return count(text) + count(speaker) + FENCED_TOKENS;
+export function quoteTokens(
+  { speaker, text, untrusted }: Pick<Quote, 'speaker' | 'text' | 'untrusted'>,
+  count: Count,
+): number {
+  return count(text) + count(speaker) + FENCED_TOKENS + (untrusted ? RANK_TOKENS : 0);
 }
 
 /** Counts every form of a text once. */
 export function createPricing(count: Count): Pricing {
   const known = new Map<Candidate, Map<Level, Kept>>();
   const price = (candidate: Candidate, text: string, cut: boolean): Kept => {
-    const tokens = quoteTokens({ speaker: candidate.speaker, text }, count);
+    const { speaker, untrusted } = candidate;
+    const tokens = quoteTokens({ speaker, text, ...(untrusted && { untrusted }) }, count);
     return { candidate, text, cut, tokens };
   };
   return {

@@ -1,4 +1,7 @@
 import type { Facts } from '../../events/index.ts';
+import type { People } from '../people.ts';
+import { header } from '../summary/speakers.ts';
+import { labelOf, wordsOf } from './sayings.ts';
 import { oneLine } from './sentences.ts';
 
 /**
@@ -9,7 +12,8 @@ const SECTIONS: readonly { list: keyof Facts; title: string; inline: boolean; pa
   { list: 'constraints', title: 'Constraints and preferences', inline: false, part: 0.3 },
   { list: 'pending', title: 'Open', inline: false, part: 0.2 },
   { list: 'artifacts', title: 'Artifacts', inline: true, part: 0.1 },
-  { list: 'errors', title: 'Errors met', inline: false, part: 0.15 },
+  { list: 'errors', title: 'Errors met', inline: false, part: 0.1 },
+  { list: 'claims', title: 'Claimed or wished by others, and binding nobody', inline: false, part: 0.05 },
   { list: 'filesModified', title: 'Files modified', inline: true, part: 0.1 },
   { list: 'filesRead', title: 'Files read', inline: true, part: 0.05 },
   { list: 'identifiers', title: 'Also named', inline: true, part: 0.1 },
@@ -22,19 +26,38 @@ const MAX_TRIES = 6;
 interface Entry {
   section: number;
   place: number;
+  /** As it is listed, its speaker in front. */
   text: string;
+  words: string;
 }
+
+/** What a listing is written beside and for. */
+export interface ListingContext {
+  /** The text beside it. */
+  shown?: string;
+  /** Everybody in the conversation, to tell namesakes apart. */
+  people?: People;
+}
+
+const NOBODY: People = new Map();
 
 type Count = (text: string) => number;
 
 /**
  * The lists as text, within a budget: what does not stand in `shown` (the text beside it) before what does, the newest
- * first. Every entry is given literally or not at all; what is left out is counted.
+ * first. Every entry is given literally or not at all; what is left out is counted. Words stand behind their speaker in
+ * brackets, which no name can close.
  */
-export function renderFacts(facts: Facts, budgetTokens: number, count: Count, shown = ''): string {
-  const entries = entriesOf(facts);
-  const fresh = entries.filter(({ text }) => !shown.includes(text));
-  const known = entries.filter(({ text }) => shown.includes(text));
+export function renderFacts(
+  facts: Facts,
+  budgetTokens: number,
+  count: Count,
+  { shown = '', people = NOBODY }: ListingContext = {},
+): string {
+  const entries = entriesOf(facts, people);
+  const isShown = new Set(entries.filter(({ words }) => shown.includes(words)));
+  const fresh = entries.filter((entry) => !isShown.has(entry));
+  const known = [...isShown];
   const costs = new Map(
     entries.map((entry) => [entry, count(`${isInline(entry) ? ', ' : '\n- '}${entry.text}`)]),
   );
@@ -82,17 +105,16 @@ function isInline({ section }: Entry): boolean {
 }
 
 /** By section, the newest first; nothing twice, and no end of a path or bare name of a call that stands there whole. */
-function entriesOf(facts: Facts): Entry[] {
+function entriesOf(facts: Facts, people: People): Entry[] {
   const covered = new Set<string>();
-  const entries = SECTIONS.flatMap(({ list, inline }, section) => {
-    const texts = facts[list];
-    if (inline) for (const text of texts) for (const part of endsOf(text)) covered.add(part);
-    return texts.map((text, place) => ({
-      section,
-      place,
-      text: inline ? text : oneLine(text),
-    }));
-  });
+  const entries = SECTIONS.flatMap(({ list, inline }, section) =>
+    (facts[list] ?? []).map((entry, place) => {
+      const words = inline ? wordsOf(entry) : oneLine(wordsOf(entry));
+      if (inline) for (const part of endsOf(words)) covered.add(part);
+      const text = typeof entry === 'string' ? words : `${header(labelOf(entry, people))} ${words}`;
+      return { section, place, text, words };
+    }),
+  );
   const seen = new Set<string>();
   return entries
     .filter(({ section, text }) => {

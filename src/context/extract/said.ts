@@ -37,6 +37,16 @@ export function said(event: Event): string {
   }
 }
 
+/**
+ * Of what was said, the words in which its author may demand something. A summary of a hand-over or a phase is what
+ * others said, whoever makes the change, and what is attached is a document.
+ */
+export function demanded(event: Event, text: string): string {
+  if (event.kind === 'handoff' || event.kind === 'phase.changed') return '';
+  if (event.kind !== 'message' || !event.body.attachments) return text;
+  return event.body.content.slice(0, text.length);
+}
+
 /** The same as a quote shows it: a key event says in words what happened. */
 export function inWords(event: Event): string {
   switch (event.kind) {

@@ -31,8 +31,12 @@ const NUMBER = /(?:^|[^\w.])[$€£¥]?\d[\d.,:]*\d(?:%|\b)/g;
 
 const ROLE_POINTS = { person: 4, key: 4, reply: 2, work: 0, system: 1 } as const;
 
-/** How much something is worth keeping, as a sum of parts that each have a name. */
-export function scoreEvent({ text, calls, results, role, age, kept }: Scorable): Score {
+/** How much something is worth keeping, as a sum of parts that each have a name; `most` characters of it are judged. */
+export function scoreEvent(
+  { text, calls, results, role, age, kept }: Scorable,
+  most: number = MAX_JUDGED,
+): Score {
+  const judged = (written: string) => bothEnds(written, Math.min(most, MAX_JUDGED));
   const said = judged(text);
   const sentences = sentencesOf(said);
   const matching = (pattern: RegExp): number => sentences.filter((sentence) => pattern.test(sentence)).length;
@@ -60,9 +64,10 @@ export function scoreEvent({ text, calls, results, role, age, kept }: Scorable):
   };
 }
 
-function judged(text: string): string {
-  if (text.length <= MAX_JUDGED) return text;
-  return `${text.slice(0, MAX_JUDGED / 2)}\n${text.slice(-MAX_JUDGED / 2)}`;
+function bothEnds(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const half = Math.floor(most / 2);
+  return `${text.slice(0, half)}\n${text.slice(text.length - half)}`;
 }
 
 function upTo(max: number, points: number): number {

@@ -7,14 +7,18 @@ import type {
   ReliefReason,
   Usage,
 } from '../../events/index.ts';
-import { collectFacts } from '../extract/collect-facts.ts';
+import { factsSteps } from '../extract/collect-facts.ts';
 import { headTail } from '../extract/cut-text.ts';
-import { extractKeyMessages } from '../extract/extract-key-messages.ts';
-import { quoteTokens } from '../extract/pricing.ts';
+import { choiceSteps } from '../extract/extract-key-messages.ts';
+import { candidateSteps } from '../extract/list-candidates.ts';
+import { createPricing, quoteTokens } from '../extract/pricing.ts';
 import { renderFacts } from '../extract/render-facts.ts';
 import { shareBudget } from '../extract/share-budget.ts';
 import type { People } from '../people.ts';
-import { composeCompaction, peopleQuotes } from '../summary/carry-over.ts';
+import { atOnce, type Steps } from '../steps.ts';
+import { composeCompaction, quoteSteps } from '../summary/carry-over.ts';
+import { withoutConstraints } from '../summary/without-constraints.ts';
+import { isStranger, type Trusted } from '../trusted.ts';
 import type { ReliefPolicy } from './policy.ts';
 
 /** What a compaction is made from, whoever chooses its words. */
@@ -33,6 +37,8 @@ export interface CompactionBase {
   secret: string;
   people: People;
   count: (text: string) => number;
+  /** Whose demands are constraints. */
+  trusted?: Trusted;
 }
 
 /** What stands around the parts, and the shares of the budget that are tried until the whole fits. */
@@ -45,15 +51,23 @@ const QUOTES_SHARE = 0.6;
 /** Of an extraction, an earlier summary in prose may have. */
 const PROSE_SHARE = 0.4;
 
+type Made = CompactionBody | null;
+
 /** The words that matter most, without a model. Null where nothing fits, or what fits is no smaller. */
-export function extractCompaction(base: CompactionBase): CompactionBody | null {
-  const facts = factsOf(base);
-  return firstFitting(base, (room) => {
-    const { events, previous, count } = base;
+export function extractCompaction(base: CompactionBase): Made {
+  return atOnce(extractionSteps(base));
+}
+
+export function* extractionSteps(base: CompactionBase): Steps<Made> {
+  const { events, previous, count } = base;
+  const facts = yield* factsOf(base);
+  const candidates = yield* candidateSteps(events, previous?.quotes ?? [], count, base.trusted);
+  const pricing = createPricing(count);
+  return yield* firstFitting(base, function* (room) {
     // What a model wrote before cannot be found again in events that are not read any more.
     const summary = headTail(previous?.summary ?? '', Math.floor(room * PROSE_SHARE), count);
     const share = shareBudget(facts, room - count(summary), count);
-    const { quotes, chosen, tokens } = extractKeyMessages({ events, previous, budget: share.quotes, count });
+    const { quotes, chosen, tokens } = yield* choiceSteps(candidates, share.quotes, pricing);
     const left = room - count(summary) - tokens + HEADINGS_TOKENS;
     return {
       strategy: 'extraction',
@@ -67,15 +81,24 @@ export function extractCompaction(base: CompactionBase): CompactionBody | null {
 }
 
 /** A model's summary, and beside it word for word what people said, and the facts. */
-export function summaryCompaction(
-  base: CompactionBase & { text: string; usage?: Usage | undefined },
-): CompactionBody | null {
-  const { events, previous, people, count, policy, text, usage } = base;
-  const facts = factsOf(base);
+export function summaryCompaction(base: SummaryBase): Made {
+  return atOnce(summarySteps(base));
+}
+
+type SummaryBase = CompactionBase & { text: string; usage?: Usage | undefined };
+
+export function* summarySteps(base: SummaryBase): Steps<Made> {
+  const { events, previous, people, count, policy, usage, trusted = null } = base;
+  const facts = yield* factsOf(base);
+  const text = isStrange(base) ? withoutConstraints(base.text) : base.text;
   const words = count(text);
-  return firstFitting(base, (room) => {
+  return yield* firstFitting(base, function* (room) {
     const most = Math.min(policy.quoteTokens, Math.floor((room - words) * QUOTES_SHARE));
-    const quotes = peopleQuotes(events, previous?.quotes ?? [], Math.max(0, most), count, people);
+    const quotes = yield* quoteSteps(events, previous?.quotes ?? [], Math.max(0, most), {
+      count,
+      people,
+      trusted,
+    });
     const said = quotes.reduce((sum, quote) => sum + quoteTokens(quote, count), 0);
     const listing = listed(facts, [...quotes, { text }], Math.max(0, room - words - said), base);
     return {
@@ -90,14 +113,30 @@ export function summaryCompaction(
   });
 }
 
-/** Of each list, the newest: a log without end must not make a compaction without end. */
-const MAX_FACTS = 2_000;
+function* factsOf({ events, previous, trusted = null }: CompactionBase): Steps<Facts> {
+  const facts = yield* factsSteps(events, previous?.facts ?? null, trusted);
+  return trusted === null ? facts : demoted(facts, trusted);
+}
 
-function factsOf({ events, previous }: CompactionBase): Facts {
-  const facts = collectFacts(events, previous?.facts ?? null);
-  return Object.fromEntries(
-    Object.entries(facts).map(([list, entries]) => [list, entries.slice(-MAX_FACTS)]),
-  ) as Facts;
+/** Whether somebody has spoken whose word does not count. */
+function isStrange({ events, previous, trusted = null }: CompactionBase): boolean {
+  return events.some((event) => isStranger(trusted, event)) || wasStrange(previous);
+}
+
+function wasStrange(previous: CompactionBody | null): boolean {
+  if (!previous) return false;
+  const { quotes, facts } = previous;
+  const said = [...quotes, ...facts.errors, ...facts.pending, ...(facts.claims ?? [])];
+  return said.some((each) => typeof each !== 'string' && each.untrusted === true);
+}
+
+/** Whoever is trusted no more demands nothing, and whose word it was in a log of before nobody knows. */
+function demoted(facts: Facts, trusted: readonly string[]): Facts {
+  const holds = (entry: Facts['constraints'][number]) =>
+    typeof entry !== 'string' && trusted.includes(entry.by.id);
+  const constraints = facts.constraints.filter(holds);
+  const claims = [...(facts.claims ?? []), ...facts.constraints.filter((entry) => !holds(entry))];
+  return { ...facts, constraints, claims };
 }
 
 type Words = Pick<
@@ -105,10 +144,10 @@ type Words = Pick<
   'strategy' | 'summary' | 'quotes' | 'chosen' | 'facts' | 'listing' | 'usage'
 >;
 
-function firstFitting(base: CompactionBase, wordsIn: (room: number) => Words): CompactionBody | null {
+function* firstFitting(base: CompactionBase, wordsIn: (room: number) => Steps<Words>): Steps<Made> {
   const { number, upTo, reason, by, before, budget, secret, count } = base;
   for (const share of SHARES) {
-    const { usage, ...words } = wordsIn(Math.max(0, Math.floor((budget - FRAME_TOKENS) * share)));
+    const { usage, ...words } = yield* wordsIn(Math.max(0, Math.floor((budget - FRAME_TOKENS) * share)));
     const parts = { number, upTo, reason, by, before, secret, count, ...words };
     const body = composeCompaction({ ...parts, ...(usage && { usage }) });
     if (body.tokens.after <= budget && body.tokens.after < before) return body;
@@ -120,7 +159,7 @@ function listed(
   facts: Facts,
   beside: readonly Pick<Quote, 'text'>[],
   budget: number,
-  { count }: CompactionBase,
+  { count, people }: CompactionBase,
 ): string {
-  return renderFacts(facts, budget, count, beside.map(({ text }) => text).join('\n'));
+  return renderFacts(facts, budget, count, { shown: beside.map(({ text }) => text).join('\n'), people });
 }

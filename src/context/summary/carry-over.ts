@@ -1,6 +1,8 @@
 import type { CompactionBody, Event, Quote, Usage } from '../../events/index.ts';
 import { messageText } from '../message-text.ts';
 import type { People } from '../people.ts';
+import { atOnce, type Steps } from '../steps.ts';
+import { isStranger, type Trusted } from '../trusted.ts';
 import { clipToTokens } from './clip.ts';
 import { renderCompaction } from './render-compaction.ts';
 import { isPersonSpeaker, peopleOf, speakerOf } from './speakers.ts';
@@ -14,20 +16,36 @@ export function peopleQuotes(
   previous: readonly Quote[],
   budgetTokens: number,
   count: (text: string) => number,
-  people: People = peopleOf(events),
 ): Quote[] {
+  return atOnce(quoteSteps(events, previous, budgetTokens, { count, people: peopleOf(events) }));
+}
+
+interface QuoteOptions {
+  count: (text: string) => number;
+  people: People;
+  trusted?: Trusted;
+}
+
+export function* quoteSteps(
+  events: readonly Event[],
+  previous: readonly Quote[],
+  budgetTokens: number,
+  { count, people, trusted = null }: QuoteOptions,
+): Steps<Quote[]> {
   const bySeq = new Map(previous.filter(({ speaker }) => isPersonSpeaker(speaker)).map((q) => [q.seq, q]));
   for (const event of events) {
     if (event.kind !== 'message' || event.author.kind !== 'user') continue;
     const text = messageText(event.body);
     if (text.trim() === '') continue;
-    bySeq.set(event.seq, { seq: event.seq, speaker: speakerOf(event, people), text });
+    const rank = isStranger(trusted, event) ? { untrusted: true as const } : {};
+    bySeq.set(event.seq, { seq: event.seq, speaker: speakerOf(event, people), text, ...rank });
   }
   const newestFirst = [...bySeq.values()].toSorted((a, b) => b.seq - a.seq);
   const kept: Quote[] = [];
   let left = budgetTokens;
   for (const quote of newestFirst) {
     const clipped = clipToTokens(quote.text, Math.floor(budgetTokens / 2), count);
+    yield quote.text.length;
     const tokens = clipped === null ? Infinity : count(clipped.text);
     if (clipped === null || tokens > left) break;
     left -= tokens;

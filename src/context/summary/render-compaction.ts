@@ -1,7 +1,7 @@
 import type { CompactionBody, Quote } from '../../events/index.ts';
 import { escapeMarks, fence } from '../fence.ts';
 import { fenceKey } from '../hash.ts';
-import { header } from './speakers.ts';
+import { header, NOT_TRUSTED } from './speakers.ts';
 
 /**
  * The message that opens the view of an agent that has adopted a compaction. A function of the body and the secret
@@ -29,8 +29,8 @@ function originOf({ number, upTo, strategy, by }: CompactionBody): string {
 }
 
 /** In the fence that the event itself had. */
-function renderQuote({ seq, speaker, text, cut }: Quote, secret: string): string {
-  const head = `${header(speaker)} #${seq}${cut ? ' (shortened)' : ''}`;
+function renderQuote({ seq, speaker, text, cut, untrusted }: Quote, secret: string): string {
+  const head = `${header(speaker)} #${seq}${untrusted ? ` ${NOT_TRUSTED}` : ''}${cut ? ' (shortened)' : ''}`;
   return `${head}\n${fence('msg', fenceKey(secret, `${seq}`), escapeMarks(text))}`;
 }
 

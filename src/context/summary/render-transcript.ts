@@ -2,9 +2,11 @@ import type { Event, EventDraft } from '../../events/index.ts';
 import { eventText, handoffText } from '../event-text.ts';
 import { escapeMarks, fence } from '../fence.ts';
 import { isPerson, type People } from '../people.ts';
+import { atOnce, type Steps } from '../steps.ts';
+import { isStranger, type Trusted } from '../trusted.ts';
 import { minute } from '../turn-input.ts';
 import { clip } from './clip.ts';
-import { AT_THE_END, header, peopleOf, speakerOf } from './speakers.ts';
+import { AT_THE_END, header, NOT_TRUSTED, peopleOf, speakerOf } from './speakers.ts';
 
 /** What a summariser reads: who said and did what, to whom and when, each entry between marks no author can make. */
 export interface TranscriptOptions {
@@ -20,6 +22,8 @@ export interface TranscriptOptions {
   calls?: boolean;
   /** Everybody in the conversation, where the events do not show all namesakes. */
   people?: People;
+  /** What others say is marked as theirs alone. Default: everybody's word counts. */
+  trusted?: Trusted;
 }
 
 const ARGS_CHARS = 500;
@@ -36,14 +40,48 @@ export function transcriptBlocks(
   events: readonly (Event | EventDraft)[],
   options: TranscriptOptions,
 ): string[] {
+  return atOnce(transcriptSteps(events, options, Infinity)).blocks;
+}
+
+export interface Transcript {
+  /** The newest, oldest first: as many as reach `mostChars`. */
+  blocks: string[];
+  /** How many there are in all. */
+  entries: number;
+}
+
+export function* transcriptSteps(
+  events: readonly (Event | EventDraft)[],
+  options: TranscriptOptions,
+  mostChars: number,
+): Steps<Transcript> {
   const people = options.people ?? peopleOf(events);
-  return events.flatMap((event) => {
+  const newestFirst: string[] = [];
+  let entries = 0;
+  let chars = 0;
+  for (const event of events.toReversed()) {
     const entry = entryOf(event, options);
-    if (!entry) return [];
-    const place = 'seq' in event ? `#${event.seq} ${minute(event.at)}` : '';
-    const head = [header(speakerOf(event, people)), place, entry.what].filter(Boolean).join(' ');
-    return [block(head, entry.body, options.key, people)];
-  });
+    if (!entry) continue;
+    entries += 1;
+    if (chars > mostChars) continue;
+    const text = blockOf(event, entry, people, options);
+    newestFirst.push(text);
+    chars += text.length;
+    yield text.length;
+  }
+  return { blocks: newestFirst.toReversed(), entries };
+}
+
+function blockOf(
+  event: Event | EventDraft,
+  { what, body }: Entry,
+  people: People,
+  { key, trusted = null }: TranscriptOptions,
+): string {
+  const place = 'seq' in event ? `#${event.seq} ${minute(event.at)}` : '';
+  const rank = isStranger(trusted, event) ? NOT_TRUSTED : '';
+  const head = [header(speakerOf(event, people)), place, rank, what].filter(Boolean).join(' ');
+  return block(head, body, key, people);
 }
 
 /** An entry under its header; the header alone where there are no words. */

@@ -26,6 +26,9 @@ export function isPersonSpeaker(speaker: string): boolean {
   return !/^(?:@|system(?: ->|$))/.test(speaker);
 }
 
+/** Behind the header of somebody whose word is no instruction to anybody. */
+export const NOT_TRUSTED = '(not trusted)';
+
 /** A header on one line, whatever the record holds. */
 export function header(speaker: string): string {
   return `[${escapeFences(speaker.replace(/[\p{C}\p{Zl}\p{Zp}[\]]/gu, ''))}]`;

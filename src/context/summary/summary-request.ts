@@ -2,10 +2,14 @@ import type { CompactionBody, Event, Quote } from '../../events/index.ts';
 import { escapeMarks, fence } from '../fence.ts';
 import { fenceKey } from '../hash.ts';
 import type { People } from '../people.ts';
+import { atOnce, type Steps } from '../steps.ts';
+import type { Trusted } from '../trusted.ts';
 import { clip } from './clip.ts';
 import {
+  type DraftAt,
+  type Fit,
+  fitSteps,
   type FittedRequest,
-  fitRequest,
   leftOut,
   levelOptions,
   requestAt,
@@ -13,8 +17,8 @@ import {
   type SummaryRequest,
 } from './fit-request.ts';
 import { conversationInstructions } from './instructions.ts';
-import { block, transcriptBlocks } from './render-transcript.ts';
-import { header, peopleOf } from './speakers.ts';
+import { block, transcriptSteps } from './render-transcript.ts';
+import { header, NOT_TRUSTED, peopleOf } from './speakers.ts';
 
 export interface SummaryInput {
   /** What stands for the events before: it is updated, never written again from nothing. */
@@ -26,38 +30,51 @@ export interface SummaryInput {
   secret: string;
   /** Everybody in the conversation; without it, those who speak in `events`. */
   people?: People;
+  trusted?: Trusted;
 }
 
 /** `level` 0 shows most, 4 least. */
 export function summaryRequest(input: SummaryInput & { level: number }): SummaryRequest {
-  return requestAt(input.level, draftAt(input, input.level));
+  return requestAt(input.level, draftOf(input));
 }
 
 /** The first level that fits into `maxTokens`, or null where none does. */
-export function fitSummaryRequest(
-  input: SummaryInput & { maxTokens: number; count: (text: string) => number },
-): FittedRequest | null {
-  return fitRequest((level) => draftAt(input, level), input);
+export function fitSummaryRequest(input: SummaryInput & Fit): FittedRequest | null {
+  return atOnce(summaryRequestSteps(input));
 }
 
-function draftAt(input: SummaryInput, level: number): RequestDraft {
-  const { previous, events, budgetTokens, secret } = input;
+export function summaryRequestSteps(input: SummaryInput & Fit): Steps<FittedRequest | null> {
+  return fitSteps(draftOf(input), input);
+}
+
+function draftOf(input: SummaryInput): DraftAt {
+  return (level, mostChars) => draftAt(input, level, mostChars);
+}
+
+function* draftAt(input: SummaryInput, level: number, mostChars: number): Steps<RequestDraft> {
+  const { previous, events, budgetTokens, secret, trusted = null } = input;
   const people = input.people ?? peopleOf(events);
   const last = events.at(-1)?.seq ?? previous?.upTo ?? 0;
   const key = fenceKey(secret, `summarise ${last}`);
-  const options = { ...levelOptions(level), key, people };
+  const options = { ...levelOptions(level), key, people, trusted };
   const kept = (previous?.quotes ?? []).map((quote) => quoteBlock(quote, options));
-  const since = transcriptBlocks(events, options);
+  const { blocks: since, entries: sinceAll } = yield* transcriptSteps(events, options, mostChars);
+  // What was kept is older than all that came since.
+  const isWhole = since.length === sinceAll;
   const system = conversationInstructions(budgetTokens);
   return {
-    entries: kept.length + since.length,
+    entries: kept.length + sinceAll,
+    written: isWhole ? kept.length + sinceAll : since.length,
     show: (newest) => {
-      const left = Math.max(0, kept.length + since.length - newest);
+      const left = Math.max(0, kept.length + sinceAll - newest);
       const user = [
         summarySoFar(previous, key),
         ...section(`Kept as it was said, of events 1 to ${previous?.upTo}:`, kept.slice(left)),
         ...leftOut(left),
-        ...section(sinceLine(previous, events), since.slice(Math.max(0, left - kept.length))),
+        ...section(
+          sinceLine(previous, events),
+          since.slice(Math.max(0, left - kept.length - (sinceAll - since.length))),
+        ),
         'Now write the summary.',
       ];
       return { system, user: user.join('\n\n') };
@@ -82,7 +99,8 @@ function section(title: string, blocks: readonly string[]): string[] {
 
 type QuoteOptions = ReturnType<typeof levelOptions> & { key: string; people: People };
 
-function quoteBlock({ seq, speaker, text }: Quote, options: QuoteOptions): string {
+function quoteBlock({ seq, speaker, text, untrusted }: Quote, options: QuoteOptions): string {
   const { key, people, messageChars, tails = true } = options;
-  return block(`${header(speaker)} #${seq}`, clip(text, messageChars, { tail: tails }), key, people);
+  const rank = untrusted ? ` ${NOT_TRUSTED}` : '';
+  return block(`${header(speaker)} #${seq}${rank}`, clip(text, messageChars, { tail: tails }), key, people);
 }

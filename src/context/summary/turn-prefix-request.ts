@@ -1,10 +1,12 @@
 import type { EventDraft, TurnId } from '../../events/index.ts';
 import { escapeMarks, fence } from '../fence.ts';
 import { fenceKey } from '../hash.ts';
+import type { Steps } from '../steps.ts';
 import { clip } from './clip.ts';
 import {
+  type Fit,
+  fitSteps,
   type FittedRequest,
-  fitRequest,
   leftOut,
   levelOptions,
   requestAt,
@@ -12,7 +14,7 @@ import {
   type SummaryRequest,
 } from './fit-request.ts';
 import { turnInstructions } from './instructions.ts';
-import { transcriptBlocks } from './render-transcript.ts';
+import { transcriptSteps } from './render-transcript.ts';
 
 /** A turn that grows too long for its window is split: its early steps are summarised while it runs. */
 export interface TurnPrefixInput {
@@ -28,32 +30,32 @@ export interface TurnPrefixInput {
 }
 
 export function turnPrefixRequest(input: TurnPrefixInput & { level: number }): SummaryRequest {
-  return requestAt(input.level, draftAt(input, input.level));
+  return requestAt(input.level, (level, mostChars) => draftAt(input, level, mostChars));
 }
 
-export function fitTurnPrefixRequest(
-  input: TurnPrefixInput & { maxTokens: number; count: (text: string) => number },
-): FittedRequest | null {
-  return fitRequest((level) => draftAt(input, level), input);
+export function turnPrefixSteps(input: TurnPrefixInput & Fit): Steps<FittedRequest | null> {
+  return fitSteps((level, mostChars) => draftAt(input, level, mostChars), input);
 }
 
-function draftAt(input: TurnPrefixInput, level: number): RequestDraft {
+function* draftAt(input: TurnPrefixInput, level: number, mostChars: number): Steps<RequestDraft> {
   const { turn, trigger, previous, outputs, budgetTokens, secret } = input;
   const key = fenceKey(secret, `summarise ${turn}`);
   const options = levelOptions(level);
-  const blocks = transcriptBlocks(outputs, { ...options, key });
+  const { blocks, entries } = yield* transcriptSteps(outputs, { ...options, key }, mostChars);
   const task = fence('transcript', key, escapeMarks(clip(trigger, options.messageChars)));
   const earlier = previous === null ? [] : [fence('summary', key, escapeMarks(previous))];
   const system = turnInstructions(budgetTokens);
   return {
-    entries: blocks.length,
+    entries,
+    written: blocks.length,
     show: (newest) => {
-      const left = Math.max(0, blocks.length - newest);
+      const left = Math.max(0, entries - newest);
+      const shown = blocks.slice(Math.max(0, blocks.length - newest));
       const user = [
         `The task, as it was given:\n${task}`,
         ...earlier.map((text) => `The summary of the earlier steps, to be updated:\n${text}`),
         ...leftOut(left),
-        `The steps since:\n${blocks.slice(left).join('\n')}`,
+        `The steps since:\n${shown.join('\n')}`,
         'Now write the summary.',
       ];
       return { system, user: user.join('\n\n') };
