@@ -13,6 +13,7 @@ import type { ReliefEvent } from '../../machines/compaction.ts';
 import { askSummary } from './ask-summary.ts';
 import { compactionId, takeLock } from './compaction-lock.ts';
 import type { TurnRun } from '../turn-run.ts';
+import { readPages } from '../read-pages.ts';
 import { noteRelief } from './note-relief.ts';
 import { windowFor } from './policy-for.ts';
 import type { TurnRelief } from './relief-work.ts';
@@ -132,12 +133,7 @@ async function readCompaction({ deps, live }: TurnRun, number: number): Promise<
 async function readRange({ run }: TurnRelief, after: number, upTo: number): Promise<Event[]> {
   const { store } = run.deps;
   const events: Event[] = [];
-  for (let at = after; at < upTo;) {
-    const page = await store.read(run.live.address, { after: at, upTo, limit: 2_000 });
-    if (page.length === 0) break;
-    events.push(...page);
-    at = page.at(-1)?.seq ?? upTo;
-  }
+  for await (const page of readPages(store, run.live.address, { after, upTo })) events.push(...page);
   return events;
 }
 
