@@ -96,6 +96,22 @@ export interface ConversationInfo {
   at: number;
 }
 
+export interface ConversationListQuery {
+  /** At most so many. Default 200. */
+  limit?: number | undefined;
+  /** Goes on where another page ended, by its `next`. */
+  before?: string | undefined;
+  /** Ids, or beginnings that end with `*`: with the threads of their tasks, as a key is granted them. */
+  among?: readonly string[] | undefined;
+}
+
+/** A page of the list, newest first. It may be short, or empty, where much had to be looked through: `next` tells the end. */
+export interface ConversationList {
+  conversations: ConversationInfo[];
+  /** For `before`; null at the end. */
+  next: string | null;
+}
+
 /** Wakes of all processes; how long they waited and how many failed is of those that this one took lately. */
 export interface QueueReport extends QueueDepth {
   failed?: number;
@@ -144,7 +160,10 @@ export interface Troupe {
   authenticate(credential: string): Promise<Principal | null>;
   readonly agents: readonly AgentInfo[];
   send(conversation: string, message: NewMessage): Promise<Appended>;
+  /** The newest, 200 by default. */
   conversations(limit?: number): Promise<ConversationInfo[]>;
+  /** A page of all of them, newest first. What it costs is bounded, however many there are. Throws `event_invalid`. */
+  listConversations(query?: ConversationListQuery): Promise<ConversationList>;
   /** Its mode, run, phase and open delegations, folded from the log. Throws `conversation_unknown`. */
   conversation(conversation: string): Promise<ConversationState & { id: ConversationId; head: number }>;
   /**

@@ -23,7 +23,9 @@ interface Layer {
   pure?: true;
 }
 
-const ADAPTER_LAYER: Layer = { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'private-files.ts'] };
+const ADAPTER_LAYER: Layer = {
+  may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'private-files.ts', 'slices.ts'],
+};
 const PORTS = [
   'store/store.ts',
   'routing/router.ts',
@@ -43,6 +45,7 @@ const LAYERS: Record<string, Layer> = {
   'errors.ts': { may: [], packages: [] },
   'clock.ts': { may: [], packages: [] },
   'metrics.ts': { may: ['errors.ts', 'events'], packages: [] },
+  'slices.ts': { may: [], packages: [] },
   'tracing.ts': { may: [], packages: [] },
   'logger.ts': { may: ['errors.ts'], packages: [] },
   events: { may: ['errors.ts'], packages: ['zod'] },

@@ -29,6 +29,28 @@ export function covers({ conversations }: Pick<Principal, 'conversations'>, patt
   });
 }
 
+/** Where all that these stand for is, threads included. What is there need not be granted: `isGranted` says. */
+export function rangesOf(patterns: readonly string[]): { from: string; to: string }[] {
+  const all = patterns.flatMap((pattern) => {
+    const beginning = beginningOf(pattern);
+    if (beginning !== null) return [withBeginning(beginning)];
+    // Before all that ids are made of: so only the id itself is in it.
+    return [{ from: pattern, to: `${pattern}!` }, withBeginning(`${stemOf(pattern)}.d-`)];
+  });
+  const apart: { from: string; to: string }[] = [];
+  for (const range of all.toSorted((a, b) => (a.from < b.from ? -1 : 1))) {
+    const last = apart.at(-1);
+    if (!last || range.from > last.to) apart.push(range);
+    else if (range.to > last.to) last.to = range.to;
+  }
+  return apart;
+}
+
+/** Ids are ASCII: none goes beyond the tilde. */
+function withBeginning(beginning: string): { from: string; to: string } {
+  return { from: beginning, to: `${beginning}~` };
+}
+
 function matches(pattern: string, conversation: string): boolean {
   const beginning = beginningOf(pattern);
   return beginning === null ? conversation === pattern : conversation.startsWith(beginning);

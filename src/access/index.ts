@@ -2,7 +2,7 @@
 export { createAuthenticator } from './authenticator.ts';
 export { AccessSettings } from './access-settings.ts';
 export type { Full } from './bodies.ts';
-export { covers, isGranted } from './conversation-grant.ts';
+export { covers, isGranted, rangesOf } from './conversation-grant.ts';
 export { createJwtVerifier } from './jwt.ts';
 export type { JwtVerifier } from './jwt.ts';
 export { createKeyBook, MAX_GRACE_MS, MAX_KEYS, NewKey, RotateKey } from './key-book.ts';

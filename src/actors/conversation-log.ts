@@ -26,6 +26,11 @@ export interface ConversationLog {
   append(log: Log, drafts: readonly EventDraft[], options?: AppendOptions): Promise<Appended[]>;
   /** Oldest first, at most `limit`; the newest come from memory, without a look into the store. */
   read(log: Log, range: { after: number; upTo?: number; limit: number }): Promise<readonly Event[]>;
+  /** As the store's: a page for whoever folds all of it. */
+  readPage(
+    log: Log,
+    range: { after: number; upTo?: number },
+  ): Promise<{ events: readonly Event[]; isLast: boolean }>;
   onAppended(listener: AppendListener): () => void;
   /** Hears of every agent that this process has appended something to, before it is woken: one may have to stop first. */
   onAddressed(listener: AddressListener): () => void;
@@ -36,6 +41,9 @@ export interface ConversationLog {
   /** Hears no more of other processes. */
   close(): void;
 }
+
+/** Taken from memory at once; of more a page is read, and the loop given back. */
+const MOST_RECENT = 500;
 
 export type AppendListener = (tenant: TenantId, event: Event) => void;
 
@@ -149,6 +157,12 @@ export function createConversationLog(deps: {
       // "Nothing new" is never taken from memory: others append too, and so did we where the answer was lost.
       if (known === null || known.length === 0) return store.read(log, range);
       return known.length > range.limit ? known.slice(0, range.limit) : known;
+    },
+    async readPage(log, range) {
+      const known = range.upTo === undefined ? recent.after(log, range.after) : null;
+      if (known === null || known.length === 0 || known.length > MOST_RECENT)
+        return store.readPage(log, range);
+      return { events: known, isLast: true };
     },
     trim: (before) => recent.trim(before),
     forget: (log) => recent.forget(log),

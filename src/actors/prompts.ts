@@ -26,16 +26,15 @@ import type { EngineDeps } from './engine-deps.ts';
 import { baselineFor, readBaseline } from './freeze-baseline.ts';
 import type { Member } from './member.ts';
 import { liveItems, triggersIn } from './pin-turn.ts';
+import { type PageSource, readPages } from './read-pages.ts';
 import { catchUp } from './read-view.ts';
 import { termsFor } from './session/session-terms.ts';
 import { answeredStep } from './supervise/answered-step.ts';
 import { readFacts } from './turn-facts.ts';
 
-const PAGE = 2_000;
-
 /** What reading a past prompt takes. */
 type ReadDeps = Pick<EngineDeps, 'store' | 'company' | 'registry' | 'secretOf'> & {
-  log: Pick<EngineDeps['log'], 'read'>;
+  log: PageSource;
 };
 
 /** The prompt an agent would be sent now. Works on a copy of the view: nothing is sent, pinned or changed. */
@@ -166,18 +165,16 @@ export async function readReceipts(
 async function viewAsSent(deps: ReadDeps, address: ActorAddress, receipt: PromptReceipt): Promise<View> {
   const view = createView(address.agent, deps.secretOf(address));
   await catchUp(deps.log, address, { view, tasks: newTaskBook() }, receipt.upTo);
-  for (let after = receipt.upTo; ;) {
-    const events = await deps.store.read(address, { after, limit: PAGE });
+  for await (const events of readPages(deps.store, address, { after: receipt.upTo })) {
     for (const event of events) {
-      after = event.seq;
       // What another agent had compacted meanwhile may be what this turn adopted.
       if (event.kind === 'compaction') foldEvent(view, event);
       if (event.turn !== receipt.turn) continue;
       if (isAnswer(event, receipt.step - 1) || isEnding(event)) return view;
       foldEvent(view, event);
     }
-    if (events.length < PAGE) return view;
   }
+  return view;
 }
 
 /** What the log has of the answer to a step: the step that the turn went on after, or the reply. */

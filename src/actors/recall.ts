@@ -9,11 +9,11 @@ import {
 import type { ActorAddress, Event } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import type { Member } from './member.ts';
+import { readPages } from './read-pages.ts';
 import { availableIn } from './relief/policy-for.ts';
 
 /** Share of what a window leaves that the memories of one turn may take: small windows have small memories. */
 const WINDOW_SHARE = 0.05;
-const PAGE = 2_000;
 
 /**
  * What was said of a trigger's matter before the agent's summary: found by search, and chosen so that nothing is shown
@@ -34,7 +34,7 @@ export async function recall(
   const isCovered = (seq: number) => seq <= floor && !shown.has(seq);
   const hits = await deps.memory.search({
     address,
-    events: (after) => coveredEvents(deps, address, { after, floor }),
+    events: (after) => readPages(deps.store, address, { after, upTo: floor }),
     query,
     limit,
     signal: deps.stopping,
@@ -60,19 +60,6 @@ function matterOf(trigger: Event): string {
   if (trigger.kind !== 'handoff') return visibleText(trigger) ?? '';
   const { goal, next, openQuestions } = trigger.body.summary;
   return [goal, next, ...openQuestions].join('\n');
-}
-
-async function* coveredEvents(
-  { store }: EngineDeps,
-  address: ActorAddress,
-  { after, floor }: { after: number; floor: number },
-): AsyncGenerator<readonly Event[]> {
-  for (let at = after; at < floor;) {
-    const page = await store.read(address, { after: at, upTo: floor, limit: PAGE });
-    if (page.length === 0) return;
-    yield page;
-    at = page.at(-1)?.seq ?? floor;
-  }
 }
 
 async function eventsAt(

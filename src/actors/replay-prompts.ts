@@ -12,6 +12,7 @@ import type { EngineDeps } from './engine-deps.ts';
 import { readBaseline } from './freeze-baseline.ts';
 import type { FrozenBaseline, Member } from './member.ts';
 import { asSent, baselineOf, readReceipts } from './prompts.ts';
+import { readPages } from './read-pages.ts';
 import { answeredStep } from './supervise/answered-step.ts';
 
 /** A model call of a turn that has ended. */
@@ -24,8 +25,6 @@ export interface ReplayedCall {
   /** Tokens of the answer as counted at its append; 0 where none was kept. */
   answer: number;
 }
-
-const PAGE = 2_000;
 
 /**
  * Every prompt that an agent was sent in a conversation, in order, rendered again in one pass over the log. Only the
@@ -40,10 +39,8 @@ export async function* replayPrompts(
   const view = createView(address.agent, deps.secretOf(address));
   let turn: ReplayedTurn | null = null;
   let baseline: FrozenBaseline | null = null;
-  for (let after = 0; ;) {
-    const events = await deps.store.read(address, { after, limit: PAGE });
+  for await (const events of readPages(deps.store, address, { after: 0 })) {
     for (const event of events) {
-      after = event.seq;
       const receipt = turn && event.turn === turn.id ? answeredBy(event, turn) : undefined;
       if (turn && receipt) {
         const id = baselineOf(receipt);
@@ -59,7 +56,6 @@ export async function* replayPrompts(
       const started = eventOf(event, 'turn.started');
       if (started?.author.id === address.agent) turn = await begun(deps, address, started);
     }
-    if (events.length < PAGE) return;
   }
 }
 

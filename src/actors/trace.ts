@@ -12,6 +12,7 @@ import {
 import { costOf, priceOf } from '../providers/prices.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { readReceipts } from './prompts.ts';
+import { readPages } from './read-pages.ts';
 import { readStep } from './steer/step-journal.ts';
 
 export interface TurnTrace {
@@ -30,8 +31,6 @@ export interface TurnTrace {
 /** What was sent, with what the vendor reported for it and what that costs, in US dollars. */
 export type TracedPrompt = PromptReceipt & { cost: number | null };
 
-const PAGE = 500;
-
 /** Everything one turn did, from the log. Throws `turn_unknown`. */
 export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string): Promise<TurnTrace> {
   const parts = parseTurnId(turn);
@@ -45,10 +44,8 @@ export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string
   );
   const events = inputs.flat();
   let status: TurnTrace['status'] = 'running';
-  for (let after = started.seq - 1; status === 'running';) {
-    const page = await deps.store.read(log, { after, limit: PAGE });
+  for await (const page of readPages(deps.store, log, { after: started.seq - 1 })) {
     for (const event of page) {
-      after = event.seq;
       if (event.turn !== turn) continue;
       events.push(event);
       if (event.kind === 'turn.done') status = 'done';
@@ -56,7 +53,7 @@ export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string
       if (event.kind === 'turn.aborted') status = 'aborted';
       if (status !== 'running') break;
     }
-    if (page.length < PAGE) break;
+    if (status !== 'running') break;
   }
   const { conversation, agent } = parts;
   const receipts = await readReceipts(deps, tenant, turn);

@@ -40,6 +40,7 @@ import {
   TenantId,
 } from '../events/index.ts';
 import { carryCommand } from './carry-command.ts';
+import { listConversations } from './conversation-list.ts';
 import type { Credentials } from './credentials.ts';
 import { fetchAttachments } from './fetch-attachments.ts';
 import { exportConversation } from '../import/export-conversation.ts';
@@ -242,6 +243,7 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
       return appended;
     },
     conversations: (limit = 200) => store.conversations(tenant, limit),
+    listConversations: (query) => listConversations(store, tenant, query),
     async conversation(conversation) {
       const source = await existing(conversation);
       const state = await parts.conversationStates.of(source);

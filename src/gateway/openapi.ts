@@ -75,9 +75,13 @@ const READINESS = {
 
 const OPERATIONS: Record<string, Operation> = {
   'GET /api/conversations': {
-    summary: 'Conversations, the last active first',
+    summary:
+      'Conversations, the last active first; a page may be short, and goes on with its `next` as `before`, until that is null',
     query: schemas.ConversationsQuery,
-    answer: { status: 200, schema: listOf('conversations', { type: 'object' }) },
+    answer: {
+      status: 200,
+      schema: listOf('conversations', { type: 'object' }, { next: { type: ['string', 'null'] } }),
+    },
   },
   'GET /api/overview': {
     summary: 'Conversations, the last active first, with how many of their agents fail, run or wait',

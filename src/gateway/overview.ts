@@ -18,21 +18,21 @@ export interface OverviewLine extends OverviewFigures {
 const MAX_WAIT_MS = 2_000;
 
 export async function readOverview(
-  troupe: Pick<Troupe, 'conversations'>,
+  troupe: Pick<Troupe, 'listConversations'>,
   book: ProjectionBook,
   clock: Clock,
   limit: number,
 ): Promise<{ conversations: OverviewLine[]; more: boolean }> {
-  const found = await troupe.conversations(limit + 1);
+  const { conversations: found, next } = await troupe.listConversations({ limit });
   const over = new AbortController();
   const late = clock.sleep(MAX_WAIT_MS, over.signal).then(() => null);
   const lines: OverviewLine[] = [];
-  for (const info of found.slice(0, limit)) {
+  for (const info of found) {
     const read = book.latest(info.id).catch(unknownAsNull);
     lines.push(lineOf(info, await Promise.race([read, late])));
   }
   over.abort();
-  return { conversations: lines, more: found.length > limit };
+  return { conversations: lines, more: next !== null };
 }
 
 function unknownAsNull(error: unknown): null {

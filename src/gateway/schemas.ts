@@ -75,7 +75,11 @@ export const EventsQuery = z.object({
   after: Seq.default(0),
   limit: z.coerce.number().int().min(1).max(5_000).default(500),
 });
-export const ConversationsQuery = z.object({ limit: z.coerce.number().int().min(1).max(5_000).optional() });
+export const ConversationsQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(5_000).optional(),
+  /** The `next` of the page before. */
+  before: z.string().min(1).max(200).optional(),
+});
 export const TasksQuery = z.object({ open: z.stringbool().optional() });
 export const StepQuery = z.object({ step: z.coerce.number().int().positive().optional() });
 export const DiffQuery = z.object({

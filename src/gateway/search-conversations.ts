@@ -20,17 +20,17 @@ export interface SearchHits {
 
 /** Looks for words in all conversations, the last active one first, and in each from its end. */
 export async function searchConversations(
-  troupe: Pick<Troupe, 'conversations' | 'events'>,
+  troupe: Pick<Troupe, 'listConversations' | 'events'>,
   clock: Clock,
   { query, limit }: { query: string; limit: number },
 ): Promise<SearchHits> {
   const started = clock.now();
-  const found = await troupe.conversations(MAX_CONVERSATIONS + 1);
+  const { conversations: found, next } = await troupe.listConversations({ limit: MAX_CONVERSATIONS });
   const hits: SearchHits['hits'] = [];
   const searched = { conversations: 0, events: 0 };
   const isEnough = () =>
     hits.length >= limit || searched.events >= MAX_EVENTS || clock.now() - started >= MAX_MS;
-  for (const { id: conversation, head } of found.slice(0, MAX_CONVERSATIONS)) {
+  for (const { id: conversation, head } of found) {
     if (isEnough()) return { hits, searched, partial: true };
     searched.conversations += 1;
     try {
@@ -47,5 +47,5 @@ export async function searchConversations(
       if (!(error instanceof TroupeError) || error.code !== 'conversation_unknown') throw error;
     }
   }
-  return { hits, searched, partial: found.length > MAX_CONVERSATIONS };
+  return { hits, searched, partial: next !== null };
 }

@@ -12,6 +12,7 @@ import { createRedisAdmission } from '../routing/redis/redis-admission.ts';
 import { createRedisBroadcast } from '../routing/redis/redis-broadcast.ts';
 import { createStore } from '../store/create-store.ts';
 import { openMongoDriver } from '../store/mongo/open-mongo-driver.ts';
+import { createSlices } from '../slices.ts';
 import { countStoreErrors } from './count-store-errors.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
@@ -78,7 +79,10 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
   });
   // What was appended before a subscription stands is found by looking, so nobody has to wait for it.
   return {
-    store: createStore(driver),
+    store: createStore(
+      driver,
+      createSlices(() => clock.sleep(0)),
+    ),
     router,
     broadcast,
     admission,

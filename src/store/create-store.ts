@@ -3,10 +3,19 @@ import { TroupeError } from '../errors.ts';
 import type { ActorAddress, Event } from '../events/index.ts';
 import { PromptReceipt } from '../events/index.ts';
 import { decodeActor, decodeActorOrThrow, encodePatch, isNewer, patchedRecord } from './actor-row.ts';
-import type { EventRow, RegisterKey, StoreDriver } from './driver.ts';
+import type { ConversationPlace, ConversationsQuery, EventRow, RegisterKey, StoreDriver } from './driver.ts';
 import { appendedEvent, decodeEvent, encodeEvent, reasonOf } from './event-row.ts';
 import { isSamePayload } from './payload-hash.ts';
-import type { Appended, EffectRecord as EffectRecordType, Entry, Log, Store } from './store.ts';
+import type {
+  Appended,
+  ConversationLine,
+  EffectRecord as EffectRecordType,
+  Entry,
+  Log,
+  LogPage,
+  Store,
+} from './store.ts';
+import { type Slices, WHOLE } from '../slices.ts';
 
 const EffectStart = z.object({ status: z.literal('started'), argsHash: z.string(), by: z.string() });
 const EffectRecord = z.discriminatedUnion('status', [
@@ -21,8 +30,12 @@ const EffectRecord = z.discriminatedUnion('status', [
 /** Not a legal tenant id, so that facts of the store and of a tenant can never meet. */
 const STORE_ITSELF = '-';
 
+/** Of one page: a few milliseconds of reading and folding. */
+const SLICE_EVENTS = 500;
+const SLICE_BYTES = 1024 * 1024;
+
 /** Types and validation around a driver. Owns no state; zod runs on what is read, never on what is written. */
-export function createStore(driver: StoreDriver): Store {
+export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store {
   async function append(log: Log, entries: readonly Entry[]): Promise<Appended[]> {
     const rows = entries.map((entry) => encodeEvent(log, entry));
     const outcomes = await driver.append(rows);
@@ -41,6 +54,25 @@ export function createStore(driver: StoreDriver): Store {
       appended.push({ kind: 'exists', event: decodeEvent(log, row) });
     }
     return appended;
+  }
+
+  async function readPage(log: Log, { after, upTo }: { after: number; upTo?: number }): Promise<LogPage> {
+    const { tenant, conversation } = log;
+    if (upTo !== undefined && after >= upTo) return { events: [], isLast: true };
+    const bounds = { limit: SLICE_EVENTS, maxBytes: SLICE_BYTES, ...(upTo !== undefined && { upTo }) };
+    const rows = await driver.readEvents({ tenant, conversation, after, ...bounds });
+    // As the driver counts: a page is cut short only by its bytes.
+    const isFull =
+      rows.length >= SLICE_EVENTS ||
+      rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0) >= SLICE_BYTES;
+    const isLast = !isFull || rows.at(-1)?.seq === upTo;
+    if (!isLast) await slices.next();
+    return { events: rows.map((row) => decodeEvent({ tenant, conversation }, row)), isLast };
+  }
+
+  async function listConversations(tenant: string, query: Omit<ConversationsQuery, 'tenant'>) {
+    const { rows, next } = await driver.conversations({ tenant, ...query });
+    return { conversations: rows as ConversationLine[], next };
   }
 
   async function readRow({ tenant, conversation }: Log, id: string): Promise<EventRow | null> {
@@ -82,6 +114,7 @@ export function createStore(driver: StoreDriver): Store {
   return {
     append,
     readById,
+    readPage,
     async read(log, { after, upTo, limit = Number.MAX_SAFE_INTEGER, maxBytes }) {
       const { tenant, conversation } = log;
       const rows = await driver.readEvents({
@@ -97,9 +130,17 @@ export function createStore(driver: StoreDriver): Store {
     head: (log) => driver.head(log),
     addressed: (address, range) => driver.addressed({ ...address, ...range }),
     async conversations(tenant, limit) {
-      const rows = await driver.conversations({ tenant, limit });
-      return rows as { id: Log['conversation']; head: number; at: number }[];
+      const found: ConversationLine[] = [];
+      let before: ConversationPlace | null = null;
+      do {
+        const rest = { limit: limit - found.length, ...(before && { before }) };
+        const { conversations, next } = await listConversations(tenant, rest);
+        found.push(...conversations);
+        before = next;
+      } while (before && found.length < limit);
+      return found;
     },
+    listConversations,
 
     async acquire(address, lease) {
       const outcome = await driver.acquire(address, lease);

@@ -95,6 +95,36 @@ export interface ConversationRow {
   at: number;
 }
 
+/** Ids from `from` on and before `to`, by their code units. */
+export interface IdRange {
+  from: string;
+  to: string;
+}
+
+/** A place in the list of conversations, which goes from the newest to the oldest and then by id, descending. */
+export interface ConversationPlace {
+  at: number;
+  id: string;
+}
+
+export interface ConversationsQuery {
+  tenant: string;
+  limit: number;
+  /** Those that stand behind this place. */
+  before?: ConversationPlace;
+  /** Those whose ids are in one of these; by default all. */
+  ranges?: readonly IdRange[];
+}
+
+/** May have fewer rows than were asked for, or none, where much had to be looked at: `next` alone tells the end. */
+export interface ConversationPage {
+  rows: ConversationRow[];
+  /** Where it goes on; null at the end. */
+  next: ConversationPlace | null;
+  /** Entries of an index that were looked at, which is bounded whatever the tenant has. */
+  looked: number;
+}
+
 export interface StoreDriver {
   /** Appends rows of one conversation in order, each by itself; outcomes are in the same order. */
   append(rows: readonly NewEventRow[]): Promise<AppendOutcome[]>;
@@ -115,8 +145,8 @@ export interface StoreDriver {
   head(query: { tenant: string; conversation: string }): Promise<number>;
   /** Seqs of events with `agent` in `to`, after < seq <= upTo, ascending. */
   addressed(query: ActorKey & { after: number; upTo: number }): Promise<number[]>;
-  /** Newest first. */
-  conversations(query: { tenant: string; limit: number }): Promise<ConversationRow[]>;
+  /** By an index, newest first. A conversation that nobody writes to meanwhile is in one page of all. */
+  conversations(query: ConversationsQuery): Promise<ConversationPage>;
 
   /** Takes the lease if it is free or over (`until` < now), creating the row if there is none. */
   acquire(key: ActorKey, lease: { owner: string; now: number; until: number }): Promise<AcquireOutcome>;

@@ -9,6 +9,7 @@ import type {
   TenantId,
   TurnId,
 } from '../events/index.ts';
+import type { ConversationPlace, ConversationsQuery } from './driver.ts';
 
 /**
  * The upper half of the store port: what the rest of Troupe sees. `createStore` puts types and validation around a
@@ -17,6 +18,14 @@ import type {
 export interface Log {
   tenant: TenantId;
   conversation: ConversationId;
+}
+
+export interface ConversationLine {
+  id: ConversationId;
+  /** Last seq. */
+  head: number;
+  /** Time of the last event, ms. */
+  at: number;
 }
 
 /** `appended`: the event as it now stands. `exists`: the same id and payload was there already. */
@@ -66,6 +75,14 @@ export type EffectRecord =
 /** For readers that page: what one read brings of a log, however large its events are. */
 export const PAGE_BYTES = 4 * 1024 * 1024;
 
+/** A stretch of a log that is small enough to be read and folded in one turn of the event loop. */
+export interface LogPage {
+  /** Oldest first. */
+  events: Event[];
+  /** Whether it reaches the end of what was asked for; else the next begins after its last event. */
+  isLast: boolean;
+}
+
 export interface Store {
   /** Appends in order. Throws `event_conflict` for an id that holds another payload; the other entries are stored. */
   append(log: Log, entries: readonly Entry[]): Promise<Appended[]>;
@@ -77,10 +94,21 @@ export interface Store {
     log: Log,
     range: { after: number; upTo?: number; limit?: number; maxBytes?: number },
   ): Promise<Event[]>;
+  /**
+   * The first page of a range, for whoever goes through a log of any length. One that is not the last resolves in a turn
+   * of the event loop of its own, see `slices.ts`: others have theirs in between.
+   */
+  readPage(log: Log, range: { after: number; upTo?: number }): Promise<LogPage>;
   readById(log: Log, id: string): Promise<Event | null>;
   head(log: Log): Promise<number>;
   addressed(address: ActorAddress, range: { after: number; upTo: number }): Promise<number[]>;
-  conversations(tenant: TenantId, limit: number): Promise<{ id: ConversationId; head: number; at: number }[]>;
+  /** The newest. */
+  conversations(tenant: TenantId, limit: number): Promise<ConversationLine[]>;
+  /** A page of all, newest first; see the driver. */
+  listConversations(
+    tenant: TenantId,
+    query: Omit<ConversationsQuery, 'tenant'>,
+  ): Promise<{ conversations: ConversationLine[]; next: ConversationPlace | null }>;
 
   acquire(address: ActorAddress, lease: { owner: string; now: number; until: number }): Promise<Acquired>;
   /**

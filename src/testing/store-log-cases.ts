@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { EventId } from '../events/index.ts';
+import type { ConversationPage, ConversationPlace } from '../store/driver.ts';
 import type { StoreCase } from './store-stage.ts';
 import { addressOf, contents, entryOf, logOf, rejectsWith } from './store-stage.ts';
 
@@ -251,6 +252,68 @@ export const LOG_CASES: readonly StoreCase[] = [
         (await store.conversations(LOG.tenant, 2)).map(({ id }) => id),
         ['new', 'mid'],
       );
+    },
+  ],
+  [
+    'conversations',
+    'come in pages that go on where the one before ended, those of one time by their ids',
+    async ({ store, driver }) => {
+      const ids = Array.from({ length: 7 }, (_, index) => `room-${index}`);
+      // Pairs at the same time, and one that another conversation's name begins with.
+      for (const [index, id] of ids.entries())
+        await store.append(logOf(id), [entryOf('a', { at: 10 * Math.floor(index / 2) })]);
+      const found: string[] = [];
+      for (let before: ConversationPlace | null = { at: 1_000, id: '' }; before;) {
+        const query = { tenant: LOG.tenant, limit: 2, before };
+        const { rows, next }: ConversationPage = await driver.conversations(query);
+        found.push(...rows.map(({ id }) => id));
+        before = next;
+      }
+      assert.deepEqual(found, ids.toReversed());
+    },
+  ],
+  [
+    'conversations',
+    'of some ranges of ids are listed without the others, and a deleted one no more',
+    async ({ store, driver }) => {
+      for (const [at, id] of ['a', 'team', 'team-1', 'team-2', 'teams', 'z'].entries())
+        await store.append(logOf(id), [entryOf('x', { at })]);
+      const list = async (ranges: { from: string; to: string }[], limit = 9) => {
+        const page = await driver.conversations({ tenant: LOG.tenant, limit, ranges });
+        return page.rows.map(({ id }) => id);
+      };
+      assert.deepEqual(await list([{ from: 'team-', to: 'team-~' }]), ['team-2', 'team-1']);
+      assert.deepEqual(await list([{ from: 'team-', to: 'team-~' }], 1), ['team-2']);
+      assert.deepEqual(
+        await list([
+          { from: 'a', to: 'a!' },
+          { from: 'team', to: 'team!' },
+        ]),
+        ['team', 'a'],
+      );
+      assert.deepEqual(await list([]), []);
+      await store.deleteConversation(logOf('team-2'));
+      assert.deepEqual(await list([{ from: 'team-', to: 'team-~' }]), ['team-1']);
+      // Begun again it stands where its new event does.
+      await store.append(logOf('team-2'), [entryOf('x', { at: 1 })]);
+      assert.deepEqual(await list([{ from: 'team-', to: 'team-~' }]), ['team-1', 'team-2']);
+    },
+  ],
+  [
+    'conversations',
+    'that nobody may see cost what is found of one, and not what there are of others',
+    async ({ store, driver }) => {
+      for (let index = 0; index < 60; index += 1)
+        await store.append(logOf(`room-${index}`), [entryOf('x', { at: index })]);
+      await store.append(logOf('mine'), [entryOf('x', { at: 0 })]);
+      const ranges = [{ from: 'mine', to: 'mine~' }];
+      const page = await driver.conversations({ tenant: LOG.tenant, limit: 50, ranges });
+      assert.deepEqual(page.rows, [{ id: 'mine', head: 1, at: 0 }]);
+      assert.equal(page.next, null);
+      assert.ok(page.looked <= 1, `${page.looked} were looked at`);
+      const first = await driver.conversations({ tenant: LOG.tenant, limit: 5 });
+      assert.equal(first.rows.length, 5);
+      assert.ok(first.looked <= 6, `${first.looked} were looked at`);
     },
   ],
   [

@@ -4,6 +4,7 @@ import { createConversationStates } from '../../src/actors/conversations/convers
 import type { Event } from '../../src/events/index.ts';
 import type { Log } from '../../src/store/store.ts';
 
+const PAGE = 500;
 const LOG = { tenant: 'default', conversation: 'c' } as Log;
 
 /** A log that says how many events were read of it. */
@@ -11,10 +12,10 @@ function logOf(events: Event[]) {
   let read = 0;
   return {
     events,
-    read: (_: Log, { after, limit = 500 }: { after: number; limit?: number }) => {
-      const found = events.filter(({ seq }) => seq > after).slice(0, limit);
+    readPage: (_: Log, { after }: { after: number }) => {
+      const found = events.filter(({ seq }) => seq > after).slice(0, PAGE);
       read += found.length;
-      return Promise.resolve(found);
+      return Promise.resolve({ events: found, isLast: found.length < PAGE });
     },
     takeRead: () => {
       const count = read;

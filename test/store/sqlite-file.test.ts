@@ -72,9 +72,12 @@ test('a store of the first version is brought forward with all that is in it', a
   const path = join(tempDir(), 'troupe.db');
   const before = createStore(await openSqliteDriver({ path }));
   const record = await pinned(before, addressOf());
+  await before.append(LOG, [entryOf('e1', { at: 7 }), entryOf('e2', { at: 9 })]);
   await before.close();
   const database = new DatabaseSync(path);
   database.exec('DROP INDEX actors_timed; ALTER TABLE actors DROP COLUMN wakeAt; PRAGMA user_version = 1');
+  database.exec('DROP INDEX logs_by_time; DROP INDEX logs_by_name');
+  database.exec('ALTER TABLE logs DROP COLUMN lastSeq; ALTER TABLE logs DROP COLUMN lastAt');
   // As the first version wrote it.
   const row = database.prepare('SELECT data FROM actors').get() as { data: string };
   const { posts: _, timers: __, ...data } = JSON.parse(row.data) as Record<string, unknown>;
@@ -82,6 +85,7 @@ test('a store of the first version is brought forward with all that is in it', a
   database.close();
   const after = createStore(await openSqliteDriver({ path }));
   expect(await after.readActor(addressOf())).toEqual(record);
+  expect(await after.conversations(LOG.tenant, 9)).toMatchObject([{ id: LOG.conversation, head: 2, at: 9 }]);
   await after.update(record, { until: 0, state: { turn: null, timers: [timerOf(10)] } });
   expect(await after.due({ now: 5000, clock: 10, since: 0, limit: 9 })).toHaveLength(1);
   await after.close();

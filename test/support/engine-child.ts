@@ -23,7 +23,7 @@ function tell(line: Record<string, unknown>): void {
 
 async function pinnedTurns(): Promise<number> {
   const driver = await openSqliteDriver({ path: dataPaths(dir).database });
-  const conversations = await driver.conversations({ tenant: 'default', limit: CONVERSATIONS });
+  const { rows: conversations } = await driver.conversations({ tenant: 'default', limit: CONVERSATIONS });
   let pinned = 0;
   for (const { id } of conversations) {
     const actors = await driver.listActors({ tenant: 'default', conversation: id });

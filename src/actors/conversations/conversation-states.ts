@@ -2,7 +2,8 @@ import { initialTransition, transition } from 'xstate';
 import { type Directive, directiveOf, foldRun, newRunState, type RunState } from '../../context/index.ts';
 import type { Event, EventId, Mode } from '../../events/index.ts';
 import { conversation, type ConversationEvent } from '../../machines/conversation.ts';
-import { type Log, PAGE_BYTES, type Store } from '../../store/store.ts';
+import type { Log } from '../../store/store.ts';
+import type { PageSource } from '../read-pages.ts';
 
 /** What a conversation has come to: the conversation machine folded over its log. */
 export interface ConversationState {
@@ -30,7 +31,6 @@ interface Fold {
   id: EventId | null;
 }
 
-const PAGE = 2_000;
 /** Conversations at most; the least recently looked at is forgotten first. */
 const KEPT = 256;
 
@@ -40,17 +40,17 @@ const KEPT = 256;
  *     was deleted and begun anew, and is folded from its beginning.
  *  2. Two who look at once have one fold each: whoever is done last is remembered.
  */
-export function createConversationStates(store: Pick<Store, 'read'>): ConversationStates {
+export function createConversationStates(store: PageSource): ConversationStates {
   const known = new Map<string, Fold>();
 
   async function catchUp(log: Log, start: Fold): Promise<Fold> {
     let fold = start;
     for (let isFirst = true; ; isFirst = false) {
       const after = isFirst ? Math.max(0, fold.seq - 1) : fold.seq;
-      const events = await store.read(log, { after, limit: PAGE, maxBytes: PAGE_BYTES });
+      const { events, isLast } = await store.readPage(log, { after });
       if (isFirst && fold.seq > 0 && events[0]?.id !== fold.id) return catchUp(log, newFold());
       for (const event of events) if (event.seq > fold.seq) fold = foldEvent(fold, event);
-      if (events.length === 0) return fold;
+      if (isLast) return fold;
     }
   }
 

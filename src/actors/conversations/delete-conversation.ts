@@ -1,7 +1,8 @@
 import { TroupeError } from '../../errors.ts';
 import type { ActorRecord } from '../../events/index.ts';
-import type { Log, Store } from '../../store/store.ts';
+import type { Log } from '../../store/store.ts';
 import type { EngineDeps } from '../engine-deps.ts';
+import { type PageSource, readPages } from '../read-pages.ts';
 
 /** A conversation or one of its threads. */
 export interface Branch {
@@ -9,24 +10,20 @@ export interface Branch {
   head: number;
 }
 
-const PAGE = 2_000;
-
 /** A conversation and the threads of what was delegated in it, each after the one it was given in. */
-export async function readTree(store: Pick<Store, 'read'>, root: Log): Promise<Branch[]> {
+export async function readTree(store: PageSource, root: Log): Promise<Branch[]> {
   const tree: Branch[] = [{ log: root, head: 0 }];
   const known = new Set<string>([root.conversation]);
   // It grows while it is walked.
   for (const branch of tree) {
     const { log } = branch;
-    for (;;) {
-      const events = await store.read(log, { after: branch.head, limit: PAGE });
+    for await (const events of readPages(store, log, { after: 0 })) {
       for (const event of events) {
         if (event.kind !== 'delegation.opened' || known.has(event.body.thread)) continue;
         known.add(event.body.thread);
         tree.push({ log: { tenant: log.tenant, conversation: event.body.thread }, head: 0 });
       }
       branch.head = events.at(-1)?.seq ?? branch.head;
-      if (events.length < PAGE) break;
     }
   }
   return tree;

@@ -16,13 +16,13 @@ import { AGENT_MACHINE_VERSION } from '../../machines/agent-lifecycle.ts';
 import { savedAfter } from '../../machines/snapshot.ts';
 import type { Log } from '../../store/store.ts';
 import type { EngineDeps } from '../engine-deps.ts';
+import { readPages } from '../read-pages.ts';
 import { importOwner } from '../settle-imported.ts';
 import { appendFirst, type Door } from './door.ts';
 import { foldPast, forkEnds, newPast, type Past } from './fork-past.ts';
 import { renamedEvent } from './renamed-event.ts';
 
 /** Events read and appended at once. */
-const BATCH = 500;
 const MAX_ID = 128;
 /** Forks of one event that get a name by themselves. */
 const MOST_NAMED = 1_000;
@@ -126,10 +126,11 @@ async function isClaimed(
 async function copy(deps: EngineDeps, source: Log, target: Log, place: ForkPlace, by: Author): Promise<void> {
   const names = { from: source.conversation, to: target.conversation };
   const past = newPast();
-  for await (const page of pagesOf(deps, source, place.seq)) for (const event of page) foldPast(past, event);
+  for await (const page of readPages(deps.store, source, { after: 0, upTo: place.seq }))
+    for (const event of page) foldPast(past, event);
   const ends = forkEnds(past, names, place, by);
   await settlePast(deps, target, past, place.seq + ends.length);
-  for await (const page of pagesOf(deps, source, place.seq)) {
+  for await (const page of readPages(deps.store, source, { after: 0, upTo: place.seq })) {
     await copyArtifacts(deps, source, target, page);
     const drafts = page.map((event) => renamedEvent(event, names));
     await appendAt(deps, target, drafts, page[0]?.seq ?? 1, (index) => page[index]?.at);
@@ -138,20 +139,6 @@ async function copy(deps: EngineDeps, source: Log, target: Log, place: ForkPlace
   await appendAt(deps, target, ends, place.seq + 1, () => undefined);
   // Its author is whoever was first.
   if (last) await appendFirst(deps, target, last);
-}
-
-async function* pagesOf(
-  { store }: Pick<EngineDeps, 'store'>,
-  log: Log,
-  upTo: number,
-): AsyncGenerator<readonly Event[]> {
-  for (let after = 0; after < upTo;) {
-    const page = await store.read(log, { after, upTo, limit: BATCH });
-    const last = page.at(-1);
-    if (!last) return;
-    yield page;
-    after = last.seq;
-  }
 }
 
 /** What others have written meanwhile into a conversation that nobody was told of is none of ours (F2). */

@@ -1,6 +1,6 @@
 import { foldStanding, newStanding, type Standing } from '../../machines/standing.ts';
 import type { Log } from '../../store/store.ts';
-import type { ConversationLog } from '../conversation-log.ts';
+import { type PageSource, readPages } from '../read-pages.ts';
 
 /** The standings of the conversations that are talked in. They can be lost at any moment: a look at the log makes them anew. */
 export interface Standings {
@@ -8,11 +8,10 @@ export interface Standings {
   forget(log: Log): void;
 }
 
-const PAGE = 2_000;
 /** Conversations at most; the least recently looked at is forgotten first. */
 const KEPT = 1_024;
 
-export function createStandings(events: Pick<ConversationLog, 'read'>): Standings {
+export function createStandings(events: PageSource): Standings {
   const known = new Map<string, Standing>();
   const keyOf = ({ tenant, conversation }: Log) => `${tenant}/${conversation}`;
   return {
@@ -30,17 +29,14 @@ export function createStandings(events: Pick<ConversationLog, 'read'>): Standing
 }
 
 /** For a single look. */
-export async function standingOf(events: Pick<ConversationLog, 'read'>, log: Log): Promise<Standing> {
+export async function standingOf(events: PageSource, log: Log): Promise<Standing> {
   const standing = newStanding();
   await catchUp(events, log, standing);
   return standing;
 }
 
 /** Two may catch up with one standing at once: an event is folded by whoever comes first. */
-async function catchUp(events: Pick<ConversationLog, 'read'>, log: Log, standing: Standing): Promise<void> {
-  for (;;) {
-    const page = await events.read(log, { after: standing.tasks.upTo, limit: PAGE });
+async function catchUp(events: PageSource, log: Log, standing: Standing): Promise<void> {
+  for await (const page of readPages(events, log, { after: standing.tasks.upTo }))
     for (const event of page) foldStanding(standing, event);
-    if (page.length < PAGE) return;
-  }
 }

@@ -11,11 +11,11 @@ import {
 import { TroupeError } from '../../errors.ts';
 import { type CompactionBody, type Event, type EventId } from '../../events/index.ts';
 import type { ReliefEvent } from '../../machines/compaction.ts';
-import { PAGE_BYTES } from '../../store/store.ts';
 import { askSummary } from './ask-summary.ts';
 import { compactionDraft, readCompaction, takeLock } from './compaction-lock.ts';
 import { inSlices } from '../in-slices.ts';
 import type { TurnRun } from '../turn-run.ts';
+import { readPages } from '../read-pages.ts';
 import { noteRelief } from './note-relief.ts';
 import { windowFor } from './policy-for.ts';
 import type { TurnRelief } from './relief-work.ts';
@@ -135,12 +135,7 @@ async function made({ deps, live }: TurnRun, number: number): Promise<SharedComp
 async function readRange({ run }: TurnRelief, after: number, upTo: number): Promise<Event[]> {
   const { store } = run.deps;
   const events: Event[] = [];
-  for (let at = after; at < upTo;) {
-    const page = await store.read(run.live.address, { after: at, upTo, limit: 2_000, maxBytes: PAGE_BYTES });
-    if (page.length === 0) break;
-    events.push(...page);
-    at = page.at(-1)?.seq ?? upTo;
-  }
+  for await (const page of readPages(store, run.live.address, { after, upTo })) events.push(...page);
   return events;
 }
 

@@ -1,8 +1,7 @@
 import type { Event, EventId } from '../../events/index.ts';
 import { foldTask, newTaskBook, type TaskBook } from '../../machines/task-book.ts';
-import { type Log, PAGE_BYTES, type Store } from '../../store/store.ts';
-
-const PAGE = 2_000;
+import type { Log } from '../../store/store.ts';
+import { type PageSource, readPages } from '../read-pages.ts';
 
 /** What a log says of tasks, and by which event each was opened. */
 export interface ReadTasks {
@@ -11,19 +10,17 @@ export interface ReadTasks {
   openedBy: Map<string, EventId>;
 }
 
-export async function readTasks(store: Pick<Store, 'read'>, log: Log): Promise<ReadTasks> {
+export async function readTasks(store: PageSource, log: Log): Promise<ReadTasks> {
   const book = newTaskBook();
   const openedBy = new Map<string, EventId>();
-  for (let after = 0; ;) {
-    const events = await store.read(log, { after, limit: PAGE, maxBytes: PAGE_BYTES });
+  for await (const events of readPages(store, log, { after: 0 })) {
     for (const event of events) {
       foldTask(book, event);
       const task = openingOf(event);
       if (task !== null && book.tasks.get(task)?.seq === event.seq) openedBy.set(task, event.id);
     }
-    after = events.at(-1)?.seq ?? after;
-    if (events.length === 0) return { book, openedBy };
   }
+  return { book, openedBy };
 }
 
 function openingOf(event: Event): string | null {

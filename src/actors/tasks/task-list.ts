@@ -1,6 +1,7 @@
 import type { AgentId, ConversationId, EventId, Join } from '../../events/index.ts';
 import { isTaskOpen, type Task, type TaskEnd } from '../../machines/task-book.ts';
-import type { Log, Store } from '../../store/store.ts';
+import type { Log } from '../../store/store.ts';
+import type { PageSource } from '../read-pages.ts';
 import { readTasks } from './read-tasks.ts';
 
 /** What somebody waits for, as people are shown it. Which fields are there beyond the common ones, its kind says. */
@@ -49,7 +50,7 @@ export interface TaskList {
 }
 
 export async function listTasks(
-  store: Pick<Store, 'read'>,
+  store: PageSource,
   log: Log,
   { open = false }: { open?: boolean | undefined } = {},
 ): Promise<TaskList> {

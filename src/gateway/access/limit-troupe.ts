@@ -1,13 +1,10 @@
 import { covers, isGranted, type Principal } from '../../access/index.ts';
 import { TroupeError } from '../../errors.ts';
 import { type Command, parseTurnId } from '../../events/index.ts';
-import type { ConversationInfo, Troupe, Watcher } from '../../troupe.ts';
+import type { Troupe, Watcher } from '../../troupe.ts';
 import { checkAllAuthors, checkAuthor } from './author-rule.ts';
 import { checkScope } from './check-scope.ts';
 
-const LISTED = 200;
-/** Conversations that are looked through for those that somebody was granted. */
-const MOST_LISTED = 50_000;
 /** What of its source's id is left in the id of a fork, however large the numbers behind it are. */
 const FORK_STEM = 90;
 
@@ -18,7 +15,8 @@ type Note = Parameters<Watcher>[0];
  * hears what it would hear of ids that do not exist, before anything is looked up.
  */
 export function limitTroupe(troupe: Troupe, principal: Principal): Troupe {
-  if (principal.conversations === null) return limitAuthors(troupe, principal);
+  const { conversations: granted } = principal;
+  if (granted === null) return limitAuthors(troupe, principal);
   const may = (conversation: string) => isGranted(principal, conversation);
   function check(conversation: string): string {
     if (may(conversation)) return conversation;
@@ -34,14 +32,8 @@ export function limitTroupe(troupe: Troupe, principal: Principal): Troupe {
   return {
     ...limited,
     send: async (conversation, message) => limited.send(check(conversation), message),
-    async conversations(limit = LISTED) {
-      for (let asked = limit; ; asked *= 4) {
-        const found = await troupe.conversations(asked);
-        const granted = found.filter(({ id }: ConversationInfo) => may(id));
-        if (granted.length >= limit || found.length < asked || asked >= MOST_LISTED)
-          return granted.slice(0, limit);
-      }
-    },
+    conversations: async (limit) => (await troupe.listConversations({ limit, among: granted })).conversations,
+    listConversations: (query) => troupe.listConversations({ ...query, among: granted }),
     conversation: async (conversation) => troupe.conversation(check(conversation)),
     events: async (conversation, range) => troupe.events(check(conversation), range),
     actors: async (conversation) => troupe.actors(check(conversation)),

@@ -21,8 +21,8 @@ import {
 
 export function addConversationRoutes(app: Hono): void {
   app.get('/api/conversations', async (context) => {
-    const { limit } = parseInput(ConversationsQuery, context.req.query(), 'the query');
-    return context.json({ conversations: await troupeOf(context).conversations(limit) });
+    const query = parseInput(ConversationsQuery, context.req.query(), 'the query');
+    return context.json(await troupeOf(context).listConversations(query));
   });
 
   app.get('/api/conversations/:c', async (context) =>

@@ -99,7 +99,7 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     readEvent: begun(({ tenant, conversation, id }) => events.find({ tenant, conversation }, id)),
     head: begun(({ tenant, conversation }) => queue.readLast({ tenant, conversation })),
     addressed: begun(({ after, upTo, ...key }) => events.addressed(key, { after, upTo })),
-    conversations: begun(({ tenant, limit }) => events.conversations(tenant, limit)),
+    conversations: begun((query) => events.conversations(query)),
 
     acquire: begun(acquire),
     compareAndSet: begun((key, expect, change) => actors.update(key, expect, change)),

@@ -1,5 +1,14 @@
 import type { KeyRange } from '../conversation-keys.ts';
-import type { ActorChange, ActorKey, ActorRow, EventRow, RegisterKey, Shelf } from '../driver.ts';
+import type {
+  ActorChange,
+  ActorKey,
+  ActorRow,
+  ConversationPage,
+  ConversationsQuery,
+  EventRow,
+  RegisterKey,
+  Shelf,
+} from '../driver.ts';
 
 /**
  * What the document driver asks of a database, and nothing more: writes of single documents, unique keys, and an update
@@ -45,8 +54,8 @@ export interface EventDocuments {
   unaddress(log: LogKey): Promise<void>;
   /** Removes the newest with seq > `after`, at most `limit`; returns how many. */
   removeNewest(log: LogKey, range: { after: number; limit: number }): Promise<number>;
-  /** Conversations of a tenant, the one with the newest event first. */
-  conversations(tenant: string, limit: number): Promise<{ id: string; head: number; at: number }[]>;
+  /** As of the driver. */
+  conversations(query: ConversationsQuery): Promise<ConversationPage>;
 }
 
 export interface Addressee extends ActorKey {

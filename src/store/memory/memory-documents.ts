@@ -1,5 +1,13 @@
 import { changedRow } from '../actor-row.ts';
-import type { ActorChange, ActorKey, ActorRow, EventRow } from '../driver.ts';
+import { pageOf } from '../conversation-page.ts';
+import type {
+  ActorChange,
+  ActorKey,
+  ActorRow,
+  ConversationPage,
+  ConversationsQuery,
+  EventRow,
+} from '../driver.ts';
 import type { ActorCondition, Addressee, Documents, LogKey } from '../documents/documents.ts';
 
 /**
@@ -83,7 +91,7 @@ export function createMemoryDocuments(options: MemoryDocumentsOptions = {}): Doc
           removed += 1;
         return removed;
       },
-      conversations: (tenant, limit) => gate('events.conversations', () => newest(logs, tenant, limit)),
+      conversations: (query) => gate('events.conversations', () => listed(logs, query)),
     },
     actors: {
       insert: (row) =>
@@ -249,16 +257,19 @@ function* addresseesOf(logs: Map<string, MemoryLog>, since: number): Generator<A
   }
 }
 
-function newest(logs: Map<string, MemoryLog>, tenant: string, limit: number) {
-  return [...logs.values()]
-    .filter((log) => log.tenant === tenant)
+function listed(
+  logs: Map<string, MemoryLog>,
+  { tenant, limit, before, ranges }: ConversationsQuery,
+): ConversationPage {
+  const isIn = (id: string) => !ranges || ranges.some(({ from, to }) => id >= from && id < to);
+  const all = [...logs.values()]
+    .filter((log) => log.tenant === tenant && isIn(log.conversation))
     .map(({ conversation, bySeq, last }) => ({
       id: conversation,
       head: last,
       at: bySeq.get(last)?.at ?? 0,
-    }))
-    .sort((a, b) => b.at - a.at)
-    .slice(0, limit);
+    }));
+  return pageOf(all, { limit, before });
 }
 
 function crewOf(actors: Map<string, ActorRow>, { tenant, conversation }: LogKey): ActorRow[] {

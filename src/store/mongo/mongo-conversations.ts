@@ -1,6 +1,7 @@
 import type { Collection } from 'mongodb';
 import type { Clock } from '../../clock.ts';
 import type { LogKey } from '../documents/documents.ts';
+import type { ConversationPlace, ConversationsQuery } from '../driver.ts';
 import type { Background } from './background.ts';
 import { isDuplicateKey } from './mongo-error.ts';
 
@@ -32,8 +33,8 @@ export interface Conversations {
   note(newest: Newest): void;
   noteAtOnce(newest: Newest): Promise<void>;
   flush(): Promise<void>;
-  /** Newest first as far as is known; the caller reads what is true. */
-  ofTenant(tenant: string, limit: number): Promise<string[]>;
+  /** Newest first as far as is known; the caller reads what is true. Filtered by the index alone. */
+  list(query: ConversationsQuery): Promise<ConversationPlace[]>;
   /** Of a conversation that has no event any more. */
   remove(log: LogKey): Promise<void>;
   close(): Promise<void>;
@@ -92,13 +93,26 @@ export function createConversations(
     note,
     noteAtOnce: (newest) => write([newest]),
     flush,
-    async ofTenant(tenant, limit) {
+    async list({ tenant, limit, before, ranges }) {
+      if (ranges?.length === 0) return [];
+      const own = (id: string) => `${tenant}/${id}`;
+      const isBehind = before && {
+        // Where the index is entered: without it all that is newer would be passed over.
+        at: { $lte: before.at },
+        $or: [{ at: { $lt: before.at } }, { _id: { $lt: own(before.id) } }],
+      };
+      const isIn = ranges && {
+        $or: ranges.map(({ from, to }) => ({ _id: { $gte: own(from), $lt: own(to) } })),
+      };
       const docs = await collection
-        .find({ tenant }, { projection: { _id: 1 } })
+        .find(
+          { $and: [{ tenant }, ...(isBehind ? [isBehind] : []), ...(isIn ? [isIn] : [])] },
+          { projection: { _id: 1, at: 1 } },
+        )
         .sort({ at: -1, _id: -1 })
         .limit(limit)
         .toArray();
-      return docs.map(({ _id }) => String(_id).slice(tenant.length + 1));
+      return docs.map(({ _id, at }) => ({ id: String(_id).slice(tenant.length + 1), at }));
     },
     async remove(log) {
       waiting.delete(idOf(log));

@@ -1,7 +1,8 @@
 import type { Collection } from 'mongodb';
 import { MongoBulkWriteError, MongoServerError } from 'mongodb';
 import { TroupeError } from '../../errors.ts';
-import type { EventRow } from '../driver.ts';
+import { byPlace } from '../conversation-page.ts';
+import type { ConversationRow, EventRow } from '../driver.ts';
 import type { Addressee, EventDocuments, LogKey } from '../documents/documents.ts';
 import type { BlobRef, Blobs } from './mongo-blobs.ts';
 import type { Conversations } from './mongo-conversations.ts';
@@ -207,17 +208,20 @@ export function createEventDocuments(
       return docs.length;
     },
 
-    async conversations(tenant, limit) {
-      if (limit <= 0) return [];
+    async conversations(query) {
+      const { tenant, limit } = query;
+      if (limit <= 0) return { rows: [], next: null, looked: 0 };
       await conversations.flush();
-      const ids = await conversations.ofTenant(tenant, limit);
-      const rows: { id: string; head: number; at: number }[] = [];
-      for (let from = 0; from < ids.length; from += HEADS_AT_ONCE) {
-        const some = ids.slice(from, from + HEADS_AT_ONCE);
-        const read = await Promise.all(some.map((id) => newest({ tenant, conversation: id })));
-        for (const [index, found] of read.entries()) if (found) rows.push({ id: some[index]!, ...found });
+      const places = await conversations.list(query);
+      const rows: ConversationRow[] = [];
+      for (let from = 0; from < places.length; from += HEADS_AT_ONCE) {
+        const some = places.slice(from, from + HEADS_AT_ONCE);
+        const read = await Promise.all(some.map(({ id }) => newest({ tenant, conversation: id })));
+        for (const [index, found] of read.entries()) if (found) rows.push({ id: some[index]!.id, ...found });
       }
-      return rows.sort((a, b) => b.at - a.at);
+      // By what is noted, which may be behind: what is listed twice then is better than what is left out.
+      const next = places.length < limit ? null : places.at(-1)!;
+      return { rows: rows.sort(byPlace), next, looked: places.length };
     },
   };
 }

@@ -58,6 +58,12 @@ const MIGRATIONS: readonly ((db: Db) => Promise<unknown>)[] = [
       .collection(COLLECTIONS.actors)
       .createIndexes([{ name: 'wakeAt', key: { wakeAt: 1 }, sparse: true }]);
   },
+  async (db) => {
+    // With the id, so that a page begins where the one before ended, and ids are told from the index alone.
+    await db
+      .collection(COLLECTIONS.conversations)
+      .createIndexes([{ name: 'listed', key: { tenant: 1, at: -1, _id: -1 } }]);
+  },
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -1,4 +1,4 @@
-import type { AppendOutcome, ConversationRow, EventRow, NewEventRow, StoreDriver } from '../driver.ts';
+import type { AppendOutcome, EventRow, NewEventRow, StoreDriver } from '../driver.ts';
 import type { Database } from './database.ts';
 import { allRows, eachRow, getRow, runStatement } from './database.ts';
 import type { LogNumbers } from './log-numbers.ts';
@@ -37,10 +37,9 @@ export function createEventTable(database: Database, logs: LogNumbers) {
   const selectAddressed = database.prepare(
     'SELECT seq FROM addressed WHERE log = ? AND agent = ? AND seq > ? AND seq <= ? ORDER BY seq',
   );
-  const selectConversations = database.prepare(
-    `SELECT conversation AS id, seq AS head, at FROM logs
-     JOIN events ON log = logs.num AND seq = (SELECT max(seq) FROM events WHERE log = logs.num)
-     WHERE tenant = ? ORDER BY at DESC, logs.num DESC LIMIT ?`,
+  const updateLog = database.prepare('UPDATE logs SET lastSeq = ?, lastAt = ? WHERE num = ?');
+  const selectLast = database.prepare(
+    'SELECT seq AS head, at FROM events WHERE log = ? ORDER BY seq DESC LIMIT 1',
   );
 
   const removeAddressed = database.prepare('DELETE FROM addressed WHERE log = ?');
@@ -61,7 +60,14 @@ export function createEventTable(database: Database, logs: LogNumbers) {
   }
 
   /** Inside a write only. */
-  function append(row: NewEventRow): AppendOutcome {
+  function append(rows: readonly NewEventRow[]): AppendOutcome[] {
+    const ends = new Map<number, { head: number; at: number }>();
+    const outcomes = rows.map((row) => appendOne(row, ends));
+    for (const [log, { head: last, at }] of ends) runStatement(updateLog, last, at, log);
+    return outcomes;
+  }
+
+  function appendOne(row: NewEventRow, ends: Map<number, { head: number; at: number }>): AppendOutcome {
     const log = logs.findOrCreate(row.tenant, row.conversation);
     const { id, at, kind, to, hash, tokens, turn } = row;
     const seq = headOf(log) + 1;
@@ -69,6 +75,7 @@ export function createEventTable(database: Database, logs: LogNumbers) {
     if (runStatement(insert, log, seq, id, at, kind, to.join(','), hash, tokens, turn, data) === 0)
       return { kind: 'duplicate', ...getRow<{ seq: number; hash: string }>(selectDuplicate, log, id)! };
     setHead(log, seq);
+    ends.set(log, { head: seq, at });
     for (const agent of to) {
       runStatement(insertAddressed, log, agent, seq);
       runStatement(insertPending, log, agent, seq, at);
@@ -110,14 +117,6 @@ export function createEventTable(database: Database, logs: LogNumbers) {
     return allRows<{ seq: number }>(selectAddressed, log, agent, after, upTo).map(({ seq }) => seq);
   }
 
-  function conversations({ tenant, limit }: Query<'conversations'>): ConversationRow[] {
-    return allRows<ConversationRow>(selectConversations, tenant, limit).map(({ id, head: last, at }) => ({
-      id,
-      head: last,
-      at,
-    }));
-  }
-
   /** Inside a write only: its events wake nobody any more. */
   function unaddress({ tenant, conversation }: Query<'deleteConversation'>): void {
     const log = logs.find(tenant, conversation);
@@ -132,11 +131,14 @@ export function createEventTable(database: Database, logs: LogNumbers) {
     if (log === null) return 0;
     const last = headOf(log);
     heads.delete(log);
-    return runStatement(removeAfter, log, Math.max(0, last - limit));
+    const removed = runStatement(removeAfter, log, Math.max(0, last - limit));
+    const end = getRow<{ head: number; at: number }>(selectLast, log) ?? { head: 0, at: 0 };
+    runStatement(updateLog, end.head, end.at, log);
+    return removed;
   }
 
   const forget = () => heads.clear();
-  const reads = { readEvents, readEvent, head, addressed, conversations };
+  const reads = { readEvents, readEvent, head, addressed };
   return { append, ...reads, unaddress, removeNewest, forget };
 }
 

@@ -13,6 +13,7 @@ const APPLICATION_ID = 0x54525550;
  * table would spend an overflow page of 4 kB on every row above 1 kB.
  * `pending` holds, per agent, the last event addressed to it that it has not processed: what a sweep looks at is then
  * as large as the work that is left, not as the log.
+ * `lastSeq` and `lastAt` of a log are those of its last event, so that logs are listed without a look into any.
  * `registers_by_age` covers the shelves that expire in the course of things, the journal and the effects.
  */
 const MIGRATIONS: readonly string[] = [
@@ -52,6 +53,14 @@ const MIGRATIONS: readonly string[] = [
   `
   ALTER TABLE actors ADD COLUMN wakeAt INTEGER;
   CREATE INDEX actors_timed ON actors (wakeAt) WHERE wakeAt IS NOT NULL;
+  `,
+  `
+  ALTER TABLE logs ADD COLUMN lastSeq INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE logs ADD COLUMN lastAt INTEGER NOT NULL DEFAULT 0;
+  UPDATE logs SET lastSeq = last.seq, lastAt = last.at FROM events AS last
+    WHERE last.log = logs.num AND last.seq = (SELECT max(seq) FROM events WHERE log = logs.num);
+  CREATE INDEX logs_by_time ON logs (tenant, lastAt, conversation, lastSeq) WHERE lastSeq > 0;
+  CREATE INDEX logs_by_name ON logs (tenant, conversation, lastAt, lastSeq) WHERE lastSeq > 0;
   `,
 ];
 

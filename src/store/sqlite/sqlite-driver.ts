@@ -3,6 +3,7 @@ import { deleteInOrder } from '../delete-conversation.ts';
 import type { StoreDriver } from '../driver.ts';
 import { createActorRows } from './actor-rows.ts';
 import { createActorTable } from './actor-table.ts';
+import { createConversationList } from './conversation-list.ts';
 import type { Database } from './database.ts';
 import { openDatabase } from './database.ts';
 import { createDueQuery } from './due-query.ts';
@@ -65,6 +66,7 @@ function createDriver(database: Database, path: string): StoreDriver {
   const events = createEventTable(database, logs);
   const rows = createActorRows(database, logs);
   const actors = createActorTable(database, rows);
+  const listConversations = createConversationList(database);
   const due = createDueQuery(database);
   const registers = createRegisterTable(database);
   const queue = createWriteQueue(database, path, () => {
@@ -84,12 +86,12 @@ function createDriver(database: Database, path: string): StoreDriver {
   }
 
   return {
-    append: (news) => queue.write(() => news.map(events.append), 'synced'),
+    append: (news) => queue.write(() => events.append(news), 'synced'),
     readEvents: (query) => read(() => events.readEvents(query)),
     readEvent: (query) => read(() => events.readEvent(query)),
     head: (query) => read(() => events.head(query)),
     addressed: (query) => read(() => events.addressed(query)),
-    conversations: (query) => read(() => events.conversations(query)),
+    conversations: (query) => listConversations(query, read),
 
     acquire: (key, lease) => queue.write(() => actors.acquire(key, lease), 'ordered'),
     compareAndSet: (key, expect, change) =>
