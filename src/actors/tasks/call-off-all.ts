@@ -1,5 +1,5 @@
 import { TroupeError } from '../../errors.ts';
-import { type ActorRecord, type Author, type Event, type EventId } from '../../events/index.ts';
+import { type ActorRecord, type Author, type Event, runtimeId } from '../../events/index.ts';
 import type { Log } from '../../store/store.ts';
 import { appendFirst } from '../conversations/door.ts';
 import { mustBePerson } from '../conversations/trust.ts';
@@ -36,7 +36,7 @@ export async function callOffAll(deps: CallOffDeps, log: Log, reason: string, by
     throw new TroupeError('command_refused', message, { task: delegation, conversation: home });
   }
   await noteCallOff(store, log, before.begun);
-  const id = `calledoff:${before.begun || 'none'}` as EventId;
+  const id = runtimeId('calledoff', before.begun || 'none');
   const event = await appendFirst(deps, log, {
     id,
     author: by,
