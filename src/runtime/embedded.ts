@@ -4,6 +4,7 @@ import { createInProcessRouter } from '../routing/in-process.ts';
 import { createStore } from '../store/create-store.ts';
 import { lockDataDir } from '../store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../store/sqlite/sqlite-driver.ts';
+import { countStoreErrors } from './count-store-errors.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
 /** One process on a directory of its own, or in memory. Throws `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`. */
@@ -14,7 +15,8 @@ export async function openEmbedded(
   const lock = data === ':memory:' ? null : lockDataDir(data);
   if (lock?.exposed) onWarning(lock.exposed, 'data');
   try {
-    const store = createStore(await openSqliteDriver({ path: lock?.paths.database ?? ':memory:' }));
+    const driver = await openSqliteDriver({ path: lock?.paths.database ?? ':memory:', onWarning });
+    const store = createStore(countStoreErrors(driver, metrics));
     return {
       store,
       router: createInProcessRouter({ clock, metrics }),
