@@ -311,7 +311,7 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
       }),
     async health() {
       const [stored, queued] = await Promise.all([
-        wellOrNot(store.conversations(tenant, 1)),
+        wellOrNot(Promise.all([store.check(), store.conversations(tenant, 1)])),
         wellOrNot(router.check()),
       ]);
       return { store: stored, queue: queued };

@@ -1,10 +1,12 @@
 import { toTroupeError } from '../errors.ts';
 import type { Metrics } from '../metrics.ts';
-import type { DocumentDriver } from '../store/documents/document-driver.ts';
 import type { StoreDriver } from '../store/driver.ts';
 
 /** Counts what the store could not do, and how often an append found its place taken. Changes nothing else. */
-export function countStoreErrors(driver: DocumentDriver, metrics: Metrics): StoreDriver {
+export function countStoreErrors(
+  driver: StoreDriver & { stats?: { clashes: number } },
+  metrics: Metrics,
+): StoreDriver {
   let clashes = 0;
 
   function counted<A extends unknown[], T>(work: (...args: A) => Promise<T>) {
@@ -21,7 +23,7 @@ export function countStoreErrors(driver: DocumentDriver, metrics: Metrics): Stor
   return {
     append: counted(async (rows) => {
       const outcomes = await driver.append(rows);
-      const now = driver.stats.clashes;
+      const now = driver.stats?.clashes ?? 0;
       if (now > clashes) metrics.count('append_retries', {}, now - clashes);
       clashes = now;
       return outcomes;
@@ -43,6 +45,7 @@ export function countStoreErrors(driver: DocumentDriver, metrics: Metrics): Stor
     swap: counted((...args) => driver.swap(...args)),
     expire: counted((...args) => driver.expire(...args)),
     deleteConversation: counted((...args) => driver.deleteConversation(...args)),
+    check: () => driver.check(),
     close: () => driver.close(),
   };
 }

@@ -5,6 +5,7 @@ import { createStore } from '../store/create-store.ts';
 import { lockDataDir } from '../store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../store/sqlite/sqlite-driver.ts';
 import { createSlices } from '../slices.ts';
+import { countStoreErrors } from './count-store-errors.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
 /** One process on a directory of its own, or in memory. Throws `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`. */
@@ -15,8 +16,9 @@ export async function openEmbedded(
   const lock = data === ':memory:' ? null : lockDataDir(data);
   if (lock?.exposed) onWarning(lock.exposed, 'data');
   try {
+    const driver = await openSqliteDriver({ path: lock?.paths.database ?? ':memory:', onWarning });
     const store = createStore(
-      await openSqliteDriver({ path: lock?.paths.database ?? ':memory:' }),
+      countStoreErrors(driver, metrics),
       createSlices(() => clock.sleep(0)),
     );
     return {

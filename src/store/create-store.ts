@@ -225,6 +225,7 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
     async meta(key, value) {
       return (await driver.putOnce({ tenant: STORE_ITSELF, shelf: 'meta', key }, value, 0)).data;
     },
+    check: () => driver.check(),
     close: () => driver.close(),
   };
 }

@@ -177,5 +177,8 @@ export interface StoreDriver {
     conversation: string;
   }): Promise<{ events: number; actors: number }>;
 
+  /** Throws what keeps it from working, as far as it knows. */
+  check(): Promise<void>;
+
   close(): Promise<void>;
 }

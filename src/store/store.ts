@@ -177,5 +177,8 @@ export interface Store {
   /** Insert-once facts of this store (its secret, its schema); returns what is stored. */
   meta(key: string, value: string): Promise<string>;
 
+  /** Throws what keeps the store from working. */
+  check(): Promise<void>;
+
   close(): Promise<void>;
 }

@@ -26,7 +26,7 @@ attack(40, 'a message stops a turn only for who may stop it by a command', async
       { minLength: 1 },
     ),
     author: fc.constantFrom(undefined, EVE),
-    conversations: fc.constantFrom(undefined, ['c'], ['c*']),
+    conversations: fc.constantFrom<(string[] | undefined)[]>(undefined, ['c'], ['c*']),
   });
   await fc.assert(
     fc.asyncProperty(keys, async ({ scopes, author, conversations }) => {

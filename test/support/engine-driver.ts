@@ -41,7 +41,8 @@ export function tapDriver(driver: StoreDriver, tap: Tap): StoreDriver {
       },
     ] as const;
   });
-  return { ...(Object.fromEntries(tapped) as unknown as StoreDriver), close: () => driver.close() };
+  const plain = { check: () => driver.check(), close: () => driver.close() };
+  return { ...(Object.fromEntries(tapped) as unknown as StoreDriver), ...plain };
 }
 
 export function storeAway(why: string): TroupeError {

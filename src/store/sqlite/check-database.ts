@@ -1,3 +1,4 @@
+import { checkFiles } from './check-files.ts';
 import type { Database } from './database.ts';
 import { allRows, openDatabase } from './database.ts';
 import { sqliteError } from './sqlite-error.ts';
@@ -6,6 +7,7 @@ const MAX_PROBLEMS = 10;
 
 /** What is wrong with the file: damage that SQLite finds, and gaps in a log. Nothing where it is well. Changes nothing. Throws `store_corrupt`. */
 export function checkDatabase(path: string): string[] {
+  checkFiles(path);
   const database = openDatabase(path);
   try {
     database.exec('PRAGMA query_only = ON');

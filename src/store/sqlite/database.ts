@@ -14,10 +14,10 @@ const BUSY_TIMEOUT_MS = 250;
 
 export function openDatabase(
   path: string,
-  { timeout = BUSY_TIMEOUT_MS }: { timeout?: number } = {},
+  { timeout = BUSY_TIMEOUT_MS, readOnly = false }: { timeout?: number; readOnly?: boolean } = {},
 ): Database {
   try {
-    return new DatabaseSync(path, { timeout });
+    return new DatabaseSync(path, { timeout, readOnly });
   } catch (error) {
     throw sqliteError(error, path);
   }
@@ -47,6 +47,12 @@ export function runStatement(statement: Statement, ...bindings: Binding[]): numb
 /** The number of the row it inserted. */
 export function insertRow(statement: Statement, ...bindings: Binding[]): number {
   return Number(statement.run(...bindings).lastInsertRowid);
+}
+
+/** The same where the row may be there already: then null. */
+export function insertNew(statement: Statement, ...bindings: Binding[]): number | null {
+  const { changes, lastInsertRowid } = statement.run(...bindings);
+  return Number(changes) === 0 ? null : Number(lastInsertRowid);
 }
 
 /** Undoes an open transaction, if SQLite has not done so by itself (it does on a full disk). */

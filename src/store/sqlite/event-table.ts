@@ -1,6 +1,6 @@
 import type { AppendOutcome, EventRow, NewEventRow, StoreDriver } from '../driver.ts';
 import type { Database } from './database.ts';
-import { allRows, eachRow, getRow, runStatement } from './database.ts';
+import { allRows, eachRow, getRow, insertNew, runStatement } from './database.ts';
 import type { LogNumbers } from './log-numbers.ts';
 import type { StoredText } from './stored-text.ts';
 import { fromStored, toStored } from './stored-text.ts';
@@ -60,22 +60,28 @@ export function createEventTable(database: Database, logs: LogNumbers) {
   }
 
   /** Inside a write only. */
-  function append(rows: readonly NewEventRow[]): AppendOutcome[] {
+  function append(rows: readonly NewEventRow[], onInserted: (num: number) => void): AppendOutcome[] {
     const ends = new Map<number, { head: number; at: number }>();
-    const outcomes = rows.map((row) => appendOne(row, ends));
+    const outcomes = rows.map((row) => appendOne(row, ends, onInserted));
     for (const [log, { head: last, at }] of ends) runStatement(updateLog, last, at, log);
     return outcomes;
   }
 
-  function appendOne(row: NewEventRow, ends: Map<number, { head: number; at: number }>): AppendOutcome {
+  function appendOne(
+    row: NewEventRow,
+    ends: Map<number, { head: number; at: number }>,
+    onInserted: (num: number) => void,
+  ): AppendOutcome {
     const log = logs.findOrCreate(row.tenant, row.conversation);
     const { id, at, kind, to, hash, tokens, turn } = row;
     const seq = headOf(log) + 1;
     const data = toStored(row.data);
-    if (runStatement(insert, log, seq, id, at, kind, to.join(','), hash, tokens, turn, data) === 0)
+    const num = insertNew(insert, log, seq, id, at, kind, to.join(','), hash, tokens, turn, data);
+    if (num === null)
       return { kind: 'duplicate', ...getRow<{ seq: number; hash: string }>(selectDuplicate, log, id)! };
     setHead(log, seq);
     ends.set(log, { head: seq, at });
+    onInserted(num);
     for (const agent of to) {
       runStatement(insertAddressed, log, agent, seq);
       runStatement(insertPending, log, agent, seq, at);

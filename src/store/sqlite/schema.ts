@@ -66,8 +66,8 @@ const MIGRATIONS: readonly string[] = [
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** Brings the database to this version. A newer one is refused untouched. */
-export function migrate(database: Database, path: string): void {
+/** Refuses what is newer than this version, and what is not ours, untouched. */
+export function refuseForeign(database: Database, path: string): void {
   const found = versionOf(database);
   if (found > SCHEMA_VERSION) {
     const message = `${path} has schema version ${found}; this Troupe supports up to ${SCHEMA_VERSION}. Run a newer one.`;
@@ -80,6 +80,10 @@ export function migrate(database: Database, path: string): void {
       { path },
     );
   }
+}
+
+/** Brings the database to this version. Always writes: what cannot be written is to be told at the start. */
+export function migrate(database: Database): void {
   database.exec('BEGIN IMMEDIATE');
   try {
     // Read again: another process may have migrated while this one waited.
@@ -101,6 +105,7 @@ function pragma(database: Database, name: 'user_version' | 'application_id'): nu
   return Number(database.prepare(`PRAGMA ${name}`).get()?.[name]);
 }
 
-function hasTables(database: Database): boolean {
+/** Any at all. */
+export function hasTables(database: Database): boolean {
   return database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined;
 }

@@ -1,11 +1,14 @@
 import { makePrivateFile } from '../../private-files.ts';
 import { deleteInOrder } from '../delete-conversation.ts';
-import type { StoreDriver } from '../driver.ts';
+import type { AppendOutcome, StoreDriver } from '../driver.ts';
 import { createActorRows } from './actor-rows.ts';
 import { createActorTable } from './actor-table.ts';
 import { createConversationList } from './conversation-list.ts';
 import type { Database } from './database.ts';
-import { openDatabase } from './database.ts';
+import { openDatabase, runStatement } from './database.ts';
+import { checkFiles } from './check-files.ts';
+import { openLogMark } from './log-mark.ts';
+import { createStoreTrouble } from './store-trouble.ts';
 import { createDueQuery } from './due-query.ts';
 import { createEventTable } from './event-table.ts';
 import { createLogNumbers } from './log-numbers.ts';
@@ -19,10 +22,14 @@ export interface SqliteDriverOptions {
   path: string;
   /** The file may not grow beyond this many pages of 4 kB; a test's way to fill the disk. */
   maxPages?: number;
+  onWarning?: (error: unknown, where: string) => void;
 }
 
 /** Registers on which something outside depends: a tool call that begins, the store's secret. */
 const PROMISED: ReadonlySet<string> = new Set(['effect', 'meta']);
+
+/** What is written to see whether anything can be. */
+const TRIAL_BYTES = 16_384;
 
 /** Bounds how long one step of an expiry or a removal holds the event loop. */
 const STEP = 500;
@@ -37,14 +44,16 @@ const SETTINGS = `
 `;
 
 /** The embedded store. One process at a time: see `data-lock.ts`. */
-export async function openSqliteDriver({ path, maxPages }: SqliteDriverOptions): Promise<StoreDriver> {
+export async function openSqliteDriver(options: SqliteDriverOptions): Promise<StoreDriver> {
+  const { path, maxPages } = options;
+  checkFiles(path);
   prepareFile(path);
   const database = openDatabase(path);
   try {
     database.exec(SETTINGS);
     if (maxPages !== undefined) database.exec(`PRAGMA max_page_count = ${Math.trunc(maxPages)}`);
-    migrate(database, path);
-    return createDriver(database, path);
+    migrate(database);
+    return createDriver(database, options);
   } catch (error) {
     database.close();
     throw sqliteError(error, path);
@@ -61,7 +70,9 @@ function prepareFile(path: string): void {
   }
 }
 
-function createDriver(database: Database, path: string): StoreDriver {
+function createDriver(database: Database, { path, onWarning = () => {} }: SqliteDriverOptions): StoreDriver {
+  const mark = openLogMark(database, path);
+  const trouble = createStoreTrouble(onWarning);
   const logs = createLogNumbers(database);
   const events = createEventTable(database, logs);
   const rows = createActorRows(database, logs);
@@ -69,24 +80,49 @@ function createDriver(database: Database, path: string): StoreDriver {
   const listConversations = createConversationList(database);
   const due = createDueQuery(database);
   const registers = createRegisterTable(database);
-  const queue = createWriteQueue(database, path, () => {
+  const forget = () => {
     logs.forget();
     events.forget();
     rows.forget();
-  });
+  };
+  const queue = createWriteQueue(database, path, forget, trouble);
+  const insertTrial = database.prepare(
+    `INSERT INTO registers (tenant, shelf, key, at, data) VALUES ('', -1, 'trial', 0, zeroblob(${TRIAL_BYTES}))`,
+  );
+  const removeTrial = database.prepare(`DELETE FROM registers WHERE tenant = '' AND shelf = -1`);
 
   /** Reads run at once, on committed rows (W4). */
   async function read<T>(work: () => T): Promise<T> {
     if (!database.isOpen) throw closedError(path);
     try {
       return work();
-    } catch (error) {
-      throw sqliteError(error, path);
+    } catch (thrown) {
+      const error = sqliteError(thrown, path);
+      trouble.failed(error);
+      throw error;
     }
   }
 
+  async function append(news: Parameters<StoreDriver['append']>[0]): Promise<AppendOutcome[]> {
+    const { outcomes, last } = await queue.write(() => {
+      let newest = 0;
+      const outcomes = events.append(news, (num) => (newest = num));
+      return { outcomes, last: newest };
+    }, 'synced');
+    mark.raise(last);
+    return outcomes;
+  }
+
+  /** Takes pages of its own, so that it fails while there are none. */
+  async function tryWrite(): Promise<void> {
+    await queue.write(() => {
+      runStatement(insertTrial);
+      runStatement(removeTrial);
+    }, 'synced');
+  }
+
   return {
-    append: (news) => queue.write(() => events.append(news), 'synced'),
+    append,
     readEvents: (query) => read(() => events.readEvents(query)),
     readEvent: (query) => read(() => events.readEvent(query)),
     head: (query) => read(() => events.head(query)),
@@ -115,17 +151,21 @@ function createDriver(database: Database, path: string): StoreDriver {
       }
     },
     deleteConversation: (log) =>
-      deleteInOrder(log, {
-        step: STEP,
-        unaddress: () => queue.write(() => events.unaddress(log), 'ordered'),
-        actors: () => queue.write(() => rows.remove(log), 'ordered'),
-        keys: (range) => read(() => registers.keysBetween(range)),
-        registers: (keys) => queue.write(() => keys.forEach(registers.remove), 'ordered'),
-        events: () => queue.write(() => events.removeNewest(log, STEP), 'synced'),
-      }),
+      mark.whileRemoving(() =>
+        deleteInOrder(log, {
+          step: STEP,
+          unaddress: () => queue.write(() => events.unaddress(log), 'ordered'),
+          actors: () => queue.write(() => rows.remove(log), 'ordered'),
+          keys: (range) => read(() => registers.keysBetween(range)),
+          registers: (keys) => queue.write(() => keys.forEach(registers.remove), 'ordered'),
+          events: () => queue.write(() => events.removeNewest(log, STEP), 'synced'),
+        }),
+      ),
+    check: () => trouble.check(tryWrite),
 
     async close() {
       queue.close();
+      mark.close();
       if (database.isOpen) database.close();
     },
   };

@@ -2,6 +2,7 @@ import { TroupeError } from '../../errors.ts';
 import type { Database } from './database.ts';
 import { getRow, rollback } from './database.ts';
 import { sqliteError } from './sqlite-error.ts';
+import type { StoreTrouble } from './store-trouble.ts';
 
 /**
  * Group commit. Owns the order of writes and the only transaction there is; knows nothing of what is written.
@@ -31,7 +32,12 @@ interface Write {
 /** Bounds how long one commit may hold the event loop. */
 const MAX_BATCH = 256;
 
-export function createWriteQueue(database: Database, path: string, forget: () => void): WriteQueue {
+export function createWriteQueue(
+  database: Database,
+  path: string,
+  forget: () => void,
+  trouble: Pick<StoreTrouble, 'failed' | 'wrote'>,
+): WriteQueue {
   const begin = database.prepare('BEGIN IMMEDIATE');
   const commit = database.prepare('COMMIT');
   const readVersion = database.prepare('PRAGMA data_version');
@@ -67,6 +73,7 @@ export function createWriteQueue(database: Database, path: string, forget: () =>
 
   function rejectAll(batch: readonly Write[], thrown: unknown): void {
     const error = sqliteError(thrown, path);
+    trouble.failed(error);
     for (const write of batch) write.reject(error);
   }
 
@@ -93,6 +100,7 @@ export function createWriteQueue(database: Database, path: string, forget: () =>
       undo();
       return rejectAll(batch, error);
     }
+    trouble.wrote();
     for (const [index, write] of batch.entries()) write.resolve(results[index]);
   }
 

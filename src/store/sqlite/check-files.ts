@@ -1,0 +1,62 @@
+import { statSync } from 'node:fs';
+import { TroupeError } from '../../errors.ts';
+import type { Database } from './database.ts';
+import { getRow, openDatabase } from './database.ts';
+import { checkMark, markPath, readMark } from './log-mark.ts';
+import { refuseForeign } from './schema.ts';
+import { sqliteError } from './sqlite-error.ts';
+
+/** A database up to this size is looked through whenever it is opened: some tenths of a second. */
+const LOOKED_THROUGH_BYTES = 32 * 1024 * 1024;
+
+/**
+ * Looks at a database before it is opened for writing, and changes nothing: to open and close one for writing copies its
+ * write-ahead log into it and throws the log away, whatever is in it. Throws `store_corrupt`, `store_newer`.
+ */
+export function checkFiles(path: string): void {
+  if (path === ':memory:') return;
+  if (sizeOf(path) === 0) return checkNothing(path);
+  const database = openDatabase(path, { readOnly: true });
+  try {
+    refuseForeign(database, path);
+    // Before anything that reads all: it says what to do.
+    checkMark(database, path);
+    checkPages(database, path);
+  } catch (error) {
+    throw sqliteError(error, path);
+  } finally {
+    database.close();
+  }
+}
+
+/** SQLite begins anew in an empty file, and throws away a write-ahead log beside it. */
+function checkNothing(path: string): void {
+  const wal = sizeOf(`${path}-wal`);
+  if (wal > 0) {
+    const message =
+      `${path} is empty or missing, and ${path}-wal beside it holds ${wal} bytes that are of no use without it. ` +
+      'Put the database back, or restore both from one backup. To begin anew, remove both';
+    throw new TroupeError('store_corrupt', message, { path, wal });
+  }
+  const marked = readMark(path);
+  if (marked > 0) {
+    const message =
+      `${path} is empty or missing, and ${marked} events were acknowledged here. Put it back, or restore it from a ` +
+      `backup. To begin anew, remove ${markPath(path)}`;
+    throw new TroupeError('store_corrupt', message, { path, marked });
+  }
+}
+
+/** Looks for damage, where that takes no time that anybody would notice. */
+function checkPages(database: Database, path: string): void {
+  if (sizeOf(path) > LOOKED_THROUGH_BYTES) return;
+  const found = getRow<{ quick_check: string }>(database.prepare('PRAGMA quick_check(1)'))?.quick_check;
+  if (found === undefined || found === 'ok') return;
+  const message = `${path} is damaged: ${found.trim()}. Restore it from a backup; "troupe doctor" says more`;
+  throw new TroupeError('store_corrupt', message, { path });
+}
+
+/** 0 for what is not there. */
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

@@ -1,0 +1,114 @@
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { TroupeError } from '../../errors.ts';
+import { makePrivateFile } from '../../private-files.ts';
+import type { Database } from './database.ts';
+import { getRow } from './database.ts';
+import { hasTables } from './schema.ts';
+
+/**
+ * The number of the last event that was acknowledged, in a file beside the database. SQLite takes a write-ahead log that
+ * is gone, or an older copy of the database, for all there ever was; by this number that is noticed.
+ *  K1  It is written after the commit and before anybody is told of it, so it is never ahead of what the disk has.
+ *  K2  While events are removed it says nothing (0), and afterwards it begins again with what is left.
+ *  K3  It is a second opinion: where it cannot be read or written, nothing is refused for that.
+ */
+export interface LogMark {
+  /** The event with this number is committed; 0: none was. */
+  raise(num: number): void;
+  /** Runs what removes events. */
+  whileRemoving<T>(remove: () => Promise<T>): Promise<T>;
+  close(): void;
+}
+
+const DIGITS = 16;
+
+export function markPath(database: string): string {
+  return `${database}-mark`;
+}
+
+/** 0 where nothing is known. */
+export function readMark(database: string): number {
+  try {
+    const text = readFileSync(markPath(database), 'latin1');
+    return /^\d{16}\n$/.test(text) ? Number(text) : 0;
+  } catch {
+    // K3; mostly there is none.
+    return 0;
+  }
+}
+
+/** Of a database that has its tables. */
+export function lastEvent(database: Database): number {
+  const select = database.prepare('SELECT coalesce(max(num), 0) AS last FROM events');
+  return getRow<{ last: number }>(select)!.last;
+}
+
+/** Throws `store_corrupt` if the log ends before the mark. */
+export function checkMark(database: Database, path: string): void {
+  const marked = readMark(path);
+  // All of a young database may be in its write-ahead log, its tables too.
+  const last = hasTables(database) ? lastEvent(database) : 0;
+  if (last < marked) throw endsEarly(path, last, marked);
+}
+
+export function openLogMark(database: Database, path: string): LogMark {
+  let known = lastEvent(database);
+  let file = openMark(path);
+  let removals = 0;
+  write(known);
+
+  function write(num: number): void {
+    if (file === null) return;
+    try {
+      writeSync(file, `${String(num).padStart(DIGITS, '0')}\n`, 0, 'latin1');
+    } catch {
+      // K3: what stands there is from before, and true.
+      close();
+    }
+  }
+
+  function close(): void {
+    if (file !== null) closeSync(file);
+    file = null;
+  }
+
+  return {
+    raise(num) {
+      if (num <= known || removals > 0) return;
+      known = num;
+      write(num);
+    },
+    async whileRemoving(remove) {
+      if (removals === 0) write(0);
+      removals += 1;
+      try {
+        return await remove();
+      } finally {
+        removals -= 1;
+        if (removals === 0 && database.isOpen) write((known = lastEvent(database)));
+      }
+    },
+    close,
+  };
+}
+
+function openMark(path: string): number | null {
+  if (path === ':memory:') return null;
+  try {
+    makePrivateFile(markPath(path));
+    return openSync(markPath(path), 'r+');
+  } catch {
+    // K3
+    return null;
+  }
+}
+
+function endsEarly(path: string, last: number, marked: number): TroupeError {
+  return new TroupeError(
+    'store_corrupt',
+    `${path}: the log ends at event ${last} and ${marked} were acknowledged: ${path}-wal is missing or is not the one of ` +
+      'this database, or the database is an older copy. Nothing was changed. Put the missing file back, or restore both ' +
+      `from one backup. To go on without these events, remove ${markPath(path)}`,
+    { path, last, marked },
+  );
+}
