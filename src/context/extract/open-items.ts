@@ -9,7 +9,7 @@ const MAX_ITEM = 320;
 /** Namesakes are not told apart here: an entry must not depend on who else has spoken. */
 const NOBODY: People = new Map();
 
-const ASKED = /^\[([^\]\n]{1,200})\] .*[?？]["'”’»)]*(?: \(question [^)]*\))?$/;
+const ASKED = /^\[([^\]\n]{1,200})\] .*[?？]["'”’»)]*(?: \(question [^)]{0,320}\))?$/;
 
 /** A question stays open until somebody has spoken who could answer it; `[name]` in front tells whose it is. */
 export function noteQuestions(pending: Set<string>, event: Event, text: string): void {
