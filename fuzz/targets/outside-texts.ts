@@ -12,15 +12,23 @@ import { displayName } from '../../src/context/people.ts';
 import { wordsOf } from '../../src/context/retrieve/words.ts';
 import { parseHandoff } from '../../src/context/summary/parse-handoff.ts';
 import { toolSyntaxShare } from '../../src/context/summary/tool-syntax.ts';
+import { verifySummary } from '../../src/context/summary/verify-summary.ts';
 import { parseTurnId } from '../../src/events/index.ts';
 import { isDeeperThan, MAX_JSON_DEPTH } from '../../src/gateway/read-json.ts';
 import { conversationName } from '../../src/import/name-conversations.ts';
 import { escapeHtml } from '../../src/inspector/escape-html.ts';
+import { readReferences } from '../../src/nostr/references.ts';
+import { bestByCapability } from '../../src/orchestrator/match-capability.ts';
 import { createRedact } from '../../src/providers/redact.ts';
 import { redactSecrets } from '../../src/company/redact-secrets.ts';
+import { hideSecrets } from '../../src/runtime/hide-secrets.ts';
+import { htmlText } from '../../src/tools/builtin/html-text.ts';
+import { preview } from '../../src/tools/preview.ts';
 
-const hideSecrets = redactSecrets();
+const redact = redactSecrets();
 const hideKeys = createRedact([]);
+const hideInLines = hideSecrets([], []);
+const lettersOf = (text: string) => text.length;
 
 /** What texts from outside go through whose expressions are composed, or work together. */
 export const OUTSIDE_TEXTS: Readonly<Record<string, (text: string) => unknown>> = {
@@ -42,12 +50,22 @@ export const OUTSIDE_TEXTS: Readonly<Record<string, (text: string) => unknown>> 
   limitIn,
   parseHandoff,
   toolSyntaxShare,
+  verifySummary: (text) =>
+    verifySummary(text, { inputTokens: Infinity, maxTokens: text.length - 2, count: lettersOf }),
   parseTurnId,
   isDeeperThan: (text) => isDeeperThan(text, MAX_JSON_DEPTH),
   conversationName: (text) => conversationName(text, 1),
   escapeHtml,
-  redactSecrets: (text) => hideSecrets(text, { kind: 'message' } as Parameters<typeof hideSecrets>[1]),
+  redactSecrets: (text) => redact(text, { kind: 'message' } as Parameters<typeof redact>[1]),
   redactKeys: hideKeys,
+  hideSecrets: hideInLines,
+  htmlText,
+  preview: (text) => preview(text),
+  readReferences: (text) => readReferences(text, () => null),
+  bestByCapability: (text) =>
+    bestByCapability(text, [{ id: 'bo', description: text }] as unknown as Parameters<
+      typeof bestByCapability
+    >[1]),
   checkReply: (text) =>
     checkReply(
       { check: () => Promise.resolve({ data: null }) } as unknown as Parameters<typeof checkReply>[0],

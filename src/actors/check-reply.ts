@@ -8,8 +8,8 @@ interface Answered {
   answer: ModelAnswer;
 }
 
-/** A model that thinks in Markdown puts its data into a fence. */
-const FENCE = /^\s*```(?:json)?[^\S\n]*\n([^]*?)\n?\s*```\s*$/i;
+/** Of the words of a reply that are data: what an event may hold is far less. */
+const MAX_REPLY_CHARS = 4 * 1_024 * 1_024;
 
 /** Holds the final answer of a turn against what the agent's replies must be. One that does not fit is a failed call. */
 export async function checkReply(
@@ -18,7 +18,9 @@ export async function checkReply(
 ): Promise<Answered | { kind: 'failed'; failure: ModelFailure }> {
   const { answer } = outcome;
   if (!reply || answer.calls.length > 0 || answer.stop === 'refusal') return outcome;
-  const text = FENCE.exec(answer.text)?.[1] ?? answer.text;
+  if (answer.text.length > MAX_REPLY_CHARS)
+    return failed(`it has ${answer.text.length} characters, and at most ${MAX_REPLY_CHARS} are read`);
+  const text = withoutFence(answer.text);
   const value = parseJson(text);
   if (value instanceof SyntaxError) {
     return failed(
@@ -29,6 +31,18 @@ export async function checkReply(
   if ('problem' in checked) return failed(checked.problem);
   if (!JsonData.safeParse(checked.data).success) return failed('it is nested too deeply');
   return { kind: 'answered', answer: { ...answer, text, data: checked.data } };
+}
+
+const FENCE = /^```(?:json)?[^\S\n]*\n/i;
+
+/** A model that thinks in Markdown puts its data into a fence. */
+function withoutFence(text: string): string {
+  const whole = text.trim();
+  const start = FENCE.exec(whole)?.[0].length;
+  const end = whole.length - '```'.length;
+  return start === undefined || start > end || !whole.endsWith('```')
+    ? text
+    : whole.slice(start, end).trimEnd();
 }
 
 function parseJson(text: string): unknown {

@@ -7,7 +7,7 @@ export function authorNamed(name: string = userName()): Author {
   const id = name
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-+|-+$/g, '');
+    .replace(/^-+|(?<!-)-+$/g, '');
   if (name.trim() === '')
     throw new TroupeError('event_invalid', '--as: a name is missing', { path: 'author.name' });
   return { kind: 'user', id: id || 'user', name };

@@ -25,7 +25,7 @@ type RequestBody = NonNullable<RequestInit['body']>;
 
 /** A troupe behind a URL. What it sends is trusted: it is our own server. */
 export function createHttpClient(base: string, token: string | undefined): Client {
-  const root = base.replace(/\/+$/, '');
+  const root = base.replace(/(?<!\/)\/+$/, '');
 
   async function request(path: string, init: RequestInit = {}): Promise<Response> {
     const headers = new Headers(init.headers);

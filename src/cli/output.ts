@@ -99,7 +99,7 @@ export function count(things: number, noun: string): string {
 
 /** A whole number, as 12,345. `toLocaleString` would take 27 ms the first time. */
 export function number(value: number): string {
-  return String(value).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
+  return String(value).replaceAll(/\B(?=(?:\d{3}){1,7}$)/g, ',');
 }
 
 /** Columns to write in; some terminals report 0. */

@@ -4,15 +4,20 @@ import { createRedact } from '../providers/redact.ts';
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g;
 /** Bounded, so that a long text without any costs no more than its length. */
 const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]{0,30}:\/\/[^\s/:@]{0,256}:)[^\s/]+@/gi;
-/** JSON web tokens, and keys of GitLab, npm, Stripe, AWS sessions and Slack hooks. */
+/** Keys of GitLab, npm, Stripe, AWS sessions and Slack hooks. */
 const TOKENS: readonly RegExp[] = [
-  /\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*/g,
   /\bglpat-[\w-]{16,}/g,
   /\bnpm_[A-Za-z0-9]{20,}/g,
   /\b(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}/g,
   /\bASIA[0-9A-Z]{16}\b/g,
   /(?<=hooks\.slack\.com\/services\/)[\w/]{20,}/g,
 ];
+
+/**
+ * A JSON web token. What is no part of one is given up as a whole, and not once for each `eyJ` in it: the first group is
+ * what stands before the token in its word.
+ */
+const WEB_TOKEN = /(?<![\w-])(?=[\w-]+\.[\w-]{10,}\.)([\w-]*?)\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*/g;
 
 /** What is hidden may leave the shape of another secret beside it; then all is looked at again, so that the end is stable. */
 const MOST_ROUNDS = 5;
@@ -29,7 +34,10 @@ export function redactSecrets(extra: readonly RegExp[] = []): RedactText {
   function once(text: string): string {
     let clean = text;
     for (const pattern of own) clean = clean.replace(pattern, '[hidden]');
-    clean = clean.replace(PRIVATE_KEY, '[private key]').replace(URL_PASSWORD, '$1[password]@');
+    clean = clean
+      .replace(PRIVATE_KEY, '[private key]')
+      .replace(URL_PASSWORD, '$1[password]@')
+      .replace(WEB_TOKEN, '$1[key]');
     for (const token of TOKENS) clean = clean.replace(token, '[key]');
     return hideKeys(clean);
   }

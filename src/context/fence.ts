@@ -1,3 +1,5 @@
+import { followPieces, type Piece, piecesOf } from './follow-pieces.ts';
+
 /**
  * Fences keep an author's text from imitating anything around it. The delimiter carries a key derived from the
  * conversation's secret, so no author can close a fence or open another; look-alikes are escaped all the same, so
@@ -17,34 +19,50 @@ const AT = String.raw`@\uFF20\uFE6B`;
 const LETTERS = String.raw`\u017F\u02B0-\u02B8\u0370-\u052F\u1D00-\u1DBF\u2070-\u209C\u2100-\u214F\u2160-\u217F\u24B6-\u24E9\uFF21-\uFF5A\u{1D400}-\u{1D7CB}\u{1F110}-\u{1F189}`;
 const LINE_ENDS = String.raw`\n\r\v\f\u0085\u2028\u2029`;
 
-/** Adjacent repetitions never share a character: an author must not be able to make the search slow. */
+/** Some letters are hidden and look like others, too: what has several repetitions is read by `followPieces`. */
 const HIDDEN = String.raw`\p{Cf}\p{DI}\p{M}`;
-const UNSEEN = `[${HIDDEN}]*`;
-const GAP = String.raw`[\s${HIDDEN}]*`;
-const TAGS = FENCE_TAGS.map(loose).join('|');
+const GAP: Piece = ['many', anyOf(String.raw`\s${HIDDEN}`)];
+const UNSEEN: Piece = ['many', anyOf(HIDDEN)];
+const TAGS = FENCE_TAGS.map((tag) =>
+  piecesOf(['many', anyOf(String.raw`\s${HIDDEN}/\uFF0F\u2044\u2215`)], ...loose(tag), ['one', anyOf(DASH)]),
+);
 const MAYBE_FENCE = new RegExp(`[${LESS}]`);
+/** All that a tag is made of up to its dash. */
 const FENCE_LOOKALIKE = new RegExp(
-  String.raw`[${LESS}](?=[\s${HIDDEN}/\uFF0F\u2044\u2215]*(?:${TAGS})[${DASH}])`,
+  String.raw`[${LESS}](?=[\s${HIDDEN}/\uFF0F\u2044\u2215${LETTERS}${FENCE_TAGS.join('')}]*[${DASH}])`,
   'giu',
 );
 
 const LINE_START = String.raw`(^|[\v\f\u0085])([\t\p{Zs}${HIDDEN}]*)`;
 const HEADERS = [
-  `${GAP}[${AT}]`,
-  `${GAP}${loose('system')}${GAP}[${CLOSE}${DASH}]`,
-  `${GAP}${loose('late result of')}`,
-  `[^${CLOSE}${LINE_ENDS}]*[${DASH}]${UNSEEN}[${GREATER}]${GAP}[${AT}]`,
+  piecesOf(GAP, ['one', anyOf(AT)]),
+  piecesOf(GAP, ...loose('system'), GAP, ['one', anyOf(CLOSE + DASH)]),
+  piecesOf(GAP, ...loose('late result of')),
+  piecesOf(
+    ['many', anyOf(`^${CLOSE}${LINE_ENDS}`)],
+    ['one', anyOf(DASH)],
+    UNSEEN,
+    ['one', anyOf(GREATER)],
+    GAP,
+    ['one', anyOf(AT)],
+  ),
 ];
 const MAYBE_HEADER = new RegExp(`[${OPEN}]`);
-const HEADER_LOOKALIKE = new RegExp(String.raw`${LINE_START}([${OPEN}])(?=${HEADERS.join('|')})`, 'gimu');
+const HEADER_LOOKALIKE = new RegExp(String.raw`${LINE_START}([${OPEN}])`, 'gimu');
 /** To the end of its line, however much of it is not seen. */
 const BRACKETED = new RegExp(
   String.raw`${LINE_START}([${OPEN}])([^${CLOSE}${LINE_ENDS}]+)(?=[${CLOSE}])`,
   'gimu',
 );
 
-function loose(word: string): string {
-  return word.replace(/./g, (sign) => (sign === ' ' ? GAP : `[${sign}${LETTERS}]${UNSEEN}`));
+function anyOf(letters: string): RegExp {
+  return new RegExp(`[${letters}]`, 'iu');
+}
+
+function loose(word: string): Piece[] {
+  return Array.from(word).flatMap((sign): Piece[] =>
+    sign === ' ' ? [GAP] : [['one', anyOf(sign + LETTERS)], UNSEEN],
+  );
 }
 
 export function fence(tag: FenceTag, key: string, text: string): string {
@@ -59,14 +77,23 @@ export function fenceEnds(tag: FenceTag, key: string): [open: string, close: str
 /** Text that cannot be taken for a fence. Lone surrogates become U+FFFD: providers refuse them. */
 export function escapeFences(text: string): string {
   const clean = text.isWellFormed() ? text : text.toWellFormed();
-  return MAYBE_FENCE.test(clean) ? clean.replace(FENCE_LOOKALIKE, '$&\\') : clean;
+  if (!MAYBE_FENCE.test(clean)) return clean;
+  return clean.replace(FENCE_LOOKALIKE, (less, index: number) =>
+    TAGS.some((tag) => followPieces(clean, index + less.length, tag)) ? `${less}\\` : less,
+  );
 }
 
 /** Text that can be taken neither for a fence nor for a line of attribution; `isName` where people's names are shown. */
 export function escapeMarks(text: string, isName?: (name: string) => boolean): string {
   const clean = escapeFences(text);
   if (!MAYBE_HEADER.test(clean)) return clean;
-  const escaped = clean.replace(HEADER_LOOKALIKE, '$1$2\\$3');
+  const escaped = clean.replace(
+    HEADER_LOOKALIKE,
+    (all, start: string, space: string, open: string, index: number) =>
+      HEADERS.some((header) => followPieces(clean, index + all.length, header))
+        ? `${start}${space}\\${open}`
+        : all,
+  );
   if (!isName) return escaped;
   return escaped.replace(BRACKETED, (all, start: string, space: string, open: string, name: string) =>
     isName(name) ? `${start}${space}\\${open}${name}` : all,

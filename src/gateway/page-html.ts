@@ -12,10 +12,9 @@ export interface PageFacts {
 
 /** Fills the places that `web/index.html` keeps for what only the running server knows. */
 export function fillPage(html: string, { base, token, mode, version }: PageFacts): string {
-  let filled = setAttribute(html, /<base href="[^"]*"/, `<base href="${escapeHtml(base)}"`);
+  let filled = setAttribute(html, '<base href="', escapeHtml(base));
   for (const [name, value] of Object.entries({ token, mode, version })) {
-    const tag = `<meta name="troupe-${name}" content="`;
-    filled = setAttribute(filled, new RegExp(`${tag}[^"]*"`), `${tag}${escapeHtml(value)}"`);
+    filled = setAttribute(filled, `<meta name="troupe-${name}" content="`, escapeHtml(value));
   }
   return filled;
 }
@@ -40,9 +39,11 @@ export function missingPage(base: string): string {
 `;
 }
 
-/** A function, since `$` in a replacement text would have a meaning. */
-function setAttribute(html: string, place: RegExp, text: string): string {
-  return html.replace(place, () => text);
+/** The value that `opening` opens, up to its quotation mark. */
+function setAttribute(html: string, opening: string, value: string): string {
+  const at = html.indexOf(opening);
+  const end = html.indexOf('"', at + opening.length);
+  return at < 0 || end < 0 ? html : html.slice(0, at + opening.length) + value + html.slice(end);
 }
 
 const ENTITIES: Record<string, string> = {

@@ -43,7 +43,7 @@ export function addPageRoutes(app: Hono, options: PageOptions & { trust: GuardOp
   app.use(async (context, next) => {
     const { req } = context;
     if (!READS.has(req.method)) return next();
-    const mount = basePath(context).replace(/\/+$/, '');
+    const mount = basePath(context).replace(/(?<!\/)\/+$/, '');
     const path = req.path.slice(mount.length).replace(/^\/+/, '');
     const [first = ''] = path.split('/');
     if (NOT_THE_PAGE.has(first)) return next();

@@ -70,7 +70,7 @@ function agentRow({ id, name, condition, turns, failed, tokens, problem }: Agent
 }
 
 function turnHead(id: string, turn: TurnView | undefined): string {
-  const [, agent = '', number = ''] = /([^:]+):(\d+)$/.exec(id) ?? [];
+  const [, agent = '', number = ''] = /(?<![^:])([^:]+):(\d+)$/.exec(id) ?? [];
   const facts = turn
     ? [turn.status, `${turn.steps} steps`, `${turn.tokens.input} tokens in, ${turn.tokens.output} out`]
     : [];

@@ -91,5 +91,7 @@ function agentOf(event: Event): AgentId | null {
 }
 
 function turnAgent(turn: TurnId | undefined): AgentId | null {
-  return turn === undefined ? null : ((/([^:]+):\d+$/.exec(turn)?.[1] as AgentId | undefined) ?? null);
+  return turn === undefined
+    ? null
+    : ((/(?<![^:])([^:]+):\d+$/.exec(turn)?.[1] as AgentId | undefined) ?? null);
 }

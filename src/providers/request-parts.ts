@@ -54,7 +54,7 @@ const FENCE_KEY = /(<\/?[a-z]+)-[0-9a-f]{8}>/g;
 const MINUTE = /\b\d{4}-\d\d-\d\dT\d\d:\d\dZ/g;
 /** The time is told when the minute has changed, and a reminder may hold nothing else. */
 const TIME_OF_REMINDER = /(<reminder-key>\n)time: time\n/g;
-const EMPTY_REMINDER = /\n*<reminder-key>\n<\/reminder-key>/g;
+const EMPTY_REMINDER = /(?<!\n)\n*<reminder-key>\n<\/reminder-key>/g;
 /** The day in a line of memories: `#12 Ana (2026-02-11): `. */
 const DAY_OF_LINE = /^(#\d+ .*?\()\d{4}-\d\d-\d\d\): /gm;
 

@@ -235,12 +235,25 @@ describe('escaping', () => {
     );
   });
 
+  test('reads a letter that is also a mark in both ways', () => {
+    for (const mark of ['\u0483', '\u0345', 'ι']) {
+      expect(escapeFences(`<${mark}sg-`)).toBe(`<\\${mark}sg-`);
+      expect(escapeFences(`<m${mark}g-`)).toBe(`<\\m${mark}g-`);
+      expect(escapeFences(`<m${mark}${mark}sg${mark}-`)).toBe(`<\\m${mark}${mark}sg${mark}-`);
+      expect(escapeFences(`<msg${mark}x-`)).toBe(`<msg${mark}x-`);
+      expect(escapeMarks(`[${mark}sy${mark}stem${mark}]`)).toBe(`\\[${mark}sy${mark}stem${mark}]`);
+      expect(escapeMarks(`[${mark}sy${mark}stemx]`)).toBe(`[${mark}sy${mark}stemx]`);
+    }
+  });
+
   test('does not become slow on text that was made to be slow', async () => {
     const size = 200_000;
     const texts = ['<', '< ', '[ ', '[\n', '\n', ' ', '\u200b', '[-> ', '</', '\v '].map((unit) =>
       unit.repeat(size),
     );
     texts.push(`<${' '.repeat(size)}`, `[${'\n'.repeat(size)}`, `<m${'\u200b'.repeat(size)}`);
+    for (const mark of ['\u0483', '\u0345', 'ι'])
+      texts.push(`<${mark.repeat(size)}`, `[${mark.repeat(size)}`);
     const escape = (text: string) => [escapeMarks(text, () => false), escapeFences(text)];
     expect(await cpuMsOf(() => texts.map(escape))).toBeLessThan(3_000);
   });

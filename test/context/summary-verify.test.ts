@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { countTokens } from '../../src/context/count-tokens.ts';
+import { parseHandoff } from '../../src/context/summary/parse-handoff.ts';
 import { toolSyntaxShare } from '../../src/context/summary/tool-syntax.ts';
 import { verifySummary } from '../../src/context/summary/verify-summary.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';
@@ -115,6 +116,14 @@ describe('rejected is', () => {
   test('a word or two for a long input, though not for a short one', () => {
     expect(verify('Done. All is well.')).toEqual({ kind: 'rejected', why: 'too_short' });
     expect(verify('Ana says hello.', { inputTokens: 100 })).toMatchObject({ kind: 'ok' });
+  });
+
+  test('of more letters than are ever read is refused before it is looked at', () => {
+    const count = (): number => expect.fail('it was counted');
+    const written = 'a summary of no end. '.repeat(30_000);
+    expect(verify(written, { count })).toEqual({ kind: 'rejected', why: 'too_long' });
+    expect(parseHandoff(`{"goal":"${written}"}`)).toBeNull();
+    expect(parseHandoff(`{"goal":"${written.slice(0, 400_000)}"}`)).not.toBeNull();
   });
 
   test('what is more than twice too long', () => {

@@ -17,6 +17,15 @@ async function whoHears(company: Partial<TroupeInput>, contents: string[]): Prom
 }
 
 describe('what names nobody', () => {
+  test('is held against a pattern with its first 4,096 letters', async () => {
+    const rules = [{ matches: 'bug', to: ['coder'] }];
+    const heard = await whoHears({ routing: { by: 'rules', rules } }, [
+      `${'x'.repeat(4_093)}bug`,
+      `${'x'.repeat(4_094)}bug`,
+    ]);
+    expect(heard).toEqual([['coder'], []]);
+  });
+
   test('goes to one after the other, and the round is gone on with after a restart', async () => {
     const dir = tempDir();
     const company = {

@@ -14,7 +14,7 @@ const WINDOW_RANGE = { from: 1_024, to: 20_000_000 };
 const READ_CHARACTERS = 4_000;
 
 /** 200000, 200,000, 200.000, 200_000, 200 000 and 128k. */
-const N = String.raw`(\d{1,3}(?:[,._'\u00a0\u202f ]\d{3})+(?![\d])|\d+(?:\.\d+)?[kKmM]\b|\d+)`;
+const N = String.raw`(\d{1,3}(?:[,._'\u00a0\u202f ]\d{3}){1,4}(?![\d])|\d{1,12}(?:\.\d{1,12})?[kKmM]\b|\d{1,12})`;
 
 /** Limits of another kind: of a minute, of a plan, of the answer alone. */
 const NOT_OF_THE_WINDOW =

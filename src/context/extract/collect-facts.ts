@@ -152,7 +152,7 @@ const ARTIFACT = /@artifact\/([A-Za-z0-9][\w.@:-]{0,255})/g;
 function noteArtifacts(lists: Lists, text: string): void {
   if (!text.includes('@artifact/')) return;
   for (const [, id = ''] of text.matchAll(ARTIFACT))
-    add(lists.artifacts, [`@artifact/${id.replace(/[.:@-]+$/, '')}`]);
+    add(lists.artifacts, [`@artifact/${id.replace(/(?<![.:@-])[.:@-]+$/, '')}`]);
 }
 
 /** A path that a call named is in a list of files already. */

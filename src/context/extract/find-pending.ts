@@ -4,7 +4,7 @@ import { bare, capped, sentencesOf } from './sentences.ts';
 
 const MAX_PENDING = 320;
 const MAX_PER_EVENT = 60;
-const BOX = /^\s*(?:[-*+•]|\d{1,3}[.)])?\s*\[([ xX✓✔])\]\s+(.+)$/;
+const BOX = /^(?:[-*+•]|\d{1,3}[.)])?\s*\[([ xX✓✔])\]\s+(\S.*)$/;
 
 export interface Tasks {
   open: string[];

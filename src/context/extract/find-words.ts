@@ -15,12 +15,12 @@ const NOTABLE = /[/\\_@#.\d]|[a-z][A-Z]|[A-Z]{3}/;
 const EXTENSIONS =
   'tsx?|[cm]?[jt]s|jsx|jsonl?|ya?ml|toml|ini|cfg|conf|env|lock|mdx?|txt|rst|csv|tsv|sql|html?|s?css|less|xml|svg|py|ipynb|rs|go|java|kts?|swift|scala|[ch]|cc|[ch]pp|cs|rb|php|pl|lua|sh|bash|zsh|fish|ps1|bat|vue|svelte|proto|graphql|tf|gradle|properties|pdf|docx?|xlsx?|pptx?|png|jpe?g|gif|webp|zip|tar|gz|db|sqlite|diff|patch';
 const FILE_NAME = new RegExp(String.raw`^[\w@.+-]*[\w-]\.(?:${EXTENSIONS})$`, 'i');
-const LAST_PART = /[^/\\]*$/;
+const LAST_PART = /(?<![^/\\])[^/\\]*$/;
 const EXTENSION = /^[^/\\]*[\w-]\.[A-Za-z][A-Za-z0-9]{0,7}$/;
 const ROOTED = /^(?:\.{1,2}|~|[A-Za-z]:)?[/\\][\w.@~+-]+[/\\]/;
 const RELATIVE = /^\.{1,2}\/[\w.@~+-]+/;
 /** A line number, or the line itself where a search printed it without a space. */
-const AFTER_EXTENSION = /(\.[A-Za-z][A-Za-z0-9]{0,7}):.*$/;
+const AFTER_EXTENSION = /(\.[A-Za-z][A-Za-z0-9]{0,7}):.*$|(\.[A-Za-z][A-Za-z0-9]{0,7}:.*[\n\r\u2028\u2029])/g;
 const PATH_SIGNS = /^[\p{L}\p{N}_.@~+\-/\\:%$#!&]+$/u;
 
 const ID_FORMS = [
@@ -95,7 +95,7 @@ function isId(word: string): boolean {
 
 /** The path that a word is, without a line number behind it; null where it is none. */
 export function asPath(word: string): string | null {
-  const path = word.includes(':') ? word.replace(AFTER_EXTENSION, '$1') : word;
+  const path = word.includes(':') ? word.replace(AFTER_EXTENSION, '$1$2') : word;
   if (path.length > MAX_WORD || path.includes('://')) return null;
   if (!/[/\\]/.test(path)) return FILE_NAME.test(path) ? path : null;
   if (!PATH_SIGNS.test(path) || /\\[nrtx"]/.test(path)) return null;

@@ -11,7 +11,7 @@ const MAX_ITEM = 320;
 const MAX_READ = 4_096;
 
 /** As questions stood there before their speaker was kept beside them. */
-const ASKED = /^\[([^\]\n]{1,200})\] .*[?？]["'”’»)]*(?: \(question [^)]*\))?$/;
+const ASKED = /^\[([^\]\n]{1,200})\] .*[?？]["'”’»)]*(?: \(question [^)]{0,320}\))?$/;
 
 /** A question stays open until somebody has spoken who could answer it. */
 export function noteQuestions(pending: Sayings, event: Event, text: string, trusted: Trusted): void {

@@ -24,7 +24,7 @@ export function wordsOf(text: string): string[] {
   const plain = text.normalize('NFKD').replace(ACCENTS, '').normalize('NFC').toLowerCase();
   const words: string[] = [];
   for (const { 0: run, groups } of plain.matchAll(RUN)) {
-    if (groups?.['unspaced'] !== undefined) words.push(...pairsOf(run));
+    if (groups?.['unspaced'] !== undefined) for (const pair of pairsOf(run)) words.push(pair);
     else if (!STOP_WORDS.has(run)) words.push(stem(run.slice(0, MAX_WORD_CHARS)));
   }
   return words;
@@ -45,7 +45,7 @@ function stem(word: string): string {
     .replace(/(?<=..)ies$/, 'y')
     .replace(/(?<=ss|x|ch|sh)es$/, '')
     .replace(/(?<=[^su])s$/, '');
-  const bare = single.replace(/(?<=^.*[aeiouy].*)(?:(?<!e)ed|ing|ly)$/, '');
+  const bare = single.replace(/(?=(?:ed|ing|ly)$)(?<=[aeiouy].*)(?:(?<!e)ed|ing|ly)$/, '');
   const base = bare === single ? bare : bare.replace(/([^aeiouls])\1$/, '$1');
   return base.replace(/(?<=[^aeiou])e$/, '').replace(/(?<=[^aeiou])y$/, 'i');
 }

@@ -20,8 +20,12 @@ const Written = z.object({
   artifacts: List,
 });
 
+/** A handful of short fields, and whatever a model thinks before. More is not looked at. */
+const MAX_WRITTEN_CHARS = 512 * 1_024;
+
 /** The first JSON object in what a model wrote, if it is a hand-over; null for anything else. */
 export function parseHandoff(text: string): HandoffSummary | null {
+  if (text.length > MAX_WRITTEN_CHARS) return null;
   const parsed = Written.safeParse(firstObject(text));
   return parsed.success ? { ...parsed.data, why: '' } : null;
 }

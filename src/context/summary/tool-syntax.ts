@@ -5,10 +5,12 @@
 export function toolSyntaxShare(text: string): number {
   const total = weigh(text);
   if (total === 0) return 0;
+  // Once: a text of many calls is as long for each of them.
+  const lower = text.toLowerCase();
   let calls = 0;
   let at = 0;
   while (at < text.length) {
-    const end = callEnd(text, at);
+    const end = callEnd(text, lower, at);
     if (end === null) {
       const newline = text.indexOf('\n', at);
       at = newline < 0 ? text.length : newline + 1;
@@ -39,13 +41,13 @@ const CODE = /[ \t]*```(?:tool_?calls?|tool_code|function_?calls?)[ \t]*\n/iy;
 const JSON_START = /[ \t]*(?:```(?:json)?[ \t]*\n\s*)?(?=[{[])/iy;
 
 /** Where the call ends that begins at `start`, the start of a line; null where none does. */
-function callEnd(text: string, start: number): number | null {
+function callEnd(text: string, lower: string, start: number): number | null {
   for (const mark of MARKS) {
     const match = matchAt(mark, text, start);
-    if (match) return endOf(text, start, match[1] ? `</${match[1]}>` : null);
+    if (match) return match[1] ? endOf(lower, start, `</${match[1].toLowerCase()}>`) : text.length;
   }
   const code = matchAt(CODE, text, start);
-  if (code) return endOf(text, start + code[0].length, '```');
+  if (code) return endOf(lower, start + code[0].length, '```');
   const json = matchAt(JSON_START, text, start);
   return json && jsonCallEnd(text, start + json[0].length);
 }
@@ -55,9 +57,9 @@ function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | n
   return pattern.exec(text);
 }
 
-function endOf(text: string, from: number, closing: string | null): number {
-  const found = closing === null ? -1 : text.toLowerCase().indexOf(closing.toLowerCase(), from);
-  return found < 0 || closing === null ? text.length : found + closing.length;
+function endOf(lower: string, from: number, closing: string): number {
+  const found = lower.indexOf(closing, from);
+  return found < 0 ? lower.length : found + closing.length;
 }
 
 const NAME = String.raw`"(?:name|tool|tool_name|function|recipient_name|action)"\s*:\s*"[\w.:/-]+"`;

@@ -24,6 +24,8 @@ const MAX_OVERRUN = 2;
 /** An input over the first cannot come to less than the second: "Done." or "Here is the summary:". */
 const LONG_INPUT_TOKENS = 2_000;
 const MIN_TOKENS = 16;
+/** With all its thoughts. Whatever is longer is not looked at. */
+const MAX_WRITTEN_CHARS = 512 * 1_024;
 /** Prose may quote a call; a call is not prose. */
 const MAX_TOOL_SHARE = 0.5;
 
@@ -32,6 +34,7 @@ export function verifySummary(
   written: string,
   { inputTokens, maxTokens, count }: SummaryBounds,
 ): SummaryVerdict {
+  if (written.length > MAX_WRITTEN_CHARS) return { kind: 'rejected', why: 'too_long' };
   const text = unwrap(written.toWellFormed());
   if (!/[\p{L}\p{N}]/u.test(text)) return { kind: 'rejected', why: 'empty' };
   if (toolSyntaxShare(text) > MAX_TOOL_SHARE) return { kind: 'rejected', why: 'tool_syntax' };
@@ -124,9 +127,17 @@ function longestFitting(
     if (count(text.slice(0, ends[middle])) <= maxTokens) fits = middle;
     else tooMany = middle;
   }
-  // A heading with nothing under it says nothing.
-  return text
-    .slice(0, ends[fits] ?? 0)
-    .replace(/(?:\n#{1,6} [^\n]*\s*)+$/, '')
-    .trim();
+  return withoutLastHeadings(text.slice(0, ends[fits] ?? 0)).trim();
+}
+
+/** A heading with nothing under it says nothing. The first line stays. */
+function withoutLastHeadings(text: string): string {
+  const lines = text.split('\n');
+  let kept = lines.length;
+  while (kept > 1 && isEmptyOrHeading(lines[kept - 1] ?? '')) kept -= 1;
+  return lines.slice(0, kept).join('\n');
+}
+
+function isEmptyOrHeading(line: string): boolean {
+  return /^#{1,6} /.test(line) || line.trim() === '';
 }

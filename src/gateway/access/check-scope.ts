@@ -8,7 +8,7 @@ import { describedPath, ROUTE_SCOPES } from './route-scopes.ts';
 /** Whether the caller may ask for this route at all. Throws `Refusal`, and for a route that nobody has given a scope. */
 export function checkRoute(context: Context, principal: Principal): void {
   // As it is written and not as it was asked for, like the paths below: it may have parameters.
-  const mount = baseRoutePath(context).replace(/\/+$/, '');
+  const mount = baseRoutePath(context).replace(/(?<!\/)\/+$/, '');
   for (const { method, path } of matchedRoutes(context)) {
     // Middleware, ours and that of the app this one is mounted in.
     if (method === 'ALL' || !path.startsWith(`${mount}/`)) continue;

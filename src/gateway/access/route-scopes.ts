@@ -74,5 +74,5 @@ export function commandScope({ command }: Command): Scope {
 
 /** As the API's description writes it: `/api/turns/:t{[^/]*}` is `/api/turns/{t}`. */
 export function describedPath(path: string): string {
-  return path.replace(/:(\w+)(?:\{[^}]*\})?/g, '{$1}');
+  return path.replace(/:(\w+)(?:\{[^{}]*\})?/g, '{$1}');
 }

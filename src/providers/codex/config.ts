@@ -83,7 +83,7 @@ function configToml({ baseUrl, apiKey, builtinTools }: CodexSettings): string {
   const provider = [
     '[model_providers.troupe]',
     'name = "troupe"',
-    `base_url = ${JSON.stringify((baseUrl ?? OPENAI_URL).replace(/\/+$/, ''))}`,
+    `base_url = ${JSON.stringify((baseUrl ?? OPENAI_URL).replace(/(?<!\/)\/+$/, ''))}`,
     'wire_api = "responses"',
     ...(apiKey === undefined ? [] : [`env_key = "${KEY_VARIABLE}"`]),
     'request_max_retries = 0',

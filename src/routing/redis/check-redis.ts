@@ -122,5 +122,6 @@ function refusal(at: string, error: unknown): TroupeError {
 }
 
 function field(info: string, name: string): string | null {
-  return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? null;
+  const line = info.split(/\r?\n/).find((each) => each.startsWith(`${name}:`));
+  return line?.slice(name.length + 1) ?? null;
 }

@@ -32,9 +32,13 @@ const DEFAULTS: MongoClientOptions = {
 const DEFAULT_DATABASE = 'troupe';
 
 export function createMongoClient(url: string, options: MongoClientOptions = {}): MongoClient {
-  const said = url.slice(url.indexOf('?') + 1).toLowerCase();
-  const isSaid = (name: string) =>
-    url.includes('?') && new RegExp(`(?:^|&)${name.toLowerCase()}=`).test(said);
+  const said = url.includes('?')
+    ? url
+        .slice(url.indexOf('?') + 1)
+        .toLowerCase()
+        .split('&')
+    : [];
+  const isSaid = (name: string) => said.some((each) => each.startsWith(`${name.toLowerCase()}=`));
   const defaults = Object.entries(DEFAULTS).filter(([name]) => !isSaid(name));
   try {
     return new MongoClient(url, { ...Object.fromEntries(defaults), ...FIXED, ...options });

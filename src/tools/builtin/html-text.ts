@@ -3,7 +3,7 @@
  * be: an alternative that could fail late would cost the square of a page that is made for it.
  */
 const MARKUP =
-  /<!--[\s\S]*?(?:-->|$)|<(?:(script|style|noscript|template|svg)\b)[^>]*>?[\s\S]*?(?:<\/\1[^>]*>?|$)|<(\/?)([a-z][a-z0-9]*)([^>]*)>?|<[!?/][^>]*>?/gi;
+  /<!--[\s\S]*?(?:-->|$)|<(?:(script|style|noscript|template|svg)\b)[^>]*(?:>[\s\S]*?(?:<\/\1[^>]*>?|$)|$)|<(\/?)([a-z][a-z0-9]*)([^>]*)>?|<[!?/][^>]*>?/gi;
 const BLOCK =
   /^(?:address|article|aside|blockquote|br|caption|d[dlt]|details|div|fieldset|figure|footer|form|h[1-6]|header|hr|li|main|nav|ol|option|p|pre|section|summary|table|title|tr|ul)$/;
 const CELL = /^t[dh]$/;

@@ -1,0 +1,34 @@
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import type { Expression } from './find-expressions.ts';
+
+export { composedPlacesIn, literalsIn, type Expression } from './find-expressions.ts';
+export { hostileRepetitions, plainRepetitions, type Repetition } from './hostile-repetitions.ts';
+export { measureGrowth, type Growth } from './measure-growth.ts';
+
+const MAX_OUTPUT_BYTES = 64 * 1_024 * 1_024;
+
+/** What the composed ones of `src` come to. */
+export async function composedExpressions(): Promise<Expression[]> {
+  const script = path.join(import.meta.dirname, 'record-composed.ts');
+  const { stdout } = await promisify(execFile)(process.execPath, [script], { maxBuffer: MAX_OUTPUT_BYTES });
+  return JSON.parse(stdout) as Expression[];
+}
+
+/** As it is used: all matches where it is global. */
+export function matcher({ source, flags }: Pick<Expression, 'source' | 'flags'>): (text: string) => unknown {
+  const pattern = new RegExp(source, flags);
+  return (text) => {
+    pattern.lastIndex = 0;
+    return flags.includes('g') ? text.replace(pattern, '') : pattern.exec(text);
+  };
+}
+
+/** Where the pattern is that of the operator, as `file code`: whoever writes the agents file is trusted. */
+export const OPERATORS_PATTERNS: ReadonlySet<string> = new Set([
+  "orchestrator/route.ts new RegExp(pattern, 'iu')",
+  "orchestrator/routing-settings.ts new RegExp(text, 'iu')",
+  "providers/compile-script.ts new RegExp(source, 'su')",
+  "company/redact-secrets.ts new RegExp(source, flags.includes('g') ? flags : `${flags}g`)",
+]);

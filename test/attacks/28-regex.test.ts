@@ -1,0 +1,118 @@
+import { expect } from 'vitest';
+import { watchLoop } from '../support/loop-turns.ts';
+import { attack } from './attack.ts';
+import { ANA, type AttackStage, only, openStage } from './stage.ts';
+
+/**
+ * The processor's time for one turn of the event loop: the work on one text of some hundred thousand letters, many times
+ * over. A search that tries every way takes minutes, or never ends.
+ */
+const HELD_MS = 4_000;
+const CHUNK = 100_000;
+
+/** Each for another way through what reads texts. */
+const TEXTS: Readonly<Record<string, string>> = {
+  'marks that are letters, behind a bracket': `<${'\u0483'.repeat(40_000)}`,
+  'letters that are marks, at the start of a line': `[${'\u0345'.repeat(40_000)}`,
+  'a fence that is opened and never closed': `\`\`\`json\n${'\n'.repeat(80_000)}x`,
+  'calls that are written out': '<tool_call>{}</tool_call>\n'.repeat(8_000),
+  'beginnings of tokens': 'eyJ-'.repeat(40_000),
+  'headings with nothing under them': `Sum.${'\n#  '.repeat(20_000)}\nx`,
+  'boxes behind blanks': `- [ ] ${' '.repeat(40_000)}\u2028x`,
+  'one word without spaces': '書'.repeat(200_000),
+};
+
+const REPLY = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
+
+attack(28, 'texts on which a search has most to try hold nobody else up', async (refused) => {
+  const texts = Object.values(TEXTS);
+  await using stage = await openStage({
+    agents: ['bo', 'cy', { id: 'di', reply: REPLY }],
+    answer: ({ agent, last }) => {
+      const number = /say text (\d+)/.exec(last)?.[1];
+      if (agent === 'cy' || number === undefined) return { text: agent === 'di' ? '{"n":1}' : 'fine' };
+      return { text: texts[Number(number)] ?? '', chunk: CHUNK };
+    },
+  });
+  const { turns, longestMs } = await watchLoop(async () => {
+    for (const [n, text] of texts.entries()) {
+      await stage.troupe.send(`p${n}`, { author: ANA, content: text, to: ['bo'] });
+      await stage.troupe.send(`m${n}`, { author: ANA, content: `say text ${n}`, to: ['bo', 'di'] });
+      await stage.troupe.send(`q${n}`, { author: ANA, content: 'and you?', to: ['cy'] });
+    }
+    await stage.troupe.idle();
+    // What was said is part of the next prompt.
+    for (const n of texts.keys())
+      await stage.troupe.send(`m${n}`, { author: ANA, content: 'and now?', to: ['cy'] });
+    await stage.troupe.idle();
+  });
+  for (const n of texts.keys()) {
+    expect(await endings(stage, `p${n}`)).toHaveLength(1);
+    expect(await endings(stage, `q${n}`)).toEqual(['cy turn.done']);
+    expect(await endings(stage, `m${n}`)).toEqual([
+      'bo turn.done',
+      expect.stringMatching(/^cy turn\.(?:done|failed)$/),
+      'di turn.failed',
+    ]);
+    for (const { body } of only(await stage.events(`m${n}`), 'turn.failed'))
+      refused(`turn.failed ${body.code}`);
+  }
+  expect(turns).toBeGreaterThan(texts.length);
+  expect(longestMs).toBeLessThan(HELD_MS);
+  expect(stage.errors).toEqual([]);
+});
+
+/** A window in which a dozen of `prose` are too much. */
+const SMALL = { contextWindow: 8_000, maxOutputTokens: 1_000 };
+const FILLER = 'as was agreed before, the harbour office keeps its books in the second drawer; ';
+const prose = (letters: number) => FILLER.repeat(Math.ceil(letters / FILLER.length)).slice(0, letters);
+
+/** Too long by less than half, so that it is cut behind its headings. */
+const CUT = `${prose(600)}${'\n# a \t '.repeat(40)}\n${prose(1_400)}\n\n${prose(1_800)}`;
+
+attack(
+  28,
+  'a summary on which a search has most to try is cut or refused, and the turn goes on',
+  async (refused) => {
+    const texts = [CUT, 'x'.repeat(600_000), ...Object.values(TEXTS)];
+    await using stage = await openStage({
+      agents: [{ id: 'bo', ...SMALL }, 'cy', 'scribe'],
+      company: { context: { summariser: 'scribe' } },
+      answer: ({ agent, messages }) => {
+        if (agent !== 'scribe') return { text: 'fine' };
+        const number = messages.map(({ content }) => /I want text (\d+)z/.exec(content)?.[1]).find(Boolean);
+        return { text: texts[Number(number)] ?? '', chunk: CHUNK };
+      },
+    });
+    const { longestMs } = await watchLoop(async () => {
+      for (const n of texts.keys()) {
+        const conversation = `s${n}`;
+        await stage.troupe.send(conversation, { author: ANA, content: `I want text ${n}z.`, to: ['bo'] });
+        await stage.troupe.idle();
+        for (let i = 0; i < 18; i++)
+          await stage.troupe.send(conversation, { author: ANA, content: `${i}: ${prose(1_600)}`, to: [] });
+        await stage.troupe.send(conversation, { author: ANA, content: 'and now?', to: ['bo'] });
+        await stage.troupe.send(`q${n}`, { author: ANA, content: 'and you?', to: ['cy'] });
+      }
+      await stage.troupe.idle();
+    });
+    expect(stage.sentBy('scribe').length).toBeGreaterThanOrEqual(texts.length);
+    for (const n of texts.keys()) {
+      expect(await endings(stage, `s${n}`)).toEqual(['bo turn.done', 'bo turn.done']);
+      expect(await endings(stage, `q${n}`)).toEqual(['cy turn.done']);
+      const failed = only(await stage.events(`s${n}`), 'compaction.failed');
+      for (const { body } of failed) refused(body.message ?? '');
+      const [written] = only(await stage.events(`s${n}`), 'compaction');
+      if (n === 0) expect(written?.body.summary.split('\n').at(-1) ?? '').toContain('second drawer');
+      if (n === 1) expect(failed[0]?.body.message).toContain('too_long');
+    }
+    expect(longestMs).toBeLessThan(HELD_MS);
+    expect(stage.errors).toEqual([]);
+  },
+);
+
+async function endings(stage: AttackStage, conversation: string): Promise<string[]> {
+  const events = await stage.events(conversation);
+  const ends = events.filter(({ kind }) => kind.startsWith('turn.') && kind !== 'turn.started');
+  return ends.map(({ author, kind }) => `${author.id} ${kind}`).toSorted();
+}
