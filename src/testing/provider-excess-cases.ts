@@ -5,7 +5,7 @@ import type { ModelEvent } from '../providers/provider.ts';
 import type { ReplyLimitSettings } from '../providers/reply-limits.ts';
 import { collectEvents, textOf } from './collect-events.ts';
 import type { FakeReply } from './fake-reply.ts';
-import type { AddCase } from './provider-conformance.ts';
+import type { AddCase } from './provider-scene.ts';
 
 const SSE = { 'content-type': 'text/event-stream' };
 const LONG = 'ü word '.repeat(1_000);

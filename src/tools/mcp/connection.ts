@@ -34,6 +34,8 @@ const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
 /** The SDK's own deadline only takes over where ours, which says more, has failed. */
 const SPARE_MS = 5_000;
+/** Of one result. */
+const MAX_PARTS = 1_000;
 
 export function createConnection(parts: ConnectionParts): Connection {
   const { timeoutMs, redact, clock } = parts;
@@ -64,6 +66,7 @@ export function createConnection(parts: ConnectionParts): Connection {
     links.add(link);
     return openSession(link, {
       timeoutMs,
+      clock,
       onToolsChanged: () => {
         if (isListed) parts.onToolsChanged();
       },
@@ -89,28 +92,29 @@ export function createConnection(parts: ConnectionParts): Connection {
     args: Record<string, unknown>,
     signal: AbortSignal,
   ): Promise<CallToolResult> {
-    const { CallToolResultSchema } = await import('@modelcontextprotocol/sdk/types.js');
+    const { CallToolResultSchema, ResultSchema } = await import('@modelcontextprotocol/sdk/types.js');
     const request = { method: 'tools/call' as const, params: { name: tool, arguments: args } };
     for (let again = true; ; again = false) {
-      const { client, link, isLost, lose } = await session().catch(
+      const { client, link, lostFor, lose } = await session().catch(
         thrownAs((error) => `its server cannot be reached: ${messageOf(error)}`),
       );
       signal.throwIfAborted();
       try {
         const result = await withSignal(signal, (own) =>
-          client.request(request, CallToolResultSchema, { signal: own, timeout: timeoutMs + SPARE_MS }),
+          client.request(request, ResultSchema, { signal: own, timeout: timeoutMs + SPARE_MS }),
         );
         openings = 0;
-        return result;
+        return CallToolResultSchema.parse(firstParts(result));
       } catch (error) {
         if (again && link.isForgotten(error)) {
           lose(error);
           continue;
         }
+        const ending = lostFor();
         return thrownAs(() =>
-          isLost()
-            ? `its server ended during the call (${link.explain(error)}); whether it had an effect is not known`
-            : messageOf(error),
+          ending === null
+            ? messageOf(error)
+            : `its server ended during the call (${ending}); whether it had an effect is not known`,
         )(error);
       }
     }
@@ -129,6 +133,14 @@ export function createConnection(parts: ConnectionParts): Connection {
   }
 
   return { list, call, close };
+}
+
+/** Each part is checked, which takes thousands of times what its bytes take. */
+function firstParts(result: Record<string, unknown>): Record<string, unknown> {
+  const { content } = result;
+  if (!Array.isArray(content) || content.length <= MAX_PARTS) return result;
+  const left = { type: 'text', text: `[${content.length - MAX_PARTS} more parts: not shown]` };
+  return { ...result, content: [...(content.slice(0, MAX_PARTS) as unknown[]), left] };
 }
 
 /** The SDK never takes its listener from a signal: on one that lives on, it would cancel calls that ended long ago. */

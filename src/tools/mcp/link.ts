@@ -2,7 +2,8 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { Clock } from '../../clock.ts';
 import { messageOf } from './message-of.ts';
 import type { HttpServer, McpServer, StdioServer } from './settings.ts';
-import { createStdioTransport } from './stdio-transport.ts';
+import { boundedResponse } from '../../net/bounded-response.ts';
+import { createStdioTransport, MAX_MESSAGE_BYTES } from './stdio-transport.ts';
 
 /** One way to a server: used for one connection and then ended. */
 export interface Link {
@@ -53,13 +54,37 @@ async function stdioLink(
   };
 }
 
+/** A server says itself when a stream that ended is opened again, and it may say: at once. */
+const REOPEN_MS = 1_000;
+
+function boundedFetch(clock: Clock): typeof fetch {
+  let openedAt = -Infinity;
+  return async (input, init) => {
+    if (init?.method === 'GET') {
+      const wait = openedAt + REOPEN_MS - clock.monotonic();
+      if (wait > 0) await clock.sleep(wait, init.signal ?? undefined);
+      openedAt = clock.monotonic();
+    }
+    const response = await fetch(input, init);
+    const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
+    return boundedResponse(response, {
+      maxBytes: isStream ? Infinity : MAX_MESSAGE_BYTES,
+      ...(isStream && { maxEventBytes: MAX_MESSAGE_BYTES }),
+      tooLong: () => new Error(`a message is over the maximum size of ${MAX_MESSAGE_BYTES} bytes`),
+    });
+  };
+}
+
 async function httpLink({ url, headersEnv }: HttpServer, { variables, clock }: LinkParts): Promise<Link> {
   const { StreamableHTTPClientTransport, StreamableHTTPError } =
     await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
   const headers = Object.fromEntries(
     Object.entries(headersEnv).map(([header, variable]) => [header, variables[variable] ?? '']),
   );
-  const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    requestInit: { headers },
+    fetch: boundedFetch(clock),
+  });
   let ending: Promise<void> | null = null;
 
   async function end(): Promise<void> {

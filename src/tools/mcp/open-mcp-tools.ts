@@ -6,7 +6,12 @@ import { createLink } from './link.ts';
 import { messageOf } from './message-of.ts';
 import { createRedactor } from './redact.ts';
 import type { McpServer, McpServers } from './settings.ts';
+import { toolProblem } from './tool-problem.ts';
 import { type McpTool, wrapTool } from './wrap-tool.ts';
+
+/** Between two warnings of one kind. */
+const QUIET_MS = 60_000;
+const PROBLEMS_SHOWN = 10;
 
 export interface McpTools {
   tools: McpTool[];
@@ -59,7 +64,10 @@ async function openServer(
     redact,
     clock,
     onLost: (why) => onWarning(`the connection is lost and opened again when it is needed: ${why}`, where),
-    onToolsChanged: () => onWarning('its tools have changed; agents are given them at the next start', where),
+    onToolsChanged: tellNow(clock, (times) => {
+      const often = times === 1 ? '' : ` (told ${times} times)`;
+      onWarning(`its tools have changed${often}; agents are given them at the next start`, where);
+    }),
   });
   onConnection(connection);
   const listed = await connection.list().catch((error: unknown) => {
@@ -75,9 +83,28 @@ async function openServer(
         .join('\n  '),
     );
   }
-  return listed
-    .filter((tool) => settings.tools?.includes(tool.name) ?? true)
-    .map((tool) => wrapTool(tool, { server: name, settings, connection, redact }));
+  const offered = listed.filter((tool) => settings.tools?.includes(tool.name) ?? true);
+  const problems = offered.flatMap((tool) => toolProblem(tool) ?? []);
+  if (problems.length > 0) {
+    const shown = problems.slice(0, PROBLEMS_SHOWN).map((problem) => `${where}: ${problem}`);
+    const more = problems.length - shown.length;
+    if (more > 0) shown.push(`${where}: ${more} more of its tools are no better`);
+    throw new Error(shown.join('\n  '));
+  }
+  return offered.map((tool) => wrapTool(tool, { server: name, settings, connection, redact }));
+}
+
+/** Told at once, and then at most once in a while with how often it was said: a server may say it without end. */
+function tellNow(clock: Clock, tell: (times: number) => void): () => void {
+  let toldAt = -Infinity;
+  let times = 0;
+  return () => {
+    times += 1;
+    if (clock.monotonic() - toldAt < QUIET_MS) return;
+    toldAt = clock.monotonic();
+    tell(times);
+    times = 0;
+  };
 }
 
 function variablesOf(where: string, settings: McpServer, env: McpOptions['env']): Record<string, string> {
@@ -94,11 +121,13 @@ function variablesOf(where: string, settings: McpServer, env: McpOptions['env'])
 
 function collisions(tools: readonly McpTool[]): string[] {
   const first = new Map<string, McpTool>();
-  return tools.flatMap((tool) => {
+  const found = tools.flatMap((tool) => {
     const other = first.get(tool.name);
     if (!other) first.set(tool.name, tool);
     if (!other) return [];
     const [a, b] = [other, tool].map(({ origin }) => `${origin.server}/${origin.tool}`);
     return [`${a} and ${b} would both be called "${tool.name}": leave one out with \`tools\` of its server`];
   });
+  const more = found.length - PROBLEMS_SHOWN;
+  return more > 0 ? [...found.slice(0, PROBLEMS_SHOWN), `${more} more of this kind`] : found;
 }

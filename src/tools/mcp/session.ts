@@ -1,54 +1,67 @@
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js';
+import type { Clock } from '../../clock.ts';
+import { boundMessages } from './bound-messages.ts';
 import type { Link } from './link.ts';
 
 /** An open connection. Nothing of it is used again once it is lost. */
 export interface Session {
   client: Client;
   link: Link;
-  isLost: () => boolean;
+  /** Why it is lost; null while it is not. */
+  lostFor: () => string | null;
   /** The server is gone, or knows the session no more. */
   lose: (why: unknown) => void;
 }
 
 export interface SessionParts {
   timeoutMs: number;
+  clock: Clock;
   onToolsChanged: () => void;
   onLost: (why: string) => void;
 }
 
 const PING_MS = 5_000;
 const MAX_PAGES = 100;
+const MAX_TOOLS = 1_000;
 
 /** Throws why there is none; the link is then ended. */
 export async function openSession(
   link: Link,
-  { timeoutMs, onToolsChanged, onLost }: SessionParts,
+  { timeoutMs, clock, onToolsChanged, onLost }: SessionParts,
 ): Promise<Session> {
   const [{ Client }, { ToolListChangedNotificationSchema }] = await Promise.all([
     import('@modelcontextprotocol/sdk/client/index.js'),
     import('@modelcontextprotocol/sdk/types.js'),
   ]);
+  let isOpen = false;
+  let ending: string | null = null;
+  let flooded: Error | null = null;
   // Which of our versions asks is not told: no server should behave otherwise for it.
   const client = new Client({ name: 'troupe', version: '1' });
   client.setNotificationHandler(ToolListChangedNotificationSchema, onToolsChanged);
+  const transport = boundMessages(link.transport, clock, (why) => {
+    flooded = why;
+    if (isOpen) lose(why);
+    else void link.end();
+  });
   try {
-    await client.connect(link.transport, { timeout: timeoutMs });
+    await client.connect(transport, { timeout: timeoutMs });
   } catch (error) {
     // Before it is ended, which would then be the reason.
-    const why = link.explain(error);
+    const why = link.explain(flooded ?? error);
     await link.end();
     throw new Error(why);
   }
-  let isLost = false;
+  isOpen = true;
   function lose(why: unknown): void {
-    if (isLost) return;
-    isLost = true;
-    onLost(link.explain(why));
+    if (ending !== null) return;
+    ending = link.explain(why);
+    onLost(ending);
   }
   client.onclose = () => lose(new Error('it was closed'));
   if (link.breaksSilently) client.onerror = createWatch(client, lose);
-  return { client, link, isLost: () => isLost, lose };
+  return { client, link, lostFor: () => ending, lose };
 }
 
 /** Looks after each error whether the server still answers, one look at a time. */
@@ -64,14 +77,21 @@ function createWatch(client: Client, onGone: (why: unknown) => void): () => void
   };
 }
 
-/** All pages. Not `client.listTools`, which compiles each output schema and then refuses results that do not fit. */
+/**
+ * All pages, in the time of one request. Not `client.listTools`, which compiles each output schema and then refuses
+ * results that do not fit; and counted before they are looked at.
+ */
 export async function listTools(client: Client, timeoutMs: number): Promise<ListedTool[]> {
-  const { ListToolsResultSchema } = await import('@modelcontextprotocol/sdk/types.js');
+  const { ListToolsResultSchema, ResultSchema } = await import('@modelcontextprotocol/sdk/types.js');
   const tools: ListedTool[] = [];
+  const signal = AbortSignal.timeout(timeoutMs);
   let cursor: string | undefined;
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const request = { method: 'tools/list' as const, params: cursor === undefined ? {} : { cursor } };
-    const listed = await client.request(request, ListToolsResultSchema, { timeout: timeoutMs });
+    const given = await client.request(request, ResultSchema, { timeout: timeoutMs, signal });
+    if (Array.isArray(given['tools']) && tools.length + given['tools'].length > MAX_TOOLS)
+      throw new Error(`its list has more than ${MAX_TOOLS} tools`);
+    const listed = ListToolsResultSchema.parse(given);
     tools.push(...listed.tools);
     cursor = listed.nextCursor;
     if (cursor === undefined) return tools;

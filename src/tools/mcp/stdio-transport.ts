@@ -4,8 +4,11 @@ import type { ReadBuffer } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import type { Clock } from '../../clock.ts';
+import { Cutter } from '../../net/cutter.ts';
 import { messageOf } from './message-of.ts';
 
+export const MAX_MESSAGE_BYTES = 10 * 1_024 * 1_024;
+const MAX_UNREAD_BYTES = 32 * 1_024 * 1_024;
 /** What is kept of the end of stderr. */
 const STDERR_CHARACTERS = 2_048;
 /** After its input has ended, and after SIGTERM. Together well within what a process that shuts down is given. */
@@ -37,6 +40,11 @@ export function createStdioTransport(
   { clock, buffer }: { clock: Clock; buffer: ReadBuffer },
 ): StdioTransport {
   const gone = new AbortController();
+  const lines = new Cutter({
+    of: 'lines',
+    maxBytes: MAX_MESSAGE_BYTES,
+    tooLong: () => new Error(`a message is over the maximum size of ${MAX_MESSAGE_BYTES} bytes`),
+  });
   let child: ChildProcessByStdio<Writable, Readable, Readable> | null = null;
   let closing: Promise<void> | null = null;
   let stderr = '';
@@ -65,6 +73,9 @@ export function createStdioTransport(
     send(message: JSONRPCMessage) {
       return new Promise((resolve, reject) => {
         const written = (error: Error | null | undefined) => (error ? reject(error) : resolve());
+        // It asks and asks, and does not read what it is answered.
+        if ((child?.stdin.writableLength ?? 0) > MAX_UNREAD_BYTES)
+          giveUp(new Error('it does not read its input'));
         if (child) child.stdin.write(`${JSON.stringify(message)}\n`, written);
         else reject(new Error('it is not running'));
       });
@@ -77,14 +88,18 @@ export function createStdioTransport(
   function receive(chunk: Buffer): void {
     if (closing) return;
     try {
-      buffer.append(chunk);
+      const whole = lines.take(chunk);
+      if (whole) buffer.append(Buffer.from(whole));
     } catch (error) {
       // A message without an end: what follows could not be read either.
-      ending = `it was ended: ${messageOf(error)}`;
-      void transport.close();
-      return;
+      return giveUp(error);
     }
-    for (let more = true; more;) more = receiveOne();
+    for (let more = !closing; more && !closing;) more = receiveOne();
+  }
+
+  function giveUp(why: unknown): void {
+    ending ??= `it was ended: ${messageOf(why)}`;
+    void transport.close();
   }
 
   /** A line that is no message is passed over: some servers print there. */
