@@ -1,7 +1,8 @@
 import { TroupeError } from '../../errors.ts';
-import type { ActorRecord } from '../../events/index.ts';
+import type { ActorRecord, DelegationOpenedBody } from '../../events/index.ts';
 import type { Log, Store } from '../../store/store.ts';
 import type { EngineDeps } from '../engine-deps.ts';
+import { openedId } from '../tasks/end-task.ts';
 
 /** A conversation or one of its threads. */
 export interface Branch {
@@ -11,8 +12,20 @@ export interface Branch {
 
 const PAGE = 2_000;
 
+/** An opening names a thread, and whoever brought it may have named any: the thread must say the same of itself. */
+async function isThreadOf(
+  store: Pick<Store, 'readById'>,
+  { tenant, conversation }: Log,
+  { delegation, thread }: DelegationOpenedBody,
+): Promise<boolean> {
+  const there = await store.readById({ tenant, conversation: thread }, openedId(delegation));
+  return (
+    there?.kind === 'delegation.opened' && there.body.home === conversation && there.body.thread === thread
+  );
+}
+
 /** A conversation and the threads of what was delegated in it, each after the one it was given in. */
-export async function readTree(store: Pick<Store, 'read'>, root: Log): Promise<Branch[]> {
+export async function readTree(store: Pick<Store, 'read' | 'readById'>, root: Log): Promise<Branch[]> {
   const tree: Branch[] = [{ log: root, head: 0 }];
   const known = new Set<string>([root.conversation]);
   // It grows while it is walked.
@@ -22,6 +35,7 @@ export async function readTree(store: Pick<Store, 'read'>, root: Log): Promise<B
       const events = await store.read(log, { after: branch.head, limit: PAGE });
       for (const event of events) {
         if (event.kind !== 'delegation.opened' || known.has(event.body.thread)) continue;
+        if (!(await isThreadOf(store, log, event.body))) continue;
         known.add(event.body.thread);
         tree.push({ log: { tenant: log.tenant, conversation: event.body.thread }, head: 0 });
       }
