@@ -1,4 +1,4 @@
-import type { Event, EventDraft, TurnDoneBody } from '../events/index.ts';
+import { type Event, type EventDraft, hasAuthority, type TurnDoneBody } from '../events/index.ts';
 import { beginTurn } from './begin-turn.ts';
 import { isPlausible, type UsageAnchor } from './budget/calibrate.ts';
 import { NO_TOKENS } from './budget/content-kinds.ts';
@@ -19,9 +19,7 @@ export function foldEvent(view: View, event: Event): void {
   if (event.seq <= view.upTo) return;
   view.upTo = event.seq;
   if (event.author.kind === 'user') meet(view.people, event.author, event.seq);
-  if (event.kind === 'mode.changed') view.mode = event.body.mode;
-  if (event.kind === 'phase.changed') view.phase = event.body;
-  foldRun(view.run, event);
+  if (hasAuthority(event)) foldDirections(view, event);
   if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
   if (!isOwn(view, event)) {
     if (visibleText(event) !== null && isShownTo(view.agent, event)) view.pending.push(event);
@@ -50,6 +48,13 @@ export function foldAhead(view: View, draft: EventDraft, count: (text: string) =
   const placed = { id: draft.id, seqs: [], tokens: count(eventText(draft)), turn: draft.turn };
   const message = foldOwn(view, draft, placed);
   if (message && message !== 'late') view.turn.ahead.set(draft.id, message);
+}
+
+/** What holds for the conversation from here on, as its people have said. */
+function foldDirections(view: View, event: Event): void {
+  if (event.kind === 'mode.changed') view.mode = event.body.mode;
+  if (event.kind === 'phase.changed') view.phase = event.body;
+  foldRun(view.run, event);
 }
 
 function startTurn(view: View, event: Extract<Event, { kind: 'turn.started' }>): void {

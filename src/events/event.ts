@@ -111,8 +111,3 @@ export const Event = unionOf(LogEnvelope) as unknown as z.ZodType<Event>;
 export function eventOf<K extends EventKind>(event: Event, kind: K): EventOf<K> | null {
   return event.kind === kind ? (event as EventOf<K>) : null;
 }
-
-/** Whether a file brought it. Nothing is waited for, allowed, run or reached because an imported event says so. */
-export function isImported({ context }: Pick<Event, 'context'>): boolean {
-  return context?.imported === true;
-}

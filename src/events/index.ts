@@ -15,6 +15,7 @@ export * from './message.ts';
 export * from './mode.ts';
 export * from './nearest.ts';
 export * from './prompt.ts';
+export * from './import-rule.ts';
 export * from './runtime-id.ts';
 export * from './session.ts';
 export * from './state-note.ts';

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { EngineDeps } from '../actors/engine-deps.ts';
 import {
   appendSettled,
@@ -6,8 +7,9 @@ import {
   noteProgress,
 } from '../actors/settle-imported.ts';
 import { TroupeError } from '../errors.ts';
-import { AgentId, type EventDraft, type TenantId } from '../events/index.ts';
+import { AgentId, type Event, type EventDraft, type TenantId } from '../events/index.ts';
 import {
+  admitDraft,
   type Format,
   FORMATS,
   type ImportReport,
@@ -44,7 +46,10 @@ export async function importInto(
   );
   let batch = null as Batch | null;
   let lastAt = deps.clock.now();
-  for await (const { conversation, draft, at } of items) {
+  for await (const { conversation, draft: given, at, line } of items) {
+    const place = { conversation, line, place: report.lines };
+    // Other formats have words and calls alone, under ids that no runtime mints.
+    const draft = report.format === 'troupe' ? admitDraft(given, place) : given;
     refuseLeads(conversation, draft, request.mayLeadTo);
     if (batch && batch.log.conversation !== conversation) {
       await appendBatch(deps, batch);
@@ -55,7 +60,8 @@ export async function importInto(
       batch = { log: { tenant, conversation }, drafts: [], at: [], progress: newProgress() };
       if (report.format === 'troupe') await refuseOtherContents(deps, batch.log, draft);
     }
-    lastAt = at ?? lastAt;
+    // What has not happened yet is told as of now.
+    lastAt = Math.min(at ?? lastAt, deps.clock.now());
     batch.drafts.push(draft);
     batch.at.push(lastAt);
     noteProgress(batch.progress, batch.log, draft);
@@ -72,15 +78,37 @@ interface Batch {
 }
 
 async function appendBatch(deps: EngineDeps, { log, drafts, at, progress }: Batch): Promise<void> {
-  await appendSettled(deps, log, progress, () =>
-    deps.log.append(log, drafts, {
-      at: (index) => at[index] ?? deps.clock.now(),
-      wake: false,
-      spares: false,
-    }),
-  );
+  await appendSettled(deps, log, progress, () => appendMissing(deps, log, drafts, at));
   drafts.length = 0;
   at.length = 0;
+}
+
+/**
+ * An export may be laid over the very conversation that it is of, or over what an earlier version made of it: what is
+ * there stays as it is, without the mark.
+ */
+async function appendMissing(
+  deps: EngineDeps,
+  log: Log,
+  drafts: readonly EventDraft[],
+  at: readonly number[],
+): Promise<void> {
+  try {
+    const time = (index: number) => at[index] ?? deps.clock.now();
+    await deps.log.append(log, drafts, { at: time, wake: false, spares: false });
+  } catch (error) {
+    if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
+    // What was not there is stored by now; so each must be, and say the same.
+    for (const draft of drafts) {
+      const there = await deps.store.readById(log, draft.id);
+      if (!there || !isSame(there, deps.redaction?.draft(draft) ?? draft)) throw error;
+    }
+  }
+}
+
+function isSame(there: Event, draft: EventDraft): boolean {
+  const { tenant: _t, conversation, seq: _s, at: _a, tokens: _n, ...own } = there;
+  return isDeepStrictEqual(admitDraft(own, { conversation, line: 0, place: Number.MAX_SAFE_INTEGER }), draft);
 }
 
 /**

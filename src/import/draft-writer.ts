@@ -6,7 +6,7 @@ import type { AssistantEntry, ContentEntry, ForeignCall, ResultEntry, SaidEntry 
 import { excerpt, noteRepair, noteSkip } from './report.ts';
 import type { ImportReport } from './report.ts';
 
-export type ImportItem = { conversation: ConversationId; draft: EventDraft; at: number | null };
+export type ImportItem = { conversation: ConversationId; draft: EventDraft; at: number | null; line: number };
 export type ImportAuthors = { agent: Author; user: Author };
 
 const SYSTEM: Author = { kind: 'system', id: 'system', name: 'System' };
@@ -52,7 +52,7 @@ export class DraftWriter {
         yield* this.#result(entry);
         return;
       case 'draft':
-        yield { conversation: this.#conversation, draft: entry.draft, at: entry.at };
+        yield { conversation: this.#conversation, draft: entry.draft, at: entry.at, line: entry.line };
     }
   }
 
@@ -142,7 +142,7 @@ export class DraftWriter {
     this.#count += 1;
     const id = `${this.#prefix}-${this.#count}` as EventId;
     const draft: EventDraft = { id, author, to: [], ...content };
-    return { conversation: this.#conversation, draft, at: entry.at };
+    return { conversation: this.#conversation, draft, at: entry.at, line: entry.line };
   }
 }
 

@@ -1,4 +1,5 @@
 /** Transcripts of other programs, and our own exports, as drafts. */
+export { admitDraft } from './admit-draft.ts';
 export { exportConversation } from './export-conversation.ts';
 export { FORMATS } from './format.ts';
 export type { Format } from './format.ts';

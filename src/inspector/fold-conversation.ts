@@ -5,12 +5,13 @@ import { changeAgent, type Draft, own } from './draft.ts';
 /** What holds for the conversation as a whole. */
 export function foldConversation(draft: Draft, event: Event): void {
   const { next } = draft;
+  const isOurs = event.context?.imported !== true;
   switch (event.kind) {
     case 'mode.changed':
-      next.mode = event.body.mode;
+      if (isOurs) next.mode = event.body.mode;
       return;
     case 'phase.changed':
-      next.phase = event.body.phase;
+      if (isOurs) next.phase = event.body.phase;
       return;
     case 'archived':
     case 'reopened':

@@ -47,9 +47,11 @@ function open(
   what: Pick<TaskView, 'id' | 'kind' | 'text'> & Partial<TaskView>,
 ): void {
   if (draft.next.tasks.some(({ id }) => id === what.id)) return;
-  const { seq, at, author } = event;
+  const { seq, at, author, context } = event;
   const tasks = own(draft, 'tasks');
-  tasks.push({ ...NOTHING, owner: author.id as AgentId, seq, at, ...what });
+  // Nobody here waits for what a file brought.
+  const past = context?.imported ? { outcome: 'imported', endedAt: at } : {};
+  tasks.push({ ...NOTHING, owner: author.id as AgentId, seq, at, ...what, ...past });
   meetAgent(draft, author.id, event);
   drop(tasks, (task) => task.endedAt === null, MAX_OPEN_TASKS);
 }

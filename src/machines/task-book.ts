@@ -1,12 +1,13 @@
-import type {
-  AgentId,
-  ApprovalRequestedBody,
-  DelegationOpenedBody,
-  Event,
-  EventOf,
-  Join,
-  QuestionBody,
-  TodosBody,
+import {
+  type AgentId,
+  type ApprovalRequestedBody,
+  type DelegationOpenedBody,
+  type Event,
+  type EventOf,
+  hasAuthority,
+  type Join,
+  type QuestionBody,
+  type TodosBody,
 } from '../events/index.ts';
 import { type Attendance, foldAttendance, forkAttendance, newAttendance } from './attendance.ts';
 import { foldRuns, newRunBook, type RunBook } from './run-book.ts';
@@ -20,6 +21,7 @@ import { foldRuns, newRunBook, type RunBook } from './run-book.ts';
  *      owner that covers one of its ends, and never due again.
  *  K3  What is asked for in every turn costs by what is open, however many tasks there ever were.
  *  K4  A thread may be given its next task before the last one has ended: each is open until it is ended itself.
+ *  K5  What a file brought is told and nothing more: it is open for nobody, and makes no conversation a thread.
  */
 export type TaskOpening =
   | { kind: 'delegation'; body: DelegationOpenedBody }
@@ -36,6 +38,8 @@ export type Task = TaskOpening & {
   seq: number;
   at: number;
   end: TaskEnd | null;
+  /** A file brought it: nobody waits for it here (K5). */
+  imported?: true;
 };
 
 export interface TaskEnd {
@@ -102,6 +106,7 @@ export function foldTask(book: TaskBook, event: Event): void {
   if (event.seq <= book.upTo) return;
   book.upTo = event.seq;
   if (event.author.kind === 'user') book.agentTurns = 0;
+  if (!hasAuthority(event)) return foldHistory(book, event);
   if (begins(event)) {
     book.begun = `${event.seq}-${event.at.toString(36)}`;
     book.off = false;
@@ -121,11 +126,10 @@ export function foldTask(book: TaskBook, event: Event): void {
     case 'delegation.completed':
     case 'delegation.aborted':
       endThread(book, event.body.delegation);
-      return end(book, event.body.delegation, { seq: event.seq, outcome: event.body.outcome });
+      return end(book, event);
     case 'question.answered':
-      return end(book, event.body.question, { seq: event.seq, outcome: event.body.outcome });
     case 'approval.decided':
-      return end(book, event.body.request, { seq: event.seq, outcome: event.body.outcome });
+      return end(book, event);
     case 'turn.started':
       book.agentTurns += 1;
       return;
@@ -153,6 +157,57 @@ function begins({ author, kind, id, body }: Event): boolean {
     return author.kind === 'user' || (author.kind === 'system' && id.startsWith('schedule:'));
   if (kind === 'command') return body.command === 'retry';
   return kind === 'run.directive' && author.kind === 'user';
+}
+
+/** What a file tells of tasks: each as it was opened, with the end that the file gives it, or none that came. */
+function foldHistory({ tasks }: TaskBook, event: Event): void {
+  const opened = openingOf(event);
+  if (opened) {
+    const { seq, at, author } = event;
+    if (tasks.has(opened.id)) return;
+    const unended = { seq, outcome: opened.kind === 'delegation' ? 'aborted' : 'withdrawn' } as const;
+    const more = {
+      owner: author.id as AgentId,
+      group: opened.id,
+      seq,
+      at,
+      end: unended,
+      imported: true,
+    } as const;
+    tasks.set(opened.id, { ...opened, ...more });
+  }
+  const ended = endOf(event);
+  const task = ended ? tasks.get(ended.id) : undefined;
+  if (ended && task?.imported)
+    tasks.set(task.id, { ...task, end: { seq: event.seq, outcome: ended.outcome } });
+}
+
+function openingOf(event: Event): (TaskOpening & { id: string }) | null {
+  switch (event.kind) {
+    case 'delegation.opened':
+      if (event.body.thread === event.conversation) return null;
+      return { kind: 'delegation', body: event.body, id: event.body.delegation };
+    case 'question':
+      return { kind: 'question', body: event.body, id: event.body.question };
+    case 'approval.requested':
+      return { kind: 'approval', body: event.body, id: event.body.request };
+    default:
+      return null;
+  }
+}
+
+function endOf(event: Event): { id: string; outcome: TaskEnd['outcome'] } | null {
+  switch (event.kind) {
+    case 'delegation.completed':
+    case 'delegation.aborted':
+      return { id: event.body.delegation, outcome: event.body.outcome };
+    case 'question.answered':
+      return { id: event.body.question, outcome: event.body.outcome };
+    case 'approval.decided':
+      return { id: event.body.request, outcome: event.body.outcome };
+    default:
+      return null;
+  }
 }
 
 /** A fork begins: it is nobody's thread, and what was waited for before it is waited for in the conversation it is from. */
@@ -192,12 +247,13 @@ function open(
   if (!known) book.waiting.add(group);
 }
 
-function end(book: TaskBook, id: string, ended: TaskEnd): void {
-  const task = book.tasks.get(id);
-  if (!task || !book.open.delete(id)) return;
-  const done = { ...task, end: ended };
-  book.tasks.set(id, done);
-  book.ended.set(ended.seq, done);
+function end(book: TaskBook, event: Event): void {
+  const ended = endOf(event);
+  const task = ended && book.tasks.get(ended.id);
+  if (!task || !book.open.delete(task.id)) return;
+  const done = { ...task, end: { seq: event.seq, outcome: ended.outcome } };
+  book.tasks.set(task.id, done);
+  book.ended.set(event.seq, done);
 }
 
 function resolve(book: TaskBook, covers: readonly number[]): void {

@@ -1,6 +1,6 @@
 import { initialTransition, transition } from 'xstate';
 import { type Directive, directiveOf, foldRun, newRunState, type RunState } from '../../context/index.ts';
-import type { Event, EventId, Mode } from '../../events/index.ts';
+import { type Event, type EventId, type Mode, hasAuthority } from '../../events/index.ts';
 import { conversation, type ConversationEvent } from '../../machines/conversation.ts';
 import type { Log } from '../../store/store.ts';
 import type { PageSource } from '../read-pages.ts';
@@ -73,6 +73,7 @@ function newFold(): Fold {
 
 function foldEvent(before: Fold, event: Event): Fold {
   const fold = { ...before, seq: event.seq, id: event.id };
+  if (!hasAuthority(event)) return fold;
   if (event.kind === 'mode.changed' || event.kind === 'run.directive') {
     fold.runs = { ...fold.runs, directives: new Map(fold.runs.directives) };
     foldRun(fold.runs, event);

@@ -1,8 +1,9 @@
 import { TroupeError } from '../../errors.ts';
-import type { ActorRecord } from '../../events/index.ts';
-import type { Log } from '../../store/store.ts';
+import type { ActorRecord, DelegationOpenedBody } from '../../events/index.ts';
+import type { Log, Store } from '../../store/store.ts';
 import type { EngineDeps } from '../engine-deps.ts';
 import { type PageSource, readPages } from '../read-pages.ts';
+import { openedId } from '../tasks/end-task.ts';
 
 /** A conversation or one of its threads. */
 export interface Branch {
@@ -10,8 +11,20 @@ export interface Branch {
   head: number;
 }
 
+/** An opening names a thread, and whoever brought it may have named any: the thread must say the same of itself. */
+async function isThreadOf(
+  store: Pick<Store, 'readById'>,
+  { tenant, conversation }: Log,
+  { delegation, thread }: DelegationOpenedBody,
+): Promise<boolean> {
+  const there = await store.readById({ tenant, conversation: thread }, openedId(delegation));
+  return (
+    there?.kind === 'delegation.opened' && there.body.home === conversation && there.body.thread === thread
+  );
+}
+
 /** A conversation and the threads of what was delegated in it, each after the one it was given in. */
-export async function readTree(store: PageSource, root: Log): Promise<Branch[]> {
+export async function readTree(store: PageSource & Pick<Store, 'readById'>, root: Log): Promise<Branch[]> {
   const tree: Branch[] = [{ log: root, head: 0 }];
   const known = new Set<string>([root.conversation]);
   // It grows while it is walked.
@@ -20,6 +33,7 @@ export async function readTree(store: PageSource, root: Log): Promise<Branch[]> 
     for await (const events of readPages(store, log, { after: 0 })) {
       for (const event of events) {
         if (event.kind !== 'delegation.opened' || known.has(event.body.thread)) continue;
+        if (!(await isThreadOf(store, log, event.body))) continue;
         known.add(event.body.thread);
         tree.push({ log: { tenant: log.tenant, conversation: event.body.thread }, head: 0 });
       }

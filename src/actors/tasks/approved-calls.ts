@@ -1,3 +1,4 @@
+import { hashText } from '../../context/index.ts';
 import type { Event, ToolCall } from '../../events/index.ts';
 import type { TaskBook } from '../../machines/task-book.ts';
 
@@ -7,7 +8,8 @@ export function approvedCalls(tasks: TaskBook, inputs: readonly Event[]): ToolCa
     if (event.kind !== 'approval.decided' || event.body.outcome !== 'approved') return [];
     const task = tasks.tasks.get(event.body.request);
     if (task?.kind !== 'approval' || task.end?.seq !== event.seq) return [];
-    const { request, tool, args } = task.body;
+    const { request, tool, args, argsHash } = task.body;
+    if (hashText(args) !== argsHash) return [];
     return [{ id: request, name: tool, args }];
   });
 }

@@ -1,3 +1,4 @@
+import { hashText } from '../../context/index.ts';
 import type { Author, CommandOf, Event } from '../../events/index.ts';
 import type { Log } from '../../store/store.ts';
 import { endId } from './end-task.ts';
@@ -20,6 +21,8 @@ export async function decideApproval(
   await mustBeOpenTo(deps, known, found);
   if (argsHash !== undefined && argsHash !== task.body.argsHash)
     throw await refusedInLog(deps, known, 'this is an approval for other arguments');
+  if (hashText(task.body.args) !== task.body.argsHash)
+    throw await refusedInLog(deps, known, 'its arguments are not those that its hash is of');
   return endByPerson(
     deps,
     known,

@@ -170,7 +170,8 @@ type Delegated = Extract<ReturnType<TurnRun['live']['tasks']['tasks']['get']>, {
 /** By its id or the beginning of it. */
 export function findTask({ live }: TurnRun, name: string): Delegated | string {
   const own = [...live.tasks.tasks.values()].filter(
-    (task): task is Delegated => task.kind === 'delegation' && task.owner === live.address.agent,
+    (task): task is Delegated =>
+      task.kind === 'delegation' && task.owner === live.address.agent && !task.imported,
   );
   const wanted = name.trim();
   const matches = wanted === '' ? [] : own.filter(({ id }) => id.startsWith(wanted));

@@ -48,6 +48,7 @@ export async function taskForPerson<K extends Task['kind']>(
   const { by } = attempt;
   if (by.kind !== 'user') throw await refusedInLog(deps, known, 'only people can');
   if (!isTrusted(deps.trust ?? null, by)) throw await refusedInLog(deps, known, 'not one of trust.people');
+  if (task.imported) throw await refusedInLog(deps, known, 'a file brought it, and nobody waits for it here');
   return { task, log, isArchived: tasks.book.archived };
 }
 
@@ -76,7 +77,11 @@ async function findBelow(
 
 function threadsOf({ book }: ReadTasks): ConversationId[] {
   const all = [...book.tasks.values()];
-  return [...new Set(all.flatMap((each) => (each.kind === 'delegation' ? [each.body.thread] : [])))];
+  return [
+    ...new Set(
+      all.flatMap((each) => (each.kind === 'delegation' && !each.imported ? [each.body.thread] : [])),
+    ),
+  ];
 }
 
 function tasksNamed({ book, openedBy }: ReadTasks, name: string): Task[] {
