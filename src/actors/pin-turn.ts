@@ -4,12 +4,14 @@ import {
   minute,
   modeItems,
   phaseItem,
+  RENDERING,
   rosterNews,
   sayItem,
   toldUnder,
 } from '../context/index.ts';
 import { TroupeError } from '../errors.ts';
 import {
+  ACTOR_VERSION,
   type ActorRecord,
   type Event,
   isTaskEnd,
@@ -68,11 +70,13 @@ export async function pinTurn(
     baseline: baseline.id,
     hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
     at: last.at,
+    rendering: RENDERING,
     context: contextOf(baseline, live.view, facts),
     ...(approved.length > 0 && { approved }),
     ...(halt && { halt }),
   };
-  await lease.write({ state: { turn, outbox: [], posts: [] } });
+  // With its version: who does not know how this turn is rendered leaves it alone.
+  await lease.write({ state: { turn, machineVersion: ACTOR_VERSION, outbox: [], posts: [] } });
   return turn;
 }
 

@@ -34,6 +34,8 @@ export const PinnedTurn = z.strictObject({
   context: EventContext.optional(),
   /** Calls that were approved: the turn makes them before anything else. */
   approved: z.array(ToolCall).optional(),
+  /** As in its `turn.started`. */
+  rendering: z.int().positive().optional(),
   /** No model is asked. */
   halt: Halt.optional(),
   /** What was taken in between two steps, oldest first. */
@@ -62,7 +64,7 @@ export type Timer = z.infer<typeof Timer>;
  * Version of the record and of the machine whose snapshot it holds. Raise it with any change that older code would read
  * wrongly: processes of two versions work side by side while a deploy rolls.
  */
-export const ACTOR_VERSION = 4;
+export const ACTOR_VERSION = 5;
 
 /** Why an actor takes no turns; null when it does. */
 export const Parked = z.enum(['paused', 'failed', 'retired']);
