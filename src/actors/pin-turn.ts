@@ -52,7 +52,8 @@ export async function pinTurn(
   const last = inputs.at(-1);
   if (!last) {
     const { outbox: sent, posts } = lease.record;
-    const outbox = sent.length + posts.length > 0 ? { state: { outbox: [], posts: [] } } : {};
+    const isChanged = sent.length + posts.length + lease.record.lost > 0;
+    const outbox = isChanged ? { state: { outbox: [], posts: [], lost: 0 } } : {};
     await lease.write({ processed: Math.max(processed, head), owner: '', until: 0, ...outbox });
     return null;
   }
@@ -76,7 +77,7 @@ export async function pinTurn(
     ...(halt && { halt }),
   };
   // With its version: who does not know how this turn is rendered leaves it alone.
-  await lease.write({ state: { turn, machineVersion: ACTOR_VERSION, outbox: [], posts: [] } });
+  await lease.write({ state: { turn, machineVersion: ACTOR_VERSION, lost: 0, outbox: [], posts: [] } });
   return turn;
 }
 

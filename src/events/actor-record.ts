@@ -88,6 +88,8 @@ export const ActorRecord = ActorAddress.extend({
   session: Session.nullable(),
   cursor: z.int().nonnegative().nullable(),
   turn: PinnedTurn.nullable(),
+  /** How often a holder was lost before it had pinned a turn: the process died or stood still while it read the log. */
+  lost: z.int().nonnegative().default(0),
   /** The turn that someone asked to stop; a commit of that turn is refused. */
   cancel: TurnId.nullable(),
   parked: Parked.nullable(),
@@ -113,6 +115,7 @@ export function newActorRecord(address: ActorAddress): ActorRecord {
     session: null,
     cursor: null,
     turn: null,
+    lost: 0,
     cancel: null,
     parked: null,
     outbox: [],

@@ -52,6 +52,7 @@ export interface ActorPatch {
       | 'session'
       | 'cursor'
       | 'turn'
+      | 'lost'
       | 'outbox'
       | 'posts'
       | 'timers'
