@@ -36,6 +36,7 @@ async function activateMember(deps: EngineDeps, address: ActorAddress, member: M
   const { clock } = deps;
   // Whoever reaches the queue may forge wakes: of what does not exist no record is made.
   if (!deps.registry.find(address) && (await deps.store.head(address)) === 0) return { kind: 'done' };
+  const isLost = await wasLost(deps, address);
   const acquired = await acquire(deps, address);
   if (acquired.kind === 'busy') {
     const wait = Math.min(Math.max(acquired.until - clock.now(), 0), 1_000);
@@ -45,8 +46,9 @@ async function activateMember(deps: EngineDeps, address: ActorAddress, member: M
   deps.metrics.change('leases_held', 1);
   try {
     // A paused actor still publishes what it has committed; one that is set aside cannot be trusted to.
-    if (acquired.record.parked !== 'failed') await work(deps, lease, member);
-    else await release(lease);
+    if (acquired.record.parked === 'failed') await release(lease);
+    else if (isLost && (await isPoison(deps, lease))) await giveUp(deps, lease, address);
+    else await work(deps, lease, member);
   } catch (error) {
     await settleFailure(deps, lease, address, error);
   } finally {
@@ -115,6 +117,35 @@ async function resumeTurn(deps: EngineDeps, lease: Lease, live: LiveActor) {
   await lease.write({ state: { turn } });
   await catchUp(deps.log, live.address, live, turn.upTo);
   return turn;
+}
+
+/**
+ * Whether the last holder never gave it back and had no turn pinned, whose starts are counted. Asked where nothing is
+ * known of the actor here, as after any loss: a warm one needs no further look.
+ */
+async function wasLost(
+  { registry, store, clock, limits }: EngineDeps,
+  address: ActorAddress,
+): Promise<boolean> {
+  if (registry.find(address)) return false;
+  const held = await store.readActor(address);
+  if (!held || held.owner === '' || held.turn !== null) return false;
+  return limits.soleOwner || held.until < clock.now();
+}
+
+/** Counted before anything is read, so that what ends a process in the middle of its reading is seen. */
+async function isPoison({ limits }: EngineDeps, lease: Lease): Promise<boolean> {
+  const lost = lease.record.lost + 1;
+  await lease.write({ state: { lost } });
+  return lost > limits.maxAttempts;
+}
+
+/** One conversation must not end one process after the other; `resume` has it tried again. */
+async function giveUp(deps: EngineDeps, lease: Lease, address: ActorAddress): Promise<void> {
+  const times = lease.record.lost;
+  const message = `its process was lost ${times} times before a turn began (limits.maxAttempts ${deps.limits.maxAttempts}): it was killed, or stood still over this conversation, each time`;
+  await park(deps, address, lease.record, new TroupeError('poison', message, { lost: times }));
+  await release(lease, { state: { lost: 0 } });
 }
 
 async function acquire(deps: EngineDeps, address: ActorAddress) {

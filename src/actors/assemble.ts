@@ -43,6 +43,7 @@ function build(run: TurnRun): PromptRecord {
 
 function beginTurnOnce({ live, turn }: TurnRun): void {
   if (live.view.turn?.id === turn.id) return;
-  const { id, upTo, inputs, live: items, join, baseline } = turn;
-  beginTurn(live.view, { id, upTo, inputs, live: items, join, baseline });
+  const { id, upTo, inputs, live: items, join, baseline, rendering } = turn;
+  const rules = rendering === undefined ? {} : { rendering };
+  beginTurn(live.view, { id, upTo, inputs, live: items, join, baseline, ...rules });
 }

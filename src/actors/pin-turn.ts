@@ -4,12 +4,14 @@ import {
   minute,
   modeItems,
   phaseItem,
+  RENDERING,
   rosterNews,
   sayItem,
   toldUnder,
 } from '../context/index.ts';
 import { TroupeError } from '../errors.ts';
 import {
+  ACTOR_VERSION,
   type ActorRecord,
   type Event,
   isTaskEnd,
@@ -51,7 +53,8 @@ export async function pinTurn(
   const last = inputs.at(-1);
   if (!last) {
     const { outbox: sent, posts } = lease.record;
-    const outbox = sent.length + posts.length > 0 ? { state: { outbox: [], posts: [] } } : {};
+    const isChanged = sent.length + posts.length + lease.record.lost > 0;
+    const outbox = isChanged ? { state: { outbox: [], posts: [], lost: 0 } } : {};
     await lease.write({ processed: Math.max(processed, head), owner: '', until: 0, ...outbox });
     return null;
   }
@@ -69,12 +72,14 @@ export async function pinTurn(
     baseline: baseline.id,
     hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
     at: last.at,
+    rendering: RENDERING,
     context: contextOf(baseline, live.view, facts),
     ...(approved.length > 0 && { approved }),
     ...(halt && { halt }),
     ...(live.tasks.thread !== null && inputs.some(isOfPeople) && { byPerson: true }),
   };
-  await lease.write({ state: { turn, outbox: [], posts: [] } });
+  // With its version: who does not know how this turn is rendered leaves it alone.
+  await lease.write({ state: { turn, machineVersion: ACTOR_VERSION, lost: 0, outbox: [], posts: [] } });
   return turn;
 }
 

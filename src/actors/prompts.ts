@@ -5,6 +5,7 @@ import {
   deltaOf,
   foldEvent,
   forkView,
+  RENDERING,
   sessionMismatch,
   showWaiting,
   type View,
@@ -66,6 +67,7 @@ export async function nextPrompt(
       ),
       join: tasks.joined.get(address.agent) ?? member.profile.join,
       baseline: baseline.id,
+      rendering: RENDERING,
     });
   } else if (!view.turn) showWaiting(view);
   const prompt = buildPrompt({

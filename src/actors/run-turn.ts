@@ -206,14 +206,15 @@ async function startRun(
 
 function startedDraft(member: Member, turn: PinnedTurn): EventDraft {
   const { id, name } = member.profile;
-  const { upTo, inputs, live, join, baseline, context } = turn;
+  const { upTo, inputs, live, join, baseline, context, rendering } = turn;
+  const rules = rendering === undefined ? {} : { rendering };
   return {
     id: startedId(turn),
     author: { kind: 'agent', id, name },
     to: [],
     turn: turn.id,
     kind: 'turn.started',
-    body: { upTo, inputs, live, join, baseline },
+    body: { upTo, inputs, live, join, baseline, ...rules },
     ...(context && { context }),
   };
 }

@@ -3,6 +3,7 @@ import { readerAt, type Reader } from './attribution.ts';
 import { closeGroup } from './call-group.ts';
 import { inputLayers } from './input-layers.ts';
 import { afterTelling, toldUnder } from './live.ts';
+import { RENDERING } from './rendering.ts';
 import { settle } from './settle.ts';
 import type { Part } from './slot.ts';
 import { blockPart, earlierTrigger, plainPart, pushUser, verbatim, withLive } from './turn-input.ts';
@@ -16,6 +17,7 @@ export type TurnInput = { id: TurnId } & TurnStartedBody;
 
 export function beginTurn(view: View, turn: TurnInput): void {
   closeGroup(view);
+  view.rendering = turn.rendering ?? 1;
   const inputs = new Set(turn.inputs);
   const shown = settle(view, turn.upTo, inputs);
   const reader = readerAt(view, turn.upTo);
@@ -69,6 +71,7 @@ function isHandover(event: Event, inputs: ReadonlySet<number>): boolean {
 
 /** A preview without a trigger: what waits, as the block it would be. */
 export function showWaiting(view: View): void {
+  view.rendering = RENDERING;
   const events = settle(view, view.upTo, new Set());
   if (events.length === 0) return;
   const reader = readerAt(view, view.upTo);

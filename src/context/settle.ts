@@ -1,5 +1,6 @@
 import { type Event, isTaskEnd } from '../events/index.ts';
 import { readerAt } from './attribution.ts';
+import { boundShown } from './bound-shown.ts';
 import { closeGroup } from './call-group.ts';
 import { foldOwn } from './own-words.ts';
 import { plainPart, pushUser, verbatim } from './turn-input.ts';
@@ -14,7 +15,10 @@ export function settle(view: View, upTo: number, inputs: ReadonlySet<number>): E
   const reached = later === -1 ? view.pending : view.pending.slice(0, later);
   // The end of a task is given with all that it was waited for with.
   const isHeld = (event: Event) => isTaskEnd(event) && !inputs.has(event.seq);
-  const events = reached.filter((event) => !isHeld(event));
+  const events = boundShown(
+    reached.filter((event) => !isHeld(event)),
+    view.rendering,
+  );
   const rest = later === -1 ? [] : view.pending.slice(later);
   view.pending = [...reached.filter(isHeld), ...rest];
   const reader = readerAt(view, upTo);

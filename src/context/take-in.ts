@@ -1,5 +1,6 @@
 import type { TurnSteeredBody } from '../events/index.ts';
 import { readerAt } from './attribution.ts';
+import { boundShown } from './bound-shown.ts';
 import { closeGroup } from './call-group.ts';
 import { plainPart, pushUser, verbatim } from './turn-input.ts';
 import type { View } from './view.ts';
@@ -12,7 +13,8 @@ export function takeIn(view: View, { upTo, inputs }: TurnSteeredBody): void {
   closeGroup(view);
   const named = new Set(inputs);
   const reader = readerAt(view, upTo);
-  const taken = view.pending.filter(({ seq }) => named.has(seq));
+  const waiting = view.pending.filter(({ seq }) => named.has(seq));
+  const taken = boundShown(waiting, view.rendering);
   view.pending = view.pending.filter(({ seq }) => !named.has(seq));
   for (const event of taken) pushUser(view, plainPart(verbatim(event, reader)), event.seq);
   if (view.turn) view.turn = { ...view.turn, inputs: new Set([...view.turn.inputs, ...inputs]) };

@@ -16,6 +16,7 @@ import { FRAME_TOKENS } from './estimate-tokens.ts';
 import { imagesText } from './message-text.ts';
 import { NOTHING_TOLD, type Told } from './live.ts';
 import type { People } from './people.ts';
+import { RENDERING } from './rendering.ts';
 import { newRunState, type RunState } from './run-state.ts';
 import type { Slot } from './slot.ts';
 
@@ -59,6 +60,8 @@ export interface View {
   mode: 'chat' | 'agent' | 'run' | null;
   /** The last change of it. */
   phase: PhaseChangedBody | null;
+  /** By which rules words of others are rendered: those of the last turn. */
+  rendering: number;
   run: RunState;
   /** The baseline in force: the last one this agent has logged. */
   baseline: { id: EventId; body: BaselineBody } | null;
@@ -131,6 +134,7 @@ export function createView(agent: AgentId, secret: string): View {
     told: NOTHING_TOLD,
     mode: null,
     phase: null,
+    rendering: RENDERING,
     run: newRunState(),
     baseline: null,
     present: false,
@@ -191,8 +195,19 @@ export function pushSlot(view: View, slot: Slot): void {
   view.chain = chainMessage(view.chain, slot.message);
 }
 
+/** Sums are made anew for every look ahead, and messages never change. */
+const SIZES = new WeakMap<PromptMessage, number>();
+
 /** What a message takes of a request, about: its text and its calls in UTF-8. */
 export function bytesOf(message: PromptMessage): number {
+  const known = SIZES.get(message);
+  if (known !== undefined) return known;
+  const size = countBytes(message);
+  SIZES.set(message, size);
+  return size;
+}
+
+function countBytes(message: PromptMessage): number {
   const text = Buffer.byteLength(message.content);
   if (message.role !== 'assistant' || !message.calls) return text;
   return message.calls.reduce((sum, { args }) => sum + Buffer.byteLength(args), text);

@@ -34,6 +34,8 @@ export const PinnedTurn = z.strictObject({
   context: EventContext.optional(),
   /** Calls that were approved: the turn makes them before anything else. */
   approved: z.array(ToolCall).optional(),
+  /** As in its `turn.started`. */
+  rendering: z.int().positive().optional(),
   /** No model is asked. */
   halt: Halt.optional(),
   /** A person speaks: it goes on though the task of its thread was called off. */
@@ -88,6 +90,8 @@ export const ActorRecord = ActorAddress.extend({
   session: Session.nullable(),
   cursor: z.int().nonnegative().nullable(),
   turn: PinnedTurn.nullable(),
+  /** How often a holder was lost before it had pinned a turn: the process died or stood still while it read the log. */
+  lost: z.int().nonnegative().default(0),
   /** The turn that someone asked to stop; a commit of that turn is refused. */
   cancel: TurnId.nullable(),
   parked: Parked.nullable(),
@@ -113,6 +117,7 @@ export function newActorRecord(address: ActorAddress): ActorRecord {
     session: null,
     cursor: null,
     turn: null,
+    lost: 0,
     cancel: null,
     parked: null,
     outbox: [],

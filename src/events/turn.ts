@@ -21,6 +21,8 @@ export const TurnStartedBody = z.strictObject({
   join: z.enum(['full', 'summary', 'fresh']),
   /** The baseline event in force, by its id. */
   baseline: z.string(),
+  /** By which rules what it is shown is rendered; 1 where it is not said. */
+  rendering: z.int().positive().optional(),
 });
 export type TurnStartedBody = z.infer<typeof TurnStartedBody>;
 

@@ -96,14 +96,14 @@ export function encodePatch(base: ActorRecordType, patch: ActorPatch): ActorChan
   const { state, ...columns } = patch;
   if (!state) return columns;
   const { turnNo, lastTurn, snapshot, machineVersion, session, cursor, ...work } = { ...base, ...state };
-  const { turn, outbox, posts, timers } = work;
+  const { turn, lost, outbox, posts, timers } = work;
   const memory = { turnNo, lastTurn, snapshot, machineVersion, session, cursor };
   return {
     ...columns,
     turn: turn?.id ?? null,
     outbox: hasToSend(work),
     wakeAt: earliest(timers),
-    data: JSON.stringify({ ...memory, turn, outbox, posts, timers }),
+    data: JSON.stringify({ ...memory, turn, lost, outbox, posts, timers }),
   };
 }
 

@@ -60,6 +60,7 @@ export interface ActorPatch {
       | 'session'
       | 'cursor'
       | 'turn'
+      | 'lost'
       | 'outbox'
       | 'posts'
       | 'timers'

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import type { AgentId, ConversationId } from '../../src/events/index.ts';
 import { defineTool } from '../../src/tools/tool.ts';
-import { mortal, storeAway, tapDriver } from '../support/engine-driver.ts';
+import { forever, mortal, storeAway, tapDriver } from '../support/engine-driver.ts';
 import {
   asks,
   breaks,
@@ -13,7 +14,7 @@ import {
   says,
   type TestModel,
 } from '../support/engine-models.ts';
-import { openStage, turns, until } from '../support/engine-stage.ts';
+import { ANA, openStage, turns, until } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 
 /** A tool that counts, and never ends where `stuck` says so. */
@@ -139,6 +140,48 @@ test('a turn that hangs every process that takes it is given up visibly, once it
   await stage.quiet();
   expect(model.requests).toHaveLength(1);
   expect(await stage.check('c')).toEqual([]);
+});
+
+test('an actor whose log ends every process that reads it is set aside visibly, and others go on', async () => {
+  const driver = await openDriver();
+  const limits = { maxAttempts: 3 };
+  const agents = () => [
+    { id: 'bo', model: inOrder(says('at last')) },
+    { id: 'cy', model: inOrder(says('fine')) },
+  ];
+  for (let life = 1; life <= 4; life++) {
+    const reached = Promise.withResolvers<void>();
+    const process = mortal(driver);
+    // It dies over the log of this conversation, once it holds the lease.
+    let isHeld = false;
+    const dying = tapDriver(process.driver, (op, phase, [key]) => {
+      const { conversation } = key as { conversation?: string };
+      if (conversation !== 'c') return undefined;
+      if (op === 'acquire' && phase === 'after') isHeld = true;
+      // Whoever was there when it was said need not read it, and dies before it has pinned anything.
+      const isReading = op === (life === 1 ? 'compareAndSet' : 'readEvents');
+      if (!isReading || phase !== 'before' || !isHeld) return undefined;
+      process.kill();
+      reached.resolve();
+      return forever();
+    });
+    const stage = await openStage({ driver: dying, agents: agents(), limits });
+    if (life === 1) void stage.say('c', 'go', ['bo']);
+    await reached.promise;
+  }
+  const stage = await openStage({ driver, agents: agents(), limits });
+  await stage.say('d', 'and you?', ['cy']);
+  await stage.quiet();
+  const notices = (await stage.events('c')).filter(({ kind }) => kind === 'error');
+  expect(notices).toMatchObject([{ body: { code: 'poison' } }]);
+  expect((await stage.troupe.actors('c'))[0]).toMatchObject({ status: 'failed' });
+  expect((await stage.events('d')).some(({ kind }) => kind === 'turn.done')).toBe(true);
+  await stage.troupe.command(
+    { command: 'resume', conversation: 'c' as ConversationId, agent: 'bo' as AgentId },
+    ANA,
+  );
+  await stage.quiet();
+  expect((await stage.events('c')).some(({ kind }) => kind === 'turn.done')).toBe(true);
 });
 
 test('a turn that is given up still records the calls that it made', async () => {

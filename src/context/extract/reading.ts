@@ -63,7 +63,7 @@ function withoutFirstWord(tail: string): string {
 }
 
 /** The most that each may have so that all together have no more than `most`: who needs less leaves it to the others. */
-function equalPart(sizes: readonly number[], most: number): number {
+export function equalPart(sizes: readonly number[], most: number): number {
   let left = most;
   for (const [index, size] of sizes.toSorted((a, b) => a - b).entries()) {
     const part = left / (sizes.length - index);

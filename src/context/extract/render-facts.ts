@@ -1,7 +1,7 @@
 import type { Facts } from '../../events/index.ts';
 import type { People } from '../people.ts';
 import { header } from '../summary/speakers.ts';
-import { labelOf, wordsOf } from './sayings.ts';
+import { authorOf, type Entry as Words, labelOf, wordsOf } from './sayings.ts';
 import { oneLine } from './sentences.ts';
 
 /**
@@ -29,6 +29,8 @@ interface Entry {
   /** As it is listed, its speaker in front. */
   text: string;
   words: string;
+  /** How many of the same author and list are newer. */
+  newer: number;
 }
 
 /** What a listing is written beside and for. */
@@ -107,14 +109,16 @@ function isInline({ section }: Entry): boolean {
 /** By section, the newest first; nothing twice, and no end of a path or bare name of a call that stands there whole. */
 function entriesOf(facts: Facts, people: People): Entry[] {
   const covered = new Set<string>();
-  const entries = SECTIONS.flatMap(({ list, inline }, section) =>
-    (facts[list] ?? []).map((entry, place) => {
+  const entries = SECTIONS.flatMap(({ list, inline }, section) => {
+    const listed: readonly Words[] = facts[list] ?? [];
+    const newer = newerOf(listed);
+    return listed.map((entry, place) => {
       const words = inline ? wordsOf(entry) : oneLine(wordsOf(entry));
       if (inline) for (const part of endsOf(words)) covered.add(part);
       const text = typeof entry === 'string' ? words : `${header(labelOf(entry, people))} ${words}`;
-      return { section, place, text, words };
-    }),
-  );
+      return { section, place, text, words, newer: newer[place] ?? 0 };
+    });
+  });
   const seen = new Set<string>();
   return entries
     .filter(({ section, text }) => {
@@ -122,7 +126,21 @@ function entriesOf(facts: Facts, people: People): Entry[] {
       seen.add(text);
       return !isTwice;
     })
-    .toSorted((a, b) => a.section - b.section || rankOf(a) - rankOf(b) || b.place - a.place);
+    .toSorted(
+      (a, b) => a.section - b.section || rankOf(a) - rankOf(b) || a.newer - b.newer || b.place - a.place,
+    );
+}
+
+/** For each entry how many of its author come later: who says much has no more room than who says little. */
+function newerOf(entries: readonly Words[]): number[] {
+  const counts = new Map<string, number>();
+  const newestFirst = entries.toReversed().map((entry) => {
+    const author = authorOf(entry);
+    const count = counts.get(author) ?? 0;
+    counts.set(author, count + 1);
+    return count;
+  });
+  return newestFirst.toReversed();
 }
 
 /** Of what was merely named: ids that cannot be guessed, then paths, numbers, and names, which code can be searched for. */

@@ -1,6 +1,7 @@
 import type { Event, Saying } from '../../events/index.ts';
 import { agentLabel, type People, personLabel } from '../people.ts';
 import { AT_THE_END } from '../summary/speakers.ts';
+import { equalPart } from './reading.ts';
 import { isStranger, type Trusted } from '../trusted.ts';
 
 /** Words with their speaker; a text alone is of a log from before speakers were kept. */
@@ -9,8 +10,9 @@ export type Entry = string | Saying;
 /** In the order of first appearance, nothing of one speaker twice. */
 export type Sayings = Map<string, Entry>;
 
-/** A log without end must not make a list without end: the oldest goes. */
+/** A log without end must not make a list without end. At the first number a list is cut to the second. */
 const MOST_ENTRIES = 1_000;
+const KEPT_ENTRIES = 500;
 
 export function sayingsOf(entries: readonly Entry[] = []): Sayings {
   return new Map(entries.map((entry) => [keyOf(entry), entry]));
@@ -21,9 +23,26 @@ export function addSaying(list: Sayings, entry: Entry): void {
   const key = keyOf(entry);
   if (list.has(key)) return;
   list.set(key, entry);
-  if (list.size <= MOST_ENTRIES) return;
-  const [oldest = ''] = list.keys();
-  list.delete(oldest);
+  if (list.size > MOST_ENTRIES) cut(list);
+}
+
+/** The oldest go, of those first who have the most: a flood of one author leaves the others their words. */
+function cut(list: Sayings): void {
+  const sizes = new Map<string, number>();
+  for (const entry of list.values()) sizes.set(authorOf(entry), (sizes.get(authorOf(entry)) ?? 0) + 1);
+  const part = equalPart([...sizes.values()], KEPT_ENTRIES);
+  for (const [key, entry] of list) {
+    const author = authorOf(entry);
+    const size = sizes.get(author) ?? 0;
+    if (size <= part) continue;
+    list.delete(key);
+    sizes.set(author, size - 1);
+  }
+}
+
+/** Who an entry is of, as a key; '' where nobody knows. */
+export function authorOf(entry: Entry): string {
+  return typeof entry === 'string' ? '' : `${entry.by.kind} ${entry.by.id}`;
 }
 
 export function wordsOf(entry: Entry): string {
@@ -57,6 +76,6 @@ function nameOf({ kind, id, name }: Saying['by'], people: People): string {
 
 function keyOf(entry: Entry): string {
   if (typeof entry === 'string') return `\n${entry}`;
-  const { by, asks, text } = entry;
-  return `${by.kind} ${by.id} ${asks?.join() ?? ''}\n${text}`;
+  const { asks, text } = entry;
+  return `${authorOf(entry)} ${asks?.join() ?? ''}\n${text}`;
 }

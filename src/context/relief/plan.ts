@@ -47,7 +47,7 @@ export function withPlan(view: View, plan: ReliefPlan): View {
   const fork = forkView(view);
   if (plan.compaction) fork.compactions.set(plan.compaction.id, plan.compaction.body);
   const tokens = { before: 0, after: 0, trigger: 0 };
-  adopt(fork, TENTATIVE, adoptionOf(plan, { reason: 'over_budget', tokens }));
+  adopt(fork, TENTATIVE, adoptionOf(plan, { reason: 'over_budget', tokens }), { hashes: false });
   return fork;
 }
 

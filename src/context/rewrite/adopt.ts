@@ -15,7 +15,7 @@ import { trimSlots } from './trim-slots.ts';
  *  A2  A step and its results are left out together or not at all.
  *  A3  Of a block of missed lines only the covered ones are left out.
  */
-export function adopt(view: View, id: EventId, adoption: Adoption): void {
+export function adopt(view: View, id: EventId, adoption: Adoption, { hashes = true } = {}): void {
   closeGroup(view);
   const summary = summarySlot(view, adoption);
   const { slots, turn } = view;
@@ -44,7 +44,7 @@ export function adopt(view: View, id: EventId, adoption: Adoption): void {
   if (summary) view.floor = Math.max(view.floor, adoption.upTo);
   const { compaction, reason, tokens } = adoption;
   view.cuts.push({ event: id, kind: 'adopt', reason, tokens, upTo: adoption.upTo, compaction });
-  recount(view);
+  recount(view, { hashes });
 }
 
 function summarySlot(view: View, { compaction, upTo }: Adoption): Slot | null {

@@ -2,8 +2,8 @@ import { kindOf, NO_TOKENS } from '../budget/content-kinds.ts';
 import { inputLayers } from '../input-layers.ts';
 import { bytesOf, chainMessage, type View } from '../view.ts';
 
-/** Sums and hashes over the slots, anew after a rewrite. */
-export function recount(view: View): void {
+/** Sums over the slots, anew after a rewrite, and hashes, which take time by the character; a look ahead needs none. */
+export function recount(view: View, { hashes }: { hashes: boolean }): void {
   const { slots, turn } = view;
   view.tokens = 0;
   view.kinds = { ...NO_TOKENS };
@@ -17,9 +17,10 @@ export function recount(view: View): void {
     view.tokens += tokens;
     view.kinds[kindOf(message)] += tokens;
     view.bytes += bytesOf(message);
-    view.chain = chainMessage(view.chain, message);
+    if (hashes) view.chain = chainMessage(view.chain, message);
   }
   const frontier = slots.findLastIndex(({ pruned }) => pruned);
   view.frontier = frontier === -1 ? null : frontier;
-  if (turn) view.turn = { ...turn, input: inputLayers(slots.slice(begins), chainBefore, view.secret) };
+  if (turn && hashes)
+    view.turn = { ...turn, input: inputLayers(slots.slice(begins), chainBefore, view.secret) };
 }

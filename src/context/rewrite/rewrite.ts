@@ -21,7 +21,7 @@ export function rewrite(view: View, event: EventDraftOf<'baseline' | 'prune'>): 
     const { events, memories, reason, tokens } = event.body;
     pruneSlots(view, { events: new Set(events), memories: new Set(memories) });
     view.cuts.push({ event: event.id, kind: 'prune', reason, tokens, results: events.length });
-    recount(view);
+    recount(view, { hashes: true });
     return;
   }
   view.baseline = { id: event.id, body: event.body };

@@ -1,0 +1,74 @@
+import { headTail } from './extract/cut-text.ts';
+import { visibleText } from './event-text.ts';
+import { mostShown } from './rendering.ts';
+import type { Attachment, Event } from '../events/index.ts';
+
+/** What is left of a text that stands before what is whole, and of one still further back, in characters. */
+const PIECE = 2_048;
+const SCRAP = 64;
+
+/**
+ * The events as a prompt may show them: the newest as they are, of those before only beginnings and ends. Rendering
+ * costs time and memory by the character, and beyond this nothing could be sent anyway.
+ */
+export function boundShown(events: readonly Event[], rendering: number): readonly Event[] {
+  const most = mostShown(rendering);
+  const lengths = events.map((event) => visibleText(event)?.length ?? 0);
+  if (lengths.reduce((sum, length) => sum + length, 0) <= most) return events;
+  let whole = most;
+  let pieces = most;
+  const bounded: Event[] = [];
+  for (let at = events.length - 1; at >= 0; at -= 1) {
+    const event = events[at] as Event;
+    const length = lengths[at] ?? 0;
+    // The first that does not fit ends what is whole: a later gap would be harder to understand.
+    whole = length <= whole ? whole - length : 0;
+    if (whole > 0) {
+      bounded.push(event);
+      continue;
+    }
+    const room = pieces > 0 ? PIECE : SCRAP;
+    pieces -= Math.min(length, room);
+    bounded.push(length <= room ? event : shortened(event, length, room));
+  }
+  return bounded.reverse();
+}
+
+function shortened(event: Event, length: number, room: number): Event {
+  const tokens = Math.ceil((event.tokens * room) / length);
+  return { ...event, tokens, body: shortenedBody(event, room) } as Event;
+}
+
+function shortenedBody(event: Event, room: number): Event['body'] {
+  const cut = (text: string) => (text.length <= room ? text : bothEnds(text, room));
+  switch (event.kind) {
+    case 'message': {
+      const { attachments } = event.body;
+      const rest = attachments && { attachments: attachments.map((each) => shortenedAttachment(each, cut)) };
+      return { ...event.body, content: cut(event.body.content), ...rest };
+    }
+    case 'step':
+    case 'injection':
+    case 'question.answered':
+    case 'tool.result':
+      return { ...event.body, content: cut(event.body.content) };
+    case 'delegation.opened':
+      return { ...event.body, task: cut(event.body.task) };
+    case 'delegation.completed':
+    case 'delegation.aborted':
+      return { ...event.body, result: cut(event.body.result) };
+    case 'turn.failed':
+    case 'turn.aborted':
+      return { ...event.body, partial: cut(event.body.partial) };
+    default:
+      return event.body;
+  }
+}
+
+function shortenedAttachment(attachment: Attachment, cut: (text: string) => string): Attachment {
+  return attachment.type === 'text' ? { ...attachment, text: cut(attachment.text) } : attachment;
+}
+
+function bothEnds(text: string, room: number): string {
+  return headTail(text, room, (piece) => piece.length) || text.slice(0, room).toWellFormed();
+}
