@@ -1,15 +1,18 @@
 import { expect, test } from 'vitest';
+import { DEFAULT_LIMITS } from '../../src/actors/engine-deps.ts';
 import { type Author, ConversationId, DEFAULT_TENANT } from '../../src/events/index.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
 import { IS_DISTRIBUTED, openTroupe } from '../support/mode.ts';
 
 const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };
 const FAN_OUT = 20;
-const UNDER_WAY = 60;
+const UNDER_WAY = 30;
+/** Fewer than by default: what ends here ends in hundreds of logs, on servers that others use too. */
+const LIMITS = { maxTreeOpen: 60 };
 /** Turns at once of all processes, and a turn of each tenant and conversation that waits, with room for steps under way. */
 const SOON = 300;
 
-test('a bomb of tasks under default limits: others are answered meanwhile, and a call-off ends all of it in every process', async () => {
+test('a bomb of tasks: others are answered meanwhile, and a call-off ends all of it in every process', async () => {
   const modelOf = (body: unknown) => (body as { model: string }).model;
   await using stack = new AsyncDisposableStack();
   const vendor = await startFakeOpenAi(({ number, body }) => {
@@ -32,7 +35,7 @@ test('a bomb of tasks under default limits: others are answered meanwhile, and a
     apiKeyEnv: 'KEY',
     contextWindow: 128_000,
   });
-  const company = { agents: [agent('bo', ['delegate']), agent('cy', [])] };
+  const company = { agents: [agent('bo', ['delegate']), agent('cy', [])], limits: LIMITS };
   const options = { env: { KEY: 'key' }, onWarning: () => undefined };
   const data = `bombs-${process.pid}`;
   const troupe = stack.use(await openTroupe(company, IS_DISTRIBUTED ? { ...options, data } : options));
@@ -60,15 +63,16 @@ test('a bomb of tasks under default limits: others are answered meanwhile, and a
     );
     return open.every(({ tasks }) => tasks.length === 0);
   };
-  await expect.poll(isOver, { timeout: 60_000, interval: 200 }).toBe(true);
+  await troupe.idle();
+  await expect.poll(isOver, { timeout: 120_000, interval: 3_000 }).toBe(true);
   await troupe.idle();
   const threads = (await troupe.conversations(5_000)).filter(({ id }) => id.startsWith('bomb.'));
   expect(threads.length).toBeGreaterThan(FAN_OUT);
-  expect(threads.length).toBeLessThanOrEqual(1_000);
+  expect(threads.length).toBeLessThanOrEqual(DEFAULT_LIMITS.maxTreeTasks);
   const quiet = asked('bo');
   const bo = { kind: 'agent', id: 'bo', name: 'bo' } as const;
   for (const { id } of threads.slice(0, 20))
     await troupe.send(id, { author: bo, content: 'go on', to: ['bo'] });
   await troupe.idle();
   expect(asked('bo')).toBe(quiet);
-});
+}, 400_000);
