@@ -35,6 +35,7 @@ export async function checkPrompts(world: World): Promise<string[]> {
       machine: '',
       rewinds: true,
       isAlive: () => true,
+      asked: () => undefined,
     }),
     registry: createRegistry({ secretOf: () => SECRET, onError: () => undefined }),
     secretOf: () => SECRET,

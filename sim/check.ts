@@ -1,9 +1,11 @@
+import { CALLED_OFF } from '../src/actors/tasks/stop-called-off.ts';
 import { type ActorRecord, type Event, eventOf, newActorRecord, parseTurnId } from '../src/events/index.ts';
 import type { ActorAddress } from '../src/events/index.ts';
 import type { ActorRow } from '../src/store/driver.ts';
 import { checkLog } from '../src/testing/check-log.ts';
 import { checkSessions } from '../src/testing/check-sessions.ts';
 import type { Clients } from './clients.ts';
+import { checkCallOffs } from './check-call-offs.ts';
 import { CROWDED_AGENT, REMEMBERING_AGENT } from './company.ts';
 import { eventOfRow } from './task-watch.ts';
 import type { World } from './world.ts';
@@ -23,6 +25,7 @@ export function checkWorld(world: World, clients: Clients): string[] {
     ...checkCalls(world, byKey),
     ...checkTurns(world, events, clients.asked),
     ...checkTasks(world, events),
+    ...checkCallOffs(world, events),
     ...checkMemories(world, events),
     ...actors.filter(({ parked }) => parked === 'failed').map((actor) => `SET ASIDE ${actor.agent}`),
     ...clients.problems.map((problem) => `CLIENT ${problem}`),
@@ -94,7 +97,7 @@ function checkCalls({ ledger, figures }: World, byKey: ReadonlyMap<string, Event
 function checkTasks({ tasks, ledger, figures }: World, events: readonly Event[]): string[] {
   const found = tasks
     .open()
-    .map(({ conversation, task }) => `D5 ${conversation}: ${task.id} was never ended`);
+    .map(({ conversation, task }) => `D4 ${conversation}: ${task.id} was never ended`);
   for (const { task } of tasks.all()) {
     figures.tasks += 1;
     if (task.end?.outcome === 'expired') figures.expired += 1;
@@ -115,10 +118,10 @@ function checkTasks({ tasks, ledger, figures }: World, events: readonly Event[])
   for (const [effect, { name, nonce, runs }] of Object.entries(ledger)) {
     if (name !== 'sign') continue;
     const args = JSON.stringify({ nonce });
-    if (!allowed.has(args)) found.push(`D6 ${effect} ran and nobody had approved ${args}`);
+    if (!allowed.has(args)) found.push(`D5 ${effect} ran and nobody had approved ${args}`);
     const all = Object.values(ledger).filter((entry) => entry.name === 'sign' && entry.nonce === nonce);
     if (runs > 1 || all.length > 1)
-      found.push(`D6 the approval of ${args} was used ${all.length * runs} times`);
+      found.push(`D5 the approval of ${args} was used ${all.length * runs} times`);
   }
   return found;
 }
@@ -149,7 +152,8 @@ function checkTurns(
       found.push(
         `F9 turn ${end.turn} was started with ${inputs.get(end.turn ?? '')}, covers ${end.body.covers}`,
       );
-    if (end.kind === 'turn.aborted' && !asked.has(end.turn ?? '') && !interrupts(events, end))
+    const isOff = end.kind === 'turn.aborted' && end.body.by === CALLED_OFF;
+    if (end.kind === 'turn.aborted' && !isOff && !asked.has(end.turn ?? '') && !interrupts(events, end))
       found.push(`F26 turn ${end.turn} was aborted and nobody had asked for it`);
     if (end.kind !== 'turn.failed' || end.body.code.startsWith('provider_')) continue;
     if (end.body.code === 'poison') figures.poisoned += 1;

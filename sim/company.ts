@@ -46,6 +46,8 @@ export interface Stage {
   /** Whether its sessions can be taken back. */
   rewinds: boolean;
   isAlive(): boolean;
+  /** A model is asked for a step of this turn. */
+  asked(turn: string): void;
 }
 
 const NOTE = z.object({ nonce: z.string() });
@@ -123,6 +125,7 @@ async function* answer(
   signal: AbortSignal,
 ): AsyncGenerator<ModelEvent> {
   const { random } = stage;
+  if (trace.purpose !== 'compaction') stage.asked(trace.turn);
   for (const event of script(stage, trace)) {
     if (event.type === 'text' || event.type === 'done') await wait(stage, signal);
     if (signal.aborted) return void (yield { type: 'aborted' });

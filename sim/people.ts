@@ -54,7 +54,9 @@ export function dealWithTasks({ world, insist, wait }: PeopleParts): void {
           return await answerQuestion(deps, log, { question: task.id, content: `says ${by.name}` }, by);
         if (task.kind === 'approval')
           return await decideApproval(deps, log, { request: task.id, approved }, by);
-        return await cancelTaskBy(deps, log, { task: task.id }, by);
+        const end = await cancelTaskBy(deps, log, { task: task.id }, by);
+        world.calledOff.push({ task: task.id, after: world.asked.length });
+        return end;
       } catch (error) {
         // Somebody else was faster.
         if (error instanceof TroupeError && error.code === 'command_refused') return null;

@@ -134,6 +134,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     machine: `machine ${slot}`,
     rewinds: world.seed % 2 === 0,
     isAlive: () => owner.state !== 'dead',
+    asked: (turn: string) => void world.asked.push({ process: name, turn }),
   };
   const deps: EngineDeps = {
     store,

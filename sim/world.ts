@@ -43,6 +43,10 @@ export interface World {
     | 'idleMs'
   >;
   readonly members: (Member | null)[];
+  /** Every time that a model was asked, in order. */
+  readonly asked: { process: string; turn: string }[];
+  /** Tasks that people were told are called off, and how often models had been asked by then. */
+  readonly calledOff: { task: string; after: number }[];
   readonly figures: Record<Figure, number>;
   /** Warnings that nothing in a schedule explains. */
   readonly surprises: string[];
@@ -260,6 +264,8 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
       idleMs: 4 * LEASE_MS,
     },
     members: [],
+    asked: [],
+    calledOff: [],
     figures,
     surprises: [],
     stallMs,

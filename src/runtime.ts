@@ -27,7 +27,7 @@ import { createTenants } from './facade/known-tenants.ts';
 import type { Logger } from './logger.ts';
 import { messageRouter } from './company/message-router.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
-import { createPendingCount } from './actors/pending-count.ts';
+import { createPendingCount, DEFAULT_PENDING } from './actors/pending-count.ts';
 import { createTaskTrees } from './actors/tasks/task-trees.ts';
 import { createPendingGuard } from './facade/pending-guard.ts';
 import { openSafeFetch } from './net/safe-fetch.ts';
@@ -115,6 +115,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     const services = await openServices(options, {
       clock,
       caps: { turnsPerTenant, providers },
+      mostWaiting: Math.max(LEAST_HELD, 2 * (pendingPerTenant ?? DEFAULT_PENDING)),
       leaseMs: own.leaseMs ?? DEFAULT_LIMITS.leaseMs,
       metrics,
       onWarning,
@@ -256,6 +257,9 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     throw error;
   }
 }
+
+/** Wakes of one tenant that are held whatever is said of how many may wait: agents that answer each other need some. */
+const LEAST_HELD = 1_000;
 
 async function startOutside(outside: Outside, troupe: Troupe): Promise<void> {
   try {

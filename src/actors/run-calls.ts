@@ -36,7 +36,7 @@ export async function runCalls(run: TurnRun): Promise<AgentEvent> {
     settled.map((end, index) => resultDraft(run, answer.calls[index] as ToolCall, index, end)),
   );
   const effects = settled.flatMap((end) => end.effects ?? []);
-  run.outputs.push(step, ...results, ...effects.flatMap(({ events }) => events));
+  run.outputs.push(step, ...results, ...toldOnce(effects.flatMap(({ events }) => events)));
   run.posts.push(...effects.flatMap(({ posts }) => posts));
   run.timers.push(...effects.flatMap(({ timers }) => timers));
   run.silent ||= effects.some(({ silent }) => silent === true);
@@ -57,6 +57,16 @@ export async function runCalls(run: TurnRun): Promise<AgentEvent> {
     return { type: 'REFUSED' };
   }
   return { type: 'CALLS_DONE' };
+}
+
+/** Calls of one step that the same guard has stopped for the same reason are told of once. */
+function toldOnce(events: readonly EventDraft[]): EventDraft[] {
+  const told = new Set<string>();
+  return events.filter((event) => {
+    if (event.kind !== 'guard.stopped') return true;
+    const what = `${event.body.guard} ${event.body.message}`;
+    return !told.has(what) && told.add(what);
+  });
 }
 
 /** As `Promise.all`, but fails only when all have ended: no call may still run when the lease is given back. */

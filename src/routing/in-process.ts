@@ -3,7 +3,9 @@ import { TroupeError } from '../errors.ts';
 import { addressKey } from '../events/index.ts';
 import type { ActorAddress, TenantId } from '../events/index.ts';
 import { type Metrics, NO_METRICS, type Timers } from '../metrics.ts';
-import type { QueueDepth, Router, WakeHandler, WakeOutcome } from './router.ts';
+import { createFairQueue } from './fair-queue.ts';
+import { familyOf } from './family.ts';
+import { MOST_WAITING, type QueueDepth, type Router, type WakeHandler, type WakeOutcome } from './router.ts';
 
 /**
  * The router of one process: wakes live in memory and die with it, which is allowed because the store is the truth.
@@ -14,7 +16,7 @@ import type { QueueDepth, Router, WakeHandler, WakeOutcome } from './router.ts';
  *  I3  Only `settle` leaves `active`, so that no actor runs twice at once (R2).
  *  I4  A wake with a delay is no state of an actor: when it is due it is an ordinary wake. Wakes that come earlier
  *      therefore neither hasten it nor replace it, and the actor is looked at after its due time in any case.
- *  I5  `backlogs` counts the actors in the queue by tenant, and knows none of which there are none.
+ *  I5  Of a tenant no more than `mostWaiting` actors are in `actors`: a wake of one more is left to the sweeper.
  */
 type ActorState = 'waiting' | 'active' | 'active-again' | 'held-back';
 
@@ -40,13 +42,15 @@ const DONE: WakeOutcome = { kind: 'done' };
 export function createInProcessRouter({
   clock,
   metrics = NO_METRICS,
+  mostWaiting = MOST_WAITING,
 }: {
   clock: Clock;
   metrics?: Metrics;
+  mostWaiting?: number | undefined;
 }): Router {
   const actors = new Map<string, Actor>();
-  const queue = createFifo<Actor>();
-  const backlogs = new Map<TenantId, number>();
+  const queue = createFairQueue<Actor>();
+  const known = new Map<TenantId, number>();
   const closing = new AbortController();
   const drained = Promise.withResolvers<void>();
   let service: Service | null = null;
@@ -59,25 +63,34 @@ export function createInProcessRouter({
     if (closing.signal.aborted) return;
     const key = addressKey(address);
     const actor = actors.get(key);
-    if (!actor) enqueue({ key, address, state: 'waiting', since: 0 });
+    if (!actor) add({ key, address, state: 'waiting', since: 0 });
     else if (actor.state === 'active') actor.state = 'active-again';
     // `waiting`, `active-again` and `held-back` are followed by a start anyway. A held-back actor keeps its delay: the
     // lease is another's until then, and an earlier look would only find it busy again.
   }
 
+  function add(actor: Actor): void {
+    const { tenant } = actor.address;
+    const count = known.get(tenant) ?? 0;
+    if (count >= mostWaiting) return;
+    known.set(tenant, count + 1);
+    actors.set(actor.key, actor);
+    enqueue(actor);
+  }
+
   function enqueue(actor: Actor): void {
+    const { tenant, conversation } = actor.address;
     actor.state = 'waiting';
     actor.since = clock.monotonic();
-    actors.set(actor.key, actor);
-    queue.push(actor);
-    countBacklog(actor, 1);
+    queue.push(actor, { tenant, family: familyOf(conversation) });
     schedulePump();
   }
 
-  function countBacklog({ address: { tenant } }: Actor, by: 1 | -1): void {
-    const waiting = (backlogs.get(tenant) ?? 0) + by;
-    if (waiting > 0) backlogs.set(tenant, waiting);
-    else backlogs.delete(tenant);
+  function remove({ key, address: { tenant } }: Actor): void {
+    actors.delete(key);
+    const left = (known.get(tenant) ?? 0) - 1;
+    if (left > 0) known.set(tenant, left);
+    else known.delete(tenant);
   }
 
   /** Handlers start from a microtask, never inside the caller of `wake`. */
@@ -97,7 +110,6 @@ export function createInProcessRouter({
     while (running < service.concurrency && startsLeft > 0) {
       const actor = queue.shift();
       if (!actor) return;
-      countBacklog(actor, -1);
       startsLeft -= 1;
       running += 1;
       actor.state = 'active';
@@ -132,7 +144,7 @@ export function createInProcessRouter({
       actor.state = 'held-back';
       later(outcome.retryInMs, () => enqueue(actor));
     } else if (actor.state === 'active-again') enqueue(actor);
-    else actors.delete(actor.key);
+    else remove(actor);
     schedulePump();
   }
 
@@ -173,28 +185,7 @@ export function createInProcessRouter({
     return drained.promise;
   }
 
-  const backlog = async (tenant: TenantId): Promise<number> => backlogs.get(tenant) ?? 0;
+  const backlog = async (tenant: TenantId): Promise<number> => queue.sizeOf(tenant);
 
   return { wake, start, depth, backlog, check: () => WOKEN, close };
-}
-
-/** A queue whose `shift` does not move the rest: `Array.shift` is linear once the array is large. */
-function createFifo<T>(): { push(item: T): void; shift(): T | undefined; size(): number } {
-  const COMPACT_AFTER = 1_024;
-  let items: T[] = [];
-  let head = 0;
-  return {
-    push: (item) => void items.push(item),
-    shift() {
-      if (head === items.length) return undefined;
-      const item = items[head];
-      head += 1;
-      if (head >= COMPACT_AFTER && head * 2 >= items.length) {
-        items = items.slice(head);
-        head = 0;
-      }
-      return item;
-    },
-    size: () => items.length - head,
-  };
 }

@@ -7,15 +7,20 @@ import type { ActorAddress, TenantId } from '../events/index.ts';
  *  R2  A wake during a run starts one more run after it, never a parallel one in this process.
  *  R3  `busy` (another process holds the lease) runs again after the given delay; it is not lost. Where many wait, what
  *      `isBegun` goes before what is not.
- *  R4  At most `concurrency` handlers run at once; actors that wait are served in the order of their wakes.
+ *  R4  At most `concurrency` handlers run at once. Tenants take turns, and in each its conversations, with the threads
+ *      that began in them; within one of these, actors that wait are served in the order of their wakes.
  *  R5  A handler that throws does not stop the router; the error goes to `onError` and the wake is considered done.
- *  R7  `backlog` counts the actors of a tenant whose wakes nobody has taken; it may lag behind, and is 0 at rest.
- *  R8  `check` rejects while something keeps wakes from being served, and says what.
  *  R6  `close` takes no new wakes, waits for running handlers, and never hangs on delayed ones.
+ *  R7  `backlog` counts the actors of a tenant whose wakes nobody has taken; it may lag behind, and is 0 at rest.
+ *  R8  What a router holds of a tenant is bounded: a wake beyond it is left out, and the sweeper finds its actor.
+ *  R9  `check` rejects while something keeps wakes from being served, and says what.
  */
 /** `isBegun`: somebody is, or was, at work on it, and it should not queue again behind what nobody has looked at. */
 export type WakeOutcome = { kind: 'done' } | { kind: 'busy'; retryInMs: number; isBegun?: true };
 export type WakeHandler = (address: ActorAddress) => Promise<WakeOutcome>;
+
+/** Actors of one tenant that a router holds at most, where nothing else is said. */
+export const MOST_WAITING = 100_000;
 
 export interface QueueDepth {
   waiting: number;

@@ -32,7 +32,7 @@ const SWEEP_WINDOW_MS = 600_000;
  * begun. Throws `config_invalid`, `store_unavailable`, `queue_unavailable`, `server_unsuitable`, `store_newer`.
  */
 export async function openDistributed(urls: DistributedUrls, options: ServiceOptions): Promise<Services> {
-  const { clock, caps, leaseMs, metrics, onWarning, onDeaf } = options;
+  const { clock, caps, leaseMs, mostWaiting, metrics, onWarning, onDeaf } = options;
   const { redis, prefix } = urls;
   const [opened, checked] = await Promise.allSettled([
     openMongoDriver({ url: urls.mongodb, clock, onWarning }),
@@ -61,6 +61,7 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
     onWarning,
     onDeaf,
     // BullMQ finds a dead holder within a lock and two checks: no later than the actor's lease runs out.
+    mostWaiting,
     lockMs: leaseMs / 2,
     stalledCheckMs: leaseMs / 4,
     observer: {

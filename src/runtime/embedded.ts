@@ -11,7 +11,7 @@ import type { ServiceOptions, Services } from './services.ts';
 /** One process on a directory of its own, or in memory. Throws `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`. */
 export async function openEmbedded(
   data: string,
-  { clock, caps, metrics, onWarning }: ServiceOptions,
+  { clock, caps, mostWaiting, metrics, onWarning }: ServiceOptions,
 ): Promise<Services> {
   const lock = data === ':memory:' ? null : lockDataDir(data);
   if (lock?.exposed) onWarning(lock.exposed, 'data');
@@ -23,7 +23,7 @@ export async function openEmbedded(
     );
     return {
       store,
-      router: createInProcessRouter({ clock, metrics }),
+      router: createInProcessRouter({ clock, metrics, mostWaiting }),
       broadcast: createBroadcastHub().join(onWarning),
       admission: createInProcessAdmission({ caps, clock }),
       limits: { soleOwner: true },

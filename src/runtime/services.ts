@@ -22,6 +22,8 @@ export interface ServiceOptions {
   clock: Clock;
   caps: AdmissionCaps;
   leaseMs: number;
+  /** Actors of one tenant whose wakes are held at most; what is left out is found by sweeps. */
+  mostWaiting: number;
   metrics: Metrics;
   onWarning: (error: unknown, where: string) => void;
   /** A worker that takes no wakes any more and cannot be mended from within. */

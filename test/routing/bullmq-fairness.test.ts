@@ -1,4 +1,5 @@
 import { describe, expect } from 'vitest';
+import { ActorAddress } from '../../src/events/index.ts';
 import type { WakeOutcome } from '../../src/routing/router.ts';
 import { address, redisTest, until } from './bullmq-stage.ts';
 
@@ -27,6 +28,81 @@ describe('fairness between tenants', () => {
       await until(async () => (await stage.redis.keys(`{${stage.prefix}}:wake-backlog:*`)).length === 0, {
         what: 'no backlog is remembered',
       });
+    },
+  );
+
+  redisTest(
+    'a message in another conversation of the same tenant starts among the first 300 although 3,000 threads of one wait',
+    async (stage) => {
+      const router = stage.open();
+      const wake = (conversation: string, tenant = 'default') =>
+        router.wake(ActorAddress.parse({ tenant, conversation, agent: 'bo' }));
+      for (let each = 0; each < 3_000; each += 50) {
+        await Promise.all(
+          Array.from({ length: 50 }, (_, index) =>
+            wake(`bomb.d-${(each + index).toString(16).padStart(12, '0')}`),
+          ),
+        );
+      }
+      await wake('other');
+      await wake('talk', 'zeta');
+      const order: string[] = [];
+      router.start(async ({ conversation }) => (order.push(conversation), DONE), {
+        concurrency: 8,
+        onError: rethrow,
+      });
+      await until(() => order.length === 3_002, { what: 'all of them' });
+      expect(order.indexOf('other')).toBeLessThan(300);
+      expect(order.indexOf('talk')).toBeLessThan(300);
+      const counted = async () =>
+        (await stage.redis.keys(`{${stage.prefix}}:wake-{backlog,front,family}:*`)).length;
+      await until(async () => (await counted()) === 0, { what: 'no count is remembered' });
+    },
+  );
+
+  redisTest('a tenant with a wake in each of 2,000 conversations does not delay another', async (stage) => {
+    const router = stage.open();
+    for (let each = 0; each < 2_000; each += 50) {
+      await Promise.all(
+        Array.from({ length: 50 }, (_, index) =>
+          router.wake(ActorAddress.parse({ tenant: 'large', conversation: `c${each + index}`, agent: 'bo' })),
+        ),
+      );
+    }
+    await router.wake(address('b', 'small'));
+    const order: string[] = [];
+    router.start(async ({ tenant }) => (order.push(tenant), DONE), { concurrency: 8, onError: rethrow });
+    await until(() => order.length === 2_001, { what: 'all of them' });
+    expect(order.indexOf('small')).toBeLessThan(200);
+  });
+
+  redisTest(
+    'of one tenant so many wakes are held and no more; there is room again when they are served',
+    async (stage) => {
+      const router = stage.open({ mostWaiting: 500 });
+      for (let each = 0; each < 2_000; each += 20) {
+        await Promise.all(Array.from({ length: 20 }, (_, index) => router.wake(address(`n${each + index}`))));
+      }
+      await router.wake(address('b', 'small'));
+      const { waiting } = await router.depth();
+      // What was heard of the queue may lag behind by some.
+      expect(waiting).toBeLessThan(700);
+      const served = new Set<string>();
+      router.start(async ({ tenant, agent }) => (served.add(`${tenant}/${agent}`), DONE), {
+        concurrency: 8,
+        onError: rethrow,
+      });
+      await until(async () => served.size >= waiting && (await router.backlog(address('b').tenant)) === 0, {
+        what: 'all that was held',
+      });
+      expect(served.has('small/b')).toBe(true);
+      await until(
+        async () => {
+          await router.wake(address('n1999'));
+          return served.has('default/n1999');
+        },
+        { what: 'one that was left out' },
+      );
     },
   );
 

@@ -5,7 +5,7 @@ import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { ActorAddress, addressKey } from '../../events/index.ts';
 import { connectRedis, endConnection } from '../redis/connect-redis.ts';
-import type { QueueDepth, Router, WakeHandler, WakeOutcome } from '../router.ts';
+import { MOST_WAITING, type QueueDepth, type Router, type WakeHandler, type WakeOutcome } from '../router.ts';
 import { limitWarnings } from './limit-warnings.ts';
 import { watchProgress } from './progress-watch.ts';
 import { createQueueGuard } from './queue-guard.ts';
@@ -45,6 +45,8 @@ export interface BullmqRouterOptions {
   strayAfterMs?: number;
   /** Between two looks at what the keys of the queue are. */
   guardMs?: number;
+  /** Actors of one tenant whose wakes it holds at most. */
+  mostWaiting?: number | undefined;
 }
 
 export interface RouterConnections {
@@ -87,7 +89,7 @@ const DUE_MARGIN_MS = 30;
 export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
   const { prefix = 'troupe', clock, random = Math.random, observer = {}, onDeaf = () => {} } = options;
   const { lockMs = 30_000, stalledCheckMs = 15_000, strayAfterMs = 30_000 } = options;
-  const { deafMs = 60_000, deafCheckMs = 5_000, guardMs = 5_000 } = options;
+  const { deafMs = 60_000, deafCheckMs = 5_000, guardMs = 5_000, mostWaiting = MOST_WAITING } = options;
   const warn = limitWarnings(options.onWarning, clock);
   const { producer, connectBlocking, release } = openConnections(options.connections, options.onWarning);
   const own = `${bracedPrefix(prefix)}:`;
@@ -101,7 +103,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
     onMended: (part) => tell(() => observer.onMended?.(part)),
   });
   const suspect = (error: unknown) => guard.suspect(error);
-  const queue = openWakeQueue({ redis: producer, prefix, clock, strayAfterMs, warn, suspect });
+  const queue = openWakeQueue({ redis: producer, prefix, clock, strayAfterMs, mostWaiting, warn, suspect });
   const running = new Set<string>();
   const closing = new AbortController();
   const handlersEnded = Promise.withResolvers<void>();

@@ -226,7 +226,7 @@ for _, key in ipairs(KEYS) do
     -- Removed with another one.
   elseif startsWith(key, base) then
     judgeOfQueue(key, string.sub(key, #base + 1), kind)
-  elseif startsWith(name, 'wake-backlog:') then
+  elseif startsWith(name, 'wake-backlog:') or startsWith(name, 'wake-front:') or startsWith(name, 'wake-family:') then
     if must(key, kind, 'set') and cut then remove(key) end
   elseif startsWith(name, 'slots:') or startsWith(name, 'asking:') then
     must(key, kind, 'zset')

@@ -8,7 +8,7 @@ import { CONNECT_TIMEOUT_MS, isReady, readyWithin } from '../redis/connect-redis
 import type { QueueDepth } from '../router.ts';
 import { EVENTS_KEPT } from './queue-shape.ts';
 import { createStrayWatch } from './stray-wakes.ts';
-import { createTenantBacklog } from './tenant-backlog.ts';
+import { createFairLanes } from './fair-lanes.ts';
 
 /**
  * The side of the queue that adds. One BullMQ queue `wake` for all actors; its name is in braces, so that a Redis
@@ -31,12 +31,15 @@ export interface WakeQueueOptions {
   prefix: string;
   clock: Clock;
   strayAfterMs: number;
+  /** Actors of one tenant that wait at most: wakes of more are left out (R8). */
+  mostWaiting: number;
   warn: (error: unknown, where: string) => void;
   /** Told of each command that failed. */
   suspect: (error: unknown) => void;
 }
 
-export function openWakeQueue({ redis, prefix, clock, strayAfterMs, warn, suspect }: WakeQueueOptions) {
+export function openWakeQueue(options: WakeQueueOptions) {
+  const { redis, prefix, clock, strayAfterMs, mostWaiting, warn, suspect } = options;
   const queue = new Queue<unknown>(QUEUE_NAME, {
     connection: redis,
     prefix: bracedPrefix(prefix),
@@ -48,11 +51,12 @@ export function openWakeQueue({ redis, prefix, clock, strayAfterMs, warn, suspec
   // The connection tells by itself when it is away, and commands tell their callers.
   queue.on('error', () => {});
   const firstReady = readyWithin(redis, CONNECT_TIMEOUT_MS);
-  const backlog = createTenantBacklog({
+  const backlog = createFairLanes({
     redis,
-    keyOf: (tenant) => `${bracedPrefix(prefix)}:${QUEUE_NAME}-backlog:${tenant}`,
+    keyOf: (counted, group) => `${bracedPrefix(prefix)}:${QUEUE_NAME}-${counted}:${group}`,
     countWaiting: async () => (await depth()).waiting,
     clock,
+    mostWaiting,
   });
   const strays = createStrayWatch({ clock, afterMs: strayAfterMs, look: lookAfter });
 
@@ -78,6 +82,7 @@ export function openWakeQueue({ redis, prefix, clock, strayAfterMs, warn, suspec
   async function addWake(address: ActorAddress): Promise<void> {
     const key = addressKey(address);
     const lane = backlog.enter(address, key);
+    if (lane === null) return;
     const job = await queue.add(WAKE, idsOf(address), {
       deduplication: { id: key, keepLastIfActive: true },
       ...(lane > 0 ? { priority: lane } : {}),
