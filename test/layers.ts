@@ -37,13 +37,14 @@ const PORTS = [
 ];
 
 /** What operators are told. */
-const WATCHING = ['metrics.ts', 'tracing.ts', 'logger.ts'];
+const WATCHING = ['metrics.ts', 'tracing.ts', 'logger.ts', 'slices.ts', 'work.ts'];
 
 const LAYERS: Record<string, Layer> = {
   'errors.ts': { may: [], packages: [] },
   'clock.ts': { may: [], packages: [] },
   'metrics.ts': { may: ['errors.ts', 'events'], packages: [] },
   'slices.ts': { may: [], packages: [] },
+  'work.ts': { may: [], packages: ['node:async_hooks'] },
   'tracing.ts': { may: [], packages: [] },
   'logger.ts': { may: ['errors.ts'], packages: [] },
   events: { may: ['errors.ts'], packages: ['zod'] },
@@ -60,7 +61,7 @@ const LAYERS: Record<string, Layer> = {
   tools: { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'net'] },
   'notes.ts': { may: [], packages: [] },
   'token-bucket.ts': { may: ['clock.ts'], packages: [] },
-  access: { may: ['events', 'errors.ts', 'clock.ts', 'notes.ts', 'token-bucket.ts'] },
+  access: { may: ['events', 'errors.ts', 'clock.ts', 'notes.ts', 'token-bucket.ts', 'work.ts'] },
   net: { may: ['errors.ts', 'clock.ts'] },
   outbound: {
     may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'notes.ts', 'access', 'net'],
@@ -101,6 +102,7 @@ const LAYERS: Record<string, Layer> = {
       'clock.ts',
       'metrics.ts',
       'token-bucket.ts',
+      'work.ts',
       'access',
       'inspector',
       'import',

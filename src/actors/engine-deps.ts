@@ -14,6 +14,8 @@ import type { Lifecycle, Schedule } from './conversations/upkeep.ts';
 import type { Company } from './member.ts';
 import type { MemorySearch } from './memory-search.ts';
 import type { Redaction } from './redaction.ts';
+import type { LogFolds } from './log-folds.ts';
+import type { Folded } from './read-view.ts';
 import type { Registry } from './registry.ts';
 
 /** Everything the engine touches, injected, so that a simulation can own every await. */
@@ -30,6 +32,8 @@ export interface EngineDeps {
   redaction?: Redaction | undefined;
   company: Company;
   registry: Registry;
+  /** What agents would see where they are not at work, for those who look at their prompts. */
+  coldViews?: LogFolds<Folded>;
   clock: Clock;
   /** 0 <= n < 1. */
   random: () => number;

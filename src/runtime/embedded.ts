@@ -5,6 +5,7 @@ import { createStore } from '../store/create-store.ts';
 import { lockDataDir } from '../store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../store/sqlite/sqlite-driver.ts';
 import { createSlices } from '../slices.ts';
+import { chargeReads } from './charge-reads.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
 /** One process on a directory of its own, or in memory. Throws `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`. */
@@ -15,7 +16,7 @@ export async function openEmbedded(
   const lock = data === ':memory:' ? null : lockDataDir(data);
   try {
     const store = createStore(
-      await openSqliteDriver({ path: lock?.paths.database ?? ':memory:' }),
+      chargeReads(await openSqliteDriver({ path: lock?.paths.database ?? ':memory:' })),
       createSlices(() => clock.sleep(0)),
     );
     return {
