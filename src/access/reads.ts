@@ -122,7 +122,12 @@ export class Reads {
         });
       },
       async *paced(source, signal) {
-        const account: WorkAccount = { charge: (units) => void pay(units) };
+        const account: WorkAccount = {
+          charge(units) {
+            pay(units);
+            return undefined;
+          },
+        };
         try {
           for (;;) {
             for (let ms = inDebt(); ms > 0 && !signal?.aborted; ms = inDebt()) await clock.sleep(ms, signal);

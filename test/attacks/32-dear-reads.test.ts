@@ -121,7 +121,7 @@ attack(32, 'a caller who reads more than its share waits and is refused; another
   const app = appOf(troupe, { traffic: { workPerSecond: 100 } });
   const eve = await keyOf(troupe, 'acme');
   const ben = await keyOf(troupe, 'zeta');
-  const read = (who: RequestInit, path = '/api/conversations/long/events?limit=5000') =>
+  const read = async (who: RequestInit, path = '/api/conversations/long/events?limit=5000') =>
     app.request(path, who);
   // More than ten seconds' worth, which is what may be read at once.
   expect((await read(eve)).status).toBe(200);
