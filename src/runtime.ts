@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createBudgetLedger } from './actors/budget/ledger.ts';
 import { countTokens, loadTokenizer } from './context/count-tokens.ts';
 import { createCalibrationBook } from './actors/calibration-book.ts';
+import { createColdViews } from './actors/cold-views.ts';
 import { createConversationLog } from './actors/conversation-log.ts';
 import { createMemorySearch } from './actors/memory-search.ts';
 import { createEngine } from './actors/engine.ts';
@@ -212,6 +213,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       },
       onWarning,
     };
+    deps.coldViews = createColdViews(deps.log, secretOf);
     const engine = createEngine(deps, stopping);
     if (work) engine.start({ concurrency });
     const fetch = definition.fetch ? openSafeFetch(definition.fetch) : null;

@@ -32,6 +32,18 @@ export class TokenBucket {
     this.#tokens -= n;
     return 0;
   }
+
+  /** Takes what has been used already, on credit where need be; no more than a burst is owed. */
+  spend(n: number): void {
+    this.take(0);
+    this.#tokens = Math.max(-this.#burst, this.#tokens - n);
+  }
+
+  /** How many ms it is until nothing is owed. */
+  debtMs(): number {
+    this.take(0);
+    return this.#tokens >= 0 ? 0 : Math.max(1, Math.ceil(-this.#tokens / this.#perMs));
+  }
 }
 
 /** A bucket for each key. Bounded: of too many the one used least recently is forgotten, and begins anew. */
@@ -46,6 +58,19 @@ export class KeyedBuckets {
   }
 
   take(key: string, n = 1): number {
+    return this.#bucketOf(key).take(n);
+  }
+
+  spend(key: string, n: number): void {
+    this.#bucketOf(key).spend(n);
+  }
+
+  /** Of a key that is not remembered: nothing. */
+  debtMs(key: string): number {
+    return this.#buckets.get(key)?.debtMs() ?? 0;
+  }
+
+  #bucketOf(key: string): TokenBucket {
     const bucket = this.#buckets.get(key) ?? new TokenBucket(this.#options);
     this.#buckets.delete(key);
     this.#buckets.set(key, bucket);
@@ -53,6 +78,6 @@ export class KeyedBuckets {
       const [oldest] = this.#buckets.keys();
       if (oldest !== undefined) this.#buckets.delete(oldest);
     }
-    return bucket.take(n);
+    return bucket;
   }
 }

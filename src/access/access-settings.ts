@@ -87,6 +87,12 @@ export const AccessSettings = z.strictObject({
       requestsPerSecond: Rate.optional(),
       /** Of one author in one tenant. Default 20. */
       messagesPerSecond: Rate.optional(),
+      /** Rows, and KiB, read for one caller; ten seconds' worth at once. Default 20,000. */
+      workPerSecond: Rate.optional(),
+      /** The same of one tenant other than `default`. Default: twice that of a caller. */
+      tenantWorkPerSecond: Rate.optional(),
+      /** Reads of more than 5,000 such units that are under way in one process; half of them of one caller. Default 4. */
+      dearReads: z.int().min(1).optional(),
       /** Open streams of one caller. Default 50. */
       streams: z.int().min(1).optional(),
       /** Open streams of one tenant other than `default`. Default: half of `allStreams`. */

@@ -10,6 +10,7 @@ export type { IssuedKey, KeyBook, KeyInfo } from './key-book.ts';
 export { KeyCache } from './key-cache.ts';
 export { ConversationPatterns, LOCAL, SERVER_TOKEN } from './principal.ts';
 export type { Principal } from './principal.ts';
+export type { Reading } from './reads.ts';
 export { Scope, SCOPES } from './scope.ts';
 export { Traffic } from './traffic.ts';
 export type { TrafficLimits } from './traffic.ts';

@@ -3,9 +3,10 @@ import { type Author, DEFAULT_TENANT, type TenantId } from '../events/index.ts';
 import { KeyedBuckets } from '../token-bucket.ts';
 import { Bodies } from './bodies.ts';
 import { LOCAL, type Principal } from './principal.ts';
+import { type ReadLimits, Reads } from './reads.ts';
 
 /** Per second; a burst of three to five seconds' worth is let through after a pause. */
-export interface TrafficLimits {
+export interface TrafficLimits extends ReadLimits {
   /** Of one caller. Default 100. */
   requestsPerSecond?: number | undefined;
   /** Of one author in one tenant. Default 20. */
@@ -30,6 +31,7 @@ const MESSAGE_BURST_S = 5;
  */
 export class Traffic {
   readonly bodies = new Bodies();
+  readonly reads: Reads;
   /** What is allowed, for those who are refused. */
   readonly limits: { requestsPerSecond: number; messagesPerSecond: number };
   readonly #requests: KeyedBuckets;
@@ -41,7 +43,8 @@ export class Traffic {
   readonly #perProcess: number;
   #open = 0;
 
-  constructor(limits: TrafficLimits, clock: Pick<Clock, 'monotonic'>) {
+  constructor(limits: TrafficLimits, clock: Pick<Clock, 'monotonic' | 'sleep'>) {
+    this.reads = new Reads(limits, clock);
     const { requestsPerSecond = 100, messagesPerSecond = 20, streams = 50, allStreams = 1_000 } = limits;
     this.limits = { requestsPerSecond, messagesPerSecond };
     this.#requests = new KeyedBuckets({

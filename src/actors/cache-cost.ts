@@ -1,4 +1,4 @@
-import { cacheRequestOf } from '../context/cache/cache-request.ts';
+import { cacheRequestOf, countMessages } from '../context/cache/cache-request.ts';
 import { type CacheBreak, locateBreak } from '../context/cache/locate-break.ts';
 import { cacheRules, type CacheVendor } from '../context/cache/rules.ts';
 import {
@@ -21,6 +21,7 @@ import type { EngineDeps } from './engine-deps.ts';
 import type { Member } from './member.ts';
 import { replayPrompts } from './replay-prompts.ts';
 import { readStep } from './steer/step-journal.ts';
+import { chargeWork } from '../work.ts';
 
 /** One model call: what a vendor's cache makes of it, beside what the provider reported. Costs are in fresh input tokens. */
 export interface CostRow extends Omit<CacheOutcome, 'brokeAt'> {
@@ -80,6 +81,7 @@ export async function cacheCost(
     if (turn === null) continue;
     if (turn !== before?.turn) onTurn?.(turn);
     const reported = await reportedFor(deps, address, prompt);
+    await countInSlices(deps, whole, before);
     const request = cacheRequestOf(whole, {
       at,
       output: reported?.output ?? answer,
@@ -94,6 +96,24 @@ export async function cacheCost(
     agent: address.agent,
     ...priced(calls, vendor ?? vendorOf(provider, model), model),
   };
+}
+
+/** Counted in one turn of the event loop. */
+const SLICE = 200;
+
+/** What `before` had is known: prompts of one agent share their messages. */
+async function countInSlices(
+  { clock, countTokens }: Pick<EngineDeps, 'clock' | 'countTokens'>,
+  { messages }: PromptRecord,
+  before: PromptRecord | null,
+): Promise<void> {
+  const known = new Set(before?.messages);
+  const fresh = messages.filter((message) => !known.has(message));
+  for (let from = 0; from < fresh.length; from += SLICE) {
+    countMessages(fresh.slice(from, from + SLICE), countTokens);
+    await chargeWork(SLICE, 0);
+    await clock.sleep(0);
+  }
 }
 
 function priced(

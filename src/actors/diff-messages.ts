@@ -24,19 +24,37 @@ const CONTEXT_LINES = 3;
 /** Two texts, or lists of messages, that differ more than this are not worth aligning. */
 const MAX_EDITS = 1_000;
 
+/** Told line by line; of those behind them only how many they are. */
+const MAX_CHANGES = 1_000;
+const MAX_CHARACTERS = 1_000_000;
+
 /** What differs from the message with index `from` on; before it all are the same. */
 export function diffMessages(
   a: readonly PromptMessage[],
   b: readonly PromptMessage[],
   from: number,
-): MessageChange[] {
-  return pairs(a.slice(from), b.slice(from)).flatMap(([was, is]) => {
+): { changes: MessageChange[]; omitted: number } {
+  const changed = pairs(a.slice(from), b.slice(from));
+  const changes: MessageChange[] = [];
+  let characters = 0;
+  for (const [was, is] of changed) {
+    if (changes.length >= MAX_CHANGES || characters >= MAX_CHARACTERS) break;
     const message = is?.message ?? was?.message;
-    if (!message) return [];
+    if (!message) continue;
     const at = (side: Placed | null) => (side === null ? null : side.index + from);
-    const hunks = diffLines(was && textOf(was.message), is && textOf(is.message));
-    return [{ a: at(was), b: at(is), role: message.role, hunks }];
-  });
+    const [before, after] = [was && clipped(textOf(was.message)), is && clipped(textOf(is.message))];
+    characters += (before?.length ?? 0) + (after?.length ?? 0);
+    changes.push({ a: at(was), b: at(is), role: message.role, hunks: diffLines(before, after) });
+  }
+  return { changes, omitted: changed.length - changes.length };
+}
+
+/** Compared of one message: words of many people in a row are one, as long as they are. */
+const MAX_TEXT = 256 * 1024;
+
+function clipped(text: string): string {
+  if (text.length <= MAX_TEXT) return text;
+  return `${text.slice(0, MAX_TEXT)}\n[${text.length - MAX_TEXT} more characters]`;
 }
 
 interface Placed {

@@ -23,6 +23,8 @@ export interface PromptDiff {
     firstDifference: number | null;
     /** Those that differ, in order, line by line. */
     changes: MessageChange[];
+    /** How many more differ: an answer has room for so many. */
+    omitted: number;
   };
   toolsChanged: boolean;
   /** Why what a provider cached of `a` is not all of use for `b`; null where `b` begins with all of it. */
@@ -49,7 +51,7 @@ export function diffPrompts(a: PromptRecord, b: PromptRecord): PromptDiff {
     messages: {
       shared,
       firstDifference: isEqual ? null : shared,
-      changes: diffMessages(a.messages, b.messages, shared),
+      ...diffMessages(a.messages, b.messages, shared),
     },
     toolsChanged: !isDeepStrictEqual(a.tools, b.tools),
     broke: locateBreak(a, b),

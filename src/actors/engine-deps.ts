@@ -16,6 +16,8 @@ import type { Company } from './member.ts';
 import type { MemorySearch } from './memory-search.ts';
 import type { PendingCount } from './pending-count.ts';
 import type { Redaction } from './redaction.ts';
+import type { LogFolds } from './log-folds.ts';
+import type { Folded } from './read-view.ts';
 import type { Registry } from './registry.ts';
 import type { TaskTrees } from './tasks/task-trees.ts';
 
@@ -33,6 +35,8 @@ export interface EngineDeps {
   redaction?: Redaction | undefined;
   company: Company;
   registry: Registry;
+  /** What agents would see where they are not at work, for those who look at their prompts. */
+  coldViews?: LogFolds<Folded>;
   clock: Clock;
   /** 0 <= n < 1. */
   random: () => number;

@@ -1,6 +1,7 @@
 import { lastingCount, locateBreak } from '../context/cache/locate-break.ts';
 import { estimateTokens } from '../context/estimate-tokens.ts';
-import { chainOf } from '../context/prompt-chain.ts';
+import { promptChain } from '../context/prompt-chain.ts';
+import { chainMessage } from '../context/view.ts';
 import { TroupeError } from '../errors.ts';
 import {
   type ActorAddress,
@@ -65,15 +66,33 @@ async function cachedOf(
   const before = await receiptBefore(deps, address, prompt);
   if (!before?.turn || prompt.mode === 'delta') return NOTHING;
   // Nearly always it begins with all of it; then nothing need be rendered.
-  if (isSameModel(before, prompt) && chainOf(prompt.messages.slice(0, before.count)) === before.chain) {
+  const sent = prompt.messages.slice(0, before.count);
+  if (isSameModel(before, prompt) && (await chainInSlices(deps, sent)) === before.chain) {
     return { messages: before.count, tokens: Math.min(before.tokens.total, prompt.tokens.total) };
   }
-  const sent = await sentPrompt(deps, address.tenant, before.turn, before.step).catch(orNull);
+  const again = await sentPrompt(deps, address.tenant, before.turn, before.step).catch(orNull);
   // Of a turn that runs elsewhere the log does not have all yet.
-  if (!sent?.verified) return NOTHING;
-  const broke = locateBreak(sent, prompt);
-  const messages = broke ? (broke.message ?? 0) : lastingCount(sent);
+  if (!again?.verified) return NOTHING;
+  const broke = locateBreak(again, prompt);
+  const messages = broke ? (broke.message ?? 0) : lastingCount(again);
   return { messages, tokens: tokensOfFirst(messages, prompt) };
+}
+
+/** Hashed in one turn of the event loop. */
+const SLICE = 1_000;
+
+/** `chainOf`, for prompts of any length. */
+async function chainInSlices(
+  { clock }: Pick<EngineDeps, 'clock'>,
+  [system, ...view]: readonly PromptMessage[],
+): Promise<string> {
+  if (!system) return '';
+  let chain = '';
+  for (let from = 0; from < view.length; from += SLICE) {
+    if (from > 0) await clock.sleep(0);
+    chain = view.slice(from, from + SLICE).reduce(chainMessage, chain);
+  }
+  return promptChain(system, chain);
 }
 
 function orNull(error: unknown): null {

@@ -45,8 +45,9 @@ export async function nextPrompt(
   member: Member,
 ): Promise<PromptRecord> {
   const warm = deps.registry.find(address);
-  const view = warm ? forkView(warm.view) : createView(address.agent, deps.secretOf(address));
-  const tasks = warm ? forkTaskBook(warm.tasks) : newTaskBook();
+  const known = warm ?? (await deps.coldViews?.of(address, address.agent));
+  const view = known ? forkView(known.view) : createView(address.agent, deps.secretOf(address));
+  const tasks = known ? forkTaskBook(known.tasks) : newTaskBook();
   const head = await catchUp(deps.log, address, { view, tasks });
   const record = await deps.store.readActor(address);
   const { mode } = view;

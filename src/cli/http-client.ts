@@ -19,6 +19,7 @@ import type {
 } from '../troupe.ts';
 import { authorNamed } from './author-named.ts';
 import type { AgentState, Client, Delta, Frame, WatchFrame } from './client.ts';
+import { getPages } from './get-pages.ts';
 import { readServerEvents } from './read-server-events.ts';
 
 type RequestBody = NonNullable<RequestInit['body']>;
@@ -77,7 +78,11 @@ export function createHttpClient(base: string, token: string | undefined): Clien
       return (await get<{ actors: ActorStatus[] }>(`${conversationPath(conversation)}/actors`)).actors;
     },
     tasks: (conversation, { open }) =>
-      get<TaskList>(`${conversationPath(conversation)}/tasks${queryOf({ open: open ? 'true' : undefined })}`),
+      getPages('tasks', (skip) =>
+        get<TaskList>(
+          `${conversationPath(conversation)}/tasks${queryOf({ open: open ? 'true' : undefined, skip })}`,
+        ),
+      ),
     async head(conversation) {
       try {
         return (await get<{ head: number }>(`${conversationPath(conversation)}/events?limit=1`)).head;
@@ -110,13 +115,19 @@ export function createHttpClient(base: string, token: string | undefined): Clien
       }
       if (!signal.aborted) throw unreachable(root, 'the stream of events ended');
     },
-    prompt: (conversation, agent) => get<InspectedPrompt>(`${agentPath(conversation, agent)}/prompt`),
-    promptOf: (turn, step) => get<SentPrompt>(`${turnPath(turn)}/prompt${queryOf({ step })}`),
+    prompt: (conversation, agent) =>
+      getPages('messages', (skip) =>
+        get<InspectedPrompt>(`${agentPath(conversation, agent)}/prompt${queryOf({ skip })}`),
+      ),
+    promptOf: (turn, step) =>
+      getPages('messages', (skip) => get<SentPrompt>(`${turnPath(turn)}/prompt${queryOf({ step, skip })}`)),
     diff: (a, b, { stepA, stepB }) =>
       get<PromptDiff>(`${turnPath(a)}/diff/${encodeURIComponent(b)}${queryOf({ stepA, stepB })}`),
     cost: (conversation, agent, { vendor }) =>
-      get<CostReport>(`${agentPath(conversation, agent)}/cost${queryOf({ vendor })}`),
-    trace: (turn) => get<TurnTrace>(turnPath(turn)),
+      getPages('rows', (skip) =>
+        get<CostReport>(`${agentPath(conversation, agent)}/cost${queryOf({ vendor, skip })}`),
+      ),
+    trace: (turn) => getPages('events', (skip) => get<TurnTrace>(`${turnPath(turn)}${queryOf({ skip })}`)),
     import(chunks, { fileName, ...fields }) {
       const query = queryOf({ ...fields, file: fileName });
       const body = ReadableStream.from(chunks) as RequestBody;

@@ -17,10 +17,13 @@ import type { EngineDeps } from '../actors/engine-deps.ts';
 import { inspectPrompt } from '../actors/inspect-prompt.ts';
 import { isOurs } from '../actors/own-id.ts';
 import type { Member } from '../actors/member.ts';
+import { readPages } from '../actors/read-pages.ts';
 import { nextPrompt, sentPrompt } from '../actors/prompts.ts';
 import type { Workflow } from '../actors/runs/start-run.ts';
 import { answerByReply } from '../actors/tasks/answer-question.ts';
+import { createTaskFolds, type ReadTasks } from '../actors/tasks/read-tasks.ts';
 import { listTasks } from '../actors/tasks/task-list.ts';
+import type { LogFolds } from '../actors/log-folds.ts';
 import { refuseBusy } from '../actors/steer/refuse-busy.ts';
 import { traceTurn } from '../actors/trace.ts';
 import type { QueueWaits } from '../runtime/queue-waits.ts';
@@ -79,7 +82,6 @@ export interface FacadeParts {
   release: () => Promise<void>;
 }
 
-const EXPORT_PAGE = 1_000;
 /** Doors that are kept: they hold nothing, and making one anew costs little. */
 const MAX_DOORS = 1_000;
 
@@ -99,6 +101,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
     newId: mintId,
   };
   const conversationStates = createConversationStates(deps.store);
+  const taskFolds = createTaskFolds(deps.store);
   let closing: Promise<void> | null = null;
   const closed = new AbortController();
   async function close(): Promise<void> {
@@ -116,7 +119,17 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
     if (doors.size >= MAX_DOORS) doors.clear();
     const isRoot = tenant === DEFAULT_TENANT;
     const made = tenantFacade(
-      { ...parts, door, watchers, tenant, agents, forTenant, conversationStates, closed: closed.signal },
+      {
+        ...parts,
+        door,
+        watchers,
+        tenant,
+        agents,
+        forTenant,
+        conversationStates,
+        taskFolds,
+        closed: closed.signal,
+      },
       () => (isRoot ? (closing ??= close()) : Promise.resolve()),
     );
     doors.set(tenant, made);
@@ -128,6 +141,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
 interface TenantParts extends FacadeParts {
   door: Door;
   conversationStates: ConversationStates;
+  taskFolds: LogFolds<ReadTasks>;
   watchers: Watchers;
   tenant: TenantId;
   agents: readonly AgentInfo[];
@@ -187,12 +201,7 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
   }
 
   async function* pages(source: Log): AsyncGenerator<Event> {
-    for (let after = 0; ;) {
-      const events = await store.read(source, { after, limit: EXPORT_PAGE, maxBytes: PAGE_BYTES });
-      yield* events;
-      after = events.at(-1)?.seq ?? after;
-      if (events.length === 0) return;
-    }
+    for await (const events of readPages(store, source, { after: 0 })) yield* events;
   }
 
   return {
@@ -260,7 +269,7 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
     async actors(conversation) {
       return actorStatuses(deps, await existing(conversation));
     },
-    tasks: async (conversation, options) => listTasks(store, await existing(conversation), options),
+    tasks: async (conversation, options) => listTasks(parts.taskFolds, await existing(conversation), options),
     async prompt(conversation, agent) {
       const [address, member] = await memberIn(conversation, agent);
       return inspectPrompt(deps, address, member, await nextPrompt(deps, address, member));

@@ -7,6 +7,7 @@ import { checkRoute } from './access/check-scope.ts';
 import { type Gate, type GateOptions, type Identified, isKeyless } from './access/gate.ts';
 import { limitTroupe } from './access/limit-troupe.ts';
 import { rateLimited, Refusal } from './refusal.ts';
+import { onAccount } from '../work.ts';
 
 export interface GuardOptions extends GateOptions {
   /** Names this server answers to beside the loopback ones. With a credential a request may come under any. */
@@ -49,8 +50,23 @@ export function guard(
     if (!READS.has(req.method)) checkWrite(req, principal, options);
     else if (isLocal(principal)) refuseForeign(req, principal, 'read');
     checkRoute(context, principal);
-    setCaller(context, { principal, isStillGood, traffic, troupe: theirs(troupe, principal) });
-    await next();
+    const caller = { principal, isStillGood, traffic, troupe: theirs(troupe, principal) };
+    if (!READS.has(req.method)) {
+      setCaller(context, { ...caller, reading: null });
+      return next();
+    }
+    const reading = await traffic.reads.begin(principal);
+    if ('retryAfterMs' in reading) {
+      const { workPerSecond: most } = traffic.reads.limits;
+      const told = `at most ${most} rows and KiB a second are read for one caller`;
+      throw rateLimited(told, most, reading.retryAfterMs);
+    }
+    setCaller(context, { ...caller, reading });
+    try {
+      return await onAccount(reading, next);
+    } finally {
+      reading.end();
+    }
   };
 }
 

@@ -10,6 +10,10 @@ const JSON_TYPE = 'application/json';
 const EVENT = { $ref: '#/components/schemas/Event' };
 const PROMPT = { $ref: '#/components/schemas/Prompt' };
 
+const NEXT = { type: ['integer', 'null'] };
+const IN_PARTS =
+  'A list of more than 4 MiB comes in parts: `next` is the `skip` of the one behind, null at the end';
+
 /** A prompt with what is told of it beside. */
 const Inspected = PromptRecord.extend({
   cached: z.object({ messages: z.int(), tokens: z.int() }),
@@ -127,18 +131,25 @@ const OPERATIONS: Record<string, Operation> = {
     answer: { status: 200, of: inspector.RowsAnswer },
   },
   'GET /api/conversations/{c}/tasks': {
-    summary: 'What agents wait for: tasks of other agents, questions and approvals, and how they ended',
+    summary: `What agents wait for: tasks of other agents, questions and approvals, and how they ended. ${IN_PARTS}`,
     query: schemas.TasksQuery,
-    answer: { status: 200, schema: listOf('tasks', TASK, { thread: { type: ['object', 'null'] } }) },
+    answer: {
+      status: 200,
+      schema: listOf('tasks', TASK, { thread: { type: ['object', 'null'] }, next: NEXT }),
+    },
   },
   'GET /api/conversations/{c}/agents/{a}/prompt': {
-    summary: 'The prompt the agent would be sent now; nothing is sent',
+    summary: `The prompt the agent would be sent now; nothing is sent. ${IN_PARTS}`,
+    query: schemas.PageQuery,
     answer: { status: 200, schema: PROMPT },
   },
   'GET /api/conversations/{c}/agents/{a}/cost': {
-    summary: "What the agent's prompts cost with a vendor's cache, call by call; renders each of them again",
+    summary: `What the agent's prompts cost with a vendor's cache, call by call; renders each of them again. ${IN_PARTS}`,
     query: schemas.CostQuery,
-    answer: { status: 200, schema: listOf('rows', { type: 'object' }, { total: { type: 'object' } }) },
+    answer: {
+      status: 200,
+      schema: listOf('rows', { type: 'object' }, { total: { type: 'object' }, next: NEXT }),
+    },
   },
   'DELETE /api/conversations/{c}': {
     summary:
@@ -152,15 +163,19 @@ const OPERATIONS: Record<string, Operation> = {
     query: schemas.ExportQuery,
     answer: { status: 200, type: 'application/x-ndjson' },
   },
-  'GET /api/turns/{t}': { summary: 'Events and model calls of a turn', answer: { status: 200 } },
+  'GET /api/turns/{t}': {
+    summary: `Events and model calls of a turn. ${IN_PARTS}`,
+    query: schemas.PageQuery,
+    answer: { status: 200 },
+  },
   'GET /api/turns/{t}/prompt': {
-    summary: 'A prompt as it was sent; the last step by default',
+    summary: `A prompt as it was sent; the last step by default. ${IN_PARTS}`,
     query: schemas.StepQuery,
     answer: { status: 200, schema: PROMPT },
   },
   'GET /api/turns/{a}/diff/{b}': {
     summary:
-      "What changed between two prompts of an agent: layers, messages line by line, why the cache broke; b may be 'next'",
+      "What changed between two prompts of an agent: layers, messages line by line, why the cache broke; b may be 'next'. Of more than 1,000 messages, or a million characters, `omitted` has the number of the rest",
     query: schemas.DiffQuery,
     answer: { status: 200 },
   },

@@ -80,14 +80,18 @@ export const ConversationsQuery = z.object({
   /** The `next` of the page before. */
   before: z.string().min(1).max(200).optional(),
 });
-export const TasksQuery = z.object({ open: z.stringbool().optional() });
-export const StepQuery = z.object({ step: z.coerce.number().int().positive().optional() });
+/** How many of a list to leave out: the `next` of the answer before. */
+const Skip = Seq.default(0);
+export const PageQuery = z.object({ skip: Skip });
+export const TasksQuery = z.object({ open: z.stringbool().optional(), skip: Skip });
+export const StepQuery = z.object({ step: z.coerce.number().int().positive().optional(), skip: Skip });
 export const DiffQuery = z.object({
   stepA: z.coerce.number().int().positive().optional(),
   stepB: z.coerce.number().int().positive().optional(),
 });
 export const CostQuery = z.object({
   vendor: z.enum(['anthropic', 'openai', 'gemini', 'deepseek']).optional(),
+  skip: Skip,
 });
 export const BudgetQuery = z.object({
   conversation: ConversationId.optional(),

@@ -13,6 +13,7 @@ import { createRedisBroadcast } from '../routing/redis/redis-broadcast.ts';
 import { createStore } from '../store/create-store.ts';
 import { openMongoDriver } from '../store/mongo/open-mongo-driver.ts';
 import { createSlices } from '../slices.ts';
+import { chargeReads } from './charge-reads.ts';
 import { countStoreErrors } from './count-store-errors.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
@@ -81,7 +82,7 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
   // What was appended before a subscription stands is found by looking, so nobody has to wait for it.
   return {
     store: createStore(
-      driver,
+      chargeReads(driver),
       createSlices(() => clock.sleep(0)),
     ),
     router,

@@ -5,6 +5,7 @@ import { createStore } from '../store/create-store.ts';
 import { lockDataDir } from '../store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../store/sqlite/sqlite-driver.ts';
 import { createSlices } from '../slices.ts';
+import { chargeReads } from './charge-reads.ts';
 import { countStoreErrors } from './count-store-errors.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
@@ -18,7 +19,7 @@ export async function openEmbedded(
   try {
     const driver = await openSqliteDriver({ path: lock?.paths.database ?? ':memory:', onWarning });
     const store = createStore(
-      countStoreErrors(driver, metrics),
+      chargeReads(countStoreErrors(driver, metrics)),
       createSlices(() => clock.sleep(0)),
     );
     return {

@@ -1,3 +1,4 @@
+import type { Clock } from '../../src/clock.ts';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { LOCAL, type Principal } from '../../src/access/index.ts';
@@ -11,8 +12,8 @@ function caller(id: string, tenant = 'acme'): Principal {
   return { ...LOCAL, id: `key:${id}`, tenant: tenant as TenantId };
 }
 
-function stopped(): { monotonic: () => number; at: number } {
-  const clock = { at: 0, monotonic: () => clock.at };
+function stopped(): Pick<Clock, 'monotonic' | 'sleep'> & { at: number } {
+  const clock = { at: 0, monotonic: () => clock.at, sleep: () => new Promise<void>(() => {}) };
   return clock;
 }
 

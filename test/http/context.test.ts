@@ -169,7 +169,7 @@ test('a difference leaves nothing out: with it the first prompt becomes the seco
           [...prefix, ...a],
           [...prefix, ...b],
         ];
-        const changes = diffMessages(was, is, prefix.length);
+        const { changes } = diffMessages(was, is, prefix.length);
         const gone = new Set(changes.map((change) => change.a));
         const kept = was.filter((_, index) => !gone.has(index));
         const rebuilt: (string | undefined)[] = [];
@@ -187,7 +187,7 @@ test('a difference leaves nothing out: with it the first prompt becomes the seco
 
 function patched(
   text: string | null | undefined,
-  hunks: ReturnType<typeof diffMessages>[0]['hunks'],
+  hunks: ReturnType<typeof diffMessages>['changes'][0]['hunks'],
 ): string {
   const patch = {
     oldFileName: 'a',

@@ -25,7 +25,13 @@ function routesOf(stage: Stage, principal: Partial<Principal> = {}): Hono {
   const app = new Hono();
   const traffic = new Traffic({}, stage.clock);
   app.use(async (context, next) => {
-    setCaller(context, { principal: { ...LOCAL, ...principal }, troupe: root, isStillGood: null, traffic });
+    setCaller(context, {
+      principal: { ...LOCAL, ...principal },
+      troupe: root,
+      isStillGood: null,
+      reading: null,
+      traffic,
+    });
     await next();
   });
   addWebhookRoutes(app, root);

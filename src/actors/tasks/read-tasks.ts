@@ -1,6 +1,7 @@
 import type { Event, EventId } from '../../events/index.ts';
 import { foldTask, newTaskBook, type TaskBook } from '../../machines/task-book.ts';
 import type { Log } from '../../store/store.ts';
+import { createLogFolds, type LogFolds } from '../log-folds.ts';
 import { type PageSource, readPages } from '../read-pages.ts';
 
 /** What a log says of tasks, and by which event each was opened. */
@@ -11,16 +12,27 @@ export interface ReadTasks {
 }
 
 export async function readTasks(store: PageSource, log: Log): Promise<ReadTasks> {
-  const book = newTaskBook();
-  const openedBy = new Map<string, EventId>();
-  for await (const events of readPages(store, log, { after: 0 })) {
-    for (const event of events) {
-      foldTask(book, event);
-      const task = openingOf(event);
-      if (task !== null && book.tasks.get(task)?.seq === event.seq) openedBy.set(task, event.id);
-    }
-  }
-  return { book, openedBy };
+  const read = newReadTasks();
+  for await (const events of readPages(store, log, { after: 0 }))
+    for (const event of events) foldReadTasks(read, event);
+  return read;
+}
+
+function newReadTasks(): ReadTasks {
+  return { book: newTaskBook(), openedBy: new Map() };
+}
+
+function foldReadTasks({ book, openedBy }: ReadTasks, event: Event): void {
+  foldTask(book, event);
+  const task = openingOf(event);
+  if (task !== null && book.tasks.get(task)?.seq === event.seq) openedBy.set(task, event.id);
+}
+
+/** Logs whose tasks are remembered, for those who look again and again. */
+const KEPT = 64;
+
+export function createTaskFolds(store: PageSource): LogFolds<ReadTasks> {
+  return createLogFolds(store, { begin: newReadTasks, fold: foldReadTasks, kept: KEPT });
 }
 
 function openingOf(event: Event): string | null {

@@ -1,8 +1,8 @@
 import type { AgentId, ConversationId, EventId, Join } from '../../events/index.ts';
 import { isTaskOpen, type Task, type TaskEnd } from '../../machines/task-book.ts';
 import type { Log } from '../../store/store.ts';
-import type { PageSource } from '../read-pages.ts';
-import { readTasks } from './read-tasks.ts';
+import type { LogFolds } from '../log-folds.ts';
+import type { ReadTasks } from './read-tasks.ts';
 
 /** What somebody waits for, as people are shown it. Which fields are there beyond the common ones, its kind says. */
 export interface TaskInfo {
@@ -50,11 +50,11 @@ export interface TaskList {
 }
 
 export async function listTasks(
-  store: PageSource,
+  folds: LogFolds<ReadTasks>,
   log: Log,
   { open = false }: { open?: boolean | undefined } = {},
 ): Promise<TaskList> {
-  const { book, openedBy } = await readTasks(store, log);
+  const { book, openedBy } = await folds.of(log);
   const tasks = [...book.tasks.values()].filter(({ end }) => !open || end === null);
   const { thread } = book;
   const own = thread && (thread.open.at(-1) ?? thread.opened);

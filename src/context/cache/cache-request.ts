@@ -47,6 +47,12 @@ export function cacheRequestOf(prompt: CachedPrompt, { at, output, count }: Cach
   };
 }
 
+/** Counts some messages beforehand: of a long log all at once would hold up others. */
+export function countMessages(messages: readonly PromptMessage[], count: Count): void {
+  const memo = memoOf(count);
+  for (const message of messages) if (message.role !== 'system') partsOf(message, memo, count);
+}
+
 interface Parts {
   /** Sent to the model that signed it and to no other. */
   reasoning: CacheBlock | null;

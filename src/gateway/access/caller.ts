@@ -1,5 +1,5 @@
 import type { Context } from 'hono';
-import type { Principal, Traffic } from '../../access/index.ts';
+import type { Principal, Reading, Traffic } from '../../access/index.ts';
 import type { Troupe } from '../../troupe.ts';
 
 /** Who a request is from, and the troupe as far as it is theirs: of their tenant, and of that what they were granted. */
@@ -9,6 +9,8 @@ export interface Caller {
   /** Whether they still are who they were when the request came. For streams, which outlive that; null: they cannot become others. */
   isStillGood: (() => Promise<boolean>) | null;
   traffic: Traffic;
+  /** Of what only reads: what it costs is charged to it. */
+  reading: Reading | null;
 }
 
 const callers = new WeakMap<Context, Caller>();

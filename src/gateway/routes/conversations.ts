@@ -6,6 +6,7 @@ import { callerOf, troupeOf } from '../access/caller.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
 import { commandScope } from '../access/route-scopes.ts';
+import { answerPage } from '../answer-page.ts';
 import { readJson, readMessage } from '../read-json.ts';
 import { rateLimited } from '../refusal.ts';
 import {
@@ -15,6 +16,7 @@ import {
   CostQuery,
   EventsQuery,
   NewEventBody,
+  PageQuery,
   parseInput,
   TasksQuery,
 } from '../schemas.ts';
@@ -59,19 +61,21 @@ export function addConversationRoutes(app: Hono): void {
   );
 
   app.get('/api/conversations/:c/tasks', async (context) => {
-    const { open } = parseInput(TasksQuery, context.req.query(), 'the query');
-    return context.json(await troupeOf(context).tasks(context.req.param('c'), { open }));
+    const { open, skip } = parseInput(TasksQuery, context.req.query(), 'the query');
+    const list = await troupeOf(context).tasks(context.req.param('c'), { open });
+    return answerPage(context, { ...list }, 'tasks', skip);
   });
 
-  app.get('/api/conversations/:c/agents/:a/prompt', async (context) =>
-    context.json(await troupeOf(context).prompt(context.req.param('c'), context.req.param('a'))),
-  );
+  app.get('/api/conversations/:c/agents/:a/prompt', async (context) => {
+    const { skip } = parseInput(PageQuery, context.req.query(), 'the query');
+    const prompt = await troupeOf(context).prompt(context.req.param('c'), context.req.param('a'));
+    return answerPage(context, prompt, 'messages', skip);
+  });
 
   app.get('/api/conversations/:c/agents/:a/cost', async (context) => {
-    const { vendor } = parseInput(CostQuery, context.req.query(), 'the query');
-    return context.json(
-      await troupeOf(context).cost(context.req.param('c'), context.req.param('a'), { vendor }),
-    );
+    const { vendor, skip } = parseInput(CostQuery, context.req.query(), 'the query');
+    const report = await troupeOf(context).cost(context.req.param('c'), context.req.param('a'), { vendor });
+    return answerPage(context, { ...report }, 'rows', skip);
   });
 
   app.post('/api/commands', async (context) => {

@@ -39,7 +39,7 @@ export function addStreamRoutes(
       'the query',
     );
     if (conversation === undefined && after !== undefined) throw notResumable();
-    const { principal, troupe, traffic, isStillGood } = callerOf(context);
+    const { principal, troupe, traffic, isStillGood, reading } = callerOf(context);
     // One that does not exist yet may be followed, one that was not granted may not.
     if (conversation !== undefined && !isGranted(principal, conversation))
       throw unknownConversation(conversation);
@@ -63,8 +63,9 @@ export function addStreamRoutes(
     // Whoever does not read would hold its place for as long as it likes.
     ends.addEventListener('abort', over, { once: true });
     const options = { troupe, clock, signal: ends };
-    const frames =
+    const live =
       conversation === undefined ? followAll(options) : followConversation(conversation, after ?? 0, options);
+    const frames = reading ? reading.paced(live, ends) : live;
     const body = textStream(
       endingWith(
         asText(frames, (event) => (conversation === undefined ? '' : `id: ${event.seq}\n`)),

@@ -1,5 +1,5 @@
 import type { Hono } from 'hono';
-import { troupeOf } from '../access/caller.ts';
+import { callerOf, troupeOf } from '../access/caller.ts';
 import type { BookOf } from '../access/projection-books.ts';
 import { exportHtml } from '../export-html.ts';
 import { chunksOf } from '../read-json.ts';
@@ -16,11 +16,12 @@ export function addTransferRoutes(app: Hono, bookOf: BookOf): void {
   app.get('/api/conversations/:c/export', async (context) => {
     const { format, ...options } = parseInput(ExportQuery, context.req.query(), 'the query');
     const conversation = context.req.param('c');
-    const troupe = troupeOf(context);
+    const { troupe, reading } = callerOf(context);
     const isPage = format === 'html';
-    const lines = isPage
+    const source = isPage
       ? exportHtml(troupe, conversation, bookOf(context))
       : troupe.export(conversation, options);
+    const lines = reading ? reading.paced(source) : source;
     // The first line is read before the status is sent, so that an unknown conversation is a 404.
     const first = await lines.next();
     const body = first.done ? '' : textStream(prepended(first.value, lines));

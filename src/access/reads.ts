@@ -1,0 +1,238 @@
+import type { Clock } from '../clock.ts';
+import { DEFAULT_TENANT, type TenantId } from '../events/index.ts';
+import { KeyedBuckets } from '../token-bucket.ts';
+import { onAccount, type WorkAccount } from '../work.ts';
+import { LOCAL, type Principal } from './principal.ts';
+
+export interface ReadLimits {
+  /** Units of work of one caller, see `work.ts`. Default 20,000. */
+  workPerSecond?: number | undefined;
+  /** Of one tenant other than `default`. Default: twice that of a caller. */
+  tenantWorkPerSecond?: number | undefined;
+  /** Dear reads under way in the process; a caller has half of them, and so has a tenant. Default 4. */
+  dearReads?: number | undefined;
+}
+
+/** A request that reads, from when it was let in. */
+export interface Reading extends WorkAccount {
+  /** For what is read on behind the answer, as streams are: charged, and not begun as long as the caller is in debt. */
+  paced<T>(source: AsyncGenerator<T, void>, signal?: AbortSignal): AsyncGenerator<T, void>;
+  /** Any number of times. */
+  end(): void;
+}
+
+/** What may come at once after a pause, in seconds of the rate: a long conversation is read in one go. */
+const BURST_S = 10;
+/** Reads of a caller under way, and those that wait for them. */
+const AT_ONCE = 8;
+const MOST_WAITING = 32;
+/** Whoever has waited longer is told to come again. */
+const LONGEST_WAIT_MS = 30_000;
+/** Units from which on a read is dear. */
+const DEAR = 5_000;
+
+interface Lane {
+  caller: string;
+  tenant: TenantId;
+  running: number;
+  waiting: { since: number; go: (isLetIn: boolean) => void }[];
+  dear: number;
+  isTimed: boolean;
+}
+
+/**
+ * How much of a process's time callers read away. Owns what they have spent lately, and who waits for whom.
+ *  1. A read is charged while it runs, for what it did. Whoever has spent too much waits until that is made up for, in a
+ *     line of its own; others pass.
+ *  2. What has turned out dear goes on only in one of a few places, of which no caller and no tenant has all.
+ *  3. No line is longer than `MOST_WAITING`: who comes then is told when to come again.
+ *  4. `local` is the one user of this machine: it is not charged.
+ */
+export class Reads {
+  /** What is allowed, for those who are refused. */
+  readonly limits: { workPerSecond: number };
+  readonly #callers: KeyedBuckets;
+  readonly #tenants: KeyedBuckets;
+  readonly #lanes = new Map<string, Lane>();
+  readonly #clock: Pick<Clock, 'monotonic' | 'sleep'>;
+  readonly #places: number;
+  /** Dear reads that wait for a place, in the order in which they came. */
+  readonly #dearWaiting: { lane: Lane; go: () => void }[] = [];
+  readonly #dearOf = new Map<TenantId, number>();
+  #dear = 0;
+  #isTimed = false;
+
+  constructor(limits: ReadLimits, clock: Pick<Clock, 'monotonic' | 'sleep'>) {
+    const { workPerSecond = 20_000, tenantWorkPerSecond = 2 * workPerSecond, dearReads = 4 } = limits;
+    this.limits = { workPerSecond };
+    this.#clock = clock;
+    this.#places = dearReads;
+    this.#callers = new KeyedBuckets({ perSecond: workPerSecond, burst: workPerSecond * BURST_S, clock });
+    this.#tenants = new KeyedBuckets({
+      perSecond: tenantWorkPerSecond,
+      burst: tenantWorkPerSecond * BURST_S,
+      clock,
+    });
+  }
+
+  /** Waits for the caller's turn; or says after how many ms it may ask again. */
+  async begin({ id, tenant }: Principal): Promise<Reading | { retryAfterMs: number }> {
+    if (id === LOCAL.id) return FREE;
+    const lane = this.#laneOf(`${tenant} ${id}`, tenant);
+    const debtMs = this.#debtMs(lane);
+    if (lane.waiting.length >= MOST_WAITING) return { retryAfterMs: Math.max(1_000, debtMs) };
+    if (lane.waiting.length === 0 && lane.running < AT_ONCE && debtMs === 0) lane.running += 1;
+    else {
+      const isLetIn = await new Promise<boolean>((go) => {
+        lane.waiting.push({ since: this.#clock.monotonic(), go });
+        this.#letIn(lane);
+      });
+      if (!isLetIn) {
+        this.#leave(lane);
+        return { retryAfterMs: Math.max(1_000, this.#debtMs(lane)) };
+      }
+    }
+    return this.#reading(lane);
+  }
+
+  #reading(lane: Lane): Reading {
+    let spent = 0;
+    let state: 'cheap' | 'waiting' | 'dear' | 'ended' = 'cheap';
+    const pay = (units: number) => {
+      spent += units;
+      this.#callers.spend(lane.caller, units);
+      if (lane.tenant !== DEFAULT_TENANT) this.#tenants.spend(lane.tenant, units);
+    };
+    const inDebt = () => this.#debtMs(lane);
+    const clock = this.#clock;
+    return {
+      charge: (units) => {
+        pay(units);
+        if (state !== 'cheap' || spent < DEAR) return undefined;
+        state = 'waiting';
+        return new Promise((resolve) => {
+          const go = () => {
+            // It may have been answered meanwhile, by half of what it asked for.
+            if (state === 'ended') this.#giveBack(lane);
+            else state = 'dear';
+            resolve();
+          };
+          this.#dearWaiting.push({ lane, go });
+          this.#letOn();
+        });
+      },
+      async *paced(source, signal) {
+        const account: WorkAccount = {
+          charge(units) {
+            pay(units);
+            return undefined;
+          },
+        };
+        try {
+          for (;;) {
+            for (let ms = inDebt(); ms > 0 && !signal?.aborted; ms = inDebt()) await clock.sleep(ms, signal);
+            const next = await onAccount(account, () => source.next());
+            if (next.done) return;
+            yield next.value;
+          }
+        } finally {
+          await source.return();
+        }
+      },
+      end: () => {
+        if (state === 'ended') return;
+        if (state === 'dear') this.#giveBack(lane);
+        state = 'ended';
+        lane.running -= 1;
+        this.#letIn(lane);
+        this.#leave(lane);
+      },
+    };
+  }
+
+  /** In the order of their coming, as long as nothing is owed. */
+  #letIn(lane: Lane): void {
+    const now = this.#clock.monotonic();
+    while (now - (lane.waiting[0]?.since ?? now) > LONGEST_WAIT_MS) lane.waiting.shift()?.go(false);
+    const debtMs = this.#debtMs(lane);
+    while (debtMs === 0 && lane.running < AT_ONCE) {
+      const next = lane.waiting.shift();
+      if (!next) return;
+      lane.running += 1;
+      next.go(true);
+    }
+    if (debtMs === 0 || lane.waiting.length === 0 || lane.isTimed) return;
+    lane.isTimed = true;
+    void this.#clock.sleep(debtMs).then(() => {
+      lane.isTimed = false;
+      this.#letIn(lane);
+    });
+  }
+
+  /** The first for whom there is a place. */
+  #letOn(): void {
+    let earliest = Infinity;
+    for (let index = 0; index < this.#dearWaiting.length && this.#dear < this.#places;) {
+      const { lane, go } = this.#dearWaiting[index]!;
+      const debtMs = this.#debtMs(lane);
+      if (debtMs > 0) earliest = Math.min(earliest, debtMs);
+      if (debtMs > 0 || !this.#hasPlace(lane)) {
+        index += 1;
+        continue;
+      }
+      this.#dearWaiting.splice(index, 1);
+      this.#dear += 1;
+      lane.dear += 1;
+      this.#dearOf.set(lane.tenant, (this.#dearOf.get(lane.tenant) ?? 0) + 1);
+      go();
+    }
+    if (earliest === Infinity || this.#isTimed) return;
+    this.#isTimed = true;
+    void this.#clock.sleep(earliest).then(() => {
+      this.#isTimed = false;
+      this.#letOn();
+    });
+  }
+
+  #hasPlace({ dear, tenant }: Lane): boolean {
+    const share = Math.max(1, Math.floor(this.#places / 2));
+    return dear < share && (tenant === DEFAULT_TENANT || (this.#dearOf.get(tenant) ?? 0) < share);
+  }
+
+  #giveBack(lane: Lane): void {
+    this.#dear -= 1;
+    lane.dear -= 1;
+    const left = (this.#dearOf.get(lane.tenant) ?? 1) - 1;
+    if (left > 0) this.#dearOf.set(lane.tenant, left);
+    else this.#dearOf.delete(lane.tenant);
+    this.#letOn();
+  }
+
+  #debtMs({ caller, tenant }: Lane): number {
+    const ofTenant = tenant === DEFAULT_TENANT ? 0 : this.#tenants.debtMs(tenant);
+    return Math.max(this.#callers.debtMs(caller), ofTenant);
+  }
+
+  #laneOf(caller: string, tenant: TenantId): Lane {
+    const lane = this.#lanes.get(caller) ?? {
+      caller,
+      tenant,
+      running: 0,
+      waiting: [],
+      dear: 0,
+      isTimed: false,
+    };
+    this.#lanes.set(caller, lane);
+    return lane;
+  }
+
+  #leave(lane: Lane): void {
+    if (lane.running === 0 && lane.waiting.length === 0) this.#lanes.delete(lane.caller);
+  }
+}
+
+const FREE: Reading = {
+  charge: () => undefined,
+  paced: (source) => source,
+  end: () => undefined,
+};

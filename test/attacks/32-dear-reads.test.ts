@@ -1,0 +1,203 @@
+import { setImmediate } from 'node:timers/promises';
+import { expect } from 'vitest';
+import { ROUTE_SCOPES } from '../../src/gateway/access/route-scopes.ts';
+import { ANSWER_BYTES } from '../../src/gateway/answer-page.ts';
+import { createApp } from '../../src/gateway/index.ts';
+import { dataPaths } from '../../src/store/sqlite/data-lock.ts';
+import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
+import { createTroupe } from '../../src/index.ts';
+import type { Troupe } from '../../src/troupe.ts';
+import { tempDir } from '../store/temp-dir.ts';
+import { attack } from './attack.ts';
+
+const EVENTS = 2_500;
+const CONVERSATIONS = 3_000;
+const COMPANY = {
+  agents: [{ id: 'a', provider: 'scripted' as const, script: { rules: [{ reply: 'Done.' }] } }],
+};
+const EVE = { kind: 'user', id: 'eve', name: 'Eve' } as const;
+
+/** A tenant with one long conversation and many short ones, in which an agent has taken a turn. */
+async function openLarge(text = 'words '): Promise<Troupe> {
+  const dir = tempDir();
+  const small = await createTroupe(COMPANY, { data: dir });
+  await small.forTenant('acme').send('long', { author: EVE, to: ['a'], content: 'Begin' });
+  await small.idle();
+  await small.close();
+  const driver = await openSqliteDriver({ path: dataPaths(dir).database });
+  const row = { tenant: 'acme', kind: 'message', to: [], hash: '', tokens: 5, turn: null };
+  const data = JSON.stringify({ author: EVE, body: { content: text } });
+  const long = Array.from({ length: EVENTS }, (_, at) => ({
+    ...row,
+    at,
+    conversation: 'long',
+    id: `e${at}`,
+    data,
+  }));
+  const many = Array.from({ length: CONVERSATIONS }, (_, at) => ({
+    ...row,
+    at,
+    conversation: `room-${at}`,
+    id: 'e',
+    data,
+  }));
+  await driver.append([...long, ...many]);
+  await driver.close();
+  return createTroupe(COMPANY, { data: dir });
+}
+
+async function keyOf(troupe: Troupe, tenant: string, conversations?: string[]): Promise<RequestInit> {
+  const key = {
+    name: 'k',
+    scopes: ['read' as const, 'admin' as const],
+    ...(conversations && { conversations }),
+  };
+  const { secret } = await troupe.forTenant(tenant).keys.create(key);
+  return { headers: { authorization: `Bearer ${secret}` } };
+}
+
+function appOf(troupe: Troupe, traffic: Parameters<typeof createApp>[1] & object = {}) {
+  return createApp(troupe, {
+    keyless: 'refused',
+    authenticate: (credential) => troupe.authenticate(credential),
+    ...traffic,
+  });
+}
+
+/** Every route that reads, with what there is most of in the place of its parameters. */
+const READS = Object.keys(ROUTE_SCOPES)
+  .filter((route) => route.startsWith('GET ') && route !== 'GET /api/events')
+  .map((route) =>
+    route
+      .slice(4)
+      .replace('/turns/{a}/diff/{b}', '/turns/long:a:1/diff/next')
+      .replace('{c}', 'long')
+      .replace('{a}', 'a')
+      .replace('{t}', 'long:a:1')
+      .replace('{id}', 'none')
+      .replace(/search$/, 'search?q=nowhere'),
+  );
+
+attack(
+  32,
+  'reads of a long log, forty at once on every route, let others through in between',
+  async (refused) => {
+    await using troupe = await openLarge();
+    // As much as they like: who waits for whom is what is looked at, and not how long.
+    const app = appOf(troupe, { traffic: { requestsPerSecond: 10_000, workPerSecond: 1_000_000 } });
+    const eve = await keyOf(troupe, 'acme');
+    const ben = await keyOf(troupe, 'zeta');
+    expect((await app.request('/api/whoami', ben)).status).toBe(200);
+    for (const path of READS) {
+      let open = 40;
+      const statuses = new Set<number>();
+      const dear = Array.from({ length: open }, async () => {
+        const answer = await app.request(path, eve);
+        await answer.arrayBuffer();
+        statuses.add(answer.status);
+        open -= 1;
+      });
+      // The first of them are at work; what comes now comes behind them.
+      await setImmediate();
+      const cheap = await app.request('/api/conversations', ben);
+      const left = open;
+      expect(cheap.status, path).toBe(200);
+      await Promise.all(dear);
+      expect(
+        [...statuses].filter((status) => status >= 500 && status !== 503),
+        path,
+      ).toEqual([]);
+      if (DEAR.test(path)) expect(left, `${path}: answered before all were done`).toBeGreaterThan(0);
+    }
+    refused('waits in a line of its own');
+  },
+);
+
+/** Those whose cost grows with a log, and not those that are answered in one step, as a snapshot once an overview was. */
+const DEAR = /tasks|prompt|cost|diff|export|overview|search/;
+
+attack(32, 'a caller who reads more than its share waits and is refused; another is not', async (refused) => {
+  await using troupe = await openLarge();
+  const app = appOf(troupe, { traffic: { workPerSecond: 100 } });
+  const eve = await keyOf(troupe, 'acme');
+  const ben = await keyOf(troupe, 'zeta');
+  const read = async (who: RequestInit, path = '/api/conversations/long/events?limit=5000') =>
+    app.request(path, who);
+  // More than ten seconds' worth, which is what may be read at once.
+  expect((await read(eve)).status).toBe(200);
+  const waiting = Array.from({ length: 45 }, () => read(eve));
+  const told = await Promise.race(waiting);
+  expect(told.status).toBe(429);
+  expect(await told.json()).toMatchObject({ error: { code: 'rate_limited', data: { limit: 100 } } });
+  expect(Number(told.headers.get('retry-after'))).toBeGreaterThan(0);
+  refused('429 rate_limited');
+  expect((await read(ben, '/api/conversations')).status).toBe(200);
+});
+
+attack(
+  32,
+  'a key for a few of many conversations is listed those without a look at the others',
+  async (refused) => {
+    await using troupe = await openLarge();
+    const app = appOf(troupe, { traffic: { workPerSecond: 1 } });
+    const none = await keyOf(troupe, 'acme', ['nothing-*']);
+    // Ten rows may be read at once: one scan of all, and the next would wait for an hour.
+    for (let times = 0; times < 30; times += 1) {
+      const answer = await app.request('/api/conversations', none);
+      expect(await answer.json()).toEqual({ conversations: [], next: null });
+    }
+    const some = await keyOf(troupe, 'acme', ['room-12', 'room-299*']);
+    const { conversations } = (await (await app.request('/api/conversations', some)).json()) as {
+      conversations: { id: string }[];
+    };
+    expect(conversations.map(({ id }) => id)).toEqual([
+      ...Array.from({ length: 10 }, (_, index) => `room-${2_999 - index}`),
+      'room-299',
+      'room-12',
+    ]);
+    refused('reads nothing');
+  },
+);
+
+attack(32, 'all conversations come page by page, each once, whatever the pages are', async (refused) => {
+  await using troupe = await openLarge();
+  const app = appOf(troupe);
+  const eve = await keyOf(troupe, 'acme');
+  const ids: string[] = [];
+  for (let query = '?limit=700'; query !== '';) {
+    const answer = await app.request(`/api/conversations${query}`, eve);
+    const { conversations, next } = (await answer.json()) as {
+      conversations: { id: string }[];
+      next: string | null;
+    };
+    expect(conversations.length).toBeLessThanOrEqual(700);
+    ids.push(...conversations.map(({ id }) => id));
+    query = next === null ? '' : `?limit=700&before=${encodeURIComponent(next)}`;
+  }
+  expect(ids).toHaveLength(CONVERSATIONS + 1);
+  expect(new Set(ids).size).toBe(CONVERSATIONS + 1);
+  expect((await app.request('/api/conversations?before=nonsense', eve)).status).toBe(400);
+  refused('event_invalid');
+});
+
+attack(32, 'no answer is larger than a few MiB, and says where it goes on', async (refused) => {
+  await using troupe = await openLarge('much '.repeat(400));
+  const app = appOf(troupe);
+  const eve = await keyOf(troupe, 'acme');
+  const paths = READS.filter((path) => !path.endsWith('/export'));
+  for (const path of [
+    ...paths,
+    '/api/conversations?limit=5000',
+    '/api/conversations/long/events?limit=5000',
+  ]) {
+    const text = await (await app.request(path, eve)).text();
+    expect(text.length, path).toBeLessThan(2 * ANSWER_BYTES);
+  }
+  const prompt = (await (await app.request('/api/conversations/long/agents/a/prompt', eve)).json()) as {
+    messages: { truncated?: number }[];
+    next: number | null;
+  };
+  const isCut = prompt.next !== null || prompt.messages.some(({ truncated }) => truncated !== undefined);
+  expect(isCut).toBe(true);
+  refused('next, truncated');
+});
