@@ -24,6 +24,7 @@ const COMPANY = {
 const DATABASE = 'troupe.db';
 const MARK = 'troupe.db-mark';
 const FILES = [DATABASE, 'troupe.db-wal', MARK];
+const PAGE = 4_096;
 const CONVERSATIONS = ['a', 'b', 'c'];
 
 const open = (data: string): Promise<Troupe> => createTroupe(COMPANY, { data, onWarning: () => {} });
@@ -132,11 +133,14 @@ attack(41, 'flipped bits are refused at the start, or end readiness when they ar
     await talk(troupe);
   }
   const size = statSync(path.join(data, DATABASE)).size;
-  // Pages in the middle: what a first look at the header does not see.
-  const flips = fc.array(fc.record({ at: fc.integer({ min: 100, max: size - 1 }), bit: fc.nat(7) }), {
+  // Anywhere behind the header of the file, or where a page says what it is: what SQLite reads only when it gets there.
+  const anywhere = fc.integer({ min: 100, max: size - 1 });
+  const inHeaders = fc
+    .tuple(fc.integer({ min: 1, max: size / PAGE - 1 }), fc.nat(7))
+    .map(([page, offset]) => page * PAGE + offset);
+  const flips = fc.array(fc.record({ at: fc.oneof(anywhere, inHeaders), bit: fc.nat(7) }), {
     minLength: 1,
     maxLength: 2_000,
-    size: 'max',
   });
   let met = 0;
   await fc.assert(
@@ -157,10 +161,10 @@ attack(41, 'flipped bits are refused at the start, or end readiness when they ar
           () => 'read',
           (error: unknown) => toTroupeError(error).code,
         );
-        if (code === 'store_corrupt') expect((await troupe.health()).store).toContain(DATABASE);
+        if (code !== 'read') expect((await troupe.health()).store).toContain(DATABASE);
       }
     }),
-    { numRuns: 25 },
+    { numRuns: 60 },
   );
   expect(met).toBeGreaterThan(0);
   refused('store_corrupt at the start');
