@@ -37,6 +37,9 @@ const HEADERS = [
 ];
 const MAYBE_HEADER = new RegExp(`[${OPEN}]`);
 const HEADER_LOOKALIKE = new RegExp(String.raw`${LINE_START}([${OPEN}])(?=${HEADERS.join('|')})`, 'gimu');
+/** As the lines that tell what came with a message; see `messageText`. */
+const ATTACHED = ['image', 'file', 'text'].map((word) => `${GAP}${loose(word)}${GAP}[:\\uFF1A\\uFE55]`);
+const ATTACHED_LOOKALIKE = new RegExp(String.raw`${LINE_START}([${OPEN}])(?=${ATTACHED.join('|')})`, 'gimu');
 /** To the end of its line, however much of it is not seen. */
 const BRACKETED = new RegExp(
   String.raw`${LINE_START}([${OPEN}])([^${CLOSE}${LINE_ENDS}]+)(?=[${CLOSE}])`,
@@ -60,6 +63,11 @@ export function fenceEnds(tag: FenceTag, key: string): [open: string, close: str
 export function escapeFences(text: string): string {
   const clean = text.isWellFormed() ? text : text.toWellFormed();
   return MAYBE_FENCE.test(clean) ? clean.replace(FENCE_LOOKALIKE, '$&\\') : clean;
+}
+
+/** An author's own words, in which nothing looks like the line of an attachment. */
+export function escapeAttached(text: string): string {
+  return MAYBE_HEADER.test(text) ? text.replace(ATTACHED_LOOKALIKE, '$1$2\\$3') : text;
 }
 
 /** Text that can be taken neither for a fence nor for a line of attribution; `isName` where people's names are shown. */
