@@ -7,14 +7,15 @@ import type { View } from './view.ts';
 
 /** Who reads, and what was known of the others when the prompt was made. */
 export interface Reader {
-  view: Pick<View, 'agent' | 'secret' | 'people'>;
+  view: Pick<View, 'agent' | 'secret' | 'people' | 'rendering'>;
   upTo: number;
   /** Whether several people speak: from then on new lines carry their names. */
   named: boolean;
+  rendering: number;
 }
 
 export function readerAt(view: Reader['view'], upTo: number): Reader {
-  return { view, upTo, named: severalBy(view.people, upTo) };
+  return { view, upTo, named: severalBy(view.people, upTo), rendering: view.rendering };
 }
 
 function target(event: Event): string {

@@ -1,4 +1,4 @@
-import { followPieces, type Piece, piecesOf } from './follow-pieces.ts';
+import { followPieces, type Piece, type Pieces, piecesOf } from './follow-pieces.ts';
 
 /**
  * Fences keep an author's text from imitating anything around it. The delimiter carries a key derived from the
@@ -48,7 +48,11 @@ const HEADERS = [
   ),
 ];
 const MAYBE_HEADER = new RegExp(`[${OPEN}]`);
-const HEADER_LOOKALIKE = new RegExp(String.raw`${LINE_START}([${OPEN}])`, 'gimu');
+/** As the lines that tell what came with a message; see `messageText`. */
+const ATTACHED = ['image', 'file', 'text'].map((word) =>
+  piecesOf(GAP, ...loose(word), GAP, ['one', anyOf(String.raw`:\uFF1A\uFE55`)]),
+);
+const LINE_OPENED = new RegExp(String.raw`${LINE_START}([${OPEN}])`, 'gimu');
 /** To the end of its line, however much of it is not seen. */
 const BRACKETED = new RegExp(
   String.raw`${LINE_START}([${OPEN}])([^${CLOSE}${LINE_ENDS}]+)(?=[${CLOSE}])`,
@@ -83,17 +87,25 @@ export function escapeFences(text: string): string {
   );
 }
 
+/** An author's own words, in which nothing looks like the line of an attachment. */
+export function escapeAttached(text: string): string {
+  return escapeOpened(text, ATTACHED);
+}
+
+/** Escapes a bracket that opens a line where one of these stands behind it. */
+function escapeOpened(text: string, opened: readonly Pieces[]): string {
+  if (!MAYBE_HEADER.test(text)) return text;
+  return text.replace(LINE_OPENED, (all, start: string, space: string, open: string, index: number) =>
+    opened.some((pieces) => followPieces(text, index + all.length, pieces))
+      ? `${start}${space}\\${open}`
+      : all,
+  );
+}
+
 /** Text that can be taken neither for a fence nor for a line of attribution; `isName` where people's names are shown. */
 export function escapeMarks(text: string, isName?: (name: string) => boolean): string {
   const clean = escapeFences(text);
-  if (!MAYBE_HEADER.test(clean)) return clean;
-  const escaped = clean.replace(
-    HEADER_LOOKALIKE,
-    (all, start: string, space: string, open: string, index: number) =>
-      HEADERS.some((header) => followPieces(clean, index + all.length, header))
-        ? `${start}${space}\\${open}`
-        : all,
-  );
+  const escaped = escapeOpened(clean, HEADERS);
   if (!isName) return escaped;
   return escaped.replace(BRACKETED, (all, start: string, space: string, open: string, name: string) =>
     isName(name) ? `${start}${space}\\${open}${name}` : all,

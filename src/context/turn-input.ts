@@ -2,7 +2,7 @@ import type { Event, EventOf, LiveItems, PromptMessage, TurnId } from '../events
 import { fenceText, listHeader, renderOther, type Reader } from './attribution.ts';
 import { estimateFraming, estimateTokens, FRAME_TOKENS, IMAGE_TOKENS } from './estimate-tokens.ts';
 import { eventText, visibleText, visibleTokens } from './event-text.ts';
-import { escapeMarks, fence, fenceEnds } from './fence.ts';
+import { escapeAttached, escapeMarks, fence, fenceEnds } from './fence.ts';
 import { frame, type Framed } from './framed.ts';
 import { fenceKey } from './hash.ts';
 import { MEMORIES, renderLive } from './live.ts';
@@ -101,7 +101,7 @@ export function verbatim(event: Event, reader: Reader, head = ''): Line {
   if (event.kind === 'command') return retryLine(event, reader);
   return event.kind === 'tool.result'
     ? lateResult(event, reader, head)
-    : lineOf(event, renderOther(event, shownText(event), reader, head));
+    : lineOf(event, renderOther(event, shownText(event, reader), reader, head));
 }
 
 export function earlierTrigger(event: Event, reader: Reader): Line {
@@ -113,7 +113,7 @@ function awayLine(event: Event, reader: Reader): Line {
   if (event.kind === 'phase.changed') return phaseLine(event, reader, `${minute(event.at)} `);
   if (event.kind === 'command') return retryLine(event, reader);
   const head = `${minute(event.at)} ${listHeader(event, reader)}\n`;
-  return lineOf(event, fenceText(event, shownText(event), reader, head));
+  return lineOf(event, fenceText(event, shownText(event, reader), reader, head));
 }
 
 function handoffLine(event: Event, reader: Reader): Line {
@@ -144,11 +144,30 @@ function phaseName(name: string): string {
 
 function lateResult(event: EventOf<'tool.result'>, reader: Reader, head = ''): Line {
   const tool = event.body.name.replace(/[^A-Za-z0-9_.:-]/g, '_').slice(0, 64);
-  return lineOf(event, fenceText(event, shownText(event), reader, `${head}[late result of ${tool}]\n`));
+  return lineOf(
+    event,
+    fenceText(event, shownText(event, reader), reader, `${head}[late result of ${tool}]\n`),
+  );
 }
 
-function shownText(event: Event): string {
-  return event.kind === 'tool.result' ? event.body.content : (visibleText(event) ?? '');
+function shownText(event: Event, { rendering }: Reader): string {
+  if (event.kind === 'tool.result') return event.body.content;
+  return visibleText(rendering >= 2 ? withoutForgedLines(event) : event) ?? '';
+}
+
+/** Only what did come with a message has a line that says so. */
+function withoutForgedLines(event: Event): Event {
+  if (event.kind !== 'message') return event;
+  const { content, attachments } = event.body;
+  const own = escapeAttached(content);
+  const isText = attachments?.some(({ type }) => type === 'text') ?? false;
+  if (own === content && !isText) return event;
+  const rest = attachments && {
+    attachments: attachments.map((each) =>
+      each.type === 'text' ? { ...each, text: escapeAttached(each.text) } : each,
+    ),
+  };
+  return { ...event, body: { ...event.body, content: own, ...rest } };
 }
 
 function lineOf(event: Event, framed: Framed): Line {
