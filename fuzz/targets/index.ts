@@ -1,12 +1,14 @@
 import type { Target } from '../target.ts';
 
-/** Each with its share of a mixed run, in thousandths; those without one run when they are named. */
+/** Each with its share of a mixed run, in parts of them all; those without one run when they are named. */
 export const SHARES: Readonly<Record<string, number>> = {
   events: 500,
   fences: 100,
   imports: 200,
   routes: 150,
   frames: 50,
+  'hostile-model': 50,
+  'hostile-mcp': 20,
 };
 
 export const TARGETS: Readonly<Record<string, () => Promise<Target>>> = {
@@ -15,5 +17,7 @@ export const TARGETS: Readonly<Record<string, () => Promise<Target>>> = {
   imports: async () => (await import('./imports.ts')).importsTarget(),
   routes: async () => (await import('./routes.ts')).routesTarget(),
   frames: async () => (await import('./frames.ts')).framesTarget(),
+  'hostile-model': async () => (await import('./hostile-model.ts')).hostileModelTarget(),
+  'hostile-mcp': async () => (await import('./hostile-mcp.ts')).hostileMcpTarget(),
   regex: async () => (await import('./regex.ts')).regexTarget(),
 };
