@@ -1,6 +1,6 @@
 import type { Target } from '../target.ts';
 
-/** Each with its share of a mixed run, in thousandths. */
+/** Each with its share of a mixed run, in parts of them all. */
 export const SHARES: Readonly<Record<string, number>> = {
   events: 500,
   fences: 100,
@@ -8,6 +8,8 @@ export const SHARES: Readonly<Record<string, number>> = {
   routes: 150,
   frames: 50,
   regex: 10,
+  'hostile-model': 50,
+  'hostile-mcp': 20,
 };
 
 export const TARGETS: Readonly<Record<string, () => Promise<Target>>> = {
@@ -16,6 +18,8 @@ export const TARGETS: Readonly<Record<string, () => Promise<Target>>> = {
   imports: async () => (await import('./imports.ts')).importsTarget(),
   routes: async () => (await import('./routes.ts')).routesTarget(),
   frames: async () => (await import('./frames.ts')).framesTarget(),
+  'hostile-model': async () => (await import('./hostile-model.ts')).hostileModelTarget(),
+  'hostile-mcp': async () => (await import('./hostile-mcp.ts')).hostileMcpTarget(),
   regex: openRegex,
 };
 

@@ -1,4 +1,4 @@
-import { TroupeError } from '../errors.ts';
+import type { TroupeError } from '../errors.ts';
 import { checkUsage } from './check-usage.ts';
 import { classifyFailure } from './classify-failure.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from './provider.ts';

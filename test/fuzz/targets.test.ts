@@ -11,6 +11,8 @@ test.each([
   ['imports', 1_500],
   ['routes', 1_000],
   ['frames', 800],
+  ['hostile-model', 800],
+  ['hostile-mcp', 300],
   ['regex', 500],
 ])(
   '%s: nothing that is made up crashes, hangs, answers 500 or breaks what must hold',

@@ -1,0 +1,151 @@
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import { below, pick, type Random } from '../../sim/random.ts';
+import { systemClock } from '../../src/clock.ts';
+import type { ActorAddress } from '../../src/events/index.ts';
+import { createConnection } from '../../src/tools/mcp/connection.ts';
+import { toolProblem } from '../../src/tools/mcp/tool-problem.ts';
+import { wrapTool } from '../../src/tools/mcp/wrap-tool.ts';
+import { runTool } from '../../src/tools/run-tool.ts';
+import { toolSpec } from '../../src/tools/tool.ts';
+import { mutate } from '../mutate.ts';
+import { nastyText, nastyValue, nested } from '../nasty.ts';
+import { Broken, type Target } from '../target.ts';
+
+/**
+ * An MCP server that answers with anything, to the real client and what we made of it.
+ *  S1  A list is tools that can stand in a prompt, or an error in words; a call is a result with a text. Nothing is thrown.
+ *  S2  What is offered has a name that vendors take, and can be written as JSON.
+ */
+export interface McpInput {
+  tools: unknown;
+  result: unknown;
+  /** Said unasked before each answer. */
+  notices: unknown[];
+}
+
+const CONTEXT = {
+  address: { tenant: 't', conversation: 'c', agent: 'ana' } as unknown as ActorAddress,
+  effect: 'c:ana:1/1/0',
+  signal: new AbortController().signal,
+  artifacts: { read: () => Promise.resolve(null) },
+};
+const TIMEOUT_MS = 2_000;
+const NAME = /^[A-Za-z0-9_-]{1,64}$/;
+
+export function hostileMcpTarget(): Target<McpInput> {
+  return {
+    name: 'hostile-mcp',
+    keepKeys: true,
+    make: makeInput,
+    async run(input) {
+      const connection = createConnection({
+        timeoutMs: TIMEOUT_MS,
+        createLink: () =>
+          Promise.resolve({
+            transport: transportOf(input),
+            breaksSilently: false,
+            isForgotten: () => false,
+            explain: (error) => String(error).slice(0, 300),
+            end: () => Promise.resolve(),
+          }),
+        redact: (text) => text,
+        onToolsChanged: () => undefined,
+        onLost: () => undefined,
+        clock: systemClock,
+      });
+      try {
+        const listed = await connection.list();
+        const [tool] = listed.filter((each) => toolProblem(each) === null);
+        if (!tool) return 'no tool that can be offered';
+        const settings = { command: 'x', args: [], env: [], cwd: undefined, timeoutMs: TIMEOUT_MS };
+        const wrapped = wrapTool(tool, { server: 's', settings, connection, redact: (text) => text });
+        const spec = JSON.stringify(toolSpec(wrapped));
+        if (!NAME.test(wrapped.name) || spec.length > 400_000) throw new Broken(`offered as ${wrapped.name}`);
+        const call = { id: 'c1', name: wrapped.name, args: '{}' };
+        const ran = await runTool(wrapped, call, CONTEXT, { clock: systemClock });
+        if (typeof ran.text !== 'string') throw new Broken('a result without a text');
+        return ran.outcome === 'done' ? 'accepted' : 'failed';
+      } catch (thrown) {
+        if (thrown instanceof Broken || !(thrown instanceof Error)) throw thrown;
+        if (thrown.message === '' || thrown instanceof RangeError) throw thrown;
+        return 'no list';
+      } finally {
+        await connection.close();
+      }
+    },
+  };
+}
+
+/** The server, in this process: what it says goes through JSON, as it would over a wire. */
+function transportOf({ tools, result, notices }: McpInput): Transport {
+  const transport: Transport = {
+    start: () => Promise.resolve(),
+    close: () => {
+      transport.onclose?.();
+      return Promise.resolve();
+    },
+    send(message) {
+      const { id, method } = message as { id?: number; method?: string };
+      if (id === undefined) return Promise.resolve();
+      for (const notice of notices) say(notice);
+      say({ jsonrpc: '2.0', id, result: resultOf(method) });
+      return Promise.resolve();
+    },
+  };
+  function resultOf(method: string | undefined): unknown {
+    if (method === 'tools/call') return asObject(result);
+    if (method === 'tools/list') return { tools };
+    const serverInfo = { name: 'x', version: '1' };
+    return { protocolVersion: '2025-03-26', capabilities: { tools: {} }, serverInfo };
+  }
+  function say(message: unknown): void {
+    queueMicrotask(() => {
+      transport.onmessage?.(JSON.parse(JSON.stringify(message) ?? 'null') as JSONRPCMessage);
+    });
+  }
+  return transport;
+}
+
+/** What is no object is no answer, and would only be waited for. */
+function asObject(value: unknown): object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { content: value };
+}
+
+function makeInput(random: Random): McpInput {
+  const tool = {
+    name: random() < 0.8 ? 'add' : nastyText(random),
+    description: random() < 0.8 ? 'Adds.' : nastyText(random),
+    inputSchema: {
+      type: 'object',
+      properties: { a: random() < 0.8 ? { type: 'number' } : nested(random, pick(random, [3, 70, 2_000])) },
+    },
+    annotations: { idempotentHint: random() < 0.5 },
+  };
+  const tools = Array.from({ length: 1 + below(random, 3) }, () =>
+    random() < 0.2 ? mutate(random, tool) : tool,
+  );
+  const part = pick(random, [
+    { type: 'text', text: 'three' },
+    { type: 'image', mimeType: 'image/png', data: 'AAAA' },
+    { type: 'resource', resource: { uri: 'file:///x', text: 'x' } },
+    { type: 'resource_link', uri: 'file:///x', name: 'x', size: 4 },
+  ]);
+  const result = { content: [part, { type: 'text', text: nastyText(random) }], isError: random() < 0.1 };
+  const notice = {
+    jsonrpc: '2.0',
+    method: pick(random, [
+      'notifications/message',
+      'notifications/progress',
+      'notifications/tools/list_changed',
+    ]),
+    params: random() < 0.7 ? {} : nastyValue(random),
+  };
+  return {
+    tools: random() < 0.05 ? nastyValue(random) : tools,
+    result: random() < 0.35 ? mutate(random, result) : result,
+    notices: Array.from({ length: below(random, 3) }, () =>
+      random() < 0.4 ? mutate(random, notice) : notice,
+    ),
+  };
+}
