@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../src/tools/tool.ts';
 import { attack } from './attack.ts';
-import { ANA, type Asked, type AttackStage, only, openStage, told } from './stage.ts';
+import { ANA, type AttackStage, only, openStage, told } from './stage.ts';
 
 type Line = Record<string, unknown> & { kind?: string; body?: Record<string, unknown> };
 
@@ -26,12 +26,8 @@ function mailer() {
   return { sent, mail };
 }
 
-function openOn(mail: ReturnType<typeof mailer>['mail'], answer = (_: Asked) => ({ text: 'fine' })) {
-  return openStage({
-    agents: [{ id: 'bo', tools: ['mail', 'followUp', 'follow_up'].slice(0, 1) }, 'cy'],
-    tools: [mail],
-    answer,
-  });
+function openOn(mail: ReturnType<typeof mailer>['mail']) {
+  return openStage({ agents: [{ id: 'bo', tools: ['mail'] }, 'cy'], tools: [mail] });
 }
 
 async function bring(stage: AttackStage, conversation: string, lines: readonly Line[]): Promise<string> {
