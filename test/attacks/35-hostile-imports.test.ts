@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../src/tools/tool.ts';
 import { attack } from './attack.ts';
-import { ANA, type Asked, type AttackStage, only, openStage, told } from './stage.ts';
+import { ANA, type AttackStage, only, openStage, told } from './stage.ts';
 
 type Line = Record<string, unknown> & { kind?: string; body?: Record<string, unknown> };
 
@@ -26,12 +26,8 @@ function mailer() {
   return { sent, mail };
 }
 
-function openOn(mail: ReturnType<typeof mailer>['mail'], answer = (_: Asked) => ({ text: 'fine' })) {
-  return openStage({
-    agents: [{ id: 'bo', tools: ['mail', 'followUp', 'follow_up'].slice(0, 1) }, 'cy'],
-    tools: [mail],
-    answer,
-  });
+function openOn(mail: ReturnType<typeof mailer>['mail']) {
+  return openStage({ agents: [{ id: 'bo', tools: ['mail'] }, 'cy'], tools: [mail] });
 }
 
 async function bring(stage: AttackStage, conversation: string, lines: readonly Line[]): Promise<string> {
@@ -246,6 +242,7 @@ attack(
     const lines = exported.slice(1).map((text) => JSON.parse(text) as Line);
     await using stage = await openOn(mail);
     const ids = fc.constantFrom(
+      'baseline:bo:1',
       'baseline:bo:2',
       'joined:bo',
       'failed:bo:2',
@@ -258,21 +255,30 @@ attack(
     const odd = fc.constantFrom(-1, 1.5, 2 ** 60, '__proto__', null, [], {}, 'x'.repeat(300), NaN);
     let files = 0;
     await fc.assert(
-      fc.asyncProperty(ids, odd, fc.nat(lines.length - 1), fc.nat(20), async (id, value, at, key) => {
-        const conversation = `d${(files += 1)}`;
-        const own = JSON.parse(JSON.stringify(lines).replaceAll('"c:bo:', `"${conversation}:bo:`)) as Line[];
-        const damaged = own[at] ?? {};
-        const keys = Object.keys(damaged.body ?? {});
-        const name = keys[key % Math.max(1, keys.length)];
-        if (damaged.body && name !== undefined) damaged.body[name] = value;
-        const taken = id.replace(/^c:/, `${conversation}:`);
-        const status = await bring(stage, conversation, [
-          ...own,
-          line('message', { content: 'mine' }, { id: taken, author: ANA }),
-        ]);
-        expect(['201', '400 import_invalid', '409 event_conflict']).toContain(status);
-        await stillWorks(stage, conversation);
-      }),
+      fc.asyncProperty(
+        ids,
+        odd,
+        fc.nat(lines.length - 1),
+        fc.nat(20),
+        fc.boolean(),
+        async (id, value, at, key, isCut) => {
+          const conversation = `d${(files += 1)}`;
+          const own = JSON.parse(
+            JSON.stringify(lines).replaceAll('"c:bo:', `"${conversation}:bo:`),
+          ) as Line[];
+          const damaged = own[at] ?? {};
+          const keys = Object.keys(damaged.body ?? {});
+          const name = keys[key % Math.max(1, keys.length)];
+          if (damaged.body && name !== undefined) damaged.body[name] = value;
+          const taken = id.replace(/^c:/, `${conversation}:`);
+          const status = await bring(stage, conversation, [
+            ...(isCut ? own.slice(0, 1) : own),
+            line('message', { content: 'mine' }, { id: taken, author: ANA }),
+          ]);
+          expect(['201', '400 import_invalid', '409 event_conflict']).toContain(status);
+          await stillWorks(stage, conversation);
+        },
+      ),
       { numRuns: 40 },
     );
     refused('all go on');

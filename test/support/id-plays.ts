@@ -151,8 +151,8 @@ export const ID_PLAYS: IdPlay[] = [
 ];
 
 /** Everything that was written, by conversation. */
-export async function logsOf({ troupe, events }: Stage): Promise<Map<string, Event[]>> {
+export async function logsOf(stage: Stage): Promise<Map<string, Event[]>> {
   const logs = new Map<string, Event[]>();
-  for (const { id } of await troupe.conversations()) logs.set(id, await events(id));
+  for (const { id } of await stage.troupe.conversations()) logs.set(id, await stage.events(id));
   return logs;
 }
