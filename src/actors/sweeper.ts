@@ -53,7 +53,8 @@ async function runSweeper(deps: EngineDeps, stopped: AbortSignal, call: Call): P
       if ((await claimed(deps, 'sweep', limits.sweepMs * 0.7)) || isCalled) {
         const isFull = isCalled || now >= lookAtAll;
         const found = await sweep(deps, isFull ? 0 : now - limits.sweepWindowMs);
-        if (isFull) lookAtAll = nextFullLook(found, now, limits.sweepWindowMs);
+        // What a full page has left out may be older than the window by the next round.
+        if (isFull || found >= BATCH) lookAtAll = nextFullLook(found, now, limits.sweepWindowMs);
         await fireSchedules(deps, schedules, standings);
         await endQuiet();
       }

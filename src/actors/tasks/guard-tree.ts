@@ -11,8 +11,19 @@ export interface Descent {
   tree: string;
 }
 
+const descents = new WeakMap<TurnRun, { step: number; found: Promise<Descent | null> }>();
+
+/** The same for all calls of one step, which run at once: it is looked at once. */
+export function descentOf(run: TurnRun): Promise<Descent | null> {
+  const known = descents.get(run);
+  if (known?.step === run.step) return known.found;
+  const found = findDescent(run);
+  descents.set(run, { step: run.step, found });
+  return found;
+}
+
 /** Null where the task that this turn is for was called off, and nobody but agents speaks: nothing comes of it any more. */
-export async function descentOf({ deps, live, turn }: TurnRun): Promise<Descent | null> {
+async function findDescent({ deps, live, turn }: TurnRun): Promise<Descent | null> {
   const { tenant, conversation } = live.address;
   const { thread, begun } = live.tasks;
   if (!thread) return { root: conversation, within: [], tree: begun };
