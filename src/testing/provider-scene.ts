@@ -7,7 +7,7 @@ export interface ProviderFixture extends AsyncDisposable {
   provider: Provider;
   model?: string;
   /** How many requests the vendor has received; absent where there is no vendor. */
-  requests?(): number;
+  requests?: () => number;
   /** Resolves when the vendor has received the first request. */
   arrived?(): Promise<{ gone: Promise<void> }>;
   /** A program stands between the adapter and the vendor, and makes of an answer what it likes. */

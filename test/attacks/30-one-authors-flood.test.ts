@@ -50,7 +50,7 @@ attack(30, '90 large messages of one author hold nobody up, and are answered the
   for (let n = 0; n < MESSAGES; n++) await acme.send('c', { author: EVE, content: `${n} ${FLOOD}` });
 
   const before = pauses();
-  let asked: Promise<unknown> | null = null;
+  let asked = null as Promise<unknown> | null;
   let answeredAfter = Infinity;
   const unwatch = zeta.watch((note) => {
     if (note.type === 'event' && note.event.kind === 'turn.done') answeredAfter = pauses() - before;

@@ -178,7 +178,7 @@ describe('the end of a task', () => {
       chain: ['bo'],
     };
     return {
-      id: task as EventId,
+      id: `${task}:opened` as EventId,
       author: bo,
       to: [],
       kind: 'delegation.opened',
