@@ -176,7 +176,7 @@ test.each([
   await using api = await startApi({
     wrap: (troupe): Troupe => ({
       ...troupe,
-      conversations: () => Promise.reject(new TroupeError(code, 'the disk is full')),
+      listConversations: () => Promise.reject(new TroupeError(code, 'the disk is full')),
     }),
   });
   const answer = await api.get('/api/conversations');
