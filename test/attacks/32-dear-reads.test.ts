@@ -10,7 +10,7 @@ import type { Troupe } from '../../src/troupe.ts';
 import { tempDir } from '../store/temp-dir.ts';
 import { attack } from './attack.ts';
 
-const EVENTS = 4_000;
+const EVENTS = 2_000;
 const CONVERSATIONS = 3_000;
 const COMPANY = {
   agents: [{ id: 'a', provider: 'scripted' as const, script: { rules: [{ reply: 'Done.' }] } }],
