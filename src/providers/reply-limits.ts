@@ -59,8 +59,8 @@ const WORDS: Readonly<Record<keyof ReplyLimits, (max: number) => string>> = {
   totalMs: (max) => `taken more than ${max} ms`,
 };
 
-/** Some sixteen times what text has. */
-const BYTES_PER_TOKEN = 64;
+/** Twice the longest tokens of the tokenizers in use, which stand for runs of one letter; text has four. */
+const BYTES_PER_TOKEN = 256;
 const SPARE_BYTES = 65_536;
 
 /** For a call that may write so many tokens: an answer that is far beyond what was asked for is too long for any window. */

@@ -62,7 +62,7 @@ async function told(stage: Stage): Promise<Record<string, unknown[]>> {
 }
 
 function timeless({ id, seq, author, to, kind, turn, body, hop }: Event): unknown {
-  const { deadline: _, upTo: __, tree: ___, ...rest } = body as Record<'deadline' | 'upTo' | 'tree', unknown>;
+  const { deadline: _, upTo: __, tree: ___, ...rest } = body as Record<string, unknown>;
   return { id, seq, author: author.id, to, kind, turn, hop, body: rest };
 }
 

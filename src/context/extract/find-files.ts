@@ -33,7 +33,7 @@ export function filesOf({ name, args }: ToolCall): Files {
   for (const [field, value] of fields) {
     if (isShell && SHELL_FIELD.test(field)) ofCommand(value.slice(0, MAX_COMMAND), files);
     else if (writes && PATCH_FIELD.test(field) && value.includes('\n'))
-      files.modified.push(...patched(value));
+      for (const file of patched(value)) files.modified.push(file);
     else if (isPathValue(field, value)) {
       (writes && !READ_FIELD.test(field) ? files.modified : files.read).push(value);
     }
