@@ -6,7 +6,8 @@
  */
 export interface FairQueue<T> {
   push(item: T, place: { tenant: string; family: string }): void;
-  shift(): T | undefined;
+  /** The next item, of the next tenant that may have its turn now; whoever may not keeps its place. */
+  shift(may?: (tenant: string) => boolean): T | undefined;
   size(): number;
   /** Of one tenant. */
   sizeOf(tenant: string): number;
@@ -23,6 +24,9 @@ interface Tenant<T> {
   families: Map<string, Family<T>>;
   ring: Fifo<Family<T>>;
 }
+
+/** Tenants that are asked in one `shift`: so many at most, whatever waits. */
+const MOST_ASKED = 64;
 
 export function createFairQueue<T>(): FairQueue<T> {
   const tenants = new Map<string, Tenant<T>>();
@@ -47,6 +51,15 @@ export function createFairQueue<T>(): FairQueue<T> {
     return family;
   }
 
+  function nextTenant(may: (tenant: string) => boolean): Tenant<T> | undefined {
+    for (let left = Math.min(ring.size(), MOST_ASKED); left > 0; left -= 1) {
+      const tenant = ring.shift();
+      if (!tenant || may(tenant.name)) return tenant;
+      ring.push(tenant);
+    }
+    return undefined;
+  }
+
   return {
     push(item, place) {
       const tenant = tenantOf(place.tenant);
@@ -54,8 +67,8 @@ export function createFairQueue<T>(): FairQueue<T> {
       tenant.size += 1;
       size += 1;
     },
-    shift() {
-      const tenant = ring.shift();
+    shift(may = () => true) {
+      const tenant = nextTenant(may);
       const family = tenant?.ring.shift();
       if (!tenant || !family) return undefined;
       const item = family.items.shift();

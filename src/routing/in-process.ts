@@ -5,6 +5,7 @@ import type { ActorAddress, TenantId } from '../events/index.ts';
 import { type Metrics, NO_METRICS, type Timers } from '../metrics.ts';
 import { createFairQueue } from './fair-queue.ts';
 import { familyOf } from './family.ts';
+import { createLoopPace, type LoopPace } from './loop-pace.ts';
 import { MOST_WAITING, type QueueDepth, type Router, type WakeHandler, type WakeOutcome } from './router.ts';
 
 /**
@@ -17,6 +18,8 @@ import { MOST_WAITING, type QueueDepth, type Router, type WakeHandler, type Wake
  *  I4  A wake with a delay is no state of an actor: when it is due it is an ordinary wake. Wakes that come earlier
  *      therefore neither hasten it nor replace it, and the actor is looked at after its due time in any case.
  *  I5  Of a tenant no more than `mostWaiting` actors are in `actors`: a wake of one more is left to the sweeper.
+ *  I6  Where more is at work than the event loop keeps pace with (`loop-pace.ts`), a wake starts only for a tenant that has
+ *      nothing at work: what one tenant computes delays the first turn of another by no more than that.
  */
 type ActorState = 'waiting' | 'active' | 'active-again' | 'held-back';
 
@@ -32,10 +35,11 @@ interface Service {
   handler: WakeHandler;
   concurrency: number;
   onError: (error: unknown, address: ActorAddress) => void;
+  pace: LoopPace;
 }
 
 /** After so many starts the event loop gets a turn, or agents that wake each other would starve timers and sockets. */
-const STARTS_PER_LOOP_TURN = 128;
+const STARTS_PER_LOOP_TURN = 8;
 const WOKEN = Promise.resolve();
 const DONE: WakeOutcome = { kind: 'done' };
 
@@ -51,6 +55,7 @@ export function createInProcessRouter({
   const actors = new Map<string, Actor>();
   const queue = createFairQueue<Actor>();
   const known = new Map<TenantId, number>();
+  const atWork = new Map<TenantId, number>();
   const closing = new AbortController();
   const drained = Promise.withResolvers<void>();
   let service: Service | null = null;
@@ -71,9 +76,8 @@ export function createInProcessRouter({
 
   function add(actor: Actor): void {
     const { tenant } = actor.address;
-    const count = known.get(tenant) ?? 0;
-    if (count >= mostWaiting) return;
-    known.set(tenant, count + 1);
+    if ((known.get(tenant) ?? 0) >= mostWaiting) return;
+    count(known, tenant, 1);
     actors.set(actor.key, actor);
     enqueue(actor);
   }
@@ -88,9 +92,7 @@ export function createInProcessRouter({
 
   function remove({ key, address: { tenant } }: Actor): void {
     actors.delete(key);
-    const left = (known.get(tenant) ?? 0) - 1;
-    if (left > 0) known.set(tenant, left);
-    else known.delete(tenant);
+    count(known, tenant, -1);
   }
 
   /** Handlers start from a microtask, never inside the caller of `wake`. */
@@ -98,24 +100,37 @@ export function createInProcessRouter({
     if (pumpScheduled || !service || closing.signal.aborted) return;
     pumpScheduled = true;
     if (startsLeft > 0) return queueMicrotask(pump);
+    nextLoopTurn(service.pace);
+  }
+
+  function nextLoopTurn(pace: LoopPace): void {
+    const asked = clock.monotonic();
     setImmediate(() => {
+      pace.beat(clock.monotonic() - asked, running);
       startsLeft = STARTS_PER_LOOP_TURN;
       pump();
     });
+  }
+
+  function mayStart(tenant: TenantId): boolean {
+    return service !== null && (running < service.pace.limit() || !atWork.has(tenant));
   }
 
   function pump(): void {
     pumpScheduled = false;
     if (!service || closing.signal.aborted) return;
     while (running < service.concurrency && startsLeft > 0) {
-      const actor = queue.shift();
-      if (!actor) return;
+      const actor = queue.shift((tenant) => mayStart(tenant as TenantId));
+      if (!actor) break;
       startsLeft -= 1;
       running += 1;
+      count(atWork, actor.address.tenant, 1);
       actor.state = 'active';
       void run(service, actor);
     }
-    if (running < service.concurrency && queue.size() > 0) schedulePump();
+    if (running >= service.concurrency || queue.size() === 0) return;
+    pumpScheduled = true;
+    nextLoopTurn(service.pace);
   }
 
   async function run({ handler, onError }: Service, actor: Actor): Promise<void> {
@@ -136,6 +151,7 @@ export function createInProcessRouter({
 
   function settle(actor: Actor, outcome: WakeOutcome): void {
     running -= 1;
+    count(atWork, actor.address.tenant, -1);
     if (closing.signal.aborted) {
       if (running === 0) drained.resolve();
       return;
@@ -162,7 +178,7 @@ export function createInProcessRouter({
     return WOKEN;
   }
 
-  function start(handler: WakeHandler, options: Omit<Service, 'handler'>): void {
+  function start(handler: WakeHandler, options: Omit<Service, 'handler' | 'pace'>): void {
     if (service)
       throw new TroupeError('internal', 'this router was started already; a router serves one handler');
     if (!Number.isInteger(options.concurrency) || options.concurrency < 1) {
@@ -171,7 +187,7 @@ export function createInProcessRouter({
         `concurrency must be a whole number from 1, not ${options.concurrency}`,
       );
     }
-    service = { handler, ...options };
+    service = { handler, ...options, pace: createLoopPace(options.concurrency) };
     schedulePump();
   }
 
@@ -188,4 +204,11 @@ export function createInProcessRouter({
   const backlog = async (tenant: TenantId): Promise<number> => queue.sizeOf(tenant);
 
   return { wake, start, depth, backlog, check: () => WOKEN, close };
+}
+
+/** What is 0 is not kept. */
+function count(counts: Map<TenantId, number>, tenant: TenantId, by: number): void {
+  const left = (counts.get(tenant) ?? 0) + by;
+  if (left > 0) counts.set(tenant, left);
+  else counts.delete(tenant);
 }
