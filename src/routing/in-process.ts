@@ -18,8 +18,8 @@ import { MOST_WAITING, type QueueDepth, type Router, type WakeHandler, type Wake
  *  I4  A wake with a delay is no state of an actor: when it is due it is an ordinary wake. Wakes that come earlier
  *      therefore neither hasten it nor replace it, and the actor is looked at after its due time in any case.
  *  I5  Of a tenant no more than `mostWaiting` actors are in `actors`: a wake of one more is left to the sweeper.
- *  I6  Where more is at work than the event loop keeps pace with (`loop-pace.ts`), a wake starts only for a tenant that has
- *      nothing at work: what one tenant computes delays the first turn of another by no more than that.
+ *  I6  While tenants share the process and more is at work than its event loop keeps pace with (`loop-pace.ts`), a wake
+ *      starts only for a tenant that has nothing at work. A process with one tenant knows no such limit.
  */
 type ActorState = 'waiting' | 'active' | 'active-again' | 'held-back';
 
@@ -40,6 +40,8 @@ interface Service {
 
 /** After so many starts the event loop gets a turn, or agents that wake each other would starve timers and sockets. */
 const STARTS_PER_LOOP_TURN = 8;
+/** Tenants share the process for so long after two of them were woken one after the other. */
+const SHARED_MS = 10_000;
 const WOKEN = Promise.resolve();
 const DONE: WakeOutcome = { kind: 'done' };
 
@@ -56,6 +58,8 @@ export function createInProcessRouter({
   const queue = createFairQueue<Actor>();
   const known = new Map<TenantId, number>();
   const atWork = new Map<TenantId, number>();
+  let lastWoken: TenantId | null = null;
+  let sharedUntil = Number.NEGATIVE_INFINITY;
   const closing = new AbortController();
   const drained = Promise.withResolvers<void>();
   let service: Service | null = null;
@@ -66,12 +70,19 @@ export function createInProcessRouter({
 
   function wakeNow(address: ActorAddress): void {
     if (closing.signal.aborted) return;
+    noteTenant(address.tenant);
     const key = addressKey(address);
     const actor = actors.get(key);
     if (!actor) add({ key, address, state: 'waiting', since: 0 });
     else if (actor.state === 'active') actor.state = 'active-again';
     // `waiting`, `active-again` and `held-back` are followed by a start anyway. A held-back actor keeps its delay: the
     // lease is another's until then, and an earlier look would only find it busy again.
+  }
+
+  function noteTenant(tenant: TenantId): void {
+    if (tenant === lastWoken) return;
+    if (lastWoken !== null) sharedUntil = clock.monotonic() + SHARED_MS;
+    lastWoken = tenant;
   }
 
   function add(actor: Actor): void {
@@ -113,7 +124,8 @@ export function createInProcessRouter({
   }
 
   function mayStart(tenant: TenantId): boolean {
-    return service !== null && (running < service.pace.limit() || !atWork.has(tenant));
+    if (!service) return false;
+    return running < service.pace.limit() || !atWork.has(tenant) || clock.monotonic() >= sharedUntil;
   }
 
   function pump(): void {

@@ -1,7 +1,8 @@
 /**
  * How many actors one process works on at once while its event loop is the bottleneck. Turns that wait for a model leave the
  * loop idle, and as many may run as the caller allows. Turns that compute make each other slower, and everybody else
- * too: the more of them take part in one turn of the loop, the longer a request has to wait for its own.
+ * too: the more of them take part in one turn of the loop, the longer a request has to wait for its own. Fewer at once get less
+ * done, since one sync of the disk serves all that write in one turn of the loop.
  */
 export interface LoopPace {
   /** From `LEAST_AT_ONCE` to the most that is allowed. */
@@ -10,8 +11,8 @@ export interface LoopPace {
   beat(ms: number, running: number): void;
 }
 
-const LONG_TURN_MS = 4;
-const LEAST_AT_ONCE = 4;
+const LONG_TURN_MS = 8;
+const LEAST_AT_ONCE = 8;
 const SLOWER = 0.9;
 
 export function createLoopPace(most: number): LoopPace {
