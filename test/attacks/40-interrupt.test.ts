@@ -9,6 +9,8 @@ attack(40, 'a message stops a turn only for who may stop it by a command', async
   const thinking = Promise.withResolvers<void>();
   await using stage = await openStage({
     guarded: true,
+    // New keys come faster here than an address may try them.
+    app: { limits: { triesPerSecond: 10_000 } },
     answer: async ({ last }) => {
       if (last.includes('think')) await thinking.promise;
       return { text: 'a thought' };

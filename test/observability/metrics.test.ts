@@ -7,20 +7,20 @@ import { mind, prose, small } from '../support/relief-stage.ts';
 import * as z from 'zod';
 import { startVendor, valueOf } from './stage.ts';
 
-const USAGE = { input: 1_000_000, output: 100_000, cacheRead: 400_000, cacheWrite: 0, reasoning: 0 };
+const USAGE = { input: 60_000, output: 10_000, cacheRead: 40_000, cacheWrite: 0, reasoning: 0 };
 
 test('what a turn cost is counted in dollars by provider, by the list price with its cache', async () => {
   await using vendor = await startVendor(() => ({ text: 'ok', usage: USAGE }));
   await vendor.say('x');
   const page = await vendor.page();
-  // gpt-5: 0.6 M at 1.25, 0.4 M cached at 0.125, 0.1 M out at 10.
+  // gpt-5: 0.02 M at 1.25, 0.04 M cached at 0.125, 0.01 M out at 10.
   expect(valueOf(page, 'troupe_cost_usd_total{tenant="default",provider="openai-compatible"}')).toBeCloseTo(
-    1.8,
+    0.13,
     9,
   );
   expect(
     valueOf(page, 'troupe_tokens_total{tenant="default",provider="openai-compatible",kind="cache_read"}'),
-  ).toBe(400_000);
+  ).toBe(40_000);
   expect(valueOf(page, 'troupe_unpriced_calls_total{provider="openai-compatible"}')).toBe(null);
 });
 

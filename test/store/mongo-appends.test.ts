@@ -88,7 +88,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     await one!.append([eventRow('a', { ...LOG, conversation: 'old', at: 10 })]);
     await one!.append([eventRow('a', { ...LOG, conversation: 'new', at: 20 })]);
     await one!.append([eventRow('b', { ...LOG, conversation: 'old', at: 30 })]);
-    expect(await two!.conversations({ tenant: 'acme', limit: 10 })).toEqual([
+    expect((await two!.conversations({ tenant: 'acme', limit: 10 })).rows).toEqual([
       { id: 'old', head: 2, at: 30 },
       { id: 'new', head: 1, at: 20 },
     ]);
@@ -99,9 +99,9 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     const driver = await stage.open();
     await driver.append([eventRow('a', LOG)]);
     await stage.db.collection('conversations').deleteMany({});
-    expect(await driver.conversations({ tenant: 'acme', limit: 10 })).toEqual([]);
+    expect((await driver.conversations({ tenant: 'acme', limit: 10 })).rows).toEqual([]);
     await driver.append([eventRow('a', LOG)]);
-    expect(await driver.conversations({ tenant: 'acme', limit: 10 })).toEqual([
+    expect((await driver.conversations({ tenant: 'acme', limit: 10 })).rows).toEqual([
       { id: 'talk', head: 1, at: 1000 },
     ]);
   });

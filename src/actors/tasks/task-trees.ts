@@ -80,8 +80,8 @@ export function createTaskTrees(options: {
     const home = { tenant, conversation };
     if ((await store.readById(home, endId(id))) !== null) return true;
     // In this order: a turn that has ended opens nothing after its end.
-    const isEnded = (await store.readById(home, `${turn}:end` as EventId)) !== null;
-    if (isEnded) return (await store.readById(home, opening as EventId)) === null;
+    const isEnded = (await store.readById(home, `${turn}:end`)) !== null;
+    if (isEnded) return (await store.readById(home, opening)) === null;
     return (await store.head(home)) === 0;
   }
 

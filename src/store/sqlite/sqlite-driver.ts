@@ -29,7 +29,7 @@ export interface SqliteDriverOptions {
 const PROMISED: ReadonlySet<string> = new Set(['effect', 'meta']);
 
 /** What is written to see whether anything can be. */
-const TRIAL_BYTES = 16_384;
+const TRIAL_BYTES = 131_072;
 
 /** Bounds how long one step of an expiry or a removal holds the event loop. */
 const STEP = 500;
