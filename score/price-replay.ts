@@ -4,6 +4,7 @@ import { type CacheBlock, type CacheRequest, simulateCache } from '../src/contex
 import { type ReliefPolicy } from '../src/context/index.ts';
 import { countTokens } from '../src/context/count-tokens.ts';
 import { fitSummaryRequest } from '../src/context/index.ts';
+import { NOBODY } from '../src/context/people.ts';
 import type { CompactionBody, Event } from '../src/events/index.ts';
 import { SECRET } from '../test/support/log-player.ts';
 import { Relief, windowFor } from './relieve-call.ts';
@@ -85,7 +86,7 @@ export function rulesOf(ignoreTtl: boolean): CacheRules {
 
 /** The requests that a summariser would have been sent for the same compactions, by the context module itself. */
 function summaryCost({ log, views }: Replay, { summaryTokens }: ReliefPolicy, { price }: CacheRules): number {
-  const people = [...views.values()][0]?.people ?? new Map();
+  const people = [...views.values()][0]?.people ?? NOBODY;
   let previous: CompactionBody | null = null;
   let cost = 0;
   for (const { kind, body } of log) {

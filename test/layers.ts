@@ -54,7 +54,7 @@ const LAYERS: Record<string, Layer> = {
   // `node:module`: where nobody has loaded the tokenizer, the first text that is counted does, at once.
   context: {
     may: ['events', 'errors.ts'],
-    packages: ['gpt-tokenizer', 'zod', 'node:crypto', 'node:module'],
+    packages: ['gpt-tokenizer', 'unhomoglyph', 'zod', 'node:crypto', 'node:module'],
     pure: true,
   },
   store: ADAPTER_LAYER,

@@ -8,7 +8,8 @@ import { questionsOf, tasksOf } from '../../src/context/extract/find-pending.ts'
 import { findWords } from '../../src/context/extract/find-words.ts';
 import { sentencesOf } from '../../src/context/extract/sentences.ts';
 import { escapeFences, escapeMarks } from '../../src/context/fence.ts';
-import { displayName } from '../../src/context/people.ts';
+import { NOBODY, personLabel } from '../../src/context/people.ts';
+import { RENDERING } from '../../src/context/rendering.ts';
 import { wordsOf } from '../../src/context/retrieve/words.ts';
 import { parseHandoff } from '../../src/context/summary/parse-handoff.ts';
 import { toolSyntaxShare } from '../../src/context/summary/tool-syntax.ts';
@@ -34,7 +35,7 @@ const lettersOf = (text: string) => text.length;
 export const OUTSIDE_TEXTS: Readonly<Record<string, (text: string) => unknown>> = {
   escapeFences,
   escapeMarks: (text) => escapeMarks(text, (name) => name === 'Uma'),
-  displayName: (name) => displayName({ kind: 'user', id: name, name }),
+  personLabel: (name) => personLabel(NOBODY, { kind: 'user', id: name, name }, 0, RENDERING),
   constraintsOf: (text) => constraintsOf(text, false),
   errorLines: (text) => errorLines(text),
   filesOf: (text) => filesOf({ id: 'k', name: 'bash', args: JSON.stringify({ command: text }) }),

@@ -22,9 +22,9 @@ function target(event: Event): string {
   return event.to.length === 0 ? '' : ` -> ${event.to.map((agent) => `@${agent}`).join(', ')}`;
 }
 
-function speaker({ author }: Event, { view, upTo }: Reader): string {
+function speaker({ author }: Event, { view, upTo, rendering }: Reader): string {
   if (author.kind === 'agent') return `@${agentLabel(author.id)}`;
-  return author.kind === 'system' ? 'system' : personLabel(view.people, author, upTo);
+  return author.kind === 'system' ? 'system' : personLabel(view.people, author, upTo, rendering);
 }
 
 /** The line of attribution, or null where the text stands bare: the one human, to me or to all. */
@@ -54,7 +54,10 @@ const MAY_BE_NAME = /^(?!(?:image|file|text): )(?=\P{L}*\p{L}.*\p{L})[^"{}=;|]+$
 export function renderOther(event: Event, text: string, reader: Reader, head = ''): Framed {
   const header = headerOf(event, reader);
   if (event.author.kind !== 'user') return fenceText(event, text, reader, `${head}${header}\n`);
-  const { view, upTo } = reader;
-  const body = escapeMarks(text, (name) => MAY_BE_NAME.test(name) || isPerson(view.people, name, upTo));
+  const { view, upTo, rendering } = reader;
+  const body = escapeMarks(
+    text,
+    (name) => MAY_BE_NAME.test(name) || isPerson(view.people, name, upTo, rendering),
+  );
   return frame(header === null ? head : `${head}${header} `, body);
 }

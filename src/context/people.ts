@@ -1,14 +1,42 @@
 import type { Author } from '../events/index.ts';
+import { lookOf } from './look.ts';
+
+/** Somebody with a name, from the seq at which they first spoke under it. */
+interface Speaker {
+  id: string;
+  since: number;
+  /** What the short id looks like. */
+  mark: string;
+}
 
 /**
- * The people of a conversation by display name, each with the seq at which they first spoke: what a prompt knows of
- * them depends on the log alone, never on when it was read.
+ * The people of a conversation: what a prompt knows of them depends on the log alone, never on when it was read. Up to
+ * rendering 1 namesakes have the same name, from 2 on names that look the same.
  */
-export type People = Map<string, { id: string; since: number }[]>;
+export interface People {
+  names: Map<string, Speaker[]>;
+  looks: Map<string, Speaker[]>;
+  /** The look of each name that was met: it is found once. */
+  lookOf: Map<string, string>;
+}
+
+export function createPeople(): People {
+  return { names: new Map(), looks: new Map(), lookOf: new Map() };
+}
+
+/** Where nobody is known: never written to. */
+export const NOBODY: People = createPeople();
+
+export function copyPeople({ names, looks, lookOf: known }: People): People {
+  const copy = (speakers: People['names']) =>
+    new Map([...speakers].map(([name, all]) => [name, all.slice()]));
+  return { names: copy(names), looks: copy(looks), lookOf: new Map(known) };
+}
 
 const KEY = /^(?:[0-9a-f]{32,}|n(?:pub|profile)1[0-9a-z]{20,})$/i;
 /** What Troupe writes in headers itself. */
 const RESERVED = /^(?:system|troupe|late result\b.*)$/i;
+const RESERVED_LOOKS = ['system', 'troupe', 'late result'].map(lookOf);
 /** As namesakes are told apart, with or without a count of those with the same short id. */
 const TOLD_APART = / \([A-Za-z0-9_.:-]{1,8}(?:#\d+)?\)$/;
 
@@ -22,11 +50,22 @@ function cleanName(name: string): string {
 }
 
 /** A name as it may stand in a header: one line, no brackets or arrows, and no leading '@', which marks agents alone. */
-export function displayName(author: Author): string {
+function plainName(author: Author): string {
   const name = cleanName(author.name);
   const isNone = name === '' || KEY.test(name);
-  const short = isNone ? shortId(name || author.id) : Array.from(name).slice(0, 64).join('');
-  return RESERVED.test(short) || TOLD_APART.test(short) ? `${short} (${shortId(author.id)})` : short;
+  return isNone ? shortId(name || author.id) : Array.from(name).slice(0, 64).join('');
+}
+
+/** The name up to rendering 1. */
+function displayName(author: Author): string {
+  const name = plainName(author);
+  return RESERVED.test(name) || TOLD_APART.test(name) ? `${name} (${shortId(author.id)})` : name;
+}
+
+/** Whether a look begins as what Troupe writes in headers itself, ends as the label of a namesake, or is of nothing. */
+function isTaken(look: string): boolean {
+  const word = look.replace(/^[^\p{L}\p{N}]+/u, '');
+  return word === '' || word.endsWith(')') || RESERVED_LOOKS.some((reserved) => word.startsWith(reserved));
 }
 
 /** Ids come from outside too: nothing of them may break a header. */
@@ -39,37 +78,72 @@ export function agentLabel(id: string): string {
 }
 
 export function meet(people: People, author: Author, seq: number): void {
-  const name = displayName(author);
-  const known = people.get(name);
-  if (!known) people.set(name, [{ id: author.id, since: seq }]);
-  else if (!known.some(({ id }) => id === author.id)) known.push({ id: author.id, since: seq });
+  const name = plainName(author);
+  const look = people.lookOf.get(name) ?? lookOf(name);
+  people.lookOf.set(name, look);
+  const speaker = () => ({ id: author.id, since: seq, mark: lookOf(shortId(author.id)) });
+  for (const [speakers, key] of [
+    [people.names, displayName(author)],
+    [people.looks, look],
+  ] as const) {
+    const known = speakers.get(key);
+    if (!known) speakers.set(key, [speaker()]);
+    else if (!known.some(({ id }) => id === author.id)) known.push(speaker());
+  }
 }
 
 /** Whether more than one person had spoken by `upTo`. */
 export function severalBy(people: People, upTo: number): boolean {
   let count = 0;
-  for (const namesakes of people.values()) {
+  for (const namesakes of people.names.values()) {
     for (const { since } of namesakes) if (since <= upTo && ++count > 1) return true;
   }
   return false;
 }
 
 /** Whether a text between brackets would be read as the name of somebody who had spoken by `upTo`. */
-export function isPerson(people: People, text: string, upTo: number): boolean {
+export function isPerson(people: People, text: string, upTo: number, rendering: number): boolean {
   const name = cleanName(text);
-  const known = people.get(name) ?? people.get(name.replace(TOLD_APART, ''));
-  return known?.some(({ since }) => since <= upTo) ?? false;
+  const known = [name, name.replace(TOLD_APART, '')].flatMap((each) => speakersOf(people, each, rendering));
+  return known.some(({ since }) => since <= upTo);
+}
+
+/** No name is longer; ignorable letters may stand between all of it. */
+const MOST_OF_NAME = 1_024;
+
+function speakersOf(people: People, name: string, rendering: number): readonly Speaker[] {
+  if (rendering < 2) return people.names.get(name) ?? [];
+  if (name.length > MOST_OF_NAME) return [];
+  return people.looks.get(people.lookOf.get(name) ?? lookOf(name)) ?? [];
 }
 
 /**
- * The name, with a short id where another person had the same one by `upTo`; of those whose short ids are the same too,
- * the later ones are numbered, in the order in which they first spoke.
+ * The name, with a short id where another person had the same one by `upTo`, or it could be taken for words of Troupe;
+ * of those whose short ids are the same too, the later ones are numbered, in the order in which they first spoke.
  */
-export function personLabel(people: People, author: Author, upTo: number): string {
+export function personLabel(people: People, author: Author, upTo: number, rendering: number): string {
+  return rendering < 2 ? labelByName(people, author, upTo) : labelByLook(people, author, upTo);
+}
+
+function labelByName(people: People, author: Author, upTo: number): string {
   const name = displayName(author);
-  const namesakes = people.get(name)?.filter(({ since }) => since <= upTo) ?? [];
+  const namesakes = people.names.get(name)?.filter(({ since }) => since <= upTo) ?? [];
   if (namesakes.length < 2) return name;
   const short = shortId(author.id);
   const alike = namesakes.filter(({ id }) => shortId(id) === short).findIndex(({ id }) => id === author.id);
-  return `${name} (${short}${alike > 0 ? `#${alike + 1}` : ''})`;
+  return `${name} (${numbered(short, alike)})`;
+}
+
+function labelByLook(people: People, author: Author, upTo: number): string {
+  const name = plainName(author);
+  const look = people.lookOf.get(name) ?? lookOf(name);
+  const namesakes = people.looks.get(look)?.filter(({ since }) => since <= upTo) ?? [];
+  if (namesakes.length < 2 && !isTaken(look)) return name;
+  const mark = namesakes.find(({ id }) => id === author.id)?.mark;
+  const alike = namesakes.filter((each) => each.mark === mark).findIndex(({ id }) => id === author.id);
+  return `${name} (${numbered(shortId(author.id), alike)})`;
+}
+
+function numbered(short: string, alike: number): string {
+  return alike > 0 ? `${short}#${alike + 1}` : short;
 }

@@ -2,7 +2,8 @@
  * By which rules the words of others are rendered. What was sent once is rendered by the rules of its time for ever, or
  * it could not be verified: so the version is logged with the turn, and where none is logged it is 1.
  *   2  Of all that waits for a turn the newest `MOST_SHOWN` characters are whole, and in
- *      an author's own words no line looks like that of an attachment.
+ *      an author's own words no line looks like that of an attachment. People whose names look the same are namesakes,
+ *      and nobody's label begins as what Troupe writes in headers itself.
  */
 export const RENDERING = 2;
 

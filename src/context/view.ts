@@ -15,7 +15,7 @@ import { kindOf, type KindTokens, NO_TOKENS } from './budget/content-kinds.ts';
 import { FRAME_TOKENS } from './estimate-tokens.ts';
 import { imagesText } from './message-text.ts';
 import { NOTHING_TOLD, type Told } from './live.ts';
-import type { People } from './people.ts';
+import { copyPeople, createPeople, type People } from './people.ts';
 import { RENDERING } from './rendering.ts';
 import { newRunState, type RunState } from './run-state.ts';
 import type { Slot } from './slot.ts';
@@ -125,7 +125,7 @@ export function createView(agent: AgentId, secret: string): View {
     bytes: 0,
     chain: '',
     pending: [],
-    people: new Map(),
+    people: createPeople(),
     group: null,
     calls: new Map(),
     lost: new Set(),
@@ -161,7 +161,7 @@ export function forkView(view: View): View {
       return message === slot.message ? slot : { ...slot, message };
     }),
     pending: view.pending.slice(),
-    people: new Map([...view.people].map(([name, namesakes]) => [name, namesakes.slice()])),
+    people: copyPeople(view.people),
     group: view.group && { ...view.group, waiting: view.group.waiting.slice() },
     kinds: { ...view.kinds },
     calls: new Map(view.calls),

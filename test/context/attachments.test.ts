@@ -9,6 +9,7 @@ import {
   scaledPolicy,
   type View,
 } from '../../src/context/index.ts';
+import { NOBODY } from '../../src/context/people.ts';
 import { cacheRequestOf } from '../../src/context/cache/cache-request.ts';
 import { locateBreak } from '../../src/context/cache/locate-break.ts';
 import { countTokens } from '../../src/context/count-tokens.ts';
@@ -131,7 +132,7 @@ function compactionOf(events: readonly Event[]) {
     previous: null,
     policy: DEFAULT_POLICY,
     secret: SECRET,
-    people: new Map(),
+    people: NOBODY,
     count: countTokens,
   });
 }

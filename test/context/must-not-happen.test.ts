@@ -9,6 +9,7 @@ import {
   DEFAULT_POLICY,
   type CompactionBase,
 } from '../../src/context/index.ts';
+import { NOBODY } from '../../src/context/people.ts';
 import { wordsOf } from '../../src/context/extract/sayings.ts';
 import { renderCompaction } from '../../src/context/summary/render-compaction.ts';
 import type { AgentId, CompactionBody, Event } from '../../src/events/index.ts';
@@ -63,7 +64,7 @@ const BASE: Omit<CompactionBase, 'events'> = {
   previous: null,
   policy: scaledPolicy(DEFAULT_POLICY, 20_000),
   secret: 's',
-  people: new Map(),
+  people: NOBODY,
   count: countTokens,
 };
 

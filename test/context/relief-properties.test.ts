@@ -9,6 +9,7 @@ import {
   scaledPolicy,
   summaryCompaction,
 } from '../../src/context/index.ts';
+import { NOBODY } from '../../src/context/people.ts';
 import { renderCompaction } from '../../src/context/summary/render-compaction.ts';
 import type { AgentId, CompactionBody, Event } from '../../src/events/index.ts';
 import { invalidities } from '../support/check-prompt.ts';
@@ -75,7 +76,7 @@ function twice(one: Event[], more: Event[], room: number, strategies: [Strategy,
     previous: null,
     policy: scaledPolicy(DEFAULT_POLICY, 100_000),
     secret: SECRET,
-    people: new Map(),
+    people: NOBODY,
     count: countTokens,
   };
   const first = compact(base, strategies[0]);

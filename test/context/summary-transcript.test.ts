@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { clip, clipToTokens } from '../../src/context/summary/clip.ts';
 import { renderTranscript } from '../../src/context/summary/render-transcript.ts';
+import { peopleOf } from '../../src/context/summary/speakers.ts';
 import { countTokens } from '../../src/context/count-tokens.ts';
 import type { Event, EventDraft } from '../../src/events/index.ts';
 import { logged } from '../support/log-player.ts';
@@ -111,15 +112,7 @@ test('namesakes are told apart, also one who speaks only elsewhere in the log', 
   expect(renderTranscript(log(said('a'), said('b', other)), { key: KEY })).toMatch(
     /^\[Ana \(u-ana\)\][^]*\[Ana \(u-other\)\]/,
   );
-  const people = new Map([
-    [
-      'Ana',
-      [
-        { id: 'u-ana', since: 1 },
-        { id: 'u-other', since: 2 },
-      ],
-    ],
-  ]);
+  const people = peopleOf(log(said('a'), said('b', other)));
   expect(renderTranscript(log(said('a')), { key: KEY, people })).toMatch(/^\[Ana \(u-ana\)\]/);
 });
 
@@ -148,7 +141,7 @@ test('whatever is said or a thing is called, it stands between marks of the runt
   fc.assert(
     fc.property(fc.array(fc.tuple(nasty, nasty, fc.nat(7)), { minLength: 1, maxLength: 5 }), (entries) => {
       const events = log(...entries.map(([text, name, n]) => shapeOf(n, `word ${text} word`, name || 'x')));
-      const people = new Map([['Ana', [{ id: 'u-ana', since: 1 }]]]);
+      const people = peopleOf(log(said('a')));
       const text = renderTranscript(events, { key: KEY, people });
       const outside = text.replaceAll(
         new RegExp(`<transcript-${KEY}>\n([^]*?)\n</transcript-${KEY}>`, 'g'),

@@ -1,5 +1,5 @@
 import type { Author, Event } from '../../events/index.ts';
-import { agentLabel } from '../people.ts';
+import { agentLabel, NOBODY } from '../people.ts';
 import { speakerOf } from '../summary/speakers.ts';
 import type { Trusted } from '../trusted.ts';
 import { questionsOf } from './find-pending.ts';
@@ -28,7 +28,8 @@ function isAnswered(entry: Entry, { author, to }: Event): boolean {
   if (author.kind === 'system') return false;
   if (typeof entry === 'string') {
     const asker = ASKED.exec(entry)?.[1];
-    return asker !== undefined && answersNamed(author, speakerOf({ author, to } as Event, new Map()), asker);
+    // Such entries were all written by the first rules.
+    return asker !== undefined && answersNamed(author, speakerOf({ author, to } as Event, NOBODY, 1), asker);
   }
   const { by, asks } = entry;
   if (!asks || (by.kind === author.kind && by.id === author.id)) return false;

@@ -1,5 +1,5 @@
 import type { Facts } from '../../events/index.ts';
-import type { People } from '../people.ts';
+import { NOBODY, type People } from '../people.ts';
 import { header } from '../summary/speakers.ts';
 import { authorOf, type Entry as Words, labelOf, wordsOf } from './sayings.ts';
 import { oneLine } from './sentences.ts';
@@ -40,8 +40,6 @@ export interface ListingContext {
   /** Everybody in the conversation, to tell namesakes apart. */
   people?: People;
 }
-
-const NOBODY: People = new Map();
 
 type Count = (text: string) => number;
 

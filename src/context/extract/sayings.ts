@@ -1,5 +1,6 @@
 import type { Event, Saying } from '../../events/index.ts';
 import { agentLabel, type People, personLabel } from '../people.ts';
+import { RENDERING } from '../rendering.ts';
 import { AT_THE_END } from '../summary/speakers.ts';
 import { equalPart } from './reading.ts';
 import { isStranger, type Trusted } from '../trusted.ts';
@@ -70,7 +71,7 @@ function nameOf({ kind, id, name }: Saying['by'], people: People): string {
     case 'system':
       return 'system';
     case 'user':
-      return personLabel(people, { kind, id, name }, AT_THE_END);
+      return personLabel(people, { kind, id, name }, AT_THE_END, RENDERING);
   }
 }
 

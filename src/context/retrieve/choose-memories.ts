@@ -1,5 +1,6 @@
 import type { AgentId, Event } from '../../events/index.ts';
-import { agentLabel, displayName } from '../people.ts';
+import { agentLabel, NOBODY, personLabel } from '../people.ts';
+import { RENDERING } from '../rendering.ts';
 import { dateOf } from './date-of.ts';
 import { memoryText } from './memory-text.ts';
 
@@ -60,7 +61,8 @@ export function chooseMemories(choice: MemoryChoice): Memories {
 
 /** Names come from outside, but not even they can begin a line of their own. */
 function headOf({ seq, author, at }: Event): string {
-  const speaker = author.kind === 'agent' ? `@${agentLabel(author.id)}` : displayName(author);
+  const speaker =
+    author.kind === 'agent' ? `@${agentLabel(author.id)}` : personLabel(NOBODY, author, 0, RENDERING);
   return `#${seq} ${speaker} (${dateOf(at).toISOString().split('T')[0]}):`;
 }
 

@@ -2,6 +2,7 @@ import type { Event, EventDraft } from '../../events/index.ts';
 import { eventText, handoffText } from '../event-text.ts';
 import { escapeMarks, fence } from '../fence.ts';
 import { isPerson, type People } from '../people.ts';
+import { RENDERING } from '../rendering.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { isStranger, type Trusted } from '../trusted.ts';
 import { minute } from '../turn-input.ts';
@@ -87,7 +88,7 @@ function blockOf(
 /** An entry under its header; the header alone where there are no words. */
 export function block(head: string, body: string, key: string, people: People): string {
   if (body.trim() === '') return head;
-  const text = escapeMarks(body, (name) => isPerson(people, name, AT_THE_END));
+  const text = escapeMarks(body, (name) => isPerson(people, name, AT_THE_END, RENDERING));
   return `${head}\n${fence('transcript', key, text)}`;
 }
 

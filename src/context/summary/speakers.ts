@@ -1,12 +1,13 @@
 import type { Event, EventDraft } from '../../events/index.ts';
 import { escapeFences } from '../fence.ts';
-import { agentLabel, meet, type People, personLabel } from '../people.ts';
+import { agentLabel, createPeople, meet, type People, personLabel } from '../people.ts';
+import { RENDERING } from '../rendering.ts';
 
 /** A text for every reader names its people as they are known at its end. */
 export const AT_THE_END = Number.MAX_SAFE_INTEGER;
 
 export function peopleOf(events: readonly (Event | EventDraft)[]): People {
-  const people: People = new Map();
+  const people = createPeople();
   for (const event of events) {
     if (event.author.kind === 'user') meet(people, event.author, 'seq' in event ? event.seq : 0);
   }
@@ -14,14 +15,18 @@ export function peopleOf(events: readonly (Event | EventDraft)[]): People {
 }
 
 /** Who speaks, and to whom where it was not to all: `Ana`, `@planner`, `Ana -> @coder`. */
-export function speakerOf({ author, to }: Event | EventDraft, people: People): string {
+export function speakerOf(
+  { author, to }: Event | EventDraft,
+  people: People,
+  rendering: number = RENDERING,
+): string {
   const target = to.length === 0 ? '' : ` -> ${to.map((agent) => `@${agentLabel(agent)}`).join(', ')}`;
   if (author.kind === 'agent') return `@${agentLabel(author.id)}${target}`;
   if (author.kind === 'system') return `system${target}`;
-  return `${personLabel(people, author, AT_THE_END)}${target}`;
+  return `${personLabel(people, author, AT_THE_END, rendering)}${target}`;
 }
 
-/** Names of people never begin with '@', and nobody is called `system`: see `displayName`. */
+/** Names of people never begin with '@', and nobody is called `system`: see `personLabel`. */
 export function isPersonSpeaker(speaker: string): boolean {
   return !/^(?:@|system(?: ->|$))/.test(speaker);
 }
