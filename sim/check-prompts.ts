@@ -23,6 +23,7 @@ export async function checkPrompts(world: World): Promise<string[]> {
   const deps: Parameters<typeof sentPrompt>[0] = {
     store,
     log: store,
+    clock: { sleep: quiet.sleep },
     company: companyOf({
       random: world.random,
       ledger: {},

@@ -213,7 +213,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       },
       onWarning,
     };
-    deps.coldViews = createColdViews(deps.log, secretOf);
+    deps.coldViews = createColdViews(deps.log, secretOf, clock);
     const engine = createEngine(deps, stopping);
     if (work) engine.start({ concurrency });
     const fetch = definition.fetch ? openSafeFetch(definition.fetch) : null;

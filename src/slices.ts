@@ -32,5 +32,16 @@ export function createSlices(turn: () => Promise<void>): Slices {
   };
 }
 
+const QUEUES = new WeakMap<object, Slices>();
+
+/** The one queue of all who have the same clock, which is a process: there is one event loop to share. */
+export function slicesOf(clock: { sleep(ms: number): Promise<void> }): Slices {
+  const known = QUEUES.get(clock);
+  if (known) return known;
+  const slices = createSlices(() => clock.sleep(0));
+  QUEUES.set(clock, slices);
+  return slices;
+}
+
 /** For simulations and scripts, which have no one beside them. */
 export const WHOLE: Slices = { next: () => Promise.resolve() };

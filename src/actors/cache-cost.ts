@@ -18,6 +18,7 @@ import {
   type Usage,
 } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
+import { inSlices } from './in-slices.ts';
 import type { Member } from './member.ts';
 import { replayPrompts } from './replay-prompts.ts';
 import { readStep } from './steer/step-journal.ts';
@@ -98,8 +99,8 @@ export async function cacheCost(
   };
 }
 
-/** Counted in one turn of the event loop. */
-const SLICE = 200;
+/** Messages paid for at once. */
+const CHARGED = 200;
 
 /** What `before` had is known: prompts of one agent share their messages. */
 async function countInSlices(
@@ -109,10 +110,9 @@ async function countInSlices(
 ): Promise<void> {
   const known = new Set(before?.messages);
   const fresh = messages.filter((message) => !known.has(message));
-  for (let from = 0; from < fresh.length; from += SLICE) {
-    countMessages(fresh.slice(from, from + SLICE), countTokens);
-    await chargeWork(SLICE, 0);
-    await clock.sleep(0);
+  for (let from = 0; from < fresh.length; from += CHARGED) {
+    await inSlices(clock, countMessages(fresh.slice(from, from + CHARGED), countTokens));
+    await chargeWork(CHARGED, 0);
   }
 }
 

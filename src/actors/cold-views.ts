@@ -1,9 +1,10 @@
-import { createView, foldEvent } from '../context/index.ts';
+import type { Clock } from '../clock.ts';
+import { createView } from '../context/index.ts';
 import type { ActorAddress, AgentId } from '../events/index.ts';
 import { foldTask, newTaskBook } from '../machines/task-book.ts';
 import { createLogFolds, type LogFolds } from './log-folds.ts';
 import type { PageSource } from './read-pages.ts';
-import type { Folded } from './read-view.ts';
+import { type Folded, foldInSlices } from './read-view.ts';
 
 const KEPT = 16;
 /** In tokens, which are some four bytes, with what a message takes beside its text: 100 MB or so. */
@@ -14,6 +15,7 @@ const MESSAGE_TOKENS = 50;
 export function createColdViews(
   source: PageSource,
   secretOf: (address: ActorAddress) => string,
+  clock: Pick<Clock, 'sleep'>,
 ): LogFolds<Folded> {
   return createLogFolds<Folded>(source, {
     begin: ({ tenant, conversation }, name) => {
@@ -21,8 +23,8 @@ export function createColdViews(
       return { view: createView(agent, secretOf({ tenant, conversation, agent })), tasks: newTaskBook() };
     },
     fold({ view, tasks }, event) {
-      foldEvent(view, event);
       foldTask(tasks, event);
+      return foldInSlices(clock, view, event);
     },
     kept: KEPT,
     weigh: {

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { Steps } from '../context/index.ts';
+import { slicesOf } from '../slices.ts';
 
 /** Characters that are looked at in one go: some 10 ms, after which timers, sockets and other actors have their turn. */
 const SLICE_CHARS = 32_768;
@@ -13,6 +14,6 @@ export async function inSlices<T>(clock: Pick<Clock, 'sleep'>, steps: Steps<T>):
     chars += step.value;
     if (chars < SLICE_CHARS) continue;
     chars = 0;
-    await clock.sleep(0);
+    await slicesOf(clock).next();
   }
 }

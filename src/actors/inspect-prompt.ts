@@ -1,7 +1,8 @@
 import { lastingCount, locateBreak } from '../context/cache/locate-break.ts';
 import { estimateTokens } from '../context/estimate-tokens.ts';
 import { promptChain } from '../context/prompt-chain.ts';
-import { chainMessage } from '../context/view.ts';
+import type { Steps } from '../context/steps.ts';
+import { chainSteps } from '../context/view.ts';
 import { TroupeError } from '../errors.ts';
 import {
   type ActorAddress,
@@ -15,6 +16,7 @@ import {
   turnId,
 } from '../events/index.ts';
 import type { EngineDeps } from './engine-deps.ts';
+import { inSlices } from './in-slices.ts';
 import type { Member } from './member.ts';
 import { readReceipts, sentPrompt } from './prompts.ts';
 
@@ -67,7 +69,7 @@ async function cachedOf(
   if (!before?.turn || prompt.mode === 'delta') return NOTHING;
   // Nearly always it begins with all of it; then nothing need be rendered.
   const sent = prompt.messages.slice(0, before.count);
-  if (isSameModel(before, prompt) && (await chainInSlices(deps, sent)) === before.chain) {
+  if (isSameModel(before, prompt) && (await inSlices(deps.clock, chainOfAll(sent))) === before.chain) {
     return { messages: before.count, tokens: Math.min(before.tokens.total, prompt.tokens.total) };
   }
   const again = await sentPrompt(deps, address.tenant, before.turn, before.step).catch(orNull);
@@ -78,20 +80,11 @@ async function cachedOf(
   return { messages, tokens: tokensOfFirst(messages, prompt) };
 }
 
-/** Hashed in one turn of the event loop. */
-const SLICE = 1_000;
-
 /** `chainOf`, for prompts of any length. */
-async function chainInSlices(
-  { clock }: Pick<EngineDeps, 'clock'>,
-  [system, ...view]: readonly PromptMessage[],
-): Promise<string> {
+function* chainOfAll([system, ...view]: readonly PromptMessage[]): Steps<string> {
   if (!system) return '';
   let chain = '';
-  for (let from = 0; from < view.length; from += SLICE) {
-    if (from > 0) await clock.sleep(0);
-    chain = view.slice(from, from + SLICE).reduce(chainMessage, chain);
-  }
+  for (const message of view) chain = yield* chainSteps(chain, message);
   return promptChain(system, chain);
 }
 

@@ -4,8 +4,8 @@ import { type PageSource, readPages } from './read-pages.ts';
 
 export interface FoldOptions<T> {
   begin: (log: Log, name: string) => T;
-  /** Changes `state`. */
-  fold: (state: T, event: Event) => void;
+  /** Changes `state`; waited for where it takes long. */
+  fold: (state: T, event: Event) => Promise<void> | void;
   /** Folds at most; the least recently looked at is forgotten first. */
   kept: number;
   /** What one takes, and what all may take: a fold that is larger by itself is not kept. */
@@ -44,7 +44,8 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
       isFirst = false;
       for (const event of events) {
         if (event.seq <= kept.seq) continue;
-        fold(kept.state, event);
+        const folding = fold(kept.state, event);
+        if (folding) await folding;
         kept.seq = event.seq;
         kept.id = event.id;
       }

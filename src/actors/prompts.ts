@@ -1,13 +1,12 @@
 import {
-  beginTurn,
+  beginTurnSteps,
   buildPrompt,
   createView,
   deltaOf,
-  foldEvent,
   forkView,
   RENDERING,
   sessionMismatch,
-  showWaiting,
+  showWaitingSteps,
   type View,
 } from '../context/index.ts';
 import { TroupeError } from '../errors.ts';
@@ -25,10 +24,11 @@ import {
 import { forkTaskBook, newTaskBook } from '../machines/task-book.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { baselineFor, readBaseline } from './freeze-baseline.ts';
+import { inSlices } from './in-slices.ts';
 import type { Member } from './member.ts';
 import { liveItems, triggersIn } from './pin-turn.ts';
 import { type PageSource, readPages } from './read-pages.ts';
-import { catchUp } from './read-view.ts';
+import { catchUpInSlices, foldInSlices } from './read-view.ts';
 import { termsFor } from './session/session-terms.ts';
 import { answeredStep } from './supervise/answered-step.ts';
 import { readFacts } from './turn-facts.ts';
@@ -36,6 +36,7 @@ import { readFacts } from './turn-facts.ts';
 /** What reading a past prompt takes. */
 type ReadDeps = Pick<EngineDeps, 'store' | 'company' | 'registry' | 'secretOf'> & {
   log: PageSource;
+  clock: Pick<EngineDeps['clock'], 'sleep'>;
 };
 
 /** The prompt an agent would be sent now. Works on a copy of the view: nothing is sent, pinned or changed. */
@@ -48,14 +49,14 @@ export async function nextPrompt(
   const known = warm ?? (await deps.coldViews?.of(address, address.agent));
   const view = known ? forkView(known.view) : createView(address.agent, deps.secretOf(address));
   const tasks = known ? forkTaskBook(known.tasks) : newTaskBook();
-  const head = await catchUp(deps.log, address, { view, tasks });
+  const head = await catchUpInSlices(deps, address, { view, tasks });
   const record = await deps.store.readActor(address);
   const { mode } = view;
   const { baseline, reason } = await baselineFor(deps.store, address, member, view.baseline, { mode });
   const inputs = triggersIn({ view, tasks }, record?.processed ?? 0);
   const last = inputs.at(-1);
   if (last && !view.turn) {
-    beginTurn(view, {
+    const steps = beginTurnSteps(view, {
       id: turnId(address, (record?.turnNo ?? 0) + 1),
       upTo: head,
       inputs: inputs.map((event) => event.seq),
@@ -70,7 +71,8 @@ export async function nextPrompt(
       baseline: baseline.id,
       rendering: RENDERING,
     });
-  } else if (!view.turn) showWaiting(view);
+    await inSlices(deps.clock, steps);
+  } else if (!view.turn) await inSlices(deps.clock, showWaitingSteps(view));
   const prompt = buildPrompt({
     view,
     conversation: address.conversation,
@@ -167,14 +169,15 @@ export async function readReceipts(
 /** The view as it stood at a step: the log up to the turn, then what the turn did before this step was answered. */
 async function viewAsSent(deps: ReadDeps, address: ActorAddress, receipt: PromptReceipt): Promise<View> {
   const view = createView(address.agent, deps.secretOf(address));
-  await catchUp(deps.log, address, { view, tasks: newTaskBook() }, receipt.upTo);
+  await catchUpInSlices(deps, address, { view, tasks: newTaskBook() }, receipt.upTo);
   for await (const events of readPages(deps.store, address, { after: receipt.upTo })) {
     for (const event of events) {
       // What another agent had compacted meanwhile may be what this turn adopted.
-      if (event.kind === 'compaction') foldEvent(view, event);
+      if (event.kind === 'compaction') await foldInSlices(deps.clock, view, event);
       if (event.turn !== receipt.turn) continue;
       if (isAnswer(event, receipt.step - 1) || isEnding(event)) return view;
-      foldEvent(view, event);
+      const folding = foldInSlices(deps.clock, view, event);
+      if (folding) await folding;
     }
   }
   return view;

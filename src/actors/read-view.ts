@@ -1,6 +1,8 @@
-import { foldEvent, type View } from '../context/index.ts';
-import type { ActorAddress } from '../events/index.ts';
+import type { Clock } from '../clock.ts';
+import { foldEvent, foldSteps, type View } from '../context/index.ts';
+import type { ActorAddress, Event } from '../events/index.ts';
 import { foldTask, type TaskBook } from '../machines/task-book.ts';
+import { inSlices } from './in-slices.ts';
 import { type PageSource, readPages } from './read-pages.ts';
 
 /** What an actor has folded of its log: what it sees, and who waits for what. Both stand at the same seq. */
@@ -22,6 +24,37 @@ export async function catchUp(
   for await (const events of readPages(log, address, { after: view.upTo, upTo })) {
     for (const event of events) {
       foldEvent(view, event);
+      foldTask(tasks, event);
+    }
+  }
+  return view.upTo;
+}
+
+type Ticking = Pick<Clock, 'sleep'>;
+
+/**
+ * `foldEvent` that gives the event loop back where a turn renders all that waited for it. For views that nobody else
+ * holds: until it is done the view is not whole. Nothing to wait for with all other events, of which there are many.
+ */
+export function foldInSlices(clock: Ticking, view: View, event: Event): Promise<void> | undefined {
+  if (event.kind === 'turn.started' || event.kind === 'turn.steered') {
+    return inSlices(clock, foldSteps(view, event));
+  }
+  foldEvent(view, event);
+  return undefined;
+}
+
+/** `catchUp` for a view that nobody else holds. */
+export async function catchUpInSlices(
+  { log, clock }: { log: PageSource; clock: Ticking },
+  address: ActorAddress,
+  { view, tasks }: Folded,
+  upTo?: number,
+): Promise<number> {
+  for await (const events of readPages(log, address, { after: view.upTo, upTo })) {
+    for (const event of events) {
+      const folding = foldInSlices(clock, view, event);
+      if (folding) await folding;
       foldTask(tasks, event);
     }
   }

@@ -1,4 +1,4 @@
-import { buildPrompt, createView, foldEvent, forkView, type View } from '../context/index.ts';
+import { buildPrompt, createView, forkView, type View } from '../context/index.ts';
 import {
   type ActorAddress,
   type Event,
@@ -13,6 +13,7 @@ import { readBaseline } from './freeze-baseline.ts';
 import type { FrozenBaseline, Member } from './member.ts';
 import { asSent, baselineOf, readReceipts } from './prompts.ts';
 import { readPages } from './read-pages.ts';
+import { foldInSlices } from './read-view.ts';
 import { answeredStep } from './supervise/answered-step.ts';
 
 /** A model call of a turn that has ended. */
@@ -51,7 +52,8 @@ export async function* replayPrompts(
           answer: isAnswer(event) ? event.tokens : 0,
         };
       }
-      foldEvent(view, event);
+      const folding = foldInSlices(deps.clock, view, event);
+      if (folding) await folding;
       if (turn && isEndOf(turn, event)) turn = null;
       const started = eventOf(event, 'turn.started');
       if (started?.author.id === address.agent) turn = await begun(deps, address, started);

@@ -1,19 +1,26 @@
 import { headTail } from './extract/cut-text.ts';
 import { visibleText } from './event-text.ts';
 import { mostShown } from './rendering.ts';
+import type { Steps } from './steps.ts';
 import type { Attachment, Event } from '../events/index.ts';
 
 /** What is left of a text that stands before what is whole, and of one still further back, in characters. */
 const PIECE = 2_048;
 const SCRAP = 64;
+/** What a look at one event takes, as if it were so many characters. */
+const LOOK = 16;
 
 /**
  * The events as a prompt may show them: the newest as they are, of those before only beginnings and ends. Rendering
  * costs time and memory by the character, and beyond this nothing could be sent anyway.
  */
-export function boundShown(events: readonly Event[], rendering: number): readonly Event[] {
+export function* boundShown(events: readonly Event[], rendering: number): Steps<readonly Event[]> {
   const most = mostShown(rendering);
-  const lengths = events.map((event) => visibleText(event)?.length ?? 0);
+  const lengths: number[] = [];
+  for (const event of events) {
+    lengths.push(visibleText(event)?.length ?? 0);
+    yield LOOK;
+  }
   if (lengths.reduce((sum, length) => sum + length, 0) <= most) return events;
   let whole = most;
   let pieces = most;
@@ -21,6 +28,7 @@ export function boundShown(events: readonly Event[], rendering: number): readonl
   for (let at = events.length - 1; at >= 0; at -= 1) {
     const event = events[at] as Event;
     const length = lengths[at] ?? 0;
+    yield LOOK;
     // The first that does not fit ends what is whole: a later gap would be harder to understand.
     whole = length <= whole ? whole - length : 0;
     if (whole > 0) {
@@ -29,6 +37,7 @@ export function boundShown(events: readonly Event[], rendering: number): readonl
     }
     const room = pieces > 0 ? PIECE : SCRAP;
     pieces -= Math.min(length, room);
+    if (length > room) yield length;
     bounded.push(length <= room ? event : shortened(event, length, room));
   }
   return bounded.reverse();

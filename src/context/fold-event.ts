@@ -1,5 +1,5 @@
 import { type Event, type EventDraft, hasAuthority, type TurnDoneBody } from '../events/index.ts';
-import { beginTurn } from './begin-turn.ts';
+import { beginTurnSteps } from './begin-turn.ts';
 import { isPlausible, type UsageAnchor } from './budget/calibrate.ts';
 import { NO_TOKENS } from './budget/content-kinds.ts';
 import { closeGroup } from './call-group.ts';
@@ -8,6 +8,7 @@ import { foldOwn, isNote, isSpoken } from './own-words.ts';
 import { meet } from './people.ts';
 import { rewrite } from './rewrite/rewrite.ts';
 import { foldRun } from './run-state.ts';
+import { atOnce, type Steps } from './steps.ts';
 import { takeIn } from './take-in.ts';
 import { isOwn, type View } from './view.ts';
 
@@ -16,6 +17,11 @@ import { isOwn, type View } from './view.ts';
  * Only the events of the running turn are rendered at once (V3).
  */
 export function foldEvent(view: View, event: Event): void {
+  atOnce(foldSteps(view, event));
+}
+
+/** The beginning of a turn renders all that waited for it. The view is whole again when the last step is done. */
+export function* foldSteps(view: View, event: Event): Steps<void> {
   if (event.seq <= view.upTo) return;
   view.upTo = event.seq;
   if (event.author.kind === 'user') meet(view.people, event.author, event.seq);
@@ -25,8 +31,8 @@ export function foldEvent(view: View, event: Event): void {
     if (visibleText(event) !== null && isShownTo(view.agent, event)) view.pending.push(event);
     return;
   }
-  if (event.kind === 'turn.started') startTurn(view, event);
-  else if (view.turn && event.turn === view.turn.id) foldOfTurn(view, event);
+  if (event.kind === 'turn.started') yield* startTurn(view, event);
+  else if (view.turn && event.turn === view.turn.id) yield* foldOfTurn(view, event);
   else if (event.kind === 'baseline' || event.kind === 'prune') rewrite(view, event);
   else if (isSpoken(event)) view.pending.push(event);
 }
@@ -40,7 +46,7 @@ export function foldAhead(view: View, draft: EventDraft, count: (text: string) =
     return;
   }
   if (draft.kind === 'turn.steered') {
-    takeIn(view, draft.body);
+    atOnce(takeIn(view, draft.body));
     view.turn.ahead.set(draft.id, { seqs: [] });
     return;
   }
@@ -57,16 +63,16 @@ function foldDirections(view: View, event: Event): void {
   foldRun(view.run, event);
 }
 
-function startTurn(view: View, event: Extract<Event, { kind: 'turn.started' }>): void {
+function* startTurn(view: View, event: Extract<Event, { kind: 'turn.started' }>): Steps<void> {
   if (!event.turn || view.turn?.id === event.turn) return;
-  beginTurn(view, { id: event.turn, ...event.body });
+  yield* beginTurnSteps(view, { id: event.turn, ...event.body });
 }
 
-function foldOfTurn(view: View, event: Event): void {
+function* foldOfTurn(view: View, event: Event): Steps<void> {
   const ahead = view.turn?.ahead.get(event.id);
   if (ahead) ahead.seqs.push(event.seq);
   else if (event.kind === 'baseline' || event.kind === 'prune') rewrite(view, event);
-  else if (event.kind === 'turn.steered') takeIn(view, event.body);
+  else if (event.kind === 'turn.steered') yield* takeIn(view, event.body);
   else if (foldOwn(view, event, placedAt(event)) === 'late') view.pending.push(event);
   if (event.kind === 'turn.done' || event.kind === 'turn.failed' || event.kind === 'turn.aborted') {
     closeGroup(view);

@@ -1,8 +1,34 @@
-import { createHmac, hash } from 'node:crypto';
+import { createHash, createHmac, hash } from 'node:crypto';
+import type { Steps } from './steps.ts';
 
 /** 128 bits of SHA-256 as hex: short enough to store per layer, long enough never to collide. */
 export function hashText(text: string): string {
   return hash('sha256', text, 'hex').slice(0, 32);
+}
+
+/** Characters hashed in one step: less than a millisecond. */
+export const HASHED = 262_144;
+
+/** `hashText` of all pieces one after the other, however long they are. No piece begins with the second half of a character. */
+export function* hashSteps(pieces: Iterable<string>): Steps<string> {
+  const sum = createHash('sha256');
+  for (const piece of pieces) {
+    for (let from = 0; from < piece.length;) {
+      const end = pieceEnd(piece, from);
+      sum.update(piece.slice(from, end));
+      yield end - from;
+      from = end;
+    }
+  }
+  return sum.digest('hex').slice(0, 32);
+}
+
+/** Halves of a character that are encoded apart give other bytes. */
+function pieceEnd(text: string, from: number): number {
+  const end = from + HASHED;
+  if (end >= text.length) return text.length;
+  const unit = text.charCodeAt(end - 1);
+  return unit >= 0xd800 && unit <= 0xdbff ? end - 1 : end;
 }
 
 /** A delimiter key that authors cannot guess and that never changes for the same place in the log. */

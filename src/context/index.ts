@@ -8,7 +8,7 @@ export {
   rosterNews,
   textsInMode,
 } from './baseline.ts';
-export { beginTurn, showWaiting, type TurnInput } from './begin-turn.ts';
+export { beginTurnSteps, beginTurn, showWaiting, showWaitingSteps, type TurnInput } from './begin-turn.ts';
 export {
   baselineTokens,
   buildPrompt,
@@ -22,7 +22,7 @@ export { limitIn } from './budget/learn-window.ts';
 export { windowOf } from './budget/model-windows.ts';
 export { budgetOf, MAX_REQUEST_BYTES } from './budget/token-budget.ts';
 export { eventText, visibleText } from './event-text.ts';
-export { foldAhead, foldEvent } from './fold-event.ts';
+export { foldAhead, foldEvent, foldSteps } from './fold-event.ts';
 export {
   type AboutAgent,
   type AboutTurn,

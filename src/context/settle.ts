@@ -3,19 +3,20 @@ import { readerAt } from './attribution.ts';
 import { boundShown } from './bound-shown.ts';
 import { closeGroup } from './call-group.ts';
 import { foldOwn } from './own-words.ts';
-import { plainPart, pushUser, verbatim } from './turn-input.ts';
+import type { Steps } from './steps.ts';
+import { LINE_WORK, plainPart, pushUser, verbatim } from './turn-input.ts';
 import { isOwn, type View } from './view.ts';
 
 /**
  * Renders what has waited up to `upTo` as history, and returns what is left for the turn to show: everything of others
  * after the agent's last own words, and the inputs of the turn wherever they stand, so that they come last.
  */
-export function settle(view: View, upTo: number, inputs: ReadonlySet<number>): Event[] {
+export function* settle(view: View, upTo: number, inputs: ReadonlySet<number>): Steps<Event[]> {
   const later = view.pending.findIndex((event) => event.seq > upTo);
   const reached = later === -1 ? view.pending : view.pending.slice(0, later);
   // The end of a task is given with all that it was waited for with.
   const isHeld = (event: Event) => isTaskEnd(event) && !inputs.has(event.seq);
-  const events = boundShown(
+  const events = yield* boundShown(
     reached.filter((event) => !isHeld(event)),
     view.rendering,
   );
@@ -32,7 +33,10 @@ export function settle(view: View, upTo: number, inputs: ReadonlySet<number>): E
     } else {
       closeGroup(view);
       const history = waiting.filter(({ seq }) => !inputs.has(seq));
-      for (const other of history) pushUser(view, plainPart(verbatim(other, reader)), other.seq);
+      for (const other of history) {
+        yield LINE_WORK;
+        yield* pushUser(view, plainPart(verbatim(other, reader)), other.seq);
+      }
       waiting = waiting.filter(({ seq }) => inputs.has(seq));
       foldOwn(view, event, placed(event));
       view.present = true;

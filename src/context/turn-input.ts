@@ -8,26 +8,34 @@ import { fenceKey } from './hash.ts';
 import { MEMORIES, renderLive } from './live.ts';
 import { imagesOf } from './message-text.ts';
 import { imagesIn, type Line, linesOf, type Part, type SlotLayer } from './slot.ts';
-import { pushSlot, type View } from './view.ts';
+import { atOnce, type Steps } from './steps.ts';
+import { pushSlotSteps, type View } from './view.ts';
 
 /** The user messages of a view: lines of attributed, fenced text, alone or gathered in one block. */
 
 const AWAY = 'While you were away:';
 const EARLIER = '(addressed to you earlier)\n';
 
-export function pushUser(view: View, part: Part, at: number, layer: SlotLayer = 'history'): void {
-  const message = userMessage(part, view.secret);
-  const tokens = partTokens(part, message.content, view.secret);
-  pushSlot(view, { message, tokens, layer, part, event: null, at, step: null, artifact: null });
+export function* pushUser(view: View, part: Part, at: number, layer: SlotLayer = 'history'): Steps<void> {
+  const content = yield* renderSteps(part, view.secret);
+  const message = messageOf(part, content, seqsOf(part));
+  yield content.length;
+  const tokens = partTokens(part, content, view.secret);
+  yield content.length;
+  yield* pushSlotSteps(view, { message, tokens, layer, part, event: null, at, step: null, artifact: null });
 }
 
-export function userMessage(
-  part: Part,
-  secret: string,
-  seqs = linesOf(part).map(({ seq }) => seq),
-): PromptMessage {
+export function userMessage(part: Part, secret: string, seqs = seqsOf(part)): PromptMessage {
+  return messageOf(part, renderPart(part, secret), seqs);
+}
+
+function messageOf(part: Part, content: string, seqs: number[]): PromptMessage {
   const images = imagesIn(part);
-  return { role: 'user', content: renderPart(part, secret), seqs, ...(images.length > 0 && { images }) };
+  return { role: 'user', content, seqs, ...(images.length > 0 && { images }) };
+}
+
+function seqsOf(part: Part): number[] {
+  return linesOf(part).map(({ seq }) => seq);
 }
 
 /** Counted: the words. Estimated: pictures, and what Troupe writes around them. */
@@ -57,17 +65,37 @@ export function liveTokens({ live }: Part, text: string): number {
 const NOTHING_SAID = '[nothing new was said: go on]';
 
 export function renderPart(part: Part, secret: string): string {
-  const body = part.plain ? part.plain.content : (renderBlock(part, secret) ?? NOTHING_SAID);
-  const live = liveText(part, secret);
-  return live === '' ? body : `${body}\n\n${live}`;
+  return atOnce(renderSteps(part, secret));
 }
 
+function* renderSteps(part: Part, secret: string): Steps<string> {
+  const body = part.plain ? part.plain.content : ((yield* renderBlock(part, secret)) ?? NOTHING_SAID);
+  const live = liveText(part, secret);
+  return live === '' ? body : `${body}${LIVE_GAP}${live}`;
+}
+
+const LIVE_GAP = '\n\n';
+
+/** Of a message as rendered from the part, all but its live block. */
+export function withoutLive(content: string, live: string): string {
+  return live === '' ? content : content.slice(0, content.length - live.length - LIVE_GAP.length);
+}
+
+/** Lines joined in one step. */
+const JOINED = 200;
+
 /** The summaries of whoever hands over, and behind them what else was missed. */
-function renderBlock({ handoffs, missed }: Part, secret: string): string | null {
+function* renderBlock({ handoffs, missed }: Part, secret: string): Steps<string | null> {
   const parts = handoffs.map(({ content }) => content);
   const [first] = missed;
   if (first) {
-    const lines = [AWAY, ...missed.map(({ content }) => content)].join('\n');
+    let lines = AWAY;
+    for (let from = 0; from < missed.length; from += JOINED) {
+      const some = missed.slice(from, from + JOINED).map(({ content }) => content);
+      const text = some.join('\n');
+      lines += `\n${text}`;
+      yield text.length;
+    }
     parts.push(fence('missed', fenceKey(secret, `missed ${first.seq}`), lines));
   }
   return parts.length > 0 ? parts.join('\n') : null;
@@ -78,14 +106,26 @@ export function plainPart(line: Line): Part {
 }
 
 /** What was said since the agent last spoke, in one block, behind the summaries of who handed over. */
-export function blockPart(handoffs: readonly Event[], missed: readonly Event[], reader: Reader): Part {
-  return {
-    plain: null,
-    handoffs: handoffs.map((event) => handoffLine(event, reader)),
-    missed: missed.map((event) => awayLine(event, reader)),
-    live: null,
-  };
+export function* blockPart(
+  handoffs: readonly Event[],
+  missed: readonly Event[],
+  reader: Reader,
+): Steps<Part> {
+  const lines: { handoffs: Line[]; missed: Line[] } = { handoffs: [], missed: [] };
+  for (const event of handoffs) {
+    lines.handoffs.push(handoffLine(event, reader));
+    yield LINE_WORK;
+  }
+  for (const event of missed) {
+    const line = awayLine(event, reader);
+    lines.missed.push(line);
+    yield LINE_WORK + line.content.length;
+  }
+  return { plain: null, ...lines, live: null };
 }
+
+/** What the header, the key and the time of a line take, as if they were so many characters. */
+export const LINE_WORK = 256;
 
 export function withLive(part: Part, items: LiveItems, turn: TurnId): Part {
   return { ...part, live: { items, turn } };

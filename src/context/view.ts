@@ -13,12 +13,14 @@ import type {
 import type { UsageAnchor } from './budget/calibrate.ts';
 import { kindOf, type KindTokens, NO_TOKENS } from './budget/content-kinds.ts';
 import { FRAME_TOKENS } from './estimate-tokens.ts';
+import { HASHED, hashSteps } from './hash.ts';
 import { imagesText } from './message-text.ts';
 import { NOTHING_TOLD, type Told } from './live.ts';
 import { copyPeople, createPeople, type People } from './people.ts';
 import { RENDERING } from './rendering.ts';
 import { newRunState, type RunState } from './run-state.ts';
 import type { Slot } from './slot.ts';
+import { atOnce, type Steps } from './steps.ts';
 
 /**
  * A view: the log as one agent sees it, as a fold that grows at the end and is rewritten only by events.
@@ -185,6 +187,11 @@ const OPENER_TOKENS = 6 + FRAME_TOKENS;
 
 /** Appends a message. The chain covers what is sent, never the seqs: those are known later for an agent's own words. */
 export function pushSlot(view: View, slot: Slot): void {
+  atOnce(pushSlotSteps(view, slot));
+}
+
+/** The view is whole again when the last step is done. */
+export function* pushSlotSteps(view: View, slot: Slot): Steps<void> {
   if (view.slots.length === 0 && slot.message.role === 'assistant') {
     pushSlot(view, { ...slot, message: OPENER, tokens: OPENER_TOKENS, event: null, at: 0, step: null });
   }
@@ -192,7 +199,7 @@ export function pushSlot(view: View, slot: Slot): void {
   view.tokens += slot.tokens;
   view.kinds[kindOf(slot.message)] += slot.tokens;
   view.bytes += bytesOf(slot.message);
-  view.chain = chainMessage(view.chain, slot.message);
+  view.chain = yield* chainSteps(view.chain, slot.message);
 }
 
 /** Sums are made anew for every look ahead, and messages never change. */
@@ -219,6 +226,16 @@ export function chainMessage(chain: string, message: PromptMessage): string {
     0,
     32,
   );
+}
+
+/** `chainMessage`, for a message of any length. */
+export function* chainSteps(chain: string, message: PromptMessage): Steps<string> {
+  const { role, content } = message;
+  if (content.length <= HASHED) {
+    yield content.length;
+    return chainMessage(chain, message);
+  }
+  return yield* hashSteps([`${chain}\n${role}\n${content.length}\n`, content, restOf(message)]);
 }
 
 /** What is sent beside the text; '' where there is nothing. */

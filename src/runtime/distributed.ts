@@ -12,7 +12,7 @@ import { createRedisAdmission } from '../routing/redis/redis-admission.ts';
 import { createRedisBroadcast } from '../routing/redis/redis-broadcast.ts';
 import { createStore } from '../store/create-store.ts';
 import { openMongoDriver } from '../store/mongo/open-mongo-driver.ts';
-import { createSlices } from '../slices.ts';
+import { slicesOf } from '../slices.ts';
 import { chargeReads } from './charge-reads.ts';
 import { countStoreErrors } from './count-store-errors.ts';
 import type { ServiceOptions, Services } from './services.ts';
@@ -81,10 +81,7 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
   });
   // What was appended before a subscription stands is found by looking, so nobody has to wait for it.
   return {
-    store: createStore(
-      chargeReads(driver),
-      createSlices(() => clock.sleep(0)),
-    ),
+    store: createStore(chargeReads(driver), slicesOf(clock)),
     router,
     broadcast,
     admission,

@@ -4,7 +4,7 @@ import { createInProcessRouter } from '../routing/in-process.ts';
 import { createStore } from '../store/create-store.ts';
 import { lockDataDir } from '../store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../store/sqlite/sqlite-driver.ts';
-import { createSlices } from '../slices.ts';
+import { slicesOf } from '../slices.ts';
 import { chargeReads } from './charge-reads.ts';
 import { countStoreErrors } from './count-store-errors.ts';
 import type { ServiceOptions, Services } from './services.ts';
@@ -18,10 +18,7 @@ export async function openEmbedded(
   if (lock?.exposed) onWarning(lock.exposed, 'data');
   try {
     const driver = await openSqliteDriver({ path: lock?.paths.database ?? ':memory:', onWarning });
-    const store = createStore(
-      chargeReads(countStoreErrors(driver, metrics)),
-      createSlices(() => clock.sleep(0)),
-    );
+    const store = createStore(chargeReads(countStoreErrors(driver, metrics)), slicesOf(clock));
     return {
       store,
       router: createInProcessRouter({ clock, metrics, mostWaiting }),

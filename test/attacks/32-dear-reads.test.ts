@@ -88,6 +88,49 @@ function countingRows(troupe: Troupe, listed: { rows: number }): Troupe {
   };
 }
 
+/** Reads whose prompts hold all that people said, as one message. */
+const MERGED = [
+  '/api/conversations/long/agents/a/prompt',
+  '/api/conversations/long/agents/a/cost',
+  '/api/turns/long:a:2/prompt',
+  '/api/turns/long:a:1/diff/long:a:2',
+];
+
+attack(
+  32,
+  'words of many that are one message of a prompt are put together a little at a time',
+  async (refused) => {
+    await using troupe = await openLarge('words of many people in a row, '.repeat(100));
+    const tenant = troupe.forTenant('acme');
+    const app = appOf(troupe, { traffic: { requestsPerSecond: 10_000, workPerSecond: 1_000_000 } });
+    const eve = await keyOf(troupe, 'acme');
+    const turnsOf = async (path: string) => {
+      let [turns, isDone] = [0, false];
+      const asked = Promise.resolve(app.request(path, eve)).then(async (answer) => {
+        await answer.arrayBuffer();
+        isDone = true;
+        return answer.status;
+      });
+      while (!isDone) {
+        turns += 1;
+        await setImmediate();
+      }
+      expect(await asked, path).toBe(200);
+      return turns;
+    };
+    // Waiting, and not yet in a turn.
+    const found = new Map([[MERGED[0], await turnsOf(MERGED[0] as string)]]);
+    await tenant.send('long', { author: EVE, to: ['a'], content: 'Go on' });
+    await tenant.idle();
+    for (const path of MERGED.slice(1)) found.set(path, await turnsOf(path));
+    // 6 MB of words: hashed, joined and rendered in slices of 32 kB, and not in some ten pages of the log alone.
+    for (const [path, turns] of found) expect(turns, path).toBeGreaterThan(PIECES);
+    refused('gives the loop back in between');
+  },
+);
+
+const PIECES = 80;
+
 /** Every route that reads, with what there is most of in the place of its parameters. */
 const READS = Object.keys(ROUTE_SCOPES)
   .filter((route) => route.startsWith('GET ') && route !== 'GET /api/events')

@@ -1,6 +1,7 @@
 import type { ImageRef, PromptMessage, PromptRecord, ToolSpec } from '../../events/index.ts';
 import { IMAGE_TOKENS } from '../estimate-tokens.ts';
-import { hashText } from '../hash.ts';
+import { hashSteps, hashText } from '../hash.ts';
+import { atOnce, type Steps } from '../steps.ts';
 import type { CacheBlock, CacheRequest } from './simulate-cache.ts';
 
 type Count = (text: string) => number;
@@ -47,10 +48,13 @@ export function cacheRequestOf(prompt: CachedPrompt, { at, output, count }: Cach
   };
 }
 
-/** Counts some messages beforehand: of a long log all at once would hold up others. */
-export function countMessages(messages: readonly PromptMessage[], count: Count): void {
+/** Counts messages beforehand: of a long log all at once would hold up others. */
+export function* countMessages(messages: readonly PromptMessage[], count: Count): Steps<void> {
   const memo = memoOf(count);
-  for (const message of messages) if (message.role !== 'system') partsOf(message, memo, count);
+  for (const message of messages) {
+    if (message.role === 'system' || memo.messages.has(message)) continue;
+    memo.messages.set(message, yield* split(message, count));
+  }
 }
 
 interface Parts {
@@ -79,7 +83,7 @@ function memoOf(count: Count): Memo {
 function toolsBlock(tools: readonly ToolSpec[], memo: Memo, count: Count): CacheBlock | null {
   if (tools.length === 0) return null;
   const each = tools.map((tool) => {
-    const block = memo.tools.get(tool) ?? blockOf('tool', JSON.stringify(tool), count);
+    const block = memo.tools.get(tool) ?? atOnce(blockOf('tool', JSON.stringify(tool), count));
     memo.tools.set(tool, block);
     return block;
   });
@@ -91,7 +95,7 @@ function toolsBlock(tools: readonly ToolSpec[], memo: Memo, count: Count): Cache
 
 function systemBlocks(message: PromptMessage, memo: Memo, count: Count): Parts {
   if (memo.system?.text !== message.content) {
-    memo.system = { text: message.content, parts: split(message, count) };
+    memo.system = { text: message.content, parts: atOnce(split(message, count)) };
   }
   return memo.system.parts;
 }
@@ -99,26 +103,25 @@ function systemBlocks(message: PromptMessage, memo: Memo, count: Count): Parts {
 function partsOf(message: PromptMessage, memo: Memo, count: Count): Parts {
   const known = memo.messages.get(message);
   if (known) return known;
-  const parts = split(message, count);
+  const parts = atOnce(split(message, count));
   memo.messages.set(message, parts);
   return parts;
 }
 
-function split(message: PromptMessage, count: Count): Parts {
+function* split(message: PromptMessage, count: Count): Steps<Parts> {
   const { role, content } = message;
   if (role === 'tool') {
     const { call, failed } = message;
-    return { reasoning: null, rest: [blockOf(`tool ${call} ${failed}`, content, count)] };
+    return { reasoning: null, rest: [yield* blockOf(`tool ${call} ${failed}`, content, count)] };
   }
-  const text = content.trim() === '' ? [] : [blockOf(role, content, count)];
+  const text = content.trim() === '' ? [] : [yield* blockOf(role, content, count)];
   if (role === 'user') return { reasoning: null, rest: [...imageBlocks(message.images), ...text] };
   if (role !== 'assistant') return { reasoning: null, rest: text };
   const { reasoning, calls = [] } = message;
   const signed = reasoning?.signature === undefined ? null : `${reasoning.text}\n${reasoning.signature}`;
-  return {
-    reasoning: signed === null ? null : blockOf('reasoning', signed, count),
-    rest: [...text, ...calls.map(({ id, name, args }) => blockOf(`call ${id}`, `${name} ${args}`, count))],
-  };
+  const rest = [...text];
+  for (const { id, name, args } of calls) rest.push(yield* blockOf(`call ${id}`, `${name} ${args}`, count));
+  return { reasoning: signed === null ? null : yield* blockOf('reasoning', signed, count), rest };
 }
 
 /** Adapters send them before the text. */
@@ -126,8 +129,12 @@ function imageBlocks(images: readonly ImageRef[] = []): CacheBlock[] {
   return images.map(({ hash }) => ({ hash: hashText(`image\n${hash}`), tokens: IMAGE_TOKENS }));
 }
 
-function blockOf(role: string, text: string, count: Count): CacheBlock {
-  return { hash: hashText(`${role}\n${text}`), tokens: count(text) };
+function* blockOf(role: string, text: string, count: Count): Steps<CacheBlock> {
+  const hash = yield* hashSteps([`${role}\n`, text]);
+  const tokens = count(text);
+  // Counting takes some times as long as hashing.
+  yield 4 * text.length;
+  return { hash, tokens };
 }
 
 function isOwnReasoning(message: PromptMessage, { provider, model }: CachedPrompt): boolean {

@@ -1,5 +1,6 @@
 import { kindOf, NO_TOKENS } from '../budget/content-kinds.ts';
 import { inputLayers } from '../input-layers.ts';
+import { atOnce } from '../steps.ts';
 import { bytesOf, chainMessage, type View } from '../view.ts';
 
 /** Sums over the slots, anew after a rewrite, and hashes, which take time by the character; a look ahead needs none. */
@@ -22,5 +23,5 @@ export function recount(view: View, { hashes }: { hashes: boolean }): void {
   const frontier = slots.findLastIndex(({ pruned }) => pruned);
   view.frontier = frontier === -1 ? null : frontier;
   if (turn && hashes)
-    view.turn = { ...turn, input: inputLayers(slots.slice(begins), chainBefore, view.secret) };
+    view.turn = { ...turn, input: atOnce(inputLayers(slots.slice(begins), chainBefore, view.secret)) };
 }
