@@ -106,7 +106,9 @@ describe('the layer check', () => {
     [
       'a package that a pure layer must not have',
       { 'context/a.ts': `import { readFileSync } from 'node:fs';` },
-      ['src/context/a.ts imports node:fs: context may use gpt-tokenizer, unhomoglyph, zod, node:crypto, node:module only'],
+      [
+        'src/context/a.ts imports node:fs: context may use gpt-tokenizer, unhomoglyph, zod, node:crypto, node:module only',
+      ],
     ],
     [
       'the clock and chance in a pure layer',
