@@ -78,7 +78,8 @@ export function hostileMcpTarget(): Target<McpInput> {
 }
 
 /** The server, in this process: what it says goes through JSON, as it would over a wire. */
-function transportOf({ tools, result, notices }: McpInput): Transport {
+function transportOf(input: McpInput): Transport {
+  const { tools, result, notices } = wireOf(input);
   const transport: Transport = {
     start: () => Promise.resolve(),
     close: () => {
@@ -89,22 +90,43 @@ function transportOf({ tools, result, notices }: McpInput): Transport {
       const { id, method } = message as { id?: number; method?: string };
       if (id === undefined) return Promise.resolve();
       for (const notice of notices) say(notice);
-      say({ jsonrpc: '2.0', id, result: resultOf(method) });
+      say(`{"jsonrpc":"2.0","id":${id},"result":${resultOf(method)}}`);
       return Promise.resolve();
     },
   };
-  function resultOf(method: string | undefined): unknown {
-    if (method === 'tools/call') return asObject(result);
-    if (method === 'tools/list') return { tools };
+  function resultOf(method: string | undefined): string {
+    if (method === 'tools/call') return result;
+    if (method === 'tools/list') return `{"tools":${tools}}`;
     const serverInfo = { name: 'x', version: '1' };
-    return { protocolVersion: '2025-03-26', capabilities: { tools: {} }, serverInfo };
+    return JSON.stringify({ protocolVersion: '2025-03-26', capabilities: { tools: {} }, serverInfo });
   }
-  function say(message: unknown): void {
-    queueMicrotask(() => {
-      transport.onmessage?.(JSON.parse(JSON.stringify(message) ?? 'null') as JSONRPCMessage);
-    });
+  /** Each message comes in a turn of the event loop of its own, as from a wire. */
+  function say(text: string): void {
+    setImmediate(() => transport.onmessage?.(JSON.parse(text) as JSONRPCMessage));
   }
   return transport;
+}
+
+interface Wire {
+  tools: string;
+  result: string;
+  notices: string[];
+}
+
+const wires = new WeakMap<McpInput, Wire>();
+
+/** Made once for all repetitions of an input: what the server itself computes is not held against whoever listens. */
+function wireOf(input: McpInput): Wire {
+  const known = wires.get(input);
+  if (known) return known;
+  const text = (value: unknown) => JSON.stringify(value) ?? 'null';
+  const wire = {
+    tools: text(input.tools),
+    result: text(asObject(input.result)),
+    notices: input.notices.map(text),
+  };
+  wires.set(input, wire);
+  return wire;
 }
 
 /** What is no object is no answer, and would only be waited for. */
