@@ -134,6 +134,10 @@ function checkTurns(
 ): string[] {
   const found: string[] = [];
   const inputs = new Map<string, readonly number[]>();
+  const broken = plan.struck.filter(({ kind }) => kind !== 'next job loss' && kind !== 'queue loss').length;
+  const isPoison = (code: string) => code === 'poison' && limits.maxAttempts <= broken;
+  const isExpected = (code: string) =>
+    code.startsWith('provider_') || code === 'command_refused' || isPoison(code);
   for (const event of events) {
     const started = eventOf(event, 'turn.started');
     if (started?.turn) inputs.set(started.turn, started.body.inputs);
@@ -142,8 +146,7 @@ function checkTurns(
       inputs.set(steered.turn, [...(inputs.get(steered.turn) ?? []), ...steered.body.inputs]);
     if (steered) figures.steered += 1;
     const error = eventOf(event, 'error');
-    if (error && !error.body.code.startsWith('provider_') && error.body.code !== 'command_refused')
-      found.push(`ERROR ${error.body.code}: ${error.body.message}`);
+    if (error && !isExpected(error.body.code)) found.push(`ERROR ${error.body.code}: ${error.body.message}`);
     const end =
       eventOf(event, 'turn.done') ?? eventOf(event, 'turn.failed') ?? eventOf(event, 'turn.aborted');
     if (!end) continue;
@@ -157,10 +160,9 @@ function checkTurns(
       found.push(`F26 turn ${end.turn} was aborted and nobody had asked for it`);
     if (end.kind !== 'turn.failed' || end.body.code.startsWith('provider_')) continue;
     if (end.body.code === 'poison') figures.poisoned += 1;
-    const broken = plan.struck.filter(({ kind }) => kind !== 'next job loss' && kind !== 'queue loss').length;
     // What waits together may be too much for it.
     if (end.body.code === 'context_overflow' && end.author.id === CROWDED_AGENT) continue;
-    if (end.body.code === 'poison' && limits.maxAttempts <= broken) continue;
+    if (isPoison(end.body.code)) continue;
     found.push(`F25 turn ${end.turn} failed: ${end.body.code} ${end.body.message}`);
   }
   return found;

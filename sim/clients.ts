@@ -31,6 +31,8 @@ export interface Clients {
   isDone(): boolean;
   /** Resumes whoever they paused. */
   resumeAll(): void;
+  /** As an operator does who sees an actor that was set aside. False where none is. */
+  resumeSetAside(): boolean;
 }
 
 const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
@@ -155,12 +157,30 @@ export function openClients(world: World): Clients {
   for (let times = below(random, 4); times > 0; times--) later(random() * spread * 1.5, cancelSome);
   if (random() < 0.3) later(random() * spread, pauseSome);
 
+  const beingResumed = new Set<string>();
+
   return {
     posted,
     cancelled,
     asked,
     problems,
     isDone: () => running === 0,
+    resumeSetAside() {
+      const aside = [...world.data.actors.values()]
+        .filter(({ tenant, parked }) => tenant !== '-' && parked === 'failed')
+        .map(({ tenant, conversation, agent }) => ({ tenant, conversation, agent }) as ActorAddress);
+      for (const address of aside) {
+        const { tenant, conversation, agent } = address;
+        const key = `${tenant}/${conversation}/${agent}`;
+        if (beingResumed.has(key)) continue;
+        beingResumed.add(key);
+        later(0, async () => {
+          await insist((member) => member.engine.resume(address));
+          beingResumed.delete(key);
+        });
+      }
+      return aside.length > 0;
+    },
     resumeAll() {
       for (const text of paused) {
         const address = JSON.parse(text) as ActorAddress;
