@@ -21,7 +21,7 @@ const LOOK_AGAIN =
   'if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease.record);';
 const WAKE =
   'for (const { event } of appended) if (wake && event.to.length > 0) await wakeAddressed(log, event);';
-const APPEND = 'const appended = await store.append(log, entries);';
+const APPEND = 'const appended = await appendOwn(log, entries, spares);';
 
 export const MUTANTS: readonly Mutant[] = [
   {
