@@ -23,7 +23,7 @@ export async function checkPrompts(world: World): Promise<string[]> {
   const deps: Parameters<typeof sentPrompt>[0] = {
     store,
     log: store,
-    clock: { sleep: quiet.sleep },
+    clock: { sleep: quiet.sleep, monotonic: () => 0 },
     company: companyOf({
       random: world.random,
       ledger: {},

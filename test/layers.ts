@@ -45,7 +45,7 @@ const LAYERS: Record<string, Layer> = {
   'errors.ts': { may: [], packages: [] },
   'clock.ts': { may: [], packages: [] },
   'metrics.ts': { may: ['errors.ts', 'events'], packages: [] },
-  'slices.ts': { may: [], packages: [] },
+  'slices.ts': { may: ['clock.ts'], packages: [] },
   'work.ts': { may: [], packages: ['node:async_hooks'] },
   'tracing.ts': { may: [], packages: [] },
   'logger.ts': { may: ['errors.ts'], packages: [] },
@@ -64,7 +64,7 @@ const LAYERS: Record<string, Layer> = {
   'notes.ts': { may: [], packages: [] },
   'private-files.ts': { may: [], packages: ['node:fs'] },
   'token-bucket.ts': { may: ['clock.ts'], packages: [] },
-  access: { may: ['events', 'errors.ts', 'clock.ts', 'notes.ts', 'token-bucket.ts', 'work.ts'] },
+  access: { may: ['events', 'errors.ts', 'clock.ts', 'notes.ts', 'slices.ts', 'token-bucket.ts', 'work.ts'] },
   net: { may: ['errors.ts', 'clock.ts'] },
   outbound: {
     may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'notes.ts', 'access', 'net'],

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import { type Slices, slicesOf } from '../slices.ts';
 import { type Author, DEFAULT_TENANT, type TenantId } from '../events/index.ts';
 import { KeyedBuckets } from '../token-bucket.ts';
 import { Bodies } from './bodies.ts';
@@ -32,6 +33,8 @@ const MESSAGE_BURST_S = 5;
 export class Traffic {
   readonly bodies = new Bodies();
   readonly reads: Reads;
+  /** For what takes long with a request, beside all others. */
+  readonly slices: Slices;
   /** What is allowed, for those who are refused. */
   readonly limits: { requestsPerSecond: number; messagesPerSecond: number };
   readonly #requests: KeyedBuckets;
@@ -45,6 +48,7 @@ export class Traffic {
 
   constructor(limits: TrafficLimits, clock: Pick<Clock, 'monotonic' | 'sleep'>) {
     this.reads = new Reads(limits, clock);
+    this.slices = slicesOf(clock);
     const { requestsPerSecond = 100, messagesPerSecond = 20, streams = 50, allStreams = 1_000 } = limits;
     this.limits = { requestsPerSecond, messagesPerSecond };
     this.#requests = new KeyedBuckets({

@@ -1,6 +1,7 @@
-import { beginTurn, buildPrompt, foldAhead, MAX_REQUEST_BYTES } from '../context/index.ts';
+import { beginTurnSteps, buildPrompt, foldAhead, MAX_REQUEST_BYTES } from '../context/index.ts';
 import type { PromptRecord } from '../events/index.ts';
 import type { AgentEvent } from '../machines/agent-lifecycle.ts';
+import { inSlices } from './in-slices.ts';
 import { nameLargest } from './relief/name-largest.ts';
 import { beginStep, replayRelief } from './relief/replay-relief.ts';
 import { wantsRelief } from './relief/wants-relief.ts';
@@ -10,7 +11,7 @@ import type { TurnRun } from './turn-run.ts';
 
 /** Builds the prompt of the present step from the warm view, and has it made smaller where it is too long. */
 export async function assemble(run: TurnRun): Promise<AgentEvent> {
-  beginTurnOnce(run);
+  await beginTurnOnce(run);
   beginStep(run);
   if ((await steerTurn(run)) === 'ends') return { type: 'ABORTED' };
   await replayRelief(run);
@@ -41,9 +42,10 @@ function build(run: TurnRun): PromptRecord {
   return { ...prompt, upTo: reachAt(turn, run.step) };
 }
 
-function beginTurnOnce({ live, turn }: TurnRun): void {
+async function beginTurnOnce({ deps, live, turn }: TurnRun): Promise<void> {
   if (live.view.turn?.id === turn.id) return;
   const { id, upTo, inputs, live: items, join, baseline, rendering } = turn;
   const rules = rendering === undefined ? {} : { rendering };
-  beginTurn(live.view, { id, upTo, inputs, live: items, join, baseline, ...rules });
+  const input = { id, upTo, inputs, live: items, join, baseline, ...rules };
+  await inSlices(deps.clock, beginTurnSteps(live.view, input));
 }

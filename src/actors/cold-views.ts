@@ -15,7 +15,7 @@ const MESSAGE_TOKENS = 50;
 export function createColdViews(
   source: PageSource,
   secretOf: (address: ActorAddress) => string,
-  clock: Pick<Clock, 'sleep'>,
+  clock: Pick<Clock, 'monotonic' | 'sleep'>,
 ): LogFolds<Folded> {
   return createLogFolds<Folded>(source, {
     begin: ({ tenant, conversation }, name) => {

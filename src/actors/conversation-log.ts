@@ -15,6 +15,7 @@ import type { Appended, Entry, Log, Store } from '../store/store.ts';
 import { ownPlace } from './own-id.ts';
 import { createRecentEvents } from './recent-events.ts';
 import type { Redaction } from './redaction.ts';
+import { slicesOf } from '../slices.ts';
 import { createRemoteEvents } from './remote-events.ts';
 
 /**
@@ -44,6 +45,8 @@ export interface ConversationLog {
 
 /** Taken from memory at once; of more a page is read, and the loop given back. */
 const MOST_RECENT = 500;
+/** From here on a text takes milliseconds to count and to write, and waits for its turn beside other long work. */
+const LONG_TEXT = 32_768;
 
 export type AppendListener = (tenant: TenantId, event: Event) => void;
 
@@ -135,10 +138,16 @@ export function createConversationLog(deps: {
 
   return {
     async append(log, drafts, { at = () => clock.now(), wake = true, spares = true } = {}) {
-      const entries = drafts.map((given, index) => {
+      const entries: Entry[] = [];
+      let chars = 0;
+      for (const [index, given] of drafts.entries()) {
+        const { length } = eventText(given);
+        if (length > LONG_TEXT) await slicesOf(clock).next();
+        chars += length;
         const draft = redaction?.draft(given) ?? given;
-        return { draft, at: at(index), tokens: countTokens(eventText(draft)) };
-      });
+        entries.push({ draft, at: at(index), tokens: countTokens(eventText(draft)) });
+      }
+      if (chars > LONG_TEXT) await slicesOf(clock).next();
       const appended = await appendOwn(log, entries, spares);
       for (const { kind, event } of appended) {
         if (kind === 'appended') {

@@ -6,7 +6,7 @@ import { slicesOf } from '../slices.ts';
 const SLICE_CHARS = 32_768;
 
 /** Long pure work, with the event loop given back again and again: a lease is renewed and others are served meanwhile. */
-export async function inSlices<T>(clock: Pick<Clock, 'sleep'>, steps: Steps<T>): Promise<T> {
+export async function inSlices<T>(clock: Pick<Clock, 'monotonic' | 'sleep'>, steps: Steps<T>): Promise<T> {
   let chars = 0;
   for (;;) {
     const step = steps.next();

@@ -36,7 +36,7 @@ import { readFacts } from './turn-facts.ts';
 /** What reading a past prompt takes. */
 type ReadDeps = Pick<EngineDeps, 'store' | 'company' | 'registry' | 'secretOf'> & {
   log: PageSource;
-  clock: Pick<EngineDeps['clock'], 'sleep'>;
+  clock: Pick<EngineDeps['clock'], 'monotonic' | 'sleep'>;
 };
 
 /** The prompt an agent would be sent now. Works on a copy of the view: nothing is sent, pinned or changed. */

@@ -30,7 +30,7 @@ export async function catchUp(
   return view.upTo;
 }
 
-type Ticking = Pick<Clock, 'sleep'>;
+type Ticking = Pick<Clock, 'monotonic' | 'sleep'>;
 
 /**
  * `foldEvent` that gives the event loop back where a turn renders all that waited for it. For views that nobody else

@@ -9,6 +9,8 @@ import { rateLimited, Refusal } from './refusal.ts';
 const MAX_BODY_BYTES = 1_048_576;
 /** Of a message with all that it may bring along as base64. */
 const MAX_MESSAGE_BYTES = MAX_BODY_BYTES + Math.ceil(MAX_ATTACHED_BYTES / 3) * 4;
+/** From here on a body takes milliseconds to read, and waits for its turn beside other long work. */
+const LONG_BODY_BYTES = 65_536;
 export const MAX_JSON_DEPTH = 64;
 const BODIES_RETRY_MS = 1_000;
 
@@ -48,6 +50,7 @@ async function readValue(context: Context, limit: number): Promise<{ value: unkn
     throw new Refusal(415, 'content_type_refused', 'compressed bodies are not taken', { encoding });
   }
   const bytes = await readBytes(context, limit);
+  if (bytes.length > LONG_BODY_BYTES) await callerOf(context).traffic.slices.next();
   const text = decode(bytes);
   if (isDeeperThan(text, MAX_JSON_DEPTH)) {
     const message = `the body is nested deeper than ${MAX_JSON_DEPTH} levels`;

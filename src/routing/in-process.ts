@@ -5,7 +5,7 @@ import type { ActorAddress, TenantId } from '../events/index.ts';
 import { type Metrics, NO_METRICS, type Timers } from '../metrics.ts';
 import { createFairQueue } from './fair-queue.ts';
 import { familyOf } from './family.ts';
-import { createLoopPace, type LoopPace } from './loop-pace.ts';
+import { slicesOf } from '../slices.ts';
 import { MOST_WAITING, type QueueDepth, type Router, type WakeHandler, type WakeOutcome } from './router.ts';
 
 /**
@@ -18,8 +18,9 @@ import { MOST_WAITING, type QueueDepth, type Router, type WakeHandler, type Wake
  *  I4  A wake with a delay is no state of an actor: when it is due it is an ordinary wake. Wakes that come earlier
  *      therefore neither hasten it nor replace it, and the actor is looked at after its due time in any case.
  *  I5  Of a tenant no more than `mostWaiting` actors are in `actors`: a wake of one more is left to the sweeper.
- *  I6  While tenants share the process and more is at work than its event loop keeps pace with (`loop-pace.ts`), a wake
- *      starts only for a tenant that has nothing at work. A process with one tenant knows no such limit.
+ *  I6  While tenants share the process, a wake of a tenant with more than `FEW` actors here starts only when the event
+ *      loop has nothing else to do (`slices.ts`). Turns that wait for a model leave it idle, and as many run as may; turns
+ *      that compute would make all requests of others wait. A process with one tenant knows no such limit.
  */
 type ActorState = 'waiting' | 'active' | 'active-again' | 'held-back';
 
@@ -35,13 +36,14 @@ interface Service {
   handler: WakeHandler;
   concurrency: number;
   onError: (error: unknown, address: ActorAddress) => void;
-  pace: LoopPace;
 }
 
 /** After so many starts the event loop gets a turn, or agents that wake each other would starve timers and sockets. */
 const STARTS_PER_LOOP_TURN = 8;
 /** Tenants share the process for so long after two of them were woken one after the other. */
 const SHARED_MS = 10_000;
+/** Actors of one tenant that are started at once beside other tenants: somebody who talks, and no flood. */
+const FEW = 4;
 const WOKEN = Promise.resolve();
 const DONE: WakeOutcome = { kind: 'done' };
 
@@ -57,9 +59,10 @@ export function createInProcessRouter({
   const actors = new Map<string, Actor>();
   const queue = createFairQueue<Actor>();
   const known = new Map<TenantId, number>();
-  const atWork = new Map<TenantId, number>();
   let lastWoken: TenantId | null = null;
   let sharedUntil = Number.NEGATIVE_INFINITY;
+  const slices = slicesOf(clock);
+  let sliceAsked = false;
   const closing = new AbortController();
   const drained = Promise.withResolvers<void>();
   let service: Service | null = null;
@@ -111,38 +114,47 @@ export function createInProcessRouter({
     if (pumpScheduled || !service || closing.signal.aborted) return;
     pumpScheduled = true;
     if (startsLeft > 0) return queueMicrotask(pump);
-    nextLoopTurn(service.pace);
+    nextLoopTurn();
   }
 
-  function nextLoopTurn(pace: LoopPace): void {
-    const asked = clock.monotonic();
+  function nextLoopTurn(): void {
     setImmediate(() => {
-      pace.beat(clock.monotonic() - asked, running);
       startsLeft = STARTS_PER_LOOP_TURN;
       pump();
     });
   }
 
   function mayStart(tenant: TenantId): boolean {
-    if (!service) return false;
-    return running < service.pace.limit() || !atWork.has(tenant) || clock.monotonic() >= sharedUntil;
+    return (known.get(tenant) ?? 0) <= FEW || clock.monotonic() >= sharedUntil;
   }
 
-  function pump(): void {
+  /** The next one of the tenants that have to wait for it. */
+  function askSlice(): void {
+    if (sliceAsked) return;
+    sliceAsked = true;
+    void slices.next().then(() => {
+      sliceAsked = false;
+      pump(1);
+    });
+  }
+
+  function pump(granted = 0): void {
     pumpScheduled = false;
     if (!service || closing.signal.aborted) return;
-    while (running < service.concurrency && startsLeft > 0) {
-      const actor = queue.shift((tenant) => mayStart(tenant as TenantId));
-      if (!actor) break;
-      startsLeft -= 1;
+    let inSlice = granted;
+    while (running < service.concurrency && (startsLeft > 0 || inSlice > 0)) {
+      const actor = queue.shift((tenant) => inSlice > 0 || mayStart(tenant as TenantId));
+      // Who waits for a slice starts with it.
+      if (!actor) return queue.size() > 0 ? askSlice() : undefined;
+      if (inSlice > 0) inSlice -= 1;
+      else startsLeft -= 1;
       running += 1;
-      count(atWork, actor.address.tenant, 1);
       actor.state = 'active';
       void run(service, actor);
     }
     if (running >= service.concurrency || queue.size() === 0) return;
     pumpScheduled = true;
-    nextLoopTurn(service.pace);
+    nextLoopTurn();
   }
 
   async function run({ handler, onError }: Service, actor: Actor): Promise<void> {
@@ -163,7 +175,6 @@ export function createInProcessRouter({
 
   function settle(actor: Actor, outcome: WakeOutcome): void {
     running -= 1;
-    count(atWork, actor.address.tenant, -1);
     if (closing.signal.aborted) {
       if (running === 0) drained.resolve();
       return;
@@ -190,7 +201,7 @@ export function createInProcessRouter({
     return WOKEN;
   }
 
-  function start(handler: WakeHandler, options: Omit<Service, 'handler' | 'pace'>): void {
+  function start(handler: WakeHandler, options: Omit<Service, 'handler'>): void {
     if (service)
       throw new TroupeError('internal', 'this router was started already; a router serves one handler');
     if (!Number.isInteger(options.concurrency) || options.concurrency < 1) {
@@ -199,7 +210,7 @@ export function createInProcessRouter({
         `concurrency must be a whole number from 1, not ${options.concurrency}`,
       );
     }
-    service = { handler, ...options, pace: createLoopPace(options.concurrency) };
+    service = { handler, ...options };
     schedulePump();
   }
 

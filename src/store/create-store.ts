@@ -31,8 +31,10 @@ const EffectRecord = z.discriminatedUnion('status', [
 const STORE_ITSELF = '-';
 
 /** Of one page: a few milliseconds of reading and folding. */
-const SLICE_EVENTS = 500;
-const SLICE_BYTES = 1024 * 1024;
+const SLICE_EVENTS = 250;
+const SLICE_BYTES = 512 * 1024;
+/** Rows checked in one go. */
+const SLICE_DECODED = 100;
 
 /** Types and validation around a driver. Owns no state; zod runs on what is read, never on what is written. */
 export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store {
@@ -57,17 +59,38 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
   }
 
   async function readPage(log: Log, { after, upTo }: { after: number; upTo?: number }): Promise<LogPage> {
-    const { tenant, conversation } = log;
     if (upTo !== undefined && after >= upTo) return { events: [], isLast: true };
-    const bounds = { limit: SLICE_EVENTS, maxBytes: SLICE_BYTES, ...(upTo !== undefined && { upTo }) };
-    const rows = await driver.readEvents({ tenant, conversation, after, ...bounds });
-    // As the driver counts: a page is cut short only by its bytes.
-    const isFull =
-      rows.length >= SLICE_EVENTS ||
-      rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0) >= SLICE_BYTES;
+    const bounds = { limit: SLICE_EVENTS, maxBytes: SLICE_BYTES };
+    const { rows, isFull } = await readRows(log, { after, upTo, ...bounds });
     const isLast = !isFull || rows.at(-1)?.seq === upTo;
     if (!isLast) await slices.next();
-    return { events: rows.map((row) => decodeEvent({ tenant, conversation }, row)), isLast };
+    return { events: await decodeEvents(log, rows), isLast };
+  }
+
+  async function decodeEvents(log: Log, rows: readonly EventRow[]): Promise<Event[]> {
+    const events: Event[] = [];
+    for (const row of rows) {
+      if (events.length > 0 && events.length % SLICE_DECODED === 0) await slices.next();
+      events.push(decodeEvent(log, row));
+    }
+    return events;
+  }
+
+  /** `isFull`: cut short by a bound, so there may be more. */
+  async function readRows(
+    { tenant, conversation }: Log,
+    {
+      after,
+      upTo,
+      limit,
+      maxBytes,
+    }: { after: number; upTo?: number | undefined; limit: number; maxBytes: number },
+  ): Promise<{ rows: EventRow[]; bytes: number; isFull: boolean }> {
+    const range = { after, limit, maxBytes, ...(upTo !== undefined && { upTo }) };
+    const rows = await driver.readEvents({ tenant, conversation, ...range });
+    // As the driver counts: a page is cut short only by its bytes.
+    const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
+    return { rows, bytes, isFull: rows.length >= limit || bytes >= maxBytes };
   }
 
   async function listConversations(tenant: string, query: Omit<ConversationsQuery, 'tenant'>) {
@@ -116,16 +139,24 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
     readById,
     readPage,
     async read(log, { after, upTo, limit = Number.MAX_SAFE_INTEGER, maxBytes }) {
-      const { tenant, conversation } = log;
-      const rows = await driver.readEvents({
-        tenant,
-        conversation,
-        after,
-        limit,
-        ...(upTo !== undefined && { upTo }),
-        ...(maxBytes !== undefined && { maxBytes }),
-      });
-      return rows.map((row) => decodeEvent({ tenant, conversation }, row));
+      const events: Event[] = [];
+      let bytes = 0;
+      for (let at = after; ;) {
+        const left = limit - events.length;
+        const most = Math.min(SLICE_BYTES, (maxBytes ?? Infinity) - bytes);
+        const page = await readRows(log, {
+          after: at,
+          upTo,
+          limit: Math.min(SLICE_EVENTS, left),
+          maxBytes: most,
+        });
+        events.push(...(await decodeEvents(log, page.rows)));
+        bytes += page.bytes;
+        at = page.rows.at(-1)?.seq ?? at;
+        if (!page.isFull || events.length >= limit || at === upTo || bytes >= (maxBytes ?? Infinity))
+          return events;
+        await slices.next();
+      }
     },
     head: (log) => driver.head(log),
     addressed: (address, range) => driver.addressed({ ...address, ...range }),

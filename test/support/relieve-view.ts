@@ -1,6 +1,7 @@
 import {
   adoptionOf,
   adoptRung,
+  atOnce,
   extractCompaction,
   foldAhead,
   isEmptyPlan,
@@ -58,7 +59,7 @@ function climb(work: ReliefWork, relieving: Relieving): void {
   if (adoptRung(work) === 'fits' || (work.reason !== 'overflow' && pruneRung(work) === 'fits')) return;
   if (work.reason === 'cold_cache') return;
   for (let round = 0; round < 3; round++) {
-    if (compact(work, relieving) || trimRung(work, relieving.outputs, countTokens) === 'fits') return;
+    if (compact(work, relieving) || atOnce(trimRung(work, relieving.outputs, countTokens)) === 'fits') return;
   }
 }
 

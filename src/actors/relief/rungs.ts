@@ -7,6 +7,7 @@ import {
   trimRung,
 } from '../../context/index.ts';
 import type { ReliefEffect, ReliefEvent } from '../../machines/compaction.ts';
+import { inSlices } from '../in-slices.ts';
 import { awaitOther } from './await-other.ts';
 import { makeCompaction } from './make-compaction.ts';
 import { brokenCircuit } from './name-largest.ts';
@@ -26,7 +27,8 @@ export const RUNGS: Record<ReliefEffect, (work: TurnRelief) => ReliefEvent | Pro
 
 async function trim(work: TurnRelief): Promise<ReliefEvent> {
   const steps = work.plan.turn?.steps;
-  const outcome = trimRung(work, work.run.outputs, work.run.deps.countTokens);
+  const { outputs, deps } = work.run;
+  const outcome = await inSlices(deps.clock, trimRung(work, outputs, deps.countTokens));
   const isSplit = work.plan.turn !== null && work.plan.turn.steps !== steps;
   if (isSplit && !(await retellSteps(work))) return { type: 'ABORTED' };
   return told(outcome);

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { type ConversationId, type EventId, parseTurnId, type TenantId } from '../../events/index.ts';
+import { slicesOf } from '../../slices.ts';
 import type { Store } from '../../store/store.ts';
 import { createRegisters } from '../budget/registers.ts';
 import { endId } from './end-task.ts';
@@ -51,6 +52,8 @@ type Tree = z.infer<typeof Tree>;
 
 /** How long a tree in which nothing had ended is taken for full: who is refused asks again at once. */
 const LOOK_EVERY_MS = 1_000;
+/** Tasks whose logs are asked in one slice. */
+const LOOKED_AT_ONCE = 16;
 const MOST_LOOKED_AT = 10_000;
 
 const NEW_TREE: Tree = { made: 0, open: {} };
@@ -69,8 +72,14 @@ export function createTaskTrees(options: {
   /** Those of a full tree that have ended, or never will begin. */
   async function overdue(tenant: TenantId, { open }: Tree): Promise<Set<string>> {
     const all = Object.entries(open);
-    const over = await Promise.all(all.map(([id, opening]) => isOver(tenant, id, opening)));
-    return new Set(all.flatMap(([id], index) => (over[index] ? [id] : [])));
+    const over = new Set<string>();
+    for (let from = 0; from < all.length; from += LOOKED_AT_ONCE) {
+      await slicesOf(clock).next();
+      const some = all.slice(from, from + LOOKED_AT_ONCE);
+      const ended = await Promise.all(some.map(([id, opening]) => isOver(tenant, id, opening)));
+      for (const [index, [id]] of some.entries()) if (ended[index]) over.add(id);
+    }
+    return over;
   }
 
   async function isOver(tenant: TenantId, id: string, opening: string): Promise<boolean> {

@@ -26,12 +26,20 @@ const BULLET = /^\s*(?:[-*+•]|\d{1,3}[.)])\s+\S/;
 const MAX_BULLETS = 12;
 const MAX_PART = 400;
 const MAX_BULLET = 160;
+const GIST_CHARS = 32_768;
+const CONCLUSION_CHARS = 10 * MAX_PART;
 
-/** What a long text comes to: its first paragraph, its bullets and the sentence with which it ends. */
+/**
+ * What a long text comes to: its first paragraph, its bullets and the sentence with which it ends. Of a very long one
+ * only the start and the end are looked at.
+ */
 export function gist(text: string): string {
-  const [first = '', ...rest] = text.trim().split(/\n\s{0,200}\n/);
+  const [first = '', ...rest] = text
+    .trim()
+    .slice(0, GIST_CHARS)
+    .split(/\n\s{0,200}\n/);
   const bullets = rest.flatMap((paragraph) => paragraph.split('\n').filter((line) => BULLET.test(line)));
-  const conclusion = conclusionOf(rest.at(-1) ?? '');
+  const conclusion = rest.length > 0 || text.length > GIST_CHARS ? conclusionOf(text) : '';
   const kept = bullets.slice(0, MAX_BULLETS).map((line) => capped(line.trimEnd(), MAX_BULLET));
   const isSaid = kept.some((line) => line.includes(conclusion));
   const parts = [
@@ -43,6 +51,7 @@ export function gist(text: string): string {
   return short.length < text.length ? short : text;
 }
 
+/** The sentence with which a text ends. Only the text's last characters are looked at, however long it is. */
 export function conclusionOf(text: string): string {
-  return capped(sentencesOf(text).at(-1) ?? '', MAX_PART);
+  return capped(sentencesOf(whole(text.slice(-CONCLUSION_CHARS))).at(-1) ?? '', MAX_PART);
 }

@@ -1,9 +1,10 @@
 import type { Event, EventDraft, EventId } from '../../events/index.ts';
-import { collectFacts } from '../extract/collect-facts.ts';
+import { factsSteps } from '../extract/collect-facts.ts';
 import { gist, headTail } from '../extract/cut-text.ts';
 import { extractKeyMessages } from '../extract/extract-key-messages.ts';
 import { renderFacts } from '../extract/render-facts.ts';
 import { lineTokens, linesOf, type Slot } from '../slot.ts';
+import type { Steps } from '../steps.ts';
 import type { View } from '../view.ts';
 import { choosePrune } from './choose-prune.ts';
 import { type ReliefPlan, withPlan } from './plan.ts';
@@ -26,28 +27,31 @@ const STEPS_SHARE = 0.15;
 const PREFIX_SHARE = 0.1;
 const TEXT_SHARE = 0.04;
 const LEAST_TEXT_TOKENS = 80;
+/** What a text is cut from and what it is counted by, in characters, however long it is. */
+const CUT_WORK = 16_384;
 
 /**
  * The last resort: tool outputs of the running turn and all old memories too, then its early steps as a text, then long
  * texts that had stayed whole. Each only as long as the prompt is still too long; null where nothing is left to do.
  */
-export function planTrim(input: TrimInput): ReliefPlan | null {
+export function* planTrim(input: TrimInput): Steps<ReliefPlan | null> {
   let { plan } = input;
   for (const stage of [pruneDeep, foldSteps, shorten]) {
     const view = withPlan(input.view, plan);
     if (plan !== input.plan && isWithin(view, input.room, input.room.trigger)) break;
-    plan = stage({ ...input, plan }, view) ?? plan;
+    plan = (yield* stage({ ...input, plan }, view)) ?? plan;
   }
   return plan === input.plan ? null : plan;
 }
 
 /** Never what the agent's last step has brought: it has not read it yet. */
-function pruneDeep({ plan, policy, room, view: whole }: TrimInput, view: View): ReliefPlan | null {
+function* pruneDeep({ plan, policy, room, view: whole }: TrimInput, view: View): Steps<ReliefPlan | null> {
   const unread = newestResults(view);
   let deeper: ReliefPlan | null = null;
   for (const share of OUTPUT_SHARES) {
     const prune = { ...policy.prune, turns: 0, protectTokens: Math.floor(room.available * share) };
     const { events, memories } = choosePrune(view, { ...policy, prune });
+    yield view.slots.length;
     const old = events.filter((event) => !unread.has(event));
     if (old.length + memories.length === 0) continue;
     deeper = { ...plan, pruned: [...plan.pruned, ...old], forgotten: [...plan.forgotten, ...memories] };
@@ -65,14 +69,14 @@ function newestResults({ slots, turn }: View): ReadonlySet<EventId | null> {
 }
 
 /** The early steps of a turn that has become too long for its window, as a text; the newest stay. */
-function foldSteps({ plan, room, outputs, count }: TrimInput, view: View): ReliefPlan | null {
+function* foldSteps({ plan, room, outputs, count }: TrimInput, view: View): Steps<ReliefPlan | null> {
   const { turn } = view;
   if (!turn) return null;
   const steps = keptFrom(view, turn.id, room.available * STEPS_SHARE);
   if (steps <= (plan.turn?.steps ?? 0)) return null;
   const early = earlySteps(outputs, steps).map((draft, index) => asLogged(draft, index + 1));
   const budget = Math.floor(room.available * PREFIX_SHARE);
-  const facts = renderFacts(collectFacts(early, null), Math.floor(budget / 3), count);
+  const facts = renderFacts(yield* factsSteps(early, null), Math.floor(budget / 3), count);
   const { quotes } = extractKeyMessages({
     events: early,
     previous: null,
@@ -116,25 +120,32 @@ function asLogged(draft: EventDraft, seq: number): Event {
 }
 
 /** Long texts, but never what the running turn is to answer. */
-function shorten({ plan, room, count }: TrimInput, view: View): ReliefPlan | null {
+function* shorten({ plan, room, count }: TrimInput, view: View): Steps<ReliefPlan | null> {
   const most = Math.max(LEAST_TEXT_TOKENS, Math.floor(room.available * TEXT_SHARE));
-  const trimmed = view.slots.flatMap((slot) => shortened(slot, most, view, count));
+  const trimmed: { event: EventId; text: string }[] = [];
+  for (const slot of view.slots) trimmed.push(...(yield* shortened(slot, most, view, count)));
   return trimmed.length === 0 ? null : { ...plan, trimmed: [...plan.trimmed, ...trimmed] };
 }
 
-function shortened(
+function* shortened(
   { part, message, event, tokens, layer }: Slot,
   most: number,
   { turn }: View,
   count: (text: string) => number,
-): { event: EventId; text: string }[] {
+): Steps<{ event: EventId; text: string }[]> {
   if (tokens <= most * 1.2 || layer === 'summary') return [];
   const cut = (text: string) => headTail(gist(text), most, count) || '[left out to make room]';
   if (!part) {
     const isCall = message.role === 'assistant' && (message.calls?.length ?? 0) > 0 && message.content === '';
-    return event === null || isCall ? [] : [{ event, text: cut(message.content) }];
+    if (event === null || isCall) return [];
+    yield CUT_WORK;
+    return [{ event, text: cut(message.content) }];
   }
-  return linesOf(part)
-    .filter((line) => lineTokens(line) > most && !turn?.inputs.has(line.seq))
-    .map((line) => ({ event: line.event, text: cut(line.content.slice(line.from, line.to)) }));
+  const long = linesOf(part).filter((line) => lineTokens(line) > most && !turn?.inputs.has(line.seq));
+  const texts: { event: EventId; text: string }[] = [];
+  for (const line of long) {
+    texts.push({ event: line.event, text: cut(line.content.slice(line.from, line.to)) });
+    yield CUT_WORK;
+  }
+  return texts;
 }

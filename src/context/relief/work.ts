@@ -1,4 +1,5 @@
 import { type EventDraft, isTaskEnd, type ReliefReason, type ReliefStrategy } from '../../events/index.ts';
+import type { Steps } from '../steps.ts';
 import type { View } from '../view.ts';
 import { choosePrune } from './choose-prune.ts';
 import { type CutFor, cutFor } from './cut-for.ts';
@@ -74,9 +75,13 @@ export function takeCompaction(
   return tryPlan(work, { ...work.plan, compaction }, strategy, comfort(work));
 }
 
-export function trimRung(work: ReliefWork, outputs: readonly EventDraft[], count: Count): RungOutcome {
+export function* trimRung(
+  work: ReliefWork,
+  outputs: readonly EventDraft[],
+  count: Count,
+): Steps<RungOutcome> {
   const { view, plan, room, policy } = work;
-  const trimmed = planTrim({ view, plan, room, policy, outputs, count });
+  const trimmed = yield* planTrim({ view, plan, room, policy, outputs, count });
   return trimmed ? tryPlan(work, trimmed, 'trim', room.available * 0.95) : 'nothing';
 }
 

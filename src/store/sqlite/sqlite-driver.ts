@@ -3,6 +3,7 @@ import { deleteInOrder } from '../delete-conversation.ts';
 import type { AppendOutcome, StoreDriver } from '../driver.ts';
 import { createActorRows } from './actor-rows.ts';
 import { createActorTable } from './actor-table.ts';
+import { createCheckpoints } from './checkpoints.ts';
 import { createConversationList } from './conversation-list.ts';
 import type { Database } from './database.ts';
 import { openDatabase, runStatement } from './database.ts';
@@ -30,6 +31,9 @@ const PROMISED: ReadonlySet<string> = new Set(['effect', 'meta']);
 
 /** What is written to see whether anything can be. */
 const TRIAL_BYTES = 131_072;
+
+/** What one write adds to the write-ahead log at least: the pages of a row and of its indexes. */
+const WRITE_BYTES = 16_384;
 
 /** Bounds how long one step of an expiry or a removal holds the event loop. */
 const STEP = 500;
@@ -85,7 +89,14 @@ function createDriver(database: Database, { path, onWarning = () => {} }: Sqlite
     events.forget();
     rows.forget();
   };
-  const queue = createWriteQueue(database, path, forget, trouble);
+  const checkpoints = createCheckpoints(path);
+  const queue = createWriteQueue(database, path, forget, {
+    failed: trouble.failed,
+    wrote(writes) {
+      trouble.wrote();
+      checkpoints.wrote(writes * WRITE_BYTES);
+    },
+  });
   const insertTrial = database.prepare(
     `INSERT INTO registers (tenant, shelf, key, at, data) VALUES ('', -1, 'trial', 0, zeroblob(${TRIAL_BYTES}))`,
   );
@@ -110,6 +121,7 @@ function createDriver(database: Database, { path, onWarning = () => {} }: Sqlite
       return { outcomes, last: newest };
     }, 'synced');
     mark.raise(last);
+    checkpoints.wrote(news.reduce((sum, { data }) => sum + data.length, 0));
     return outcomes;
   }
 
@@ -166,6 +178,7 @@ function createDriver(database: Database, { path, onWarning = () => {} }: Sqlite
     async close() {
       queue.close();
       mark.close();
+      await checkpoints.close();
       if (database.isOpen) database.close();
     },
   };

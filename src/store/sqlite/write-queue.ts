@@ -2,7 +2,6 @@ import { TroupeError } from '../../errors.ts';
 import type { Database } from './database.ts';
 import { getRow, rollback } from './database.ts';
 import { sqliteError } from './sqlite-error.ts';
-import type { StoreTrouble } from './store-trouble.ts';
 
 /**
  * Group commit. Owns the order of writes and the only transaction there is; knows nothing of what is written.
@@ -22,6 +21,12 @@ export interface WriteQueue {
   close(): void;
 }
 
+/** Hears how each commit went. */
+export interface CommitListener {
+  failed(error: TroupeError): void;
+  wrote(writes: number): void;
+}
+
 interface Write {
   work: () => unknown;
   durability: Durability;
@@ -36,7 +41,7 @@ export function createWriteQueue(
   database: Database,
   path: string,
   forget: () => void,
-  trouble: Pick<StoreTrouble, 'failed' | 'wrote'>,
+  told: CommitListener,
 ): WriteQueue {
   const begin = database.prepare('BEGIN IMMEDIATE');
   const commit = database.prepare('COMMIT');
@@ -73,7 +78,7 @@ export function createWriteQueue(
 
   function rejectAll(batch: readonly Write[], thrown: unknown): void {
     const error = sqliteError(thrown, path);
-    trouble.failed(error);
+    told.failed(error);
     for (const write of batch) write.reject(error);
   }
 
@@ -100,7 +105,7 @@ export function createWriteQueue(
       undo();
       return rejectAll(batch, error);
     }
-    trouble.wrote();
+    told.wrote(batch.length);
     for (const [index, write] of batch.entries()) write.resolve(results[index]);
   }
 
