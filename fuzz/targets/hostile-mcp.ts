@@ -88,7 +88,8 @@ function transportOf(input: McpInput): Transport {
     },
     send(message) {
       const { id, method } = message as { id?: number; method?: string };
-      if (id === undefined) return Promise.resolve();
+      // Without a method it answers what a notice of ours had asked.
+      if (id === undefined || method === undefined) return Promise.resolve();
       for (const notice of notices) say(notice);
       say(`{"jsonrpc":"2.0","id":${id},"result":${resultOf(method)}}`);
       return Promise.resolve();
