@@ -14,6 +14,7 @@ export type Mode = (typeof MODES)[number];
 
 /** A fresh system of one mode: one process on SQLite, or an API and two workers on MongoDB and Redis. */
 export interface System extends Serving {
+  mode: Mode;
   /** Whether a process has ended by itself. */
   hasFailed(): boolean;
   stop(): Promise<void>;
@@ -29,7 +30,9 @@ async function startEmbedded(modelUrl: string): Promise<System> {
   const data = mkdtempSync(join(tmpdir(), 'troupe-neighbour-'));
   const child = launch({ role: 'both', modelUrl, options: { data } });
   const serving = await serves(child);
-  return systemOf(serving, [child], () => Promise.resolve(rmSync(data, { recursive: true, force: true })));
+  return systemOf('embedded', serving, [child], () =>
+    Promise.resolve(rmSync(data, { recursive: true, force: true })),
+  );
 }
 
 async function startDistributed(modelUrl: string): Promise<System> {
@@ -41,7 +44,7 @@ async function startDistributed(modelUrl: string): Promise<System> {
   const serving = await serves(api);
   const workers = Array.from({ length: WORKERS }, () => launch({ role: 'worker', modelUrl, options }));
   await Promise.all(workers.map((worker) => once(worker, 'message')));
-  return systemOf(serving, [api, ...workers], async () => {
+  return systemOf('distributed', serving, [api, ...workers], async () => {
     await dropKeys(redis, prefix);
     await dropDatabase(mongodb);
   });
@@ -58,9 +61,15 @@ async function serves(child: ChildProcess): Promise<Serving> {
   return serving;
 }
 
-function systemOf(serving: Serving, children: readonly ChildProcess[], clear: () => Promise<void>): System {
+function systemOf(
+  mode: Mode,
+  serving: Serving,
+  children: readonly ChildProcess[],
+  clear: () => Promise<void>,
+): System {
   return {
     ...serving,
+    mode,
     hasFailed: () => children.some(({ exitCode, signalCode }) => exitCode !== null || signalCode !== null),
     async stop() {
       for (const child of children) {

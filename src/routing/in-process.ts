@@ -5,6 +5,7 @@ import type { ActorAddress, TenantId } from '../events/index.ts';
 import { type Metrics, NO_METRICS, type Timers } from '../metrics.ts';
 import { createFairQueue } from './fair-queue.ts';
 import { familyOf } from './family.ts';
+import { createSharing, FEW } from './sharing.ts';
 import { slicesOf } from '../slices.ts';
 import { MOST_WAITING, type QueueDepth, type Router, type WakeHandler, type WakeOutcome } from './router.ts';
 
@@ -40,10 +41,6 @@ interface Service {
 
 /** After so many starts the event loop gets a turn, or agents that wake each other would starve timers and sockets. */
 const STARTS_PER_LOOP_TURN = 8;
-/** Tenants share the process for so long after two of them were woken one after the other. */
-const SHARED_MS = 10_000;
-/** Actors of one tenant that are started at once beside other tenants: somebody who talks, and no flood. */
-const FEW = 4;
 const WOKEN = Promise.resolve();
 const DONE: WakeOutcome = { kind: 'done' };
 
@@ -59,8 +56,7 @@ export function createInProcessRouter({
   const actors = new Map<string, Actor>();
   const queue = createFairQueue<Actor>();
   const known = new Map<TenantId, number>();
-  let lastWoken: TenantId | null = null;
-  let sharedUntil = Number.NEGATIVE_INFINITY;
+  const sharing = createSharing(clock);
   const slices = slicesOf(clock);
   let sliceAsked = false;
   const closing = new AbortController();
@@ -73,19 +69,13 @@ export function createInProcessRouter({
 
   function wakeNow(address: ActorAddress): void {
     if (closing.signal.aborted) return;
-    noteTenant(address.tenant);
+    sharing.note(address.tenant);
     const key = addressKey(address);
     const actor = actors.get(key);
     if (!actor) add({ key, address, state: 'waiting', since: 0 });
     else if (actor.state === 'active') actor.state = 'active-again';
     // `waiting`, `active-again` and `held-back` are followed by a start anyway. A held-back actor keeps its delay: the
     // lease is another's until then, and an earlier look would only find it busy again.
-  }
-
-  function noteTenant(tenant: TenantId): void {
-    if (tenant === lastWoken) return;
-    if (lastWoken !== null) sharedUntil = clock.monotonic() + SHARED_MS;
-    lastWoken = tenant;
   }
 
   function add(actor: Actor): void {
@@ -125,7 +115,7 @@ export function createInProcessRouter({
   }
 
   function mayStart(tenant: TenantId): boolean {
-    return (known.get(tenant) ?? 0) <= FEW || clock.monotonic() >= sharedUntil;
+    return (known.get(tenant) ?? 0) <= FEW || !sharing.isShared();
   }
 
   /** The next one of the tenants that have to wait for it. */

@@ -10,11 +10,13 @@ import {
 } from '../routing/redis/connect-redis.ts';
 import { createRedisAdmission } from '../routing/redis/redis-admission.ts';
 import { createRedisBroadcast } from '../routing/redis/redis-broadcast.ts';
+import { createStorePace } from '../routing/store-pace.ts';
 import { createStore } from '../store/create-store.ts';
 import { openMongoDriver } from '../store/mongo/open-mongo-driver.ts';
 import { slicesOf } from '../slices.ts';
 import { chargeReads } from './charge-reads.ts';
 import { countStoreErrors } from './count-store-errors.ts';
+import { timeStore } from './time-store.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
 export interface DistributedUrls {
@@ -25,6 +27,8 @@ export interface DistributedUrls {
 
 /** A server that does not answer is told by then, ms. */
 const CHECK_MS = 3_000;
+/** Of one process; `concurrency` is the lower bound of the two as a rule. */
+const MOST_AT_ONCE = 1_024;
 /** Sweeps look back this far, ms, on a log that may be very large; see the sweeper's P2. */
 const SWEEP_WINDOW_MS = 600_000;
 
@@ -43,7 +47,8 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
     if (opened.status === 'fulfilled') await opened.value.close();
     throw both(opened, checked);
   }
-  const driver = countStoreErrors(opened.value, metrics);
+  const pace = createStorePace(MOST_AT_ONCE, clock);
+  const driver = timeStore(countStoreErrors(opened.value, metrics), clock, pace.took);
   const connect = (profile: RedisProfile) => connectRedis(redis, { profile, onWarning });
   const producer = connect('producer');
   // It answered a moment ago; the first event should not find it on its way.
@@ -63,6 +68,7 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
     onDeaf,
     // BullMQ finds a dead holder within a lock and two checks: no later than the actor's lease runs out.
     mostWaiting,
+    pace,
     lockMs: leaseMs / 2,
     stalledCheckMs: leaseMs / 4,
     observer: {

@@ -6,6 +6,8 @@ import { TroupeError } from '../../errors.ts';
 import { ActorAddress, addressKey } from '../../events/index.ts';
 import { connectRedis, endConnection } from '../redis/connect-redis.ts';
 import { MOST_WAITING, type QueueDepth, type Router, type WakeHandler, type WakeOutcome } from '../router.ts';
+import { createFairShare } from '../fair-share.ts';
+import type { StorePace } from '../store-pace.ts';
 import { limitWarnings } from './limit-warnings.ts';
 import { watchProgress } from './progress-watch.ts';
 import { createQueueGuard } from './queue-guard.ts';
@@ -19,7 +21,7 @@ import type { WakeWorker } from './wake-worker.ts';
  *
  * Owns: the connections it makes, the queue and the worker on them, and which actors run in this process.
  * Does not own: leases. BullMQ gives one job to two processes when a lock runs out; only the store forbids two to commit.
- *  B1  `running` has the actors whose handler runs here. An actor that is handed to us meanwhile is held back shortly,
+ *  B1  `running` has the actors whose handler runs here, or waits for its share (`fair-share.ts`). An actor that is handed to us meanwhile is held back shortly,
  *      and so is any that would exceed the concurrency, which happens only while one worker replaces another.
  *  B2  A job is done when `serve` returns, and is never failed: what goes wrong in a handler goes to `onError`.
  *  B3  What is taken while closing is given back untouched.
@@ -47,6 +49,8 @@ export interface BullmqRouterOptions {
   guardMs?: number;
   /** Actors of one tenant whose wakes it holds at most. */
   mostWaiting?: number | undefined;
+  /** How much at once the store keeps pace with. Default: with all. */
+  pace?: StorePace | undefined;
 }
 
 export interface RouterConnections {
@@ -80,6 +84,7 @@ interface Service {
   onError: (error: unknown, address: ActorAddress) => void;
 }
 
+const UNPACED: StorePace = { took: () => undefined, limit: () => Number.MAX_SAFE_INTEGER };
 const HOLD_BACK_MS = 100;
 const HOLD_BACK_SPREAD_MS = 150;
 const LATER_RETRY_MS = 1_000;
@@ -105,6 +110,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
   const suspect = (error: unknown) => guard.suspect(error);
   const queue = openWakeQueue({ redis: producer, prefix, clock, strayAfterMs, mostWaiting, warn, suspect });
   const running = new Set<string>();
+  const share = createFairShare({ pace: options.pace ?? UNPACED, clock });
   const closing = new AbortController();
   const handlersEnded = Promise.withResolvers<void>();
   const workers: WakeWorker[] = [];
@@ -132,6 +138,10 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
       return holdBack(job, token, HOLD_BACK_MS + random() * HOLD_BACK_SPREAD_MS);
     }
     running.add(key);
+    if (!(await share.enter(address.tenant))) {
+      end(address, key, false);
+      return giveBack(job, token);
+    }
     if (job.attemptsStarted <= 1)
       tell(() => observer.onTaken?.({ waitMs: Math.max(0, clock.now() - job.timestamp) }));
     const startedAt = clock.monotonic();
@@ -141,14 +151,19 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
     } catch (error) {
       tell(() => onError(error, address));
     } finally {
-      running.delete(key);
-      if (closing.signal.aborted && running.size === 0) handlersEnded.resolve();
+      end(address, key, true);
     }
     const { kind } = outcome;
     tell(() => observer.onDone?.({ runMs: clock.monotonic() - startedAt, outcome: kind }));
     if (outcome.kind !== 'busy') return;
     if (outcome.isBegun) void hasten(job, outcome.retryInMs);
     await holdBack(job, token, outcome.retryInMs);
+  }
+
+  function end({ tenant }: ActorAddress, key: string, hasBegun: boolean): void {
+    share.leave(tenant, hasBegun);
+    running.delete(key);
+    if (closing.signal.aborted && running.size === 0) handlersEnded.resolve();
   }
 
   async function becomeDue(address: ActorAddress, job: Job<unknown>, token: string): Promise<void> {
@@ -271,6 +286,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
 
   async function shutDown(): Promise<void> {
     closing.abort();
+    share.close();
     if (running.size === 0) handlersEnded.resolve();
     await Promise.all(workers.map((worker) => worker.close(handlersEnded.promise)));
     isClosed = true;
