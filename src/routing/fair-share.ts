@@ -8,33 +8,52 @@ import type { StorePace } from './store-pace.ts';
  * store keeps pace with, and what others do stays as fast as it was.
  *
  * Owns: what is here by tenant, at work or waiting. Does not own: how long the store takes.
- *  1. A tenant with at most `FEW` actors here begins at once, and so does everybody while one tenant has the worker.
+ *  1. A tenant with at most `FEW` actors here, now and lately, begins at once, and so does everybody while one tenant has
+ *     the worker.
  *  2. All others begin in the order in which they came, while fewer are at work than `pace` says; one always may.
- *  3. After `close` nobody who waits begins, and is told so.
+ *  3. Of those no more than `MOST_WAITING` wait here, so that a worker has room for other tenants. Each of the rest is to
+ *     come again at a time of its own, when it can be expected to be its turn.
+ *  4. After `close` nobody who waits begins, and is told so.
  */
+export type Admission = { kind: 'begin' } | { kind: 'later'; inMs: number } | { kind: 'closed' };
+
 export interface FairShare {
-  /** Resolves when the actor may begin; false: it is not to. Each call is followed by one of `leave`. */
-  enter(tenant: TenantId): Promise<boolean>;
-  leave(tenant: TenantId, hasBegun: boolean): void;
+  enter(tenant: TenantId): Promise<Admission>;
+  /** After each `begin`. */
+  leave(tenant: TenantId): void;
   close(): void;
 }
 
 /** The pace changes by itself. */
 const LOOK_EVERY_MS = 50;
+/** A tenant that had many actors here is taken for one with many for so long. */
+const MANY_FOR_MS = 10_000;
+const MOST_WAITING = 8;
+/** Who comes again does so between these, ms. */
+const SOONEST_MS = 250;
+const LATEST_MS = 30_000;
+const WEIGHT = 0.2;
+const BEGIN: Admission = { kind: 'begin' };
+const CLOSED: Admission = { kind: 'closed' };
 
 export function createFairShare(options: { pace: StorePace; clock: Clock }): FairShare {
   const { pace, clock } = options;
   const sharing = createSharing(clock);
   const here = new Map<TenantId, number>();
   const closing = new AbortController();
-  let waiting: ((isLetIn: boolean) => void)[] = [];
+  const manyUntil = new Map<TenantId, number>();
+  let waiting: ((admission: Admission) => void)[] = [];
   let atWork = 0;
+  /** Between two ends of turns, on average, ms; and when the last one of those that wait can be expected to begin. */
+  let betweenMs = SOONEST_MS;
+  let endedAt = clock.monotonic();
+  let lastAt = Number.NEGATIVE_INFINITY;
   let isLooking = false;
 
   function letIn(): void {
     while (waiting.length > 0 && (atWork < Math.max(1, pace.limit(atWork)) || !sharing.isShared())) {
       atWork += 1;
-      waiting.shift()?.(true);
+      waiting.shift()?.(BEGIN);
     }
     if (waiting.length > 0 && !isLooking) void lookAgain();
   }
@@ -46,31 +65,56 @@ export function createFairShare(options: { pace: StorePace; clock: Clock }): Fai
     letIn();
   }
 
+  function hasMany(tenant: TenantId, count: number): boolean {
+    const now = clock.monotonic();
+    if (count > FEW) manyUntil.set(tenant, now + MANY_FOR_MS);
+    const until = manyUntil.get(tenant);
+    if (until === undefined) return false;
+    if (now < until) return true;
+    manyUntil.delete(tenant);
+    return false;
+  }
+
+  function later(): Admission {
+    const now = clock.monotonic();
+    lastAt = Math.min(Math.max(now + SOONEST_MS, lastAt + betweenMs), now + LATEST_MS);
+    return { kind: 'later', inMs: lastAt - now };
+  }
+
+  function noteEnd(): void {
+    const now = clock.monotonic();
+    betweenMs += WEIGHT * (Math.min(now - endedAt, LATEST_MS) - betweenMs);
+    endedAt = now;
+  }
+
   return {
-    enter(tenant) {
+    async enter(tenant) {
       sharing.note(tenant);
-      const count = (here.get(tenant) ?? 0) + 1;
-      here.set(tenant, count);
-      if (closing.signal.aborted) return Promise.resolve(false);
-      if (count <= FEW || !sharing.isShared()) {
+      if (closing.signal.aborted) return CLOSED;
+      const count = here.get(tenant) ?? 0;
+      const isFree = !hasMany(tenant, count + 1) || !sharing.isShared();
+      if (!isFree && waiting.length >= MOST_WAITING) return later();
+      here.set(tenant, count + 1);
+      if (isFree) {
         atWork += 1;
-        return Promise.resolve(true);
+        return BEGIN;
       }
       return new Promise((resolve) => {
         waiting.push(resolve);
         letIn();
       });
     },
-    leave(tenant, hasBegun) {
+    leave(tenant) {
       const left = (here.get(tenant) ?? 1) - 1;
       if (left > 0) here.set(tenant, left);
       else here.delete(tenant);
-      if (hasBegun) atWork -= 1;
+      atWork -= 1;
+      noteEnd();
       letIn();
     },
     close() {
       closing.abort();
-      for (const refuse of waiting) refuse(false);
+      for (const refuse of waiting) refuse(CLOSED);
       waiting = [];
     },
   };

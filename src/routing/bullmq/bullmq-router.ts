@@ -138,9 +138,11 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
       return holdBack(job, token, HOLD_BACK_MS + random() * HOLD_BACK_SPREAD_MS);
     }
     running.add(key);
-    if (!(await share.enter(address.tenant))) {
-      end(address, key, false);
-      return giveBack(job, token);
+    const admission = await share.enter(address.tenant);
+    if (admission.kind !== 'begin') {
+      end(key);
+      if (admission.kind === 'closed') return giveBack(job, token);
+      return holdBack(job, token, admission.inMs);
     }
     if (job.attemptsStarted <= 1)
       tell(() => observer.onTaken?.({ waitMs: Math.max(0, clock.now() - job.timestamp) }));
@@ -151,7 +153,8 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
     } catch (error) {
       tell(() => onError(error, address));
     } finally {
-      end(address, key, true);
+      share.leave(address.tenant);
+      end(key);
     }
     const { kind } = outcome;
     tell(() => observer.onDone?.({ runMs: clock.monotonic() - startedAt, outcome: kind }));
@@ -160,8 +163,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
     await holdBack(job, token, outcome.retryInMs);
   }
 
-  function end({ tenant }: ActorAddress, key: string, hasBegun: boolean): void {
-    share.leave(tenant, hasBegun);
+  function end(key: string): void {
     running.delete(key);
     if (closing.signal.aborted && running.size === 0) handlersEnded.resolve();
   }
