@@ -48,7 +48,7 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
     throw both(opened, checked);
   }
   const pace = createStorePace(MOST_AT_ONCE, clock);
-  const driver = timeStore(countStoreErrors(opened.value, metrics), clock, pace.took);
+  const driver = timeStore(countStoreErrors(opened.value, metrics), clock, (ms) => pace.took(ms));
   const connect = (profile: RedisProfile) => connectRedis(redis, { profile, onWarning });
   const producer = connect('producer');
   // It answered a moment ago; the first event should not find it on its way.

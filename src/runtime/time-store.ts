@@ -20,11 +20,11 @@ export function timeStore(
 
   return {
     ...driver,
-    append: timed(driver.append),
-    readEvent: timed(driver.readEvent),
-    acquire: timed(driver.acquire),
-    compareAndSet: timed(driver.compareAndSet),
-    readRegister: timed(driver.readRegister),
-    swap: timed(driver.swap),
+    append: timed((...args) => driver.append(...args)),
+    readEvent: timed((...args) => driver.readEvent(...args)),
+    acquire: timed((...args) => driver.acquire(...args)),
+    compareAndSet: timed((...args) => driver.compareAndSet(...args)),
+    readRegister: timed((...args) => driver.readRegister(...args)),
+    swap: timed((...args) => driver.swap(...args)),
   };
 }

@@ -4,6 +4,7 @@ import { ActorAddress } from '../../src/events/index.ts';
 import { createInProcessRouter } from '../../src/routing/in-process.ts';
 import type { WakeOutcome } from '../../src/routing/router.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { untilHolds } from '../support/until-holds.ts';
 import { routerConformance } from '../../src/testing/router-conformance.ts';
 
 const A = ActorAddress.parse({ tenant: 'default', conversation: 'c1', agent: 'a' });
@@ -87,6 +88,28 @@ describe('the in-process router', () => {
     );
     await router.wake(A);
     await new Promise((resolve) => setTimeout(resolve, 0));
+    await router.close();
+  });
+
+  test('begins a flood beside another tenant only when the event loop has nothing else to do', async () => {
+    const idle = Promise.withResolvers<void>();
+    const fake = createFakeClock();
+    const clock = { ...fake, sleep: (ms: number) => (ms > 0 ? fake.sleep(ms) : idle.promise) };
+    const router = createInProcessRouter({ clock });
+    const started: string[] = [];
+    const handler = async ({ tenant }: ActorAddress): Promise<WakeOutcome> => {
+      started.push(tenant);
+      await idle.promise;
+      return { kind: 'done' };
+    };
+    router.start(handler, { concurrency: 64, onError: rethrow });
+    const wake = (tenant: string, agent: string) => router.wake(ActorAddress.parse({ ...A, tenant, agent }));
+    await wake('calm', 'a');
+    for (let each = 0; each < 50; each += 1) await wake('noisy', `n${each}`);
+    await wake('calm', 'b');
+    await untilHolds(() => expect(started).toEqual(['calm', ...Array(4).fill('noisy'), 'calm']));
+    idle.resolve();
+    await untilHolds(() => expect(started).toHaveLength(52));
     await router.close();
   });
 

@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest';
+import { createSlices } from '../../src/slices.ts';
+
+/** A clock whose turns of the event loop take as long as `turns` says, one after the other; then none takes any time. */
+function turning(turns: readonly number[]) {
+  const left = [...turns];
+  let now = 0;
+  const passed: number[] = [];
+  return {
+    passed,
+    monotonic: () => now,
+    async sleep() {
+      const ms = left.shift() ?? 0;
+      now += ms;
+      passed.push(ms);
+    },
+  };
+}
+
+/** In which turn of the loop each slice began. */
+async function begins(turns: readonly number[], count: number): Promise<number[]> {
+  const clock = turning(turns);
+  const slices = createSlices(clock);
+  const began: number[] = [];
+  await Promise.all(
+    Array.from({ length: count }, () => slices.next().then(() => began.push(clock.passed.length))),
+  );
+  return began;
+}
+
+describe('long work in slices', () => {
+  test('goes on in the next turn of an event loop that has nothing else to do', async () => {
+    // The first turn has begun already; then comes one of 3 ms with the first slice, and an idle one.
+    expect(await begins([0, 3, 0, 3, 0], 2)).toEqual([2, 4]);
+  });
+
+  test('gives way as long as the loop is busy with something else', async () => {
+    expect(await begins([0, 3, 5, 5, 5, 0, 3], 2)).toEqual([2, 7]);
+  });
+
+  test('goes on beside a loop that is never idle, a tenth of the time', async () => {
+    const busy = Array.from({ length: 100 }, () => 1);
+    // A slice of 1 ms, and ten turns of 1 ms for the others.
+    expect(await begins([0, ...busy], 3)).toEqual([2, 13, 24]);
+  });
+
+  test('goes on in the order in which it came', async () => {
+    const slices = createSlices(turning([]));
+    const order: string[] = [];
+    const job = async (name: string) => {
+      for (let part = 1; part <= 3; part += 1) {
+        await slices.next();
+        order.push(`${name}${part}`);
+      }
+    };
+    await Promise.all([job('a'), job('b')]);
+    expect(order).toEqual(['a1', 'b1', 'a2', 'b2', 'a3', 'b3']);
+  });
+});
