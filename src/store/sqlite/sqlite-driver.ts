@@ -91,7 +91,7 @@ function createDriver(database: Database, { path, onWarning = () => {} }: Sqlite
   };
   const checkpoints = createCheckpoints(path);
   const queue = createWriteQueue(database, path, forget, {
-    failed: trouble.failed,
+    failed: (error) => trouble.failed(error),
     wrote(writes) {
       trouble.wrote();
       checkpoints.wrote(writes * WRITE_BYTES);
