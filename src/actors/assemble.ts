@@ -47,5 +47,10 @@ async function beginTurnOnce({ deps, live, turn }: TurnRun): Promise<void> {
   const { id, upTo, inputs, live: items, join, baseline, rendering } = turn;
   const rules = rendering === undefined ? {} : { rendering };
   const input = { id, upTo, inputs, live: items, join, baseline, ...rules };
-  await inSlices(deps.clock, beginTurnSteps(live.view, input));
+  live.isBeginning = true;
+  try {
+    await inSlices(deps.clock, beginTurnSteps(live.view, input));
+  } finally {
+    live.isBeginning = false;
+  }
 }

@@ -46,7 +46,7 @@ export async function nextPrompt(
   member: Member,
 ): Promise<PromptRecord> {
   const warm = deps.registry.find(address);
-  const known = warm ?? (await deps.coldViews?.of(address, address.agent));
+  const known = (warm?.isBeginning ? null : warm) ?? (await deps.coldViews?.of(address, address.agent));
   const view = known ? forkView(known.view) : createView(address.agent, deps.secretOf(address));
   const tasks = known ? forkTaskBook(known.tasks) : newTaskBook();
   const head = await catchUpInSlices(deps, address, { view, tasks });

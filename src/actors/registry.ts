@@ -17,6 +17,8 @@ export interface LiveActor {
   readonly address: ActorAddress;
   readonly machine: ActorRefFrom<typeof agentLifecycle>;
   view: View;
+  /** A turn takes in what has waited for it, in slices: until it has, the view is not to be shown. */
+  isBeginning: boolean;
   /** Of its conversation. */
   tasks: TaskBook;
   /** The baseline of the last turn here, with its texts. */
@@ -73,6 +75,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       address,
       machine,
       view: createView(agent, secretOf(address)),
+      isBeginning: false,
       tasks: newTaskBook(),
       baseline: null,
       lastTurn: record.lastTurn,
