@@ -72,7 +72,7 @@ export function createStdioTransport(
       }),
     send(message: JSONRPCMessage) {
       return new Promise((resolve, reject) => {
-        const written = (error: Error | null | undefined) => (error ? reject(error) : resolve());
+        const written = (error: Error | null | undefined) => (error ? void refuse(error, reject) : resolve());
         // It asks and asks, and does not read what it is answered.
         if ((child?.stdin.writableLength ?? 0) > MAX_UNREAD_BYTES)
           giveUp(new Error('it does not read its input'));
@@ -84,6 +84,12 @@ export function createStdioTransport(
     ending: () => ending,
     lastLine: () => stderr.trimEnd().split('\n').at(-1)?.trim() ?? '',
   };
+
+  /** A pipe that is closed is mostly that of a process about to end: how it ended says more. */
+  async function refuse(error: Error, reject: (error: Error) => void): Promise<void> {
+    await clock.sleep(END_GRACE_MS, gone.signal);
+    reject(error);
+  }
 
   function receive(chunk: Buffer): void {
     if (closing) return;
