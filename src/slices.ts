@@ -16,7 +16,7 @@ export interface Slices {
 
 /** A turn of the loop that took less had nothing else to do, ms. */
 const IDLE_TURN_MS = 0.5;
-const MOST_GIVEN_WAY = 10;
+const MOST_GIVEN_WAY = 4;
 
 export function createSlices(clock: Ticking): Slices {
   const waiting: (() => void)[] = [];
