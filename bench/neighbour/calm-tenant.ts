@@ -20,10 +20,8 @@ const LAST_ANSWERS_MS = 10_000;
 const OPENING_MS = 10_000;
 
 /** Says something at a steady rate in its own tenant, each message when it is due, and waits for the answers. */
-export async function listenAsCalm(
-  system: System,
-  { seconds, perSecond = PER_SECOND[system.mode] }: { seconds: number; perSecond?: number },
-): Promise<Felt> {
+export async function listenAsCalm(system: System, { seconds }: { seconds: number }): Promise<Felt> {
+  const perSecond = PER_SECOND[system.mode];
   const turns = await watchTurns(system);
   const appends: number[] = [];
   let refused = 0;

@@ -27,7 +27,7 @@ export interface DistributedUrls {
 
 /** A server that does not answer is told by then, ms. */
 const CHECK_MS = 3_000;
-/** Of one process; `concurrency` is the lower bound of the two as a rule. */
+/** More than one process runs: the pace begins without a limit that anybody would notice. */
 const MOST_AT_ONCE = 1_024;
 /** Sweeps look back this far, ms, on a log that may be very large; see the sweeper's P2. */
 const SWEEP_WINDOW_MS = 600_000;

@@ -21,8 +21,9 @@ import type { WakeWorker } from './wake-worker.ts';
  *
  * Owns: the connections it makes, the queue and the worker on them, and which actors run in this process.
  * Does not own: leases. BullMQ gives one job to two processes when a lock runs out; only the store forbids two to commit.
- *  B1  `running` has the actors whose handler runs here, or waits for its share (`fair-share.ts`). An actor that is handed to us meanwhile is held back shortly,
- *      and so is any that would exceed the concurrency, which happens only while one worker replaces another.
+ *  B1  `running` has the actors whose handler runs here, or waits for its share (`fair-share.ts`). An actor that is handed
+ *      to us meanwhile is held back shortly, and so is any that would exceed the concurrency, which happens only while
+ *      one worker replaces another.
  *  B2  A job is done when `serve` returns, and is never failed: what goes wrong in a handler goes to `onError`.
  *  B3  What is taken while closing is given back untouched.
  *  B4  Nothing in a job is believed: what is no wake of ours is counted, told once, and dropped.

@@ -30,22 +30,23 @@ const THREAD = `
 
 export function createCheckpoints(path: string): Checkpoints {
   let thread: Worker | null = null;
-  let isGone = path === ':memory:';
-  let isCopying = false;
+  let state: 'idle' | 'copying' | 'gone' = path === ':memory:' ? 'gone' : 'idle';
   let waiting = 0;
 
   function copy(): void {
     waiting = 0;
-    isCopying = true;
+    state = 'copying';
     thread ??= start();
     thread.postMessage(null);
   }
 
   function start(): Worker {
     const worker = new Worker(THREAD, { eval: true, workerData: path, execArgv: [], env: {} });
-    worker.on('message', () => (isCopying = false));
+    worker.on('message', () => {
+      if (state === 'copying') state = 'idle';
+    });
     // See 1.
-    worker.on('error', () => (isGone = true));
+    worker.on('error', () => (state = 'gone'));
     worker.unref();
     return worker;
   }
@@ -53,10 +54,10 @@ export function createCheckpoints(path: string): Checkpoints {
   return {
     wrote(bytes) {
       waiting += bytes;
-      if (waiting >= EVERY_BYTES && !isCopying && !isGone) copy();
+      if (waiting >= EVERY_BYTES && state === 'idle') copy();
     },
     async close() {
-      isGone = true;
+      state = 'gone';
       await thread?.terminate();
     },
   };
