@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -28,6 +29,8 @@ export async function startFakeServer(vendor: FakeVendor, handler: FakeHandler):
   const requests: FakeRequest[] = [];
   const waiting = new Map<number, PromiseWithResolvers<FakeRequest>>();
   const closing = new AbortController();
+  // Ports are used again at once: a client of a server that has closed may knock here. It does not know this word.
+  const prefix = `/${randomUUID().slice(0, 8)}`;
 
   const server = createServer((incoming, outgoing) => {
     answer(incoming, outgoing).catch((error: unknown) => outgoing.destroy(error as Error));
@@ -36,11 +39,13 @@ export async function startFakeServer(vendor: FakeVendor, handler: FakeHandler):
   async function answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
+    const url = incoming.url ?? '';
+    if (!url.startsWith(prefix)) return send(outgoing, 404, {}, 'not for this server');
     const gone = new Promise<void>((resolve) => outgoing.once('close', resolve));
     const request: FakeRequest = {
       number: requests.length + 1,
       method: incoming.method ?? '',
-      path: incoming.url ?? '',
+      path: url.slice(prefix.length),
       headers: incoming.headers as FakeRequest['headers'],
       body: parseBody(Buffer.concat(chunks).toString()),
       gone,
@@ -108,7 +113,7 @@ export async function startFakeServer(vendor: FakeVendor, handler: FakeHandler):
   }
 
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${port}${prefix}`,
     requests,
     arrived(number = 1) {
       const known = requests[number - 1];
