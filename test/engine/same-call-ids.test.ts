@@ -4,6 +4,10 @@ import { defineTool } from '../../src/index.ts';
 import { startFakeOpenAi } from '../../src/testing/index.ts';
 import { openTroupe } from '../support/mode.ts';
 
+interface ChatBody {
+  messages: { role: string; content: string; tool_call_id?: string; tool_calls?: { id: string }[] }[];
+}
+
 test('two calls of one step under the same vendor id both keep their results, in their order', async () => {
   const echo = defineTool({
     name: 'echo',
@@ -24,9 +28,8 @@ test('two calls of one step under the same vendor id both keep their results, in
   await troupe.idle();
   const asked = { method: 'POST', path: '/v1/chat/completions', body: { messages: expect.any(Array) } };
   expect(server.requests).toMatchObject([asked, asked]);
-  const { messages } = server.requests[1]?.body as {
-    messages: { role: string; content: string; tool_call_id?: string; tool_calls?: { id: string }[] }[];
-  };
+  const [, { body }] = server.requests as [unknown, { body: ChatBody }];
+  const { messages } = body;
   const ids = messages.flatMap(({ tool_calls: calls }) => calls?.map(({ id }) => id) ?? []);
   const results = messages.filter(({ role }) => role === 'tool');
   expect(new Set(ids).size).toBe(2);
