@@ -4,6 +4,8 @@ import { markersIn } from './markers.ts';
 
 /** In requests for summaries that Troupe makes and not a program. */
 const TROUPES_OWN = '<transcript-';
+/** Claude Code leaves out the beginning where not even its request for a summary fits, and says so. */
+const CUT_BY_PROGRAM = '[earlier conversation truncated for compaction retry]';
 
 interface Turn {
   id: string;
@@ -20,6 +22,7 @@ interface Turn {
  *  R2  It shows every message that its turn was to see, once: of others up to where the turn was pinned, and the agent's
  *      own replies. Of what a program has put into a summary of its own, only what is new to the turn; and of that only what
  *      it did not show when it asked for the summary: some programs shorten their memory between two steps of a turn.
+ *      Where a program says that it had to cut that request, what it had been sent by then is its own to lose.
  *  R3  Every turn that was answered had a request that showed what was new to it.
  */
 export function checkRun(events: readonly Event[], agent: string, seen: readonly Seen[]): string[] {
@@ -36,11 +39,14 @@ export function checkRun(events: readonly Event[], agent: string, seen: readonly
   const answered = new Set<string>();
   const found: string[] = [];
   const inSummary = new Set<string>();
+  const shown = new Set<string>();
   for (const [number, { text, isCompaction, isShortened }] of seen.entries()) {
     if (isCompaction) {
-      if (!text.includes(TROUPES_OWN)) for (const marker of markersIn(text)) inSummary.add(marker);
+      if (text.includes(TROUPES_OWN)) continue;
+      for (const marker of text.includes(CUT_BY_PROGRAM) ? shown : markersIn(text)) inSummary.add(marker);
       continue;
     }
+    for (const marker of markersIn(text)) shown.add(marker);
     const times = Map.groupBy(markersIn(text), (marker) => marker);
     const known = [...times.keys(), ...(isShortened ? inSummary : [])];
     const newest = Math.max(0, ...known.flatMap((marker) => seqs.get(marker) ?? []));
