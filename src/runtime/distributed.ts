@@ -27,7 +27,7 @@ export interface DistributedUrls {
 
 /** A server that does not answer is told by then, ms. */
 const CHECK_MS = 3_000;
-/** More than one process runs: the pace begins without a limit that anybody would notice. */
+/** More turns than one process runs at once: the store's pace starts without a limit in effect. */
 const MOST_AT_ONCE = 1_024;
 /** Sweeps look back this far, ms, on a log that may be very large; see the sweeper's P2. */
 const SWEEP_WINDOW_MS = 600_000;
