@@ -18,6 +18,7 @@ const shared = {
   // for each anew would take as long as half of the tests.
   pool: 'forks',
   isolate: false,
+  setupFiles: 'test/same-globals.ts',
   // For what hangs: on a shared machine a test may take several times as long as on a quiet one.
   testTimeout: 90_000,
   hookTimeout: 90_000,

@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTroupe } from '../src/index.ts';
-import { type AppOptions, createApp } from '../src/gateway/index.ts';
-import { ROUTE_SCOPES } from '../src/gateway/access/route-scopes.ts';
+import { type AppOptions, createApp } from '../src/http/index.ts';
+import { ROUTE_SCOPES } from '../src/http/access/route-scopes.ts';
 import { openSqliteDriver } from '../src/store/sqlite/sqlite-driver.ts';
 import type { Troupe } from '../src/troupe.ts';
 

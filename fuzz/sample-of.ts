@@ -62,7 +62,7 @@ export function sampleOf(random: Random, schema: JsonSchema, root: JsonSchema = 
       return random() < 0.5;
     case 'null':
       return null;
-    default:
+    case undefined:
       return pick<unknown>(random, [{ any: 'thing' }, 'thing', 1, null, [1, 2]]);
   }
 }

@@ -8,7 +8,7 @@ import {
 } from '../src/context/cache/simulate-cache.ts';
 import { countTokens } from '../src/context/count-tokens.ts';
 import { hashText } from '../src/context/hash.ts';
-import type { Event } from '../src/events/index.ts';
+import { type Event, isAbout } from '../src/events/index.ts';
 
 /**
  * What a real log would have cost under other layouts of the same prompts, at each vendor. Every answer of the
@@ -107,6 +107,7 @@ function momentsOf(log: readonly Event[]): Moment[] {
 }
 
 function partsOf(event: Event): Part[] {
+  if (!isAbout(event, 'own')) return [];
   switch (event.kind) {
     case 'message':
       return [part(event.author.kind === 'agent' ? 'own' : 'trigger', event, event.body.content)];
@@ -119,7 +120,7 @@ function partsOf(event: Event): Part[] {
     case 'turn.failed':
     case 'turn.aborted':
       return event.body.partial.trim() === '' ? [] : [part('own', event, event.body.partial)];
-    default:
+    case 'handoff':
       return [];
   }
 }

@@ -10,14 +10,15 @@ import {
   type TurnInput,
   type View,
 } from '../src/context/index.ts';
-import type {
-  AgentId,
-  BaselineBody,
-  ConversationId,
-  Event,
-  EventDraft,
-  PromptRecord,
-  TurnId,
+import {
+  type AgentId,
+  type BaselineBody,
+  type ConversationId,
+  type Event,
+  type EventDraft,
+  type PromptRecord,
+  type TurnId,
+  isAbout,
 } from '../src/events/index.ts';
 import { logged, profile, SECRET } from '../test/support/log-player.ts';
 
@@ -199,6 +200,8 @@ function asOutput(event: Event, turn: TurnInput, step: number, at: number): Even
   const own = { author: authorOf(turn.id.split(':')[1] as AgentId), to: [], turn: turn.id };
   const id = (part: string) => `${turn.id}:${part}` as Event['id'];
   const covers = [...turn.inputs];
+  if (!isAbout(event, 'own') || event.kind === 'handoff')
+    throw new Error(`an agent of an imported log wrote ${event.kind}`);
   switch (event.kind) {
     case 'step':
       return { ...own, id: id(`step:${step}`), kind: 'step', body: { ...event.body, index: step } };
@@ -210,8 +213,6 @@ function asOutput(event: Event, turn: TurnInput, step: number, at: number): Even
       return { ...own, id: id('end'), kind: 'turn.aborted', body: { ...event.body, covers } };
     case 'message':
       return { ...own, id: id('reply'), kind: 'message', body: event.body };
-    default:
-      throw new Error(`an agent of an imported log wrote ${event.kind}`);
   }
 }
 

@@ -1,5 +1,6 @@
 import { createReadStream, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { answersFirst } from '../src/context/retrieve/answers-first.ts';
 import { createSearchIndex, SEARCH_SETTINGS } from '../src/context/retrieve/search-index.ts';
 import type { SearchSettings } from '../src/context/retrieve/search-index.ts';
 import type { AgentId, ConversationId, Event, TenantId } from '../src/events/index.ts';
@@ -95,7 +96,10 @@ function total(rows: readonly RetrievalRow[]): number {
 function searcherWith(log: readonly Event[], settings: SearchSettings): Searcher {
   const index = createSearchIndex(null, settings);
   index.add(log);
-  return (query, limit) => index.search(query, limit).map(({ seq }) => seq);
+  return (query, limit) =>
+    answersFirst(index.search(query, limit), index)
+      .slice(0, limit)
+      .map(({ seq }) => seq);
 }
 
 function scoreOne(method: string, { file, questions }: Dialogue, search: Searcher): RetrievalRow {

@@ -1,5 +1,5 @@
-import { sentPrompt } from '../src/actors/prompts.ts';
-import { createRegistry } from '../src/actors/registry.ts';
+import { sentPrompt } from '../src/inspect/prompts.ts';
+import { createRegistry } from '../src/actors/engine/registry.ts';
 import { DEFAULT_TENANT, type PromptReceipt } from '../src/events/index.ts';
 import { createStore } from '../src/store/create-store.ts';
 import { createDocumentDriver } from '../src/store/documents/document-driver.ts';
@@ -38,7 +38,7 @@ export async function checkPrompts(world: World): Promise<string[]> {
       isAlive: () => true,
       asked: () => undefined,
     }),
-    registry: createRegistry({ secretOf: () => SECRET, onError: () => undefined }),
+    registry: createRegistry({ secretOf: () => SECRET }),
     secretOf: () => SECRET,
   };
   const found: string[] = [];

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Company } from '../src/actors/member.ts';
+import type { Company } from '../src/actors/engine/member.ts';
 import { parseTroupe } from '../src/company/agents-file.ts';
 import { buildCompany } from '../src/company/build-company.ts';
 import { type AgentId, NO_USAGE } from '../src/events/index.ts';

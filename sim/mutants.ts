@@ -54,7 +54,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/commit-turn.ts',
+        file: 'actors/turn/commit-turn.ts',
         find: 'const committed = await lease.writeUnlessCancelled(await patchOf(run));',
         replace: `await run.deps.log.append(run.live.address, [...outputsOf(run), ...endingOf(run)]);
           const committed = await lease.writeUnlessCancelled(await patchOf(run));`,
@@ -66,7 +66,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/steer/step-journal.ts',
+        file: 'actors/steering/step-journal.ts',
         find: 'await store.journal(live.address.tenant, key, text, clock.now())',
         replace: 'text',
       },
@@ -88,7 +88,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/sweeper.ts',
+        file: 'actors/engine/sweeper.ts',
         find: 'for (const address of due) await router.wake(address);',
         replace: '',
       },
@@ -99,7 +99,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/commit-turn.ts',
+        file: 'actors/turn/commit-turn.ts',
         find: 'const committed = await lease.writeUnlessCancelled(await patchOf(run));',
         replace: 'const committed = await lease.writeUnlessCancelled(await patchOf(run)).catch(() => null);',
       },
@@ -122,12 +122,12 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'light',
     edits: [
       {
-        file: 'actors/conversation-log.ts',
+        file: 'actors/log/conversation-log.ts',
         find: APPEND,
         replace: `for (const draft of drafts) if (wake && draft.to.length > 0) await wakeAddressed(log, draft);
           ${APPEND}`,
       },
-      { file: 'actors/conversation-log.ts', find: WAKE, replace: '' },
+      { file: 'actors/log/conversation-log.ts', find: WAKE, replace: '' },
     ],
   },
   {
@@ -135,7 +135,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'light',
     edits: [
       {
-        file: 'routing/bullmq/wake-queue.ts',
+        file: 'queue/bullmq/wake-queue.ts',
         find: 'deduplication: { id: key, keepLastIfActive: true },\n      ...(lane',
         replace: 'deduplication: { id: key },\n      ...(lane',
       },
@@ -147,7 +147,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'light',
     edits: [
       {
-        file: 'actors/activate.ts',
+        file: 'actors/engine/activate.ts',
         find: "return { kind: 'busy', retryInMs: wait + Math.floor(deps.random() * 50), isBegun: true };",
         replace: "return { kind: 'done' };",
       },
@@ -156,14 +156,14 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'no look again after the release',
     mode: 'light',
-    edits: [{ file: 'actors/activate.ts', find: LOOK_AGAIN, replace: '' }],
+    edits: [{ file: 'actors/engine/activate.ts', find: LOOK_AGAIN, replace: '' }],
   },
   {
     name: 'inputs pinned anew on a retry',
     mode: 'full',
     edits: [
       {
-        file: 'actors/activate.ts',
+        file: 'actors/engine/activate.ts',
         find: `const turn = resumed
         ? await resumeTurn(deps, lease, live)
         : await pinTurn(deps, lease, member, live, published);`,
@@ -176,7 +176,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/commit-turn.ts',
+        file: 'actors/turn/commit-turn.ts',
         find: 'const committed = await lease.writeUnlessCancelled(await patchOf(run));',
         replace: 'const committed = await lease.write(await patchOf(run));',
       },
@@ -187,7 +187,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'light',
     edits: [
       {
-        file: 'actors/activate.ts',
+        file: 'actors/engine/activate.ts',
         find: "if (lease.isLost) return { kind: 'busy', retryInMs: LOST_PAUSE_MS, isBegun: true };",
         replace: '',
       },
@@ -198,7 +198,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/engine.ts',
+        file: 'actors/engine/engine.ts',
         find: "if (atWork.has(key)) return { kind: 'busy', retryInMs: AT_WORK_PAUSE_MS } as const;",
         replace: '',
       },
@@ -209,7 +209,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/commit-turn.ts',
+        file: 'actors/turn/commit-turn.ts',
         find: "if (run.resumed && run.ending.kind !== 'done') await sealTurn(run);",
         replace: '',
       },
@@ -220,7 +220,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/session/ask-session.ts',
+        file: 'actors/sessions/ask-session.ts',
         find: 'const delta = deltaOf(prompt, live.view, base);',
         replace: 'const delta = deltaOf(prompt, live.view, { ...base, sent: 0 });',
       },
@@ -231,7 +231,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/session/settle-session.ts',
+        file: 'actors/sessions/settle-session.ts',
         find: "return { session: isLeft ? { ...base, state: 'unknown' } : base, cursor: lease.record.cursor };",
         replace:
           'return { session: { ...base, sent: live.view.slots.length, sentHash: live.view.chain }, cursor: turn.upTo };',
@@ -243,7 +243,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/session/ask-session.ts',
+        file: 'actors/sessions/ask-session.ts',
         find: 'const delta = deltaOf(prompt, live.view, base);',
         replace:
           'const delta = deltaOf(prompt, live.view, run.step > 0 ? placeOf(live.view, turn.id) : base);',
@@ -255,7 +255,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/session/settle-session.ts',
+        file: 'actors/sessions/settle-session.ts',
         find: 'return session.touched || resumed;',
         replace: 'return session.touched || (resumed && false);',
       },
@@ -278,7 +278,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/commit-turn.ts',
+        file: 'actors/turn/commit-turn.ts',
         find: 'timers: [...liveTimers(run), ...(isDone ? run.timers : [])],',
         replace: 'timers: [],',
       },
@@ -289,7 +289,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/tasks/request-approval.ts',
+        file: 'actors/tasks/people/request-approval.ts',
         find: 'if (!tool?.needsApproval) return false;',
         replace: 'if (!tool?.needsApproval || step >= 0) return false;',
       },
@@ -311,7 +311,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'light',
     edits: [
       {
-        file: 'actors/commit-turn.ts',
+        file: 'actors/turn/commit-turn.ts',
         find: 'posts: [...(isDone ? run.posts : []), ...ends.posts, ...steps],',
         replace: 'posts: [],',
       },
@@ -322,7 +322,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'light',
     edits: [
       {
-        file: 'actors/pin-turn.ts',
+        file: 'actors/turn/pin-turn.ts',
         find: 'return isBehind ? catchUp(deps.store, live.address, live) : head;',
         replace: 'return isBehind ? head : head;',
       },
@@ -333,7 +333,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/steer/steer-turn.ts',
+        file: 'actors/steering/steer-turn.ts',
         find: 'await run.lease.write({ state: { turn: next } });',
         replace: '',
       },

@@ -1,17 +1,17 @@
 import { createBudgetLedger } from '../src/actors/budget/ledger.ts';
-import { createCalibrationBook } from '../src/actors/calibration-book.ts';
-import { createConversationLog } from '../src/actors/conversation-log.ts';
-import { createEngine, type Engine } from '../src/actors/engine.ts';
-import { DEFAULT_LIMITS, type EngineDeps } from '../src/actors/engine-deps.ts';
-import { createMemorySearch } from '../src/actors/memory-search.ts';
+import { createCalibrationBook } from '../src/actors/engine/calibration-book.ts';
+import { createConversationLog } from '../src/actors/log/conversation-log.ts';
+import { createEngine, type Engine } from '../src/actors/engine/engine.ts';
+import { DEFAULT_LIMITS, type EngineDeps } from '../src/actors/engine/engine-deps.ts';
+import { createMemorySearch } from '../src/actors/memory/memory-search.ts';
 import { createTaskTrees } from '../src/actors/tasks/task-trees.ts';
-import { createRegistry } from '../src/actors/registry.ts';
+import { createRegistry } from '../src/actors/engine/registry.ts';
 import type { Clock } from '../src/clock.ts';
 import { type ErrorCode, TroupeError } from '../src/errors.ts';
 import { NO_METRICS } from '../src/metrics.ts';
-import type { Notice } from '../src/routing/broadcast.ts';
-import { createOpenAdmission } from '../src/routing/open-admission.ts';
-import type { Router } from '../src/routing/router.ts';
+import type { Notice } from '../src/queue/broadcast.ts';
+import { createOpenAdmission } from '../src/queue/open-admission.ts';
+import type { Router } from '../src/queue/router.ts';
 import { createStore } from '../src/store/create-store.ts';
 import { createDocumentDriver } from '../src/store/documents/document-driver.ts';
 import { createMemoryDocuments } from '../src/store/memory/memory-documents.ts';
@@ -152,7 +152,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
       onWarning: warn,
     }),
     company: companyOf(stage),
-    registry: createRegistry({ secretOf, onError: (error) => warn(error, 'machine') }),
+    registry: createRegistry({ secretOf }),
     clock,
     random,
     process: name,

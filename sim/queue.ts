@@ -1,5 +1,5 @@
 import { addressKey, type ActorAddress } from '../src/events/index.ts';
-import type { WakeHandler, WakeOutcome } from '../src/routing/router.ts';
+import type { WakeHandler, WakeOutcome } from '../src/queue/router.ts';
 import { below, between, pick, type Random } from './random.ts';
 import type { Scheduler, Sleeper } from './scheduler.ts';
 import type { Member } from './process.ts';

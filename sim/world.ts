@@ -1,7 +1,7 @@
-import type { EngineLimits } from '../src/actors/engine-deps.ts';
+import type { EngineLimits } from '../src/actors/engine/engine-deps.ts';
 import { TroupeError } from '../src/errors.ts';
 import type { ActorAddress } from '../src/events/index.ts';
-import type { Notice } from '../src/routing/broadcast.ts';
+import type { Notice } from '../src/queue/broadcast.ts';
 import { newMemoryData, type MemoryData } from '../src/store/memory/memory-documents.ts';
 import { newSessionMemory, type SessionMemory } from '../src/testing/fake-sessions.ts';
 import type { ToolLedger } from './company.ts';

@@ -14,8 +14,8 @@ export type {
   PromptRecord,
   Usage,
 } from './events/index.ts';
-export { type AppOptions, createApp } from './gateway/index.ts';
-export { createOrchestrator, type Orchestrator, type OrchestratorOptions } from './orchestrator/index.ts';
+export { type AppOptions, createApp } from './http/index.ts';
+export { createOrchestrator, type Orchestrator, type OrchestratorOptions } from './routing/index.ts';
 export { openSafeFetch, type SafeFetch, type SafeFetchOptions, type SafeResponse } from './net/safe-fetch.ts';
 export { redactSecrets } from './company/redact-secrets.ts';
 export type { RedactText } from './company/redact-settings.ts';

@@ -2,14 +2,19 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createBudgetLedger } from './actors/budget/ledger.ts';
 import { countTokens, loadTokenizer } from './context/count-tokens.ts';
-import { createCalibrationBook } from './actors/calibration-book.ts';
-import { createColdViews } from './actors/cold-views.ts';
-import { createConversationLog } from './actors/conversation-log.ts';
-import { createMemorySearch } from './actors/memory-search.ts';
-import { createEngine } from './actors/engine.ts';
-import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits, MAX_TREE_TOKENS } from './actors/engine-deps.ts';
-import { createRedaction } from './actors/redaction.ts';
-import { createRegistry } from './actors/registry.ts';
+import { createCalibrationBook } from './actors/engine/calibration-book.ts';
+import { createColdViews } from './actors/log/cold-views.ts';
+import { createConversationLog } from './actors/log/conversation-log.ts';
+import { createMemorySearch } from './actors/memory/memory-search.ts';
+import { createEngine } from './actors/engine/engine.ts';
+import {
+  DEFAULT_LIMITS,
+  type EngineDeps,
+  type EngineLimits,
+  MAX_TREE_TOKENS,
+} from './actors/engine/engine-deps.ts';
+import { createRedaction } from './actors/log/redaction.ts';
+import { createRegistry } from './actors/engine/registry.ts';
 import {
   type AgentDefinition,
   parseTroupe,
@@ -28,7 +33,7 @@ import { createTenants } from './facade/known-tenants.ts';
 import type { Logger } from './logger.ts';
 import { messageRouter } from './company/message-router.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
-import { createPendingCount, DEFAULT_PENDING } from './actors/pending-count.ts';
+import { createPendingCount, DEFAULT_PENDING } from './actors/engine/pending-count.ts';
 import { createTaskTrees } from './actors/tasks/task-trees.ts';
 import { createPendingGuard } from './facade/pending-guard.ts';
 import { openSafeFetch } from './net/safe-fetch.ts';
@@ -149,7 +154,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     const trees = createTaskTrees({ store, clock, random: Math.random, limits });
     const pending = createPendingCount({ router, clock, limit: pendingPerTenant });
     const budgets = createBudgetLedger({ store, clock, random: Math.random, metrics, onWarning, caps });
-    const memory = createMemorySearch({ embedder, clock, onWarning });
+    const memory = createMemorySearch({ ...definition.context.embedder, embedder, clock, onWarning });
     const redaction = definition.redact && createRedaction(definition.redact, onWarning);
     const stopping = new AbortController();
     const deltas = new Set<(delta: StreamDelta) => void>();
@@ -183,10 +188,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
         onWarning,
       }),
       company,
-      registry: createRegistry({
-        secretOf,
-        onError: (error, address) => onWarning(error, `machine of @${address.agent}`),
-      }),
+      registry: createRegistry({ secretOf }),
       clock,
       random: Math.random,
       process: ownId,

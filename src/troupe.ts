@@ -12,21 +12,21 @@ import type {
   TenantId,
 } from './events/index.ts';
 import type { KeyBook, Principal } from './access/index.ts';
-import type { ActorStatus } from './actors/actor-status.ts';
+import type { ActorStatus } from './inspect/actor-status.ts';
 import type { BudgetLine } from './actors/budget/report.ts';
-import type { CostOptions, CostReport } from './actors/cache-cost.ts';
-import type { ConversationState } from './actors/conversations/conversation-states.ts';
+import type { CostOptions, CostReport } from './inspect/cache-cost.ts';
+import type { ConversationState } from './actors/conversations/conversation-state.ts';
 import type { Deleted } from './actors/conversations/delete-conversation.ts';
-import type { PromptDiff } from './actors/diff-prompts.ts';
-import type { DiffSteps } from './actors/diff-turns.ts';
-import type { Inspection } from './actors/inspect-prompt.ts';
+import type { PromptDiff } from './inspect/diff-prompts.ts';
+import type { DiffSteps } from './inspect/diff-turns.ts';
+import type { Inspection } from './inspect/inspect-prompt.ts';
 import type { TaskInfo, TaskList, ThreadInfo } from './actors/tasks/task-list.ts';
-import type { TurnTrace } from './actors/trace.ts';
+import type { TurnTrace } from './inspect/trace.ts';
 import type { ImportReport } from './import/index.ts';
 import type { AgentKeys } from './nostr/agent-keys.ts';
 import type { NostrStatus } from './nostr/open-nostr.ts';
 import type { WebhookBook } from './outbound/webhook-book.ts';
-import type { QueueDepth } from './routing/router.ts';
+import type { QueueDepth } from './queue/router.ts';
 import type { Appended } from './store/store.ts';
 
 /** A message as a client writes it. Without `to` it goes to the default agent, if there is one and it is no reply. */

@@ -58,7 +58,9 @@ describe('the layer check', () => {
     [
       'an import against the arrows',
       { 'context/prompt.ts': `import { open } from '../store/store.ts';` },
-      ['src/context/prompt.ts imports src/store/store.ts: context may import only events, errors.ts'],
+      [
+        'src/context/prompt.ts imports src/store/store.ts: context may import only events, errors.ts, machines/directions.ts',
+      ],
     ],
     [
       'the same as a type, over several lines',
@@ -72,8 +74,10 @@ describe('the layer check', () => {
     ],
     [
       'an import for its side effects',
-      { 'inspector/a.ts': `import '../clock.ts';` },
-      ['src/inspector/a.ts imports src/clock.ts: inspector may import only nothing, and types of events'],
+      { 'projection/a.ts': `import '../clock.ts';` },
+      [
+        'src/projection/a.ts imports src/clock.ts: projection may import only events/aspects.ts, machines/directions.ts, and types of events',
+      ],
     ],
     [
       'a lazy import of an adapter',
@@ -86,17 +90,17 @@ describe('the layer check', () => {
       'an adapter in a root file',
       {
         'index.ts': `export { x } from './store/sqlite/driver.ts';`,
-        'config.ts': `import './routing/in-process.ts';`,
+        'config.ts': `import './queue/in-process.ts';`,
       },
       [
         'src/index.ts imports src/store/sqlite/driver.ts: only runtime.ts, runtime, cli.ts, cli, testing may import an adapter',
-        'src/config.ts imports src/routing/in-process.ts: only runtime.ts, runtime, cli.ts, cli, testing may import an adapter',
+        'src/config.ts imports src/queue/in-process.ts: only runtime.ts, runtime, cli.ts, cli, testing may import an adapter',
       ],
     ],
     [
       'a value of the runtime in the gateway',
-      { 'gateway/app.ts': `import { Troupe } from '../troupe.ts';` },
-      ['src/gateway/app.ts imports src/troupe.ts: gateway may import only types of it (import type)'],
+      { 'http/app.ts': `import { Troupe } from '../troupe.ts';` },
+      ['src/http/app.ts imports src/troupe.ts: http may import only types of it (import type)'],
     ],
     [
       'the command line',
@@ -148,7 +152,7 @@ describe('the layer check', () => {
         `export const processed = new Date(told).toISOString();`,
       ].join('\n'),
       'actors/a.ts': `import type { Store } from '../store/store.ts';\nimport { toolSpec } from '../tools/tool.ts';`,
-      'gateway/app.ts': `import type { Troupe } from '../troupe.ts';`,
+      'http/app.ts': `import type { Troupe } from '../troupe.ts';`,
       'runtime.ts': `import { open } from './store/sqlite/driver.ts';`,
       'troupe.ts': `import { app } from './gateway/app.ts';`,
       'index.ts': `export { createTroupe } from './runtime.ts';\nexport type { Store } from './store/store.ts';`,

@@ -28,9 +28,9 @@ const ADAPTER_LAYER: Layer = {
 };
 const PORTS = [
   'store/store.ts',
-  'routing/router.ts',
-  'routing/broadcast.ts',
-  'routing/admission.ts',
+  'queue/router.ts',
+  'queue/broadcast.ts',
+  'queue/admission.ts',
   'providers/provider.ts',
   'providers/embedder.ts',
   'providers/backoff.ts',
@@ -53,12 +53,12 @@ const LAYERS: Record<string, Layer> = {
   machines: { may: ['events', 'errors.ts'], packages: ['xstate', 'zod'], pure: true },
   // `node:module`: where nobody has loaded the tokenizer, the first text that is counted does, at once.
   context: {
-    may: ['events', 'errors.ts'],
+    may: ['events', 'errors.ts', 'machines/directions.ts'],
     packages: ['gpt-tokenizer', 'unhomoglyph', 'zod', 'node:crypto', 'node:module'],
     pure: true,
   },
   store: ADAPTER_LAYER,
-  routing: ADAPTER_LAYER,
+  queue: ADAPTER_LAYER,
   providers: { may: [...ADAPTER_LAYER.may, 'net'] },
   tools: { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'net'] },
   'notes.ts': { may: [], packages: [] },
@@ -76,6 +76,9 @@ const LAYERS: Record<string, Layer> = {
   },
   import: { may: ['events', 'errors.ts'] },
   actors: { may: ['events', 'errors.ts', 'clock.ts', ...WATCHING, 'machines', 'context', ...PORTS] },
+  inspect: {
+    may: ['events', 'errors.ts', 'clock.ts', ...WATCHING, 'machines', 'context', 'actors', ...PORTS],
+  },
   company: {
     may: [
       'events',
@@ -84,7 +87,7 @@ const LAYERS: Record<string, Layer> = {
       'context',
       'actors',
       'access',
-      'orchestrator',
+      'routing',
       ...PORTS,
       ...['net', 'nostr', 'providers'].map((layer) => `${layer}/settings.ts`),
       'outbound/webhook-settings.ts',
@@ -92,13 +95,29 @@ const LAYERS: Record<string, Layer> = {
     ],
   },
   facade: {
-    may: ['events', 'errors.ts', 'clock.ts', 'notes.ts', 'access', 'actors', 'import', 'net', ...PORTS],
+    may: [
+      'events',
+      'errors.ts',
+      'clock.ts',
+      'notes.ts',
+      'access',
+      'actors',
+      'import',
+      'inspect',
+      'net',
+      ...PORTS,
+    ],
     mayTypes: ['troupe.ts', 'runtime'],
   },
   /** Runs in browsers, too. */
-  inspector: { may: [], mayTypes: ['events'], packages: [], pure: true },
-  orchestrator: { may: ['events', 'errors.ts', 'machines'], packages: ['zod'], mayTypes: ['troupe.ts'] },
-  gateway: {
+  projection: {
+    may: ['events/aspects.ts', 'machines/directions.ts'],
+    mayTypes: ['events'],
+    packages: [],
+    pure: true,
+  },
+  routing: { may: ['events', 'errors.ts', 'machines'], packages: ['zod'], mayTypes: ['troupe.ts'] },
+  http: {
     may: [
       'events',
       'errors.ts',
@@ -107,7 +126,7 @@ const LAYERS: Record<string, Layer> = {
       'token-bucket.ts',
       'work.ts',
       'access',
-      'inspector',
+      'projection',
       'import',
       'outbound',
     ],
@@ -121,7 +140,7 @@ const ENTRY_POINT = 'cli.ts';
 /** Only these know which adapters there are. */
 const COMPOSERS: readonly string[] = ['runtime.ts', 'runtime', 'cli.ts', 'cli', 'testing'];
 const ADAPTER =
-  /^(?:store\/(?:[^/]+\/|sqlite|mongo|memory)|routing\/(?!(?:router|broadcast|admission)\.ts$)|providers\/(?:[^/]+\/|anthropic|openai|claude|codex|scripted))/;
+  /^(?:store\/(?:[^/]+\/|sqlite|mongo|memory)|queue\/(?!(?:router|broadcast|admission)\.ts$)|providers\/(?:[^/]+\/|anthropic|openai|claude|codex|scripted))/;
 
 const IMPURE: readonly RegExp[] = [
   /\bDate\.now\b/,

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { createBudgetLedger } from '../../src/actors/budget/ledger.ts';
-import { createCalibrationBook } from '../../src/actors/calibration-book.ts';
-import { createConversationLog } from '../../src/actors/conversation-log.ts';
-import { createEngine } from '../../src/actors/engine.ts';
-import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine-deps.ts';
-import { createMemorySearch } from '../../src/actors/memory-search.ts';
-import { createRegistry } from '../../src/actors/registry.ts';
+import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
+import { createConversationLog } from '../../src/actors/log/conversation-log.ts';
+import { createEngine } from '../../src/actors/engine/engine.ts';
+import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine/engine-deps.ts';
+import { createMemorySearch } from '../../src/actors/memory/memory-search.ts';
+import { createRegistry } from '../../src/actors/engine/registry.ts';
 import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
 import { parseTroupe, type TroupeInput } from '../../src/company/agents-file.ts';
 import { buildCompany } from '../../src/company/build-company.ts';
@@ -22,11 +22,11 @@ import { memoryNotes } from '../../src/notes.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
 import { createProvider } from '../../src/providers/registry.ts';
-import { createBullmqRouter } from '../../src/routing/bullmq/bullmq-router.ts';
-import { connectRedis, endConnection, type RedisProfile } from '../../src/routing/redis/connect-redis.ts';
-import { createRedisAdmission } from '../../src/routing/redis/redis-admission.ts';
-import { createRedisBroadcast } from '../../src/routing/redis/redis-broadcast.ts';
-import type { Router } from '../../src/routing/router.ts';
+import { createBullmqRouter } from '../../src/queue/bullmq/bullmq-router.ts';
+import { connectRedis, endConnection, type RedisProfile } from '../../src/queue/redis/connect-redis.ts';
+import { createRedisAdmission } from '../../src/queue/redis/redis-admission.ts';
+import { createRedisBroadcast } from '../../src/queue/redis/redis-broadcast.ts';
+import type { Router } from '../../src/queue/router.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { Documents } from '../../src/store/documents/documents.ts';
@@ -103,7 +103,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     admission: createRedisAdmission({ redis: producer, prefix, caps: {}, onWarning: stop }),
     log: createConversationLog(shared),
     company: companyOf(definition, options),
-    registry: createRegistry({ secretOf, onError: (error) => stop(error, 'machine') }),
+    registry: createRegistry({ secretOf }),
     random: Math.random,
     process: prefix,
     secretOf,

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { BUILT_PAGE } from '../../src/gateway/web-folder.ts';
+import { BUILT_PAGE } from '../../src/http/web-folder.ts';
 
 /** Bytes of each file of the built page as gzip makes them; what was compressed before is left out. */
 export function pageSizes(folder = BUILT_PAGE): { file: string; bytes: number }[] {

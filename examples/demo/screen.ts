@@ -43,32 +43,27 @@ export function terminalScreen(paint: Paint, write: Write): Screen {
 
 /** What an agent says is shown as it streams; everything else when it is in the log. */
 function eventLine(event: Event, paint: Paint): string | null {
-  switch (event.kind) {
-    case 'message': {
-      if (event.author.kind === 'agent') return null;
-      const to = event.to.map((agent) => `@${agent}`).join(', ');
-      return `${paint('bold', event.author.name)} ${paint('dim', `#${event.seq} to ${to}`)} ${event.body.content}`;
-    }
-    case 'joined':
-      return paint(
-        'dim',
-        `@${event.body.agent} joins, and is shown ${event.body.policy === 'full' ? 'all that was said' : 'the message alone'}`,
-      );
-    case 'error':
-      return `${paint('red', '✗')} ${event.body.code}: ${event.body.message}. Kept of the answer: "${event.body.partial ?? ''}"`;
-    case 'step':
-      return event.body.calls
-        .map(({ name, args }) => paint('dim', `calls ${name} ${shorten(args)}`))
-        .join('\n  ');
-    case 'tool.result':
-      return paint('dim', `${event.body.name}: ${event.body.outcome}, ${shorten(event.body.content)}`);
-    case 'handoff':
-      return paint('dim', `#${event.seq} hands over to @${event.to.join(', @')}`);
-    case 'turn.failed':
-      return `${paint('red', '✗')} the turn failed: ${event.body.code}: ${event.body.message}`;
-    default:
-      return null;
+  if (event.kind === 'message') {
+    if (event.author.kind === 'agent') return null;
+    const to = event.to.map((agent) => `@${agent}`).join(', ');
+    return `${paint('bold', event.author.name)} ${paint('dim', `#${event.seq} to ${to}`)} ${event.body.content}`;
   }
+  if (event.kind === 'joined') {
+    const shown = event.body.policy === 'full' ? 'all that was said' : 'the message alone';
+    return paint('dim', `@${event.body.agent} joins, and is shown ${shown}`);
+  }
+  if (event.kind === 'error')
+    return `${paint('red', '✗')} ${event.body.code}: ${event.body.message}. Kept of the answer: "${event.body.partial ?? ''}"`;
+  if (event.kind === 'step')
+    return event.body.calls
+      .map(({ name, args }) => paint('dim', `calls ${name} ${shorten(args)}`))
+      .join('\n  ');
+  if (event.kind === 'tool.result')
+    return paint('dim', `${event.body.name}: ${event.body.outcome}, ${shorten(event.body.content)}`);
+  if (event.kind === 'handoff') return paint('dim', `#${event.seq} hands over to @${event.to.join(', @')}`);
+  if (event.kind === 'turn.failed')
+    return `${paint('red', '✗')} the turn failed: ${event.body.code}: ${event.body.message}`;
+  return null;
 }
 
 function shorten(text: string): string {

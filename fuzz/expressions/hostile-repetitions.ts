@@ -96,6 +96,7 @@ class Samples {
   }
 
   several(node: AST.Node): string[] {
+    if (!hasLetters(node)) return [''];
     switch (node.type) {
       case 'Pattern':
       case 'Group':
@@ -115,8 +116,6 @@ class Samples {
       case 'CharacterClass':
       case 'ExpressionCharacterClass':
         return this.#letters(node.raw);
-      default:
-        return [''];
     }
   }
 
@@ -137,4 +136,22 @@ class Samples {
       ? found
       : [...found.slice(0, 2), ...found.slice(-(SAMPLES_OF_A_CLASS - 2))];
   }
+}
+
+const WITH_LETTERS = [
+  'Pattern',
+  'Group',
+  'CapturingGroup',
+  'Alternative',
+  'Quantifier',
+  'Backreference',
+  'Character',
+  'CharacterSet',
+  'CharacterClass',
+  'ExpressionCharacterClass',
+] as const;
+
+/** The others match a place, or stand within a class. */
+function hasLetters(node: AST.Node): node is Extract<AST.Node, { type: (typeof WITH_LETTERS)[number] }> {
+  return WITH_LETTERS.some((type) => type === node.type);
 }

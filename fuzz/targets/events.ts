@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { pick, type Random } from '../../sim/random.ts';
 import { TroupeError } from '../../src/errors.ts';
 import { ActorRecord, Command, Event, EventDraft } from '../../src/events/index.ts';
-import { CommandRequest, NewEventBody, parseInput } from '../../src/gateway/schemas.ts';
+import { CommandRequest, NewEventBody, parseInput } from '../../src/http/schemas.ts';
 import { mutate } from '../mutate.ts';
 import { type JsonSchema, sampleOf } from '../sample-of.ts';
 import { Broken, type Target } from '../target.ts';

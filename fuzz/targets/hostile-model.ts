@@ -1,5 +1,5 @@
 import { below, pick, type Random } from '../../sim/random.ts';
-import { checkReply } from '../../src/actors/check-reply.ts';
+import { checkReply } from '../../src/actors/turn/check-reply.ts';
 import { ERROR_CODES, TroupeError } from '../../src/errors.ts';
 import { Reasoning, ToolCall, Usage } from '../../src/events/index.ts';
 import { createAnthropic } from '../../src/providers/anthropic.ts';
@@ -45,13 +45,6 @@ const REPLY = {
 };
 
 export function hostileModelTarget(): Target<ModelInput> {
-  const answers = { next: null as ModelInput | null };
-  const real = globalThis.fetch;
-  // The adapters' own guard of what is fetched stands between this and their SDKs.
-  globalThis.fetch = ((url: string | URL) =>
-    String(url).startsWith('data:') || !answers.next
-      ? real(url)
-      : Promise.resolve(responseOf(answers.next))) as typeof fetch;
   const options = { baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'key-of-fuzz', replyLimits: LIMITS };
   const providers: Record<Exclude<Api, 'embeddings'>, Provider> = {
     chat: createOpenAiCompatible(options),
@@ -65,20 +58,39 @@ export function hostileModelTarget(): Target<ModelInput> {
     keepKeys: true,
     make: makeInput,
     async run(input) {
-      answers.next = input;
-      if (input.api === 'embeddings') {
-        const { signal } = new AbortController();
-        return embedder.embed(['x', 'y'], { signal }).then(() => 'accepted', codeOf);
+      const real = globalThis.fetch;
+      globalThis.fetch = answering(input, real);
+      try {
+        return await ask(input);
+      } finally {
+        globalThis.fetch = real;
       }
-      const events: ModelEvent[] = [];
-      const { signal } = new AbortController();
-      for await (const event of providers[input.api].stream(sampleRequest(), { signal })) events.push(event);
-      return checkEvents(events);
     },
     async close() {
-      globalThis.fetch = real;
       await Promise.all(Object.values(providers).map(async (provider) => provider.close?.()));
     },
+  };
+
+  async function ask(input: ModelInput): Promise<string> {
+    if (input.api === 'embeddings') {
+      const { signal } = new AbortController();
+      return embedder.embed(['x', 'y'], { signal }).then(() => 'accepted', codeOf);
+    }
+    const events: ModelEvent[] = [];
+    const { signal } = new AbortController();
+    for await (const event of providers[input.api].stream(sampleRequest(), { signal })) events.push(event);
+    return checkEvents(events);
+  }
+}
+
+/**
+ * Stands between the adapters' own guard of what is fetched and their SDKs, for one input: a target that was made, and
+ * never closed, leaves no other test in its process with a `fetch` that is not its own.
+ */
+function answering(input: ModelInput, real: typeof fetch): typeof fetch {
+  return (asked, init) => {
+    const { href } = new URL(asked instanceof Request ? asked.url : asked);
+    return href.startsWith('data:') ? real(asked, init) : Promise.resolve(responseOf(input));
   };
 }
 

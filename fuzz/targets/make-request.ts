@@ -1,7 +1,7 @@
 import { below, pick, type Random } from '../../sim/random.ts';
 import { Command } from '../../src/events/index.ts';
-import { openApiDocument } from '../../src/gateway/openapi.ts';
-import { NewEventBody } from '../../src/gateway/schemas.ts';
+import { openApiDocument } from '../../src/http/openapi.ts';
+import { NewEventBody } from '../../src/http/schemas.ts';
 import { FORMATS } from '../../src/import/index.ts';
 import { mutate, mutateText } from '../mutate.ts';
 import { nastyText } from '../nasty.ts';

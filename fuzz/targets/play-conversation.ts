@@ -91,7 +91,7 @@ function takeTurn(
   const turn = `c:${READER}:${turns}` as TurnId;
   const inputs = view.pending.filter(({ to }) => to.some((each) => each === READER)).map(({ seq }) => seq);
   const own = { author: { kind: 'agent' as const, id: READER, name: READER }, to: [] as AgentId[], turn };
-  const live = { time: minute(T0), ...phaseItem(view.phase, false) };
+  const live = { time: minute(T0), ...phaseItem(view.directions.phase, false) };
   append({ ...own, kind: 'turn.started', body: { upTo, inputs, live, join: 'full', baseline: 'b' } });
   show();
   const call = `k${turns}`;

@@ -37,8 +37,8 @@ async function checkRedisServer(url: string): Promise<Check> {
   const warnings: string[] = [];
   try {
     const [{ checkRedis }, { redisAddress }] = await Promise.all([
-      import('../routing/redis/check-redis.ts'),
-      import('../routing/redis/connect-redis.ts'),
+      import('../queue/redis/check-redis.ts'),
+      import('../queue/redis/connect-redis.ts'),
     ]);
     const onWarning = (warning: unknown) => warnings.push(String(warning));
     const { version, policy } = await checkRedis(url, { onWarning });

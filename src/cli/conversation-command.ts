@@ -41,7 +41,9 @@ function commandOf(
       return { command: action, ...about, ...(reason !== undefined && { reason }) };
     case 'spawn':
       return { command: action, conversation: about.conversation, template: about.agent };
-    default:
+    case 'unblock':
+    case 'retire':
+    case 'recall':
       return { command: action, ...about };
   }
 }
@@ -75,14 +77,7 @@ async function say(
 }
 
 function doneText(event: Event): string {
-  switch (event.kind) {
-    case 'joined':
-      return `@${event.body.agent} takes part`;
-    case 'left':
-      return `@${event.body.agent} ${event.body.blocked ? 'is blocked' : 'has left'}`;
-    case 'command':
-      return `${event.body.command} of @${event.body.agent}`;
-    default:
-      return event.kind;
-  }
+  if (event.kind === 'joined') return `@${event.body.agent} takes part`;
+  if (event.kind === 'left') return `@${event.body.agent} ${event.body.blocked ? 'is blocked' : 'has left'}`;
+  return event.kind === 'command' ? `${event.body.command} of @${event.body.agent}` : event.kind;
 }

@@ -1,5 +1,5 @@
 import type { Event } from '../events/index.ts';
-import { tellEvent } from '../inspector/summarise-event.ts';
+import { tellEvent } from '../projection/summarise-event.ts';
 
 /** What an event says, in a line. */
 export function describeEvent(event: Event): string {

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { systemClock } from '../clock.ts';
-import type { HttpServer } from '../gateway/index.ts';
+import type { HttpServer } from '../http/index.ts';
 import { demoAgents, findAgents, type FoundAgents, rememberAgents } from './find-agents.ts';
 import { onInterrupt } from './interrupt.ts';
 import { type OperatorFlags, readOperators } from './operator-flags.ts';
@@ -35,8 +35,8 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
     { writeServerInfo },
   ] = await Promise.all([
     import('../runtime.ts'),
-    import('../gateway/index.ts'),
-    import('../gateway/metrics.ts'),
+    import('../http/index.ts'),
+    import('../http/metrics.ts'),
     import('./require-token.ts'),
     import('../store/sqlite/server-info.ts'),
   ]);

@@ -1,7 +1,7 @@
 import { systemClock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import type { ConversationId } from '../events/index.ts';
-import { followAll, followConversation } from '../gateway/follow.ts';
+import { followAll, followConversation } from '../http/follow.ts';
 import type { Troupe } from '../troupe.ts';
 import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
 
@@ -97,6 +97,6 @@ function directWebhooks(root: Troupe): ClientWebhooks {
 
 /** The page's code is loaded where it is asked for. */
 async function* exportedAsHtml(troupe: Troupe, conversation: string): AsyncGenerator<string> {
-  const { exportHtml } = await import('../gateway/export-html.ts');
+  const { exportHtml } = await import('../http/export-html.ts');
   yield* exportHtml(troupe, conversation);
 }

@@ -29,12 +29,12 @@ function renderCheck({ name, status, detail }: Check): string {
 
 async function showMachines({ json }: DoctorOptions): Promise<void> {
   const { agentLifecycle } = await import('../machines/agent-lifecycle.ts');
-  const { conversation } = await import('../machines/conversation.ts');
+  const { availability } = await import('../machines/availability.ts');
   const { workflow } = await import('../machines/workflow.ts');
   const { describeMachine } = await import('../machines/describe.ts');
   const machines = [
     describeMachine(agentLifecycle),
-    describeMachine(conversation),
+    describeMachine(availability),
     describeMachine(workflow),
   ];
   if (json) return printJson({ machines });

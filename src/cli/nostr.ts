@@ -200,7 +200,8 @@ function renderReport({ url, connectMs, information, read, write, auth }: RelayR
   ].join('\n');
 }
 
-function renderAnswer({ ok, ms, reason }: Answer): string {
+function renderAnswer({ ok, ms, reason, isSilent }: Answer): string {
   if (ok) return `${Math.round(ms)} ms`;
+  if (isSilent) return paint('yellow', `not acknowledged: ${clip(reason, 90)}; it did not refuse either`);
   return paint('red', `refused: ${clip(reason === '' ? 'it did not say why' : reason, 90)}`);
 }

@@ -1,4 +1,4 @@
-import type { Event } from '../events/index.ts';
+import { type Event, isAbout } from '../events/index.ts';
 import type { Frame } from './client.ts';
 import { describeEvent } from './describe-event.ts';
 import { paint, print, printable } from './output.ts';
@@ -31,6 +31,12 @@ export function createReplyPrinter(): ReplyPrinter {
   function showEvent(event: Event): void {
     if (event.author.kind !== 'agent' && event.kind !== 'guard.stopped' && event.kind !== 'run.directive')
       return;
+    if (isAbout(event, 'announced')) {
+      closeLine();
+      print(paint('dim', printable(describeEvent(event))));
+      return;
+    }
+    if (!isAbout(event, 'turn')) return;
     switch (event.kind) {
       case 'message': {
         const wasStreamed = open?.turn === event.turn && open?.text === event.body.content;
@@ -43,13 +49,11 @@ export function createReplyPrinter(): ReplyPrinter {
         for (const { name } of event.body.calls)
           print(paint('dim', `${event.author.name} calls ${printable(name)}`));
         return;
-      case 'question':
-      case 'approval.requested':
-      case 'delegation.opened':
-      case 'guard.stopped':
-      case 'run.directive':
+      case 'error':
+        // A failure that is tried again at once is told by how the turn ends.
+        if (event.body.retryUntil === undefined) return;
         closeLine();
-        print(paint('dim', printable(describeEvent(event))));
+        print(paint('dim', printable(`${event.author.name} waits for its model: ${describeEvent(event)}`)));
         return;
       case 'handoff':
         closeLine();
@@ -58,7 +62,14 @@ export function createReplyPrinter(): ReplyPrinter {
             printable(event.body.summary.goal),
         );
         return;
-      default:
+      case 'tool.result':
+      case 'command':
+      case 'turn.started':
+      case 'turn.steered':
+      case 'turn.done':
+      case 'turn.failed':
+      case 'turn.aborted':
+        return;
     }
   }
 

@@ -1,5 +1,5 @@
 import { TroupeError } from '../errors.ts';
-import { isLoopback } from '../gateway/index.ts';
+import { isLoopback } from '../http/index.ts';
 import type { Troupe } from '../troupe.ts';
 import { readWord } from './read-word.ts';
 

@@ -1,6 +1,6 @@
 import type { TroupeInput } from '../company/agents-file.ts';
 import { TroupeError } from '../errors.ts';
-import type { ProcessMetrics } from '../gateway/metrics.ts';
+import type { ProcessMetrics } from '../http/metrics.ts';
 import type { Troupe } from '../troupe.ts';
 import { findAgents, type FoundAgents } from './find-agents.ts';
 import { onInterrupt } from './interrupt.ts';
@@ -44,7 +44,7 @@ export async function runProcess(
   const { onError, ...operators } = await readOperators(options, process.env, 'info');
   const [{ createTroupe }, { createMetrics }] = await Promise.all([
     import('../runtime.ts'),
-    import('../gateway/metrics.ts'),
+    import('../http/metrics.ts'),
   ]);
   const stop = new AbortController();
   const dispose = onInterrupt(() => stop.abort(), { withinMs: LAST_RESORT_MS });

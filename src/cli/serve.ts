@@ -1,5 +1,5 @@
 import { systemClock } from '../clock.ts';
-import type { HttpServer } from '../gateway/index.ts';
+import type { HttpServer } from '../http/index.ts';
 import { count, paint, print, printJson, table } from './output.ts';
 import { aborted, agentNames, type ProcessParts, runProcess } from './run-process.ts';
 import type { UrlOptions } from './service-urls.ts';
@@ -19,7 +19,7 @@ const DRAIN_MS = 2_000;
 export async function serve(file: string | undefined, options: ServeOptions): Promise<void> {
   const { host, port, readOnly, json } = options;
   const [{ createApp, serveHttp }, { readToken, requireCredentials }] = await Promise.all([
-    import('../gateway/index.ts'),
+    import('../http/index.ts'),
     import('./require-token.ts'),
   ]);
   const token = readToken(process.env);

@@ -1,8 +1,8 @@
 import { systemClock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { type ConversationId, EVENT_KINDS, type Event, nearestName } from '../events/index.ts';
-import { matchesRow, type RowFilter } from '../inspector/match-event.ts';
-import { rowOf } from '../inspector/row.ts';
+import { matchesRow, type RowFilter } from '../projection/match-event.ts';
+import { rowOf } from '../projection/row.ts';
 import type { AgentState, Client, WatchFrame } from './client.ts';
 import { type ClientOptions, connect } from './connect.ts';
 import { describeEvent } from './describe-event.ts';
@@ -145,8 +145,10 @@ function eventLine(event: Event, summary: string, { isOne }: Shown): string {
 
 const KIND_WIDTH = 18;
 
-function stateLine({ conversation, agent, state, event, doing, at }: AgentState, { isOne }: Shown): string {
-  const tools = doing.length > 0 ? `: ${doing.join(', ')}` : '';
+function stateLine(told: AgentState, { isOne }: Shown): string {
+  const { conversation, agent, state, event, doing, waits, at } = told;
+  const wait = waits ? `: ${waits.code} since ${timeOf(waits.since)}, next try at ${timeOf(waits.next)}` : '';
+  const tools = doing.length > 0 ? `: ${doing.join(', ')}` : wait;
   const text = `${headOf(null, at)}  @${agent} is ${state} after ${event}${tools}`;
   return placeOf(conversation, isOne) + paint('dim', printable(text));
 }
@@ -156,5 +158,9 @@ function placeOf(conversation: ConversationId, isOne: boolean): string {
 }
 
 function headOf(seq: number | null, at: number): string {
-  return `${`${seq ?? '·'}`.padStart(5)}  ${new Date(at).toISOString().slice(11, 19)}`;
+  return `${`${seq ?? '·'}`.padStart(5)}  ${timeOf(at)}`;
+}
+
+function timeOf(at: number): string {
+  return new Date(at).toISOString().slice(11, 19);
 }

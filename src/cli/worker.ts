@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
-import { DEFAULT_LIMITS } from '../actors/engine-deps.ts';
+import { DEFAULT_LIMITS } from '../actors/engine/engine-deps.ts';
 import { systemClock } from '../clock.ts';
-import type { HttpServer } from '../gateway/index.ts';
+import type { HttpServer } from '../http/index.ts';
 import { count, paint, print, printJson, table } from './output.ts';
 import { aborted, agentNames, AT_FAULT, type ProcessParts, runProcess } from './run-process.ts';
 import type { UrlOptions } from './service-urls.ts';
@@ -45,7 +45,7 @@ async function serveStatus(
   { statusHost, statusPort }: WorkerOptions,
   token: string | undefined,
 ): Promise<HttpServer> {
-  const { createStatusApp, serveHttp } = await import('../gateway/index.ts');
+  const { createStatusApp, serveHttp } = await import('../http/index.ts');
   const { limits } = found.definition.access ?? {};
   const app = createStatusApp(troupe, {
     metrics,

@@ -15,6 +15,7 @@ import { FetchSettings } from '../net/settings.ts';
 import { type NostrInput, NostrSettings } from '../nostr/settings.ts';
 import { WebhookSettings } from '../outbound/webhook-settings.ts';
 import { ProviderSettings } from '../providers/settings.ts';
+import { RetrySettings } from './retry-settings.ts';
 import { RedactSetting, type RedactText } from './redact-settings.ts';
 import { replyProblem, type ReplyInput } from './reply-schema.ts';
 import { SupervisionSettings } from './supervision-settings.ts';
@@ -42,6 +43,8 @@ const AgentFields = z.object({
    * turn off, or is refused. A message may say otherwise.
    */
   whileBusy: BusyPolicy.default('queue'),
+  /** How long a call waits for a server of its model that is away: that restarts, or loads the model. */
+  retry: RetrySettings.prefault({}),
   /** What its replies must be, as a zod schema or a JSON schema: they come as data. Default: words. */
   reply: z.custom<ReplyInput>().superRefine(refineReply).optional(),
   /** What it leaves out is taken from the troupe's. */
@@ -90,6 +93,8 @@ const Limits = z
     sweepMs: z.int().min(500).optional(),
     maxAttempts: z.int().min(1).optional(),
     maxSteps: z.int().min(1).optional(),
+    /** Steps in a row whose calls give nothing that the turn was not told before; then it ends. Default 10. */
+    maxRepeats: z.int().min(1).optional(),
     /** What agents pass on to agents, one after the other, since a person spoke. Default 64. */
     maxHops: z.int().min(1).optional(),
     /** Turns in one conversation since a person spoke. Default 200. */

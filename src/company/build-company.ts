@@ -1,5 +1,5 @@
 import type { AgentDefinition, TroupeDefinition } from './agents-file.ts';
-import type { Company, Member } from '../actors/member.ts';
+import type { Company, Member } from '../actors/engine/member.ts';
 import { policyOf, retrievalOf } from './context-settings.ts';
 import { baselineTexts, type AgentProfile, windowOf } from '../context/index.ts';
 import type { AgentId } from '../events/index.ts';
@@ -57,6 +57,7 @@ export function buildCompany(
       summariser: null,
       price: agent.price ?? (agent.provider === 'scripted' ? null : priceOf(agent.model)),
       whileBusy: agent.whileBusy,
+      patienceMs: agent.retry.patienceMs,
       keepsCompacted: context.compactedSessions !== 'rebuild',
       supervision: supervisionOf(
         definition.supervision,

@@ -15,6 +15,8 @@ export const ContextSettings = z.strictObject({
   keepTokens: Tokens.optional(),
   quoteTokens: Tokens.optional(),
   summaryTokens: Tokens.optional(),
+  /** A model that says nothing for so long writes no summary, ms. Default 90 s; while words arrive it may take its time. */
+  summaryIdleMs: z.int().min(1_000).max(3_600_000).optional(),
   /** Newest tool outputs that are never removed, default 40,000; and what a removal must gain, default 20,000. */
   protectTokens: Tokens.optional(),
   minGain: Tokens.optional(),
@@ -54,6 +56,7 @@ export function policyOf(settings: ContextSettings): ReliefPolicy {
     keepTokens = DEFAULT_POLICY.keepTokens,
     quoteTokens = DEFAULT_POLICY.quoteTokens,
     summaryTokens = DEFAULT_POLICY.summaryTokens,
+    summaryIdleMs = DEFAULT_POLICY.summaryIdleMs,
     protectTokens = prune.protectTokens,
     minGain = prune.minGain,
     exemptTools = [],
@@ -67,6 +70,7 @@ export function policyOf(settings: ContextSettings): ReliefPolicy {
     keepTokens,
     quoteTokens,
     summaryTokens,
+    summaryIdleMs,
     coldMs,
     prune: { ...prune, protectTokens, minGain, exempt: [...prune.exempt, ...exemptTools] },
   };

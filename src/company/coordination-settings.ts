@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { RoutingSettings, routingProblems } from '../orchestrator/routing-settings.ts';
+import { RoutingSettings, routingProblems } from '../routing/routing-settings.ts';
 import { scheduleProblems, Schedules } from './schedule-settings.ts';
 import { templateOf, templateProblems } from './spawned-company.ts';
 

@@ -1,7 +1,7 @@
 import type { MessageRouter } from '../actors/conversations/door.ts';
-import type { Company } from '../actors/member.ts';
-import { routeBy } from '../orchestrator/route.ts';
-import type { RoutingSettings } from '../orchestrator/routing-settings.ts';
+import type { Company } from '../actors/engine/member.ts';
+import { routeBy } from '../routing/route.ts';
+import type { RoutingSettings } from '../routing/routing-settings.ts';
 
 /** The routing of a definition among its agents. */
 export function messageRouter(settings: RoutingSettings | undefined, company: Company): MessageRouter | null {

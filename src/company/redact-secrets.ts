@@ -1,4 +1,4 @@
-import type { RedactText } from '../actors/redaction.ts';
+import type { RedactText } from '../actors/log/redaction.ts';
 import { createRedact } from '../providers/redact.ts';
 
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g;

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { RedactText } from '../actors/redaction.ts';
+import type { RedactText } from '../actors/log/redaction.ts';
 
 /** The `redact` of a definition: only code can give one. */
 export const RedactSetting = z.custom<RedactText>(

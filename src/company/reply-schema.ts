@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { ReplySchema } from '../actors/member.ts';
+import type { ReplySchema } from '../actors/engine/member.ts';
 
 /** What an agent's replies must be: a zod schema, or a JSON schema (draft 2020-12), as in a JSON file. */
 export type ReplyInput = z.ZodType | Record<string, unknown>;

@@ -1,4 +1,4 @@
-import type { Member } from '../actors/member.ts';
+import type { Member } from '../actors/engine/member.ts';
 import type { AgentId } from '../events/index.ts';
 
 /** `coder-1`, of the template `coder`. Not one more, so that what is made of a name is bounded. */

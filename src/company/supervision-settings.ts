@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Supervision } from '../actors/member.ts';
+import type { Supervision } from '../actors/engine/member.ts';
 
 /** How an agent is held to what it has set out to do, before its turn ends. */
 export const SupervisionSettings = z.strictObject({

@@ -2,7 +2,7 @@ import { headTail } from './extract/cut-text.ts';
 import { visibleText } from './event-text.ts';
 import { mostShown } from './rendering.ts';
 import type { Steps } from './steps.ts';
-import type { Attachment, Event } from '../events/index.ts';
+import { type Attachment, type Event, isAbout } from '../events/index.ts';
 
 /** What is left of a text that stands before what is whole, and of one still further back, in characters. */
 const PIECE = 2_048;
@@ -50,6 +50,7 @@ function shortened(event: Event, length: number, room: number): Event {
 
 function shortenedBody(event: Event, room: number): Event['body'] {
   const cut = (text: string) => (text.length <= room ? text : bothEnds(text, room));
+  if (!isAbout(event, 'prompt')) return event.body;
   switch (event.kind) {
     case 'message': {
       const { attachments } = event.body;
@@ -69,7 +70,10 @@ function shortenedBody(event: Event, room: number): Event['body'] {
     case 'turn.failed':
     case 'turn.aborted':
       return { ...event.body, partial: cut(event.body.partial) };
-    default:
+    case 'handoff':
+    case 'phase.changed':
+    case 'approval.decided':
+    case 'command':
       return event.body;
   }
 }

@@ -4,11 +4,13 @@ import {
   type EventDraft,
   type HandoffSummary,
   isTaskEnd,
+  isAbout,
 } from '../events/index.ts';
 import { messageText } from './message-text.ts';
 
 /** The words of an event as some agent may come to read them; '' for what no prompt ever shows. */
 export function eventText(event: EventDraft | Event): string {
+  if (!isAbout(event, 'prompt')) return '';
   switch (event.kind) {
     case 'message':
       return messageText(event.body);
@@ -33,8 +35,6 @@ export function eventText(event: EventDraft | Event): string {
     case 'turn.failed':
     case 'turn.aborted':
       return event.body.partial;
-    default:
-      return '';
   }
 }
 
@@ -70,7 +70,8 @@ function taskEndText(event: TaskEnd): string {
     }
     case 'approval.decided':
       return `(${event.body.request} is ${event.body.outcome}) ${event.body.note}`.trimEnd();
-    default: {
+    case 'delegation.completed':
+    case 'delegation.aborted': {
       const { delegation, outcome, result } = event.body;
       return outcome === 'done'
         ? `(result of ${delegation})\n${result}`
@@ -97,6 +98,7 @@ export function isShownTo(agent: string, event: Event): boolean {
 
 /** What another agent may see of an event: calls, results and bare failures are the author's own; null hides it. */
 export function visibleText(event: Event): string | null {
+  if (!isAbout(event, 'prompt')) return null;
   if (event.kind === 'injection' && event.body.oneStep) return null;
   switch (event.kind) {
     case 'message':
@@ -122,7 +124,7 @@ export function visibleText(event: Event): string | null {
     case 'turn.failed':
     case 'turn.aborted':
       return event.body.partial.trim() === '' ? null : `(interrupted) ${event.body.partial}`;
-    default:
+    case 'tool.result':
       return null;
   }
 }

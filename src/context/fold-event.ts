@@ -1,4 +1,5 @@
-import { type Event, type EventDraft, hasAuthority, type TurnDoneBody } from '../events/index.ts';
+import type { Event, EventDraft, TurnDoneBody } from '../events/index.ts';
+import { foldDirections, foldDirective } from '../machines/directions.ts';
 import { beginTurnSteps } from './begin-turn.ts';
 import { isPlausible, type UsageAnchor } from './budget/calibrate.ts';
 import { NO_TOKENS } from './budget/content-kinds.ts';
@@ -7,7 +8,6 @@ import { eventText, isShownTo, visibleText } from './event-text.ts';
 import { foldOwn, isNote, isSpoken } from './own-words.ts';
 import { meet } from './people.ts';
 import { rewrite } from './rewrite/rewrite.ts';
-import { foldRun } from './run-state.ts';
 import { atOnce, type Steps } from './steps.ts';
 import { takeIn } from './take-in.ts';
 import { isOwn, type View } from './view.ts';
@@ -25,7 +25,8 @@ export function* foldSteps(view: View, event: Event): Steps<void> {
   if (event.seq <= view.upTo) return;
   view.upTo = event.seq;
   if (event.author.kind === 'user') meet(view.people, event.author, event.seq);
-  if (hasAuthority(event)) foldDirections(view, event);
+  view.directions = foldDirections(view.directions, event);
+  foldDirective(view.directives, event);
   if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
   if (!isOwn(view, event)) {
     if (visibleText(event) !== null && isShownTo(view.agent, event)) view.pending.push(event);
@@ -54,13 +55,6 @@ export function foldAhead(view: View, draft: EventDraft, count: (text: string) =
   const placed = { id: draft.id, seqs: [], tokens: count(eventText(draft)), turn: draft.turn };
   const message = foldOwn(view, draft, placed);
   if (message && message !== 'late') view.turn.ahead.set(draft.id, message);
-}
-
-/** What holds for the conversation from here on, as its people have said. */
-function foldDirections(view: View, event: Event): void {
-  if (event.kind === 'mode.changed') view.mode = event.body.mode;
-  if (event.kind === 'phase.changed') view.phase = event.body;
-  foldRun(view.run, event);
 }
 
 function* startTurn(view: View, event: Extract<Event, { kind: 'turn.started' }>): Steps<void> {

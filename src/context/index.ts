@@ -33,7 +33,6 @@ export {
 } from './fragment.ts';
 export { fenceKey, hashText } from './hash.ts';
 export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, sayItem, toldUnder } from './live.ts';
-export { type Directive, directiveOf, foldRun, newRunState, type RunState } from './run-state.ts';
 export { RENDERING } from './rendering.ts';
 export { minute } from './turn-input.ts';
 export { deltaOf } from './session/session-delta.ts';

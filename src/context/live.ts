@@ -1,7 +1,7 @@
-import type { LiveItems, Mode, PhaseChangedBody } from '../events/index.ts';
+import type { LiveItems, Mode } from '../events/index.ts';
+import type { Directive, Phase } from '../machines/directions.ts';
 import { escapeMarks, fence } from './fence.ts';
 import { fenceKey } from './hash.ts';
-import type { Directive } from './run-state.ts';
 
 /**
  * The live block: what changed for this agent since it was last told. It hangs on the trigger's message, is recorded
@@ -82,7 +82,7 @@ function runText({ run, directive, brief, status, step }: Directive): string {
 const ENDED = { completed: 'is completed', failed: 'has failed' } as const;
 
 /** The phase and what holds in it; nothing to who coordinates the others, and where there is none. */
-export function phaseItem(phase: PhaseChangedBody | null, orchestrates: boolean): LiveItems {
+export function phaseItem(phase: Omit<Phase, 'seq'> | null, orchestrates: boolean): LiveItems {
   if (!phase || orchestrates) return {};
   const { phase: name, instructions } = phase;
   return { phase: instructions === '' ? name : `${name}\n${instructions}` };

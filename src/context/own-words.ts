@@ -1,4 +1,4 @@
-import type { Event, EventDraft, PromptMessage } from '../events/index.ts';
+import { type Event, type EventDraft, type PromptMessage, isAbout } from '../events/index.ts';
 import { addResult, closeGroup, openGroup, type Placed } from './call-group.ts';
 import { estimateFraming, estimateTokens, FRAME_TOKENS } from './estimate-tokens.ts';
 import { eventText } from './event-text.ts';
@@ -9,6 +9,7 @@ import { pushSlot, type View } from './view.ts';
 
 /** Whether an own event has anything to render; the rest is bookkeeping. */
 export function isSpoken(event: EventDraft | Event): boolean {
+  if (!isAbout(event, 'own')) return false;
   switch (event.kind) {
     case 'message':
       return messageText(event.body).trim() !== '';
@@ -21,8 +22,6 @@ export function isSpoken(event: EventDraft | Event): boolean {
     case 'turn.failed':
     case 'turn.aborted':
       return true;
-    default:
-      return false;
   }
 }
 
@@ -37,7 +36,7 @@ export function isNote(event: EventDraft | Event): boolean {
  */
 export function foldOwn(view: View, event: EventDraft | Event, at: Placed): PromptMessage | 'late' | null {
   if (isNote(event)) return takeNote(view, eventText(event), at);
-  if (!isSpoken(event)) return null;
+  if (!isAbout(event, 'own') || !isSpoken(event)) return null;
   if (event.kind === 'tool.result') return addResult(view, event.body, at);
   closeGroup(view);
   view.note = null;
@@ -52,8 +51,6 @@ export function foldOwn(view: View, event: EventDraft | Event, at: Placed): Prom
       return pushFailure(view, event.body.partial, `[this turn failed: ${event.body.code}]`, at);
     case 'turn.aborted':
       return pushFailure(view, event.body.partial, '[interrupted]', at);
-    default:
-      return null;
   }
 }
 

@@ -6,10 +6,10 @@ import type {
   Cut,
   Event,
   EventId,
-  PhaseChangedBody,
   PromptMessage,
   TurnId,
 } from '../events/index.ts';
+import { type Directions, type Directives, NO_DIRECTIONS } from '../machines/directions.ts';
 import type { UsageAnchor } from './budget/calibrate.ts';
 import { kindOf, type KindTokens, NO_TOKENS } from './budget/content-kinds.ts';
 import { FRAME_TOKENS } from './estimate-tokens.ts';
@@ -18,7 +18,6 @@ import { imagesText } from './message-text.ts';
 import { NOTHING_TOLD, type Told } from './live.ts';
 import { copyPeople, createPeople, type People } from './people.ts';
 import { RENDERING } from './rendering.ts';
-import { newRunState, type RunState } from './run-state.ts';
 import type { Slot } from './slot.ts';
 import { atOnce, type Steps } from './steps.ts';
 
@@ -59,12 +58,10 @@ export interface View {
   /** What the next step of the running turn is told, and nobody else ever. */
   note: Note | null;
   told: Told;
-  mode: 'chat' | 'agent' | 'run' | null;
-  /** The last change of it. */
-  phase: PhaseChangedBody | null;
+  directions: Directions;
+  directives: Directives;
   /** By which rules words of others are rendered: those of the last turn. */
   rendering: number;
-  run: RunState;
   /** The baseline in force: the last one this agent has logged. */
   baseline: { id: EventId; body: BaselineBody } | null;
   /** Whether the agent has said anything or been given a turn. */
@@ -134,10 +131,9 @@ export function createView(agent: AgentId, secret: string): View {
     turn: null,
     note: null,
     told: NOTHING_TOLD,
-    mode: null,
-    phase: null,
+    directions: NO_DIRECTIONS,
+    directives: new Map(),
     rendering: RENDERING,
-    run: newRunState(),
     baseline: null,
     present: false,
     compactions: new Map(),
@@ -170,7 +166,7 @@ export function forkView(view: View): View {
     lost: new Set(view.lost),
     turn: view.turn && { ...view.turn, ahead },
     note: view.note && { ...view.note, message: withSeqs(view.note.message, seqs) },
-    run: { ...view.run, directives: new Map(view.run.directives) },
+    directives: new Map(view.directives),
     compactions: new Map(view.compactions),
     cuts: view.cuts.slice(),
   };

@@ -66,7 +66,7 @@ export type Timer = z.infer<typeof Timer>;
  * Version of the record and of the machine whose snapshot it holds. Raise it with any change that older code would read
  * wrongly: processes of two versions work side by side while a deploy rolls.
  */
-export const ACTOR_VERSION = 5;
+export const ACTOR_VERSION = 6;
 
 /** Why an actor takes no turns; null when it does. */
 export const Parked = z.enum(['paused', 'failed', 'retired']);
@@ -84,7 +84,7 @@ export const ActorRecord = ActorAddress.extend({
   processed: z.int().nonnegative(),
   turnNo: z.int().nonnegative(),
   lastTurn: TurnId.nullable(),
-  /** XState snapshot as JSON text: ids and numbers only. */
+  /** The state of its machine at rest, as JSON text. */
   snapshot: z.string().nullable(),
   machineVersion: z.int().nonnegative(),
   session: Session.nullable(),

@@ -67,6 +67,7 @@ export const Guard = z.enum([
   'tree',
   'pending',
   'steps',
+  'repeats',
   'budget',
   'supervision',
 ]);

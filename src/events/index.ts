@@ -1,5 +1,6 @@
 /** The language: everything the rest of Troupe says about conversations, in zod. Imports nothing of ours. */
 export * from './actor-record.ts';
+export * from './aspects.ts';
 export * from './attachment.ts';
 export * from './author.ts';
 export * from './baseline.ts';
@@ -22,7 +23,6 @@ export * from './state-note.ts';
 export * from './step.ts';
 export * from './stream-delta.ts';
 export * from './task.ts';
-export * from './task-end.ts';
 export * from './parse-given.ts';
 export * from './try-parse.ts';
 export * from './turn.ts';

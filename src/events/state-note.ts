@@ -13,4 +13,6 @@ export interface StateNote {
   at: number;
   /** Names of the tools whose calls begin with it. */
   doing: string[];
+  /** In `backoff`: which failure of a model call it waits out, since when, and when the next try is due. */
+  waits?: { code: string; since: number; next: number } | undefined;
 }

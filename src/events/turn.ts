@@ -65,5 +65,7 @@ export const ErrorBody = z.strictObject({
   /** From 1. */
   step: z.int().positive().optional(),
   partial: z.string().optional(),
+  /** Until when a server that is away is tried again; ms since the epoch. Told once, not with every try. */
+  retryUntil: z.int().nonnegative().optional(),
 });
 export type ErrorBody = z.infer<typeof ErrorBody>;

@@ -1,12 +1,12 @@
-import { resolveAgent } from '../actors/address-message.ts';
+import { resolveAgent } from '../actors/conversations/address-message.ts';
 import { carryConversationCommand } from '../actors/conversations/carry-conversation-command.ts';
 import type { Door } from '../actors/conversations/door.ts';
 import { forkConversation } from '../actors/conversations/fork-conversation.ts';
 import { retryTurn } from '../actors/conversations/retry-turn.ts';
 import { refuseStranger } from '../actors/conversations/trust.ts';
-import type { Engine } from '../actors/engine.ts';
-import { changePhase } from '../actors/runs/change-phase.ts';
-import { startRun, type Workflow } from '../actors/runs/start-run.ts';
+import type { Engine } from '../actors/engine/engine.ts';
+import { changePhase } from '../actors/workflows/change-phase.ts';
+import { startRun, type Workflow } from '../actors/workflows/start-run.ts';
 import { carryTaskCommand, isTaskCommand } from '../actors/tasks/carry-task-command.ts';
 import { TroupeError } from '../errors.ts';
 import {
@@ -104,7 +104,8 @@ function commandEvent(command: PlainCommand): { kind: EventKind; body: object } 
     }
     case 'abort':
       return { kind: 'command', body: { command: command.command, turn: command.turn } };
-    default:
+    case 'pause':
+    case 'resume':
       return { kind: 'command', body: { command: command.command, agent: command.agent } };
   }
 }

@@ -1,31 +1,28 @@
 import { setImmediate } from 'node:timers/promises';
-import { addressees, resolveAgent } from '../actors/address-message.ts';
-import { actorStatuses } from '../actors/actor-status.ts';
+import { addressees, resolveAgent } from '../actors/conversations/address-message.ts';
+import { actorStatuses } from '../inspect/actor-status.ts';
 import { budgetReport } from '../actors/budget/report.ts';
-import { cacheCost } from '../actors/cache-cost.ts';
+import { cacheCost } from '../inspect/cache-cost.ts';
 import { deleteConversation, readTree } from '../actors/conversations/delete-conversation.ts';
 import type { Door, MessageRouter } from '../actors/conversations/door.ts';
 import { receiveMessage } from '../actors/conversations/receive-message.ts';
-import {
-  type ConversationStates,
-  createConversationStates,
-} from '../actors/conversations/conversation-states.ts';
+import { conversationState } from '../actors/conversations/conversation-state.ts';
 import { createStandings } from '../actors/conversations/standings.ts';
 import { isTrusted, type Trust } from '../actors/conversations/trust.ts';
-import type { Engine } from '../actors/engine.ts';
-import type { EngineDeps } from '../actors/engine-deps.ts';
-import { inspectPrompt } from '../actors/inspect-prompt.ts';
-import { isOurs } from '../actors/own-id.ts';
-import type { Member } from '../actors/member.ts';
-import { readPages } from '../actors/read-pages.ts';
-import { nextPrompt, sentPrompt } from '../actors/prompts.ts';
-import type { Workflow } from '../actors/runs/start-run.ts';
-import { answerByReply } from '../actors/tasks/answer-question.ts';
+import type { Engine } from '../actors/engine/engine.ts';
+import type { EngineDeps } from '../actors/engine/engine-deps.ts';
+import { inspectPrompt } from '../inspect/inspect-prompt.ts';
+import { isOurs } from '../actors/log/own-id.ts';
+import type { Member } from '../actors/engine/member.ts';
+import { readPages } from '../actors/log/read-pages.ts';
+import { nextPrompt, sentPrompt } from '../inspect/prompts.ts';
+import type { Workflow } from '../actors/workflows/start-run.ts';
+import { answerByReply } from '../actors/tasks/people/answer-question.ts';
 import { createTaskFolds, type ReadTasks } from '../actors/tasks/read-tasks.ts';
 import { listTasks } from '../actors/tasks/task-list.ts';
-import type { LogFolds } from '../actors/log-folds.ts';
-import { refuseBusy } from '../actors/steer/refuse-busy.ts';
-import { traceTurn } from '../actors/trace.ts';
+import type { LogFolds } from '../actors/log/log-folds.ts';
+import { refuseBusy } from '../actors/steering/refuse-busy.ts';
+import { traceTurn } from '../inspect/trace.ts';
 import type { QueueWaits } from '../runtime/queue-waits.ts';
 import { readAttachments } from './read-attachments.ts';
 import { attachedBy } from './redact-attachments.ts';
@@ -100,7 +97,6 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
     router: parts.messageRouter ?? null,
     newId: mintId,
   };
-  const conversationStates = createConversationStates(deps.store);
   const taskFolds = createTaskFolds(deps.store);
   let closing: Promise<void> | null = null;
   const closed = new AbortController();
@@ -126,7 +122,6 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
         tenant,
         agents,
         forTenant,
-        conversationStates,
         taskFolds,
         closed: closed.signal,
       },
@@ -140,7 +135,6 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
 
 interface TenantParts extends FacadeParts {
   door: Door;
-  conversationStates: ConversationStates;
   taskFolds: LogFolds<ReadTasks>;
   watchers: Watchers;
   tenant: TenantId;
@@ -255,8 +249,8 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
     listConversations: (query) => listConversations(store, tenant, query),
     async conversation(conversation) {
       const source = await existing(conversation);
-      const state = await parts.conversationStates.of(source);
-      return { id: source.conversation, head: source.head, ...state };
+      const { book } = await parts.taskFolds.of(source);
+      return { id: source.conversation, head: source.head, ...conversationState(book) };
     },
     async events(conversation, { after = 0, limit = 500, maxBytes = PAGE_BYTES } = {}) {
       const source = await existing(conversation);
@@ -280,7 +274,7 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
       return inspectPrompt(deps, address, member, prompt);
     },
     async diff(a, b, steps = {}) {
-      const { diffTurns } = await import('../actors/diff-turns.ts');
+      const { diffTurns } = await import('../inspect/diff-turns.ts');
       return diffTurns(deps, tenant, [a, b], steps);
     },
     async cost(conversation, agent, options) {

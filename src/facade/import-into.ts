@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { EngineDeps } from '../actors/engine-deps.ts';
+import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import {
   appendSettled,
   type ImportedProgress,
   newProgress,
   noteProgress,
-} from '../actors/settle-imported.ts';
+} from '../actors/engine/settle-imported.ts';
 import { TroupeError } from '../errors.ts';
 import { AgentId, type Event, type EventDraft, type TenantId } from '../events/index.ts';
 import {

@@ -1,4 +1,4 @@
-import type { PendingCount } from '../actors/pending-count.ts';
+import type { PendingCount } from '../actors/engine/pending-count.ts';
 import { TroupeError } from '../errors.ts';
 import type { EventDraft } from '../events/index.ts';
 import type { Log, Store } from '../store/store.ts';

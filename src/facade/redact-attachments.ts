@@ -1,4 +1,4 @@
-import type { Redaction } from '../actors/redaction.ts';
+import type { Redaction } from '../actors/log/redaction.ts';
 import type { NewAttachment, NewMessage } from '../troupe.ts';
 import { plainType } from './read-attachments.ts';
 

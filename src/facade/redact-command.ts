@@ -1,4 +1,4 @@
-import type { Redaction } from '../actors/redaction.ts';
+import type { Redaction } from '../actors/log/redaction.ts';
 import type { Author, Command, EventKind } from '../events/index.ts';
 
 /** What of a command is text, and the kind of event that it goes into. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
-import type { Router } from '../routing/router.ts';
+import type { Router } from '../queue/router.ts';
 
 /** This many looks are one turn of the event loop apart, the others `PAUSE_MS`. */
 const QUICK_LOOKS = 50;

@@ -1,4 +1,4 @@
-import type { ConversationLog } from '../actors/conversation-log.ts';
+import type { ConversationLog } from '../actors/log/conversation-log.ts';
 import type { StateNote, StreamDelta, TenantId } from '../events/index.ts';
 import type { Watcher } from '../troupe.ts';
 

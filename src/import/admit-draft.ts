@@ -1,5 +1,11 @@
 import { TroupeError } from '../errors.ts';
-import { type ConversationId, type EventDraft, parseTurnId, turnOfRuntimeId } from '../events/index.ts';
+import {
+  type ConversationId,
+  type EventDraft,
+  parseTurnId,
+  turnOfRuntimeId,
+  isAbout,
+} from '../events/index.ts';
 
 /** Where a draft stands in its file, and where it goes. */
 export interface DraftPlace {
@@ -44,6 +50,7 @@ function countsIn(draft: EventDraft, conversation: ConversationId): Count[] {
 }
 
 function countsOfBody(draft: EventDraft): Count[] {
+  if (!isAbout(draft, 'counts')) return [];
   switch (draft.kind) {
     case 'turn.started':
       return [['upTo', draft.body.upTo], ...named('inputs', draft.body.inputs)];
@@ -77,8 +84,6 @@ function countsOfBody(draft: EventDraft): Count[] {
     }
     case 'command':
       return [...named('inputs', draft.body.inputs), ['from.seq', draft.body.from?.seq ?? 0]];
-    default:
-      return [];
   }
 }
 

@@ -1,15 +1,15 @@
-import { assign, setup } from 'xstate';
+import { setup } from 'xstate';
 import { ACTOR_VERSION } from '../events/index.ts';
 
 /**
- * The life of one agent in one conversation, as decisions only.
+ * The turns of one agent in one conversation, as decisions only. Whether it takes turns at all is another machine's:
+ * `availability.ts`.
  *
  * Owns which effect comes next. Does not own the effects: each working state carries one tag, the name of the effect
  * that `src/actors` performs there, and the effect's outcome comes back as an event. No invokes and no `after`: XState
- * would run the former again on restore and lose the latter. Snapshots are taken at rest and hold numbers only.
+ * would run the former again on restore and lose the latter. It has no context: what a decision needs comes with its event.
  *  M1  A state has at most one effect tag, and every effect state accepts ABORTED or is `committing`.
  *  M2  From every working state `committing` is reachable; from `committing` only `idle` and `waiting`.
- *  M3  At rest (`idle`, `waiting`, `paused`, `failed`, `retired`) the context depends on the number of settled turns alone.
  */
 export const AGENT_MACHINE_VERSION = ACTOR_VERSION;
 
@@ -24,15 +24,6 @@ export const EFFECTS = [
 ] as const;
 export type EffectName = (typeof EFFECTS)[number];
 
-export interface AgentContext {
-  /** Settled turns. */
-  turns: number;
-  /** Model calls answered in this turn. */
-  steps: number;
-  /** Failed tries of the present step. */
-  tries: number;
-}
-
 /** What an agent at rest waits for. It takes other turns meanwhile: waiting is a fact of the log, not of the turn. */
 export type WaitsFor = 'delegation' | 'approval' | 'answer';
 
@@ -44,7 +35,7 @@ export type AgentEvent =
   | { type: 'OVERFLOWED' }
   | { type: 'MODEL_REPLIED' }
   | { type: 'MODEL_CALLED' }
-  | { type: 'MODEL_FAILED'; retryable: boolean }
+  | { type: 'MODEL_FAILED'; failed: FailedTry }
   | { type: 'RETRY_DUE' }
   | { type: 'CALLS_DONE' }
   | { type: 'CALLS_ENDED_TURN' }
@@ -52,43 +43,36 @@ export type AgentEvent =
   | { type: 'CORRECTED' }
   | { type: 'REFUSED' }
   | { type: 'ABORTED' }
-  | { type: 'COMMITTED'; waits: WaitsFor | null }
-  | { type: 'PAUSE' }
-  | { type: 'RESUME' }
-  | { type: 'BREAK' }
-  | { type: 'RETRY' }
-  | { type: 'RETIRE' }
-  | { type: 'RECALL' };
+  | { type: 'COMMITTED'; waits: WaitsFor | null };
 
-/** Tries of one model call, the first included. */
+/** `answered`: how many tries of this call a server has answered with a failure; `isAway`: nobody answered this one. */
+export interface FailedTry {
+  retryable: boolean;
+  isAway: boolean;
+  answered: number;
+}
+
+/** Tries of one model call that a server answers, the first included. */
 export const MAX_TRIES = 4;
 
 export const agentLifecycle = setup({
-  types: { context: {} as AgentContext, events: {} as AgentEvent },
+  types: { events: {} as AgentEvent },
   guards: {
-    mayRetry: ({ context, event }) =>
-      event.type === 'MODEL_FAILED' && event.retryable && context.tries + 1 < MAX_TRIES,
+    mayRetry: ({ event }) =>
+      event.type === 'MODEL_FAILED' &&
+      event.failed.retryable &&
+      (event.failed.isAway || event.failed.answered < MAX_TRIES),
     waitsForDelegation: ({ event }) => event.type === 'COMMITTED' && event.waits === 'delegation',
     waitsForApproval: ({ event }) => event.type === 'COMMITTED' && event.waits === 'approval',
     waitsForAnswer: ({ event }) => event.type === 'COMMITTED' && event.waits === 'answer',
   },
-  actions: {
-    countStep: assign({ steps: ({ context }) => context.steps + 1, tries: 0 }),
-    countTry: assign({ tries: ({ context }) => context.tries + 1 }),
-    startTurn: assign({ steps: 0, tries: 0 }),
-    settleTurn: assign({ turns: ({ context }) => context.turns + 1, steps: 0, tries: 0 }),
-  },
 }).createMachine({
   id: 'agent',
-  context: { turns: 0, steps: 0, tries: 0 },
   initial: 'idle',
   states: {
     idle: {
       on: {
-        PINNED: { target: 'working', actions: 'startTurn' },
-        PAUSE: 'paused',
-        BREAK: 'failed',
-        RETIRE: 'retired',
+        PINNED: 'working',
       },
     },
     working: {
@@ -103,13 +87,10 @@ export const agentLifecycle = setup({
         streaming: {
           tags: 'callModel',
           on: {
-            MODEL_REPLIED: { target: 'supervising', actions: 'countStep' },
-            MODEL_CALLED: { target: 'acting', actions: 'countStep' },
+            MODEL_REPLIED: 'supervising',
+            MODEL_CALLED: 'acting',
             OVERFLOWED: 'compacting',
-            MODEL_FAILED: [
-              { guard: 'mayRetry', target: '#agent.backoff', actions: 'countTry' },
-              { target: 'committing' },
-            ],
+            MODEL_FAILED: [{ guard: 'mayRetry', target: '#agent.backoff' }, { target: 'committing' }],
           },
         },
         acting: {
@@ -124,10 +105,10 @@ export const agentLifecycle = setup({
           tags: 'commit',
           on: {
             COMMITTED: [
-              { guard: 'waitsForApproval', target: '#agent.waiting.approval', actions: 'settleTurn' },
-              { guard: 'waitsForAnswer', target: '#agent.waiting.answer', actions: 'settleTurn' },
-              { guard: 'waitsForDelegation', target: '#agent.waiting.delegation', actions: 'settleTurn' },
-              { target: '#agent.idle', actions: 'settleTurn' },
+              { guard: 'waitsForApproval', target: '#agent.waiting.approval' },
+              { guard: 'waitsForAnswer', target: '#agent.waiting.answer' },
+              { guard: 'waitsForDelegation', target: '#agent.waiting.delegation' },
+              { target: '#agent.idle' },
             ],
           },
         },
@@ -140,15 +121,9 @@ export const agentLifecycle = setup({
     waiting: {
       initial: 'answer',
       on: {
-        PINNED: { target: 'working', actions: 'startTurn' },
-        PAUSE: 'paused',
-        BREAK: 'failed',
-        RETIRE: 'retired',
+        PINNED: 'working',
       },
       states: { delegation: {}, approval: {}, answer: {} },
     },
-    paused: { on: { RESUME: 'idle', RETIRE: 'retired' } },
-    failed: { on: { RETRY: 'idle', RETIRE: 'retired' } },
-    retired: { on: { RECALL: 'idle' } },
   },
 });

@@ -1,4 +1,4 @@
-import { type AgentId, type Event, type EventOf, isTaskEnd } from '../events/index.ts';
+import { type AgentId, type Event, type EventOf, isAbout, isTaskEnd } from '../events/index.ts';
 
 /** Who takes part in one conversation, and for which stretches of its log somebody did not: a fold. */
 export interface Attendance {
@@ -20,6 +20,7 @@ export function newAttendance(): Attendance {
 }
 
 export function foldAttendance(attendance: Attendance, event: Event): void {
+  if (!isAbout(event, 'members')) return;
   switch (event.kind) {
     case 'left':
       return leave(attendance, event);
@@ -28,7 +29,6 @@ export function foldAttendance(attendance: Attendance, event: Event): void {
     case 'message':
       if (event.author.kind === 'user') for (const agent of event.to) comeBack(attendance, agent, event.seq);
       return;
-    default:
   }
 }
 

@@ -1,24 +1,8 @@
-import { type AgentId, type Event, type EventOf, type Mode, runFactOf } from '../events/index.ts';
+import { type AgentId, type Event, type EventOf, isAbout, runFactOf } from '../events/index.ts';
 import { newWorkflow, nextState, type WorkflowEvent, type WorkflowState } from './workflow.ts';
 
-/** What the log of one conversation says of its mode, its phase and the runs of workflows: a fold, as `TaskBook`. */
-export interface RunBook {
-  mode: Mode | null;
-  /** The run that the mode names. */
-  named: string | null;
-  /** The mode to go back to after a run: the last other one. */
-  rest: Exclude<Mode, 'run'>;
-  phase: Phase | null;
-  /** Runs of workflows by their ids, the last begun last. */
-  runs: Map<string, Run>;
-}
-
-export interface Phase {
-  phase: string;
-  instructions: string;
-  /** Of the event that began it, or changed its instructions. */
-  seq: number;
-}
+/** Runs of workflows by their ids, the last begun last: a fold, as `TaskBook`. */
+export type RunBook = Map<string, Run>;
 
 export interface Run {
   run: string;
@@ -30,29 +14,14 @@ export interface Run {
 /** The tool by which an agent says that its step is complete. */
 export const COMPLETE_STEP = 'complete_step';
 
-export function newRunBook(): RunBook {
-  return { mode: null, named: null, rest: 'agent', phase: null, runs: new Map() };
-}
-
 export function foldRuns(book: RunBook, event: Event): void {
+  if (!isAbout(event, 'run')) return;
   switch (event.kind) {
-    case 'mode.changed': {
-      const { mode, run = null } = event.body;
-      book.mode = mode;
-      book.named = run;
-      if (mode !== 'run') book.rest = mode;
-      return;
-    }
-    case 'phase.changed': {
-      const { phase, instructions } = event.body;
-      book.phase = { phase, instructions, seq: event.seq };
-      return;
-    }
     case 'run.directive':
-      return foldDirective(book, event);
+      return direct(book, event);
     case 'message': {
       const fact = runFactOf(event.id);
-      const run = fact && book.runs.get(fact.run);
+      const run = fact && book.get(fact.run);
       if (!run || fact.part !== 'step' || event.author.kind !== 'system') return;
       const { number, attempt } = run.state.context;
       if (fact.number === number && fact.attempt === attempt) send(run, { type: 'ASK', seq: event.seq });
@@ -66,7 +35,6 @@ export function foldRuns(book: RunBook, event: Event): void {
     case 'tool.result':
       if (isStepNote(event)) sendTo(book, event.author.id, { type: 'NOTE' });
       return;
-    default:
   }
 }
 
@@ -75,9 +43,9 @@ export function isStepNote({ kind, body }: Pick<EventOf<'tool.result'>, 'kind' |
   return kind === 'tool.result' && body.name === COMPLETE_STEP && body.outcome === 'done';
 }
 
-function foldDirective(book: RunBook, { body }: EventOf<'run.directive'>): void {
+function direct(book: RunBook, { body }: EventOf<'run.directive'>): void {
   const { run: id, directive, status, step, steps } = body;
-  const known = book.runs.get(id);
+  const known = book.get(id);
   if (!step) {
     // A person says that it is over.
     if (known && status === 'completed') send(known, { type: 'END' });
@@ -100,8 +68,8 @@ function foldDirective(book: RunBook, { body }: EventOf<'run.directive'>): void 
   }
   const run: Run = { run: id, workflow: step.workflow, directive, state: known?.state ?? newWorkflow() };
   send(run, { type: 'BEGIN', steps, number, attempt });
-  book.runs.delete(id);
-  book.runs.set(id, run);
+  book.delete(id);
+  book.set(id, run);
 }
 
 function send(run: Run, event: WorkflowEvent): void {
@@ -109,7 +77,7 @@ function send(run: Run, event: WorkflowEvent): void {
 }
 
 function sendTo(book: RunBook, agent: string, event: WorkflowEvent): void {
-  for (const run of book.runs.values()) if (isWith(run, agent)) send(run, event);
+  for (const run of book.values()) if (isWith(run, agent)) send(run, event);
 }
 
 /** Whether an agent is at the present step of a run. */
@@ -118,6 +86,6 @@ export function isWith({ state }: Run, agent: string): boolean {
 }
 
 /** Runs that are under way. */
-export function activeRuns({ runs }: RunBook): Run[] {
-  return [...runs.values()].filter(({ state }) => state.value === 'directed' || state.value === 'asked');
+export function activeRuns(book: RunBook): Run[] {
+  return [...book.values()].filter(({ state }) => state.value === 'directed' || state.value === 'asked');
 }

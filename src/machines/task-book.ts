@@ -5,12 +5,20 @@ import {
   type Event,
   type EventOf,
   hasAuthority,
+  isAbout,
   type Join,
   type QuestionBody,
   type TodosBody,
 } from '../events/index.ts';
 import { type Attendance, foldAttendance, forkAttendance, newAttendance } from './attendance.ts';
-import { foldRuns, newRunBook, type RunBook } from './run-book.ts';
+import {
+  type Directions,
+  type Directives,
+  foldDirections,
+  foldDirective,
+  NO_DIRECTIONS,
+} from './directions.ts';
+import { foldRuns, type RunBook } from './run-book.ts';
 
 /**
  * What the log of one conversation says of the work between agents and people: a fold, the same on every machine.
@@ -78,8 +86,8 @@ export interface TaskBook extends Attendance {
   /** Turns that agents began since a person last spoke, or the thread was last given a task. */
   agentTurns: number;
   todos: Map<AgentId, TodosBody>;
-  archived: boolean;
-  /** Mode, phase and runs of the conversation. */
+  directions: Directions;
+  directives: Directives;
   runs: RunBook;
 }
 
@@ -97,8 +105,9 @@ export function newTaskBook(): TaskBook {
     off: false,
     agentTurns: 0,
     todos: new Map(),
-    archived: false,
-    runs: newRunBook(),
+    directions: NO_DIRECTIONS,
+    directives: new Map(),
+    runs: new Map(),
   };
 }
 
@@ -111,8 +120,11 @@ export function foldTask(book: TaskBook, event: Event): void {
     book.begun = `${event.seq}-${event.at.toString(36)}`;
     book.off = false;
   }
+  book.directions = foldDirections(book.directions, event);
+  foldDirective(book.directives, event);
   foldRuns(book.runs, event);
   foldAttendance(book, event);
+  if (!isAbout(event, 'book')) return;
   switch (event.kind) {
     case 'delegation.opened':
       return event.body.thread === event.conversation ? openThread(book, event) : openDelegation(book, event);
@@ -143,11 +155,6 @@ export function foldTask(book: TaskBook, event: Event): void {
       if (event.body.from) forgetWaits(book);
       if (event.body.command === 'cancelTask') book.off = true;
       return;
-    case 'archived':
-    case 'reopened':
-      book.archived = event.kind === 'archived';
-      return;
-    default:
   }
 }
 
@@ -183,6 +190,7 @@ function foldHistory({ tasks }: TaskBook, event: Event): void {
 }
 
 function openingOf(event: Event): (TaskOpening & { id: string }) | null {
+  if (!isAbout(event, 'taskOpening')) return null;
   switch (event.kind) {
     case 'delegation.opened':
       if (event.body.thread === event.conversation) return null;
@@ -191,12 +199,11 @@ function openingOf(event: Event): (TaskOpening & { id: string }) | null {
       return { kind: 'question', body: event.body, id: event.body.question };
     case 'approval.requested':
       return { kind: 'approval', body: event.body, id: event.body.request };
-    default:
-      return null;
   }
 }
 
 function endOf(event: Event): { id: string; outcome: TaskEnd['outcome'] } | null {
+  if (!isAbout(event, 'taskEnd')) return null;
   switch (event.kind) {
     case 'delegation.completed':
     case 'delegation.aborted':
@@ -205,8 +212,6 @@ function endOf(event: Event): { id: string; outcome: TaskEnd['outcome'] } | null
       return { id: event.body.question, outcome: event.body.outcome };
     case 'approval.decided':
       return { id: event.body.request, outcome: event.body.outcome };
-    default:
-      return null;
   }
 }
 
@@ -314,6 +319,7 @@ export function forkTaskBook(book: TaskBook): TaskBook {
     waiting: new Set(book.waiting),
     ended: new Map(book.ended),
     todos: new Map(book.todos),
+    directives: new Map(book.directives),
     runs: structuredClone(book.runs),
   };
 }

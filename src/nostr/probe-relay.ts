@@ -12,6 +12,8 @@ export interface Answer {
   ms: number;
   /** What it said where it refused; '' where it did not say. */
   reason: string;
+  /** It did not refuse, it said nothing. */
+  isSilent?: boolean;
 }
 
 export interface RelayReport {
@@ -67,9 +69,11 @@ export async function probeRelay(
     const connectMs = clock.monotonic() - since;
     const request = ['REQ', 'troupe-test', { kinds: [1], limit: 1 }];
     const note = sign({ kind: EPHEMERAL, tags: [], content: 'troupe nostr test' }, key, clock);
+    // Relays need not say OK to what they do not keep, and some do not: one that passes the event on has taken it.
+    const echo = ['REQ', 'troupe-echo', { kinds: [EPHEMERAL], authors: [note.pubkey] }];
     const ask = async () => ({
       read: await talk.ask(request, (frame) => endOf(frame, 'troupe-test')),
-      write: await talk.ask(['EVENT', note], (frame) => okOf(frame, note.id)),
+      write: await talk.ask(['EVENT', note], (frame) => okOf(frame, note.id) ?? echoOf(frame, note.id), echo),
     });
     let answers = await ask();
     const wantsAuth = [answers.read, answers.write].some(({ reason }) => reason.startsWith('auth-required:'));
@@ -114,7 +118,8 @@ class Talk {
     });
   }
 
-  async ask(frame: Frame, verdictOf: (frame: Frame) => Verdict | null): Promise<Answer> {
+  /** `first`: a frame that is sent before, whose own answer is not waited for. */
+  async ask(frame: Frame, verdictOf: (frame: Frame) => Verdict | null, first?: Frame): Promise<Answer> {
     const since = this.#clock.monotonic();
     const over = new AbortController();
     const verdict = await new Promise<Verdict>((resolve) => {
@@ -125,10 +130,10 @@ class Talk {
       const closed = () => resolve({ ok: false, reason: 'it closed the connection' });
       this.#socket.once('close', closed);
       if (this.#socket.readyState !== WebSocket.OPEN) closed();
-      this.#socket.send(JSON.stringify(frame), () => {}); // a failure closes it
+      for (const each of first ? [first, frame] : [frame]) this.#socket.send(JSON.stringify(each), () => {}); // a failure closes it
       void this.#clock
         .sleep(this.#timeoutMs, over.signal)
-        .then(() => resolve({ ok: false, reason: `no answer within ${this.#timeoutMs} ms` }));
+        .then(() => resolve({ ok: false, isSilent: true, reason: `no answer within ${this.#timeoutMs} ms` }));
     });
     over.abort();
     return { ...verdict, ms: this.#clock.monotonic() - since };
@@ -156,6 +161,12 @@ function endOf([type, name, reason]: Frame, wanted: string): Verdict | null {
 function okOf([type, id, accepted, reason]: Frame, wanted: string): Verdict | null {
   if (type !== 'OK' || id !== wanted) return null;
   return { ok: accepted === true, reason: shortened(reason) };
+}
+
+function echoOf([type, name, event]: Frame, wanted: string): Verdict | null {
+  if (type !== 'EVENT' || name !== 'troupe-echo') return null;
+  const isOurs = typeof event === 'object' && event !== null && 'id' in event && event.id === wanted;
+  return isOurs ? { ok: true, reason: '' } : null;
 }
 
 function shortened(reason: unknown): string {

@@ -34,7 +34,7 @@ function wordsFor(code: string, nameOf: (pubkey: string) => string | null): stri
         const { kind, identifier, pubkey } = reference.data;
         return `(kind ${kind} "${identifier.slice(0, MAX_NAME)}" of ${person(pubkey)})`;
       }
-      default:
+      case 'nsec':
         return null;
     }
   } catch {

@@ -23,7 +23,9 @@ const Address = z
   .refine((text) => {
     const url = URL.parse(text);
     return !url || (url.username === '' && url.password === '' && url.hash === '');
-  }, 'a URL with a user, a password or a fragment is not called; the signature says who calls');
+  }, 'a URL with a user, a password or a fragment is not called; the signature says who calls')
+  // For those who read the API's description; whether its host can be one, only a URL parser tells.
+  .meta({ format: 'uri', pattern: '^https?://[^\\s/?#@]+(?:[/?][^\\s#]*)?$' });
 
 /** What is asked for. */
 export const NewWebhook = z.strictObject({

@@ -3,7 +3,7 @@ import { NO_USAGE, type Usage } from '../events/index.ts';
 import { BLOCKS_PREFIX, type PlacedThinking } from './anthropic-messages.ts';
 import { mintCallId, parseArgs } from './call-text.ts';
 import type { StreamWatch } from './guard-stream.ts';
-import type { ModelEvent, ModelRequest } from './provider.ts';
+import type { ModelEvent, ModelRequest, ResponseName } from './provider.ts';
 import type { ReplyMeter } from './reply-limits.ts';
 
 type Open =
@@ -24,11 +24,16 @@ export async function* readMessageEvents(
 ): AsyncGenerator<ModelEvent> {
   const blocks = new Map<number, Open>();
   let usage = NO_USAGE;
+  let response: ResponseName = {};
   let stop: string | null = null;
   try {
     for await (const event of events) {
       touch();
-      if (event.type === 'message_start') usage = mergeUsage(usage, event.message.usage);
+      if (event.type === 'message_start') {
+        const { usage: first, model, id } = event.message;
+        usage = mergeUsage(usage, first);
+        response = { model, id };
+      }
       if (event.type === 'content_block_start') {
         const block = openBlock(event.content_block);
         meterBlock(block, meter);
@@ -54,7 +59,7 @@ export async function* readMessageEvents(
   }
   if (stop === null) return;
   yield* finish([...blocks.values()], stop, request, provider);
-  yield { type: 'done', stop: stopOf(stop, blocks), usage };
+  yield { type: 'done', stop: stopOf(stop, blocks), usage, response };
 }
 
 function* finish(
@@ -97,18 +102,11 @@ function thoughtsOf(blocks: readonly Open[]): PlacedThinking[] {
 }
 
 function openBlock(block: Anthropic.ContentBlock): Open | null {
-  switch (block.type) {
-    case 'thinking':
-      return { type: 'thinking', thinking: block.thinking ?? '', signature: block.signature ?? '' };
-    case 'redacted_thinking':
-      return { type: 'redacted_thinking', data: block.data };
-    case 'text':
-      return { type: 'text' };
-    case 'tool_use':
-      return { type: 'tool_use', id: block.id, name: block.name, args: '' };
-    default:
-      return null;
-  }
+  if (block.type === 'thinking')
+    return { type: 'thinking', thinking: block.thinking ?? '', signature: block.signature ?? '' };
+  if (block.type === 'redacted_thinking') return { type: 'redacted_thinking', data: block.data };
+  if (block.type === 'text') return { type: 'text' };
+  return block.type === 'tool_use' ? { type: 'tool_use', id: block.id, name: block.name, args: '' } : null;
 }
 
 /** A block is kept also where nothing is in it: it counts as so many letters. */

@@ -6,6 +6,7 @@ import { fetchOptions } from './connect-timeout.ts';
 import { guardStream, type StreamWatch } from './guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from './provider.ts';
 import { type ReplyLimitSettings, replyLimits } from './reply-limits.ts';
+import { serverOf } from './server-of.ts';
 import { vendorFetch } from './vendor-fetch.ts';
 import type { AnthropicFields } from './settings.ts';
 
@@ -58,6 +59,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     name: NAME,
     // What is counted after the vendor's edits is not what was sent.
     capabilities: { ...STATELESS, images: true, caching: 'breakpoints', reportsUsage: !contextEditing },
+    server: serverOf(baseUrl),
     stream: (request, { signal }) =>
       guardStream({
         request,

@@ -3,6 +3,8 @@ import type { ModelFailure } from './provider.ts';
 
 const FIRST_MS = 500;
 const LIMIT_MS = 30_000;
+/** A server that comes back must not be noticed late. */
+const AWAY_LIMIT_MS = 15_000;
 const RETRY_AFTER_LIMIT_MS = 600_000;
 
 /**
@@ -12,7 +14,8 @@ const RETRY_AFTER_LIMIT_MS = 600_000;
  */
 export function backoffMs(failure: ModelFailure, tries: number, random: () => number): number | null {
   if (policyOf(failure.code) !== 'retry') return null;
-  const half = Math.min(LIMIT_MS, FIRST_MS * 2 ** Math.max(0, tries - 1)) / 2;
+  const half =
+    Math.min(failure.isAway ? AWAY_LIMIT_MS : LIMIT_MS, FIRST_MS * 2 ** Math.max(0, tries - 1)) / 2;
   const floor = Math.max(half, Math.min(failure.retryAfterMs ?? 0, RETRY_AFTER_LIMIT_MS));
   return Math.round(floor + random() * half);
 }

@@ -9,6 +9,8 @@ export interface VendorError {
   headers?: { get(name: string): string | null };
   /** No answer from the vendor at all: refused, reset, timed out, cut. */
   connection: boolean;
+  /** Of those: nobody listened, or who did hung up. Names and certificates that are wrong stay so. */
+  away?: boolean;
 }
 
 const MESSAGE_LIMIT = 2000;
@@ -67,6 +69,16 @@ function isNotFound(error: VendorError): boolean {
   return error.status === 404 || error.words.includes('not_found_error');
 }
 
+/** What a server says that is there and has too much to do. */
+const BUSY = /overload|capacity|busy|too many|pending requests/i;
+
+/** A proxy whose server is gone, or a server that still loads its model: it is worth waiting for minutes. */
+function isAway({ status, words, message, away }: VendorError, opened: boolean): boolean {
+  if (opened) return false;
+  if (away || status === 502) return true;
+  return status === 503 && !BUSY.test(message) && !words.some((word) => BUSY_WORDS.includes(word));
+}
+
 export interface ClassifyOptions {
   /** The answer had begun: a lost connection then is a truncation. */
   opened: boolean;
@@ -89,7 +101,12 @@ export function classifyFailure(
   const retryAfterMs =
     (error.headers && parseRetryAfter(error.headers, now)) ??
     (code === 'provider_rate_limited' ? retryAfterIn(error.message) : undefined);
-  return retryAfterMs === undefined ? { code, message } : { code, message, retryAfterMs };
+  return {
+    code,
+    message,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(isAway(error, opened) && { isAway: true }),
+  };
 }
 
 /** `retry-after-ms`, or `retry-after` in seconds or as a date. */

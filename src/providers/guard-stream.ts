@@ -3,6 +3,7 @@ import { checkUsage } from './check-usage.ts';
 import { classifyFailure } from './classify-failure.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from './provider.ts';
 import { limitsFor, type ReplyLimits, ReplyMeter, replyTooLong } from './reply-limits.ts';
+import { soundName } from './response-name.ts';
 import { soundCall, soundReasoning, soundText } from './sound-event.ts';
 import { vendorErrorOf } from './vendor-error.ts';
 import { ownFailure } from './vendor-fetch.ts';
@@ -107,7 +108,7 @@ function silence(silenceMs: number, opened: boolean): ModelFailure {
 
 /** What events must be whoever sent them: texts that are texts, names of a length, a usage that this call can have. */
 function createCheck(
-  { request, remembers = false }: GuardOptions,
+  { request, remembers = false, secrets }: GuardOptions,
   meter: ReplyMeter,
 ): (event: ModelEvent) => ModelEvent {
   let calls = 0;
@@ -121,11 +122,30 @@ function createCheck(
       case 'call':
         return { type: 'call', call: soundCall(event.call, request, calls++) };
       case 'done':
-        return { ...event, ...checkUsage(event.usage, { request, saidBytes: meter.said, remembers }) };
-      default:
+        return sound(
+          event,
+          { ...checkUsage(event.usage, { request, saidBytes: meter.said, remembers }) },
+          secrets,
+        );
+      case 'start':
+      case 'session':
+      case 'compacted':
+      case 'failed':
+      case 'aborted':
         return event;
     }
   };
+}
+
+type Done = Extract<ModelEvent, { type: 'done' }>;
+
+function sound(
+  { response, ...event }: Done,
+  usage: Pick<Done, 'usage' | 'doubt'>,
+  secrets: readonly string[],
+): Done {
+  const name = response && soundName(response, secrets);
+  return { ...event, ...usage, ...(name && { response: name }) };
 }
 
 function failureOf(

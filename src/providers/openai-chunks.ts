@@ -2,7 +2,7 @@ import type OpenAI from 'openai';
 import { NO_USAGE, type ToolCall, type Usage } from '../events/index.ts';
 import { mintCallId, parseArgs } from './call-text.ts';
 import type { StreamWatch } from './guard-stream.ts';
-import type { ModelEvent, ModelRequest } from './provider.ts';
+import type { ModelEvent, ModelRequest, ResponseName } from './provider.ts';
 import type { ReplyMeter } from './reply-limits.ts';
 
 type Chunk = OpenAI.ChatCompletionChunk;
@@ -26,10 +26,12 @@ export async function* readChunks(
   let reasoning = '';
   let finish: string | null = null;
   let usage = NO_USAGE;
+  let response: ResponseName = {};
   let refused = false;
   try {
     for await (const chunk of chunks) {
       touch();
+      response = { model: chunk.model || response.model, id: chunk.id || response.id };
       if (chunk.usage) usage = usageOf(chunk.usage);
       const choice = chunk.choices?.[0];
       if (!choice) continue;
@@ -64,7 +66,7 @@ export async function* readChunks(
     called = true;
     yield { type: 'call', call };
   }
-  yield { type: 'done', stop: stopOf(finish, refused, called), usage };
+  yield { type: 'done', stop: stopOf(finish, refused, called), usage, response };
 }
 
 /** Servers name it one way or the other, and some send both. */

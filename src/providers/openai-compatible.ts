@@ -5,6 +5,7 @@ import { readChunks } from './openai-chunks.ts';
 import { openAiBody } from './openai-messages.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from './provider.ts';
 import { type ReplyLimitSettings, replyLimits } from './reply-limits.ts';
+import { serverOf } from './server-of.ts';
 import { vendorFetch } from './vendor-fetch.ts';
 import { type ChatQuirks, quirksOf } from './vendor-quirks.ts';
 
@@ -56,6 +57,7 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
       interleavedSystem: quirks.interleavedSystem ?? false,
       images: quirks.images ?? false,
     },
+    server: serverOf(baseUrl),
     stream: (request, { signal }) =>
       guardStream({
         request,

@@ -2,12 +2,15 @@ import { createHash } from 'node:crypto';
 import type OpenAI from 'openai';
 import type { PromptMessage } from '../events/index.ts';
 import { fitArgs, fitCacheKey, fitCallId, fitToolName } from './call-text.ts';
+import { plainSchema } from './plain-schema.ts';
 import type { ModelRequest } from './provider.ts';
 import type { ChatQuirks } from './vendor-quirks.ts';
 import { tellSchema } from './tell-schema.ts';
 
 type Body = OpenAI.ChatCompletionCreateParamsStreaming & { session_id?: string };
 type Message = OpenAI.ChatCompletionMessageParam & { reasoning?: string; reasoning_content?: string };
+
+type Schema = Record<string, unknown>;
 
 // OpenAI refuses ids of more than 40 characters; other servers take what they gave.
 const CALL_ID = /^[\s\S]{1,40}$/;
@@ -17,6 +20,7 @@ const BRIDGE = 'I have the results.';
 
 export function openAiBody(request: ModelRequest, quirks: ChatQuirks, provider: string): Body {
   const { replySchema, replyFormat = 'json_schema' } = { ...request, ...quirks };
+  const shown = quirks.schemas === 'whole' ? (schema: Schema) => schema : plainSchema;
   const spoken =
     replySchema && replyFormat !== 'json_schema'
       ? tellSchema(request.messages, replySchema)
@@ -29,12 +33,15 @@ export function openAiBody(request: ModelRequest, quirks: ChatQuirks, provider: 
   body[quirks.maxTokensField ?? 'max_tokens'] = request.maxOutputTokens;
   if (quirks.streamUsage ?? true) body.stream_options = { include_usage: true };
   if (request.tools.length > 0) {
-    body.tools = request.tools.map((tool) => ({ type: 'function', function: { ...tool } }));
+    body.tools = request.tools.map((tool) => ({
+      type: 'function',
+      function: { ...tool, parameters: shown(tool.parameters) },
+    }));
   }
   if (quirks.cacheKeyField) body[quirks.cacheKeyField] = fitCacheKey(request.cacheKey);
   if (replySchema && replyFormat === 'json_object') body.response_format = { type: 'json_object' };
   if (replySchema && replyFormat === 'json_schema') {
-    const json_schema = { name: 'reply', schema: replySchema, strict: false };
+    const json_schema = { name: 'reply', schema: shown(replySchema), strict: false };
     body.response_format = { type: 'json_schema', json_schema };
   }
   return body;

@@ -26,6 +26,7 @@ export async function* readResponseEvents(
   let refused = false;
   for await (const event of events) {
     touch();
+    if (!isRead(event)) continue;
     switch (event.type) {
       case 'response.output_text.delta':
         if (event.delta) yield { type: 'text', delta: event.delta };
@@ -47,32 +48,47 @@ export async function* readResponseEvents(
       case 'error':
         yield failure(event);
         return;
-      default: // What a finished item says once more, and tools that nobody asks for.
     }
   }
 }
 
 /** What is kept until the end. The text of a message has come by then, and other items are not read. */
 function measured(item: OutputItem, meter: ReplyMeter): OutputItem {
-  switch (item.type) {
-    case 'function_call':
-      meter.call();
-      meter.arguments(item.arguments);
-      return item;
-    case 'message':
-      meter.reasoning(item.phase);
-      return { ...item, content: [] };
-    default:
-      meter.reasoning(JSON.stringify(item));
-      return item;
+  if (item.type === 'message') {
+    meter.reasoning(item.phase);
+    return { ...item, content: [] };
   }
+  if (item.type === 'function_call') {
+    meter.call();
+    meter.arguments(item.arguments);
+  } else {
+    meter.reasoning(JSON.stringify(item));
+  }
+  return item;
+}
+
+/** The rest is what a finished item says once more, and tools that nobody asks for. */
+const READ = [
+  'response.output_text.delta',
+  'response.refusal.delta',
+  'response.output_item.done',
+  'response.completed',
+  'response.incomplete',
+  'response.failed',
+  'error',
+] as const;
+
+type Read = Extract<StreamEvent, { type: (typeof READ)[number] }>;
+
+function isRead(event: StreamEvent): event is Read {
+  return READ.some((type) => type === event.type);
 }
 
 type Stop = Extract<ModelEvent, { type: 'done' }>['stop'];
 
 function* finish(
   items: readonly OutputItem[],
-  { status, incomplete_details: incomplete, usage }: Response,
+  { status, incomplete_details: incomplete, usage, model, id }: Response,
   refused: boolean,
   { request, provider }: { request: ModelRequest; provider: string },
 ): Generator<ModelEvent> {
@@ -90,7 +106,7 @@ function* finish(
   }
   if (isCut) stop = 'length';
   if (refused || incomplete?.reason === 'content_filter') stop = 'refusal';
-  yield { type: 'done', stop, usage: usageOf(usage) };
+  yield { type: 'done', stop, usage: usageOf(usage), response: { model, id } };
 }
 
 function reasoningOf(items: readonly OutputItem[]): { text: string; signature?: string } | null {

@@ -1,7 +1,9 @@
 import type OpenAI from 'openai';
 import type { ImageRef, PromptMessage, Reasoning } from '../events/index.ts';
 import { fitArgs, fitCacheKey, fitCallId, fitToolName, parseArgs } from './call-text.ts';
+import { plainSchema } from './plain-schema.ts';
 import type { ModelRequest } from './provider.ts';
+import type { ChatQuirks } from './vendor-quirks.ts';
 
 type Body = OpenAI.Responses.ResponseCreateParamsStreaming;
 type Item = OpenAI.Responses.ResponseInputItem;
@@ -20,7 +22,12 @@ const CALL_ID = /^[\s\S]{1,64}$/;
 const NOT_REASONING = /^(ft:)?(chatgpt-|gpt-[34]|gpt-5[\d.]*-chat)/;
 
 /** The request body. Nothing is stored with the vendor, so the whole prompt goes with every request. */
-export function responsesBody(request: ModelRequest, provider: string): Body {
+export function responsesBody(
+  request: ModelRequest,
+  provider: string,
+  { schemas }: Pick<ChatQuirks, 'schemas'>,
+): Body {
+  const shown = schemas === 'whole' ? (schema: Record<string, unknown>) => schema : plainSchema;
   const { model, messages, replySchema } = request;
   const begin = messages.findIndex(({ role }) => role !== 'system');
   const leading = messages.slice(0, begin < 0 ? messages.length : begin);
@@ -39,23 +46,30 @@ export function responsesBody(request: ModelRequest, provider: string): Body {
   if (!NOT_REASONING.test(model)) body.include = ['reasoning.encrypted_content'];
   if (request.tools.length > 0) {
     // Not strict: that asks of a schema what tools need not fulfil.
-    body.tools = request.tools.map((tool) => ({ type: 'function', ...tool, strict: false }));
+    body.tools = request.tools.map((tool) => ({
+      type: 'function',
+      ...tool,
+      parameters: shown(tool.parameters),
+      strict: false,
+    }));
   }
   if (replySchema) {
-    body.text = { format: { type: 'json_schema', name: 'reply', schema: replySchema, strict: false } };
+    body.text = { format: { type: 'json_schema', name: 'reply', schema: shown(replySchema), strict: false } };
   }
   return body;
 }
 
+/** `type` stands on messages too, where OpenAI needs none: other servers tell items by it. */
 function itemsOf(message: PromptMessage, signed: SignedStep | null, images: ModelRequest['images']): Item[] {
   const content = message.content.toWellFormed();
   switch (message.role) {
     case 'system':
-      return [{ role: 'developer', content }];
+      return [{ type: 'message', role: 'developer', content }];
     case 'user': {
       const shown = imageParts(message.images, images);
       return [
         {
+          type: 'message',
           role: 'user',
           content: shown.length > 0 ? [...shown, { type: 'input_text', text: content }] : content,
         },
@@ -72,7 +86,7 @@ function itemsOf(message: PromptMessage, signed: SignedStep | null, images: Mode
       }));
       if (content !== '') {
         const phase = signed?.phase;
-        visible.unshift({ role: 'assistant', content, ...(phase ? { phase } : {}) });
+        visible.unshift({ type: 'message', role: 'assistant', content, ...(phase ? { phase } : {}) });
       }
       return signed ? weave(visible, signed.items) : visible;
     }

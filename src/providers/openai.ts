@@ -5,7 +5,9 @@ import { readResponseEvents } from './openai-responses-events.ts';
 import { responsesBody } from './openai-responses-input.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from './provider.ts';
 import { type ReplyLimitSettings, replyLimits } from './reply-limits.ts';
+import { serverOf } from './server-of.ts';
 import { vendorFetch } from './vendor-fetch.ts';
+import { quirksOf } from './vendor-quirks.ts';
 
 export interface OpenAiOptions {
   /** Default https://api.openai.com/v1. */
@@ -20,6 +22,7 @@ const NAME = 'openai';
 /** OpenAI's Responses API, without its memory: the log is the memory. */
 export function createOpenAi(options: OpenAiOptions): Provider {
   const { baseUrl = 'https://api.openai.com/v1', apiKey } = options;
+  const quirks = quirksOf(baseUrl);
   const limits = replyLimits(options.replyLimits);
   let client: Promise<OpenAI> | undefined;
 
@@ -39,7 +42,7 @@ export function createOpenAi(options: OpenAiOptions): Provider {
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     client ??= connect();
     const { responses } = await client;
-    const events = await responses.create(responsesBody(request, NAME), { signal: watch.signal });
+    const events = await responses.create(responsesBody(request, NAME, quirks), { signal: watch.signal });
     watch.touch();
     yield* readResponseEvents(events, request, NAME, watch);
   }
@@ -47,6 +50,7 @@ export function createOpenAi(options: OpenAiOptions): Provider {
   return {
     name: NAME,
     capabilities: { ...STATELESS, interleavedSystem: true, images: true },
+    server: serverOf(baseUrl),
     stream: (request, { signal }) =>
       guardStream({
         request,

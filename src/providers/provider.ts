@@ -29,15 +29,24 @@ export type ModelEvent =
       usage: Usage;
       doubt?: string;
       session?: SessionMark;
+      response?: ResponseName;
     }
   | { type: 'failed'; error: ModelFailure }
   | { type: 'aborted' };
+
+/** The answer as its vendor names it; the model may be another than the one that was asked for. */
+export interface ResponseName {
+  model?: string | undefined;
+  id?: string | undefined;
+}
 
 export interface ModelFailure {
   code: Extract<ErrorCode, `provider_${string}` | 'context_overflow'>;
   message: string;
   /** When the vendor said how long to wait. */
   retryAfterMs?: number;
+  /** No server took the request, or it said that it is not there yet: it may be restarting, and be back in minutes. */
+  isAway?: boolean;
 }
 
 /** `warm`: it was open in this process and is where it should be. `rewound`: what came after the checkpoint was dropped. */
@@ -127,6 +136,8 @@ export interface Provider {
   readonly capabilities: ProviderCapabilities;
   /** Where its sessions live (machine and directories): a session id is worth nothing elsewhere. */
   readonly home?: string;
+  /** Which server is asked, where it is one. */
+  readonly server?: { address: string; port: number };
   stream(request: ModelRequest, options: { signal: AbortSignal }): AsyncIterable<ModelEvent>;
   /** The turn that this cache key has open, waiting for results, is not continued. Its session stays usable by its marks. */
   leave?(cacheKey: string): void;

@@ -60,6 +60,7 @@ const AnEvent = z.discriminatedUnion('type', [
     usage: Usage,
     doubt: z.string().exactOptional(),
     session: z.object({ id: z.string(), checkpoint: z.string() }).exactOptional(),
+    response: z.object({ model: z.string().exactOptional(), id: z.string().exactOptional() }).exactOptional(),
   }),
   z.object({
     type: z.literal('failed'),
@@ -67,6 +68,7 @@ const AnEvent = z.discriminatedUnion('type', [
       code: z.enum(ERROR_CODES),
       message: z.string(),
       retryAfterMs: z.number().exactOptional(),
+      isAway: z.boolean().exactOptional(),
     }),
   }),
   z.object({ type: z.literal('aborted') }),

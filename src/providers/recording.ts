@@ -17,18 +17,21 @@ export interface RecordSink {
  * acted on is in the recording. A call that its reader gave up is recorded as aborted.
  */
 export function record(provider: Provider, sink: RecordSink): Provider {
-  const { name, capabilities, home } = provider;
+  const { name, capabilities, home, server } = provider;
   // All members, those that may be missing too: one that is added to the port must not get lost here.
-  const recorder: Required<Omit<Provider, 'home'>> & Pick<Provider, 'home'> = {
+  const recorder: Required<Omit<Provider, Optional>> & Pick<Provider, Optional> = {
     name,
     capabilities,
     ...(home !== undefined && { home }),
+    ...(server && { server }),
     stream: (request, options) => recorded(provider.stream(request, options), request, sink),
     leave: (cacheKey) => provider.leave?.(cacheKey),
     close: async () => provider.close?.(),
   };
   return recorder;
 }
+
+type Optional = 'home' | 'server';
 
 async function* recorded(
   source: AsyncIterable<ModelEvent>,

@@ -161,5 +161,9 @@ export const EmbedderSettings = z.strictObject({
   model: z.string().min(1),
   baseUrl: BaseUrl.default('https://api.openai.com/v1'),
   apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
+  /** How long a turn waits for the vector of its question, ms. */
+  deadlineMs: z.int().min(1).max(60_000).default(300),
+  /** The same until the server has given one: it may have to load its model for it. */
+  firstDeadlineMs: z.int().min(1).max(60_000).default(10_000),
 });
 export type EmbedderSettings = z.infer<typeof EmbedderSettings>;

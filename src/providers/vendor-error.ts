@@ -3,6 +3,19 @@ import type { VendorError } from './classify-failure.ts';
 const NETWORK_CODE =
   /^(E[A-Z]{3,}|UND_ERR_\w+|CERT_\w+|ERR_TLS_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+)$/;
 
+/** Nobody listens, who listened has hung up, or the machine itself is off the network. */
+const AWAY_CODES = [
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EPIPE',
+  'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ETIMEDOUT',
+  'UND_ERR_SOCKET',
+  'UND_ERR_CONNECT_TIMEOUT',
+];
+
 /** Reads what an SDK threw by its shape, so that no adapter needs the error classes of its SDK. */
 export function vendorErrorOf(thrown: unknown): VendorError {
   const error = recordOf(thrown);
@@ -17,6 +30,7 @@ export function vendorErrorOf(thrown: unknown): VendorError {
   const said = inner['message'] ?? body['message'];
   const message = typeof said === 'string' && said !== '' ? said : messageOf(causes, thrown);
   const vendor: VendorError = { words, message, connection };
+  if (connection && causes.some(isAway)) vendor.away = true;
   if (status !== undefined) vendor.status = status;
   const headers = error['headers'];
   if (headers instanceof Headers) vendor.headers = headers;
@@ -39,6 +53,11 @@ function isConnectionLoss(error: Error): boolean {
   if (error.constructor.name.startsWith('APIConnection')) return true;
   // undici's words for a request that did not start and for a body that was cut.
   return error instanceof TypeError && (error.message === 'fetch failed' || error.message === 'terminated');
+}
+
+function isAway(error: Error): boolean {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' && AWAY_CODES.includes(code);
 }
 
 function messageOf(causes: readonly Error[], thrown: unknown): string {

@@ -2,7 +2,7 @@ import * as z from 'zod';
 
 /**
  * Where servers that speak chat completions differ. What is left out is what most take: one leading system message,
- * `max_tokens`, usage at the end of the stream, any call id, a JSON schema for the answer. The role `developer` is
+ * `max_tokens`, usage at the end of the stream, any call id, a plain JSON schema for the answer. The role `developer` is
  * never sent, since most servers do not know it and OpenAI takes `system` for it.
  */
 export const ChatQuirks = z
@@ -24,6 +24,8 @@ export const ChatQuirks = z
     callIds: z.enum(['any', 'nine']),
     /** How the schema of the answer is told: as one, as a wish for JSON beside words in the prompt, or in words alone. */
     replyFormat: z.enum(['json_schema', 'json_object', 'prompt']),
+    /** `plain`: schemas of tools and answers go without what grammars of servers lack; see `plainSchema`. */
+    schemas: z.enum(['plain', 'whole']),
     /** The field in which reasoning goes back to the model that it came from; null sends none. */
     reasoningField: z.enum(['reasoning', 'reasoning_content']).nullable(),
     /** Sends that field, empty, also with answers that have no reasoning. */
@@ -44,6 +46,7 @@ export const VENDOR_QUIRKS: Readonly<Record<string, ChatQuirks>> = {
     images: true,
     maxTokensField: 'max_completion_tokens',
     cacheKeyField: 'prompt_cache_key',
+    schemas: 'whole',
   },
   // Keeps a session on the upstream vendor whose cache is warm; hands reasoning on between calls.
   'openrouter.ai': { cacheKeyField: 'session_id', reasoningField: 'reasoning' },

@@ -1,16 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { toTroupeError, TroupeError } from '../errors.ts';
-import { createBullmqRouter } from '../routing/bullmq/bullmq-router.ts';
-import { checkRedis } from '../routing/redis/check-redis.ts';
-import {
-  connectRedis,
-  endConnection,
-  readyWithin,
-  type RedisProfile,
-} from '../routing/redis/connect-redis.ts';
-import { createRedisAdmission } from '../routing/redis/redis-admission.ts';
-import { createRedisBroadcast } from '../routing/redis/redis-broadcast.ts';
-import { createStorePace } from '../routing/store-pace.ts';
+import { createBullmqRouter } from '../queue/bullmq/bullmq-router.ts';
+import { checkRedis } from '../queue/redis/check-redis.ts';
+import { connectRedis, endConnection, readyWithin, type RedisProfile } from '../queue/redis/connect-redis.ts';
+import { createRedisAdmission } from '../queue/redis/redis-admission.ts';
+import { createRedisBroadcast } from '../queue/redis/redis-broadcast.ts';
+import { createStorePace } from '../queue/store-pace.ts';
 import { createStore } from '../store/create-store.ts';
 import { openMongoDriver } from '../store/mongo/open-mongo-driver.ts';
 import { slicesOf } from '../slices.ts';

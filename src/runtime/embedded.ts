@@ -1,6 +1,6 @@
-import { createInProcessAdmission } from '../routing/in-process-admission.ts';
-import { createBroadcastHub } from '../routing/in-process-broadcast.ts';
-import { createInProcessRouter } from '../routing/in-process.ts';
+import { createInProcessAdmission } from '../queue/in-process-admission.ts';
+import { createBroadcastHub } from '../queue/in-process-broadcast.ts';
+import { createInProcessRouter } from '../queue/in-process.ts';
 import { createStore } from '../store/create-store.ts';
 import { lockDataDir } from '../store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../store/sqlite/sqlite-driver.ts';

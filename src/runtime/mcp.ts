@@ -1,8 +1,7 @@
 import type { TroupeDefinition } from '../company/agents-file.ts';
 import { TroupeError } from '../errors.ts';
 import { parseGrant, unknownName } from '../tools/mcp/grants.ts';
-import type { McpOptions } from '../tools/mcp/open-mcp-tools.ts';
-import type { McpTool } from '../tools/mcp/wrap-tool.ts';
+import type { McpOptions, McpTools } from '../tools/mcp/open-mcp-tools.ts';
 
 type Definition = Pick<TroupeDefinition, 'agents' | 'tools' | 'mcpServers'>;
 
@@ -29,14 +28,17 @@ export async function openMcp<D extends Definition>(definition: D, options: McpO
   const { openMcpTools } = await import('../tools/mcp/open-mcp-tools.ts');
   const mcp = await openMcpTools(Object.fromEntries(wanted), options);
   try {
-    return { definition: withTools(definition, mcp.tools), [Symbol.asyncDispose]: () => mcp.close() };
+    return { definition: withTools(definition, mcp), [Symbol.asyncDispose]: () => mcp.close() };
   } catch (error) {
     await mcp.close();
     throw error;
   }
 }
 
-function withTools<D extends Definition>(definition: D, offered: readonly McpTool[]): D {
+function withTools<D extends Definition>(
+  definition: D,
+  { tools: offered, leftOut }: Pick<McpTools, 'tools' | 'leftOut'>,
+): D {
   const problems: string[] = [];
   const agents = definition.agents.map((agent, index) => ({
     ...agent,
@@ -45,7 +47,9 @@ function withTools<D extends Definition>(definition: D, offered: readonly McpToo
       if (!grant) return [name];
       const ofServer = offered.filter(({ origin }) => origin.server === grant.server);
       const given = ofServer.filter(({ origin }) => grant.tool === null || origin.tool === grant.tool);
-      if (given.length === 0 && grant.tool !== null) {
+      // That it was left out is told, and is nobody's mistake.
+      const isLeftOut = leftOut.some(({ server, tool }) => server === grant.server && tool === grant.tool);
+      if (given.length === 0 && grant.tool !== null && !isLeftOut) {
         const what = `agents[${index}].tools[${at}]: the MCP server "${grant.server}" has no tool "${grant.tool}"`;
         problems.push(
           unknownName(

@@ -1,4 +1,4 @@
-import type { EngineDeps } from '../actors/engine-deps.ts';
+import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import type { Logger } from '../logger.ts';
 import type { TracingOptions } from '../tracing.ts';
 import { hideSecrets } from './hide-secrets.ts';

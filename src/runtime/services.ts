@@ -1,9 +1,9 @@
-import type { EngineLimits } from '../actors/engine-deps.ts';
+import type { EngineLimits } from '../actors/engine/engine-deps.ts';
 import type { Clock } from '../clock.ts';
 import type { Metrics } from '../metrics.ts';
-import type { Admission, AdmissionCaps } from '../routing/admission.ts';
-import type { Broadcast } from '../routing/broadcast.ts';
-import type { Router } from '../routing/router.ts';
+import type { Admission, AdmissionCaps } from '../queue/admission.ts';
+import type { Broadcast } from '../queue/broadcast.ts';
+import type { Router } from '../queue/router.ts';
 import type { Store } from '../store/store.ts';
 
 /** What an engine stands on, opened: the embedded mode and the distributed one differ in nothing else. */

@@ -194,7 +194,7 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
       return row && patchedRecord(base, patch, row);
     },
     requestCancel: (address, turn) => driver.requestCancel(address, turn),
-    park: (address, parked) => driver.park(address, parked),
+    park: (address, parked, expected) => driver.park(address, parked, expected),
     async readActor(address) {
       const row = await driver.readActor(address);
       return row && decodeActorOrThrow(address, row);

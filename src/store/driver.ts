@@ -154,8 +154,11 @@ export interface StoreDriver {
   compareAndSet(key: ActorKey, expect: ActorExpectation, change: ActorChange): Promise<ActorRow | null>;
   /** Sets `cancel` if `turn` is the pinned turn; says whether it was. */
   requestCancel(key: ActorKey, turn: string): Promise<boolean>;
-  /** Sets `parked`, creating the row if there is none; null wakes the actor again. */
-  park(key: ActorKey, parked: string | null): Promise<void>;
+  /**
+   * Sets `parked`, creating the row if there is none; null wakes the actor again. Where `expected` is named it changes
+   * nothing, and says false, unless that is what is there; of no row it is null.
+   */
+  park(key: ActorKey, parked: string | null, expected?: string | null): Promise<boolean>;
   readActor(key: ActorKey): Promise<ActorRow | null>;
   listActors(query: { tenant: string; conversation: string }): Promise<ActorRow[]>;
   /**

@@ -118,7 +118,8 @@ export interface Store {
    */
   update(base: ActorRecord, patch: ActorPatch, expect?: { notCancelled?: true }): Promise<ActorRecord | null>;
   requestCancel(address: ActorAddress, turn: TurnId): Promise<boolean>;
-  park(address: ActorAddress, parked: Parked | null): Promise<void>;
+  /** See the driver: false where `expected` is named and is not what is there. */
+  park(address: ActorAddress, parked: Parked | null, expected?: Parked | null): Promise<boolean>;
   /** Throws `actor_corrupt` for a record that cannot be read. */
   readActor(address: ActorAddress): Promise<ActorRecord | null>;
   listActors(log: Log): Promise<(ActorRecord | UnreadableActor)[]>;

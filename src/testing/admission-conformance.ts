@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ActorAddress, TenantId } from '../events/index.ts';
-import type { Admission, AdmissionCaps, Entry } from '../routing/admission.ts';
+import type { Admission, AdmissionCaps, Entry } from '../queue/admission.ts';
 import type { ConformanceCase } from './conformance.ts';
 
 /** What every admission must do, on real time. Nothing is shared with another case. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { ActorAddress, addressKey, turnId } from '../events/index.ts';
 import type { StateNote, StreamDelta, TurnId } from '../events/index.ts';
-import type { Broadcast, Notice } from '../routing/broadcast.ts';
+import type { Broadcast, Notice } from '../queue/broadcast.ts';
 import type { ConformanceCase } from './conformance.ts';
 
 /**

@@ -31,7 +31,7 @@ function frames(reply: FakeReply, request: FakeRequest) {
         id: `msg_${request.number}`,
         type: 'message',
         role: 'assistant',
-        model: (request.body as { model: string }).model,
+        model: reply.model ?? (request.body as { model: string }).model,
         content: [],
         stop_reason: null,
         stop_sequence: null,

@@ -32,7 +32,7 @@ function frames(reply: FakeReply, { number, body }: FakeRequest) {
     id: `resp_${number}`,
     object: 'response',
     created_at: 1_700_000_000,
-    model: (body as { model: string }).model,
+    model: reply.model ?? (body as { model: string }).model,
     status: 'in_progress',
     error: null,
     incomplete_details: null,

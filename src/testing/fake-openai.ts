@@ -36,7 +36,7 @@ function frames(reply: FakeReply, request: FakeRequest) {
     id: `chatcmpl-${request.number}`,
     object: 'chat.completion.chunk',
     created: 1_700_000_000,
-    model: (request.body as { model: string }).model,
+    model: reply.model ?? (request.body as { model: string }).model,
   };
   const frame = (delta: unknown, finish: string | null = null) =>
     sse({ ...envelope, choices: [{ index: 0, delta, finish_reason: finish }] });

@@ -14,6 +14,8 @@ export type VendorFailure = Exclude<
 /** What a fake vendor answers, in no vendor's words: each fake turns it into the wire format of its own. */
 export interface FakeReply {
   text?: string;
+  /** What the answer says of the model that gave it. Default the one that was asked for. */
+  model?: string;
   reasoning?: string;
   calls?: readonly { id?: string; name: string; args: string }[];
   /** Characters per delta, of text and of call arguments. Default 8. */

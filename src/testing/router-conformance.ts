@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ActorAddress, addressKey } from '../events/index.ts';
-import type { Router, WakeOutcome } from '../routing/router.ts';
+import type { Router, WakeOutcome } from '../queue/router.ts';
 import type { ConformanceCase } from './conformance.ts';
 
 /**

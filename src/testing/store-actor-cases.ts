@@ -282,6 +282,20 @@ export const ACTOR_CASES: readonly StoreCase[] = [
   ],
   [
     'park',
+    'changes nothing where something else is there than was expected',
+    async ({ store }) => {
+      assert.equal(await store.park(WORKER, 'retired', 'paused'), false);
+      assert.equal(await store.readActor(WORKER), null);
+      assert.equal(await store.park(WORKER, 'paused', null), true);
+      assert.equal(await store.park(WORKER, 'failed', null), false);
+      assert.equal((await store.readActor(WORKER))?.parked, 'paused');
+      assert.equal(await store.park(WORKER, 'retired', 'paused'), true);
+      assert.equal(await store.park(WORKER, null, 'retired'), true);
+      assert.equal((await store.readActor(WORKER))?.parked, null);
+    },
+  ],
+  [
+    'park',
     'is not lost to an update by a holder who has not seen it, and changes nothing else',
     async ({ store }) => {
       const record = await pinned(store, WORKER);

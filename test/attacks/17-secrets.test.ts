@@ -8,7 +8,7 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import { expect, onTestFinished } from 'vitest';
 import * as z from 'zod';
-import { createMetrics } from '../../src/gateway/metrics.ts';
+import { createMetrics } from '../../src/http/metrics.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { keepLines } from '../observability/stage.ts';

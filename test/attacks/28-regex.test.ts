@@ -67,8 +67,21 @@ const SMALL = { contextWindow: 8_000, maxOutputTokens: 1_000 };
 const FILLER = 'as was agreed before, the harbour office keeps its books in the second drawer; ';
 const prose = (letters: number) => FILLER.repeat(Math.ceil(letters / FILLER.length)).slice(0, letters);
 
+const THINGS = 'books maps keys letters ropes lamps flags coins charts seals stamps nets sails'.split(' ');
+
+/** As a summary has it: nothing is said twice. */
+function told(letters: number): string {
+  const thing = (n: number) => THINGS[n % THINGS.length] ?? '';
+  const lines = Array.from(
+    { length: Math.ceil(letters / 50) },
+    (_, n) =>
+      `the ${thing(n)} of ${letters + n} lie in the second drawer beside the ${thing(n * 2)} of ${letters - n}; `,
+  );
+  return lines.join('').slice(0, letters);
+}
+
 /** Too long by less than half, so that it is cut behind its headings. */
-const CUT = `${prose(600)}${'\n# a \t '.repeat(40)}\n${prose(1_400)}\n\n${prose(1_800)}`;
+const CUT = `${told(600)}${'\n# a \t '.repeat(40)}\n${told(1_400)}\n\n${told(1_800)}`;
 
 attack(
   28,

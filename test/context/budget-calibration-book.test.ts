@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { createCalibrationBook } from '../../src/actors/calibration-book.ts';
+import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
 import { systemClock } from '../../src/clock.ts';
 import { estimate, type UsageAnchor } from '../../src/context/budget/calibrate.ts';
 import { NO_TOKENS } from '../../src/context/budget/content-kinds.ts';

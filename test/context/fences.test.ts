@@ -111,7 +111,7 @@ function draftOf(shape: Shape, n: number): EventDraft {
         kind: 'step',
         body: { index: 0, content, calls: [{ id: 'k', name: 'n', args: '{}' }] },
       };
-    default:
+    case 'message':
       return { ...envelope, kind: 'message', body: { content } };
   }
 }

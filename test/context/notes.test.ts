@@ -189,7 +189,7 @@ test('a step without calls is plain words for every vendor; one without words to
   const bodies = [
     openAiBody(request as unknown as ModelRequest, {}, 'p'),
     anthropicBody(request as unknown as ModelRequest, 'p'),
-    responsesBody(request as unknown as ModelRequest, 'p'),
+    responsesBody(request as unknown as ModelRequest, 'p', {}),
   ];
   for (const body of bodies) expect(JSON.stringify(body)).not.toMatch(/tool_calls|tool_use|function_call/);
   const merged = openAiBody(request as unknown as ModelRequest, { mergeConsecutive: true }, 'p');

@@ -176,7 +176,7 @@ describe("people's words", () => {
       said(2, 'new '.repeat(40)),
       said(3, `A${'long '.repeat(500)}Z`),
     ];
-    const quotes = peopleQuotes(events, [], 100, countTokens);
+    const quotes = peopleQuotes(events, [], 200, countTokens);
     expect(quotes.map(({ seq, cut }) => [seq, cut])).toEqual([
       [2, undefined],
       [3, true],

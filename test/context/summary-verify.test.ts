@@ -10,6 +10,11 @@ const BOUNDS = { inputTokens: 10_000, maxTokens: 1_000, count: countTokens };
 const verify = (text: string, bounds: Partial<typeof BOUNDS> = {}) =>
   verifySummary(text, { ...BOUNDS, ...bounds });
 
+/** So many words, of which none has been said elsewhere. */
+function words(n: number, count: number): string {
+  return Array.from({ length: count }, (_, index) => `w${n}x${index}`).join(' ');
+}
+
 const GOOD = `## Goal
 Ana wants the login page of src/login.ts to work with port 8443, and nobody may touch the database.
 
@@ -127,9 +132,9 @@ describe('rejected is', () => {
   });
 
   test('what is more than twice too long', () => {
-    const long = Array.from({ length: 60 }, (_, n) => `Paragraph ${n} ${'says '.repeat(50)}`).join('\n\n');
+    const long = Array.from({ length: 60 }, (_, n) => `Paragraph ${n} ${words(n, 20)}`).join('\n\n');
     expect(verify(long)).toEqual({ kind: 'rejected', why: 'too_long' });
-    expect(verify('unbroken'.repeat(1_000), { maxTokens: 1_600 })).toEqual({
+    expect(verify(words(1, 400).replaceAll(' ', ''), { maxTokens: 1_200 })).toEqual({
       kind: 'rejected',
       why: 'too_long',
     });
@@ -137,10 +142,7 @@ describe('rejected is', () => {
 });
 
 test('a summary that is somewhat too long is cut at a paragraph, and never ends in a bare heading', () => {
-  const sections = Array.from(
-    { length: 30 },
-    (_, n) => `## Section ${n}\n\nIt says ${'much '.repeat(40)}here.`,
-  );
+  const sections = Array.from({ length: 30 }, (_, n) => `## Section ${n}\n\nIt says ${words(n, 10)} here.`);
   const written = sections.join('\n\n');
   for (let maxTokens = 800; maxTokens < countTokens(written); maxTokens += 37) {
     const verdict = verify(written, { maxTokens });
@@ -154,13 +156,38 @@ test('a summary that is somewhat too long is cut at a paragraph, and never ends 
 });
 
 test('one long paragraph is cut at a line or a sentence', () => {
-  const sentence = 'Ana wants the login page to work with the new port. ';
-  const lines = `${sentence.trim()}\n`.repeat(120);
-  for (const written of [sentence.repeat(120), lines]) {
+  const sentences = Array.from({ length: 120 }, (_, n) => `Ana wants ${words(n, 2)} to have the new port.`);
+  for (const written of [sentences.join(' '), sentences.join('\n')]) {
     const verdict = verify(written);
     expect(verdict).toMatchObject({ kind: 'ok', cut: true });
     expect(verdict.kind === 'ok' && verdict.text).toMatch(/port\.$/);
   }
+});
+
+describe('a model that runs in circles is rejected', () => {
+  const sentence = 'The user wants to know the total cost of the order with the new discount. ';
+  test.each<[string, string]>([
+    ['with one sentence fourteen times', `${GOOD}\n\n${sentence.repeat(14)}`],
+    ['with one line', `${GOOD}\n${'- The port is 8443 and nobody touches the database.\n'.repeat(20)}`],
+    ['with one word', `${GOOD} ${'and '.repeat(300)}`],
+    [
+      'in two sentences by turns',
+      `${GOOD}\n${`${sentence}Nothing was decided about the harbour. `.repeat(8)}`,
+    ],
+    ['without spaces', '总成本需要按照新的折扣重新计算并告知用户。'.repeat(30)],
+  ])('%s', (_, written) => {
+    expect(verify(written)).toEqual({ kind: 'rejected', why: 'repetitive' });
+  });
+
+  test.each<[string, string]>([
+    ['a short refrain', `${GOOD}\n${'Nothing is open. '.repeat(3)}`],
+    [
+      'items that begin alike',
+      Array.from({ length: 20 }, (_, n) => `- Files modified: src/${words(n, 3)}.ts`).join('\n'),
+    ],
+  ])('and %s is taken', (_, written) => {
+    expect(verify(written)).toMatchObject({ kind: 'ok' });
+  });
 });
 
 test('whatever a model writes, what is taken is smaller than the input, within its room, and no tool call', () => {

@@ -291,7 +291,7 @@ describe('an embedder', () => {
     ['never answers a question', (request) => (isQuestion(request) ? { hang: true } : {})],
   ])('that %s costs no answer, little time, and one warning', async (_, embedding) => {
     const { compacted, ask, last, vendor, warnings } = await room({
-      context: { embedder: EMBEDDER },
+      context: { embedder: { ...EMBEDDER, firstDeadlineMs: 300 } },
       embedding,
     });
     await compacted();
@@ -303,7 +303,8 @@ describe('an embedder', () => {
       expect(performance.now() - begun).toBeLessThan(2_000);
     }
     expect(memoriesIn(last()).join()).toContain('zeppelin');
-    expect(warnings).toEqual([expect.stringContaining('embedder')]);
+    const ofEmbedder = warnings.filter((warning) => warning.includes('embedder'));
+    expect(ofEmbedder).toHaveLength(1);
   });
 });
 

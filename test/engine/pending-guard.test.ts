@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { EventDraft, TenantId } from '../../src/events/index.ts';
-import { createPendingCount } from '../../src/actors/pending-count.ts';
+import { createPendingCount } from '../../src/actors/engine/pending-count.ts';
 import { createPendingGuard } from '../../src/facade/pending-guard.ts';
 import type { Log } from '../../src/store/store.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';

@@ -183,11 +183,11 @@ describe.each(Object.entries(VENDORS))('over the wire, %s', (name, { start, crea
     expect(tookMs).toBeLessThan(3_000);
   });
 
-  test('a server that is not there is tried as often as allowed and then named as the reason', async () => {
+  test('where no patience is allowed, a server that is not there is tried as often as any other and then named', async () => {
     const server = await start(() => ({}));
     await server.close();
     const model = create({ baseUrl: server.url, apiKey: 'k' });
-    const stage = await openStage({ agents: [{ id: 'bo', model }] });
+    const stage = await openStage({ agents: [{ id: 'bo', model, retry: { patienceMs: 0 } }] });
     await stage.say('c', 'go', ['bo']);
     await stage.quiet();
     const errors = (await stage.events('c')).filter(({ kind }) => kind === 'error');

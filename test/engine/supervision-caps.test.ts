@@ -57,7 +57,7 @@ describe('L4 corrections that change nothing', () => {
     await using troupe = await openTroupe({
       agents: [{ id: 'p', provider: 'scripted', model: 'm', tools: ['todo', 'work'], script } as AgentInput],
       tools: [work],
-      limits: { maxSteps: 100 },
+      limits: { maxSteps: 100, maxRepeats: 100 },
     });
     await troupe.send(ROOM, { author: UMA, to: ['p'], content: 'go' });
     await troupe.idle();

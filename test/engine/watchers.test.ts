@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AppendListener } from '../../src/actors/conversation-log.ts';
+import type { AppendListener } from '../../src/actors/log/conversation-log.ts';
 import type { Event, TenantId } from '../../src/events/index.ts';
 import { Watchers } from '../../src/facade/watchers.ts';
 

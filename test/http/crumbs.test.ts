@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { serveHttp } from '../../src/gateway/index.ts';
-import { GrowingBuffer } from '../../src/gateway/growing-buffer.ts';
+import { serveHttp } from '../../src/http/index.ts';
+import { GrowingBuffer } from '../../src/http/growing-buffer.ts';
 import { ANA, startApi } from './harness.ts';
 
 const HEAD =

@@ -1,6 +1,6 @@
 import type { Hono } from 'hono';
 import type { AgentInput, TroupeInput } from '../../src/company/agents-file.ts';
-import { createApp, type AppOptions } from '../../src/gateway/index.ts';
+import { createApp, type AppOptions } from '../../src/http/index.ts';
 import type { TroupeOptions } from '../../src/runtime.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { openTroupe } from '../support/mode.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createMetrics } from '../../src/gateway/metrics.ts';
-import { createStatusApp } from '../../src/gateway/index.ts';
+import { createMetrics } from '../../src/http/metrics.ts';
+import { createStatusApp } from '../../src/http/index.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { ANA, ECHO, scripted, startApi } from './harness.ts';
 

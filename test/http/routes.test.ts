@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { Hono } from 'hono';
 import { expect, test } from 'vitest';
 import { TroupeError } from '../../src/errors.ts';
-import { createApp, serveHttp } from '../../src/gateway/index.ts';
+import { createApp, serveHttp } from '../../src/http/index.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { ANA, scripted, startApi } from './harness.ts';
 

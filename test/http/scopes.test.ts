@@ -1,9 +1,9 @@
 import { Hono } from 'hono';
 import { expect, test } from 'vitest';
 import type { NewKey, Scope } from '../../src/access/index.ts';
-import { openApiDocument } from '../../src/gateway/index.ts';
-import { createMetrics } from '../../src/gateway/metrics.ts';
-import { describedPath, PUBLIC_ROUTES, ROUTE_SCOPES } from '../../src/gateway/access/route-scopes.ts';
+import { openApiDocument } from '../../src/http/index.ts';
+import { createMetrics } from '../../src/http/metrics.ts';
+import { describedPath, PUBLIC_ROUTES, ROUTE_SCOPES } from '../../src/http/access/route-scopes.ts';
 import { startGuarded, withKey } from './access.ts';
 import { ANA, startApi } from './harness.ts';
 

@@ -48,17 +48,9 @@ export function told(drafts: EventDraft[]): string[] {
 }
 
 export function textIn(draft: EventDraft): string {
-  switch (draft.kind) {
-    case 'message':
-    case 'step':
-    case 'tool.result':
-      return draft.body.content;
-    case 'turn.aborted':
-    case 'turn.failed':
-      return draft.body.partial;
-    default:
-      return '';
-  }
+  if (draft.kind === 'turn.aborted' || draft.kind === 'turn.failed') return draft.body.partial;
+  const hasContent = draft.kind === 'message' || draft.kind === 'step' || draft.kind === 'tool.result';
+  return hasContent ? draft.body.content : '';
 }
 
 export const DATA = fileURLToPath(new URL('../../../shared/data', import.meta.url));

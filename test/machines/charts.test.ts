@@ -1,17 +1,17 @@
 import { getNextTransitions } from 'xstate';
 import { describe, expect, test } from 'vitest';
 import { hashOf } from '../../scripts/layout-chart.ts';
-import type { Box, Chart, Point } from '../../src/inspector/chart.ts';
-import { CHARTS } from '../../src/inspector/charts.ts';
+import type { Box, Chart, Point } from '../../src/projection/chart.ts';
+import { CHARTS } from '../../src/projection/charts.ts';
 import { agentLifecycle } from '../../src/machines/agent-lifecycle.ts';
+import { availability } from '../../src/machines/availability.ts';
 import { compaction } from '../../src/machines/compaction.ts';
-import { conversation } from '../../src/machines/conversation.ts';
 import { describeChart, describeMachine, legalIn } from '../../src/machines/describe.ts';
 
 /** Of 448 px, without what is around the chart. */
 const COLUMN_PX = 398;
 
-const MACHINES = { agent: agentLifecycle, conversation, compaction };
+const MACHINES = { agent: agentLifecycle, availability, compaction };
 
 describe.each(Object.entries(MACHINES))('the chart of %s', (name, machine) => {
   const chart: Chart = CHARTS[name as keyof typeof CHARTS];
@@ -84,21 +84,6 @@ test('what cannot be drawn without hiding the rest is listed: what stays in a bo
   expect(CHARTS.agent.anywhere).toEqual([
     { event: 'ABORTED', guard: null, target: 'working.committing', in: 'working' },
     { event: 'REFUSED', guard: null, target: 'working.committing', in: 'working' },
-    ...['idle', 'waiting'].flatMap((from) => [
-      { event: 'PAUSE', guard: null, target: 'paused', in: from },
-      { event: 'BREAK', guard: null, target: 'failed', in: from },
-      { event: 'RETIRE', guard: null, target: 'retired', in: from },
-    ]),
-    { event: 'RETIRE', guard: null, target: 'retired', in: 'paused' },
-    { event: 'RETIRE', guard: null, target: 'retired', in: 'failed' },
-  ]);
-  expect(CHARTS.conversation.anywhere.map(({ event, in: of }) => `${of} ${event}`)).toEqual([
-    'open MODE',
-    'open MODE',
-    'open MODE',
-    'open PHASE',
-    'open DELEGATED',
-    'open DELEGATION_ENDED',
   ]);
 });
 
@@ -110,10 +95,7 @@ test('what is legal in a state is what XState would take from there', () => {
   for (const { path } of describeMachine(agentLifecycle).states) {
     const [top = '', below] = path.split('.');
     const value = below === undefined ? top : { [top]: below };
-    const snapshot = agentLifecycle.resolveState({
-      value,
-      context: { turns: 0, steps: 0, tries: 0 },
-    } as never);
+    const snapshot = agentLifecycle.resolveState({ value } as never);
     const known = getNextTransitions(snapshot).map(({ eventType, guard, target }) => ({
       event: eventType,
       guard: typeof guard === 'string' ? guard : null,

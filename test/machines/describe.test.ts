@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { agentLifecycle } from '../../src/machines/agent-lifecycle.ts';
-import { conversation } from '../../src/machines/conversation.ts';
 import { describeMachine } from '../../src/machines/describe.ts';
+import { workflow } from '../../src/machines/workflow.ts';
 
 function state(path: string) {
   return describeMachine(agentLifecycle).states.find((each) => each.path === path);
@@ -25,7 +25,7 @@ test('a description lists the legal events of a state, inherited ones included, 
 });
 
 test('a description has one initial state, names every effect, and is plain data', () => {
-  for (const machine of [agentLifecycle, conversation]) {
+  for (const machine of [agentLifecycle, workflow]) {
     const described = describeMachine(machine);
     expect(described.id).toBe(machine.id);
     expect(described.states.filter(({ initial }) => initial)).toHaveLength(1);

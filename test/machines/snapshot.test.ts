@@ -1,9 +1,8 @@
 import fc from 'fast-check';
-import { createActor } from 'xstate';
 import { expect, test } from 'vitest';
 import { TroupeError } from '../../src/errors.ts';
-import { AGENT_MACHINE_VERSION, agentLifecycle } from '../../src/machines/agent-lifecycle.ts';
-import { restoreAgent, saveSettled } from '../../src/machines/snapshot.ts';
+import { AGENT_MACHINE_VERSION } from '../../src/machines/agent-lifecycle.ts';
+import { newAgent, nextAgent, restoreAgent, saveAgent } from '../../src/machines/snapshot.ts';
 
 const VERSION = AGENT_MACHINE_VERSION;
 
@@ -21,30 +20,32 @@ function text(change: Record<string, unknown>, context: Record<string, unknown> 
   return JSON.stringify({ value: 'idle', context: { turns: 1, steps: 0, tries: 0, ...context }, ...change });
 }
 
-test('what a settled turn saves is restored as a machine at rest with one turn more, and works', () => {
+test('what a settled turn saves is what the machine came to, and works again', () => {
   let saved: string | null = null;
-  for (let turns = 1; turns <= 3; turns++) {
-    const actor = createActor(agentLifecycle, { snapshot: restoreAgent(saved, VERSION) }).start();
-    actor.send({ type: 'PINNED' });
-    actor.send({ type: 'PROMPT_READY' });
-    actor.send({ type: 'MODEL_REPLIED' });
-    actor.send({ type: 'ACCEPTED' });
-    const waits = turns === 2 ? 'approval' : null;
-    saved = saveSettled(actor.getSnapshot(), waits);
-    actor.send({ type: 'COMMITTED', waits });
-    // The snapshot is written before the machine hears of it; both must say the same.
-    const { value, context } = actor.getSnapshot();
-    expect(JSON.parse(saved)).toEqual({ value, context });
-    expect(context.turns).toBe(turns);
-    expect(restoreAgent(saved, VERSION)).toMatchObject({ value, context });
+  for (const waits of [null, 'approval', 'answer', 'delegation', null] as const) {
+    const events = ['PINNED', 'PROMPT_READY', 'MODEL_REPLIED', 'ACCEPTED'] as const;
+    let at = restoreAgent(saved, VERSION);
+    for (const type of events) at = nextAgent(at, { type });
+    at = nextAgent(at, { type: 'COMMITTED', waits });
+    saved = saveAgent(at);
+    expect(restoreAgent(saved, VERSION).value).toEqual(at.value);
+    expect(at.value).toEqual(waits === null ? 'idle' : { waiting: waits });
   }
 });
 
-test('every state at rest comes back as it was', () => {
-  for (const value of ['idle', { waiting: 'answer' }, 'paused', 'failed', 'retired']) {
-    const snapshot = restoreAgent(text({ value }), VERSION);
-    expect(snapshot).toMatchObject({ value, status: 'active', context: { turns: 1 } });
-    expect(snapshot.children).toEqual({});
+test('an event that the state does not accept is an error, not silence', () => {
+  expect(() => nextAgent(newAgent(), { type: 'COMMITTED', waits: null })).toThrow(
+    'COMMITTED is not accepted in idle',
+  );
+});
+
+test('every state at rest comes back as it was, also one that an earlier version has saved', () => {
+  for (const value of ['idle', { waiting: 'answer' }, { waiting: 'approval' }, { waiting: 'delegation' }]) {
+    for (const saved of [JSON.stringify({ value }), text({ value })]) {
+      const snapshot = restoreAgent(saved, VERSION - 1);
+      expect(snapshot).toMatchObject({ value, status: 'active' });
+      expect(snapshot.children).toEqual({});
+    }
   }
 });
 
@@ -59,7 +60,8 @@ test.each<[string, string]>([
   ['a reference beside the numbers', text({}, { ref: { xstate$$type: 1, id: 'x' } })],
   ['a marker at the top', text({ xstate$$type: 1, id: 'x' })],
   ['a key too many', text({ status: 'error' })],
-  ['a key too few', JSON.stringify({ value: 'idle' })],
+  ['a key too few', JSON.stringify({ context: { turns: 1, steps: 0, tries: 0 } })],
+  ['a state of another machine', JSON.stringify({ value: 'paused' })],
   ['fractions of turns', text({}, { turns: 1.5 })],
   ['less than no turns', text({}, { turns: -1 })],
   ['steps at rest', text({}, { steps: 2 })],
@@ -78,8 +80,8 @@ test('whatever JSON is stored, it is restored whole or refused, and never throws
   fc.assert(
     fc.property(fc.json(), (saved) => {
       try {
-        const { value, context } = restoreAgent(saved, VERSION);
-        expect(JSON.parse(saved)).toEqual({ value, context });
+        const { value } = restoreAgent(saved, VERSION);
+        expect(JSON.parse(saved)).toMatchObject({ value });
       } catch (error) {
         expect(error).toBeInstanceOf(TroupeError);
       }

@@ -19,6 +19,10 @@ await openDoor(0, {
       const { accepted, reason } = behaviour.ok ?? { accepted: true, reason: '' };
       send(client, JSON.stringify(['OK', (second as { id?: string }).id, accepted, reason]));
     }
+    if (kind === 'EVENT' && behaviour.echo) {
+      const names = subscriptions.get(client) ?? [];
+      for (const name of names) send(client, JSON.stringify(['EVENT', name, second]));
+    }
     if (kind === 'REQ') serve(client, String(second));
   },
   carry(command) {

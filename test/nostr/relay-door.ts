@@ -75,7 +75,8 @@ export async function openDoor(
         for (const answer of answers) answer();
         return;
       }
-      default:
+      case 'behave':
+      case 'push':
         return parts.carry?.(command);
     }
   }

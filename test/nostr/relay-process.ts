@@ -30,6 +30,8 @@ export interface Behaviour {
   flood?: string | null;
   /** What is said of published events; null: nothing. */
   ok?: { accepted: boolean; reason: string } | null;
+  /** Passes events on to whoever has sent them. */
+  echo?: boolean;
   /** What becomes of longer frames: a notice, the end of the connection with code 1009, or its end without a word. */
   longest?: { chars: number; otherwise: 'notice' | 'close' | 'cut' } | null;
   /** Closes the connection after so many frames were sent on it. */

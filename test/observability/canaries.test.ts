@@ -8,9 +8,9 @@ import {
 import { afterEach, expect, test, vi } from 'vitest';
 import * as z from 'zod';
 import type { AgentInput, TroupeInput } from '../../src/company/agents-file.ts';
-import { createApp } from '../../src/gateway/index.ts';
-import { openApiDocument } from '../../src/gateway/openapi.ts';
-import { createMetrics } from '../../src/gateway/metrics.ts';
+import { createApp } from '../../src/http/index.ts';
+import { openApiDocument } from '../../src/http/openapi.ts';
+import { createMetrics } from '../../src/http/metrics.ts';
 import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
@@ -104,7 +104,9 @@ async function room(canaries: Canaries, stack: AsyncDisposableStack): Promise<Ro
   // The tool that comes with Troupe, where it may reach this machine.
   const reach = { ...fetchTool({ allow: [hops.host, '127.0.0.1'] }), name: 'reach' };
   const tools = ['look', 'burst', 'files/*', 'web/*', 'reach'];
-  const more = { tools, model: 'gpt-5', contextWindow: 64_000 };
+  // Long enough for a wait to be told of.
+  const retry = { patienceMs: 1_000 };
+  const more = { tools, model: 'gpt-5', contextWindow: 64_000, retry };
   const agents = [
     { id: 'bo', provider: 'openai-compatible', baseUrl: vendor.url, apiKeyEnv: 'VENDOR_KEY', ...more },
     { id: 'cl', provider: 'anthropic', baseUrl: claude.url, apiKeyEnv: 'CLAUDE_KEY', ...more },

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { createMetrics } from '../../src/gateway/metrics.ts';
-import { COUNTERS, TIMERS } from '../../src/gateway/metric-shapes.ts';
+import { createMetrics } from '../../src/http/metrics.ts';
+import { COUNTERS, TIMERS } from '../../src/http/metric-shapes.ts';
 
 const Target = z.object({ expr: z.string().min(1), refId: z.string() });
 const Panel = z.object({

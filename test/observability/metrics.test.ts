@@ -1,6 +1,6 @@
 import { TENANTS_SHOWN } from '../../src/metrics.ts';
 import { expect, test } from 'vitest';
-import { createMetrics } from '../../src/gateway/metrics.ts';
+import { createMetrics } from '../../src/http/metrics.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { openStage } from '../support/engine-stage.ts';
 import { mind, prose, small } from '../support/relief-stage.ts';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { AgentInput, TroupeInput } from '../../src/company/agents-file.ts';
-import { createMetrics } from '../../src/gateway/metrics.ts';
+import { createMetrics } from '../../src/http/metrics.ts';
 import type { LogCode, LogFacts, Logger, LogIds, LogLevel } from '../../src/logger.ts';
 import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';

@@ -27,7 +27,9 @@ afterEach(() => {
 });
 
 const WITH_TOOL = ({ number }: { number: number }) =>
-  number === 1 ? { calls: [{ name: 'look', args: '{"at":"sea"}' }] } : { text: 'the sea is calm' };
+  number === 1
+    ? { calls: [{ name: 'look', args: '{"at":"sea"}' }], model: 'gpt-5-2026-11-01' }
+    : { text: 'the sea is calm' };
 
 function byName(spans: readonly ReadableSpan[], name: string): ReadableSpan {
   const found = spans.filter((span) => span.name === name);
@@ -73,6 +75,10 @@ test('a turn is one trace: the agent, and within it prompts, calls of the model 
   ]);
   expect(chats[0]?.attributes).toMatchObject({
     'gen_ai.operation.name': 'chat',
+    'gen_ai.response.model': 'gpt-5-2026-11-01',
+    'gen_ai.response.id': 'chatcmpl-1',
+    'server.address': '127.0.0.1',
+    'server.port': Number(new URL(vendor.server.url).port),
     'gen_ai.usage.input_tokens': 12,
     'troupe.step': 1,
     'troupe.turn': started?.turn,

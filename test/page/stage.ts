@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Hono } from 'hono';
 import type { TroupeInput } from '../../src/company/agents-file.ts';
 import type { Author, Event } from '../../src/events/index.ts';
-import { createApp, serveHttp, type AppOptions, type HttpServer } from '../../src/gateway/index.ts';
+import { createApp, serveHttp, type AppOptions, type HttpServer } from '../../src/http/index.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import type { NewMessage, Troupe } from '../../src/troupe.ts';
 import { createStoryClock, type StoryClock } from './story-clock.ts';

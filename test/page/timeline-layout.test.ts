@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AgentId, TurnId } from '../../src/events/index.ts';
-import type { TurnView } from '../../src/inspector/model.ts';
-import { newProjection } from '../../src/inspector/projection.ts';
+import type { TurnView } from '../../src/projection/model.ts';
+import { newProjection } from '../../src/projection/projection.ts';
 import { layoutTimeline, xOf, type View } from '../../web/src/state/timeline-layout.ts';
 
 const NO_TOKENS = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };

@@ -124,3 +124,28 @@ test.each(['provider_auth', 'provider_quota', 'context_overflow', 'provider_refu
     expect(backoffMs({ code, message: '', retryAfterMs: 10 }, 1, () => 0)).toBeNull();
   },
 );
+
+test.each([
+  ['ECONNREFUSED', true],
+  ['ECONNRESET', true],
+  ['UND_ERR_SOCKET', true],
+  ['ENOTFOUND', undefined],
+  ['EAI_AGAIN', undefined],
+  ['CERT_HAS_EXPIRED', undefined],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', undefined],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', undefined],
+])('%s: whether the server may be restarting is %s', (code, isAway) => {
+  const cause = Object.assign(new Error(code), { code });
+  const thrown = new TypeError('fetch failed', { cause });
+  const failure = classifyFailure(vendorErrorOf(thrown), { opened: false, now: NOW });
+  expect(failure).toMatchObject({ code: 'provider_unreachable' });
+  expect(failure.isAway).toBe(isAway);
+  // An answer that had begun and broke off is asked for again, as ever.
+  expect(classifyFailure(vendorErrorOf(thrown), { opened: true, now: NOW }).isAway).toBe(undefined);
+});
+
+test('who waits for a server that is away looks again after fifteen seconds at the latest', () => {
+  const away = { code: 'provider_unreachable', message: '', isAway: true } as const;
+  expect(backoffMs(away, 1, () => 1)).toBe(500);
+  expect(backoffMs(away, 40, () => 1)).toBe(15_000);
+});

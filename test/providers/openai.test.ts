@@ -71,14 +71,14 @@ describe('what is sent', () => {
       model: 'm',
       instructions: 'rules\n\npersona',
       input: [
-        { role: 'user', content: 'one' },
-        { role: 'assistant', content: 'I add.' },
+        { type: 'message', role: 'user', content: 'one' },
+        { type: 'message', role: 'assistant', content: 'I add.' },
         { type: 'function_call', call_id: 'c1', name: 'add', arguments: '{"a":1}' },
         { type: 'function_call', call_id: 'c2', name: 'add', arguments: '{}' },
         { type: 'function_call_output', call_id: 'c1', output: '1' },
         { type: 'function_call_output', call_id: 'c2', output: 'no' },
-        { role: 'developer', content: 'mind the time' },
-        { role: 'user', content: 'two' },
+        { type: 'message', role: 'developer', content: 'mind the time' },
+        { type: 'message', role: 'user', content: 'two' },
       ],
       tools: [{ type: 'function', ...ADD_TOOL, strict: false }],
       include: ['reasoning.encrypted_content'],
@@ -100,6 +100,18 @@ describe('what is sent', () => {
     const schema = { type: 'object', properties: {} };
     const body = await sentBody(server, provider(), { replySchema: schema });
     expect(body['text']).toEqual({ format: { type: 'json_schema', name: 'reply', schema, strict: false } });
+  });
+
+  test('every item names its type, for servers that tell items by it', async () => {
+    const messages = [user('one'), assistant('I add.', [['c1', '{}']]), result('c1', '1'), system('now')];
+    const { input } = await sentBody(server, provider(), { messages });
+    expect((input as Named[]).map(({ type }) => type)).toEqual([
+      'message',
+      'message',
+      'function_call',
+      'function_call_output',
+      'message',
+    ]);
   });
 
   test('a long call id is renamed alike in call and result, and lone surrogates are replaced', async () => {
@@ -152,11 +164,11 @@ describe('reasoning', () => {
     const input = await sentBack(reasoning as Reasoning);
     const { status: _, ...first } = thought('r1');
     expect(input[1]).toEqual(first);
-    expect(input[2]).toEqual({ role: 'assistant', content: 'I add.', phase: 'commentary' });
+    expect(input[2]).toEqual({ type: 'message', role: 'assistant', content: 'I add.', phase: 'commentary' });
     expect(input.map(({ type, id, call_id }) => id ?? call_id ?? type)).toEqual([
-      undefined,
+      'message',
       'r1',
-      undefined,
+      'message',
       'c1',
       'r2',
       'c2',

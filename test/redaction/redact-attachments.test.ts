@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRedaction } from '../../src/actors/redaction.ts';
+import { createRedaction } from '../../src/actors/log/redaction.ts';
 import { MAX_TEXT_BYTES, readAttachments } from '../../src/facade/read-attachments.ts';
 import { attachedBy } from '../../src/facade/redact-attachments.ts';
 import type { NewAttachment } from '../../src/troupe.ts';

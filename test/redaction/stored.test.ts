@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import type { TroupeInput } from '../../src/company/agents-file.ts';
 import type { Author, EventId, EventKind } from '../../src/events/index.ts';
-import { createApp } from '../../src/gateway/index.ts';
+import { createApp } from '../../src/http/index.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/troupe.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createMemorySearch, type MemoryRequest } from '../../src/actors/memory-search.ts';
+import { createMemorySearch, type MemoryRequest } from '../../src/actors/memory/memory-search.ts';
 import type { AgentId, ConversationId, Event } from '../../src/events/index.ts';
 import type { Embedder } from '../../src/providers/embedder.ts';
 import { TroupeError } from '../../src/errors.ts';
@@ -14,7 +14,10 @@ const LOG = dialogue(
   'The red folder has the contracts.',
 );
 
-function stage(embedder: Embedder | null = null, over: { maxEvents?: number } = {}) {
+function stage(
+  embedder: Embedder | null = null,
+  over: { maxEvents?: number; deadlineMs?: number; firstDeadlineMs?: number } = {},
+) {
   const clock = createFakeClock();
   const warnings: string[] = [];
   const memory = createMemorySearch({
@@ -37,6 +40,28 @@ describe('without an embedder', () => {
   test('what was said is found by its words', async () => {
     const { search } = stage();
     expect((await search('where are the contracts'))[0]).toBe(4);
+  });
+
+  test('of an old question that is the new one word for word the answer comes first', async () => {
+    const { search } = stage();
+    const events = [
+      said(1, 'Which harbour do we sail from in May?'),
+      said(2, 'Is it Lisbon or Porto?', { by: 'Ben' }),
+      said(3, 'From Lisbon.', { by: 'Ben' }),
+      said(4, 'The harbour in Porto is closed.'),
+    ];
+    expect(await search('Which harbour do we sail from in May?', { events })).toEqual([3, 1, 4]);
+  });
+
+  test('what is said long after a question, by who asked it, or as a question is no answer to it', async () => {
+    const { search } = stage();
+    const events = [
+      said(1, 'Which harbour do we sail from?'),
+      said(2, 'I wonder.'),
+      said(3, 'Who knows?', { by: 'Ben' }),
+      said(4, 'From Lisbon.', { by: 'Ben', at: 86_400_000 }),
+    ];
+    expect((await search('Which harbour do we sail from?', { events }))[0]).toBe(1);
   });
 
   test('the log is read once, and only what is new after that', async () => {
@@ -135,11 +160,31 @@ describe('with an embedder', () => {
     expect(await search('The red folder has the contracts.', { events: LOG.slice(0, 3) })).not.toContain(4);
   });
 
+  test('the first question waits for a server that loads its model, the next ones no longer than the deadline', async () => {
+    const waiting: (() => void)[] = [];
+    const embedder = createFakeEmbedder((texts) =>
+      texts.length === 1 ? new Promise<void>((resolve) => void waiting.push(resolve)) : undefined,
+    );
+    const { clock, warnings, search, settle } = stage(embedder);
+    const empty = search('nothing is indexed yet');
+    await settle();
+    await empty;
+    const first = search('The harbour opens at six.');
+    await clock.advance(9_000);
+    waiting.forEach((answer) => answer());
+    expect((await first)[0]).toBe(1);
+    expect(warnings).toEqual([]);
+    const second = search('contracts');
+    await clock.advance(300);
+    expect((await second)[0]).toBe(4);
+    expect(warnings).toEqual([expect.stringContaining('no vector within 300 ms')]);
+  });
+
   test('a late one costs the deadline once, one warning, and is left alone for a minute', async () => {
     const embedder = createFakeEmbedder((texts) =>
       texts.length === 1 ? new Promise<void>(() => undefined) : undefined,
     );
-    const { clock, warnings, search, settle } = stage(embedder);
+    const { clock, warnings, search, settle } = stage(embedder, { firstDeadlineMs: 300 });
     await search('contracts');
     await settle();
     const slow = search('contracts');

@@ -79,6 +79,7 @@ test.each(VENDORS)(
     const first = messagesOf(server, 0);
     expect(first).toEqual([
       {
+        ...(textType === 'input_text' && { type: 'message' }),
         role: 'user',
         content: [
           image('image/png', PICTURES.png.data),

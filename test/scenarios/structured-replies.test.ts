@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { loadAgentsFile } from '../../src/company/load-agents-file.ts';
-import { createApp } from '../../src/gateway/index.ts';
+import { createApp } from '../../src/http/index.ts';
 import { MAX_TRIES } from '../../src/machines/agent-lifecycle.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
 import { FAKE_USAGE, type FakeReply } from '../../src/testing/fake-reply.ts';
@@ -146,7 +146,7 @@ test('steps with calls need not fit, and a reply that is cut off is told as such
   expect(await failures(room)).toEqual([expect.stringContaining('it was cut off at maxOutputTokens')]);
 });
 
-test('a JSON file declares it as a JSON schema, which is sent as written', async () => {
+test('a JSON file declares it as a JSON schema, of which the structure is sent and all is checked', async () => {
   const reply = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     type: 'object',
@@ -155,7 +155,8 @@ test('a JSON file declares it as a JSON schema, which is sent as written', async
     additionalProperties: false,
     $defs: { name: { type: 'string', minLength: 2 } },
   };
-  const { $schema: _, ...sent } = reply;
+  const { $schema: _, ...rest } = reply;
+  const sent = { ...rest, $defs: { name: { type: 'string', description: '{minLength: 2}' } } };
   await using room = await judge(['{"names":["A"]}', '{"names":["Al"],"more":1}', '{"names":["Al"]}'], reply);
   await room.say(UMA, 'j', 'Who?');
   expect(room.requests('j')[0]?.body).toMatchObject({ response_format: { json_schema: { schema: sent } } });

@@ -1,4 +1,4 @@
-import type { Event, PromptMessage } from '../../src/events/index.ts';
+import { type Event, type PromptMessage, isAbout } from '../../src/events/index.ts';
 
 /** What makes a provider refuse a request, as lines; empty for a valid one. */
 export function invalidities(messages: readonly PromptMessage[]): string[] {
@@ -56,11 +56,11 @@ export function visibleSeqs(log: readonly Event[], agent: string): number[] {
   const visible = (event: Event): boolean => {
     const own =
       event.author.kind === 'agent' && event.author.id === agent && !(event.to as string[]).includes(agent);
+    if (event.kind === 'injection') return !event.body.oneStep && event.body.content.trim() !== '';
+    if (!isAbout(event, 'own')) return false;
     switch (event.kind) {
       case 'message':
         return event.body.content.trim() !== '';
-      case 'injection':
-        return !event.body.oneStep && event.body.content.trim() !== '';
       case 'handoff':
         return !own || event.turn === undefined;
       case 'step':
@@ -74,8 +74,6 @@ export function visibleSeqs(log: readonly Event[], agent: string): number[] {
       case 'turn.failed':
       case 'turn.aborted':
         return own || event.body.partial.trim() !== '';
-      default:
-        return false;
     }
   };
   return log.filter(visible).map(({ seq }) => seq);

@@ -1,11 +1,11 @@
 import { createBudgetLedger } from '../../src/actors/budget/ledger.ts';
-import { createCalibrationBook } from '../../src/actors/calibration-book.ts';
-import { createConversationLog } from '../../src/actors/conversation-log.ts';
-import { createEngine, type Engine } from '../../src/actors/engine.ts';
-import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine-deps.ts';
-import { createMemorySearch } from '../../src/actors/memory-search.ts';
+import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
+import { createConversationLog } from '../../src/actors/log/conversation-log.ts';
+import { createEngine, type Engine } from '../../src/actors/engine/engine.ts';
+import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine/engine-deps.ts';
+import { createMemorySearch } from '../../src/actors/memory/memory-search.ts';
 import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
-import { createRegistry } from '../../src/actors/registry.ts';
+import { createRegistry } from '../../src/actors/engine/registry.ts';
 import { parseTroupe, type TroupeDefinition, type TroupeInput } from '../../src/company/agents-file.ts';
 import { buildCompany } from '../../src/company/build-company.ts';
 import type { Clock } from '../../src/clock.ts';
@@ -27,10 +27,10 @@ import { memoryNotes } from '../../src/notes.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
-import { createInProcessAdmission } from '../../src/routing/in-process-admission.ts';
-import { createBroadcastHub } from '../../src/routing/in-process-broadcast.ts';
-import { createInProcessRouter } from '../../src/routing/in-process.ts';
-import type { Router } from '../../src/routing/router.ts';
+import { createInProcessAdmission } from '../../src/queue/in-process-admission.ts';
+import { createBroadcastHub } from '../../src/queue/in-process-broadcast.ts';
+import { createInProcessRouter } from '../../src/queue/in-process.ts';
+import type { Router } from '../../src/queue/router.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -64,6 +64,7 @@ export interface StageAgent {
   tools?: string[];
   join?: 'full' | 'summary' | 'fresh';
   whileBusy?: BusyPolicy;
+  retry?: { patienceMs: number };
   /** Window and longest answer, in tokens; by default large enough for everything. */
   contextWindow?: number;
   maxOutputTokens?: number;
@@ -125,7 +126,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       onWarning,
     }),
     company: companyOf(options, definition),
-    registry: createRegistry({ secretOf, onError: (error) => onWarning(error, 'machine') }),
+    registry: createRegistry({ secretOf }),
     clock,
     random,
     process: `engine-${(engines += 1)}`,
@@ -190,13 +191,14 @@ function companyOf({ agents }: StageOptions, definition: TroupeDefinition): Engi
 function definitionOf({ agents, tools = [], context, workflows }: StageOptions): TroupeDefinition {
   const script = { rules: [{}] };
   return parseTroupe({
-    agents: agents.map(({ id, tools: granted = [], join = 'full', whileBusy, ...agent }) => ({
+    agents: agents.map(({ id, tools: granted = [], join = 'full', whileBusy, retry, ...agent }) => ({
       id,
       provider: 'scripted',
       script,
       tools: granted,
       join,
       ...(whileBusy && { whileBusy }),
+      ...(retry && { retry }),
       ...sizesOf(agent),
     })),
     tools,

@@ -23,5 +23,14 @@ console.log('listening on stdio');
 const tools =
   manner === 'colliding'
     ? [{ name: 'files_read_all', inputSchema: { type: 'object' as const } }, ...TOOLS]
-    : TOOLS;
+    : manner === 'tasks'
+      ? [
+          {
+            name: 'long_research',
+            inputSchema: { type: 'object' as const },
+            execution: { taskSupport: 'required' as const },
+          },
+          ...TOOLS.map((tool) => ({ ...tool, execution: { taskSupport: 'optional' as const } })),
+        ]
+      : TOOLS;
 if (manner !== 'mute') await createMcpServer({ trace, die, tools }).connect(new StdioServerTransport());

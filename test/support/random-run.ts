@@ -206,7 +206,8 @@ export class RandomRun {
           };
         case 'aborted':
           return { kind: 'turn.aborted', body: { covers, by: 'u', partial: this.#text(text) } };
-        default:
+        case 'silent':
+        case 'reply':
           return { kind: 'turn.done', body: { covers, steps: 1, usage: {} } };
       }
     })();

@@ -193,3 +193,19 @@ test('a server whose tools nobody is granted is not started, and that is said', 
   expect(room.warnings).toContain('mcpServers.files: no agent is granted its tools, so it is not started');
   expect(stage.trace()).toEqual([]);
 });
+
+test('a tool that can be called as a task only is offered to nobody, and that is said once', async () => {
+  const stage = stdioStage();
+  const ana = caller('ana', ['files/*', 'files/long_research'], {
+    research: ['files__long_research'],
+    sum: ['files__add', { a: 1, b: 2 }],
+  });
+  await using room = await mcpRoom({ agents: [ana], mcpServers: { files: stage.server('tasks') } });
+  expect(await room.call('ana', 'research')).toMatchObject({ outcome: 'failed' });
+  expect(stage.trace().join()).not.toContain('long_research');
+  expect(await room.call('ana', 'sum')).toMatchObject({ outcome: 'done', content: '3' });
+  const told = room.warnings.filter((warning) => warning.includes('long_research'));
+  expect(told).toEqual([
+    'mcpServers.files: not offered to agents, as they can be called as MCP tasks only: "long_research"',
+  ]);
+});

@@ -1,7 +1,7 @@
 import type { TenantId } from '../../events/index.ts';
 import type { ModelPrice } from '../../providers/prices.ts';
 import type { Metrics } from '../../metrics.ts';
-import type { Member } from '../member.ts';
+import type { Member } from '../engine/member.ts';
 import type { Amount } from './account.ts';
 import { type AskedCall, askedAmount, type CallEnd, spentAmount } from './call-amount.ts';
 import type { BudgetPlace } from './ledger.ts';

@@ -1,4 +1,4 @@
-import type { TurnRun } from '../turn-run.ts';
+import type { TurnRun } from '../turn/turn-run.ts';
 import type { BudgetPlace } from './ledger.ts';
 import type { takeBudget } from './take-budget.ts';
 

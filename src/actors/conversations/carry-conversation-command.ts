@@ -11,8 +11,9 @@ import {
   SYSTEM_AUTHOR,
 } from '../../events/index.ts';
 import type { Log } from '../../store/store.ts';
-import { resolveAgent } from '../address-message.ts';
-import { tellParked } from '../tell-state.ts';
+import { resolveAgent } from './address-message.ts';
+import { changeAvailability } from '../engine/change-availability.ts';
+import { tellParked } from '../engine/tell-state.ts';
 import { appendHeard, appendLast, type Door, policyOf } from './door.ts';
 import type { Standing } from '../../machines/standing.ts';
 import { mustBePerson } from './trust.ts';
@@ -48,8 +49,9 @@ export async function carryConversationCommand(
         kind: 'command',
         body: { command: 'retire', agent },
       });
-      await door.deps.store.park({ ...addressOf(log), agent }, 'retired');
-      tellParked(door.deps, { ...addressOf(log), agent }, 'RETIRE', 'retired');
+      const address = { ...addressOf(log), agent };
+      const { state } = await changeAvailability(door.deps, address, { type: 'RETIRE' });
+      tellParked(door.deps, address, 'RETIRE', state);
       return event;
     }
     case 'recall': {
@@ -65,7 +67,8 @@ export async function carryConversationCommand(
     case 'archive':
     case 'reopen': {
       const isOpen = command.command === 'reopen';
-      if (tasks.archived !== isOpen) throw refused(isOpen ? 'it is open' : 'it is archived already');
+      if (tasks.directions.archived !== isOpen)
+        throw refused(isOpen ? 'it is open' : 'it is archived already');
       const kind = isOpen ? 'reopened' : 'archived';
       return append(door, log, { author: by, kind, body: { reason: command.reason ?? '' } });
     }

@@ -1,8 +1,8 @@
 import { TroupeError } from '../../errors.ts';
 import type { ActorRecord, DelegationOpenedBody } from '../../events/index.ts';
 import type { Log, Store } from '../../store/store.ts';
-import type { EngineDeps } from '../engine-deps.ts';
-import { type PageSource, readPages } from '../read-pages.ts';
+import type { EngineDeps } from '../engine/engine-deps.ts';
+import { type PageSource, readPages } from '../log/read-pages.ts';
 import { openedId } from '../tasks/end-task.ts';
 
 /** A conversation or one of its threads. */

@@ -10,9 +10,9 @@ import type {
   EventId,
 } from '../../events/index.ts';
 import type { Appended, Log } from '../../store/store.ts';
-import type { Engine } from '../engine.ts';
-import type { EngineDeps } from '../engine-deps.ts';
-import { readOwn } from '../own-id.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { EngineDeps } from '../engine/engine-deps.ts';
+import { readOwn } from '../log/own-id.ts';
 import type { Standing } from '../../machines/standing.ts';
 import type { Standings } from './standings.ts';
 import type { Trust } from './trust.ts';
@@ -55,7 +55,8 @@ export async function appendHeard(
   const isStored = brought.length > 0 && (await deps.store.readById(log, message.id)) !== null;
   if (!isStored) {
     // Before the log says so: one that is called back in the log alone would be called by nobody again.
-    for (const agent of message.to) if (standing.retired.has(agent)) await engine.resume({ ...log, agent });
+    for (const agent of message.to)
+      if (standing.retired.has(agent)) await engine.resume({ ...log, agent }, 'RECALL');
   }
   return appendLast(deps, log, isStored ? [message] : [...brought, message]);
 }
@@ -89,7 +90,7 @@ export async function appendFirst(
 
 function opening({ deps, newId }: Door, { author, to }: Message, { tasks, retired }: Standing): EventDraft[] {
   const by = () => ({ id: newId(), author, to: [] });
-  const reopened: EventDraft[] = tasks.archived
+  const reopened: EventDraft[] = tasks.directions.archived
     ? [{ ...by(), kind: 'reopened', body: { reason: `a message of ${author.name}` } }]
     : [];
   const back = to.flatMap((agent): EventDraft[] => [

@@ -1,7 +1,7 @@
 import { TroupeError } from '../../errors.ts';
 import { DEFAULT_TENANT, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
 import type { Log } from '../../store/store.ts';
-import type { EngineDeps } from '../engine-deps.ts';
+import type { EngineDeps } from '../engine/engine-deps.ts';
 import { atWork, deleteConversation } from './delete-conversation.ts';
 import { standingOf, type Standings } from './standings.ts';
 import type { Lifecycle } from './upkeep.ts';
@@ -54,7 +54,7 @@ export function createEndQuiet(
     const { tasks } = await standingOf(events, log);
     if (tasks.upTo !== head) return;
     if (tasks.thread) return void settled.set(keyOf(log), head);
-    if (tasks.archived) {
+    if (tasks.directions.archived) {
       if (deleteAfterMs === Infinity) settled.set(keyOf(log), head);
       else if (at <= now - deleteAfterMs) await remove(log);
       return;

@@ -1,6 +1,6 @@
 import { TroupeError } from '../../errors.ts';
 import { DEFAULT_TENANT, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
-import type { EngineDeps } from '../engine-deps.ts';
+import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { Standings } from './standings.ts';
 import type { Schedule } from './upkeep.ts';
 
@@ -41,7 +41,7 @@ async function fire(
   standings: Standings,
 ): Promise<void> {
   const log = { tenant: DEFAULT_TENANT, conversation };
-  if ((await standings.of(log)).tasks.archived) {
+  if ((await standings.of(log)).tasks.directions.archived) {
     onWarning(`nothing is said in ${conversation}, which is archived`, `schedule:${name}`);
     return;
   }

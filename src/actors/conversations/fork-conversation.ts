@@ -13,11 +13,12 @@ import {
   turnId,
 } from '../../events/index.ts';
 import { AGENT_MACHINE_VERSION } from '../../machines/agent-lifecycle.ts';
-import { savedAfter } from '../../machines/snapshot.ts';
+import { newAgent, saveAgent } from '../../machines/snapshot.ts';
 import type { Log } from '../../store/store.ts';
-import type { EngineDeps } from '../engine-deps.ts';
-import { readPages } from '../read-pages.ts';
-import { importOwner } from '../settle-imported.ts';
+import { changeAvailability } from '../engine/change-availability.ts';
+import type { EngineDeps } from '../engine/engine-deps.ts';
+import { readPages } from '../log/read-pages.ts';
+import { importOwner } from '../engine/settle-imported.ts';
 import { appendFirst, type Door } from './door.ts';
 import { foldPast, forkEnds, newPast, type Past } from './fork-past.ts';
 import { renamedEvent } from './renamed-event.ts';
@@ -184,7 +185,7 @@ async function settlePast(deps: EngineDeps, target: Log, past: Past, upTo: numbe
   for (const [agent, turns] of past.turns) {
     const address = { ...target, agent };
     await settle(deps, address, turns, upTo);
-    if (past.standing.retired.has(agent)) await deps.store.park(address, 'retired');
+    if (past.standing.retired.has(agent)) await changeAvailability(deps, address, { type: 'RETIRE' });
   }
 }
 
@@ -203,7 +204,7 @@ async function settle(deps: EngineDeps, address: ActorAddress, turns: number, up
         state: {
           turnNo: turns,
           lastTurn: turns === 0 ? null : turnId(address, turns),
-          snapshot: turns === 0 ? null : savedAfter(turns),
+          snapshot: turns === 0 ? null : saveAgent(newAgent()),
           machineVersion: AGENT_MACHINE_VERSION,
         },
       });

@@ -11,11 +11,12 @@ import {
   SYSTEM_AUTHOR,
   type ToolCall,
   type TurnId,
+  isAbout,
 } from '../../events/index.ts';
 import { activeRuns } from '../../machines/run-book.ts';
 import { foldStanding, newStanding, type Standing } from '../../machines/standing.ts';
 import { stepOf } from '../../machines/workflow.ts';
-import { failedDrafts } from '../runs/run-drafts.ts';
+import { failedDrafts } from '../workflows/run-drafts.ts';
 import { endId } from '../tasks/end-task.ts';
 import { type Names, renamedTurn } from './renamed-event.ts';
 
@@ -63,6 +64,7 @@ export function foldPast(past: Past, event: Event): void {
 }
 
 function foldTurn(past: Past, agent: AgentId, turn: OpenTurn, event: Event): void {
+  if (!isAbout(event, 'turn')) return;
   switch (event.kind) {
     case 'turn.steered':
       return void turn.covers.push(...event.body.inputs);
@@ -79,7 +81,11 @@ function foldTurn(past: Past, agent: AgentId, turn: OpenTurn, event: Event): voi
     case 'turn.failed':
     case 'turn.aborted':
       return void past.underWay.delete(agent);
-    default:
+    case 'turn.started':
+    case 'handoff':
+    case 'error':
+    case 'command':
+      return;
   }
 }
 
@@ -94,7 +100,7 @@ export function forkEnds(past: Past, names: Names, place: ForkPlace, by: Author)
       const goOn = `troupe run ${names.to} ${run.workflow} --run ${run.run} --step ${stepOf(run.state.context)?.id ?? ''}`;
       return failedDrafts(run, FORKED, goOn);
     }),
-    ...(tasks.archived ? [{ ...noteOf(runtimeId('forked', seq, 'reopened')), ...REOPENED }] : []),
+    ...(tasks.directions.archived ? [{ ...noteOf(runtimeId('forked', seq, 'reopened')), ...REOPENED }] : []),
     {
       ...noteOf(runtimeId('forked', seq)),
       author: by,

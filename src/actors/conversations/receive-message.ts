@@ -28,7 +28,7 @@ export async function receiveMessage(
   const { author, id } = message;
   const placed = await place(door, log, message, standing, untrusted);
   const isHeard = author.kind === 'user' && isTrusted(door.trust, author) && !untrusted;
-  if (!isHeard && standing.tasks.archived && (await door.deps.store.readById(log, id)) === null) {
+  if (!isHeard && standing.tasks.directions.archived && (await door.deps.store.readById(log, id)) === null) {
     throw closed(log);
   }
   await prepare(placed);

@@ -8,6 +8,7 @@ import {
   runtimeId,
   type TurnId,
   turnOfRuntimeId,
+  isAbout,
 } from '../../events/index.ts';
 import { threadOf } from '../tasks/task-id.ts';
 
@@ -43,6 +44,7 @@ export function renamedEvent(event: Event, names: Names): EventDraft {
 function withBody(event: Event, names: Names): Event {
   const ids = (all: readonly EventId[]) => all.map((id) => renamedId(id, names));
   const turns = (all: readonly TurnId[]) => all.map((turn) => renamedTurn(turn, names));
+  if (!isAbout(event, 'ids')) return event;
   switch (event.kind) {
     case 'command': {
       const { turn } = event.body;
@@ -70,8 +72,6 @@ function withBody(event: Event, names: Names): Event {
     }
     case 'delegation.opened':
       return { ...event, body: renamedTask(event.body, names) };
-    default:
-      return event;
   }
 }
 

@@ -9,10 +9,11 @@ import {
   runtimeId,
   turnId,
   type TurnId,
+  isAbout,
 } from '../../events/index.ts';
 import type { Standing } from '../../machines/standing.ts';
 import type { Log } from '../../store/store.ts';
-import type { EngineDeps } from '../engine-deps.ts';
+import type { EngineDeps } from '../engine/engine-deps.ts';
 import { appendFirst, type Door } from './door.ts';
 
 /** What decides whether a turn may be asked for again. */
@@ -32,7 +33,7 @@ export type MayRetry = { kind: 'retry' } | { kind: 'resume' } | { kind: 'refused
 export function mayRetry({ address, turn, ended, record, standing }: RetryFacts): MayRetry {
   const { agent, conversation } = address;
   const away = standing.tasks.away.get(agent);
-  if (standing.tasks.archived) return refused(`${conversation} is archived: reopen it first`);
+  if (standing.tasks.directions.archived) return refused(`${conversation} is archived: reopen it first`);
   if (away) return refused(away.blocked ? `@${agent} is blocked: unblock it first` : `@${agent} has left`);
   if (standing.retired.has(agent) || record?.parked === 'retired')
     return refused(`@${agent} is retired: recall it first`);
@@ -126,15 +127,14 @@ async function readRecord(
 }
 
 export function endOf(end: Event | null): RetryFacts['ended'] {
-  switch (end?.kind) {
+  if (!end || !isAbout(end, 'turnEnd')) return null;
+  switch (end.kind) {
     case 'turn.done':
       return 'done';
     case 'turn.failed':
       return 'failed';
     case 'turn.aborted':
       return 'aborted';
-    default:
-      return null;
   }
 }
 

@@ -1,6 +1,6 @@
 import { foldStanding, newStanding, type Standing } from '../../machines/standing.ts';
 import type { Log } from '../../store/store.ts';
-import { type PageSource, readPages } from '../read-pages.ts';
+import { type PageSource, readPages } from '../log/read-pages.ts';
 
 /** The standings of the conversations that are talked in. They can be lost at any moment: a look at the log makes them anew. */
 export interface Standings {

@@ -5,7 +5,7 @@ import {
   SYSTEM_AUTHOR,
   type Timer,
 } from '../../events/index.ts';
-import { ownDraft, type TurnRun } from '../turn-run.ts';
+import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 
 /** What a call does to the turn and to others: written in its ledger entry, so that a replay does the same. */
 export interface CallEffects {

@@ -1,12 +1,12 @@
 import { nearestName } from '../../events/index.ts';
 import { isTaskOpen } from '../../machines/task-book.ts';
 import type { RequestOf, ToolRequest } from '../../tools/tool-request.ts';
-import { completeHandOver } from '../hand-over.ts';
-import { summariseHandoff } from '../summarise-handoff.ts';
-import { ownDraft, type TurnRun } from '../turn-run.ts';
-import { askPeople } from './ask-people.ts';
+import { completeHandOver } from '../handoffs/hand-over.ts';
+import { summariseHandoff } from '../handoffs/summarise-handoff.ts';
+import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
+import { askPeople } from './people/ask-people.ts';
 import { type CallPlace, type CarriedOut, effectsOf, refused, stopped } from './call-effects.ts';
-import { cancelTask } from './cancel-task.ts';
+import { cancelTask } from './call-off/cancel-task.ts';
 import { delegate, followUp } from './open-delegation.ts';
 import { remind } from './remind.ts';
 

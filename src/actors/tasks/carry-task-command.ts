@@ -1,10 +1,10 @@
 import { TroupeError } from '../../errors.ts';
 import { Author, type Command, type Event, type TaskCommand } from '../../events/index.ts';
 import type { Log } from '../../store/store.ts';
-import { answerQuestion } from './answer-question.ts';
-import type { CallOffDeps } from './call-off-all.ts';
-import { cancelTaskBy } from './cancel-task-by.ts';
-import { decideApproval } from './decide-approval.ts';
+import { answerQuestion } from './people/answer-question.ts';
+import type { CallOffDeps } from './call-off/call-off-all.ts';
+import { cancelTaskBy } from './call-off/cancel-task-by.ts';
+import { decideApproval } from './people/decide-approval.ts';
 
 export function isTaskCommand(command: Command): command is TaskCommand {
   const { command: name } = command;

@@ -1,7 +1,7 @@
 import { agentAuthor, type DelegationOpenedBody, type EventDraft, type Post } from '../../events/index.ts';
 import { isResolved, openTasks, type Task } from '../../machines/task-book.ts';
-import { coversOf } from '../steer/reach.ts';
-import { ownDraft, type TurnRun } from '../turn-run.ts';
+import { coversOf } from '../steering/reach.ts';
+import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { abortTask, endId } from './end-task.ts';
 
 type TaskOutcome = 'done' | 'failed' | 'aborted';

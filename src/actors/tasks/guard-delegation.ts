@@ -1,6 +1,6 @@
 import type { AgentId, GuardStoppedBody } from '../../events/index.ts';
 import { openTasks } from '../../machines/task-book.ts';
-import type { TurnRun } from '../turn-run.ts';
+import type { TurnRun } from '../turn/turn-run.ts';
 import type { CallPlace } from './call-effects.ts';
 
 export interface AskedDelegation {

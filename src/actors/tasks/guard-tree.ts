@@ -1,7 +1,7 @@
 import type { GuardStoppedBody } from '../../events/index.ts';
 import { isTaskOpen } from '../../machines/task-book.ts';
-import { ownDraft, type TurnRun } from '../turn-run.ts';
-import { isCalledOff, placesOf } from './called-off.ts';
+import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
+import { isCalledOff, placesOf } from './call-off/called-off.ts';
 import type { CallPlace } from './call-effects.ts';
 
 /** Where a new task stands among those that it is part of, and what it is counted with. */

@@ -6,8 +6,8 @@ import {
   type Timer,
 } from '../../events/index.ts';
 import type { RequestOf } from '../../tools/tool-request.ts';
-import { resolveAgent } from '../address-message.ts';
-import { ownDraft, type TurnRun } from '../turn-run.ts';
+import { resolveAgent } from '../conversations/address-message.ts';
+import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import {
   type CallPlace,
   type CarriedOut,
@@ -154,7 +154,8 @@ export function deadlineOf({ deps, live }: TurnRun, ms: number): number {
 
 function assigneeOf(run: TurnRun, name: string): { assignee: AgentId } | { refusal: string } {
   const { live, deps } = run;
-  if (live.tasks.archived) return { refusal: 'this conversation is closed: nothing is delegated in it' };
+  if (live.tasks.directions.archived)
+    return { refusal: 'this conversation is closed: nothing is delegated in it' };
   try {
     const assignee = resolveAgent(deps.company, name.trim());
     const away = live.tasks.away.get(assignee);

@@ -1,8 +1,8 @@
-import type { Event, EventId } from '../../events/index.ts';
+import { type Event, type EventId, isAbout } from '../../events/index.ts';
 import { foldTask, newTaskBook, type TaskBook } from '../../machines/task-book.ts';
 import type { Log } from '../../store/store.ts';
-import { createLogFolds, type LogFolds } from '../log-folds.ts';
-import { type PageSource, readPages } from '../read-pages.ts';
+import { createLogFolds, type LogFolds } from '../log/log-folds.ts';
+import { type PageSource, readPages } from '../log/read-pages.ts';
 
 /** What a log says of tasks, and by which event each was opened. */
 export interface ReadTasks {
@@ -29,13 +29,14 @@ function foldReadTasks({ book, openedBy }: ReadTasks, event: Event): void {
 }
 
 /** Logs whose tasks are remembered, for those who look again and again. */
-const KEPT = 64;
+const KEPT = 256;
 
 export function createTaskFolds(store: PageSource): LogFolds<ReadTasks> {
   return createLogFolds(store, { begin: newReadTasks, fold: foldReadTasks, kept: KEPT });
 }
 
 function openingOf(event: Event): string | null {
+  if (!isAbout(event, 'taskOpening')) return null;
   switch (event.kind) {
     case 'delegation.opened':
       return event.body.delegation;
@@ -43,7 +44,5 @@ function openingOf(event: Event): string | null {
       return event.body.question;
     case 'approval.requested':
       return event.body.request;
-    default:
-      return null;
   }
 }

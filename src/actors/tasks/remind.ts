@@ -1,6 +1,6 @@
 import { runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
 import type { RequestOf } from '../../tools/tool-request.ts';
-import type { TurnRun } from '../turn-run.ts';
+import type { TurnRun } from '../turn/turn-run.ts';
 import { type CallPlace, type CarriedOut, effectsOf, refused } from './call-effects.ts';
 
 /** Reminders of one agent in one conversation that may wait at once. */

@@ -1,6 +1,6 @@
 import { TroupeError } from '../../errors.ts';
 import type { ConversationId, Post, TenantId } from '../../events/index.ts';
-import type { EngineDeps } from '../engine-deps.ts';
+import type { EngineDeps } from '../engine/engine-deps.ts';
 
 /**
  * Brings posts to their logs, those for one log in order. Safe to repeat. Where another event has the id, that one

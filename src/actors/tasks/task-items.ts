@@ -1,6 +1,6 @@
-import type { ActorAddress, Event } from '../../events/index.ts';
+import { type ActorAddress, type Event, isTaskEnd } from '../../events/index.ts';
 import { heldTasks, isTaskOpen, openTasks, type Task, type TaskBook } from '../../machines/task-book.ts';
-import type { EngineDeps } from '../engine-deps.ts';
+import type { EngineDeps } from '../engine/engine-deps.ts';
 
 /** Open tasks that are named in a live item; more are counted. */
 const MOST_NAMED = 12;
@@ -10,24 +10,17 @@ const TAIL = 12;
 
 /** The live item `task`: what this turn is for. */
 export function taskOf(trigger: Event, tasks: TaskBook): string {
-  switch (trigger.kind) {
-    case 'handoff':
-      return `@${trigger.author.id} handed over to you: take it from the summary above and answer the conversation`;
-    case 'delegation.opened':
-      return `do the task that @${trigger.author.id} gave you; your last words are its result`;
-    case 'delegation.completed':
-    case 'delegation.aborted':
-    case 'question.answered':
-      return 'what you waited for has come: go on';
-    case 'approval.decided':
-      return 'it was decided what you asked for: a call that was approved is made for you first; go on from there';
-    case 'command':
-      return 'take the turn again that the reminder above is about';
-    default:
-      return isTaskOpen(tasks)
-        ? 'answer the last message; your last words are the result of your task'
-        : 'answer the last message';
-  }
+  if (trigger.kind === 'handoff')
+    return `@${trigger.author.id} handed over to you: take it from the summary above and answer the conversation`;
+  if (trigger.kind === 'delegation.opened')
+    return `do the task that @${trigger.author.id} gave you; your last words are its result`;
+  if (trigger.kind === 'approval.decided')
+    return 'it was decided what you asked for: a call that was approved is made for you first; go on from there';
+  if (isTaskEnd(trigger)) return 'what you waited for has come: go on';
+  if (trigger.kind === 'command') return 'take the turn again that the reminder above is about';
+  return isTaskOpen(tasks)
+    ? 'answer the last message; your last words are the result of your task'
+    : 'answer the last message';
 }
 
 /** The live items `delegations` and `todos`: what is open, one line each; null where nothing is. */

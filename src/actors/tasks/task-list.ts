@@ -1,7 +1,7 @@
 import type { AgentId, ConversationId, EventId, Join } from '../../events/index.ts';
 import { isTaskOpen, type Task, type TaskEnd } from '../../machines/task-book.ts';
 import type { Log } from '../../store/store.ts';
-import type { LogFolds } from '../log-folds.ts';
+import type { LogFolds } from '../log/log-folds.ts';
 import type { ReadTasks } from './read-tasks.ts';
 
 /** What somebody waits for, as people are shown it. Which fields are there beyond the common ones, its kind says. */

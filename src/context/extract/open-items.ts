@@ -1,4 +1,4 @@
-import type { Author, Event } from '../../events/index.ts';
+import { type Author, type Event, isAbout } from '../../events/index.ts';
 import { agentLabel, NOBODY } from '../people.ts';
 import { speakerOf } from '../summary/speakers.ts';
 import type { Trusted } from '../trusted.ts';
@@ -51,6 +51,7 @@ function answersNamed(author: Author, who: string, asker: string): boolean {
 
 /** What is open between agents and people: each is closed by the event that names its id. */
 export function noteDealings(pending: Sayings, event: Event): void {
+  if (!isAbout(event, 'taskOpening') && !isAbout(event, 'taskEnd')) return;
   switch (event.kind) {
     case 'delegation.opened':
       open(pending, event, delegation(event.body.delegation, ` @${event.body.assignee}: ${event.body.task}`));
@@ -76,8 +77,6 @@ export function noteDealings(pending: Sayings, event: Event): void {
       ask(pending, event, `${text}${id}`, null);
       break;
     }
-    default:
-      break;
   }
 }
 

@@ -9,7 +9,7 @@ import { oneLine } from './sentences.ts';
  * the room is a list's own, so that a talkative one does not leave the others without any.
  */
 const SECTIONS: readonly { list: keyof Facts; title: string; inline: boolean; part: number }[] = [
-  { list: 'constraints', title: 'Constraints and preferences', inline: false, part: 0.3 },
+  { list: 'constraints', title: 'Constraints and preferences', inline: false, part: 0.5 },
   { list: 'pending', title: 'Open', inline: false, part: 0.2 },
   { list: 'artifacts', title: 'Artifacts', inline: true, part: 0.1 },
   { list: 'errors', title: 'Errors met', inline: false, part: 0.1 },

@@ -1,9 +1,10 @@
-import type { Event } from '../../events/index.ts';
+import { type Event, isAbout } from '../../events/index.ts';
 import { handoffText } from '../event-text.ts';
 import { messageText } from '../message-text.ts';
 
 /** What somebody said with an event, calls and results left out; '' where it is bookkeeping. */
 export function said(event: Event): string {
+  if (!isAbout(event, 'words')) return '';
   switch (event.kind) {
     case 'message':
       return messageText(event.body);
@@ -32,7 +33,12 @@ export function said(event: Event): string {
       return event.body.summary ? handoffText(event.body.summary) : '';
     case 'run.directive':
       return event.body.directive;
-    default:
+    case 'tool.result':
+    case 'approval.decided':
+    case 'joined':
+    case 'left':
+    case 'mode.changed':
+    case 'command':
       return '';
   }
 }
@@ -49,6 +55,7 @@ export function demanded(event: Event, text: string): string {
 
 /** The same as a quote shows it: a key event says in words what happened. */
 export function inWords(event: Event): string {
+  if (!isAbout(event, 'words')) return '';
   switch (event.kind) {
     case 'handoff':
       return `(handoff)\n${said(event)}`;
@@ -75,7 +82,14 @@ export function inWords(event: Event): string {
     case 'turn.failed':
     case 'turn.aborted':
       return said(event) === '' ? '' : `(interrupted) ${said(event)}`;
-    default:
-      return event.kind === 'tool.result' ? '' : said(event);
+    case 'message':
+    case 'step':
+    case 'injection':
+    case 'joined':
+    case 'left':
+    case 'command':
+      return said(event);
+    case 'tool.result':
+      return '';
   }
 }

@@ -17,6 +17,7 @@ import { shareBudget } from '../extract/share-budget.ts';
 import type { People } from '../people.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { composeCompaction, quoteSteps } from '../summary/carry-over.ts';
+import { shortened } from '../summary/shorten.ts';
 import { withoutConstraints } from '../summary/without-constraints.ts';
 import { isStranger, type Trusted } from '../trusted.ts';
 import type { ReliefPolicy } from './policy.ts';
@@ -48,6 +49,8 @@ const SHARES = [1, 0.8, 0.6, 0.4, 0.2];
 const HEADINGS_TOKENS = 40;
 /** Of what a summary leaves, what people said may have. */
 const QUOTES_SHARE = 0.6;
+/** Of a summary, facts have so much before anything else; what the other parts leave is theirs too. */
+const MAX_FACTS_FIRST = 3_000;
 /** Of an extraction, an earlier summary in prose may have. */
 const PROSE_SHARE = 0.4;
 
@@ -90,10 +93,13 @@ type SummaryBase = CompactionBase & { text: string; usage?: Usage | undefined };
 export function* summarySteps(base: SummaryBase): Steps<Made> {
   const { events, previous, people, count, policy, usage, trusted = null } = base;
   const facts = yield* factsOf(base);
-  const text = isStrange(base) ? withoutConstraints(base.text) : base.text;
-  const words = count(text);
+  const whole = isStrange(base) ? withoutConstraints(base.text) : base.text;
   return yield* firstFitting(base, function* (room) {
-    const most = Math.min(policy.quoteTokens, Math.floor((room - words) * QUOTES_SHARE));
+    // Facts come first: they are literal, and what a model's words leave out is found nowhere else.
+    const forFacts = Math.min(shareBudget(facts, room, count).facts, MAX_FACTS_FIRST);
+    const text = shortened(whole, room - forFacts, count);
+    const words = count(text);
+    const most = Math.min(policy.quoteTokens, Math.floor((room - forFacts - words) * QUOTES_SHARE));
     const quotes = yield* quoteSteps(events, previous?.quotes ?? [], Math.max(0, most), {
       count,
       people,

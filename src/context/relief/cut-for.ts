@@ -8,6 +8,8 @@ import { type Room, sizeIn } from './room.ts';
 /** A summary below this says nothing; one above `MOST_TOKENS` is no summary. */
 const LEAST_TOKENS = 150;
 const WANTED_TOKENS = 3_000;
+/** What facts and a few sentences take in a small window, where a tenth is hardly more than the frame. */
+const SMALL_TOKENS = 400;
 const FACTS_TOKENS = 6_000;
 
 export interface CutFor {
@@ -24,7 +26,8 @@ export interface CutFor {
  */
 export function cutFor(view: View, plan: ReliefPlan, room: Room, policy: ReliefPolicy): CutFor | null {
   const most = policy.quoteTokens + policy.summaryTokens + FACTS_TOKENS;
-  const wanted = Math.min(WANTED_TOKENS, Math.floor(room.available * 0.1));
+  const small = Math.min(SMALL_TOKENS, Math.floor(room.available * 0.25));
+  const wanted = Math.min(WANTED_TOKENS, Math.max(small, Math.floor(room.available * 0.1)));
   let best: CutFor | null = null;
   for (const keep of [policy.keepTokens, policy.keepTokens / 4, 0]) {
     const upTo = planCut(view, keep);

@@ -13,6 +13,8 @@ export interface ReliefPolicy {
   quoteTokens: number;
   /** What a model's summary may have, at most. */
   summaryTokens: number;
+  /** A model that says nothing for so long writes no summary, ms. While words arrive it may take its time. */
+  summaryIdleMs: number;
   prune: {
     /** Newest turns whose results are left alone. */
     turns: number;
@@ -34,6 +36,7 @@ export const DEFAULT_POLICY: ReliefPolicy = {
   keepTokens: 20_000,
   quoteTokens: 20_000,
   summaryTokens: 6_000,
+  summaryIdleMs: 90_000,
   prune: {
     turns: 2,
     protectTokens: 40_000,

@@ -26,6 +26,11 @@ export interface ReliefWork {
   used: ReliefStrategy[];
 }
 
+/** Of the trigger: so far under it that the next turn does not come back to it. Enough for what costs no model call. */
+const ENOUGH = 0.9;
+
+type SharedCompaction = NonNullable<ReliefPlan['compaction']>;
+
 /** `fits`: under the limit of the rung. `gained`: smaller, but not enough. `nothing`: no use. */
 export type RungOutcome = 'fits' | 'gained' | 'nothing';
 
@@ -42,15 +47,15 @@ export function adoptRung(work: ReliefWork): RungOutcome {
   const latest = latestCompaction(work.view);
   const floor = work.plan.compaction?.body.upTo ?? work.view.floor;
   if (!latest || latest.body.upTo <= floor) return 'nothing';
-  return takeCompaction(work, latest, 'adopt');
+  const limit = isStrict(work) ? work.room.target : work.room.trigger * ENOUGH;
+  return tryCompaction(work, latest, 'adopt', limit);
 }
 
 export function pruneRung(work: ReliefWork): RungOutcome {
   const { view, policy, plan, room } = work;
   const { events, memories, gain } = choosePrune(withPlan(view, plan), policy);
   if (gain < policy.prune.minGain) return 'nothing';
-  // So far under the trigger that the next turn does not come back to it.
-  const limit = room.trigger * 0.9;
+  const limit = room.trigger * ENOUGH;
   const pruned = [...plan.pruned, ...events];
   const forgotten = [...plan.forgotten, ...memories];
   return tryPlan(work, { ...plan, pruned, forgotten }, 'prune', limit);
@@ -67,12 +72,21 @@ export function proposeCut(work: ReliefWork): CutFor | null {
 
 export function takeCompaction(
   work: ReliefWork,
-  compaction: NonNullable<ReliefPlan['compaction']>,
+  compaction: SharedCompaction,
   strategy: ReliefStrategy,
+): RungOutcome {
+  return tryCompaction(work, compaction, strategy, comfort(work));
+}
+
+function tryCompaction(
+  work: ReliefWork,
+  compaction: SharedCompaction,
+  strategy: ReliefStrategy,
+  limit: number,
 ): RungOutcome {
   // What the view has not come to yet is shown when it does: it must not be covered before.
   if (compaction.body.upTo > shownUpTo(work.view)) return 'nothing';
-  return tryPlan(work, { ...work.plan, compaction }, strategy, comfort(work));
+  return tryPlan(work, { ...work.plan, compaction }, strategy, limit);
 }
 
 export function* trimRung(
@@ -106,9 +120,13 @@ function shownUpTo({ upTo, pending }: View): number {
 type Count = (text: string) => number;
 
 /** How small a compaction must make the prompt to have been worth it. */
-function comfort({ room, policy, reason }: ReliefWork): number {
-  const isStrict = reason === 'overflow' || reason === 'join';
-  return isStrict ? room.target : Math.max(room.target, room.trigger * policy.progress);
+function comfort(work: ReliefWork): number {
+  const { room, policy } = work;
+  return isStrict(work) ? room.target : Math.max(room.target, room.trigger * policy.progress);
+}
+
+function isStrict({ reason }: ReliefWork): boolean {
+  return reason === 'overflow' || reason === 'join';
 }
 
 /** Compactions that keep not helping are not repeated for ever. */

@@ -18,6 +18,8 @@ export interface SearchIndex {
   add(events: readonly Event[]): void;
   /** Whether the event can be found. */
   has(seq: number): boolean;
+  /** What was said to a question: the next message of somebody else that is none itself. Null for all else. */
+  answerTo(seq: number): number | null;
   /** Best first. */
   search(query: string, limit: number): Hit[];
 }
@@ -55,11 +57,15 @@ export const SEARCH_SETTINGS: SearchSettings = {
 const MAX_INDEXED_CHARS = 16_384;
 const MAX_QUERY_CHARS = 2_048;
 
+/** How many events after a question its answer is looked for. */
+const ANSWER_WITHIN = 6;
+
 /** One event. Its number is its place in the index. */
 interface Doc {
   seq: number;
   at: number;
   speaker: string;
+  says: 'question' | 'message' | 'other';
   /** How many words it has itself, and with those of its neighbours by their weights. */
   own: number;
   length: number;
@@ -79,7 +85,8 @@ export function createSearchIndex(
 ): SearchIndex {
   const { onward, back, pauseMs, k1, b, named } = settings;
   const docs: Doc[] = [];
-  const seqs = new Set<number>();
+  /** Numbers by seq. */
+  const seqs = new Map<number, number>();
   const postings = new Map<string, Postings>();
   /** The words of every name that spoke. */
   const speakers = new Map<string, ReadonlySet<string>>();
@@ -93,8 +100,16 @@ export function createSearchIndex(
     const words = [...wordsOf(text.slice(0, MAX_INDEXED_CHARS)), ...wordsOf(dateWords(event.at))];
     const speaker = event.author.name;
     if (!speakers.has(speaker)) speakers.set(speaker, new Set(wordsOf(speaker)));
-    const number = docs.push({ seq: event.seq, at: event.at, speaker, own: words.length, length: 0 }) - 1;
-    seqs.add(event.seq);
+    const number =
+      docs.push({
+        seq: event.seq,
+        at: event.at,
+        speaker,
+        says: saysOf(event, text),
+        own: words.length,
+        length: 0,
+      }) - 1;
+    seqs.set(event.seq, number);
     for (const word of words) post(word, number);
     lengthen(number, words.length);
     for (let distance = 1; distance <= onward.length; distance += 1) {
@@ -176,6 +191,15 @@ export function createSearchIndex(
       return upTo;
     },
     has: (seq) => seqs.has(seq),
+    answerTo(seq) {
+      const number = seqs.get(seq) ?? -1;
+      const question = docs[number];
+      if (question?.says !== 'question') return null;
+      const next = docs.slice(number + 1, number + 1 + ANSWER_WITHIN);
+      const isAnswer = ({ says, speaker, at }: Doc) =>
+        says === 'message' && speaker !== question.speaker && at - question.at <= pauseMs;
+      return next.find(isAnswer)?.seq ?? null;
+    },
     add(events) {
       for (const event of events) {
         if (event.seq <= upTo) continue;
@@ -196,6 +220,18 @@ export function createSearchIndex(
     },
   };
 }
+
+function saysOf({ kind }: Event, text: string): Doc['says'] {
+  if (kind !== 'message') return 'other';
+  return isQuestion(text) ? 'question' : 'message';
+}
+
+/** In any script that ends a question with a mark: the full-width and the Arabic one count as well. */
+function isQuestion(text: string): boolean {
+  return QUESTION_MARKS.has(text.trimEnd().at(-1) ?? '');
+}
+
+const QUESTION_MARKS = new Set(['?', '\uFF1F', '\u061F', '\u037E']);
 
 function overlap(name: ReadonlySet<string>, words: ReadonlySet<string>): boolean {
   for (const word of name) if (words.has(word)) return true;

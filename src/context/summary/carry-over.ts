@@ -1,4 +1,5 @@
 import type { CompactionBody, Event, Quote, Usage } from '../../events/index.ts';
+import { quoteTokens } from '../extract/pricing.ts';
 import { messageText } from '../message-text.ts';
 import type { People } from '../people.ts';
 import { atOnce, type Steps } from '../steps.ts';
@@ -8,7 +9,7 @@ import { renderCompaction } from './render-compaction.ts';
 import { isPersonSpeaker, peopleOf, speakerOf } from './speakers.ts';
 
 /**
- * What people said, word for word and newest first until the budget is used up, quotes of the last compaction included;
+ * What people said, word for word and newest first until the budget is used up by them and the marks around them, quotes of the last compaction included;
  * what one message may take is half of it. Ascending by seq.
  */
 export function peopleQuotes(
@@ -46,8 +47,9 @@ export function* quoteSteps(
   for (const quote of newestFirst) {
     const clipped = clipToTokens(quote.text, Math.floor(budgetTokens / 2), count);
     yield quote.text.length;
-    const tokens = clipped === null ? Infinity : count(clipped.text);
-    if (clipped === null || tokens > left) break;
+    if (clipped === null) break;
+    const tokens = quoteTokens({ ...quote, text: clipped.text }, count);
+    if (tokens > left) break;
     left -= tokens;
     kept.push(clipped.cut ? { ...quote, text: clipped.text, cut: true } : quote);
   }

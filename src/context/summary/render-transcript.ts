@@ -1,4 +1,4 @@
-import type { Event, EventDraft } from '../../events/index.ts';
+import { type Event, type EventDraft, isAbout } from '../../events/index.ts';
 import { eventText, handoffText } from '../event-text.ts';
 import { escapeMarks, fence } from '../fence.ts';
 import { isPerson, type People } from '../people.ts';
@@ -105,6 +105,7 @@ function entryOf(event: Event | EventDraft, options: TranscriptOptions): Entry |
     body: clip(text, messageChars, { tail: tails }),
   });
   const unlessEmpty = (entry: Entry): Entry | null => (entry.body.trim() === '' ? null : entry);
+  if (!isAbout(event, 'words')) return null;
   switch (event.kind) {
     case 'message':
       return unlessEmpty(words('', eventText(event)));
@@ -159,7 +160,7 @@ function entryOf(event: Event | EventDraft, options: TranscriptOptions): Entry |
       return unlessEmpty(words(`failed after saying (${plain(event.body.code)})`, eventText(event)));
     case 'turn.aborted':
       return unlessEmpty(words('was interrupted after saying', eventText(event)));
-    default:
+    case 'command':
       return null;
   }
 }

@@ -1,3 +1,5 @@
+import { isRepetitive } from './repetition.ts';
+import { cutAtBoundary } from './shorten.ts';
 import { toolSyntaxShare } from './tool-syntax.ts';
 
 export type SummaryVerdict =
@@ -8,6 +10,7 @@ export type SummaryFlaw =
   | 'empty'
   | 'tool_syntax'
   | 'refusal'
+  | 'repetitive'
   | 'too_short'
   | 'too_long'
   | 'larger_than_input';
@@ -42,8 +45,10 @@ export function verifySummary(
   const tokens = count(text);
   if (tokens >= inputTokens) return { kind: 'rejected', why: 'larger_than_input' };
   if (inputTokens > LONG_INPUT_TOKENS && tokens < MIN_TOKENS) return { kind: 'rejected', why: 'too_short' };
+  if (tokens > maxTokens * MAX_OVERRUN) return { kind: 'rejected', why: 'too_long' };
+  if (isRepetitive(text)) return { kind: 'rejected', why: 'repetitive' };
   if (tokens <= maxTokens) return { kind: 'ok', text, cut: false };
-  const shorter = tokens > maxTokens * MAX_OVERRUN ? null : cutAtBoundary(text, maxTokens, count);
+  const shorter = cutAtBoundary(text, maxTokens, count);
   return shorter === null ? { kind: 'rejected', why: 'too_long' } : { kind: 'ok', text: shorter, cut: true };
 }
 
@@ -99,45 +104,4 @@ const REFUSALS: readonly RegExp[] = [
 /** A summary reports what others could not do; a refusal is short and begins in the first person. */
 function isRefusal(text: string): boolean {
   return text.length <= MAX_REFUSAL_CHARS && REFUSALS.some((pattern) => pattern.test(text));
-}
-
-/** The longest beginning that fits and ends with a paragraph, or else a line or a sentence; null where that is little. */
-function cutAtBoundary(text: string, maxTokens: number, count: (text: string) => number): string | null {
-  for (const boundary of [/\n[ \t]*\n/g, /\n/g, /(?<=[.!?])\s|(?<=[。！？])/g]) {
-    const cut = longestFitting(
-      text,
-      [...text.matchAll(boundary)].map(({ index }) => index),
-      maxTokens,
-      count,
-    );
-    if (count(cut) >= maxTokens / 2) return cut;
-  }
-  return null;
-}
-
-function longestFitting(
-  text: string,
-  ends: readonly number[],
-  maxTokens: number,
-  count: (text: string) => number,
-): string {
-  let [fits, tooMany] = [-1, ends.length];
-  while (tooMany - fits > 1) {
-    const middle = Math.floor((fits + tooMany) / 2);
-    if (count(text.slice(0, ends[middle])) <= maxTokens) fits = middle;
-    else tooMany = middle;
-  }
-  return withoutLastHeadings(text.slice(0, ends[fits] ?? 0)).trim();
-}
-
-/** A heading with nothing under it says nothing. The first line stays. */
-function withoutLastHeadings(text: string): string {
-  const lines = text.split('\n');
-  let kept = lines.length;
-  while (kept > 1 && isEmptyOrHeading(lines[kept - 1] ?? '')) kept -= 1;
-  return lines.slice(0, kept).join('\n');
-}
-
-function isEmptyOrHeading(line: string): boolean {
-  return /^#{1,6} /.test(line) || line.trim() === '';
 }

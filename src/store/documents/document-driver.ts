@@ -4,7 +4,7 @@ import { deleteInOrder } from '../delete-conversation.ts';
 import type { AcquireOutcome, ActorKey, RegisterKey, StoreDriver } from '../driver.ts';
 import type { AppendQueueOptions, AppendStats } from './append-queue.ts';
 import { createAppendQueue } from './append-queue.ts';
-import type { Documents } from './documents.ts';
+import type { ActorCondition, Documents } from './documents.ts';
 import { findDue } from './find-due.ts';
 
 export interface DocumentDriver extends StoreDriver {
@@ -57,17 +57,23 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     }
   }
 
-  async function park(key: ActorKey, parked: string | null): Promise<void> {
+  async function park(key: ActorKey, parked: string | null, expected?: string | null): Promise<boolean> {
+    const condition = expected === undefined ? {} : { parked: expected };
     for (;;) {
-      if (await parkExisting(key, parked)) return;
-      if (await actors.insert({ ...newActorRow(key), parked })) return;
+      if (await parkExisting(key, condition, parked)) return true;
+      if ((expected ?? null) === null && (await actors.insert({ ...newActorRow(key), parked }))) return true;
+      if (expected !== undefined && ((await actors.find(key))?.parked ?? null) !== expected) return false;
     }
   }
 
   /** Works on a record that cannot be read as well: putting it aside is all that can be done about it. */
-  async function parkExisting(key: ActorKey, parked: string | null): Promise<boolean> {
+  async function parkExisting(
+    key: ActorKey,
+    condition: ActorCondition,
+    parked: string | null,
+  ): Promise<boolean> {
     try {
-      return (await actors.update(key, {}, { parked })) !== null;
+      return (await actors.update(key, condition, { parked })) !== null;
     } catch (error) {
       if (error instanceof TroupeError && error.code === 'actor_corrupt') return true;
       throw error;

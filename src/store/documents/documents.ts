@@ -70,6 +70,7 @@ export interface ActorCondition {
   notCancelled?: true;
   /** The lease was over before this time: `until` < `freeAt`. */
   freeAt?: number;
+  parked?: string | null;
 }
 
 /** Unique: (tenant, conversation, agent). */

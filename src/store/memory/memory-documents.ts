@@ -283,10 +283,11 @@ function withoutData(row: ActorRow): Omit<ActorRow, 'data'> {
   return columns;
 }
 
-function holds(row: ActorRow, { fence, turn, notCancelled, freeAt }: ActorCondition): boolean {
+function holds(row: ActorRow, { fence, turn, notCancelled, freeAt, parked }: ActorCondition): boolean {
   if (fence !== undefined && row.fence !== fence) return false;
   if (turn !== undefined && row.turn !== turn) return false;
   if (notCancelled && row.turn !== null && row.cancel === row.turn) return false;
+  if (parked !== undefined && row.parked !== parked) return false;
   return freeAt === undefined || row.until < freeAt;
 }
 

@@ -172,12 +172,16 @@ function rangeOf({ tenant, conversation }: LogKey) {
   return { $gte: `${tenant}/${conversation}/`, $lt: `${tenant}/${conversation}0` };
 }
 
-function filterOf(key: ActorKey, { fence, turn, notCancelled, freeAt }: ActorCondition): Filter<ActorDoc> {
+function filterOf(
+  key: ActorKey,
+  { fence, turn, notCancelled, freeAt, parked }: ActorCondition,
+): Filter<ActorDoc> {
   const filter: Filter<ActorDoc> = { _id: idOf(key) };
   if (fence !== undefined) filter.fence = fence;
   // Null is also what is absent.
   if (turn !== undefined) Object.assign(filter, { turn });
   if (freeAt !== undefined) filter.until = { $lt: freeAt };
+  if (parked !== undefined) filter.parked = parked ?? { $exists: false };
   if (!notCancelled || turn === null) return filter;
   if (turn !== undefined) filter.cancel = { $ne: turn };
   else

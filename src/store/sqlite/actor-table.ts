@@ -37,10 +37,12 @@ export function createActorTable(database: Database, rows: ActorRows) {
     return true;
   }
 
-  function park(key: ActorKey, parked: string | null): void {
+  function park(key: ActorKey, parked: string | null, expected?: string | null): boolean {
     const actor = rows.find(key);
+    if (expected !== undefined && (actor?.row.parked ?? null) !== expected) return false;
     if (actor) rows.save(actor, { ...actor.row, parked });
     else rows.create({ ...newActorRow(key), parked });
+    return true;
   }
 
   return { acquire, compareAndSet, requestCancel, park };

@@ -145,7 +145,7 @@ function createDriver(database: Database, { path, onWarning = () => {} }: Sqlite
     compareAndSet: (key, expect, change) =>
       queue.write(() => actors.compareAndSet(key, expect, change), 'ordered'),
     requestCancel: (key, turn) => queue.write(() => actors.requestCancel(key, turn), 'synced'),
-    park: (key, parked) => queue.write(() => actors.park(key, parked), 'synced'),
+    park: (key, parked, expected) => queue.write(() => actors.park(key, parked, expected), 'synced'),
     readActor: (key) => read(() => rows.read(key)),
     listActors: (query) => read(() => rows.list(query)),
     due: (query) => read(() => due(query)),

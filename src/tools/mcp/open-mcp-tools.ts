@@ -1,3 +1,4 @@
+import type { Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { type Connection, createConnection } from './connection.ts';
@@ -12,9 +13,12 @@ import { type McpTool, wrapTool } from './wrap-tool.ts';
 /** Between two warnings of one kind. */
 const QUIET_MS = 60_000;
 const PROBLEMS_SHOWN = 10;
+const NAME_SHOWN = 80;
 
 export interface McpTools {
   tools: McpTool[];
+  /** What its server has and nobody is offered. */
+  leftOut: McpTool['origin'][];
   /** Ends all sessions and processes. */
   close(): Promise<void>;
 }
@@ -33,9 +37,13 @@ export interface McpOptions {
 export async function openMcpTools(servers: McpServers, options: McpOptions): Promise<McpTools> {
   const connections: Connection[] = [];
   const close = async () => void (await Promise.all(connections.map((connection) => connection.close())));
+  const leftOut: McpTool['origin'][] = [];
   const opened = await Promise.allSettled(
-    Object.entries(servers).map(([name, settings]) =>
-      openServer(name, settings, options, (connection) => connections.push(connection)),
+    Object.entries(servers).map(([server, settings]) =>
+      openServer(server, settings, options, {
+        onConnection: (connection) => connections.push(connection),
+        onLeftOut: (tool) => leftOut.push({ server, tool }),
+      }),
     ),
   );
   const tools = opened.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
@@ -43,17 +51,22 @@ export async function openMcpTools(servers: McpServers, options: McpOptions): Pr
     ...opened.flatMap((each) => (each.status === 'rejected' ? [messageOf(each.reason)] : [])),
     ...collisions(tools),
   ];
-  if (problems.length === 0) return { tools, close };
+  if (problems.length === 0) return { tools, leftOut, close };
   await close();
   const message = `${problems.length} problem(s) with MCP servers:\n  ${problems.join('\n  ')}`;
   throw new TroupeError('config_invalid', message, { problems });
+}
+
+interface Opened {
+  onConnection: (connection: Connection) => void;
+  onLeftOut: (tool: string) => void;
 }
 
 async function openServer(
   name: string,
   settings: McpServer,
   { env, clock, onWarning }: McpOptions,
-  onConnection: (connection: Connection) => void,
+  { onConnection, onLeftOut }: Opened,
 ): Promise<McpTool[]> {
   const where = `mcpServers.${name}`;
   const variables = variablesOf(where, settings, env);
@@ -83,7 +96,11 @@ async function openServer(
         .join('\n  '),
     );
   }
-  const offered = listed.filter((tool) => settings.tools?.includes(tool.name) ?? true);
+  const allowed = listed.filter((tool) => settings.tools?.includes(tool.name) ?? true);
+  const offered = allowed.filter((tool) => !needsTask(tool));
+  const left = allowed.filter(needsTask).map((tool) => tool.name);
+  left.forEach(onLeftOut);
+  if (left.length > 0) onWarning(leftOutText(left), where);
   const problems = offered.flatMap((tool) => toolProblem(tool) ?? []);
   if (problems.length > 0) {
     const shown = problems.slice(0, PROBLEMS_SHOWN).map((problem) => `${where}: ${problem}`);
@@ -92,6 +109,17 @@ async function openServer(
     throw new Error(shown.join('\n  '));
   }
   return offered.map((tool) => wrapTool(tool, { server: name, settings, connection, redact }));
+}
+
+/** It answers to MCP tasks only, which Troupe does not make: a model that called it could only fail. */
+function needsTask({ execution }: ListedTool): boolean {
+  return execution?.taskSupport === 'required';
+}
+
+function leftOutText(names: readonly string[]): string {
+  const shown = names.slice(0, PROBLEMS_SHOWN).map((name) => JSON.stringify(name.slice(0, NAME_SHOWN)));
+  const more = names.length > PROBLEMS_SHOWN ? `, and ${names.length - PROBLEMS_SHOWN} more` : '';
+  return `not offered to agents, as they can be called as MCP tasks only: ${shown.join(', ')}${more}`;
 }
 
 /** Told at once, and then at most once in a while with how often it was said: a server may say it without end. */

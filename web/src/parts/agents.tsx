@@ -1,4 +1,4 @@
-import type { AgentView } from '../../../src/inspector/model.ts';
+import type { AgentView } from '../../../src/projection/model.ts';
 import type { PromptTokens } from '../../../src/events/index.ts';
 import { Condition, CONDITION_WORDS } from '../shared/condition.tsx';
 import { plural, short } from '../shared/format.ts';

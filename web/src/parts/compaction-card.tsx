@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Event } from '../../../src/events/index.ts';
-import type { CompactionView } from '../../../src/inspector/model.ts';
+import type { CompactionView } from '../../../src/projection/model.ts';
 import { clock, duration, short, tokens, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { api } from '../state/api.ts';

@@ -1,4 +1,4 @@
-import type { TurnView } from '../../../src/inspector/model.ts';
+import type { TurnView } from '../../../src/projection/model.ts';
 import { CommandButton } from '../shared/command-button.tsx';
 import { plural } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';

@@ -1,4 +1,4 @@
-import type { Row } from '../../../src/inspector/model.ts';
+import type { Row } from '../../../src/projection/model.ts';
 import { clock } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { memo } from '../shared/memo.ts';

@@ -1,6 +1,6 @@
 import { computed } from '@preact/signals';
-import type { AgentCondition } from '../../../src/inspector/model.ts';
-import { NEED } from '../../../src/inspector/need.ts';
+import type { AgentCondition } from '../../../src/projection/model.ts';
+import { NEED } from '../../../src/projection/need.ts';
 import { CONDITION_WORDS } from '../shared/condition.tsx';
 import { plural } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';

@@ -1,6 +1,6 @@
 import { computed } from '@preact/signals';
 import { useState } from 'preact/hooks';
-import type { TaskView } from '../../../src/inspector/model.ts';
+import type { TaskView } from '../../../src/projection/model.ts';
 import type { ConversationId } from '../../../src/events/index.ts';
 import { CommandButton } from '../shared/command-button.tsx';
 import { memo } from '../shared/memo.ts';

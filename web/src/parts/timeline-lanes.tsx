@@ -1,4 +1,4 @@
-import type { AgentView } from '../../../src/inspector/model.ts';
+import type { AgentView } from '../../../src/projection/model.ts';
 import { Condition } from '../shared/condition.tsx';
 import { memo } from '../shared/memo.ts';
 import { selectAgent, selectedAgent } from '../state/selection.ts';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { CompactionView, TurnView } from '../../../src/inspector/model.ts';
+import type { CompactionView, TurnView } from '../../../src/projection/model.ts';
 import { plural } from '../shared/format.ts';
 import { shown, streams } from '../state/live.ts';
 import { isFiltered, matchesTurn } from '../state/filter.ts';

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { Row, TurnView } from '../../../src/inspector/model.ts';
+import type { Row, TurnView } from '../../../src/projection/model.ts';
 import { duration, short } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { Icon } from '../shared/icon.tsx';

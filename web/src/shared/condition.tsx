@@ -1,4 +1,4 @@
-import type { AgentCondition } from '../../../src/inspector/model.ts';
+import type { AgentCondition } from '../../../src/projection/model.ts';
 
 /** What people read; colour alone never says it. */
 export const CONDITION_WORDS: Record<AgentCondition, string> = {

@@ -1,5 +1,5 @@
 import type { PromptTokens } from '../../../src/events/index.ts';
-import './../style/usage.css';
+import '../style/usage.css';
 
 type Level = PromptTokens['level'];
 

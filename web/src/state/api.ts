@@ -8,9 +8,9 @@ import type {
   BudgetLine,
 } from '../../../src/troupe.ts';
 import type { Command, Event } from '../../../src/events/index.ts';
-import type { Projection, Row } from '../../../src/inspector/model.ts';
-import type { OverviewFigures } from '../../../src/inspector/overview-figures.ts';
-import type { Chart } from '../../../src/inspector/chart.ts';
+import type { Projection, Row } from '../../../src/projection/model.ts';
+import type { OverviewFigures } from '../../../src/projection/overview-figures.ts';
+import type { Chart } from '../../../src/projection/chart.ts';
 import { base, renewWriteToken, serverToken, writeToken } from './settings.ts';
 
 /** What the server refused, in its own words. `code` is stable, `message` says what to do. */

@@ -1,4 +1,4 @@
-import type { Row } from '../../../src/inspector/model.ts';
+import type { Row } from '../../../src/projection/model.ts';
 
 /** A line of the list: one event, or several that matter little, one after the other. */
 export type Line = Row | Fold;

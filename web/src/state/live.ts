@@ -1,7 +1,7 @@
 import { batch, computed, signal } from '@preact/signals';
 import type { AgentId, Event, TurnId } from '../../../src/events/index.ts';
-import type { Projection } from '../../../src/inspector/model.ts';
-import { foldEvents } from '../../../src/inspector/projection.ts';
+import type { Projection } from '../../../src/projection/model.ts';
+import { foldEvents } from '../../../src/projection/projection.ts';
 import type { ActorStatus } from '../../../src/troupe.ts';
 import { api, ApiError, headersFor } from './api.ts';
 import { readFrames, type ServerFrame } from './read-frames.ts';
@@ -32,6 +32,7 @@ export interface LiveState {
   event: string;
   at: number;
   doing: string[];
+  waits?: { code: string; since: number; next: number } | undefined;
 }
 
 const RECONNECT_MS = 1_000;

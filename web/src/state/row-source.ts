@@ -1,5 +1,5 @@
 import { signal, type Signal } from '@preact/signals';
-import type { Row } from '../../../src/inspector/model.ts';
+import type { Row } from '../../../src/projection/model.ts';
 import type { Line } from './fold-noise.ts';
 
 /** What a list of events draws from: lines by index, of which some are not here yet. */

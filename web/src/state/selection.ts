@@ -1,6 +1,6 @@
 import { computed } from '@preact/signals';
-import type { AgentView, TurnView } from '../../../src/inspector/model.ts';
-import { needOrder } from '../../../src/inspector/need.ts';
+import type { AgentView, TurnView } from '../../../src/projection/model.ts';
+import { needOrder } from '../../../src/projection/need.ts';
 import { live, shown } from './live.ts';
 import { go, route } from './route.ts';
 

@@ -1,4 +1,4 @@
-/** What the server has told the page in its head: see `src/gateway/page.ts`. */
+/** What the server has told the page in its head: see `src/http/page.ts`. */
 export type PageMode = 'write' | 'read-only' | 'token';
 
 function meta(name: string): string {

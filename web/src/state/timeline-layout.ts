@@ -1,4 +1,4 @@
-import type { Projection, Row, TurnView } from '../../../src/inspector/model.ts';
+import type { Projection, Row, TurnView } from '../../../src/projection/model.ts';
 
 /**
  * Lanes over the log: x is the seq, so that quiet hours take no room. Pure; what is out of sight is not in it.

@@ -1,11 +1,11 @@
 import { computed, signal } from '@preact/signals';
-import type { Row } from '../../../src/inspector/model.ts';
+import type { Row } from '../../../src/projection/model.ts';
 import { everyRow } from './every-row.ts';
 import { onEvents } from './live.ts';
 import type { RowSource } from './row-source.ts';
 import { route } from './route.ts';
 import { head } from './selection.ts';
-import { rowOf } from '../../../src/inspector/row.ts';
+import { rowOf } from '../../../src/projection/row.ts';
 
 /** Above this many a dot would be smaller than a pixel: then the turns, arrows and marks that are known must do. */
 const MAX_DOTS = 600;

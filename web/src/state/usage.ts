@@ -1,5 +1,5 @@
 import { computed, effect, signal } from '@preact/signals';
-import type { AgentView } from '../../../src/inspector/model.ts';
+import type { AgentView } from '../../../src/projection/model.ts';
 import type { PromptTokens } from '../../../src/events/index.ts';
 import { api } from './api.ts';
 import { originalOf } from './copied.ts';

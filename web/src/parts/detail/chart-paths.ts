@@ -1,4 +1,4 @@
-import type { Chart } from '../../../../src/inspector/chart.ts';
+import type { Chart } from '../../../../src/projection/chart.ts';
 
 interface Point {
   x: number;

@@ -1,6 +1,6 @@
 import { computed } from '@preact/signals';
 import type { AgentId, TurnId } from '../../../../src/events/index.ts';
-import type { AgentView, TurnView } from '../../../../src/inspector/model.ts';
+import type { AgentView, TurnView } from '../../../../src/projection/model.ts';
 import type { ActorStatus } from '../../../../src/troupe.ts';
 import { originalOf } from '../../state/copied.ts';
 import { actors, shown } from '../../state/live.ts';

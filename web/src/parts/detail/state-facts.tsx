@@ -1,4 +1,4 @@
-import type { TaskView } from '../../../../src/inspector/model.ts';
+import type { TaskView } from '../../../../src/projection/model.ts';
 import { Copy } from '../../shared/copy.tsx';
 import { clock, short, whole } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';

@@ -1,6 +1,6 @@
 import type { ConversationId } from '../../../../src/events/index.ts';
 import { CommandButton } from '../../shared/command-button.tsx';
-import type { Chart } from '../../../../src/inspector/chart.ts';
+import type { Chart } from '../../../../src/projection/chart.ts';
 import { route } from '../../state/route.ts';
 import { chosen } from './chosen.ts';
 import { isWithin } from './chart-paths.ts';

@@ -28,14 +28,31 @@ export function StateTab() {
       {turn?.status === 'failed' && <FailedTurn />}
       <StateNow moment={moment} />
       <Loaded of={charts}>
-        {({ charts: { agent: chart } }) => chart && <StateChart chart={chart} moment={moment} />}
+        {({ charts: { agent: turns, availability } }) => (
+          <>
+            {turns && <StateChart chart={turns} moment={moment} />}
+            {availability && (
+              <StateChart
+                chart={availability}
+                moment={isAway(moment) ? moment : { ...moment, state: 'available' }}
+              />
+            )}
+          </>
+        )}
       </Loaded>
       <Loaded of={charts}>
-        {({ charts: { agent: chart } }) => <StateLegal chart={chart ?? null} moment={moment} />}
+        {({ charts: { agent: turns, availability } }) => (
+          <StateLegal chart={(isAway(moment) ? availability : turns) ?? null} moment={moment} />
+        )}
       </Loaded>
       <StateFacts />
     </>
   );
+}
+
+/** Whether something keeps the agent from its turns. */
+function isAway({ state }: Moment): boolean {
+  return state === 'paused' || state === 'failed' || state === 'retired';
 }
 
 /** Told live where that is newer, else what the server said of the actor, else what the log tells. */

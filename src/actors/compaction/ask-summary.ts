@@ -1,0 +1,129 @@
+import type { SummaryRequest } from '../../context/index.ts';
+import { addUsage, type Usage } from '../../events/index.ts';
+import type { ErrorCode } from '../../errors.ts';
+import type { ModelRequest, ResponseName } from '../../providers/provider.ts';
+import type { CallEnd } from '../budget/call-amount.ts';
+import { countCost, paidCall } from '../budget/paid-call.ts';
+import { payerOf, placeOf } from '../budget/payer.ts';
+import { takeCall } from '../turn/take-call.ts';
+import type { TurnRun } from '../turn/turn-run.ts';
+import { createSilence } from './silence.ts';
+
+export type SummaryAnswer =
+  | { kind: 'answered'; text: string; usage: Usage; response?: ResponseName }
+  | { kind: 'failed'; code: ErrorCode; message: string }
+  | { kind: 'aborted' };
+
+/** One call of the model that summarises, without tools. Its usage is the turn's, and so is its cost. */
+export async function askSummary(
+  run: TurnRun,
+  words: SummaryRequest,
+  maxOutputTokens: number,
+): Promise<SummaryAnswer> {
+  const { turn, step, lease, deps, member } = run;
+  const { profile, price } = member.summariser ?? member;
+  if (!(await takeCall(run, profile.provider))) return { kind: 'aborted' };
+  const nonce = Math.floor(deps.random() * 2 ** 32).toString(36);
+  const call = {
+    id: `${turn.id}/${step}/${lease.record.fence}.summary.${nonce}`,
+    place: placeOf(run),
+    asked: { input: deps.countTokens(words.system) + deps.countTokens(words.user), maxOutputTokens },
+    price,
+  };
+  const paid = await paidCall(payerOf(run), call, async () => {
+    const outcome = await ask(run, words, maxOutputTokens);
+    return { outcome, end: endOf(outcome) };
+  });
+  if (paid.kind === 'made') {
+    countCost(deps.metrics, member.summariser ?? member, paid.spent, run.live.address.tenant);
+    return paid.outcome;
+  }
+  if (paid.kind === 'aborted') return paid;
+  return { kind: 'failed', code: 'budget_exceeded', message: paid.refusal.message };
+}
+
+function endOf(answer: SummaryAnswer): CallEnd {
+  if (answer.kind === 'aborted') return { kind: 'aborted', heard: 0 };
+  if (answer.kind === 'failed') return { kind: 'failed', code: answer.code, heard: 0 };
+  return { kind: 'answered', usage: answer.usage, heard: 0, tellsLater: false };
+}
+
+async function ask(run: TurnRun, words: SummaryRequest, maxOutputTokens: number): Promise<SummaryAnswer> {
+  const { deps, lease, member } = run;
+  const { profile } = member.summariser ?? member;
+  const { summaryIdleMs } = member.policy;
+  using silence = createSilence(deps.clock, summaryIdleMs);
+  const signal = AbortSignal.any([lease.signal, deps.stopping, silence.signal]);
+  const request = requestOf(run, words, maxOutputTokens);
+  const watch = run.watch.call({
+    purpose: 'compaction',
+    step: run.step + 1,
+    tries: 1,
+    messages: request.messages,
+    server: (member.summariser ?? member).provider.server,
+  });
+  const heard = () => {
+    silence.end();
+    watch.heard();
+  };
+  const answer = await watch.within(() => read(run, request, signal, heard));
+  watch.end(answer);
+  const outcome = answer.kind === 'failed' ? answer.code : answer.kind;
+  const { tenant } = run.live.address;
+  deps.metrics.count('model_calls', { tenant, provider: profile.provider, outcome });
+  if (answer.kind === 'answered') run.usage = addUsage(run.usage, answer.usage);
+  if (answer.kind !== 'aborted') return answer;
+  if (lease.signal.aborted || deps.stopping.aborted) return answer;
+  return {
+    kind: 'failed',
+    code: 'provider_truncated',
+    message: `no word of a summary for ${summaryIdleMs} ms`,
+  };
+}
+
+async function read(
+  run: TurnRun,
+  request: ModelRequest,
+  signal: AbortSignal,
+  heard: () => void,
+): Promise<SummaryAnswer> {
+  const { provider } = run.member.summariser ?? run.member;
+  let text = '';
+  for await (const event of provider.stream(request, { signal })) {
+    if (event.type === 'start') text = '';
+    if (event.type === 'text' || event.type === 'reasoning') heard();
+    if (event.type === 'text') text += event.delta;
+    if (event.type === 'aborted') return { kind: 'aborted' };
+    if (event.type === 'failed') {
+      const { code, message } = event.error;
+      return { kind: 'failed', code, message };
+    }
+    if (event.type === 'done') {
+      if (event.doubt !== undefined)
+        run.deps.models.doubt(run.live.address.tenant, run.live.address.agent, event.doubt);
+      const { usage, response } = event;
+      return { kind: 'answered', text, usage, ...(response && { response }) };
+    }
+  }
+  return { kind: 'failed', code: 'provider_truncated', message: 'the provider ended without a result' };
+}
+
+function requestOf(
+  { live, turn, step, member }: TurnRun,
+  { system, user }: SummaryRequest,
+  maxOutputTokens: number,
+): ModelRequest {
+  const { tenant, conversation, agent } = live.address;
+  return {
+    model: (member.summariser ?? member).profile.model,
+    messages: [
+      { role: 'system', content: system, seqs: [] },
+      { role: 'user', content: user, seqs: [] },
+    ],
+    tools: [],
+    breakpoints: [],
+    maxOutputTokens,
+    cacheKey: `${tenant}/${conversation}/compaction`,
+    trace: { conversation, agent, turn: turn.id, step: step + 1, call: 1, purpose: 'compaction' },
+  };
+}

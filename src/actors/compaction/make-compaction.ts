@@ -1,0 +1,154 @@
+import {
+  type CutFor,
+  type CompactionBase,
+  extractionSteps,
+  latestCompaction,
+  pairSafe,
+  summaryRequestSteps,
+  summarySteps,
+  verifySummary,
+} from '../../context/index.ts';
+import { TroupeError } from '../../errors.ts';
+import { type CompactionBody, type Event, type EventId } from '../../events/index.ts';
+import type { ReliefEvent } from '../../machines/compaction.ts';
+import { askSummary } from './ask-summary.ts';
+import { compactionDraft, readCompaction, takeLock } from './compaction-lock.ts';
+import { inSlices } from '../engine/in-slices.ts';
+import type { TurnRun } from '../turn/turn-run.ts';
+import { readPages } from '../log/read-pages.ts';
+import { noteRelief } from './note-relief.ts';
+import { windowFor } from './policy-for.ts';
+import type { TurnRelief } from './relief-work.ts';
+
+export interface SharedCompaction {
+  id: EventId;
+  body: CompactionBody;
+}
+
+export type Made = { kind: 'made'; compaction: SharedCompaction } | { kind: 'not'; event: ReliefEvent };
+
+/** Share of a prompt's room that the request for a summary may take of the summariser's window. */
+export const REQUEST_SHARE = 0.8;
+
+/**
+ * Makes the next compaction of the conversation and logs it, for every agent to adopt. It goes on from the last one:
+ * what that kept is in its input, so nothing falls between the two.
+ */
+export async function makeCompaction(
+  work: TurnRelief,
+  cut: CutFor,
+  strategy: 'summary' | 'extraction',
+): Promise<Made> {
+  const { run } = work;
+  if (strategy === 'summary' && (!run.member.summarises || isTooSmall(work))) return not('SKIPPED');
+  const previous = latestCompaction(run.live.view)?.body ?? null;
+  const number = (previous?.number ?? 0) + 1;
+  // Another agent, or this one before a crash, may have written it since this turn began.
+  const there = await made(run, number);
+  if (there) return { kind: 'made', compaction: there };
+  const events = await readRange(work, previous?.upTo ?? 0, run.turn.upTo);
+  const upTo = pairSafe(events, cut.upTo);
+  if (upTo <= (previous?.upTo ?? 0)) return not('SKIPPED');
+  const range = events.filter(({ seq }) => seq <= upTo);
+  const base = {
+    number,
+    upTo,
+    reason: work.reason,
+    by: run.live.address.agent,
+    before: cut.before,
+    budget: cut.budget,
+    events: range,
+    previous,
+    policy: work.policy,
+    secret: run.live.view.secret,
+    people: run.live.view.people,
+    count: run.deps.countTokens,
+    trusted: run.deps.trust ?? null,
+  };
+  const { clock } = run.deps;
+  if (strategy === 'extraction') return log(work, number, await inSlices(clock, extractionSteps(base)));
+  if (!(await takeLock(run, number))) return not('LOCKED');
+  await noteRelief(work, 'compaction.summarising', { strategy, range: { from: 1, upTo } });
+  const written = await summarise(work, base);
+  if (written.kind === 'not') return written;
+  const body = await inSlices(clock, summarySteps({ ...base, ...written }));
+  return body ? log(work, number, body) : failed(work, 'the summary does not fit into the room there is');
+}
+
+/**
+ * Where so little is left for a prompt, nearly every turn makes room, a summary has no more than two or three sentences,
+ * and reading the conversation for it costs more than half of what turns do.
+ */
+const LEAST_AVAILABLE = 2_500;
+
+function isTooSmall({ room }: TurnRelief): boolean {
+  return room.available < LEAST_AVAILABLE;
+}
+
+async function summarise(
+  work: TurnRelief,
+  { events, previous, people, secret, count, trusted }: CompactionBase,
+): Promise<
+  { kind: 'written'; text: string; usage: CompactionBody['usage'] } | { kind: 'not'; event: ReliefEvent }
+> {
+  const { run, policy } = work;
+  const budgetTokens = policy.summaryTokens;
+  const maxTokens = Math.floor(((await summariserWindow(run)) - budgetTokens) * REQUEST_SHARE);
+  const input = { previous, events, budgetTokens, people, secret, trusted: trusted ?? null };
+  const request = await inSlices(run.deps.clock, summaryRequestSteps({ ...input, maxTokens, count }));
+  if (!request) return failed(work, 'not even the shortest request for a summary fits its window');
+  const answer = await askSummary(run, request, Math.ceil(budgetTokens * 1.5));
+  if (answer.kind === 'aborted') return not('ABORTED');
+  if (answer.kind === 'failed') return failed(work, `${answer.code}: ${answer.message}`);
+  const verdict = verifySummary(answer.text, {
+    inputTokens: request.tokens,
+    maxTokens: budgetTokens,
+    count,
+  });
+  if (verdict.kind === 'rejected') return failed(work, `the summary was rejected: ${verdict.why}`);
+  return { kind: 'written', text: verdict.text, usage: answer.usage };
+}
+
+/** Also one that was learnt from a refusal: the request for a summary must not be refused as well. */
+export async function summariserWindow({ member, model, deps, live }: TurnRun): Promise<number> {
+  const { summariser } = member;
+  if (!summariser) return windowFor(member, model);
+  return windowFor(summariser, await deps.models.get(live.address.tenant, summariser.profile));
+}
+
+async function failed(work: TurnRelief, message: string): Promise<{ kind: 'not'; event: ReliefEvent }> {
+  await noteRelief(work, 'compaction.failed', { strategy: 'summary', message });
+  return not('FAILED');
+}
+
+async function log(work: TurnRelief, number: number, body: CompactionBody | null): Promise<Made> {
+  if (!body) return not('FAILED');
+  const { deps, live } = work.run;
+  try {
+    await deps.log.append(live.address, [{ ...compactionDraft(number), to: [], body }]);
+  } catch (error) {
+    // Somebody else was first: theirs counts.
+    if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
+  }
+  const compaction = await made(work.run, number);
+  return compaction ? { kind: 'made', compaction } : not('FAILED');
+}
+
+async function made({ deps, live }: TurnRun, number: number): Promise<SharedCompaction | null> {
+  const event = await readCompaction(deps.store, live.address, number);
+  if (!event) return null;
+  const { id, body } = event;
+  live.view.compactions.set(id, body);
+  return { id, body };
+}
+
+async function readRange({ run }: TurnRelief, after: number, upTo: number): Promise<Event[]> {
+  const { store } = run.deps;
+  const events: Event[] = [];
+  for await (const page of readPages(store, run.live.address, { after, upTo })) events.push(...page);
+  return events;
+}
+
+function not(type: 'SKIPPED' | 'FAILED' | 'LOCKED' | 'ABORTED'): { kind: 'not'; event: ReliefEvent } {
+  return { kind: 'not', event: { type } };
+}

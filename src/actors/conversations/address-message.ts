@@ -1,0 +1,36 @@
+import { TroupeError } from '../../errors.ts';
+import { type AgentId, type Author, MAX_RECIPIENTS, nearestName } from '../../events/index.ts';
+import type { Company } from '../engine/member.ts';
+
+/** Whom a message addresses, as agent ids. Only the structured `to` routes; names in the text never do. */
+export function addressees(
+  company: Company,
+  message: { author: Author; to?: readonly string[] | undefined; replyTo?: string | undefined },
+  fallback: AgentId | null,
+): AgentId[] {
+  const named = message.to ?? [];
+  if (named.length > MAX_RECIPIENTS) {
+    throw new TroupeError('event_invalid', `to: at most ${MAX_RECIPIENTS} recipients, got ${named.length}`, {
+      path: 'to',
+    });
+  }
+  if (named.length > 0) return [...new Set(named.map((name) => resolveAgent(company, name)))];
+  const topLevel = message.author.kind === 'user' && message.replyTo === undefined;
+  return topLevel && fallback ? [fallback] : [];
+}
+
+/** An agent by id or pubkey. Throws `agent_unknown` with the known ones and the nearest name. */
+export function resolveAgent(company: Company, name: string): AgentId {
+  const plain = name.startsWith('@') ? name.slice(1) : name;
+  const direct = company.get(plain as AgentId);
+  if (direct) return direct.profile.id;
+  for (const member of company.values()) if (member.pubkey === plain) return member.profile.id;
+  const known = [...company.keys()];
+  const nearest = nearestName(plain, known);
+  const hint = nearest ? ` Did you mean "${nearest}"?` : '';
+  throw new TroupeError(
+    'agent_unknown',
+    `there is no agent "${plain}".${hint} Known: ${known.slice(0, 50).join(', ')}.`,
+    { agent: plain, nearest, known: known.slice(0, 50) },
+  );
+}

@@ -1,0 +1,130 @@
+import { createView, type View } from '../../context/index.ts';
+import { type ActorAddress, type ActorRecord, addressKey, type TurnId } from '../../events/index.ts';
+import { type AgentSnapshot, isReady, restoreAgent } from '../../machines/snapshot.ts';
+import { newTaskBook, type TaskBook } from '../../machines/task-book.ts';
+import type { Lease } from './lease.ts';
+import type { FrozenBaseline } from './member.ts';
+
+/**
+ * The live actors of this process: for each active agent the state of its machine and its view, kept warm between turns and
+ * dropped when idle. Everything here can be lost at any moment; it is rebuilt from the store.
+ *  G1  An entry is only trusted if its `lastTurn` is the record's: else another process has moved on.
+ *  G2  An idle actor costs nothing: entries unused for `limits.idleMs` or beyond `capacity` are dropped, the oldest first.
+ */
+export interface LiveActor {
+  readonly address: ActorAddress;
+  /** Where its machine is. Changed by `advance` alone. */
+  state: AgentSnapshot;
+  view: View;
+  /** A turn takes in what has waited for it, in slices: until it has, the view is not to be shown. */
+  isBeginning: boolean;
+  /** Of its conversation. */
+  tasks: TaskBook;
+  /** The baseline of the last turn here, with its texts. */
+  baseline: FrozenBaseline | null;
+  lastTurn: TurnId | null;
+  /** The last transition here, ms since the epoch. */
+  last: Transition | null;
+  /** Present while this process holds the lease. */
+  lease: Lease | null;
+  usedAt: number;
+  /** Size at which a relief could do no more, in counted tokens: it is tried again when the prompt has grown. */
+  reliefStuckAt: number | null;
+}
+
+export interface Transition {
+  event: string;
+  at: number;
+}
+
+export interface Registry {
+  /** The live actor for a record, restored if need be. Throws `actor_corrupt`. */
+  enter(record: ActorRecord, now: number): LiveActor;
+  find(address: ActorAddress): LiveActor | null;
+  leave(actor: LiveActor, lastTurn: TurnId | null, now: number): void;
+  drop(address: ActorAddress): void;
+  /** Drops what has not been used since `before` (ms); returns how many are left. */
+  trim(before: number): number;
+  working(): LiveActor[];
+}
+
+/** Warm actors at most, leased ones apart. */
+const MAX_WARM = 4_096;
+
+export interface RegistryOptions {
+  secretOf: (address: ActorAddress) => string;
+  /** Most events kept in warm views, over all actors. */
+  capacity?: number;
+}
+
+export function createRegistry(options: RegistryOptions): Registry {
+  const { secretOf, capacity = 200_000 } = options;
+  const actors = new Map<string, LiveActor>();
+
+  function restore(record: ActorRecord, now: number): LiveActor {
+    const { tenant, conversation, agent } = record;
+    const address: ActorAddress = { tenant, conversation, agent };
+    return {
+      address,
+      state: restoreAgent(record.snapshot, record.machineVersion),
+      view: createView(agent, secretOf(address)),
+      isBeginning: false,
+      tasks: newTaskBook(),
+      baseline: null,
+      lastTurn: record.lastTurn,
+      last: null,
+      lease: null,
+      usedAt: now,
+      reliefStuckAt: null,
+    };
+  }
+
+  function drop(address: ActorAddress): void {
+    actors.delete(addressKey(address));
+  }
+
+  /** Between two sweeps thousands of actors may come and go. */
+  function dropOldest(): void {
+    for (const [key, actor] of actors) {
+      if (actor.lease) continue;
+      actors.delete(key);
+      return;
+    }
+  }
+
+  return {
+    enter(record, now) {
+      const key = addressKey(record);
+      const known = actors.get(key);
+      if (known && known.lastTurn === record.lastTurn && isReady(known.state)) {
+        actors.delete(key);
+        actors.set(key, known);
+        known.usedAt = now;
+        return known;
+      }
+      if (known) drop(record);
+      const actor = restore(record, now);
+      actors.set(key, actor);
+      if (actors.size > MAX_WARM) dropOldest();
+      return actor;
+    },
+    find: (address) => actors.get(addressKey(address)) ?? null,
+    leave(actor, lastTurn, now) {
+      actor.lease = null;
+      actor.lastTurn = lastTurn;
+      actor.usedAt = now;
+    },
+    drop,
+    trim(before) {
+      let kept = 0;
+      for (const [key, actor] of [...actors].reverse()) {
+        const weight = actor.view.slots.length + actor.view.pending.length + 1;
+        const idle = !actor.lease && (actor.usedAt < before || kept + weight > capacity);
+        if (idle) actors.delete(key);
+        else kept += weight;
+      }
+      return actors.size;
+    },
+    working: () => [...actors.values()].filter((actor) => actor.lease !== null),
+  };
+}

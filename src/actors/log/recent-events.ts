@@ -1,0 +1,77 @@
+import type { Event } from '../../events/index.ts';
+import type { Log } from '../../store/store.ts';
+
+/**
+ * The newest events of busy conversations, as this process appended them: a turn mostly reads what was just written.
+ * A hint about the head (others may have appended since), never about the middle: what it returns has no gaps.
+ */
+export interface RecentEvents {
+  add(log: Log, event: Event, now: number): void;
+  /** Forgets conversations that nothing was added to since `before`. */
+  trim(before: number): void;
+  forget(log: Log): void;
+  /** Everything known after `after`, without gaps; null if that reaches further back than what is kept. */
+  after(log: Log, after: number): readonly Event[] | null;
+}
+
+/** Events kept per conversation at most, and over all conversations. */
+const KEPT = 16_384;
+const KEPT_IN_ALL = 32_768;
+
+export function createRecentEvents(): RecentEvents {
+  /** Least recently extended first. */
+  const tails = new Map<string, Tail>();
+  let total = 0;
+  const keyOf = ({ tenant, conversation }: Log) => `${tenant}/${conversation}`;
+
+  function forget(): void {
+    for (const key of tails.keys()) {
+      if (total <= KEPT_IN_ALL) return;
+      drop(key);
+    }
+  }
+
+  function drop(key: string): void {
+    total -= tails.get(key)?.events.length ?? 0;
+    tails.delete(key);
+  }
+
+  function cut(tail: Event[], keep: number): void {
+    total -= tail.splice(0, tail.length - keep).length;
+  }
+
+  return {
+    add(log, event, now) {
+      const key = keyOf(log);
+      const tail = tails.get(key) ?? { events: [], addedAt: now };
+      const last = tail.events.at(-1);
+      if (last && event.seq <= last.seq) return;
+      if (last && event.seq !== last.seq + 1) cut(tail.events, 0);
+      tail.events.push(event);
+      tail.addedAt = now;
+      total += 1;
+      if (tail.events.length > KEPT) cut(tail.events, KEPT / 2);
+      tails.delete(key);
+      tails.set(key, tail);
+      forget();
+    },
+    trim(before) {
+      for (const [key, { addedAt }] of tails) {
+        if (addedAt >= before) return;
+        drop(key);
+      }
+    },
+    forget: (log) => drop(keyOf(log)),
+    after(log, after) {
+      const events = tails.get(keyOf(log))?.events;
+      const first = events?.[0];
+      if (!events || !first || after < first.seq - 1) return null;
+      return events.slice(after - first.seq + 1);
+    },
+  };
+}
+
+interface Tail {
+  events: Event[];
+  addedAt: number;
+}

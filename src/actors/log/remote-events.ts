@@ -1,0 +1,89 @@
+import type { Event } from '../../events/index.ts';
+import type { Notice } from '../../queue/broadcast.ts';
+import { type Log, PAGE_BYTES, type Store } from '../../store/store.ts';
+
+type Appended = Extract<Notice, { type: 'appended' }>;
+
+/** Conversations whose place is remembered; of others the notice alone says what is new. */
+const REMEMBERED = 4_096;
+
+/**
+ * Brings what other processes appended to the watchers of this one: a notice says where to look, the log says what.
+ *  V1  Watchers hear of an event once, whether it was appended here or elsewhere, as far as notices arrive.
+ *  V2  One read per conversation at a time: notices that come meanwhile are merged into the next.
+ *  V3  A notice that is lost loses nothing for a reader who follows the log: the next one reaches back to it.
+ */
+export function createRemoteEvents(deps: {
+  store: Pick<Store, 'read'>;
+  tell: (log: Log, event: Event) => void;
+  isWatched: () => boolean;
+  onWarning: (error: unknown, where: string) => void;
+}) {
+  /** Least recently used first. */
+  const places = new Map<string, Place>();
+
+  function placeOf({ tenant, conversation }: Log, from: number): Place {
+    const key = `${tenant}/${conversation}`;
+    const place = places.get(key) ?? { told: from, ahead: new Set(), wanted: 0, reading: false };
+    places.delete(key);
+    places.set(key, place);
+    for (const [oldest, { reading }] of places) {
+      if (places.size <= REMEMBERED) break;
+      if (!reading) places.delete(oldest);
+    }
+    return place;
+  }
+
+  async function readUp(log: Log, place: Place): Promise<void> {
+    place.reading = true;
+    try {
+      while (place.told < place.wanted) {
+        const range = { after: place.told, upTo: place.wanted, maxBytes: PAGE_BYTES };
+        const events = await deps.store.read(log, range);
+        if (events.length === 0) return;
+        for (const event of events) if (note(place, event.seq)) deps.tell(log, event);
+      }
+    } catch (error) {
+      deps.onWarning(error, 'events of another process');
+    } finally {
+      place.reading = false;
+    }
+  }
+
+  return {
+    /** An event that was appended here, and told. */
+    own(log: Log, { seq }: Event): void {
+      note(placeOf(log, seq - 1), seq);
+    },
+    async hear({ tenant, conversation, after, head }: Appended): Promise<void> {
+      const log = { tenant, conversation };
+      const place = placeOf(log, after);
+      if (!deps.isWatched()) return skipTo(place, head);
+      place.wanted = Math.max(place.wanted, head);
+      if (!place.reading) await readUp(log, place);
+    },
+  };
+}
+
+interface Place {
+  /** All events up to here were told. */
+  told: number;
+  /** Told too, further on. */
+  ahead: Set<number>;
+  wanted: number;
+  reading: boolean;
+}
+
+/** Nobody was there to be told. */
+function skipTo(place: Place, head: number): void {
+  place.told = Math.max(place.told, head);
+  for (const seq of place.ahead) if (seq <= place.told) place.ahead.delete(seq);
+}
+
+/** Whether it is told for the first time. */
+function note(place: Place, seq: number): boolean {
+  if (seq <= place.told || place.ahead.has(seq)) return false;
+  place.ahead.add(seq);
+  while (place.ahead.delete(place.told + 1)) place.told += 1;
+  return true;
+}

@@ -1,0 +1,19 @@
+import type { SessionTerms } from '../../context/index.ts';
+import type { Session } from '../../events/index.ts';
+import type { Member } from '../engine/member.ts';
+
+/** What this session must match to be used by this member. Who only looks has no provider, and asks of no machine. */
+export function termsFor(
+  { profile, provider, keepsCompacted }: Member,
+  baseline: string,
+  { home }: Session,
+): SessionTerms {
+  return {
+    provider: profile.provider,
+    model: profile.model,
+    home: provider.home ?? home,
+    baseline,
+    rewind: provider.capabilities.rewind,
+    keepsCompacted,
+  };
+}

@@ -1,0 +1,52 @@
+import type { ActorPatch } from '../../store/store.ts';
+import { reachOf } from '../steering/reach.ts';
+import type { TurnRun } from '../turn/turn-run.ts';
+
+/** How requests and sessions of one agent in one conversation are told from all others, at any provider. */
+export function cacheKeyOf({ live }: Pick<TurnRun, 'live'>): string {
+  const { tenant, conversation, agent } = live.address;
+  return `${tenant}/${conversation}/${agent}`;
+}
+
+/** A provider that has this turn open would wait for ever. */
+export function leaveSession(run: TurnRun): void {
+  if (!run.session.open) return;
+  run.session.open = null;
+  run.member.provider.leave?.(cacheKeyOf(run));
+}
+
+/** By this attempt at the turn or by one before it, whose process is gone: what it sent was never answered to the end. */
+export function mayBeTouched({ session, resumed }: TurnRun): boolean {
+  return session.touched || resumed;
+}
+
+/**
+ * What the commit says of the session. It moves only with a turn that was answered to the end: after any other it is
+ * taken back, with the next turn, to where it stood.
+ */
+export function sessionPatch(run: TurnRun): Pick<NonNullable<ActorPatch['state']>, 'session' | 'cursor'> {
+  const { session, answer, turn, live, lease, member, ending } = run;
+  const mark = ending.kind === 'done' ? answer?.session?.mark : null;
+  if (mark) {
+    const { profile } = member;
+    const began = session.base?.id === mark.id ? session.base : null;
+    return {
+      session: {
+        provider: profile.provider,
+        model: profile.model,
+        ...mark,
+        baseline: run.baseline.id,
+        sent: live.view.slots.length,
+        sentHash: live.view.chain,
+        turn: turn.id,
+        compacted: (began?.compacted ?? false) || session.compacted,
+        state: 'ok',
+      },
+      cursor: reachOf(turn),
+    };
+  }
+  const { base } = session;
+  if (!base) return { session: null, cursor: null };
+  const isLeft = mayBeTouched(run) && !member.provider.capabilities.rewind;
+  return { session: isLeft ? { ...base, state: 'unknown' } : base, cursor: lease.record.cursor };
+}

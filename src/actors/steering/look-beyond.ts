@@ -1,0 +1,107 @@
+import { visibleText } from '../../context/index.ts';
+import { type Event, isTaskEnd } from '../../events/index.ts';
+import { foldTask, forkTaskBook, type TaskBook } from '../../machines/task-book.ts';
+import type { Member } from '../engine/member.ts';
+import { triggersIn } from '../turn/pin-turn.ts';
+import type { TurnRun } from '../turn/turn-run.ts';
+import { busyPolicyOf } from './busy-policy.ts';
+import { coversOf, reachOf } from './reach.ts';
+
+/** What has come for an agent at work. */
+export type Beyond =
+  | { kind: 'nothing' }
+  | { kind: 'interrupt' }
+  /** Oldest first, never empty. */
+  | { kind: 'steer'; inputs: Event[] };
+
+const NOTHING: Beyond = { kind: 'nothing' };
+const PAGE = 1_000;
+/** These begin something of their own: a turn cannot take them in on its way. */
+const BEGINS_A_TURN: readonly Event['kind'][] = ['handoff', 'delegation.opened', 'command'];
+
+/**
+ * What the log has beyond a running turn that must not wait for the next one. Nothing is folded: what is not taken stays
+ * where the next turn looks for it. Costs one look at the head while nothing is new.
+ */
+export async function lookBeyond(run: TurnRun): Promise<Beyond> {
+  const { deps, live, turn, member, steer } = run;
+  const { agent } = live.address;
+  const head = await deps.store.head(live.address);
+  if (head <= steer.seen) return NOTHING;
+  const fresh = await readUpTo(run, steer.seen, head);
+  const before = steer.seen;
+  steer.seen = head;
+  if (!fresh.some((event) => isFor(agent, event) && cannotWait(event, member))) return NOTHING;
+  const reach = reachOf(turn);
+  const waiting = waitingAfter(run, before === reach ? fresh : await readUpTo(run, reach, head));
+  if (waiting.some((event) => busyPolicyOf(event, member) === 'interrupt')) return { kind: 'interrupt' };
+  const barrier = waiting.findIndex(({ kind }) => BEGINS_A_TURN.includes(kind));
+  const open = barrier === -1 ? waiting : waiting.slice(0, barrier);
+  const last = open.findLastIndex((event) => busyPolicyOf(event, member) === 'steer');
+  return last === -1 ? NOTHING : { kind: 'steer', inputs: open.slice(0, last + 1) };
+}
+
+/** Whether something beyond a turn asks for its end. */
+export async function isInterrupted(run: TurnRun): Promise<boolean> {
+  const { deps, live, turn, member } = run;
+  const head = await deps.store.head(live.address);
+  const since = await readUpTo(run, reachOf(turn), head);
+  return waitingAfter(run, since).some((event) => busyPolicyOf(event, member) === 'interrupt');
+}
+
+/** Whether another turn follows this one. The end of a task that the turn had enough without begins none. */
+export async function hasMore(run: TurnRun): Promise<boolean> {
+  const { deps, live, turn } = run;
+  const head = await deps.store.head(live.address);
+  const reach = reachOf(turn);
+  return head > reach && waitingAfter(run, await readUpTo(run, reach, head)).length > 0;
+}
+
+/** What would begin the next turn, if this one were over: `since` is all that the log has beyond it. */
+function waitingAfter({ live, turn }: TurnRun, since: readonly Event[]): Event[] {
+  const { agent } = live.address;
+  const tasks = since.some(isOfTasks) ? foldedOn(live.tasks, since) : live.tasks;
+  const given = new Set(coversOf(turn).map((seq) => tasks.ended.get(seq)?.group));
+  const pending = [...live.view.pending, ...since.filter((event) => isFor(agent, event))];
+  return triggersIn({ view: { agent, pending }, tasks }, reachOf(turn)).filter((event) => {
+    const group = tasks.ended.get(event.seq)?.group;
+    return event.kind !== 'approval.decided' && (group === undefined || !given.has(group));
+  });
+}
+
+/** What may change who is waited for, or who listens. */
+function isOfTasks(event: Event): boolean {
+  return isTaskEnd(event) || event.kind === 'left' || event.kind === 'joined';
+}
+
+function cannotWait(event: Event, member: Member): boolean {
+  const policy = busyPolicyOf(event, member);
+  return policy === 'steer' || policy === 'interrupt';
+}
+
+function isFor(agent: string, event: Event): boolean {
+  return event.to.some((each) => each === agent) && visibleText(event) !== null;
+}
+
+function foldedOn(tasks: TaskBook, events: readonly Event[]): TaskBook {
+  const book = forkTaskBook(tasks);
+  for (const event of events) foldTask(book, event);
+  return book;
+}
+
+/** Mostly what this process appended itself, and then from its memory. */
+async function readUpTo(
+  { deps, live }: Pick<TurnRun, 'deps' | 'live'>,
+  after: number,
+  head: number,
+): Promise<Event[]> {
+  const events: Event[] = [];
+  for (let at = after; at < head;) {
+    const page = await deps.log.read(live.address, { after: at, limit: PAGE });
+    const last = page.at(-1);
+    if (!last) break;
+    events.push(...page.filter(({ seq }) => seq <= head));
+    at = last.seq;
+  }
+  return events;
+}

@@ -1,0 +1,99 @@
+import { TroupeError } from '../../errors.ts';
+import type { TenantId, TurnId } from '../../events/index.ts';
+import type { Store } from '../../store/store.ts';
+import { redactAnswer } from '../turn/redact-turn.ts';
+import { journalKey, type JournalEntry, type TurnRun } from '../turn/turn-run.ts';
+
+/**
+ * The journal of a step. A holder that stood still may yet answer a prompt without what its successor takes in for that
+ * step, and then run its calls. So whoever resumes a turn and takes something in first closes the key of the step, and
+ * goes on under the next one.
+ *  J1  A step is journalled under the first of its keys that is not closed.
+ *  J2  A key is chosen before the log is looked at, and never again in that step: who finds it closed is the holder no
+ *      more, and none of its calls is made.
+ */
+interface Closed {
+  closed: true;
+}
+
+type Kept = JournalEntry | Closed;
+
+function keyOf(turn: TurnId, step: number, index: number): string {
+  return index === 0 ? journalKey(turn, step) : `${journalKey(turn, step)}/steered.${index}`;
+}
+
+/** What a step was answered, or that the turn ended there; null while neither. */
+export async function readStep(
+  store: Pick<Store, 'readJournal'>,
+  tenant: TenantId,
+  turn: TurnId,
+  step: number,
+): Promise<JournalEntry | null> {
+  return (await findKey(store, tenant, turn, step)).entry;
+}
+
+/** The same for the present step of a resumed turn; the first call in a step chooses the key. */
+export async function openStep(run: TurnRun): Promise<JournalEntry | null> {
+  const { deps, live, turn, step, steer } = run;
+  const { tenant } = live.address;
+  if (steer.key?.step === step) {
+    const kept = parse(await deps.store.readJournal(tenant, keyOf(turn.id, step, steer.key.index)));
+    return kept === null ? null : stillOpen(run, kept);
+  }
+  const { index, entry } = await findKey(deps.store, tenant, turn.id, step);
+  steer.key = { step, index };
+  return entry;
+}
+
+/** Writes the entry of the present step, unless there is one; returns the one that counts. */
+export async function journalStep(run: TurnRun, entry: JournalEntry): Promise<JournalEntry> {
+  return stillOpen(run, await write(run, entry));
+}
+
+/** Before a resumed turn takes something in; false if the step was answered without it. */
+export async function closeStep(run: TurnRun): Promise<boolean> {
+  const { steer, step } = run;
+  const kept = await write(run, { closed: true });
+  if (!('closed' in kept)) return false;
+  steer.key = { step, index: indexOf(run) + 1 };
+  return true;
+}
+
+async function write(run: TurnRun, entry: Kept): Promise<Kept> {
+  const { deps, live, turn, step } = run;
+  const { store, clock } = deps;
+  const key = keyOf(turn.id, step, indexOf(run));
+  const text = JSON.stringify(redacted(run, entry));
+  return JSON.parse(await store.journal(live.address.tenant, key, text, clock.now())) as Kept;
+}
+
+/** Here and not where it comes from: what the journal holds is what was answered, also for this turn. */
+function redacted({ deps, member }: TurnRun, entry: Kept): Kept {
+  return deps.redaction && 'text' in entry ? redactAnswer(deps.redaction, member.profile, entry) : entry;
+}
+
+/** A turn that was never resumed has no rival. */
+function indexOf({ steer, step }: TurnRun): number {
+  return steer.key?.step === step ? steer.key.index : 0;
+}
+
+function stillOpen({ turn, step }: TurnRun, kept: Kept): JournalEntry {
+  if (!('closed' in kept)) return kept;
+  throw new TroupeError('lease_lost', `step ${step} of turn ${turn.id} was steered by another`);
+}
+
+async function findKey(
+  store: Pick<Store, 'readJournal'>,
+  tenant: TenantId,
+  turn: TurnId,
+  step: number,
+): Promise<{ index: number; entry: JournalEntry | null }> {
+  for (let index = 0; ; index++) {
+    const kept = parse(await store.readJournal(tenant, keyOf(turn, step, index)));
+    if (kept === null || !('closed' in kept)) return { index, entry: kept };
+  }
+}
+
+function parse(stored: string | null): Kept | null {
+  return stored === null ? null : (JSON.parse(stored) as Kept);
+}

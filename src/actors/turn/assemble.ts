@@ -1,0 +1,56 @@
+import { beginTurnSteps, buildPrompt, foldAhead, MAX_REQUEST_BYTES } from '../../context/index.ts';
+import type { PromptRecord } from '../../events/index.ts';
+import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
+import { inSlices } from '../engine/in-slices.ts';
+import { nameLargest } from '../compaction/name-largest.ts';
+import { beginStep, replayRelief } from '../compaction/replay-relief.ts';
+import { wantsRelief } from '../compaction/wants-relief.ts';
+import { reachAt } from '../steering/reach.ts';
+import { steerTurn } from '../steering/steer-turn.ts';
+import type { TurnRun } from './turn-run.ts';
+
+/** Builds the prompt of the present step from the warm view, and has it made smaller where it is too long. */
+export async function assemble(run: TurnRun): Promise<AgentEvent> {
+  await beginTurnOnce(run);
+  beginStep(run);
+  if ((await steerTurn(run)) === 'ends') return { type: 'ABORTED' };
+  await replayRelief(run);
+  const prompt = build(run);
+  run.prompt = prompt;
+  const reason = wantsRelief(run, prompt);
+  if (reason) {
+    run.relief.reason = reason;
+    return { type: 'OVER_BUDGET' };
+  }
+  const fits = prompt.tokens.free >= 0 && run.live.view.bytes <= MAX_REQUEST_BYTES;
+  if (fits) return { type: 'PROMPT_READY' };
+  run.ending = { kind: 'failed', code: 'context_overflow', message: nameLargest(run, prompt) };
+  return { type: 'REFUSED' };
+}
+
+function build(run: TurnRun): PromptRecord {
+  const { deps, live, turn, member, baseline, model } = run;
+  for (const draft of run.outputs) foldAhead(live.view, draft, deps.countTokens);
+  const prompt = buildPrompt({
+    view: live.view,
+    conversation: live.address.conversation,
+    agent: member.profile,
+    baseline: { ...baseline, source: baseline.id },
+    step: run.step + 1,
+    model,
+  });
+  return { ...prompt, upTo: reachAt(turn, run.step) };
+}
+
+async function beginTurnOnce({ deps, live, turn }: TurnRun): Promise<void> {
+  if (live.view.turn?.id === turn.id) return;
+  const { id, upTo, inputs, live: items, join, baseline, rendering } = turn;
+  const rules = rendering === undefined ? {} : { rendering };
+  const input = { id, upTo, inputs, live: items, join, baseline, ...rules };
+  live.isBeginning = true;
+  try {
+    await inSlices(deps.clock, beginTurnSteps(live.view, input));
+  } finally {
+    live.isBeginning = false;
+  }
+}

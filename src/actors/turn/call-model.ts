@@ -1,0 +1,373 @@
+import { addUsage, NO_USAGE, type Reasoning, type ToolCall } from '../../events/index.ts';
+import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
+import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
+import { countedKinds, deltaOf, isPlausible, limitIn, receiptOf } from '../../context/index.ts';
+import { policyOf, TroupeError } from '../../errors.ts';
+import type { CallEnd } from '../budget/call-amount.ts';
+import { countCost, type Paid, type PaidCall, paidCall } from '../budget/paid-call.ts';
+import { payerOf, placeOf } from '../budget/payer.ts';
+import type { BudgetRefusal } from '../budget/refusal.ts';
+import { checkReply } from './check-reply.ts';
+import { withImages } from './load-images.ts';
+import { policyFor } from '../compaction/policy-for.ts';
+import { askSession } from '../sessions/ask-session.ts';
+import { answerSession, hearSession, loseSession } from '../sessions/hear-session.ts';
+import { cacheKeyOf } from '../sessions/settle-session.ts';
+import { isNewFailure, planRetry } from './plan-retry.ts';
+import { journalStep, openStep } from '../steering/step-journal.ts';
+import { takeCall } from './take-call.ts';
+import type { CallEnded } from '../engine/span-facts.ts';
+import { stopDraft } from '../tasks/call-effects.ts';
+import {
+  type Ending,
+  type JournalEntry,
+  type ModelAnswer,
+  ownDraft,
+  type TurnRun,
+  writeMeanwhile,
+  written,
+} from './turn-run.ts';
+import type { CallWatch } from './watch-calls.ts';
+
+/** It ends the turn. */
+const NOT_TRIED_AGAIN = { retryable: false, isAway: false, answered: 1 };
+
+/**
+ * One model call, journalled once: whatever the journal holds is what was answered, whoever wrote it. A call that
+ * failed leaves an `error` event with what was said; a retry sends the identical request.
+ */
+export async function callModel(run: TurnRun): Promise<AgentEvent> {
+  const { turn } = run;
+  if (run.step === 0 && turn.approved) return callApproved(run, turn.approved);
+  const before = run.resumed ? await openStep(run) : null;
+  if (before === null && !(await takeCall(run, run.member.profile.provider))) return { type: 'ABORTED' };
+  if (before !== null) recordAgain(run, before);
+  const outcome = before === null ? await callOnce(run) : { kind: 'answered' as const, answer: before };
+  if (outcome.kind === 'aborted') return { type: 'ABORTED' };
+  if (outcome.kind === 'refused') return overBudget(run, outcome.refusal);
+  if (outcome.kind === 'failed') return fail(run, outcome.failure);
+  const [entry] = await Promise.all([before ?? journalStep(run, outcome.answer), written(run)]);
+  if ('sealed' in entry) return sealed(run, entry.sealed);
+  const answer = entry;
+  run.answer = answer;
+  run.failure = null;
+  run.partial = '';
+  run.usage = addUsage(run.usage, answer.usage);
+  run.session.compacted ||= answer.session?.compacted ?? false;
+  learn(run, answer);
+  if (answer.stop === 'refusal' && answer.calls.length === 0) return refused(run, answer);
+  return answer.calls.length > 0 ? { type: 'MODEL_CALLED' } : { type: 'MODEL_REPLIED' };
+}
+
+/** What was approved is called before the model is asked, as if it had asked for it once more. */
+async function callApproved(run: TurnRun, calls: ToolCall[]): Promise<AgentEvent> {
+  const given: ModelAnswer = { text: '', calls, stop: 'calls', usage: NO_USAGE };
+  const [entry] = await Promise.all([journalStep(run, given), written(run)]);
+  if ('sealed' in entry) return sealed(run, entry.sealed);
+  run.answer = entry;
+  return { type: 'MODEL_CALLED' };
+}
+
+/** Another holder has begun to end this turn. One that is asked to stop knows so from its record. */
+function sealed(run: TurnRun, ending: Ending): AgentEvent {
+  if (ending.kind === 'aborted' && ending.by === 'interrupted') {
+    run.ending = ending;
+    return { type: 'ABORTED' };
+  }
+  if (ending.kind !== 'failed')
+    throw new TroupeError('lease_lost', `turn ${run.turn.id} was ended by another`);
+  run.ending = ending;
+  return { type: 'MODEL_FAILED', failed: NOT_TRIED_AGAIN };
+}
+
+/** A vendor's filter ended the answer: nothing to repeat, and nothing that may pass for a reply. */
+function refused(run: TurnRun, { text }: ModelAnswer): AgentEvent {
+  run.answer = null;
+  run.partial = text;
+  run.ending = {
+    kind: 'failed',
+    code: 'provider_refused',
+    message: 'the provider refused to answer this prompt',
+  };
+  return { type: 'MODEL_FAILED', failed: NOT_TRIED_AGAIN };
+}
+
+/** Nothing was asked: a retry would find the same, and only people can allow more. */
+function overBudget(run: TurnRun, { message }: BudgetRefusal): AgentEvent {
+  const goOn = 'raise the budget in the agents file or wait for its next period, then ask again';
+  run.outputs.push(stopDraft(run, { guard: 'budget', message, goOn }));
+  run.ending = { kind: 'failed', code: 'budget_exceeded', message };
+  return { type: 'MODEL_FAILED', failed: NOT_TRIED_AGAIN };
+}
+
+/** A session that is lost is no failed try: the same is asked of another, at the latest of a new one. */
+async function callOnce(run: TurnRun): Promise<StreamOutcome | Extract<Paid<never>, { kind: 'refused' }>> {
+  for (let round = 1; ; round += 1) {
+    run.sending = askSession(run);
+    const asked = run.sending.session?.request.kind ?? 'start';
+    const paid = await paidCall(payerOf(run), callOf(run, round), () => {
+      run.session.open = null;
+      run.session.touched ||= asked !== 'start';
+      return measured(run);
+    });
+    if (paid.kind === 'aborted' && !run.lease.signal.aborted) throw run.deps.stopping.reason;
+    if (paid.kind !== 'made') return paid;
+    countCost(run.deps.metrics, run.member, paid.spent, run.live.address.tenant);
+    const { outcome } = paid;
+    const isLost = outcome.kind === 'failed' && outcome.failure.code === 'provider_session_lost';
+    if (!isLost || asked === 'start') return outcome;
+    if (asked === 'resume') loseSession(run, outcome.failure.message);
+  }
+}
+
+/** A try that is repeated after a crash has another fence: both may have been paid. */
+function callOf(run: TurnRun, round: number): PaidCall {
+  const { turn, step, lease, failure, member, prompt } = run;
+  const { maxOutputTokens } = member.profile;
+  return {
+    id: `${turn.id}/${step}/${lease.record.fence}.${(failure?.tries ?? 0) + 1}.${round}`,
+    place: placeOf(run),
+    asked: { input: prompt?.tokens.estimate ?? 0, maxOutputTokens },
+    price: member.price,
+  };
+}
+
+type StreamOutcome =
+  | { kind: 'answered'; answer: ModelAnswer; response?: ResponseName }
+  | { kind: 'failed'; failure: ModelFailure }
+  | { kind: 'aborted' };
+
+async function measured(run: TurnRun): Promise<{ outcome: StreamOutcome; end: CallEnd }> {
+  const { metrics, clock } = run.deps;
+  const { provider } = run.member.profile;
+  const began = clock.monotonic();
+  const call = run.watch.call({
+    purpose: 'turn',
+    step: run.step + 1,
+    tries: (run.failure?.tries ?? 0) + 1,
+    messages: run.sending?.prompt.messages ?? [],
+    server: run.member.provider.server,
+  });
+  const heard = await call.within(() => stream(run, call));
+  const outcome = heard.kind === 'answered' ? await checkReply(run.member.reply, heard) : heard;
+  // It is not taken, and was paid for.
+  if (heard.kind === 'answered' && outcome.kind === 'failed')
+    run.usage = addUsage(run.usage, heard.answer.usage);
+  metrics.time('model_call', { provider }, clock.monotonic() - began);
+  const ended = outcome.kind === 'failed' ? outcome.failure.code : outcome.kind;
+  metrics.count('model_calls', { tenant: run.live.address.tenant, provider, outcome: ended });
+  call.end(toldOf(outcome));
+  return { outcome, end: endOf(run, heard) };
+}
+
+function toldOf(outcome: StreamOutcome): CallEnded {
+  if (outcome.kind === 'answered') {
+    const { answer, response } = outcome;
+    return { kind: 'answered', ...answer, ...(response && { response }) };
+  }
+  return outcome.kind === 'failed' ? { kind: 'failed', code: outcome.failure.code } : outcome;
+}
+
+/** Before the reply was checked: one that is not taken was paid for. */
+function endOf({ deps, member, partial }: TurnRun, heard: StreamOutcome): CallEnd {
+  const words = deps.countTokens(partial);
+  if (heard.kind === 'aborted') return { kind: 'aborted', heard: words };
+  if (heard.kind === 'failed') return { kind: 'failed', code: heard.failure.code, heard: words };
+  const { usage } = heard.answer;
+  return {
+    kind: 'answered',
+    usage,
+    heard: words,
+    tellsLater: member.provider.capabilities.sessionResumption && heard.answer.doubt === undefined,
+  };
+}
+
+async function stream(run: TurnRun, watch: CallWatch): Promise<StreamOutcome> {
+  const { deps, live, turn, lease, member } = run;
+  let text = '';
+  let index = 0;
+  let reasoning: Reasoning | undefined;
+  const calls: ToolCall[] = [];
+  const tell = (delta: string) => {
+    const at = { turn: turn.id, attempt: turn.attempt, step: run.step + 1, index: index++ };
+    try {
+      deps.onDelta({ address: live.address, ...at, text: delta });
+    } catch (error) {
+      deps.onWarning(error, 'stream watcher');
+    }
+  };
+  const request = await withImages(run, requestOf(run));
+  for await (const event of member.provider.stream(request, { signal: lease.signal })) {
+    switch (event.type) {
+      case 'start':
+        index = 0;
+        break;
+      case 'text':
+        recordPrompt(run);
+        watch.heard();
+        text += event.delta;
+        tell(event.delta);
+        break;
+      case 'reasoning':
+        watch.heard();
+        reasoning = event.reasoning;
+        break;
+      case 'call':
+        watch.heard();
+        calls.push(event.call);
+        break;
+      case 'session':
+      case 'compacted':
+        hearSession(run, event);
+        break;
+      case 'done':
+      case 'failed':
+      case 'aborted':
+        // One that is refused as too long may be sent again shorter: `fail` records what is not.
+        if (event.type !== 'failed') recordPrompt(run);
+        run.partial = text;
+        return finished(run, event, { text, calls, reasoning });
+    }
+  }
+  run.partial = text;
+  return {
+    kind: 'failed',
+    failure: { code: 'provider_truncated', message: 'the provider ended without a result' },
+  };
+}
+
+function finished(
+  run: TurnRun,
+  event: Extract<ModelEvent, { type: 'done' | 'failed' | 'aborted' }>,
+  said: Pick<ModelAnswer, 'text' | 'calls' | 'reasoning'>,
+): StreamOutcome {
+  if (event.type === 'aborted') return { kind: 'aborted' };
+  if (event.type === 'failed') return { kind: 'failed', failure: event.error };
+  return {
+    kind: 'answered',
+    answer: {
+      ...said,
+      stop: event.stop,
+      usage: event.usage,
+      ...(event.doubt !== undefined && { doubt: event.doubt }),
+      ...answerSession(run, event),
+    },
+    ...(event.response && { response: event.response }),
+  };
+}
+
+function requestOf(run: TurnRun): ModelRequest {
+  const { sending, member, live, turn } = run;
+  if (!sending) throw new Error('a model is called only with an assembled prompt');
+  const { prompt, session } = sending;
+  const { conversation, agent } = live.address;
+  return {
+    model: member.profile.model,
+    messages: prompt.messages,
+    tools: prompt.tools,
+    breakpoints: prompt.breakpoints,
+    maxOutputTokens: member.profile.maxOutputTokens,
+    cacheKey: cacheKeyOf(run),
+    ...(session && { session: session.request }),
+    ...(member.reply && { replySchema: member.reply.schema }),
+    trace: { conversation, agent, turn: turn.id, step: run.step + 1, call: (run.failure?.tries ?? 0) + 1 },
+  };
+}
+
+/** One prompt is recorded per step: the one that was accepted, or the last that was refused. */
+function recordPrompt(run: TurnRun): void {
+  const { deps, live } = run;
+  const prompt = run.sending?.prompt;
+  if (!prompt || prompt === run.recorded) return;
+  run.recorded = prompt;
+  const now = deps.clock.now();
+  writeMeanwhile(run, deps.store.putReceipt(live.address.tenant, receiptOf(prompt), now));
+}
+
+/** The crash may have come between the answer and its receipt. */
+function recordAgain(run: TurnRun, journalled: JournalEntry): void {
+  const { prompt, live } = run;
+  const session = 'sealed' in journalled ? undefined : journalled.session;
+  if (!prompt) return;
+  run.sending = { prompt: session?.delta ? deltaOf(prompt, live.view, session.delta) : prompt };
+  recordPrompt(run);
+}
+
+/** What the provider counted tells how it counts; a scripted model's figures are guesses and tell nothing. */
+function learn(run: TurnRun, { usage, doubt }: ModelAnswer): void {
+  const { deps, live, member, baseline } = run;
+  const { tenant, agent } = live.address;
+  if (doubt !== undefined) deps.models.doubt(tenant, agent, doubt);
+  if (!member.provider.capabilities.reportsUsage) return;
+  const isUntold = usage.input === 0;
+  if (isUntold && doubt === undefined && !member.provider.capabilities.sessionResumption)
+    deps.models.doubt(tenant, agent, null);
+  // What is not told with its own call comes with a later one of the turn.
+  run.session.untold ||= isUntold;
+  if (run.session.untold) return;
+  // It counted a memory that is not our view any more.
+  if (run.session.compacted || run.session.base?.compacted) return;
+  const report = { reported: usage.input, kinds: countedKinds(live.view, baseline.body) };
+  if (!isPlausible(report, run.model.window ?? member.profile.contextWindow)) {
+    const counted = Object.values(report.kinds).reduce((sum, tokens) => sum + tokens, 0);
+    deps.models.doubt(tenant, agent, `input is ${usage.input}, and what was sent has some ${counted}`);
+    return;
+  }
+  run.last = report;
+  live.view.anchor = report;
+  run.model = deps.models.observe(tenant, member.profile, report);
+}
+
+async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {
+  const { deps, live, lease } = run;
+  // Nothing was said and nothing will be until somebody has acted: the turn waits, and others go on.
+  if (policyOf(failure.code) === 'operator') throw new TroupeError(failure.code, failure.message);
+  const before = run.failure;
+  const failed = planRetry(run, failure);
+  const { code, message, tries, answered, wait, awayFrom } = failed;
+  run.failure = failed;
+  run.ending = { kind: 'failed', code, message };
+  if (isNewFailure(before, failed)) {
+    const retryUntil = wait?.until ?? undefined;
+    await deps.log.append(live.address, [
+      {
+        // By fence, not by attempt: an orderly stop gives its attempt back.
+        ...ownDraft(run, `error:${lease.record.fence}.${run.step}.${tries}`),
+        kind: 'error',
+        body: {
+          code,
+          message,
+          step: run.step + 1,
+          partial: run.partial,
+          ...(retryUntil !== undefined && { retryUntil }),
+        },
+      },
+    ]);
+  }
+  if (failure.code === 'context_overflow' && mayRecover(run, failure)) {
+    // A shorter prompt is another call.
+    run.failure = { ...failed, answered: before?.answered ?? 0 };
+    return { type: 'OVERFLOWED' };
+  }
+  recordPrompt(run);
+  return {
+    type: 'MODEL_FAILED',
+    failed: { retryable: wait !== null, isAway: awayFrom !== null, answered },
+  };
+}
+
+/** Once per step: what is asked for again must be shorter, and by how much the refusal may say. */
+function mayRecover(run: TurnRun, { message }: ModelFailure): boolean {
+  const { relief, prompt, member, live, deps } = run;
+  if (relief.overflowed || !prompt) return false;
+  const named = limitIn(message)?.window;
+  // A window that is not named is smaller than what was refused; that is good for this turn and not for ever.
+  const guessed = prompt.tokens.estimate + prompt.tokens.reserved;
+  run.model =
+    named === undefined
+      ? { ...run.model, window: Math.min(guessed, run.model.window ?? guessed) }
+      : deps.models.learnWindow(live.address.tenant, member.profile, named);
+  run.policy = policyFor(member, run.model);
+  run.relief = { ...relief, overflowed: true, tried: false, reason: 'overflow' };
+  return true;
+}

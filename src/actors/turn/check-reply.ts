@@ -1,0 +1,60 @@
+import { JsonData } from '../../events/index.ts';
+import type { ModelFailure, ResponseName } from '../../providers/provider.ts';
+import type { ReplySchema } from '../engine/member.ts';
+import type { ModelAnswer } from './turn-run.ts';
+
+interface Answered {
+  kind: 'answered';
+  answer: ModelAnswer;
+  response?: ResponseName;
+}
+
+/** Of the words of a reply that are data: what an event may hold is far less. */
+const MAX_REPLY_CHARS = 4 * 1_024 * 1_024;
+
+/** Holds the final answer of a turn against what the agent's replies must be. One that does not fit is a failed call. */
+export async function checkReply(
+  reply: ReplySchema | null,
+  outcome: Answered,
+): Promise<Answered | { kind: 'failed'; failure: ModelFailure }> {
+  const { answer } = outcome;
+  if (!reply || answer.calls.length > 0 || answer.stop === 'refusal') return outcome;
+  if (answer.text.length > MAX_REPLY_CHARS)
+    return failed(`it has ${answer.text.length} characters, and at most ${MAX_REPLY_CHARS} are read`);
+  const text = withoutFence(answer.text);
+  const value = parseJson(text);
+  if (value instanceof SyntaxError) {
+    return failed(
+      answer.stop === 'length' ? 'it was cut off at maxOutputTokens' : `it is no JSON: ${value.message}`,
+    );
+  }
+  const checked = await reply.check(value);
+  if ('problem' in checked) return failed(checked.problem);
+  if (!JsonData.safeParse(checked.data).success) return failed('it is nested too deeply');
+  return { ...outcome, answer: { ...answer, text, data: checked.data } };
+}
+
+const FENCE = /^```(?:json)?[^\S\n]*\n/i;
+
+/** A model that thinks in Markdown puts its data into a fence. */
+function withoutFence(text: string): string {
+  const whole = text.trim();
+  const start = FENCE.exec(whole)?.[0].length;
+  const end = whole.length - '```'.length;
+  return start === undefined || start > end || !whole.endsWith('```')
+    ? text
+    : whole.slice(start, end).trimEnd();
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    return error; // A SyntaxError, which no JSON text gives.
+  }
+}
+
+function failed(why: string): { kind: 'failed'; failure: ModelFailure } {
+  const message = `the reply does not fit the agent's reply schema: ${why}`;
+  return { kind: 'failed', failure: { code: 'provider_invalid_reply', message } };
+}

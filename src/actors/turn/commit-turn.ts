@@ -1,0 +1,150 @@
+import type { EventDraft, Timer } from '../../events/index.ts';
+import { AGENT_MACHINE_VERSION, type AgentEvent, type WaitsFor } from '../../machines/agent-lifecycle.ts';
+import { nextAgent, saveAgent } from '../../machines/snapshot.ts';
+import { isTaskOpen, openTasks } from '../../machines/task-book.ts';
+import type { ActorPatch } from '../../store/store.ts';
+import { preview } from '../../tools/preview.ts';
+import { advanceRuns } from '../workflows/advance-runs.ts';
+import { sealTurn } from './seal-turn.ts';
+import { sessionPatch } from '../sessions/settle-session.ts';
+import { hasMore } from '../steering/look-beyond.ts';
+import { coversOf, reachOf } from '../steering/reach.ts';
+import { stoppedBy, tellSteered } from '../steering/steer-turn.ts';
+import { taskEnds } from '../tasks/complete-task.ts';
+import { type ModelAnswer, ownDraft, type TurnRun, written } from './turn-run.ts';
+
+/**
+ * Ends a turn in one fenced compare-and-set: index, snapshot and everything the turn says, together. Nothing is
+ * published before it, and nothing at all if the fence is lost. A turn that was asked to stop is refused by the same
+ * write and ends as aborted instead: after an acknowledged stop there is no reply.
+ */
+export async function commitTurn(run: TurnRun): Promise<AgentEvent> {
+  const { lease } = run;
+  await written(run);
+  run.isAddressedAgain = await isAddressedAgain(run);
+  if (run.resumed && run.ending.kind !== 'done') await sealTurn(run);
+  await tellSteered(run);
+  const cancelled = lease.record.cancel === run.turn.id;
+  if (run.ending.kind !== 'aborted' && !cancelled) {
+    const committed = await lease.writeUnlessCancelled(await patchOf(run));
+    if (committed) return ended(run);
+  }
+  run.ending = { kind: 'aborted', by: await stoppedBy(run) };
+  if (run.resumed) await sealTurn(run);
+  await lease.write(await patchOf(run));
+  return ended(run);
+}
+
+function ended(run: TurnRun): AgentEvent {
+  const { deps, ending, usage, member, live } = run;
+  const { tenant } = live.address;
+  const { metrics } = deps;
+  const { provider } = member.profile;
+  metrics.count('turns', { tenant, outcome: ending.kind });
+  metrics.count('tokens', { tenant, provider, kind: 'input' }, usage.input);
+  metrics.count('tokens', { tenant, provider, kind: 'output' }, usage.output);
+  metrics.count('tokens', { tenant, provider, kind: 'cache_read' }, usage.cacheRead);
+  metrics.count('tokens', { tenant, provider, kind: 'cache_write' }, usage.cacheWrite);
+  metrics.count('tokens', { tenant, provider, kind: 'reasoning' }, usage.reasoning);
+  return commitEvent(run);
+}
+
+function commitEvent(run: TurnRun): AgentEvent {
+  return { type: 'COMMITTED', waits: waitsFor(run) };
+}
+
+/** What is about to be said is not the last word on the task if another turn follows. */
+async function isAddressedAgain(run: TurnRun): Promise<boolean> {
+  const { live, ending } = run;
+  return isTaskOpen(live.tasks) && ending.kind === 'done' && (await hasMore(run));
+}
+
+async function patchOf(run: TurnRun): Promise<ActorPatch> {
+  const { live, turn, lease } = run;
+  const ends = taskEnds(run);
+  const steps = await advanceRuns(run);
+  const isDone = run.ending.kind === 'done';
+  return {
+    processed: reachOf(turn),
+    cancel: null,
+    state: {
+      turnNo: lease.record.turnNo + 1,
+      lastTurn: turn.id,
+      snapshot: saveAgent(nextAgent(live.state, commitEvent(run))),
+      machineVersion: AGENT_MACHINE_VERSION,
+      turn: null,
+      ...sessionPatch(run),
+      outbox: [...outputsOf(run), ...endingOf(run), ...ends.events],
+      posts: [...(isDone ? run.posts : []), ...ends.posts, ...steps],
+      timers: [...liveTimers(run), ...(isDone ? run.timers : [])],
+    },
+  };
+}
+
+/** What begins with the end of a turn, and so only if that is a good one. */
+const BEGINNINGS: readonly EventDraft['kind'][] = [
+  'handoff',
+  'delegation.opened',
+  'question',
+  'approval.requested',
+];
+
+/** A turn that did not end well hands nothing over and asks nobody: the receiver would answer in its stead. */
+function outputsOf({ ending, outputs }: TurnRun): EventDraft[] {
+  return ending.kind === 'done' ? outputs : outputs.filter(({ kind }) => !BEGINNINGS.includes(kind));
+}
+
+/** The deadline of a task ends with it. */
+function liveTimers({ lease, live }: TurnRun): Timer[] {
+  const { tasks } = live.tasks;
+  return lease.record.timers.filter(({ task }) => task === undefined || !tasks.get(task)?.end);
+}
+
+/** What the agent waits for after this turn: people before agents, who come by themselves. */
+function waitsFor(run: TurnRun): WaitsFor | null {
+  const { live } = run;
+  const kinds = new Set<string>(openTasks(live.tasks, live.address.agent).map(({ kind }) => kind));
+  for (const { kind } of outputsOf(run)) kinds.add(kind);
+  if (kinds.has('approval') || kinds.has('approval.requested')) return 'approval';
+  if (kinds.has('question')) return 'answer';
+  return kinds.has('delegation') || kinds.has('delegation.opened') ? 'delegation' : null;
+}
+
+/** All endings share one id, so a turn can have only one. */
+function endingOf(run: TurnRun): EventDraft[] {
+  const { turn, ending, answer, usage, step, last } = run;
+  // An answer that was complete when the turn was stopped has been heard by whoever watched.
+  const partial = answer?.text ?? run.partial;
+  const covers = coversOf(turn);
+  const end = ownDraft(run, 'end');
+  if (ending.kind === 'aborted') {
+    return [{ ...end, kind: 'turn.aborted', body: { covers, by: ending.by, partial } }];
+  }
+  if (ending.kind === 'failed') {
+    const { code, message } = ending;
+    return [{ ...end, kind: 'turn.failed', body: { covers, code, message, partial: shown(code, partial) } }];
+  }
+  const done: EventDraft = {
+    ...end,
+    kind: 'turn.done',
+    body: {
+      covers,
+      steps: step + (answer ? 1 : 0),
+      usage,
+      ...(answer?.stop === 'length' && { cut: 'length' }),
+      ...(last && { last }),
+    },
+  };
+  const text = answer?.text ?? '';
+  if (text.trim() === '') return [done];
+  return [{ ...ownDraft(run, 'reply'), kind: 'message', body: { content: text, ...dataOf(answer) } }, done];
+}
+
+/** Of words without an end their beginning: this is what the agent is shown of them. Its error has them all. */
+function shown(code: string, partial: string): string {
+  return code === 'provider_reply_too_long' ? preview(partial).text : partial;
+}
+
+function dataOf(answer: ModelAnswer | null): { data?: unknown } {
+  return answer && 'data' in answer ? { data: answer.data } : {};
+}

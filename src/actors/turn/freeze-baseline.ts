@@ -1,0 +1,131 @@
+import { baselineBody, baselineDrift, type BaselineText, textsInMode } from '../../context/index.ts';
+import { TroupeError } from '../../errors.ts';
+import {
+  type ActorAddress,
+  agentAuthor,
+  type BaselineBody,
+  type EventDraft,
+  type EventId,
+  eventOf,
+  type Mode,
+  runtimeId,
+  SYSTEM_AUTHOR,
+  ToolSpec,
+} from '../../events/index.ts';
+import type { Store } from '../../store/store.ts';
+import type { EngineDeps } from '../engine/engine-deps.ts';
+import type { FrozenBaseline, Member } from '../engine/member.ts';
+import type { LiveActor } from '../engine/registry.ts';
+
+/**
+ * The baseline in force for this turn. One that still holds is used as it was frozen; a changed one is logged with its
+ * reason, because it costs the cache of everything behind it. The first one also logs that the agent has joined.
+ */
+export async function freezeBaseline(
+  deps: EngineDeps,
+  address: ActorAddress,
+  member: Member,
+  live: LiveActor,
+): Promise<FrozenBaseline> {
+  // Also where nothing is frozen anew: an imported log brings its baselines, not their texts.
+  const {
+    baseline: frozen,
+    directions: { mode },
+  } = live.view;
+  await storeBodies(deps, address, textsInMode(member.baseline, mode));
+  const warm = live.baseline;
+  const { baseline, reason } = await baselineFor(deps.store, address, member, frozen, { mode, warm });
+  live.baseline = baseline;
+  if (reason === null) return baseline;
+
+  const { id, body } = baseline;
+  const author = agentAuthor(member.profile);
+  const drafts: EventDraft[] = [{ id, author, to: [], kind: 'baseline', body }];
+  // Somebody may have let it in before its first turn.
+  if (!frozen && !live.tasks.joined.has(address.agent)) drafts.unshift(joined(address, member));
+  await deps.log.append(address, drafts);
+  live.view.baseline = { id, body };
+  return baseline;
+}
+
+/** The baseline to use: `frozen` with its texts if it still holds (`reason` is null), else the next one. */
+export async function baselineFor(
+  store: Store,
+  address: ActorAddress,
+  member: Member,
+  frozen: { id: EventId; body: BaselineBody } | null,
+  { mode = null, warm = null }: { mode?: Mode | null; warm?: FrozenBaseline | null } = {},
+): Promise<{ baseline: FrozenBaseline; reason: string | null }> {
+  const drift = baselineDrift(frozen?.body ?? null, member.profile, member.baseline, mode);
+  if (frozen && drift === null) {
+    const kept = warm?.id === frozen.id ? warm : await withTexts(store, address, member, frozen);
+    if (kept) return { baseline: kept, reason: null };
+  }
+  const epoch = (frozen?.body.epoch ?? 0) + 1;
+  const reason = drift ?? 'its texts are not in this store';
+  const texts = textsInMode(member.baseline, mode);
+  const body = baselineBody(member.profile, texts, { epoch, reason });
+  const id = runtimeId('baseline', address.agent, epoch);
+  return { baseline: { id, body, texts, tools: member.profile.tools }, reason };
+}
+
+/** The baseline of an old prompt. Throws `store_corrupt` if it or one of its texts is gone. */
+export async function readBaseline(
+  store: Store,
+  address: ActorAddress,
+  member: Member,
+  id: string,
+): Promise<FrozenBaseline> {
+  const event = await store.readById(address, id);
+  const body = event && eventOf(event, 'baseline')?.body;
+  const baseline = body && (await withTexts(store, address, member, { id: event.id, body }));
+  if (!baseline) throw new TroupeError('store_corrupt', `baseline ${id} is not in the store`, { id });
+  return baseline;
+}
+
+/** Most texts are still those of the member; the others are read by their hash. Null if one is not there. */
+async function withTexts(
+  store: Store,
+  { tenant }: ActorAddress,
+  member: Member,
+  { id, body }: { id: EventId; body: BaselineBody },
+): Promise<FrozenBaseline | null> {
+  const known = [...textsInMode(member.baseline, 'agent'), ...textsInMode(member.baseline, 'chat')];
+  const texts: BaselineText[] = [];
+  let tools = member.profile.tools;
+  for (const { name, hash, tokens } of body.layers) {
+    const same = known.find((layer) => layer.name === name && layer.hash === hash);
+    const text = same?.text ?? (await store.readBody(tenant, hash));
+    if (text === null) return null;
+    texts.push({ name: name as BaselineText['name'], hash, tokens: () => tokens, text });
+    if (name === 'tools' && !same) tools = text === '' ? [] : ToolSpec.array().parse(JSON.parse(text));
+  }
+  return { id, body, texts, tools };
+}
+
+/** Bodies that this process has stored; the texts of an agent are the same in all its conversations. */
+const stored = new WeakMap<Store, Set<string>>();
+
+async function storeBodies(
+  deps: EngineDeps,
+  { tenant }: ActorAddress,
+  texts: readonly BaselineText[],
+): Promise<void> {
+  const known = stored.get(deps.store) ?? new Set<string>();
+  stored.set(deps.store, known);
+  const missing = texts.filter(({ hash }) => !known.has(`${tenant}/${hash}`));
+  if (missing.length === 0) return;
+  const now = deps.clock.now();
+  await Promise.all(missing.map(({ hash, text }) => deps.store.putBody(tenant, hash, text, now)));
+  for (const { hash } of missing) known.add(`${tenant}/${hash}`);
+}
+
+function joined(address: ActorAddress, member: Member): EventDraft {
+  return {
+    id: runtimeId('joined', address.agent),
+    author: SYSTEM_AUTHOR,
+    to: [],
+    kind: 'joined',
+    body: { agent: address.agent, policy: member.profile.join },
+  };
+}

@@ -1,0 +1,82 @@
+import { MAX_REQUEST_BYTES } from '../../context/index.ts';
+import type { ImageRef, PromptMessage } from '../../events/index.ts';
+import type { ModelRequest } from '../../providers/provider.ts';
+import type { TurnRun } from './turn-run.ts';
+
+/** Of all images in a request together, as base64. */
+const MAX_IMAGE_BYTES = 20 * 1_024 * 1_024;
+/** Anthropic allows images of 8,000 pixels a side up to so many, and of 2,000 beyond. */
+const MAX_IMAGES = 20;
+
+const TEXT_ONLY = '[this model is not shown images]';
+
+/**
+ * The request with the bytes of the images that its messages name. The newest are shown, as many as a request may have.
+ * Of what is not shown, because it is too much, is not in this store or the model is not made for it, the message says
+ * so; the prompt as it is recorded names them all.
+ */
+export async function withImages(run: TurnRun, request: ModelRequest): Promise<ModelRequest> {
+  if (!request.messages.some(hasImages)) return request;
+  if (!run.member.provider.capabilities.images) {
+    return { ...request, messages: request.messages.map((message) => showing([], message, TEXT_ONLY)) };
+  }
+  const images = new Map<string, string>();
+  const messages: PromptMessage[] = [];
+  let room = Math.min(MAX_IMAGE_BYTES, MAX_REQUEST_BYTES - run.live.view.bytes);
+  let left = MAX_IMAGES;
+  for (const message of request.messages.toReversed()) {
+    const shown = new Set<ImageRef>();
+    for (const image of imagesOf(message).toReversed()) {
+      const data = left > 0 ? await readImage(run, image) : null;
+      if (data === null) continue;
+      room -= data.length;
+      // The first that is too much ends it: an older and smaller one must not take its place.
+      left = room < 0 ? 0 : left - 1;
+      if (room < 0) break;
+      images.set(image.hash, data);
+      shown.add(image);
+    }
+    messages.push(withOnly(message, shown));
+  }
+  return { ...request, messages: messages.toReversed(), images };
+}
+
+/** What a turn has read; its steps show the same images again. */
+const read = new WeakMap<TurnRun, Map<string, string | null>>();
+
+async function readImage(run: TurnRun, { hash }: ImageRef): Promise<string | null> {
+  const known = read.get(run) ?? new Map<string, string | null>();
+  read.set(run, known);
+  const before = known.get(hash);
+  if (before !== undefined) return before;
+  const data = await run.deps.store.readBody(run.live.address.tenant, hash);
+  known.set(hash, data);
+  return data;
+}
+
+function imagesOf(message: PromptMessage): readonly ImageRef[] {
+  return message.role === 'user' ? (message.images ?? []) : [];
+}
+
+function hasImages(message: PromptMessage): boolean {
+  return imagesOf(message).length > 0;
+}
+
+function withOnly(message: PromptMessage, shown: ReadonlySet<ImageRef>): PromptMessage {
+  const images = imagesOf(message);
+  const notes = images.flatMap((image, index) =>
+    shown.has(image) ? [] : [`[image ${index + 1} of this message is not shown]`],
+  );
+  if (notes.length === 0) return message;
+  return showing(
+    images.filter((image) => shown.has(image)),
+    message,
+    notes.join('\n'),
+  );
+}
+
+function showing(images: ImageRef[], message: PromptMessage, note: string): PromptMessage {
+  if (message.role !== 'user' || !message.images) return message;
+  const { images: _, ...words } = message;
+  return { ...words, content: `${words.content}\n${note}`, ...(images.length > 0 && { images }) };
+}

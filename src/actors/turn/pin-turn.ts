@@ -1,0 +1,143 @@
+import {
+  liveDelta,
+  memoryItem,
+  minute,
+  modeItems,
+  phaseItem,
+  RENDERING,
+  rosterNews,
+  sayItem,
+  toldUnder,
+} from '../../context/index.ts';
+import { TroupeError } from '../../errors.ts';
+import {
+  ACTOR_VERSION,
+  type ActorRecord,
+  type Event,
+  isTaskEnd,
+  type LiveItems,
+  type PinnedTurn,
+  turnId,
+} from '../../events/index.ts';
+import { isUnheard } from '../../machines/attendance.ts';
+import { isDue, type TaskBook } from '../../machines/task-book.ts';
+import { approvedCalls } from '../tasks/people/approved-calls.ts';
+import { isCalledOff } from '../tasks/call-off/called-off.ts';
+import { haltOf, isOfPeople } from '../tasks/call-off/halt.ts';
+import { taskOf } from '../tasks/task-items.ts';
+import type { EngineDeps } from '../engine/engine-deps.ts';
+import { freezeBaseline } from './freeze-baseline.ts';
+import type { Lease } from '../engine/lease.ts';
+import type { FrozenBaseline, Member } from '../engine/member.ts';
+import { catchUp, type Folded } from '../log/read-view.ts';
+import type { LiveActor } from '../engine/registry.ts';
+import { contextOf, NO_FACTS, readFacts, type TurnFacts } from './turn-facts.ts';
+
+/**
+ * Fixes the inputs of the next turn before any work, in one compare-and-set that also counts the first attempt and
+ * drops the outbox, which is in the log by now, up to seq `published`. With nothing to do, the same write settles the log
+ * up to the head and gives the lease back.
+ */
+export async function pinTurn(
+  deps: EngineDeps,
+  lease: Lease,
+  member: Member,
+  live: LiveActor,
+  published: number,
+): Promise<PinnedTurn | null> {
+  const address = live.address;
+  const { processed, turnNo, lastTurn } = lease.record;
+  const head = await catchUpBeyond(deps, live, { least: Math.max(processed, published), lastTurn });
+  if (processed > head) throw beyondHead(lease.record, head);
+  const inputs = triggersIn(live, processed);
+  const last = inputs.at(-1);
+  if (!last) {
+    const { outbox: sent, posts } = lease.record;
+    const isChanged = sent.length + posts.length + lease.record.lost > 0;
+    const outbox = isChanged ? { state: { outbox: [], posts: [], lost: 0 } } : {};
+    await lease.write({ processed: Math.max(processed, head), owner: '', until: 0, ...outbox });
+    return null;
+  }
+  const baseline = await freezeBaseline(deps, address, member, live);
+  const facts = await readFacts(deps, address, member, live, last);
+  const halt = haltOf(deps, live.tasks, inputs, await isCalledOff(deps.store, address.tenant, live.tasks));
+  const approved = halt ? [] : approvedCalls(live.tasks, inputs);
+  const turn: PinnedTurn = {
+    id: turnId(address, turnNo + 1),
+    upTo: head,
+    inputs: inputs.map((event) => event.seq),
+    attempt: 1,
+    live: liveItems(last, live, member, baseline, facts),
+    join: live.tasks.joined.get(address.agent) ?? member.profile.join,
+    baseline: baseline.id,
+    hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
+    at: last.at,
+    rendering: RENDERING,
+    context: contextOf(baseline, live.view, facts),
+    ...(approved.length > 0 && { approved }),
+    ...(halt && { halt }),
+    ...(live.tasks.thread !== null && inputs.some(isOfPeople) && { byPerson: true }),
+  };
+  // With its version: who does not know how this turn is rendered leaves it alone.
+  await lease.write({ state: { turn, machineVersion: ACTOR_VERSION, lost: 0, outbox: [], posts: [] } });
+  return turn;
+}
+
+/**
+ * What this process remembers of the log may end before the ending of the actor's last turn, which tells what it has
+ * said and was given; the store does not. Where that ending was published by another process and the agent was paused
+ * then, no seq in the record tells how far to look.
+ */
+async function catchUpBeyond(
+  deps: EngineDeps,
+  live: LiveActor,
+  { least, lastTurn }: { least: number; lastTurn: ActorRecord['lastTurn'] },
+): Promise<number> {
+  const head = await catchUp(deps.log, live.address, live);
+  const isBehind = head < least || (lastTurn !== null && live.view.lastTurn !== lastTurn);
+  return isBehind ? catchUp(deps.store, live.address, live) : head;
+}
+
+/** Such a record would take every message for settled and never answer again. */
+function beyondHead({ agent, processed }: ActorRecord, head: number): TroupeError {
+  return new TroupeError(
+    'actor_corrupt',
+    `the record of @${agent} has settled the log up to ${processed}, but it ends at ${head}`,
+    { agent, processed, head },
+  );
+}
+
+/**
+ * The addressed events not yet settled, oldest first. Whatever addresses the agent and has words is pending until its
+ * turn. The end of a task counts once its group is due, however long ago it came.
+ */
+export function triggersIn(
+  { view, tasks }: { view: Pick<Folded['view'], 'agent' | 'pending'>; tasks: TaskBook },
+  processed: number,
+): Event[] {
+  return view.pending.filter((event) => {
+    if (!event.to.includes(view.agent) || isUnheard(tasks, view.agent, event)) return false;
+    return isTaskEnd(event) && tasks.ended.has(event.seq) ? isDue(tasks, event.seq) : event.seq > processed;
+  });
+}
+
+/** What the agent should know at the start of this turn; only changes are said. Time is the trigger's, never a clock's. */
+export function liveItems(
+  trigger: Event,
+  { view, tasks }: Folded,
+  member: Member,
+  baseline: FrozenBaseline,
+  { directive, fragments, memories, dealings }: TurnFacts = NO_FACTS,
+): LiveItems {
+  const told = toldUnder(view.told, baseline.id);
+  const roster = rosterNews(baseline.body, member.baseline, told.items['roster']);
+  const facts: LiveItems = {
+    time: minute(trigger.at),
+    task: taskOf(trigger, tasks),
+    ...modeItems(view.directions.mode, directive),
+    ...phaseItem(view.directions.phase, member.orchestrates),
+    ...(roster !== null && { roster }),
+  };
+  for (const [name, text] of [...dealings, ...fragments]) Object.assign(facts, sayItem(name, text, told));
+  return { ...liveDelta(facts, told), ...memoryItem(memories) };
+}

@@ -1,0 +1,32 @@
+import { policyOf } from '../../errors.ts';
+import { backoffMs } from '../../providers/backoff.ts';
+import type { ModelFailure } from '../../providers/provider.ts';
+import type { FailedCall, TurnRun } from './turn-run.ts';
+
+/**
+ * Whether and when a failed call is made again. Tries of a server that answers are counted, by the machine. One that is
+ * away may be restarting or loading a model: it is waited for by the clock, as long as the agent has patience, and the
+ * last try is at the end of it.
+ */
+export function planRetry(run: TurnRun, failure: ModelFailure): FailedCall {
+  const { clock, random } = run.deps;
+  const { patienceMs } = run.member;
+  const before = run.failure;
+  const tries = (before?.tries ?? 0) + 1;
+  const now = clock.now();
+  const isAway = failure.isAway === true && policyOf(failure.code) === 'retry' && patienceMs > 0;
+  const awayFrom = isAway ? (before?.awayFrom ?? clock.monotonic()) : null;
+  const left = awayFrom === null ? Infinity : awayFrom + patienceMs - clock.monotonic();
+  const pause = backoffMs(failure, tries, random);
+  const ms = pause === null || left <= 0 ? null : Math.min(pause, left);
+  const until = isAway ? Math.round(now + left) : null;
+  const wait = ms === null ? null : { ms, next: Math.round(now + ms), until };
+  const answered = (before?.answered ?? 0) + (isAway ? 0 : 1);
+  return { ...failure, tries, answered, since: before?.since ?? now, awayFrom, wait };
+}
+
+/** A server that stays away is told once, and again when it says something else. */
+export function isNewFailure(before: FailedCall | null, { awayFrom, message, wait }: FailedCall): boolean {
+  if (awayFrom === null || wait === null) return true;
+  return before === null || before.awayFrom === null || before.message !== message;
+}

@@ -1,0 +1,86 @@
+import { hashText } from '../../context/index.ts';
+import type { EventOf, GuardStoppedBody, ToolCall } from '../../events/index.ts';
+
+/**
+ * Which results a turn has had, and for how many steps it has had no other. A model that is lost makes the same call
+ * again and again, or invents one id after the other; every step of it costs a whole prompt.
+ *
+ * A function of the calls and results of the turn alone: a turn that is taken over comes to the same.
+ */
+export interface RepeatedCalls {
+  /** One key for each result that told something new. */
+  seen: ReadonlySet<string>;
+  /** Steps in a row, up to the last one, with results that were all seen before. */
+  stale: number;
+}
+
+export const NO_CALLS: RepeatedCalls = { seen: new Set(), stale: 0 };
+
+/** From the second step in a row that brings nothing new the model is told so. */
+const TOLD_FROM = 2;
+/** Arguments with more texts than this are compared as they are. */
+const MAX_BLANKED = 32;
+
+type Result = Pick<EventOf<'tool.result'>['body'], 'outcome' | 'content' | 'artifact'>;
+
+/** After one more step. What waits or was lost says nothing, neither new nor old. */
+export function afterStep(
+  before: RepeatedCalls,
+  calls: readonly ToolCall[],
+  results: readonly Result[],
+): RepeatedCalls {
+  const keys = results.flatMap((result, index) => keyOf(calls[index] as ToolCall, result) ?? []);
+  if (keys.length === 0) return before;
+  const isStale = keys.every((key) => before.seen.has(key));
+  return { seen: new Set([...before.seen, ...keys]), stale: isStale ? before.stale + 1 : 0 };
+}
+
+/** What the model reads below the last result of a step that brought nothing new; empty where nothing is to be said. */
+export function staleNote({ stale }: RepeatedCalls, limit: number): string {
+  if (stale < TOLD_FROM || stale >= limit) return '';
+  return `\n\n[Troupe: the last ${stale} steps brought nothing that this turn had not been told before. Call something else, call it with other arguments, or answer with what you have; after ${limit} such steps the turn is ended.]`;
+}
+
+export function staleStop({ stale }: RepeatedCalls, agent: string, limit: number): GuardStoppedBody | null {
+  if (stale < limit) return null;
+  return {
+    guard: 'repeats',
+    message: `@${agent} took ${stale} steps in a row whose calls gave only results it had been given before (limits.maxRepeats ${limit})`,
+    goOn: 'say what it should do instead, or raise limits.maxRepeats in the agents file',
+  };
+}
+
+/**
+ * The same call with the same result has the same key. Of a failed one the texts of its arguments do not count: "there
+ * is no artifact a1" and "there is no artifact a2" say the same.
+ */
+function keyOf({ name, args }: ToolCall, { outcome, content, artifact }: Result): string | null {
+  if (outcome === 'waiting' || outcome === 'lost') return null;
+  const text = artifact === undefined ? content : content.replaceAll(artifact, '');
+  const what = outcome === 'done' ? [args, text] : [blanked(text, textsOf(args))];
+  return hashText(JSON.stringify([name, outcome, ...what]));
+}
+
+function blanked(text: string, words: readonly string[]): string {
+  return words.reduce((rest, word) => rest.replaceAll(word, ''), text);
+}
+
+/**
+ * The texts at the top of the arguments, and the last part of each that is a path, as tools name what they looked for:
+ * `a1` of `@artifact/a1`. The longest first, since one may be part of another.
+ */
+function textsOf(args: string): string[] {
+  const texts = valuesOf(args).filter((value) => typeof value === 'string');
+  if (texts.length > MAX_BLANKED) return [];
+  const words = texts.flatMap((text) => [text, text.slice(text.lastIndexOf('/') + 1)]);
+  return words.filter((word) => word !== '').sort((one, other) => other.length - one.length);
+}
+
+function valuesOf(args: string): unknown[] {
+  try {
+    const parsed: unknown = JSON.parse(args);
+    return typeof parsed === 'object' && parsed !== null ? Object.values(parsed) : [];
+  } catch {
+    return [];
+  }
+}

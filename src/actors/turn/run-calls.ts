@@ -1,0 +1,186 @@
+import { hashText } from '../../context/index.ts';
+import type {
+  EventDraft,
+  EventDraftOf,
+  GuardStoppedBody,
+  ToolCall,
+  ToolOutcome,
+} from '../../events/index.ts';
+import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
+import { preview } from '../../tools/preview.ts';
+import { runTool } from '../../tools/run-tool.ts';
+import type { ToolContext } from '../../tools/tool.ts';
+import { readOutput } from './read-output.ts';
+import { redactCall } from './redact-turn.ts';
+import { afterStep, staleNote, staleStop } from './repeated-calls.ts';
+import { type CallEffects, type CallPlace, stopDraft } from '../tasks/call-effects.ts';
+import { carryOut } from '../tasks/carry-out.ts';
+import { mustWait, requestApproval } from '../tasks/people/request-approval.ts';
+import { ownDraft, type TurnRun } from './turn-run.ts';
+
+/**
+ * Runs the calls of one step through the effects ledger: the row is inserted before the tool is called, and only who
+ * inserted it may call. A call found started by somebody else is sent again if the tool is idempotent, else it is
+ * `lost`, and the model is told so. Every call ends in exactly one `tool.result`.
+ */
+export async function runCalls(run: TurnRun): Promise<AgentEvent> {
+  const { answer, deps, lease, live } = run;
+  if (!answer) throw new Error('calls are run only after an answer');
+  const step: EventDraft = {
+    ...ownDraft(run, `step:${run.step}`),
+    kind: 'step',
+    body: {
+      index: run.step,
+      content: answer.text,
+      calls: answer.calls,
+      ...(answer.reasoning && { reasoning: answer.reasoning }),
+    },
+  };
+  const settled = await allEnded(answer.calls.map((call, index) => settleCall(run, call, index)));
+  const { tenant } = live.address;
+  for (const { outcome } of settled) deps.metrics.count('tool_calls', { tenant, outcome });
+  const results = await Promise.all(
+    settled.map((end, index) => resultDraft(run, answer.calls[index] as ToolCall, index, end)),
+  );
+  run.repeated = afterStep(
+    run.repeated,
+    answer.calls,
+    results.map(({ body }) => body),
+  );
+  const last = results.at(-1);
+  if (last) last.body.content += staleNote(run.repeated, deps.limits.maxRepeats);
+  const effects = settled.flatMap((end) => end.effects ?? []);
+  run.outputs.push(step, ...results, ...toldOnce(effects.flatMap(({ events }) => events)));
+  run.posts.push(...effects.flatMap(({ posts }) => posts));
+  run.timers.push(...effects.flatMap(({ timers }) => timers));
+  run.silent ||= effects.some(({ silent }) => silent === true);
+  run.step += 1;
+  run.answer = null;
+  if (lease.signal.aborted) return { type: 'ABORTED' };
+  const [stop] = effects.flatMap(({ stops }) => stops ?? []);
+  if (stop) return endByGuard(run, stop);
+  if (effects.some(({ ends }) => ends)) return { type: 'CALLS_ENDED_TURN' };
+  const repeats = staleStop(run.repeated, live.address.agent, deps.limits.maxRepeats);
+  if (repeats) {
+    run.outputs.push(stopDraft(run, repeats));
+    return endByGuard(run, repeats);
+  }
+  if (run.step >= deps.limits.maxSteps) {
+    const message = `the turn took ${run.step} steps; limits.maxSteps is ${deps.limits.maxSteps}`;
+    const goOn = 'ask again to go on from here, or raise limits.maxSteps in the agents file';
+    run.outputs.push(stopDraft(run, { guard: 'steps', message, goOn }));
+    run.ending = { kind: 'failed', code: 'step_limit', message };
+    return { type: 'REFUSED' };
+  }
+  return { type: 'CALLS_DONE' };
+}
+
+function endByGuard(run: TurnRun, { message }: GuardStoppedBody): AgentEvent {
+  run.ending = { kind: 'failed', code: 'guard_stopped', message };
+  return { type: 'REFUSED' };
+}
+
+/** Calls of one step that the same guard has stopped for the same reason are told of once. */
+function toldOnce(events: readonly EventDraft[]): EventDraft[] {
+  const told = new Set<string>();
+  return events.filter((event) => {
+    if (event.kind !== 'guard.stopped') return true;
+    const what = `${event.body.guard} ${event.body.message}`;
+    return !told.has(what) && told.add(what);
+  });
+}
+
+/** As `Promise.all`, but fails only when all have ended: no call may still run when the lease is given back. */
+async function allEnded<T>(work: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(work);
+  return Promise.all(work);
+}
+
+interface Settled {
+  outcome: ToolOutcome;
+  text: string;
+  effects?: CallEffects | undefined;
+}
+
+async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<Settled> {
+  const { deps, live, turn } = run;
+  const tenant = live.address.tenant;
+  const tool = run.member.tools.get(call.name);
+  const at = { step: run.step, index };
+  if (tool && mustWait(run, tool, call))
+    return run.givenUp ? { outcome: 'failed', text: NOT_RUN } : requestApproval(run, tool, call, at);
+  const effect = `${turn.id}/${run.step}.${index}`;
+  const { mine, record, stored } = await deps.store.startEffect(tenant, effect, {
+    argsHash: hashText(call.args),
+    by: deps.process,
+    at: deps.clock.now(),
+  });
+  if (record.status === 'settled')
+    return { ...(JSON.parse(record.data) as Settled), outcome: record.outcome };
+  const end: Settled = run.givenUp
+    ? mine
+      ? { outcome: 'failed', text: NOT_RUN }
+      : { outcome: 'lost', text: LOST }
+    : mine || tool?.idempotent
+      ? redacted(run, await execute(run, call, effect, at))
+      : { outcome: 'lost', text: LOST };
+  // An abort leaves the row as it is: nobody knows how far the call came.
+  if (run.lease.signal.aborted && !run.givenUp) return { outcome: 'lost', text: LOST };
+  const settled = await deps.store.settleEffect(tenant, effect, stored, {
+    outcome: end.outcome === 'waiting' ? 'failed' : end.outcome,
+    data: JSON.stringify({ text: end.text, effects: end.effects }),
+  });
+  if (settled.status !== 'settled') return end;
+  return { ...(JSON.parse(settled.data) as Settled), outcome: settled.outcome };
+}
+
+/** Before anything is made of it: what the model is told, what is kept, and what the log has are the same. */
+function redacted({ deps, member }: TurnRun, end: Settled): Settled {
+  return deps.redaction ? redactCall(deps.redaction, member.profile, end) : end;
+}
+
+const LOST =
+  '[lost: the call was started and the process ended before its result was recorded. It may or may not have had its effect; check before doing it again.]';
+
+const NOT_RUN = '[not run: the turn was given up before this call.]';
+
+async function execute(run: TurnRun, call: ToolCall, effect: string, at: CallPlace): Promise<Settled> {
+  const { deps, live, lease, member } = run;
+  const tool = member.tools.get(call.name);
+  if (!tool) {
+    const granted = [...member.tools.keys()].join(', ') || 'none';
+    return { outcome: 'failed', text: `there is no tool "${call.name}" here. Your tools: ${granted}.` };
+  }
+  const context: ToolContext = {
+    address: live.address,
+    effect,
+    signal: lease.signal,
+    artifacts: { read: (id) => readOutput(run, id) },
+  };
+  const watch = run.watch.tool(call);
+  const { outcome, text, request } = await watch.within(() =>
+    runTool(tool, call, context, { clock: deps.clock }),
+  );
+  watch.end(outcome, text);
+  return request ? carryOut(run, request, at, text) : { outcome, text };
+}
+
+async function resultDraft(
+  run: TurnRun,
+  call: ToolCall,
+  index: number,
+  end: Settled,
+): Promise<EventDraftOf<'tool.result'>> {
+  const { deps, live } = run;
+  const artifact = `${run.turn.id}.${run.step}.${index}`;
+  const tool = run.member.tools.get(call.name);
+  const { text, cut } = tool?.bounded
+    ? { text: end.text, cut: false }
+    : preview(end.text, { maxBytes: tool?.previewBytes ?? deps.limits.previewBytes, artifact });
+  if (cut) await deps.store.putArtifact(live.address, artifact, end.text, deps.clock.now());
+  return {
+    ...ownDraft(run, `result:${run.step}.${index}`),
+    kind: 'tool.result',
+    body: { call: call.id, name: call.name, outcome: end.outcome, content: text, ...(cut && { artifact }) },
+  };
+}

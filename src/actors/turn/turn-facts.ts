@@ -1,0 +1,114 @@
+import {
+  type AboutTurn,
+  type DynamicText,
+  hashText,
+  type Memories,
+  NO_MEMORIES,
+  type View,
+} from '../../context/index.ts';
+import { type ActorAddress, agentAuthor, type Event, type EventContext } from '../../events/index.ts';
+import type { EngineDeps } from '../engine/engine-deps.ts';
+import type { FrozenBaseline, Member } from '../engine/member.ts';
+import type { Folded } from '../log/read-view.ts';
+import { recall } from '../memory/recall.ts';
+import { dealingItems } from '../tasks/task-items.ts';
+import { type Directive, directiveOf } from '../../machines/directions.ts';
+
+/** How long a fragment may take before the turn goes on without it, ms. */
+const FRAGMENT_DEADLINE_MS = 1_000;
+
+/** What is asked for once, when a turn is pinned: from here on it is recorded with the turn. */
+export interface TurnFacts {
+  directive: Directive | null;
+  /** By name, in the order of names; null for one that has nothing to say. One that failed is missing. */
+  fragments: ReadonlyMap<string, string | null>;
+  memories: Memories;
+  /** What the agent waits for, and its list, by the names of their live items. */
+  dealings: ReadonlyMap<string, string | null>;
+}
+
+export const NO_FACTS: TurnFacts = {
+  directive: null,
+  fragments: new Map(),
+  memories: NO_MEMORIES,
+  dealings: new Map(),
+};
+
+export async function readFacts(
+  deps: EngineDeps,
+  address: ActorAddress,
+  member: Member,
+  { view, tasks }: Folded,
+  trigger: Event,
+): Promise<TurnFacts> {
+  const { tenant, conversation, agent } = address;
+  const about: AboutTurn = { tenant, conversation, agent, at: trigger.at };
+  const directive = directiveOf(view.directions, view.directives);
+  const [fragments, memories, dealings] = await Promise.all([
+    readFragments(deps, member, about),
+    recall(deps, address, member, view, trigger),
+    dealingItems(deps, address, tasks),
+  ]);
+  return { directive, fragments, memories, dealings };
+}
+
+const FROZEN_LAYERS: readonly string[] = ['rules', 'persona', 'tools', 'environment'];
+
+/** What was injected into the turn, as hashes: the frozen layers, and the fragments as they are now. */
+export function contextOf(
+  { body }: FrozenBaseline,
+  { directions: { mode } }: View,
+  { directive, fragments, memories }: TurnFacts,
+): EventContext {
+  const layers = body.layers.filter(({ name }) => FROZEN_LAYERS.includes(name));
+  const given = [...fragments].flatMap(([name, text]) => (text === null ? [] : [[name, hashText(text)]]));
+  return {
+    ...Object.fromEntries(layers.map(({ name, hash }) => [name, hash])),
+    ...(mode !== null && { mode }),
+    ...(directive && { run: directive.run }),
+    ...(given.length > 0 && { fragments: Object.fromEntries(given) }),
+    ...(memories.seqs.length > 0 && { memories: memories.seqs }),
+  };
+}
+
+const LATE = Symbol('late');
+
+/** All at once, with one deadline for all. One that throws or is late is left out, and the turn goes on. */
+async function readFragments(
+  { clock, redaction, onWarning }: EngineDeps,
+  { profile }: Member,
+  about: AboutTurn,
+): Promise<ReadonlyMap<string, string | null>> {
+  const fragments = profile.fragments?.live ?? [];
+  const found = new Map<string, string | null>();
+  const where = { kind: 'turn.started', author: agentAuthor(profile) } as const;
+  if (fragments.length === 0) return found;
+  const over = new AbortController();
+  const late = clock.sleep(FRAGMENT_DEADLINE_MS, over.signal).then(() => LATE);
+  const texts = await Promise.all(fragments.map(({ text }) => Promise.race([ask(text, about), late])));
+  over.abort();
+  for (const [index, { name }] of fragments.entries()) {
+    const text = texts[index];
+    if (typeof text === 'string') found.set(name, redaction?.text(text, where) ?? text.toWellFormed());
+    else if (text === null) found.set(name, null);
+    else onWarning(problemOf(text), `fragment ${name} of @${about.agent}`);
+  }
+  return found;
+}
+
+/** Never rejects: nobody waits any more for one that fails after the deadline. */
+async function ask(text: DynamicText, about: AboutTurn): Promise<string | null | { failed: unknown }> {
+  try {
+    // Fragments are also written in JavaScript.
+    const given: unknown = await text({ ...about });
+    if (given === null || given === undefined || given === '') return null;
+    return typeof given === 'string' ? given : { failed: new Error(`it gave ${typeof given}, not a text`) };
+  } catch (error) {
+    return { failed: error };
+  }
+}
+
+function problemOf(outcome: symbol | { failed: unknown } | undefined): unknown {
+  if (typeof outcome === 'object') return outcome.failed;
+  return new Error(`it took longer than ${FRAGMENT_DEADLINE_MS} ms and is left out of this turn`);
+}

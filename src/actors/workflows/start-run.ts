@@ -1,0 +1,118 @@
+import { TroupeError } from '../../errors.ts';
+import { type Author, type CommandOf, type Event, runFactId, type RunStep } from '../../events/index.ts';
+import { activeRuns, type Run } from '../../machines/run-book.ts';
+import { isHere, type Standing } from '../../machines/standing.ts';
+import { newWorkflow, nextState, stepOf } from '../../machines/workflow.ts';
+import type { Log } from '../../store/store.ts';
+import type { Door } from '../conversations/door.ts';
+import { mustBePerson } from '../conversations/trust.ts';
+import { phaseChange } from './phase-change.ts';
+import { directedDrafts, modeDraft } from './run-drafts.ts';
+
+/** What a conversation can be taken through, step by step. */
+export interface Workflow {
+  id: string;
+  /** What a run is for that does not say. */
+  directive?: string | undefined;
+  steps: readonly RunStep[];
+}
+
+/**
+ * A person begins a run of a workflow, or goes on with one from a step of theirs. Everything that follows is done by the
+ * turns of the agents. Returns the event that directs the run; begun again with the same words it is the same one.
+ */
+export async function startRun(
+  door: Door,
+  workflows: readonly Workflow[],
+  log: Log,
+  command: CommandOf<'run'>,
+  by: Author,
+): Promise<Event> {
+  mustBePerson(door.trust, by, 'run workflows');
+  const workflow = workflows.find(({ id }) => id === command.workflow);
+  if (!workflow) {
+    const known = workflows.map(({ id }) => id).join(', ') || 'none';
+    throw refused(`there is no workflow "${command.workflow}". Known: ${known}.`);
+  }
+  const standing = await door.standings.of(log);
+  const { runs } = standing.tasks;
+  const known = command.run === undefined ? undefined : runs.get(command.run);
+  if (command.step === undefined && known) {
+    const first = await door.deps.store.readById(log, firstIdOf(known.run));
+    const isSame = known.workflow === workflow.id && known.directive === directiveFor(command, workflow);
+    if (first && isSame) return first;
+    throw refused(`there is a run "${known.run}" already: go on with it from a step, or choose another id`);
+  }
+  if (standing.tasks.directions.archived) {
+    const message = `conversation ${log.conversation} is archived: reopen it first`;
+    throw new TroupeError('conversation_archived', message, { conversation: log.conversation });
+  }
+  const run =
+    command.step === undefined
+      ? begun(door, command, workflow)
+      : resumed([...runs.values()], { ...command, step: command.step }, workflow);
+  const other = activeRuns(standing.tasks.runs).find((each) => each.run !== run.run);
+  if (other) throw refused(`the run ${other.run} is at step ${other.state.context.number}: let it end first`);
+  return direct(door, log, run, by, standing);
+}
+
+function begun({ newId }: Door, command: CommandOf<'run'>, workflow: Workflow): Run {
+  const run = command.run ?? `${workflow.id}-${newId().slice(-8).toLowerCase()}`;
+  const { steps } = workflow;
+  const state = nextState(newWorkflow(), { type: 'BEGIN', steps, number: 1, attempt: 1 });
+  return { run, workflow: workflow.id, directive: directiveFor(command, workflow), state };
+}
+
+/** With the steps as they are now: one may have been mended. */
+function resumed(
+  runs: readonly Run[],
+  command: CommandOf<'run'> & { step: string },
+  { id, steps }: Workflow,
+): Run {
+  const run = runs.findLast(
+    (each) => each.workflow === id && (command.run === undefined || each.run === command.run),
+  );
+  if (!run) throw refused(`there is no run ${command.run ?? ''} of "${id}" to go on with`);
+  if (run.state.value === 'completed') throw refused(`the run ${run.run} is completed: begin another`);
+  const number = steps.findIndex((step) => step.id === command.step) + 1;
+  if (number === 0) {
+    throw refused(
+      `"${id}" has no step "${command.step}". Its steps: ${steps.map((step) => step.id).join(', ')}.`,
+    );
+  }
+  const attempt = run.state.context.attempt + 1;
+  const directive = command.directive ?? run.directive;
+  return { ...run, directive, state: nextState(run.state, { type: 'BEGIN', steps, number, attempt }) };
+}
+
+async function direct(door: Door, log: Log, run: Run, by: Author, standing: Standing): Promise<Event> {
+  const { deps } = door;
+  const step = stepOf(run.state.context);
+  if (!step) throw refused(`"${run.workflow}" has no such step`);
+  if (!isHere(standing, step.agent)) {
+    const { agent } = step;
+    throw refused(`@${agent}, whose step it is, takes no part here: let it in, or call it back`, { agent });
+  }
+  const { mode, run: named, phase } = standing.tasks.directions;
+  const isNamed = mode === 'run' && named === run.run;
+  const change = step.phase === undefined ? null : await phaseChange(deps, log, phase, { phase: step.phase });
+  const drafts = [...(isNamed ? [] : [modeDraft(run, by)]), ...directedDrafts(run, change, by)];
+  const appended = await deps.log.append(log, drafts);
+  const directed = appended.find(({ event }) => event.kind === 'run.directive');
+  if (!directed) throw new TroupeError('internal', 'the log gave no answer to an append');
+  return directed.event;
+}
+
+function directiveFor(command: CommandOf<'run'>, workflow: Workflow): string {
+  const directive = command.directive ?? workflow.directive;
+  if (directive === undefined) throw refused(`say what the run is for: "${workflow.id}" has no directive`);
+  return directive;
+}
+
+function firstIdOf(run: string) {
+  return runFactId({ run, part: 'directive', number: 1, attempt: 1 });
+}
+
+function refused(message: string, data: Record<string, unknown> = {}): TroupeError {
+  return new TroupeError('command_refused', message, data);
+}

@@ -1,0 +1,168 @@
+import { covers, isGranted, type Principal } from '../../access/index.ts';
+import { TroupeError } from '../../errors.ts';
+import { type Command, parseTurnId } from '../../events/index.ts';
+import type { Troupe, Watcher } from '../../troupe.ts';
+import { checkAllAuthors, checkAuthor } from './author-rule.ts';
+import { checkScope } from './check-scope.ts';
+
+/** What of its source's id is left in the id of a fork, however large the numbers behind it are. */
+const FORK_STEM = 90;
+
+type Note = Parameters<Watcher>[0];
+
+/** What is of no single conversation: the routes that lead there ask for a scope of their own. */
+type Shared =
+  | 'tenant'
+  | 'forTenant'
+  | 'webhooks'
+  | 'agentKeys'
+  | 'nostr'
+  | 'keys'
+  | 'authenticate'
+  | 'agents'
+  | 'health'
+  | 'idle'
+  | 'close'
+  | typeof Symbol.asyncDispose;
+/** What brings somebody's words. */
+type Spoken = 'send' | 'command' | 'import';
+/** What tells of conversations. A new method of `Troupe` is one of these, and does not compile until both kinds of callers have it. */
+type Told = Exclude<keyof Troupe, Shared | Spoken>;
+
+/**
+ * A troupe for one caller: the words that it may bring, and the conversations that it was granted. Of all others it
+ * hears what it would hear of ids that do not exist, before anything is looked up.
+ */
+export function limitTroupe(troupe: Troupe, principal: Principal): Troupe {
+  const { author, scopes, conversations: granted } = principal;
+  // Nothing to check, and the caller is given the very troupe that the application has.
+  if (granted === null && author === null && scopes.includes('operate')) return troupe;
+  const spoken = limitAuthors(troupe, principal);
+  if (granted === null) return { ...shared(troupe), ...told(troupe), ...spoken };
+  return { ...shared(troupe), ...limitConversations(troupe, spoken, principal, granted) };
+}
+
+function shared(troupe: Troupe): Pick<Troupe, Shared> {
+  const { tenant, forTenant, webhooks, agentKeys, nostr, keys, authenticate, agents } = troupe;
+  const { health, idle, close, [Symbol.asyncDispose]: dispose } = troupe;
+  const ofTenant = { tenant, forTenant, webhooks, agentKeys, nostr, keys, authenticate, agents };
+  return { ...ofTenant, health, idle, close, [Symbol.asyncDispose]: dispose };
+}
+
+function told(troupe: Troupe): Pick<Troupe, Told> {
+  const { conversations, listConversations, conversation, events, actors, tasks, prompt, promptOf } = troupe;
+  const { diff, cost, trace, export: exported, delete: removed, watch, queues, budgets } = troupe;
+  const ofLog = { conversations, listConversations, conversation, events, actors, tasks, prompt, promptOf };
+  return { ...ofLog, diff, cost, trace, export: exported, delete: removed, watch, queues, budgets };
+}
+
+function limitConversations(
+  troupe: Troupe,
+  spoken: Pick<Troupe, Spoken>,
+  principal: Principal,
+  granted: readonly string[],
+): Pick<Troupe, Told | Spoken> {
+  const may = (conversation: string) => isGranted(principal, conversation);
+  function check(conversation: string): string {
+    if (may(conversation)) return conversation;
+    throw unknownConversation(conversation);
+  }
+  function checkTurn(turn: string, message = `there is no turn "${turn}"`): string {
+    const parts = parseTurnId(turn);
+    if (!parts || may(parts.conversation)) return turn;
+    throw new TroupeError('turn_unknown', message, { turn });
+  }
+
+  return {
+    send: async (conversation, message) => spoken.send(check(conversation), message),
+    conversations: async (limit) => (await troupe.listConversations({ limit, among: granted })).conversations,
+    listConversations: (query) => troupe.listConversations({ ...query, among: granted }),
+    conversation: async (conversation) => troupe.conversation(check(conversation)),
+    events: async (conversation, range) => troupe.events(check(conversation), range),
+    actors: async (conversation) => troupe.actors(check(conversation)),
+    tasks: async (conversation, options) => troupe.tasks(check(conversation), options),
+    prompt: async (conversation, agent) => troupe.prompt(check(conversation), agent),
+    promptOf: async (turn, step) => troupe.promptOf(checkTurn(turn, noPrompt(turn, step)), step),
+    diff: async (a, b, steps = {}) =>
+      troupe.diff(checkTurn(a, noPrompt(a, steps.stepA)), checkTurn(b, noPrompt(b, steps.stepB)), steps),
+    cost: async (conversation, agent, options) => troupe.cost(check(conversation), agent, options),
+    trace: async (turn) => troupe.trace(checkTurn(turn)),
+    async command(command, by) {
+      checkCommand(command, principal, check, checkTurn);
+      return spoken.command(command, by);
+    },
+    async import(chunks, request) {
+      // The file may hold several conversations, whose ids then begin with this.
+      const stem = request.conversation ?? '';
+      if (!covers(principal, `${stem}*`)) throw unknownConversation(stem);
+      return spoken.import(chunks, { ...request, mayLeadTo: may });
+    },
+    async *export(conversation, options) {
+      yield* troupe.export(check(conversation), options);
+    },
+    delete: async (conversation, options) => troupe.delete(check(conversation), options),
+    watch: (watcher, of) =>
+      troupe.watch((note) => {
+        if (may(conversationOf(note))) watcher(note);
+      }, of),
+    // What others spend, and have waiting, is their own affair.
+    queues: async () => ({ waiting: 0, active: 0, delayed: 0 }),
+    async budgets(of = {}) {
+      if (of.conversation === undefined) return [];
+      const lines = await troupe.budgets({ ...of, conversation: check(of.conversation) });
+      return lines.filter(({ scope }) => scope === 'conversation');
+    },
+  };
+}
+
+function limitAuthors(troupe: Troupe, principal: Principal): Pick<Troupe, Spoken> {
+  return {
+    async send(conversation, message) {
+      checkAuthor(principal, message.author);
+      // Who stops a turn needs the same scope for it, by whatever name.
+      if (message.whileBusy === 'interrupt') checkScope(principal, 'operate');
+      return troupe.send(conversation, message);
+    },
+    async command(command, by) {
+      checkAuthor(principal, by);
+      return troupe.command(command, by);
+    },
+    async import(chunks, request) {
+      checkAllAuthors(principal);
+      return troupe.import(chunks, request);
+    },
+  };
+}
+
+/** What it names must be granted, and so must what it makes. */
+function checkCommand(
+  command: Command,
+  principal: Principal,
+  check: (conversation: string) => string,
+  checkTurn: (turn: string) => string,
+): void {
+  if ('turn' in command && command.turn !== undefined) checkTurn(command.turn);
+  if ('conversation' in command && command.conversation !== undefined) check(command.conversation);
+  if (command.command !== 'fork') return;
+  if (command.as !== undefined) return void check(command.as);
+  const source = command.conversation ?? parseTurnId(command.turn ?? '')?.conversation;
+  if (source === undefined) return;
+  // The name that it will have: more of it is not known yet.
+  const name = source.length <= FORK_STEM ? `${source}-fork-` : source.slice(0, FORK_STEM);
+  if (!covers(principal, `${name}*`)) throw unknownConversation(name);
+}
+
+/** As it is told of ids that nobody has. */
+export function unknownConversation(conversation: string): TroupeError {
+  const message = `there is no conversation "${conversation}"`;
+  return new TroupeError('conversation_unknown', message, { conversation });
+}
+
+function noPrompt(turn: string, step: number | undefined): string {
+  return `no prompt of turn "${turn}"${step ? ` step ${step}` : ''} was sent`;
+}
+
+function conversationOf(note: Note): string {
+  if (note.type === 'event') return note.event.conversation;
+  return (note.type === 'delta' ? note.delta : note.state).address.conversation;
+}

@@ -1,0 +1,29 @@
+import type { Event } from '../events/index.ts';
+import type { Projection } from '../projection/model.ts';
+import { renderHtml } from '../projection/render-html.ts';
+import type { Troupe } from '../troupe.ts';
+import { createProjectionBook, type ProjectionBook } from './projection-book.ts';
+
+const PAGE = 500;
+
+/** A conversation as one HTML file, up to where its head says. Throws `conversation_unknown` before the first part. */
+export async function* exportHtml(
+  troupe: Pick<Troupe, 'events'>,
+  conversation: string,
+  book: ProjectionBook = createProjectionBook(troupe),
+): AsyncGenerator<string, void> {
+  const projection = await book.latest(conversation);
+  yield* renderHtml(projection, eventsOf(troupe, projection));
+}
+
+async function* eventsOf(
+  troupe: Pick<Troupe, 'events'>,
+  { conversation, seq }: Projection,
+): AsyncGenerator<Event, void> {
+  for (let after = 0; after < seq;) {
+    const { events } = await troupe.events(conversation, { after, limit: Math.min(PAGE, seq - after) });
+    if (events.length === 0) return;
+    yield* events;
+    after = events.at(-1)?.seq ?? seq;
+  }
+}

@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto';
+import type { Context, Hono } from 'hono';
+import { basePath } from 'hono/route';
+import { isKeyless } from './access/gate.ts';
+import { checkHost, type GuardOptions, READS } from './guard.ts';
+import { fillPage, missingPage, type PageMode } from './page-html.ts';
+import { BUILT_PAGE, readWebFile } from './web-folder.ts';
+
+export interface PageOptions {
+  /** The folder of the built page, or false for an API without one. Default: the page that comes with Troupe. */
+  web?: string | false | undefined;
+  /** Shown on the page. */
+  version?: string | undefined;
+}
+
+/** These never answer with the page, whoever asks. */
+const NOT_THE_PAGE = new Set(['api', 'metrics', 'healthz', 'readyz']);
+/** Put in front by proxies that take a prefix off the path. */
+const FORWARDED_PREFIX = /^(?:\/[A-Za-z0-9._~-]+)*\/?$/;
+const MAX_PREFIX_CHARS = 1_000;
+
+const HEADERS = {
+  'content-security-policy':
+    "default-src 'self'; base-uri 'self'; frame-ancestors 'none'; form-action 'none'; object-src 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+};
+/** Their names change with what is in them. */
+const FOREVER = 'public, max-age=31536000, immutable';
+
+/**
+ * The page, under whatever path the app is mounted at: its files, and its one document for every other path that a
+ * browser asks for, since which view that names is the page's own affair.
+ *
+ * It stands before the guard: where a key is needed the document has no secret and must be able to ask for the key.
+ * Where none is it carries what writes are made with, and is given under trusted names only.
+ */
+export function addPageRoutes(app: Hono, options: PageOptions & { trust: GuardOptions }): void {
+  const { web = BUILT_PAGE, version = '', trust } = options;
+  if (web === false) return;
+  // No route of the API: what it does not answer itself goes on.
+  app.use(async (context, next) => {
+    const { req } = context;
+    if (!READS.has(req.method)) return next();
+    const mount = basePath(context).replace(/(?<!\/)\/+$/, '');
+    const path = req.path.slice(mount.length).replace(/^\/+/, '');
+    const [first = ''] = path.split('/');
+    if (NOT_THE_PAGE.has(first)) return next();
+    const file = path === 'index.html' ? null : await fileOf(context, web, path);
+    if (file) return file;
+    if (first === 'assets' || !(req.header('accept') ?? '').includes('text/html')) return next();
+    checkHost(req, trust);
+    const base = `${prefixOf(req.header('x-forwarded-prefix'))}${mount}/`;
+    const built = await readWebFile(web, 'index.html');
+    const html = built
+      ? fillPage(new TextDecoder().decode(built.bytes), { base, version, ...accessOf(trust) })
+      : missingPage(base);
+    return documentOf(context, html);
+  });
+}
+
+function accessOf(trust: GuardOptions): { mode: PageMode; token: string } {
+  const { readOnly, writeToken } = trust;
+  if (!isKeyless(trust)) return { mode: 'token', token: '' };
+  if (readOnly) return { mode: 'read-only', token: '' };
+  return { mode: 'write', token: writeToken ?? '' };
+}
+
+async function fileOf(context: Context, web: string, path: string): Promise<Response | null> {
+  const file = await readWebFile(web, path, context.req.header('accept-encoding'));
+  if (!file) return null;
+  return context.body(file.bytes, 200, {
+    ...HEADERS,
+    'content-type': file.type,
+    ...(file.encoding && { 'content-encoding': file.encoding }),
+    'cache-control': path.startsWith('assets/') ? FOREVER : 'no-cache',
+    vary: 'accept-encoding',
+  });
+}
+
+/** Never stored: it names the token of this start. */
+function documentOf(context: Context, html: string): Response {
+  const etag = `"${createHash('sha256').update(html).digest('base64url').slice(0, 27)}"`;
+  const headers = { ...HEADERS, 'cache-control': 'no-store', etag, vary: 'accept' };
+  if (context.req.header('if-none-match') === etag) return context.body(null, 304, headers);
+  return context.body(html, 200, { ...headers, 'content-type': 'text/html; charset=utf-8' });
+}
+
+/** What does not look like a path is no prefix. */
+export function prefixOf(header = ''): string {
+  // Looked at from its front alone: a search for its end takes the square of its length.
+  if (header.length > MAX_PREFIX_CHARS || !FORWARDED_PREFIX.test(header)) return '';
+  return header.endsWith('/') ? header.slice(0, -1) : header;
+}

@@ -1,0 +1,74 @@
+import { readFile, stat } from 'node:fs/promises';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** A file of the built page, as it is sent. */
+export interface WebFile {
+  bytes: Uint8Array<ArrayBuffer>;
+  type: string;
+  /** Set where it was compressed when the page was built. */
+  encoding: 'br' | 'gzip' | null;
+}
+
+/** The same from `src/http` in a checkout and from `dist/gateway` in the package. */
+export const BUILT_PAGE = fileURLToPath(new URL('../../dist/web/', import.meta.url));
+
+const TYPES: Record<string, string> = {
+  '.css': 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.ico': 'image/x-icon',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.map': 'application/json; charset=utf-8',
+  '.png': 'image/png',
+  '.svg': 'image/svg+xml',
+  '.txt': 'text/plain; charset=utf-8',
+  '.webmanifest': 'application/manifest+json',
+  '.woff2': 'font/woff2',
+};
+/**
+ * One name, or one in `assets`: nothing that could lead out of the folder, nothing hidden, and none that is too long for
+ * a file.
+ */
+const WEB_PATH = /^(?:assets\/)?[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
+/** The smaller first. */
+const COMPRESSED = [
+  { encoding: 'br', suffix: '.br' },
+  { encoding: 'gzip', suffix: '.gz' },
+] as const;
+
+/** Null for what is not there, or no file of a page. */
+export async function readWebFile(
+  folder: string,
+  path: string,
+  acceptEncoding = '',
+): Promise<WebFile | null> {
+  const type = TYPES[extname(path)];
+  if (type === undefined || !WEB_PATH.test(path)) return null;
+  const file = join(folder, path);
+  const accepted = acceptedEncodings(acceptEncoding);
+  for (const { encoding, suffix } of COMPRESSED) {
+    const bytes = accepted.has(encoding) ? await readIfThere(file + suffix) : null;
+    if (bytes) return { bytes, type, encoding };
+  }
+  const bytes = await readIfThere(file);
+  return bytes && { bytes, type, encoding: null };
+}
+
+function acceptedEncodings(header: string): Set<string> {
+  const wanted = header.split(',').map((part) => {
+    const [name = '', ...parameters] = part.split(';').map((piece) => piece.trim().toLowerCase());
+    return { name, isRefused: parameters.some((each) => /^q=0(?:\.0*)?$/.test(each)) };
+  });
+  return new Set(wanted.flatMap(({ name, isRefused }) => (isRefused ? [] : [name])));
+}
+
+async function readIfThere(file: string): Promise<Uint8Array<ArrayBuffer> | null> {
+  try {
+    return (await stat(file)).isFile() ? new Uint8Array(await readFile(file)) : null;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
+    throw error;
+  }
+}

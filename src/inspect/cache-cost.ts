@@ -1,0 +1,168 @@
+import { cacheRequestOf, countMessages } from '../context/cache/cache-request.ts';
+import { type CacheBreak, locateBreak } from '../context/cache/locate-break.ts';
+import { cacheRules, type CacheVendor } from '../context/cache/rules.ts';
+import {
+  type CacheOutcome,
+  type CacheReport,
+  type CacheRequest,
+  simulateCache,
+} from '../context/cache/simulate-cache.ts';
+import {
+  type ActorAddress,
+  addUsage,
+  type AgentId,
+  type ConversationId,
+  type PromptReceipt,
+  type PromptRecord,
+  type TurnId,
+  type Usage,
+} from '../events/index.ts';
+import type { EngineDeps } from '../actors/engine/engine-deps.ts';
+import { inSlices } from '../actors/engine/in-slices.ts';
+import type { Member } from '../actors/engine/member.ts';
+import { replayPrompts } from './replay-prompts.ts';
+import { readStep } from '../actors/steering/step-journal.ts';
+import { chargeWork } from '../work.ts';
+
+/** One model call: what a vendor's cache makes of it, beside what the provider reported. Costs are in fresh input tokens. */
+export interface CostRow extends Omit<CacheOutcome, 'brokeAt'> {
+  turn: TurnId;
+  step: number;
+  /** About, ms. */
+  at: number;
+  /** Tokens of the answer. */
+  output: number;
+  /** Where and why this prompt does not begin with all of the one before it. */
+  broke: CacheBreak | null;
+  /** How long nothing had been sent, ms, where that was longer than the cache lives; else null. */
+  coldAfterMs: number | null;
+  /** Null where nothing was reported, or the journal is no longer kept. */
+  reported: Usage | null;
+  /** Whether the prompt could be rendered again as it was sent. */
+  verified: boolean;
+}
+
+export interface CostReport {
+  conversation: ConversationId;
+  agent: AgentId;
+  vendor: CacheVendor;
+  /** As last used: minimum sizes and prices are those of its family. */
+  model: string;
+  rows: CostRow[];
+  /** `uncached`: the same without any cache. */
+  total: CacheReport['total'] & { uncached: number };
+  /** The sum over the rows that have one. */
+  reported: Usage | null;
+}
+
+export interface CostOptions {
+  /** By the agent's provider and model where it is left out. */
+  vendor?: CacheVendor | undefined;
+  /** Hears of each turn before its first prompt is rendered. */
+  onTurn?: ((turn: TurnId) => void) | undefined;
+}
+
+/** A call as it is remembered until all are known: no messages, and blocks that the prompts share. */
+type Call = Pick<CostRow, 'turn' | 'step' | 'broke' | 'reported' | 'verified'> & { request: CacheRequest };
+
+/**
+ * What all prompts of an agent in a conversation cost with a vendor's cache. Other agents' requests are left out, as if
+ * it were alone.
+ */
+export async function cacheCost(
+  deps: EngineDeps,
+  address: ActorAddress,
+  member: Member,
+  { vendor, onTurn }: CostOptions = {},
+): Promise<CostReport> {
+  const calls: Call[] = [];
+  let before: PromptRecord | null = null;
+  for await (const { prompt, whole, at, answer } of replayPrompts(deps, address, member)) {
+    const { turn, step, verified } = prompt;
+    if (turn === null) continue;
+    if (turn !== before?.turn) onTurn?.(turn);
+    const reported = await reportedFor(deps, address, prompt);
+    await countInSlices(deps, whole, before);
+    const request = cacheRequestOf(whole, {
+      at,
+      output: reported?.output ?? answer,
+      count: deps.countTokens,
+    });
+    calls.push({ turn, step, verified, reported, request, broke: before && locateBreak(before, whole) });
+    before = whole;
+  }
+  const { provider, model } = before ?? member.profile;
+  return {
+    conversation: address.conversation,
+    agent: address.agent,
+    ...priced(calls, vendor ?? vendorOf(provider, model), model),
+  };
+}
+
+/** Messages paid for at once. */
+const CHARGED = 200;
+
+/** What `before` had is known: prompts of one agent share their messages. */
+async function countInSlices(
+  { clock, countTokens }: Pick<EngineDeps, 'clock' | 'countTokens'>,
+  { messages }: PromptRecord,
+  before: PromptRecord | null,
+): Promise<void> {
+  const known = new Set(before?.messages);
+  const fresh = messages.filter((message) => !known.has(message));
+  for (let from = 0; from < fresh.length; from += CHARGED) {
+    await inSlices(clock, countMessages(fresh.slice(from, from + CHARGED), countTokens));
+    await chargeWork(CHARGED, 0);
+  }
+}
+
+function priced(
+  calls: readonly Call[],
+  vendor: CacheVendor,
+  model: string,
+): Omit<CostReport, 'conversation' | 'agent'> {
+  const rules = cacheRules(vendor, model);
+  const { requests, total } = simulateCache(
+    calls.map(({ request }) => request),
+    rules,
+  );
+  const rows = requests.map(({ input, read, written, fresh, cost }, index): CostRow => {
+    const { request, ...call } = calls[index] as Call;
+    const { at, output } = request;
+    const pause = at - (calls[index - 1]?.request.at ?? at);
+    const coldAfterMs = pause >= rules.ttlMs ? pause : null;
+    return { ...call, at, input, read, written, fresh, output, cost, coldAfterMs };
+  });
+  const reported = rows.flatMap((row) => row.reported ?? []);
+  return {
+    vendor,
+    model,
+    rows,
+    total: { ...total, uncached: total.input + total.output * rules.price.output },
+    reported: reported.length > 0 ? reported.reduce(addUsage) : null,
+  };
+}
+
+/** A scripted model's figures are guesses. */
+async function reportedFor(
+  { store }: EngineDeps,
+  { tenant }: ActorAddress,
+  { turn, step, provider }: PromptReceipt,
+): Promise<Usage | null> {
+  if (turn === null || provider === 'scripted') return null;
+  const entry = await readStep(store, tenant, turn, step - 1);
+  return !entry || 'sealed' in entry ? null : entry.usage;
+}
+
+const BY_MODEL: readonly (readonly [RegExp, CacheVendor])[] = [
+  [/claude/i, 'anthropic'],
+  [/gemini/i, 'gemini'],
+  [/deepseek/i, 'deepseek'],
+];
+
+/** Whose cache an agent's requests meet; of a scripted model, that of whom breakpoints are for. A session's vendor is sent all that the session holds. */
+function vendorOf(provider: string, model: string): CacheVendor {
+  if (provider === 'openai' || provider === 'codex') return 'openai';
+  if (provider !== 'openai-compatible') return 'anthropic';
+  return BY_MODEL.find(([pattern]) => pattern.test(model))?.[1] ?? 'openai';
+}

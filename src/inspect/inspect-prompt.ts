@@ -1,0 +1,153 @@
+import { lastingCount, locateBreak } from '../context/cache/locate-break.ts';
+import { estimateTokens } from '../context/estimate-tokens.ts';
+import { promptChain } from '../context/prompt-chain.ts';
+import type { Steps } from '../context/steps.ts';
+import { chainSteps } from '../context/view.ts';
+import { TroupeError } from '../errors.ts';
+import {
+  type ActorAddress,
+  type AgentId,
+  type Cut,
+  eventOf,
+  parseTurnId,
+  type PromptMessage,
+  type PromptReceipt,
+  type PromptRecord,
+  turnId,
+} from '../events/index.ts';
+import type { EngineDeps } from '../actors/engine/engine-deps.ts';
+import { inSlices } from '../actors/engine/in-slices.ts';
+import type { Member } from '../actors/engine/member.ts';
+import { readReceipts, sentPrompt } from './prompts.ts';
+
+/** What people want to know of a prompt beside the prompt. */
+export interface Inspection {
+  /**
+   * What it begins with that the prompt sent before it, to the same agent, was too: a cache that is warm has it. Nothing
+   * where the log does not give what was sent. Never more tokens than the prompt has.
+   */
+  cached: { messages: number; tokens: number };
+  /** The tokens at which room is made, and how many are left until then. */
+  relief: { at: number; left: number };
+  cuts: CutDetail[];
+}
+
+/** A rewrite in force, with what the log says of it. */
+export interface CutDetail extends Cut {
+  /** Of the compaction: who needed it, and how its words were chosen. */
+  by?: AgentId;
+  strategy?: 'summary' | 'extraction';
+  /** Texts that are shown shortened since, and steps of its turn that are shown as one text. */
+  trimmed?: number;
+  steps?: number;
+}
+
+export async function inspectPrompt<P extends PromptRecord & { verified?: boolean }>(
+  deps: EngineDeps,
+  address: ActorAddress,
+  member: Member,
+  prompt: P,
+): Promise<P & Inspection> {
+  const [cached, cuts] = await Promise.all([
+    // What the log does not have yet of a turn at work is missing in its messages: they are not what was sent.
+    prompt.verified === false ? NOTHING : cachedOf(deps, address, prompt),
+    Promise.all(prompt.cuts.map((cut) => detailOf(deps, address, cut))),
+  ]);
+  const { window, reserved, estimate } = prompt.tokens;
+  const at = Math.ceil((window - reserved) * member.policy.trigger);
+  return { ...prompt, cached, relief: { at, left: Math.max(0, at - estimate) }, cuts };
+}
+
+const NOTHING = { messages: 0, tokens: 0 };
+
+async function cachedOf(
+  deps: EngineDeps,
+  address: ActorAddress,
+  prompt: PromptRecord,
+): Promise<Inspection['cached']> {
+  const before = await receiptBefore(deps, address, prompt);
+  if (!before?.turn || prompt.mode === 'delta') return NOTHING;
+  // Nearly always it begins with all of it; then nothing need be rendered.
+  const sent = prompt.messages.slice(0, before.count);
+  if (isSameModel(before, prompt) && (await inSlices(deps.clock, chainOfAll(sent))) === before.chain) {
+    return { messages: before.count, tokens: Math.min(before.tokens.total, prompt.tokens.total) };
+  }
+  const again = await sentPrompt(deps, address.tenant, before.turn, before.step).catch(orNull);
+  // Of a turn that runs elsewhere the log does not have all yet.
+  if (!again?.verified) return NOTHING;
+  const broke = locateBreak(again, prompt);
+  const messages = broke ? (broke.message ?? 0) : lastingCount(again);
+  return { messages, tokens: tokensOfFirst(messages, prompt) };
+}
+
+/** `chainOf`, for prompts of any length. */
+function* chainOfAll([system, ...view]: readonly PromptMessage[]): Steps<string> {
+  if (!system) return '';
+  let chain = '';
+  for (const message of view) chain = yield* chainSteps(chain, message);
+  return promptChain(system, chain);
+}
+
+function orNull(error: unknown): null {
+  if (error instanceof TroupeError && error.policy !== 'retry') return null;
+  throw error;
+}
+
+/** Turns without a prompt, as those that were aborted at once, are passed over, but not without end. */
+const MAX_LOOK_BACK = 8;
+
+/** Of the model call before this one. */
+async function receiptBefore(
+  deps: EngineDeps,
+  address: ActorAddress,
+  { turn, step }: PromptRecord,
+): Promise<PromptReceipt | null> {
+  const receiptsOf = (id: string) => readReceipts(deps, address.tenant, id);
+  const sibling =
+    turn === null || step === 1
+      ? undefined
+      : (await receiptsOf(turn)).findLast((receipt) => receipt.step < step);
+  if (sibling) return sibling;
+  const record = turn === null ? await deps.store.readActor(address) : null;
+  const running = record?.turn ? 1 : 0;
+  const last = turn === null ? (record?.turnNo ?? 0) + running : (parseTurnId(turn)?.number ?? 1) - 1;
+  for (let number = last; number > Math.max(0, last - MAX_LOOK_BACK); number--) {
+    const receipt = (await receiptsOf(turnId(address, number))).at(-1);
+    if (receipt) return receipt;
+  }
+  return null;
+}
+
+function isSameModel(a: PromptReceipt, b: PromptReceipt): boolean {
+  const toolsOf = ({ layers }: PromptReceipt) => layers.find(({ name }) => name === 'tools')?.hash;
+  return a.provider === b.provider && a.model === b.model && toolsOf(a) === toolsOf(b);
+}
+
+/** A share of what was counted: the record has sums for its layers only. */
+function tokensOfFirst(count: number, { messages, layers, tokens }: PromptRecord): number {
+  if (count === 0) return 0;
+  const fixed = layers
+    .filter(({ stability }) => stability === 'epoch')
+    .reduce((sum, layer) => sum + layer.tokens, 0);
+  const weigh = (some: readonly PromptMessage[]) =>
+    some.reduce((sum, message) => sum + estimateTokens(message.content) + 1, 0);
+  const share = weigh(messages.slice(1, count)) / Math.max(1, weigh(messages.slice(1)));
+  return Math.round(fixed + (tokens.total - fixed) * share);
+}
+
+async function detailOf({ store }: EngineDeps, address: ActorAddress, cut: Cut): Promise<CutDetail> {
+  if (cut.kind === 'prune') return cut;
+  const [baseline, compaction] = await Promise.all([
+    store.readById(address, cut.event),
+    cut.compaction ? store.readById(address, cut.compaction) : null,
+  ]);
+  const adopts = baseline && eventOf(baseline, 'baseline')?.body.adopts;
+  const body = compaction && eventOf(compaction, 'compaction')?.body;
+  return {
+    ...cut,
+    ...(body && { by: body.by, strategy: body.strategy }),
+    ...(adopts?.pruned && { results: adopts.pruned.length }),
+    ...(adopts?.trimmed && { trimmed: adopts.trimmed.length }),
+    ...(adopts?.turn && { steps: adopts.turn.steps }),
+  };
+}

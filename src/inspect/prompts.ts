@@ -1,0 +1,193 @@
+import {
+  beginTurnSteps,
+  buildPrompt,
+  createView,
+  deltaOf,
+  forkView,
+  RENDERING,
+  sessionMismatch,
+  showWaitingSteps,
+  type View,
+} from '../context/index.ts';
+import { TroupeError } from '../errors.ts';
+import {
+  type ActorAddress,
+  type ActorRecord,
+  type Event,
+  parseTurnId,
+  type PromptReceipt,
+  type PromptRecord,
+  type TenantId,
+  turnId,
+  type TurnId,
+} from '../events/index.ts';
+import { forkTaskBook, newTaskBook } from '../machines/task-book.ts';
+import type { EngineDeps } from '../actors/engine/engine-deps.ts';
+import { baselineFor, readBaseline } from '../actors/turn/freeze-baseline.ts';
+import { inSlices } from '../actors/engine/in-slices.ts';
+import type { Member } from '../actors/engine/member.ts';
+import { liveItems, triggersIn } from '../actors/turn/pin-turn.ts';
+import { type PageSource, readPages } from '../actors/log/read-pages.ts';
+import { catchUpInSlices, foldInSlices } from '../actors/log/read-view.ts';
+import { termsFor } from '../actors/sessions/session-terms.ts';
+import { answeredStep } from '../actors/supervision/answered-step.ts';
+import { readFacts } from '../actors/turn/turn-facts.ts';
+
+/** What reading a past prompt takes. */
+type ReadDeps = Pick<EngineDeps, 'store' | 'company' | 'registry' | 'secretOf'> & {
+  log: PageSource;
+  clock: Pick<EngineDeps['clock'], 'monotonic' | 'sleep'>;
+};
+
+/** The prompt an agent would be sent now. Works on a copy of the view: nothing is sent, pinned or changed. */
+export async function nextPrompt(
+  deps: EngineDeps,
+  address: ActorAddress,
+  member: Member,
+): Promise<PromptRecord> {
+  const warm = deps.registry.find(address);
+  const known = (warm?.isBeginning ? null : warm) ?? (await deps.coldViews?.of(address, address.agent));
+  const view = known ? forkView(known.view) : createView(address.agent, deps.secretOf(address));
+  const tasks = known ? forkTaskBook(known.tasks) : newTaskBook();
+  const head = await catchUpInSlices(deps, address, { view, tasks });
+  const record = await deps.store.readActor(address);
+  const { mode } = view.directions;
+  const { baseline, reason } = await baselineFor(deps.store, address, member, view.baseline, { mode });
+  const inputs = triggersIn({ view, tasks }, record?.processed ?? 0);
+  const last = inputs.at(-1);
+  if (last && !view.turn) {
+    const steps = beginTurnSteps(view, {
+      id: turnId(address, (record?.turnNo ?? 0) + 1),
+      upTo: head,
+      inputs: inputs.map((event) => event.seq),
+      live: liveItems(
+        last,
+        { view, tasks },
+        member,
+        baseline,
+        await readFacts(deps, address, member, { view, tasks }, last),
+      ),
+      join: tasks.joined.get(address.agent) ?? member.profile.join,
+      baseline: baseline.id,
+      rendering: RENDERING,
+    });
+    await inSlices(deps.clock, steps);
+  } else if (!view.turn) await inSlices(deps.clock, showWaitingSteps(view));
+  const prompt = buildPrompt({
+    view,
+    conversation: address.conversation,
+    agent: member.profile,
+    baseline: { ...baseline, source: reason === null ? baseline.id : 'next' },
+    step: 1,
+    model: await deps.models.get(address.tenant, member.profile),
+  });
+  return asSession(view, member, record, { ...prompt, turn: null });
+}
+
+/** As its session would be sent it; the baseline decides by what is in force, not by what comes next. */
+function asSession(
+  view: View,
+  member: Member,
+  record: ActorRecord | null,
+  whole: PromptRecord,
+): PromptRecord {
+  const session = record?.session;
+  if (!session) return whole;
+  const terms = termsFor(member, whole.layers[0]?.source ?? '', session);
+  if (sessionMismatch(view, session, terms)) return whole;
+  const cursor = { before: record.cursor, after: whole.upTo };
+  return { ...deltaOf(whole, view, session), cursor };
+}
+
+/**
+ * A past prompt, rendered again from the log and held against the hash of what was sent: receipts hold ranges and
+ * hashes, so a hundred turns do not store a hundred copies.
+ */
+export async function sentPrompt(
+  deps: ReadDeps,
+  tenant: TenantId,
+  turn: string,
+  step?: number,
+): Promise<PromptRecord & { verified: boolean }> {
+  const receipts = await readReceipts(deps, tenant, turn);
+  const receipt = step === undefined ? receipts.at(-1) : receipts.find((each) => each.step === step);
+  if (!receipt?.turn) {
+    throw new TroupeError(
+      'turn_unknown',
+      `no prompt of turn "${turn}"${step ? ` step ${step}` : ''} was sent`,
+      { turn },
+    );
+  }
+  const address: ActorAddress = { tenant, conversation: receipt.conversation, agent: receipt.agent };
+  const view = await viewAsSent(deps, address, receipt);
+  const member = deps.company.get(receipt.agent);
+  if (!member) throw new TroupeError('agent_unknown', `agent "${receipt.agent}" is not defined any more`, {});
+  const source = baselineOf(receipt);
+  // The epoch that a running turn has begun is in the log only when it ends.
+  const warm = deps.registry.find(address)?.baseline;
+  const baseline = warm?.id === source ? warm : await readBaseline(deps.store, address, member, source);
+  const prompt = buildPrompt({
+    view,
+    conversation: receipt.conversation,
+    agent: member.profile,
+    baseline: { ...baseline, source },
+    step: receipt.step,
+  });
+  return asSent(prompt, view, receipt);
+}
+
+/** The baseline event under which it was sent. */
+export function baselineOf({ delta, layers }: PromptReceipt): string {
+  return delta?.baseline ?? layers[0]?.source ?? '';
+}
+
+/** A prompt rendered again, held against its receipt. */
+export function asSent(
+  whole: PromptRecord,
+  view: View,
+  receipt: PromptReceipt,
+): PromptRecord & { verified: boolean } {
+  const prompt = receipt.delta ? deltaOf(whole, view, receipt.delta) : whole;
+  return { ...prompt, ...receipt, verified: prompt.chain === receipt.chain };
+}
+
+/** In the order of their steps. A turn that began with an approved call has none for its first step. */
+export async function readReceipts(
+  deps: Pick<EngineDeps, 'store'>,
+  tenant: TenantId,
+  turn: string,
+): Promise<PromptReceipt[]> {
+  if (!parseTurnId(turn)) throw new TroupeError('turn_unknown', `"${turn}" is not a turn id`, { turn });
+  const receipts: PromptReceipt[] = [];
+  for (let step = 1; ; step++) {
+    const receipt = await deps.store.readReceipt(tenant, turn as TurnId, step);
+    if (receipt) receipts.push(receipt);
+    else if (step > 1) return receipts;
+  }
+}
+
+/** The view as it stood at a step: the log up to the turn, then what the turn did before this step was answered. */
+async function viewAsSent(deps: ReadDeps, address: ActorAddress, receipt: PromptReceipt): Promise<View> {
+  const view = createView(address.agent, deps.secretOf(address));
+  await catchUpInSlices(deps, address, { view, tasks: newTaskBook() }, receipt.upTo);
+  for await (const events of readPages(deps.store, address, { after: receipt.upTo })) {
+    for (const event of events) {
+      // What another agent had compacted meanwhile may be what this turn adopted.
+      if (event.kind === 'compaction') await foldInSlices(deps.clock, view, event);
+      if (event.turn !== receipt.turn) continue;
+      if (isAnswer(event, receipt.step - 1) || isEnding(event)) return view;
+      const folding = foldInSlices(deps.clock, view, event);
+      if (folding) await folding;
+    }
+  }
+  return view;
+}
+
+/** What the log has of the answer to a step: the step that the turn went on after, or the reply. */
+function isAnswer(event: Event, step: number): boolean {
+  return event.kind === 'message' || (answeredStep(event) ?? -1) >= step;
+}
+
+function isEnding({ kind }: Event): boolean {
+  return kind === 'turn.done' || kind === 'turn.failed' || kind === 'turn.aborted';
+}

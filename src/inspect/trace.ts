@@ -1,0 +1,80 @@
+import { TroupeError } from '../errors.ts';
+import {
+  type AgentId,
+  type ConversationId,
+  type Event,
+  parseTurnId,
+  type PromptReceipt,
+  runtimeId,
+  type TenantId,
+  type TurnId,
+} from '../events/index.ts';
+import { costOf, priceOf } from '../providers/prices.ts';
+import type { EngineDeps } from '../actors/engine/engine-deps.ts';
+import { readReceipts } from './prompts.ts';
+import { readPages } from '../actors/log/read-pages.ts';
+import { readStep } from '../actors/steering/step-journal.ts';
+
+export interface TurnTrace {
+  turn: TurnId;
+  conversation: ConversationId;
+  agent: AgentId;
+  status: 'running' | 'done' | 'failed' | 'aborted';
+  /** The inputs it answers, then its own events. */
+  events: Event[];
+  /** One per model call, without messages. */
+  prompts: TracedPrompt[];
+  /** US dollars, as far as prices are known; null where none is. */
+  cost: number | null;
+}
+
+/** What was sent, with what the vendor reported for it and what that costs, in US dollars. */
+export type TracedPrompt = PromptReceipt & { cost: number | null };
+
+/** Everything one turn did, from the log. Throws `turn_unknown`. */
+export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string): Promise<TurnTrace> {
+  const parts = parseTurnId(turn);
+  const log = parts && { tenant, conversation: parts.conversation };
+  const started = log && (await deps.store.readById(log, runtimeId(turn, 'started')));
+  if (!parts || !log || started?.kind !== 'turn.started') {
+    throw new TroupeError('turn_unknown', `there is no turn "${turn}"`, { turn });
+  }
+  const inputs = await Promise.all(
+    started.body.inputs.map((seq) => deps.store.read(log, { after: seq - 1, upTo: seq })),
+  );
+  const events = inputs.flat();
+  let status: TurnTrace['status'] = 'running';
+  for await (const page of readPages(deps.store, log, { after: started.seq - 1 })) {
+    for (const event of page) {
+      if (event.turn !== turn) continue;
+      events.push(event);
+      if (event.kind === 'turn.done') status = 'done';
+      if (event.kind === 'turn.failed') status = 'failed';
+      if (event.kind === 'turn.aborted') status = 'aborted';
+      if (status !== 'running') break;
+    }
+    if (status !== 'running') break;
+  }
+  const { conversation, agent } = parts;
+  const receipts = await readReceipts(deps, tenant, turn);
+  const prompts = await Promise.all(receipts.map((receipt) => withUsage(deps, tenant, receipt)));
+  return {
+    turn: turn as TurnId,
+    conversation,
+    agent,
+    status,
+    events,
+    prompts,
+    cost: prompts.reduce<number | null>((sum, { cost }) => (cost === null ? sum : (sum ?? 0) + cost), null),
+  };
+}
+
+/** The receipt with what the vendor reported for this call, if it has been answered. */
+async function withUsage(deps: EngineDeps, tenant: TenantId, receipt: PromptReceipt): Promise<TracedPrompt> {
+  const entry = await readStep(deps.store, tenant, receipt.turn as TurnId, receipt.step - 1);
+  if (!entry || 'sealed' in entry) return { ...receipt, cost: null };
+  // The price of today; and of another model than the agent has now, that of the list.
+  const member = deps.company.get(receipt.agent);
+  const price = member?.profile.model === receipt.model ? member.price : priceOf(receipt.model);
+  return { ...receipt, usage: entry.usage, cost: price && costOf(entry.usage, price) };
+}

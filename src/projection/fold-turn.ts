@@ -1,0 +1,190 @@
+import { isAbout } from '../events/aspects.ts';
+import type { Event, EventOf, TurnId } from '../events/index.ts';
+import { MAX_PENDING, MAX_TURNS } from './bounds.ts';
+import { foldCall, foldStep } from './fold-call.ts';
+import {
+  addTokens,
+  countsOf,
+  agentOf,
+  changeAgent,
+  type Draft,
+  meetAgent,
+  NO_TOKENS,
+  own,
+  ownTotals,
+} from './draft.ts';
+import type { AgentView, TurnView } from './model.ts';
+import { oneLine } from './one-line.ts';
+import { missedBy, triggerOf } from './talk.ts';
+
+/** What a turn was given, what it did, and how it ended. Its steps stand in the log when it has committed. */
+export function foldTurn(draft: Draft, event: Event): void {
+  if (!isAbout(event, 'turn')) return;
+  switch (event.kind) {
+    case 'turn.started':
+      return begin(draft, event);
+    case 'turn.done':
+    case 'turn.failed':
+    case 'turn.aborted':
+      return end(draft, event);
+    case 'turn.steered': {
+      const { inputs, upTo } = event.body;
+      changeTurn(draft, event, (turn) => ({
+        inputs: [...turn.inputs, ...inputs].slice(0, MAX_PENDING),
+        upTo: Math.max(turn.upTo, upTo),
+      }));
+      const seen = agentOf(draft, event.author.id)?.seen ?? 0;
+      return changeAgent(draft, event.author.id, { seen: Math.max(seen, upTo) });
+    }
+    case 'step':
+      return changeTurn(draft, event, (turn) => foldStep(turn, event));
+    case 'tool.result':
+      return changeTurn(draft, event, (turn) => foldCall(turn, event));
+    case 'message':
+      return changeTurn(draft, event, () => ({ said: oneLine(event.body.content) }));
+    case 'handoff':
+      return changeTurn(draft, event, () => ({ handoff: { to: event.to, seq: event.seq } }));
+    case 'error':
+      return foldRetry(draft, event);
+    case 'command':
+      // One that was set aside is resumed with its turn.
+      if (event.body.command !== 'retry' && event.body.command !== 'resume') return;
+      return changeTurn(draft, { turn: event.body.turn }, () => ({ retried: event.seq }));
+  }
+}
+
+function begin(draft: Draft, event: EventOf<'turn.started'>): void {
+  const { turn: id, author, seq, at, body } = event;
+  if (id === undefined || author.kind !== 'agent') return;
+  const agent = meetAgent(draft, author.id, event);
+  // Begun again after a crash, it is the same event; anything else is no legal log.
+  if (!agent || agent.turn === id || indexOf(draft, id) >= 0) return;
+  if (agent.turn !== null) abandon(draft, agent, event);
+  const { upTo, inputs, join } = body;
+  const { talk } = draft.next;
+  const isFresh = join === 'fresh' && agent.turns === 0;
+  add(draft, {
+    id,
+    agent: agent.id,
+    number: Number(/:(\d+)$/.exec(id)?.[1] ?? agent.turns + 1),
+    status: 'running',
+    from: seq,
+    to: null,
+    startedAt: at,
+    endedAt: null,
+    upTo,
+    inputs: inputs.slice(0, MAX_PENDING),
+    trigger: triggerOf(talk, inputs[0]),
+    missed: isFresh ? null : missedBy(talk, agent.id, { seen: agent.seen, upTo, inputs }),
+    steps: 0,
+    calls: [],
+    callCount: 0,
+    tokens: NO_TOKENS,
+    retries: 0,
+    error: null,
+    handoff: null,
+    retried: null,
+    said: '',
+  });
+  changeAgent(draft, agent.id, {
+    turn: id,
+    turns: agent.turns + 1,
+    seen: Math.max(agent.seen, upTo),
+  });
+  const totals = ownTotals(draft);
+  totals.turns += 1;
+  totals.running += 1;
+}
+
+type Ending = EventOf<'turn.done' | 'turn.failed' | 'turn.aborted'>;
+
+function end(draft: Draft, event: Ending): void {
+  const { author, turn: id, seq, at, body } = event;
+  const agent = author.kind === 'agent' ? meetAgent(draft, author.id, event) : null;
+  if (!agent) return;
+  const pending = withoutAny(agent.pending, body.covers);
+  // Without a beginning it settles its inputs, and is counted as nothing.
+  if (id === undefined || agent.turn !== id) return changeAgent(draft, agent.id, { pending });
+  const failed = event.kind === 'turn.failed';
+  const tokens = event.kind === 'turn.done' ? countsOf(event.body.usage) : NO_TOKENS;
+  const error = failed ? { code: event.body.code, message: event.body.message, seq } : null;
+  changeTurn(draft, event, (turn) => ({
+    status: failed ? 'failed' : event.kind === 'turn.done' ? 'done' : 'aborted',
+    to: seq,
+    endedAt: at,
+    steps: event.kind === 'turn.done' ? event.body.steps : turn.steps,
+    tokens,
+    error,
+    // The last failure was not followed by another try.
+    retries: error && turn.error?.code === error.code ? turn.retries - 1 : turn.retries,
+    said: turn.said === '' && 'partial' in body ? oneLine(body.partial) : turn.said,
+  }));
+  changeAgent(draft, agent.id, {
+    pending,
+    turn: null,
+    lastTurn: id,
+    failed: agent.failed + (failed ? 1 : 0),
+    tokens: addTokens(agent.tokens, tokens),
+    problem: error,
+  });
+  const totals = ownTotals(draft);
+  totals.running -= 1;
+  totals.failed += failed ? 1 : 0;
+  totals.tokens = addTokens(totals.tokens, tokens);
+}
+
+/** A copy of a log may end within a turn, and go on with another. */
+function abandon(draft: Draft, { id, turn }: AgentView, { seq, at }: Event): void {
+  if (turn === null) return;
+  changeTurn(draft, { turn }, () => ({ status: 'aborted', to: seq, endedAt: at }));
+  changeAgent(draft, id, { turn: null, lastTurn: turn });
+  ownTotals(draft).running -= 1;
+}
+
+/** A model call that failed and will be made again, or fails the turn, which then says so itself. */
+function foldRetry(draft: Draft, { author, turn, seq, body }: EventOf<'error'>): void {
+  const agent = author.kind === 'agent' ? agentOf(draft, author.id) : null;
+  if (!agent || turn === undefined || agent.turn !== turn) return;
+  const { code, message } = body;
+  const problem = { code, message, seq };
+  changeTurn(draft, { turn }, ({ retries }) => ({ retries: retries + 1, error: problem }));
+  changeAgent(draft, agent.id, { problem });
+}
+
+/** One that is out of bounds is not known any more. */
+function changeTurn(
+  draft: Draft,
+  { turn: id }: { turn?: TurnId | undefined },
+  change: (turn: TurnView) => Partial<TurnView>,
+): void {
+  const index = id === undefined ? -1 : indexOf(draft, id);
+  const turn = draft.next.turns[index];
+  if (turn) own(draft, 'turns')[index] = { ...turn, ...change(turn) };
+}
+
+function indexOf({ next }: Draft, id: TurnId): number {
+  const { turns } = next;
+  for (let index = turns.length - 1; index >= 0; index--) if (turns[index]?.id === id) return index;
+  return -1;
+}
+
+/** Over the bound the oldest goes that has ended; where all are under way, the oldest. */
+function add(draft: Draft, turn: TurnView): void {
+  const turns = own(draft, 'turns');
+  turns.push(turn);
+  if (turns.length <= MAX_TURNS) return;
+  turns.splice(
+    Math.max(
+      0,
+      turns.findIndex(({ status }) => status !== 'running'),
+    ),
+    1,
+  );
+}
+
+function withoutAny(pending: number[], covers: readonly number[]): number[] {
+  if (covers.length === 0 || pending.length === 0) return pending;
+  const settled = new Set(covers);
+  const left = pending.filter((seq) => !settled.has(seq));
+  return left.length === pending.length ? pending : left;
+}

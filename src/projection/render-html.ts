@@ -1,0 +1,148 @@
+import { isAbout } from '../events/aspects.ts';
+import type { Event } from '../events/index.ts';
+import { escapeHtml } from './escape-html.ts';
+import { HTML_STYLE } from './html-style.ts';
+import { handoffText, messageText } from './message-text.ts';
+import type { AgentView, Projection, TurnView } from './model.ts';
+import { needOrder } from './need.ts';
+import { rowOf } from './row.ts';
+
+const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
+
+/**
+ * A conversation as one page that needs nothing else and asks nobody: no script, no request. What follows one another in
+ * a turn stands together; the rest stands where it stands in the log, so that it can be written as it is read.
+ */
+export async function* renderHtml(
+  projection: Projection,
+  events: AsyncIterable<Event> | Iterable<Event>,
+): AsyncGenerator<string, void> {
+  yield headOf(projection);
+  const turns = new Map<string, TurnView>(projection.turns.map((turn) => [turn.id, turn]));
+  let open: string | null = null;
+  for await (const event of events) {
+    // It began before others spoke, and what it did came after them.
+    const turn = event.kind === 'turn.started' ? null : (event.turn ?? null);
+    const isOther = turn !== open;
+    const before = `${isOther && open !== null ? '</details>\n' : ''}${isOther && turn !== null ? turnHead(turn, turns.get(turn)) : ''}`;
+    open = turn;
+    yield `${before}${eventHtml(event)}`;
+  }
+  yield `${open === null ? '' : '</details>\n'}</main>\n</body>\n</html>\n`;
+}
+
+function headOf(projection: Projection): string {
+  const { conversation, seq, began, at, mode, phase, archived, totals } = projection;
+  const name = escapeHtml(conversation);
+  const facts = [
+    `${seq} events, ${time(began)} to ${time(at)}`,
+    `mode ${mode}${phase === null ? '' : `, phase ${phase}`}${archived ? ', archived' : ''}`,
+    `${totals.turns} turns, ${totals.failed} failed, ${totals.compactions} compactions`,
+    `${totals.tokens.input} tokens in (${totals.tokens.cacheRead} from a cache), ${totals.tokens.output} out`,
+  ];
+  const rows = needOrder(Object.values(projection.agents)).map(agentRow).join('');
+  const agents =
+    rows === ''
+      ? ''
+      : `<table><thead><tr><th>Agent</th><th>State</th><th class="n">Turns</th><th class="n">Failed</th><th class="n">Tokens in</th><th class="n">Out</th></tr></thead><tbody>${rows}</tbody></table>\n`;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${name}</title>
+<style>${HTML_STYLE}</style>
+</head>
+<body>
+<header><h1>${name}</h1>
+<p class="about">${facts.map(escapeHtml).join('<br>')}</p>
+${agents}</header>
+<main>
+`;
+}
+
+function agentRow({ id, name, condition, turns, failed, tokens, problem }: AgentView): string {
+  const said = name === id ? `@${id}` : `${name} (@${id})`;
+  const state = problem ? `${condition}: ${problem.code}` : condition;
+  const look = condition === 'failed' ? ' class="bad"' : '';
+  const numbers = [turns, failed, tokens.input, tokens.output].map((value) => `<td class="n">${value}</td>`);
+  return `<tr><td>${escapeHtml(said)}</td><td${look}>${escapeHtml(state)}</td>${numbers.join('')}</tr>`;
+}
+
+function turnHead(id: string, turn: TurnView | undefined): string {
+  const [, agent = '', number = ''] = /(?<![^:])([^:]+):(\d+)$/.exec(id) ?? [];
+  const facts = turn
+    ? [turn.status, `${turn.steps} steps`, `${turn.tokens.input} tokens in, ${turn.tokens.output} out`]
+    : [];
+  const look = turn?.status === 'failed' ? ' class="bad"' : '';
+  const words = [`@${agent}, turn ${number}`, ...facts].join(' · ');
+  return `<details open><summary${look}>${escapeHtml(words)}</summary>\n`;
+}
+
+function eventHtml(event: Event): string {
+  const { seq, at, kind, author, to, level, summary } = rowOf(event);
+  const receivers = to.length === 0 ? '' : ` → ${to.map((agent) => `@${agent}`).join(' ')}`;
+  const who = `<span class="who">${escapeHtml(author)}${escapeHtml(receivers)}</span>`;
+  const what = `<span class="kind${level === 'problem' ? ' bad' : ''}">${escapeHtml(kind)}</span>`;
+  const when = `<span class="when">${seq} · ${escapeHtml(time(at))}</span>`;
+  return `<article><header class="line">${who} ${what} ${when}</header>${wordsHtml(event, summary)}</article>\n`;
+}
+
+function wordsHtml(event: Event, summary: string): string {
+  if (event.kind === 'error') return said(`${event.body.code}: ${event.body.message}`);
+  if (event.kind === 'compaction')
+    return `${said(summary)}${exact([event.body.summary, event.body.listing].join('\n\n').trim())}`;
+  if (!isAbout(event, 'words')) return said(summary);
+  switch (event.kind) {
+    case 'message':
+      return said(messageText(event.body));
+    case 'injection':
+      return said(event.body.content);
+    case 'handoff':
+      return said(handoffText(event.body.summary));
+    case 'step': {
+      const calls = event.body.calls.map(({ name, args }) => exact(`${name} ${args}`));
+      return `${said(event.body.content)}${calls.join('')}`;
+    }
+    case 'tool.result':
+      return `${said(`${event.body.name} ${event.body.outcome}`)}${exact(event.body.content)}`;
+    case 'turn.failed':
+    case 'turn.aborted':
+      return `${said(summary)}${exact(event.body.partial)}`;
+    case 'delegation.opened':
+      return said(event.body.task);
+    case 'delegation.completed':
+    case 'delegation.aborted':
+      return said(`${event.body.outcome}: ${event.body.result}`);
+    case 'question':
+      return said([event.body.text, ...(event.body.choices ?? [])].join('\n– '));
+    case 'question.answered':
+      return said(`${event.body.outcome}: ${event.body.content}`);
+    case 'approval.requested':
+      return exact(`${event.body.tool} ${event.body.args}`);
+    case 'approval.decided':
+    case 'joined':
+    case 'left':
+    case 'mode.changed':
+    case 'phase.changed':
+    case 'run.directive':
+    case 'command':
+      return said(summary);
+  }
+}
+
+function said(text: string): string {
+  return text.trim() === '' ? '' : `<p class="words">${escapeHtml(text)}</p>`;
+}
+
+function exact(text: string): string {
+  return text.trim() === '' ? '' : `<pre>${escapeHtml(text)}</pre>`;
+}
+
+/** As far as a date can say it. */
+const LAST_MS = 8.64e15;
+
+function time(at: number): string {
+  return Math.abs(at) <= LAST_MS ? new Date(at).toISOString().replace('T', ' ').slice(0, 19) : '';
+}

@@ -1,0 +1,101 @@
+import type { AgentId, Event, EventKind, EventOf, TurnId } from '../events/index.ts';
+import type { Row } from './model.ts';
+import { oneLine } from './one-line.ts';
+import { rawText, summariseEvent } from './summarise-event.ts';
+
+/** One event as a line of a list. Never throws: what this version cannot read is shown raw. */
+export function rowOf(event: Event): Row {
+  try {
+    return {
+      ...envelopeOf(event),
+      level: levelOf(event),
+      agent: agentOf(event),
+      summary: summariseEvent(event),
+    };
+  } catch {
+    return { ...envelopeOf(event), level: 'work', agent: null, summary: oneLine(rawText(event)) };
+  }
+}
+
+function envelopeOf(event: Event): Pick<Row, 'seq' | 'at' | 'kind' | 'author' | 'isAgent' | 'to' | 'turn'> {
+  const { seq, at, kind, author, to, turn } = event as Partial<Event>;
+  return {
+    seq: Number(seq ?? 0),
+    at: Number(at ?? 0),
+    kind: String(kind),
+    author: String(author?.name ?? ''),
+    isAgent: author?.kind === 'agent',
+    to: Array.isArray(to) ? to : [],
+    turn: typeof turn === 'string' ? turn : null,
+  };
+}
+
+type Level = Row['level'];
+
+const LEVELS: { [K in EventKind]: Level | ((event: EventOf<K>) => Level) } = {
+  message: 'talk',
+  step: 'work',
+  'tool.result': ({ body }) => (body.outcome === 'failed' || body.outcome === 'lost' ? 'problem' : 'work'),
+  handoff: 'talk',
+  'delegation.opened': 'talk',
+  'delegation.completed': ({ body }) => (body.outcome === 'failed' ? 'problem' : 'talk'),
+  'delegation.aborted': ({ body }) => (body.outcome === 'failed' ? 'problem' : 'talk'),
+  question: 'talk',
+  'question.answered': 'talk',
+  'approval.requested': 'talk',
+  'approval.decided': 'talk',
+  joined: 'noise',
+  left: 'work',
+  'mode.changed': 'talk',
+  'phase.changed': 'talk',
+  'run.directive': ({ body }) => (body.status === 'failed' ? 'problem' : 'talk'),
+  'guard.stopped': 'problem',
+  todos: 'work',
+  archived: 'talk',
+  reopened: 'talk',
+  injection: 'work',
+  error: 'problem',
+  compaction: 'work',
+  'compaction.started': 'work',
+  'compaction.pruned': 'work',
+  'compaction.summarising': 'work',
+  'compaction.done': 'work',
+  'compaction.failed': 'problem',
+  prune: 'noise',
+  baseline: 'noise',
+  'session.started': 'noise',
+  'session.resumed': 'noise',
+  'session.rewound': 'noise',
+  'session.compacted': 'noise',
+  'session.lost': 'problem',
+  'session.rebuilt': 'noise',
+  'turn.started': 'noise',
+  'turn.steered': 'work',
+  'turn.done': 'work',
+  'turn.failed': 'problem',
+  'turn.aborted': 'work',
+  command: 'talk',
+};
+
+/** Of a kind that this version does not know, `work`. */
+function levelOf(event: Event): Level {
+  const level = LEVELS[event.kind] as Level | ((event: Event) => Level) | undefined;
+  return typeof level === 'function' ? level(event) : (level ?? 'work');
+}
+
+const ABOUT = /^(?:failed|joined|baseline):([^:]+)/;
+
+/** Its author, or the one that it is about. */
+function agentOf(event: Event): AgentId | null {
+  const { author, turn } = event;
+  if (author.kind === 'agent') return author.id as AgentId;
+  if (event.kind === 'joined' || event.kind === 'left') return event.body.agent;
+  if (event.kind === 'command') return event.body.agent ?? turnAgent(event.body.turn) ?? event.to[0] ?? null;
+  return turnAgent(turn) ?? (ABOUT.exec(event.id)?.[1] as AgentId | undefined) ?? null;
+}
+
+function turnAgent(turn: TurnId | undefined): AgentId | null {
+  return turn === undefined
+    ? null
+    : ((/(?<![^:])([^:]+):\d+$/.exec(turn)?.[1] as AgentId | undefined) ?? null);
+}

@@ -1,0 +1,129 @@
+type Schema = Readonly<Record<string, unknown>>;
+
+/** Beyond it anything goes; a schema that came from outside may be deep. */
+const MAX_DEPTH = 64;
+/** Of what was left out, as it is told in the description. */
+const TOLD_CHARACTERS = 200;
+
+const KEPT = new Set(['const', 'required', 'title', 'description', 'default', 'examples']);
+const SCHEMA = new Set(['items', 'additionalProperties']);
+const SCHEMA_LISTS = new Set(['anyOf', 'oneOf', 'allOf']);
+const SCHEMA_MAPS = new Set(['properties', '$defs', 'definitions']);
+/** They constrain nothing. */
+const SILENT = new Set(['$schema', '$id', '$anchor', '$comment']);
+const SAFE_BOUNDS = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER };
+
+const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
+
+/**
+ * A JSON schema for servers that make a grammar of it and refuse the whole request for what their grammar lacks.
+ * llama.cpp refuses `$ref: "#"`, references that lead nowhere, types it does not know, empty lists of kinds and
+ * schemas that are booleans; older versions also one `\d` in a pattern. Only the structure stays. Other keywords are
+ * told in the description, and what they demand is checked after the answer. Equal schemas give equal bytes, as prompt
+ * caches need.
+ */
+export function plainSchema(schema: Schema): Record<string, unknown> {
+  return new PlainSchema(schema).whole();
+}
+
+class PlainSchema {
+  readonly #schema: Schema;
+  /** What references may point to. */
+  readonly #targets: ReadonlySet<string>;
+  /** Where the schema itself stands, if it refers to itself. */
+  readonly #self: string;
+  #isRecursive = false;
+
+  constructor(schema: Schema) {
+    this.#schema = schema;
+    this.#targets = new Set(['$defs', 'definitions'].flatMap((map) => namesIn(map, schema[map])));
+    let self = 'whole';
+    while (this.#targets.has(`#/$defs/${self}`)) self += '_';
+    this.#self = self;
+  }
+
+  whole(): Record<string, unknown> {
+    const plain = this.#plain(this.#schema, 0);
+    if (!this.#isRecursive) return plain;
+    const { $defs, ...itself } = plain;
+    return { ...itself, $defs: { ...($defs as Schema | undefined), [this.#self]: itself } };
+  }
+
+  #plain(schema: unknown, depth: number): Record<string, unknown> {
+    if (!isSchema(schema) || depth > MAX_DEPTH) return {};
+    const kept: [string, unknown][] = [];
+    const dropped: string[] = [];
+    for (const [key, value] of Object.entries(schema)) {
+      const next = this.#value(key, value, depth);
+      if (next !== undefined) kept.push([key, next]);
+      else if (isTold(key, value)) dropped.push(`${key}: ${told(key, value)}`);
+    }
+    const result = Object.fromEntries(kept);
+    if (Array.isArray(schema['prefixItems'])) result['items'] = this.#items(schema, depth);
+    if (dropped.length === 0) return result;
+    const { description } = schema;
+    const words = `{${dropped.join(', ')}}`;
+    return { ...result, description: typeof description === 'string' ? `${description}\n\n${words}` : words };
+  }
+
+  /** Undefined where the keyword is left out. */
+  #value(key: string, value: unknown, depth: number): unknown {
+    if (key === 'type') return isType(value) ? value : undefined;
+    if (key === 'enum') return isFilled(value) ? value : undefined;
+    if (KEPT.has(key)) return value;
+    if (key === '$ref') return this.#reference(value);
+    if (SCHEMA.has(key)) {
+      if (key === 'additionalProperties' && typeof value === 'boolean') return value;
+      return Array.isArray(value) ? undefined : this.#plain(value, depth + 1);
+    }
+    if (SCHEMA_LISTS.has(key))
+      return isFilled(value) ? value.map((each) => this.#plain(each, depth + 1)) : undefined;
+    if (SCHEMA_MAPS.has(key) && isSchema(value))
+      return Object.fromEntries(
+        Object.entries(value).map(([name, each]) => [name, this.#plain(each, depth + 1)]),
+      );
+    return undefined;
+  }
+
+  #reference(ref: unknown): string | undefined {
+    if (ref === '#') {
+      this.#isRecursive = true;
+      return `#/$defs/${this.#self}`;
+    }
+    return typeof ref === 'string' && this.#targets.has(ref) ? ref : undefined;
+  }
+
+  /** A tuple becomes a list of any of its kinds. */
+  #items({ prefixItems, items }: Schema, depth: number): Record<string, unknown> {
+    const kinds = [...(prefixItems as unknown[]), ...(isSchema(items) ? [items] : [])];
+    return kinds.length === 0 ? {} : { anyOf: kinds.map((each) => this.#plain(each, depth + 1)) };
+  }
+}
+
+function namesIn(map: string, definitions: unknown): string[] {
+  return isSchema(definitions) ? Object.keys(definitions).map((name) => `#/${map}/${name}`) : [];
+}
+
+function isType(type: unknown): boolean {
+  if (Array.isArray(type)) return isFilled(type) && type.every((each) => TYPES.has(each as string));
+  return TYPES.has(type as string);
+}
+
+function isFilled(list: unknown): list is unknown[] {
+  return Array.isArray(list) && list.length > 0;
+}
+
+function isTold(key: string, value: unknown): boolean {
+  if (SILENT.has(key)) return false;
+  return !(key in SAFE_BOUNDS) || SAFE_BOUNDS[key as keyof typeof SAFE_BOUNDS] !== value;
+}
+
+function told(key: string, value: unknown): string {
+  if (key === 'prefixItems' && Array.isArray(value)) return `${value.length}, in this order`;
+  if (typeof value === 'object' && value !== null) return 'not shown';
+  return (JSON.stringify(value) ?? 'null').slice(0, TOLD_CHARACTERS).toWellFormed();
+}
+
+function isSchema(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

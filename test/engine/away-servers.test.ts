@@ -1,0 +1,171 @@
+import { expect, test } from 'vitest';
+import type { StateNote, TurnId } from '../../src/events/index.ts';
+import { MAX_TRIES } from '../../src/machines/agent-lifecycle.ts';
+import { createAnthropic } from '../../src/providers/anthropic.ts';
+import { createOpenAiCompatible } from '../../src/providers/openai-compatible.ts';
+import { createOpenAi } from '../../src/providers/openai.ts';
+import type { Provider } from '../../src/providers/provider.ts';
+import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
+import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import type { FakeHandler } from '../../src/testing/fake-reply.ts';
+import type { FakeServer } from '../../src/testing/fake-server.ts';
+import { describeEvent } from '../../src/cli/describe-event.ts';
+import { ANA, openStage, type Stage } from '../support/engine-stage.ts';
+import { openDriver } from '../support/mode.ts';
+import { untilHolds } from '../support/until-holds.ts';
+
+/** As llama.cpp's server says it. */
+const LOADING = {
+  status: 503,
+  headers: { 'content-type': 'application/json' },
+  body: '{"error":{"message":"Loading model","type":"unavailable_error","code":503}}',
+};
+const FIVE_MINUTES_MS = 300_000;
+/** More than the tries of any other failure. */
+const LOADING_TRIES = 3 * MAX_TRIES;
+const TURN = 'c:bo:1' as TurnId;
+
+interface Vendor {
+  start: (handler: FakeHandler) => Promise<FakeServer>;
+  create: (options: { baseUrl: string; apiKey: string }) => Provider;
+}
+const VENDORS: Record<string, Vendor> = {
+  anthropic: { start: startFakeAnthropic, create: createAnthropic },
+  openai: { start: startFakeOpenAiResponses, create: createOpenAi },
+  'openai-compatible': { start: startFakeOpenAi, create: createOpenAiCompatible },
+};
+
+/** What the states of the agents were, as watchers are told. */
+function watchStates(stage: Stage): StateNote[] {
+  const notes: StateNote[] = [];
+  stage.deps.onState = (note) => void notes.push(note);
+  return notes;
+}
+
+async function errorsOf(stage: Stage) {
+  return (await stage.events('c')).flatMap((event) => (event.kind === 'error' ? [event] : []));
+}
+
+/** An agent that waits for a server which only loads. */
+async function openWaiting(server: FakeServer, options: Partial<Parameters<typeof openStage>[0]> = {}) {
+  const model = createOpenAiCompatible({ baseUrl: server.url, apiKey: 'k' });
+  const stage = await openStage({ random: () => 0.5, ...options, agents: [{ id: 'bo', model }] });
+  const notes = watchStates(stage);
+  await stage.say('c', 'go', ['bo']);
+  await server.arrived(1);
+  await untilHolds(() => expect(notes.at(-1)?.state).toBe('backoff'));
+  return { stage, notes };
+}
+
+test.each(Object.entries(VENDORS))(
+  'a turn waits for a server that loads its model and is answered then, %s',
+  async (_, { start, create }) => {
+    await using server = await start(({ number }) =>
+      number <= LOADING_TRIES ? { raw: LOADING } : { text: 'here I am' },
+    );
+    const model = create({ baseUrl: server.url, apiKey: 'k' });
+    const stage = await openStage({ agents: [{ id: 'bo', model }] });
+    await stage.say('c', 'go', ['bo']);
+    await stage.quiet();
+    const events = await stage.events('c');
+    expect(server.requests).toHaveLength(LOADING_TRIES + 1);
+    expect(events.at(-1)?.kind).toBe('turn.done');
+    // However often it was tried, the log says once that it waits.
+    const [error, ...more] = await errorsOf(stage);
+    expect(more).toEqual([]);
+    expect(error?.body.message).toContain('Loading model');
+    expect(error?.body.retryUntil).toBe((error?.at ?? 0) + FIVE_MINUTES_MS);
+    expect(error && describeEvent(error)).toContain('; tried again until ');
+    expect(await stage.check('c')).toEqual([]);
+  },
+);
+
+test('a server where nobody listens is waited for as long as the agent has patience, and named then', async () => {
+  const server = await startFakeOpenAi();
+  await server.close();
+  const model = createOpenAiCompatible({ baseUrl: server.url, apiKey: 'k' });
+  const stage = await openStage({ agents: [{ id: 'bo', model, retry: { patienceMs: 60_000 } }] });
+  const notes = watchStates(stage);
+  await stage.say('c', 'go', ['bo']);
+  await stage.quiet();
+  const events = await stage.events('c');
+  // That it is waited for, and the last try.
+  const [error, end, ...more] = await errorsOf(stage);
+  expect(more).toEqual([]);
+  expect(error?.body.retryUntil).toBe((error?.at ?? 0) + 60_000);
+  expect(end?.body.retryUntil).toBe(undefined);
+  const last = events.at(-1);
+  expect(last).toMatchObject({ kind: 'turn.failed', body: { code: 'provider_unreachable' } });
+  expect((last?.at ?? 0) - (error?.at ?? 0)).toBeGreaterThanOrEqual(60_000);
+  const waits = notes.flatMap((note) =>
+    note.state === 'backoff' && note.waits ? [{ ...note.waits, at: note.at }] : [],
+  );
+  expect(waits.length).toBeGreaterThan(MAX_TRIES);
+  for (const { code, since, next, at } of waits) {
+    expect(code).toBe('provider_unreachable');
+    expect(since).toBe(waits[0]?.since);
+    expect(next - at).toBeLessThanOrEqual(15_000);
+    expect(next).toBeGreaterThanOrEqual(at);
+  }
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('a proxy whose server is gone is waited for too', async () => {
+  await using server = await startFakeOpenAi(({ number }) =>
+    number <= MAX_TRIES + 1 ? { raw: { status: 502, body: '<html>bad gateway</html>' } } : { text: 'back' },
+  );
+  const model = createOpenAiCompatible({ baseUrl: server.url, apiKey: 'k' });
+  const stage = await openStage({ agents: [{ id: 'bo', model }] });
+  await stage.say('c', 'go', ['bo']);
+  await stage.quiet();
+  expect(server.requests).toHaveLength(MAX_TRIES + 2);
+  expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
+});
+
+test('a server that is there and has too much to do is tried no oftener than before', async () => {
+  await using server = await startFakeOpenAi(() => ({ error: { code: 'provider_overloaded' } }));
+  const model = createOpenAiCompatible({ baseUrl: server.url, apiKey: 'k' });
+  const stage = await openStage({ agents: [{ id: 'bo', model }] });
+  await stage.say('c', 'go', ['bo']);
+  await stage.quiet();
+  expect(server.requests).toHaveLength(MAX_TRIES);
+  expect(await errorsOf(stage)).toHaveLength(MAX_TRIES);
+});
+
+test('a turn that waits for a server ends at once when it is stopped', async () => {
+  await using server = await startFakeOpenAi(() => ({ raw: LOADING }));
+  const { stage } = await openWaiting(server);
+  const asked = server.requests.length;
+  await stage.troupe.command({ command: 'abort', turn: TURN }, ANA);
+  await stage.quiet();
+  expect((await stage.events('c')).at(-1)).toMatchObject({ kind: 'turn.aborted' });
+  expect(server.requests).toHaveLength(asked);
+});
+
+test('a process that stops while a server is away gives the turn back, and the next one asks once', async () => {
+  const driver = await openDriver();
+  let isLoaded = false;
+  await using server = await startFakeOpenAi(() => (isLoaded ? { text: 'here' } : { raw: LOADING }));
+  const { stage } = await openWaiting(server, { driver, limits: { soleOwner: false } });
+  const asked = server.requests.length;
+  const stopped = stage.engine.stop();
+  await stage.clock.advance(10_000);
+  await stopped;
+  const record = await stage.actor('c', 'bo');
+  expect([record.owner, record.until, record.turn?.attempt]).toEqual(['', 0, 0]);
+  isLoaded = true;
+  const model = createOpenAiCompatible({ baseUrl: server.url, apiKey: 'k' });
+  const next = await openStage({
+    driver,
+    clock: stage.clock,
+    agents: [{ id: 'bo', model }],
+    limits: { soleOwner: false },
+  });
+  await next.say('c', 'and?', ['bo']);
+  await next.quiet();
+  const done = (await next.events('c')).filter(({ kind }) => kind === 'turn.done');
+  expect(done).toHaveLength(2);
+  expect(server.requests).toHaveLength(asked + 2);
+  expect(await next.check('c')).toEqual([]);
+});

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest';
+import { says } from '../support/engine-models.ts';
+import { openStage, until } from '../support/engine-stage.ts';
+import { fill, mind, of, pass, small, SUMMARY } from '../support/relief-stage.ts';
+
+test('a model may take its time for a summary as long as words arrive', async () => {
+  const words = SUMMARY.split(' ');
+  const next: PromiseWithResolvers<void>[] = words.map(() => Promise.withResolvers<void>());
+  const bo = mind({
+    async *summary() {
+      for (const [index, word] of words.entries()) {
+        await next[index]?.promise;
+        yield { type: 'text', delta: `${word} ` };
+      }
+      for (const event of says('')) if (event.type !== 'start') yield event;
+    },
+  });
+  const stage = await openStage({ agents: [small('bo', bo)] });
+  await fill(stage, 14);
+  await stage.say('c', 'and now?', ['bo']);
+  await until('the summary is asked for', () => bo.summaries().length === 1);
+  for (const word of next) {
+    await pass(stage, 20_000);
+    word.resolve();
+    await pass(stage, 1_000);
+  }
+  await stage.quiet();
+  expect(words.length * 20_000).toBeGreaterThan(600_000);
+  expect(await of(stage, 'compaction.failed')).toEqual([]);
+  expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'summary' } }]);
+  expect(await stage.check('c')).toEqual([]);
+});

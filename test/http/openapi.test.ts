@@ -1,0 +1,221 @@
+import { Hono } from 'hono';
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { openApiDocument } from '../../src/http/index.ts';
+import { createMetrics } from '../../src/http/metrics.ts';
+import { startGuarded } from './access.ts';
+import { ANA, type Harness, startApi } from './harness.ts';
+
+const Parameter = z.object({
+  name: z.string(),
+  in: z.enum(['path', 'query']),
+  required: z.boolean(),
+  schema: z.looseObject({}),
+  example: z.string().optional(),
+});
+const Response = z.object({
+  $ref: z.string().optional(),
+  content: z.record(z.string(), z.unknown()).optional(),
+  links: z
+    .record(z.string(), z.object({ operationId: z.string(), parameters: z.record(z.string(), z.string()) }))
+    .optional(),
+});
+const Described = z.object({
+  operationId: z.string(),
+  security: z.array(z.looseObject({})),
+  parameters: z.array(Parameter),
+  requestBody: z.object({ content: z.record(z.string(), z.unknown()) }).optional(),
+  responses: z.record(z.string(), Response),
+});
+const Document = z.object({
+  servers: z.array(z.object({ url: z.string() })).length(1),
+  paths: z.record(z.string(), z.record(z.string(), Described)),
+  components: z.object({ responses: z.record(z.string(), Response) }),
+});
+
+type Operation = z.infer<typeof Described> & { method: string; path: string };
+
+function operations(): Operation[] {
+  const { paths } = Document.parse(openApiDocument());
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, each]) => ({ ...each, method: method.toUpperCase(), path })),
+  );
+}
+
+const PROBES = ['/healthz', '/readyz'];
+/** Ids that exist once `begin` has run. */
+const IDS: Record<string, string> = { c: 'c1', a: 'echo', t: 'c1:echo:1', b: 'c1:echo:2', id: 'nobody' };
+
+function address({ path }: Operation, ids: Record<string, string> = IDS): string {
+  return path
+    .replace('{a}/diff', encodeURIComponent('c1:echo:1') + '/diff')
+    .replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(ids[name] ?? ''));
+}
+
+async function begin(api: Harness): Promise<void> {
+  for (const content of ['one', 'two']) {
+    await api.troupe.send('c1', { author: ANA, to: ['echo'], content });
+    await api.troupe.idle();
+  }
+}
+
+test('every operation has a name of its own, and the document says where its server is', async () => {
+  const names = operations().map(({ operationId }) => operationId);
+  expect(new Set(names).size).toBe(names.length);
+  await using api = await startApi();
+  const headers = { 'x-forwarded-prefix': '/behind' };
+  const mounted = new Hono().route('/inspector', api.app);
+  for (const [app, mount] of [
+    [api.app, ''],
+    [mounted, '/inspector'],
+  ] as const) {
+    const at = `${mount}/api/openapi.json`;
+    const plain = Document.parse(await (await app.request(at)).json());
+    expect(plain.servers).toEqual([{ url: mount || '/' }]);
+    const behind = Document.parse(await (await app.request(at, { headers })).json());
+    expect(behind.servers).toEqual([{ url: `/behind${mount}` }]);
+  }
+});
+
+test('every operation behind the guard declares the errors that what it takes can lead to', () => {
+  const { components } = Document.parse(openApiDocument());
+  for (const { method, path, parameters, requestBody, responses } of operations()) {
+    if (PROBES.includes(path)) continue;
+    const wanted = [401, 403, 429, 500, 503];
+    if (parameters.length > 0 || requestBody) wanted.push(400);
+    if (parameters.some((each) => each.in === 'path')) wanted.push(404);
+    if (requestBody) wanted.push(413, 415);
+    expect([method, path, Object.keys(responses)]).toEqual([
+      method,
+      path,
+      expect.arrayContaining(wanted.map(String)),
+    ]);
+    for (const status of wanted) {
+      const name = responses[status]?.$ref?.split('/').at(-1) ?? '';
+      expect(components.responses[name]?.content).toHaveProperty(['application/json']);
+    }
+  }
+});
+
+test('a query parameter is required exactly where its route refuses to go without it', async () => {
+  await using api = await startApi();
+  await begin(api);
+  const found: string[] = [];
+  for (const operation of operations()) {
+    // An event stream does not end.
+    if (operation.path === '/api/events') continue;
+    for (const { name, in: place, required } of operation.parameters) {
+      if (place !== 'query') continue;
+      const { method } = operation;
+      const answer = await api.app.request(address(operation), { method });
+      const text = await answer.text();
+      const body: unknown = answer.ok ? null : JSON.parse(text);
+      const problem = z.object({ error: z.object({ data: z.object({ path: z.string() }) }) }).safeParse(body);
+      const isMissed = problem.success && problem.data.error.data.path === name;
+      expect([method, operation.path, name, required]).toEqual([method, operation.path, name, isMissed]);
+      if (required) found.push(`${method} ${name}`);
+    }
+  }
+  expect(found.toSorted()).toEqual(['DELETE exported', 'GET q']);
+});
+
+test('an empty or half number is refused wherever a number may stand, and is no 0', async () => {
+  await using api = await startApi();
+  await begin(api);
+  let tried = 0;
+  for (const operation of operations().filter(({ method }) => method === 'GET')) {
+    for (const { name, in: place, schema } of operation.parameters) {
+      if (place !== 'query' || schema['type'] !== 'integer') continue;
+      for (const wrong of ['', '%20', '1.5', '1e1', '0x1', '-1']) {
+        const { status, body } = await api.get(`${address(operation)}?q=x&${name}=${wrong}`);
+        expect([operation.path, name, wrong, status]).toEqual([operation.path, name, wrong, 400]);
+        expect(body).toMatchObject({ error: { data: { path: name } } });
+        tried += 1;
+      }
+    }
+  }
+  expect(tried).toBeGreaterThan(60);
+  expect((await api.get('/api/conversations/c1/snapshot?at=1')).body).toMatchObject({ seq: 1 });
+});
+
+test('every id in a path has a pattern that its example fits, and what does not fit it is nothing', async () => {
+  await using api = await startApi();
+  await begin(api);
+  for (const operation of operations()) {
+    for (const { name, in: place, schema, example } of operation.parameters) {
+      if (place !== 'path') continue;
+      const pattern = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
+      expect(pattern.safeParse(example).success).toBe(true);
+      const wrong = 'a b/"';
+      expect([operation.path, name, pattern.safeParse(wrong).success]).toEqual([operation.path, name, false]);
+      if (operation.method !== 'GET') continue;
+      const { status } = await api.get(address(operation, { ...IDS, [name]: wrong }));
+      if (!(name === 'a' && operation.path.includes('diff'))) expect([400, 404]).toContain(status);
+    }
+  }
+});
+
+test('the content type of every answer is declared', async () => {
+  await using api = await startApi({ metrics: createMetrics({ version: 'test' }) });
+  await begin(api);
+  const asked = operations()
+    .filter(({ method, path }) => method === 'GET' && path !== '/api/events')
+    .map((operation) => ({ operation, at: `${address(operation)}?q=x` }));
+  const html = asked.find(({ operation }) => operation.path.endsWith('/export'));
+  if (html) asked.push({ ...html, at: `${html.at}&format=html` });
+  for (const { operation, at } of asked) {
+    const { status, headers } = await api.app.request(at);
+    if (operation.path !== '/api/webhooks/{id}') expect([at, status]).toEqual([at, 200]);
+    const type = (headers.get('content-type') ?? '').split(';')[0] ?? '';
+    const { content = { 'application/json': {} } } = operation.responses[status] ?? {};
+    expect([at, Object.keys(content)]).toEqual([at, expect.arrayContaining([type])]);
+  }
+});
+
+test('a message that is sent again is answered as declared', async () => {
+  await using api = await startApi();
+  const message = { id: 'm1', author: ANA, content: 'x' };
+  const operation = operations().find(({ operationId }) => operationId === 'sendMessage');
+  for (const status of [201, 200]) {
+    expect((await api.post('/api/conversations/c1/events', message)).status).toBe(status);
+    expect(operation?.responses).toHaveProperty([String(status)]);
+  }
+});
+
+test('links lead from a message to all that is read of its conversation, and from its agents to their turns', async () => {
+  await using api = await startApi();
+  const all = operations();
+  const linked = (name: string, status: number) =>
+    all.find(({ operationId }) => operationId === name)?.responses[status]?.links ?? {};
+  expect(linked('sendMessage', 201)['listEvents']?.parameters).toEqual({
+    c: '$response.body#/event/conversation',
+  });
+  expect(linked('listActors', 200)['getTurn']?.parameters).toEqual({
+    t: '$response.body#/actors/0/lastTurn',
+  });
+  await begin(api);
+  expect((await api.get('/api/conversations/c1/actors')).body).toMatchObject({
+    actors: [{ lastTurn: 'c1:echo:2' }],
+  });
+  expect(Object.keys(linked('createWebhook', 201))).toContain('getWebhook');
+  expect(Object.keys(linked('createKey', 201))).toContain('revokeKey');
+});
+
+test('a server that lets in whoever sends no key says so in its description', async () => {
+  await using open = await startApi();
+  const { body } = await open.get('/api/openapi.json');
+  expect(Document.parse(body).paths['/api/agents']?.['get']?.security).toEqual([{ bearer: [] }, {}]);
+  await using guarded = await startGuarded();
+  const { secret } = await guarded.troupe.keys.create({ name: 'test', scopes: ['read'] });
+  const answer = await guarded.get('/api/openapi.json', { headers: { authorization: `Bearer ${secret}` } });
+  expect(Document.parse(answer.body).paths['/api/agents']?.['get']?.security).toEqual([{ bearer: [] }]);
+});
+
+test('a method that no route has is 405 at the probes, too', async () => {
+  await using api = await startApi();
+  for (const path of PROBES) {
+    const { status, headers, body } = await api.get(path, { method: 'PATCH' });
+    expect([path, status, headers.get('allow')]).toEqual([path, 405, 'GET, HEAD']);
+    expect(body).toMatchObject({ error: { code: 'method_refused' } });
+  }
+});

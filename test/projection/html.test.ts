@@ -1,0 +1,154 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Event } from '../../src/events/index.ts';
+import { escapeHtml } from '../../src/projection/escape-html.ts';
+import { renderHtml } from '../../src/projection/render-html.ts';
+import { workplace } from '../cli/harness.ts';
+import { ANA, scripted, startApi } from '../http/harness.ts';
+import { agent, ends, folded, logOf, says, starts } from './logs.ts';
+
+const HOSTILE = `</p></details><script>alert(1)</script><img src=x onerror='alert(2)'>" onload="x" \u202egpj.exe\u0000`;
+
+async function page(log: Event[]): Promise<string> {
+  let html = '';
+  for await (const part of renderHtml(folded(log), log)) html += part;
+  return html;
+}
+
+/** Every tag that a page has, without what we write ourselves with attributes. */
+function tagsOf(html: string): string[] {
+  return [...html.matchAll(/<[^>]*>/g)].map(([tag]) => tag);
+}
+
+const OURS =
+  /^<(?:!doctype html|html lang="en"|meta [^<>]*|\/?(?:html|head|title|style|body|header|h1|p|br|table|thead|tbody|tr|th|td|main|article|details|summary|span|pre)(?: class="[a-z ]+"| open)?)>$/;
+
+/** The same text in every place where a log may carry one. */
+function everywhere(text: string): Event[] {
+  const own = (kind: string, body: object) => ({
+    kind,
+    author: { ...agent('ada'), name: text },
+    turn: 'c:ada:1',
+    body,
+  });
+  const by = { kind: 'user', id: 'u', name: text } as const;
+  const summary = {
+    goal: text,
+    done: text,
+    state: '',
+    next: '',
+    openQuestions: [text],
+    artifacts: [text],
+    why: '',
+  };
+  const log = logOf(
+    says(text, ['ada'], by),
+    starts('ada', 1, 1, [1]),
+    own('step', { index: 0, content: text, calls: [{ id: 'k', name: text, args: text }] }),
+    own('tool.result', { call: 'k', name: text, outcome: 'failed', content: text }),
+    own('error', { code: text, message: text }),
+    own('question', { question: 'q', text, by: [], choices: [text], group: 'g', join: 'all' }),
+    own('approval.requested', { request: 'a', tool: text, args: text, argsHash: 'h', by: [] }),
+    own('handoff', { summary }),
+    {
+      ...ends('ada', 1, 'failed', [1], text),
+      body: { covers: [1], code: text, message: text, partial: text },
+    },
+    { kind: 'phase.changed', body: { phase: text, instructions: text } },
+    {
+      kind: 'message',
+      body: { content: '', attachments: [{ type: 'text', name: text, mediaType: 'text/plain', text }] },
+    },
+  );
+  const strange = { ...log[0], seq: log.length + 1, kind: text, body: { [text]: text } };
+  return [...log, strange as unknown as Event];
+}
+
+test('no text can make a tag or an attribute of an exported page', async () => {
+  const bits = fc.constantFrom(
+    '<',
+    '>',
+    '"',
+    "'",
+    '&',
+    '`',
+    '=',
+    '</',
+    '<!--',
+    ']]>',
+    '<script>',
+    ' onload=',
+    '\u0000',
+    'x',
+  );
+  const texts = fc.oneof(
+    fc.string(),
+    fc.array(bits, { maxLength: 12 }).map((each) => each.join('')),
+  );
+  await fc.assert(
+    fc.asyncProperty(texts, async (text) => {
+      expect(escapeHtml(text)).not.toMatch(/[<>"'`\0]/);
+      for (const tag of tagsOf(await page(everywhere(text)))) expect(tag).toMatch(OURS);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('a hostile conversation is text in its page, which has no script and asks nobody', async () => {
+  const html = await page(everywhere(HOSTILE));
+  expect(html).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
+  expect(html).not.toMatch(/<script|<img|<link|<iframe|url\(|@import|https?:|\u202e|\0/);
+  expect(html).toContain(
+    `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">`,
+  );
+  expect(html.match(/<details/g)?.length).toBe(html.match(/<\/details>/g)?.length);
+});
+
+test('a page tells of the agents, the turns and every word, under what happened in between', async () => {
+  const own = (kind: string, body: object) => ({ kind, author: agent('ada'), turn: 'c:ada:1', body });
+  const long = 'word '.repeat(5_000);
+  const html = await page(
+    logOf(
+      says('Hello', ['ada']),
+      starts('ada', 1, 1, [1]),
+      says('in between', [], agent('bob')),
+      own('message', { content: long }),
+      ends('ada', 1, 'failed', [1]),
+      says('after'),
+    ),
+  );
+  expect(html).toContain(long);
+  expect(html).toContain('<td class="bad">failed: provider_failed</td>');
+  const order = ['in between', '@ada, turn 1 · failed', long, 'it said 500', '</details>', 'after'];
+  const places = order.map((each) => html.indexOf(each, html.indexOf('<main>')));
+  expect(places).toEqual(places.toSorted((a, b) => a - b));
+  expect(places).not.toContain(-1);
+});
+
+test('the server sends a page as one, without powers, and JSON lines as before', async () => {
+  await using api = await startApi({ agents: [scripted('echo', [{ reply: '<b>bold</b>' }])] });
+  await api.troupe.send('c', { author: ANA, to: ['echo'], content: 'Hello' });
+  await api.troupe.idle();
+  const { headers, body, status } = await api.get('/api/conversations/c/export?format=html');
+  expect(status).toBe(200);
+  expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
+  expect(headers.get('content-security-policy')).toContain('sandbox');
+  expect(body['text']).toContain('&lt;b&gt;bold&lt;/b&gt;');
+  expect(body['text']).toMatch(/^<!doctype html>[^]*<\/html>\n$/);
+  const lines = await api.app.request('/api/conversations/c/export');
+  expect(lines.headers.get('content-type')).toContain('application/x-ndjson');
+  expect((await api.get('/api/conversations/c/export?format=pdf')).status).toBe(400);
+});
+
+test('the command line writes the page to a file', async () => {
+  using place = workplace();
+  await place.run(['send', 'c1', 'Hello, <b>']);
+  expect((await place.run(['export', 'c1', '--html', '--out', 'c1.html'])).out).toContain(
+    'written to c1.html',
+  );
+  const html = readFileSync(path.join(place.dir, 'c1.html'), 'utf8');
+  expect(html).toContain('Hello, &lt;b&gt;');
+  expect(html.endsWith('</html>\n')).toBe(true);
+});

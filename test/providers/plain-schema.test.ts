@@ -1,0 +1,113 @@
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { createOpenAi } from '../../src/providers/openai.ts';
+import { createOpenAiCompatible } from '../../src/providers/openai-compatible.ts';
+import { plainSchema } from '../../src/providers/plain-schema.ts';
+import type { Provider } from '../../src/providers/provider.ts';
+import { collectEvents, sampleRequest } from '../../src/testing/collect-events.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
+import type { FakeHandler } from '../../src/testing/fake-reply.ts';
+import { remind } from '../../src/tools/builtin/remind.ts';
+
+const KINDS: Record<string, z.ZodType> = {
+  'the built-in remind tool': remind.schema,
+  'an email': z.object({ x: z.email() }),
+  'a date': z.object({ x: z.iso.date() }),
+  'a pattern with \\d': z.object({ x: z.string().regex(/^\d+$/) }),
+  'a beginning': z.object({ x: z.string().startsWith('a/') }),
+  'a tuple': z.object({ x: z.tuple([z.string(), z.number()]) }),
+  'a longest text': z.object({ x: z.string().max(2000) }),
+};
+const schemaOf = (type: z.ZodType): Record<string, unknown> =>
+  z.toJSONSchema(type, { io: 'input' }) as Record<string, unknown>;
+
+/** Keywords for which a server that makes a grammar of the schema may refuse the request. */
+const REFUSED = /"(?:pattern|format|prefixItems|m(?:in|ax)(?:Length|Items|imum)|exclusiveM\w+|multipleOf)":/;
+const refuse: FakeHandler = ({ body }) => {
+  const { tools, response_format, text } = body as Record<string, unknown>;
+  const { format } = (text ?? {}) as { format?: { schema: unknown } };
+  if (!REFUSED.test(JSON.stringify([tools, response_format, format?.schema]))) return { text: 'ok' };
+  return { error: { code: 'provider_invalid_request', message: 'failed to parse grammar' } };
+};
+
+type Start = typeof startFakeOpenAi;
+const ADAPTERS: [string, Start, (baseUrl: string) => Provider][] = [
+  ['openai-compatible', startFakeOpenAi, (baseUrl) => createOpenAiCompatible({ baseUrl, apiKey: 'k' })],
+  ['openai', startFakeOpenAiResponses, (baseUrl) => createOpenAi({ baseUrl, apiKey: 'k' })],
+];
+const cases = ADAPTERS.flatMap(([name, start, create]) =>
+  Object.entries(KINDS).map(([kind, type]) => ({ name, kind, start, create, schema: schemaOf(type) })),
+);
+
+test.each(cases)('$name: a server with a small grammar answers to $kind', async (each) => {
+  const { start, create, schema } = each;
+  await using server = await start(refuse);
+  const tools = [{ name: 't', description: 'T.', parameters: schema }];
+  for (const over of [{ tools }, { replySchema: schema }]) {
+    const events = await collectEvents(create(server.url), sampleRequest(over));
+    expect(events.at(-1)).toMatchObject({ type: 'done' });
+  }
+});
+
+test('OpenAI itself is sent the whole schema', async () => {
+  await using server = await startFakeOpenAi();
+  const quirks = { schemas: 'whole' } as const;
+  const provider = createOpenAiCompatible({ baseUrl: server.url, apiKey: 'k', quirks });
+  const parameters = schemaOf(z.object({ x: z.email() }));
+  await collectEvents(provider, sampleRequest({ tools: [{ name: 't', description: 'T.', parameters }] }));
+  expect(server.requests[0]?.body).toMatchObject({ tools: [{ function: { parameters } }] });
+});
+
+test('what is left out is told at the end of the description', () => {
+  const text = { type: 'string', description: 'A text.', maxLength: 2000 };
+  expect(plainSchema(text)).toEqual({ type: 'string', description: 'A text.\n\n{maxLength: 2000}' });
+  expect(plainSchema(schemaOf(z.int()))).toEqual({ type: 'integer' });
+});
+
+test('references, choices and fixed values stay, and fields may be called like keywords', () => {
+  const schema = {
+    type: 'object',
+    properties: { pattern: { $ref: '#/$defs/a' }, b: { anyOf: [{ const: 1 }, { enum: ['x'] }] } },
+    required: ['pattern'],
+    additionalProperties: false,
+    $defs: { a: { type: ['string', 'null'] } },
+  };
+  expect(plainSchema(schema)).toEqual(schema);
+});
+
+test('a schema that refers to itself as a whole stands among its definitions', () => {
+  const children = { type: 'array', items: { $ref: '#' } };
+  const told = { type: 'array', items: { $ref: '#/$defs/whole_' } };
+  const $defs = { whole: { type: 'string' } };
+  expect(plainSchema({ type: 'object', properties: { children }, $defs })).toEqual({
+    type: 'object',
+    properties: { children: told },
+    $defs: { ...$defs, whole_: { type: 'object', properties: { children: told } } },
+  });
+});
+
+test.each<[string, Record<string, unknown>, Record<string, unknown>]>([
+  ['a type that is none', { type: 'any' }, { description: '{type: "any"}' }],
+  ['no choice at all', { enum: [] }, { description: '{enum: not shown}' }],
+  ['no kind at all', { anyOf: [] }, { description: '{anyOf: not shown}' }],
+  ['a reference that leads nowhere', { $ref: '#/$defs/none' }, { description: '{$ref: "#/$defs/none"}' }],
+  ['items that may be anything', { type: 'array', items: true }, { type: 'array', items: {} }],
+])('%s is left out: llama.cpp refuses the request for it', (_, schema, plain) => {
+  expect(plainSchema(schema)).toEqual(plain);
+});
+
+test('a tuple becomes a list of any of its kinds', () => {
+  const tuple = { type: 'array', prefixItems: [{ type: 'string' }], items: { type: 'number' } };
+  expect(plainSchema(tuple)).toEqual({
+    type: 'array',
+    items: { anyOf: [{ type: 'string' }, { type: 'number' }] },
+    description: '{prefixItems: 1, in this order}',
+  });
+});
+
+test('a schema of any depth is cut', () => {
+  let deep: Record<string, unknown> = { type: 'string' };
+  for (let level = 0; level < 20_000; level += 1) deep = { type: 'array', items: deep };
+  expect(JSON.stringify(plainSchema(deep)).length).toBeLessThan(3_000);
+});

@@ -1,0 +1,147 @@
+import { describe, expect, onTestFinished } from 'vitest';
+import { connectRedis } from '../../src/queue/redis/connect-redis.ts';
+import type { WakeOutcome } from '../../src/queue/router.ts';
+import { address, openStage, ownRedisTest, redisTest, until } from './bullmq-stage.ts';
+import { startOwnRedis } from './own-redis.ts';
+
+const DONE: WakeOutcome = { kind: 'done' };
+const A = address('a');
+const NOWHERE = 'redis://127.0.0.1:1';
+const ignore = () => {};
+const isUnavailable = expect.objectContaining({ code: 'queue_unavailable' });
+
+async function msOf(act: () => Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await act();
+  return performance.now() - began;
+}
+
+describe('a Redis that goes away', () => {
+  ownRedisTest('is missed at once and found again without help, and told of once each time', async () => {
+    const server = await startOwnRedis(onTestFinished);
+    await using stage = openStage(server.url);
+    const router = stage.open();
+    const starts: string[] = [];
+    router.start(async ({ agent }) => (starts.push(agent), DONE), { concurrency: 2, onError: ignore });
+    await router.wake(A);
+    await until(() => starts.length === 1, { what: 'a run before' });
+    // The job may end in an error of its own: it is gone when Redis is back.
+    const told = () => stage.warnings.filter((each) => each.startsWith('redis:'));
+
+    await server.kill();
+    await until(() => told().length === 2, { what: 'both connections have told' });
+    const missed = await msOf(() => expect(router.wake(A)).rejects.toEqual(isUnavailable));
+    expect(missed).toBeLessThan(200);
+    await expect(router.depth()).rejects.toEqual(isUnavailable);
+
+    await server.start();
+    await until(
+      async () => {
+        await router.wake(address('b')).catch(ignore);
+        return starts.includes('b');
+      },
+      { what: 'a run after' },
+    );
+    await until(() => told().length === 4, { what: 'both connections have told' });
+    expect(told().filter((each) => each.includes('is away'))).toHaveLength(2);
+    expect(told().filter((each) => each.includes('is back'))).toHaveLength(2);
+  });
+
+  ownRedisTest('does not hold up a request when it only hangs', async () => {
+    const server = await startOwnRedis(onTestFinished);
+    await using stage = openStage(server.url);
+    const router = stage.open();
+    await router.wake(A);
+    server.pause();
+    const held = await msOf(() => expect(router.wake(A)).rejects.toEqual(isUnavailable));
+    server.resume();
+    expect(held).toBeLessThan(3_000);
+    await until(
+      () =>
+        router.wake(A).then(
+          () => true,
+          () => false,
+        ),
+      { what: 'it answers again' },
+    );
+  });
+
+  ownRedisTest('does not hold up close, which still waits for handlers', async () => {
+    const server = await startOwnRedis(onTestFinished);
+    await using stage = openStage(server.url);
+    const idle = stage.open();
+    const working = stage.open();
+    const gate = Promise.withResolvers<void>();
+    let started = false;
+    let ended = false;
+    working.start(
+      async () => {
+        started = true;
+        await gate.promise;
+        ended = true;
+        return DONE;
+      },
+      { concurrency: 1, onError: ignore },
+    );
+    await working.wake(A);
+    await until(() => started, { what: 'the run' });
+    idle.start(async () => DONE, { concurrency: 1, onError: ignore });
+    await idle.depth();
+    await server.kill();
+    await until(() => stage.warnings.length >= 4, { what: 'all connections have noticed' });
+
+    expect(await msOf(() => idle.close())).toBeLessThan(2_000);
+    const closed = working.close();
+    expect(ended).toBe(false);
+    gate.resolve();
+    expect(await msOf(() => closed)).toBeLessThan(2_000);
+    expect(ended).toBe(true);
+  });
+});
+
+describe('a Redis that never was there', () => {
+  redisTest('fails a wake with a named error, and lets a started router close', async (stage) => {
+    const router = stage.open({ connections: { url: NOWHERE } });
+    router.start(async () => DONE, { concurrency: 1, onError: ignore });
+    expect(await msOf(() => expect(router.wake(A)).rejects.toEqual(isUnavailable))).toBeLessThan(3_000);
+    expect(await msOf(() => expect(router.wake(A)).rejects.toEqual(isUnavailable))).toBeLessThan(100);
+    expect(await msOf(() => router.close())).toBeLessThan(2_000);
+  });
+
+  redisTest('is named without the password', async (stage) => {
+    const router = stage.open({ connections: { url: 'redis://me:s3cret@127.0.0.1:1' } });
+    await expect(router.wake(A)).rejects.toThrow('queue');
+    expect(stage.warnings[0]).toContain('127.0.0.1:1');
+    expect(stage.warnings.join(' ')).not.toContain('s3cret');
+    expect(() => stage.open({ connections: { url: 'http://me:s3cret@h' } })).toThrow(
+      expect.objectContaining({ code: 'config_invalid', message: expect.not.stringContaining('s3cret') }),
+    );
+  });
+});
+
+describe('connections', () => {
+  redisTest('a router that is not started opens one, a started one two more', async (stage) => {
+    const clients = async (name: string) =>
+      String(await stage.redis.client('LIST'))
+        .split('\n')
+        .filter((line) => line.includes(name)).length;
+    let made = 0;
+    const producer = connectRedis(stage.url, { profile: 'producer', onWarning: ignore });
+    const connectBlocking = () => {
+      made += 1;
+      return connectRedis(stage.url, { profile: 'blocking', onWarning: ignore });
+    };
+    const router = stage.open({ connections: { producer, connectBlocking } });
+    await router.wake(A);
+    expect(made).toBe(0);
+    let served = false;
+    router.start(async () => ((served = true), DONE), { concurrency: 1, onError: ignore });
+    await until(() => served, { what: 'the wake' });
+    expect(made).toBe(1);
+    await until(async () => (await clients(stage.prefix)) === 1, { what: 'the connection that blocks' });
+    await router.close();
+    await until(async () => (await clients(stage.prefix)) === 0, { what: 'it is gone' });
+    expect(await producer.ping()).toBe('PONG');
+    producer.disconnect();
+  });
+});

@@ -1,0 +1,92 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { ActorAddress } from '../../src/events/index.ts';
+import { createBullmqRouter } from '../../src/queue/bullmq/bullmq-router.ts';
+import type { BullmqRouter, BullmqRouterOptions } from '../../src/queue/bullmq/bullmq-router.ts';
+import { redisServerPath } from './own-redis.ts';
+
+/** Routers of one troupe on the Redis of the tests, its keys removed at the end. */
+export interface BullmqStage extends AsyncDisposable {
+  url: string;
+  prefix: string;
+  /** A client of the test's own. */
+  redis: Redis;
+  /** Key of the queue by its last part. */
+  key: (part: string) => string;
+  warnings: string[];
+  open(options?: Partial<BullmqRouterOptions>): BullmqRouter;
+}
+
+export const REDIS_URL = process.env['REDIS_URL'];
+
+/** A test that needs Redis; without one it is skipped under a name that says so. */
+export function redisTest(name: string, run: (stage: BullmqStage) => Promise<void>, timeout = 30_000): void {
+  if (!REDIS_URL) return test.skip(`${name} (skipped: no Redis)`, () => {});
+  test(name, { timeout }, async () => {
+    await using stage = openStage(REDIS_URL);
+    await run(stage);
+  });
+}
+
+/** A test that starts and kills a Redis of its own. */
+export function ownRedisTest(name: string, run: () => Promise<void>): void {
+  if (redisServerPath() === null) test.skip(`${name} (skipped: no Redis server to start)`, () => {});
+  else test(name, run);
+}
+
+export function openStage(url: string): BullmqStage {
+  const prefix = `test-${randomBytes(6).toString('hex')}`;
+  const redis = new Redis(url, { maxRetriesPerRequest: null });
+  redis.on('error', () => {}); // A test that stops its Redis waits until it is back.
+  const routers: BullmqRouter[] = [];
+  const warnings: string[] = [];
+  return {
+    url,
+    prefix,
+    redis,
+    key: (part) => `{${prefix}}:wake:${part}`,
+    warnings,
+    open(options = {}) {
+      const router = createBullmqRouter({
+        connections: { url },
+        prefix,
+        clock: systemClock,
+        onWarning: (error, where) =>
+          warnings.push(`${where}: ${error instanceof Error ? error.message : error}`),
+        ...options,
+      });
+      routers.push(router);
+      return router;
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(routers.map((router) => router.close()));
+      if (redis.status === 'ready') await removeKeys(redis, `{${prefix}}:*`);
+      redis.disconnect();
+    },
+  };
+}
+
+async function removeKeys(redis: Redis, pattern: string): Promise<void> {
+  for await (const keys of redis.scanStream({ match: pattern, count: 1_000 }) as AsyncIterable<string[]>) {
+    if (keys.length > 0) await redis.unlink(...keys);
+  }
+}
+
+export function address(agent: string, tenant = 'default'): ActorAddress {
+  return ActorAddress.parse({ tenant, conversation: 'c1', agent });
+}
+
+/** Resolves when `holds` does; asked every few milliseconds. */
+export async function until(
+  holds: () => boolean | Promise<boolean>,
+  { what, ms = 30_000 }: { what: string; ms?: number },
+): Promise<void> {
+  const deadline = performance.now() + ms;
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`waited ${ms} ms in vain: ${what}`);
+    await delay(5);
+  }
+}

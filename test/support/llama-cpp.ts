@@ -1,0 +1,117 @@
+import type { FakeHandler } from '../../src/testing/fake-reply.ts';
+
+const answer = (status: number, error: object) => ({
+  status,
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify({ error }),
+});
+
+/** Answers of llama.cpp's server (build 0c1e570 with `--jinja`, Qwen2.5-Coder-1.5B), as recorded. */
+export const LLAMA_CPP = {
+  /** While it loads its model. */
+  loading: answer(503, { message: 'Loading model', type: 'unavailable_error', code: 503 }),
+  contextSize: answer(400, {
+    code: 400,
+    message: 'request (9030 tokens) exceeds the available context size (8192 tokens), try increasing it',
+    type: 'exceed_context_size_error',
+    n_prompt_tokens: 9030,
+    n_ctx: 8192,
+  }),
+  /** An item of `/v1/responses` that does not say what it is. */
+  itemType: refusal("Cannot determine type of 'item'"),
+};
+
+/** Schemas of a property `x`, of tools and replies alike, and why each was refused. */
+export const REFUSED_SCHEMAS: Record<string, [schema: unknown, why: string]> = {
+  'a tuple with nothing after it': [
+    { type: 'array', prefixItems: [{ type: 'string' }, { type: 'number' }], items: false },
+    'at #/properties/x/items: schema must be an object',
+  ],
+  'a reference to the whole': [
+    { type: 'array', items: { $ref: '#' } },
+    'at #/properties/x/items: unsupported $ref #, only references into the same document are supported',
+  ],
+  'anything at all': [true, 'at #/properties/x: schema must be an object'],
+  'nothing at all': [false, 'at #/properties/x: schema must be an object'],
+  'a list of anything': [{ type: 'array', items: true }, 'at #/properties/x/items: schema must be an object'],
+  'no choice': [{ enum: [] }, 'at #/properties/x: enum must be a non-empty array'],
+  'no kind': [{ anyOf: [] }, 'at #/properties/x/anyOf: must not be empty'],
+  'a type that is none': [{ type: 'any' }, 'at #/properties/x: unrecognized type any'],
+  'a reference to elsewhere': [
+    { $ref: 'https://example.com/a.json' },
+    'at #/properties/x: unsupported $ref https://example.com/a.json, only references into the same document are supported',
+  ],
+  'a reference to nothing': [
+    { $ref: '#/$defs/nope' },
+    'at #/properties/x: cannot resolve $ref #/$defs/nope, $defs not found',
+  ],
+};
+
+const PREFIX =
+  'Unable to generate parser for this template. Automatic parser generation failed: JSON schema error ';
+
+function refusal(message: string) {
+  return answer(400, { code: 400, message, type: 'invalid_request_error' });
+}
+
+type Schema = Record<string, unknown>;
+
+/** Refuses what llama.cpp refuses, in its words: items without a type, and what its grammars lack. */
+export const likeLlamaCpp: FakeHandler = ({ body }) => {
+  const { input, tools, response_format, text } = body as {
+    input?: { type?: string }[];
+    tools?: { function?: { parameters: Schema }; parameters?: Schema }[];
+    response_format?: { json_schema?: { schema: Schema } };
+    text?: { format?: { schema?: Schema } };
+  };
+  if (input?.some(({ type }) => type === undefined)) return { raw: LLAMA_CPP.itemType };
+  const schemas = [
+    ...(tools ?? []).map((tool) => tool.function?.parameters ?? tool.parameters),
+    response_format?.json_schema?.schema,
+    text?.format?.schema,
+  ];
+  for (const schema of schemas) {
+    const why = schema && whyNot(schema, schema, '#');
+    if (why) return { raw: refusal(PREFIX + why) };
+  }
+  return { text: 'ok' };
+};
+
+const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
+
+function whyNot(schema: unknown, root: Schema, at: string): string | null {
+  if (!isObject(schema)) return `at ${at}: schema must be an object`;
+  const { $ref, type, properties, items, anyOf, enum: choices } = schema;
+  if (typeof $ref === 'string') return whyNoReference($ref, root, at);
+  if (Array.isArray(choices) && choices.length === 0) return `at ${at}: enum must be a non-empty array`;
+  if (typeof type === 'string' && !TYPES.has(type)) return `at ${at}: unrecognized type ${type}`;
+  if (Array.isArray(anyOf) && anyOf.length === 0) return `at ${at}/anyOf: must not be empty`;
+  const parts: [unknown, string][] = Object.entries(properties ?? {}).map(([name, each]) => [
+    each,
+    `${at}/properties/${name}`,
+  ]);
+  if (items !== undefined) parts.push([items, `${at}/items`]);
+  for (const [index, each] of Array.isArray(anyOf) ? anyOf.entries() : [])
+    parts.push([each, `${at}/anyOf/${index}`]);
+  for (const [part, place] of parts) {
+    const why = whyNot(part, root, place);
+    if (why) return why;
+  }
+  return null;
+}
+
+function whyNoReference(ref: string, root: Schema, at: string): string | null {
+  if (!ref.startsWith('#/'))
+    return `at ${at}: unsupported $ref ${ref}, only references into the same document are supported`;
+  let target: unknown = root;
+  for (const part of ref.slice(2).split('/')) {
+    if (!isObject(target) || !(part in target))
+      return `at ${at}: cannot resolve $ref ${ref}, ${part} not found`;
+    target = target[part];
+  }
+  return null;
+}
+
+function isObject(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
