@@ -2,7 +2,7 @@ import { invalidities, misplaced, visibleSeqs } from '../test/support/check-prom
 import { type Line, linesOf, type Part } from '../src/context/slot.ts';
 import type { View } from '../src/context/index.ts';
 import { PLACEHOLDER_TOKENS } from '../src/context/rewrite/prune-slots.ts';
-import { isWithin, sizeIn } from '../src/context/relief/room.ts';
+import { isWithin, sizeIn } from '../src/context/compaction/room.ts';
 import type { EventDraft } from '../src/events/index.ts';
 import { below, between, pick, type Random } from '../sim/random.ts';
 import { randomLog } from './random-log.ts';
@@ -51,11 +51,11 @@ export function playRound(random: Random): RoundResult {
     inputs.set(call.turn.id, call.turn.inputs);
     result.calls += 1;
     const before = result.climbs;
-    if (relief.isDue(call)) climb(result, () => relief.beforeCall(replay, call));
+    if (relief.isDue(call)) runStrategies(result, () => relief.beforeCall(replay, call));
     let { available } = relief.window.room;
     if (isWithin(call.view, relief.window.room, available) && random() < REFUSED_SHARE) {
       available = Math.floor(available * REAL_SHARE);
-      climb(result, () => relief.afterRefusal(replay, call, available));
+      runStrategies(result, () => relief.afterRefusal(replay, call, available));
     }
     result.mostClimbs = Math.max(result.mostClimbs, result.climbs - before);
     result.problems.push(...problemsOf(replay, call, inputs));
@@ -69,9 +69,9 @@ export function playRound(random: Random): RoundResult {
   return result;
 }
 
-function climb(result: RoundResult, relieve: () => EventDraft | null): void {
+function runStrategies(result: RoundResult, runCompaction: () => EventDraft | null): void {
   const start = performance.now();
-  const draft = relieve();
+  const draft = runCompaction();
   result.climbs += 1;
   if (!draft) result.idleClimbs += 1;
   result.slowestClimbMs = Math.max(result.slowestClimbMs, performance.now() - start);

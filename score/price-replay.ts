@@ -1,7 +1,7 @@
 import { cacheRequestOf } from '../src/context/cache/cache-request.ts';
 import { type CacheRules, cacheRules } from '../src/context/cache/rules.ts';
 import { type CacheBlock, type CacheRequest, simulateCache } from '../src/context/cache/simulate-cache.ts';
-import { type ReliefPolicy } from '../src/context/index.ts';
+import { type CompactionPolicy } from '../src/context/index.ts';
 import { countTokens } from '../src/context/count-tokens.ts';
 import { fitSummaryRequest } from '../src/context/index.ts';
 import { NOBODY } from '../src/context/people.ts';
@@ -30,7 +30,7 @@ export interface PriceOptions {
   /** Null: nothing is ever rewritten. */
   window: number | null;
   maxOutputTokens?: number;
-  policy?: ReliefPolicy;
+  policy?: CompactionPolicy;
   ignoreTtl?: boolean;
 }
 
@@ -85,7 +85,11 @@ export function rulesOf(ignoreTtl: boolean): CacheRules {
 }
 
 /** The requests that a summariser would have been sent for the same compactions, by the context module itself. */
-function summaryCost({ log, views }: Replay, { summaryTokens }: ReliefPolicy, { price }: CacheRules): number {
+function summaryCost(
+  { log, views }: Replay,
+  { summaryTokens }: CompactionPolicy,
+  { price }: CacheRules,
+): number {
   const people = [...views.values()][0]?.people ?? NOBODY;
   let previous: CompactionBody | null = null;
   let cost = 0;

@@ -2,21 +2,21 @@ import {
   choosePrune,
   DEFAULT_POLICY,
   latestCompaction,
-  type ReliefPolicy,
+  type CompactionPolicy,
   type Room,
   roomOf,
   scaledPolicy,
   type View,
 } from '../src/context/index.ts';
 import { budgetOf } from '../src/context/budget/token-budget.ts';
-import { isWithin, sizeIn } from '../src/context/relief/room.ts';
-import type { EventDraft, ReliefReason } from '../src/events/index.ts';
-import { relieveView } from '../test/support/relieve-view.ts';
+import { isWithin, sizeIn } from '../src/context/compaction/room.ts';
+import type { EventDraft, CompactionReason } from '../src/events/index.ts';
+import { compactView } from '../test/support/relieve-view.ts';
 import { BASELINE, type ModelCall, type Replay } from './replay.ts';
 
 /** A model's window and how it is relieved. */
 export interface Window {
-  policy: ReliefPolicy;
+  policy: CompactionPolicy;
   room: Room;
 }
 
@@ -25,7 +25,7 @@ export interface WindowOptions {
   maxOutputTokens?: number;
   /** Tokens of the baseline. */
   fixed?: number;
-  policy?: ReliefPolicy;
+  policy?: CompactionPolicy;
 }
 
 export function windowFor({
@@ -39,7 +39,7 @@ export function windowFor({
   return { policy: scaled, room: roomOf({ available, fixed, ratio: 1, reason: 'over_budget' }, scaled) };
 }
 
-/** As in `src/actors/compaction/wants-relief.ts`. */
+/** As in `src/actors/compaction/compaction-reason.ts`. */
 const WORTH_A_REWRITE_SHARE = 0.4;
 const GROWTH = 1.05;
 
@@ -79,12 +79,12 @@ export class Relief {
   #relieve(
     { log, append }: Replay,
     { view, outputs }: ModelCall,
-    how: Window & { reason: ReliefReason },
+    how: Window & { reason: CompactionReason },
   ): EventDraft | null {
-    return relieveView({ view, log, append, outputs, baseline: BASELINE, ...how });
+    return compactView({ view, log, append, outputs, baseline: BASELINE, ...how });
   }
 
-  #reasonFor({ view, agent, step, at }: ModelCall): ReliefReason | null {
+  #reasonFor({ view, agent, step, at }: ModelCall): CompactionReason | null {
     const { policy, room } = this.window;
     const size = sizeIn(view, room);
     const stuckAt = this.#stuckAt.get(agent);
@@ -96,7 +96,7 @@ export class Relief {
   }
 }
 
-function hasWorkWhenCold(view: View, policy: ReliefPolicy): boolean {
+function hasWorkWhenCold(view: View, policy: CompactionPolicy): boolean {
   const latest = latestCompaction(view);
   if (latest !== null && latest.body.upTo > view.floor) return true;
   return choosePrune(view, policy).gain >= policy.prune.minGain;

@@ -5,7 +5,7 @@ import { SECRET } from '../test/support/log-player.ts';
 import { Relief, windowFor } from './relieve-call.ts';
 import { type ModelCall, promptFor, Replay, withAssistant } from './replay.ts';
 
-export interface RelievedCount {
+export interface CompactedCount {
   requests: number;
   prunes: number;
   compactions: number;
@@ -21,11 +21,11 @@ const LEAST_WINDOW = 700;
 const COLD_EVERY = 10;
 
 /** Plays a log as turns of the agents in windows too small for it, and checks every request that is sent. */
-export function checkRelieved(
+export function checkCompacted(
   name: string,
   log: readonly Event[],
   agents: readonly string[],
-  count: RelievedCount,
+  count: CompactedCount,
 ): void {
   const tokens = log.reduce((sum, event) => sum + event.tokens, 0);
   for (const share of WINDOW_SHARES) {

@@ -24,7 +24,7 @@ export async function checkPrompts(world: World): Promise<string[]> {
     store,
     log: store,
     clock: { sleep: quiet.sleep, monotonic: () => 0 },
-    company: companyOf({
+    agents: companyOf({
       random: world.random,
       ledger: {},
       act: (_, work) => Promise.resolve(work()),

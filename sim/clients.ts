@@ -11,7 +11,7 @@ import {
 } from '../src/events/index.ts';
 import { AGENTS, LATE_AGENT } from './company.ts';
 import { dealWithTasks } from './people.ts';
-import type { Member } from './process.ts';
+import type { AgentRuntime } from './process.ts';
 import { below, between, pick } from './random.ts';
 import { STEP_MS } from './scheduler.ts';
 import { LEASE_MS, type World } from './world.ts';
@@ -69,7 +69,7 @@ export function openClients(world: World): Clients {
   }
 
   /** Asks until somebody answers. What dies, fails or is silent is asked again, of anybody. */
-  async function insist<T>(ask: (member: Member) => Promise<T>): Promise<T | null> {
+  async function insist<T>(ask: (member: AgentRuntime) => Promise<T>): Promise<T | null> {
     for (;;) {
       const member = world.anyone();
       if (!member) {

@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import type { Company } from '../src/actors/engine/member.ts';
-import { parseTroupe } from '../src/company/agents-file.ts';
-import { buildCompany } from '../src/company/build-company.ts';
+import type { AgentRegistry } from '../src/actors/engine/agent-runtime.ts';
+import { parseTroupe } from '../src/config/agents-file.ts';
+import { buildAgentRegistry } from '../src/config/build-agent-registry.ts';
 import { type AgentId, NO_USAGE } from '../src/events/index.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../src/providers/provider.ts';
 import { createFakeSessions, type SessionMemory } from '../src/testing/fake-sessions.ts';
@@ -61,7 +61,7 @@ const resting: Provider = {
 };
 
 /** Parsed and counted once; each process gets its own models and tools. */
-const template = buildCompany(
+const template = buildAgentRegistry(
   parseTroupe({
     agents: AGENTS.map((id) => ({
       id,
@@ -78,7 +78,7 @@ const template = buildCompany(
   countTokens,
 );
 
-export function companyOf(stage: Stage): Company {
+export function companyOf(stage: Stage): AgentRegistry {
   const provider: Provider = { ...resting, stream: (request, { signal }) => answer(stage, request, signal) };
   const remembering = createFakeSessions({
     memory: stage.memory,
@@ -90,7 +90,7 @@ export function companyOf(stage: Stage): Company {
   const note = toolOf('note', false, stage);
   const put = toolOf('put', true, stage);
   const sign = toolOf('sign', false, stage);
-  const company = new Map<AgentId, NonNullable<ReturnType<Company['get']>>>();
+  const company = new Map<AgentId, NonNullable<ReturnType<AgentRegistry['get']>>>();
   for (const [id, member] of template) {
     const tools = new Map(member.tools).set('note', note).set('put', put).set('sign', sign);
     company.set(id, { ...member, provider: id === REMEMBERING_AGENT ? remembering : provider, tools });

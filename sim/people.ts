@@ -3,14 +3,14 @@ import { cancelTaskBy } from '../src/actors/tasks/call-off/cancel-task-by.ts';
 import { decideApproval } from '../src/actors/tasks/people/decide-approval.ts';
 import { TroupeError } from '../src/errors.ts';
 import { type Author, type ConversationId, DEFAULT_TENANT } from '../src/events/index.ts';
-import type { Member } from './process.ts';
+import type { AgentRuntime } from './process.ts';
 import { between } from './random.ts';
 import type { OpenTask } from './task-watch.ts';
 import { LEASE_MS, type World } from './world.ts';
 
 export interface PeopleParts {
   world: World;
-  insist: <T>(ask: (member: Member) => Promise<T>) => Promise<T | null>;
+  insist: <T>(ask: (member: AgentRuntime) => Promise<T>) => Promise<T | null>;
   wait: (ms: number) => Promise<void>;
 }
 

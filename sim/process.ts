@@ -23,7 +23,7 @@ import type { Owner } from './scheduler.ts';
 import type { World } from './world.ts';
 
 /** One process of the company: the production engine over ports whose every await belongs to the scheduler. */
-export interface Member {
+export interface AgentRuntime {
   readonly owner: Owner;
   readonly slot: number;
   readonly deps: EngineDeps;
@@ -43,7 +43,7 @@ export const SECRET = 'a secret of thirty-two characters';
 /** Share of answers that arrive later than what they report. */
 const LATE_ANSWERS = 1 / 8;
 
-export function bootMember(world: World, slot: number, incarnation: number, skew: number): Member {
+export function bootMember(world: World, slot: number, incarnation: number, skew: number): AgentRuntime {
   const { scheduler } = world;
   const name = `p${slot}.${incarnation}`;
   const owner: Owner = { name, state: 'alive', held: [] };
@@ -151,7 +151,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
       countTokens,
       onWarning: warn,
     }),
-    company: companyOf(stage),
+    agents: companyOf(stage),
     registry: createRegistry({ secretOf }),
     clock,
     random,
@@ -168,7 +168,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     onWarning: warn,
   };
   const engine = createEngine(deps, stopping);
-  const member: Member = {
+  const member: AgentRuntime = {
     owner,
     slot,
     deps,

@@ -2,7 +2,7 @@ import { addressKey, type ActorAddress } from '../src/events/index.ts';
 import type { WakeHandler, WakeOutcome } from '../src/queue/router.ts';
 import { below, between, pick, type Random } from './random.ts';
 import type { Scheduler, Sleeper } from './scheduler.ts';
-import type { Member } from './process.ts';
+import type { AgentRuntime } from './process.ts';
 
 /**
  * One BullMQ queue as its documentation and our measurements describe it: one job per actor by a dedup id with
@@ -14,9 +14,9 @@ import type { Member } from './process.ts';
 export interface SimQueue {
   add(address: ActorAddress, delayMs: number): void;
   /** A worker of this member takes jobs from now on. */
-  serve(member: Member, handler: WakeHandler, concurrency: number): void;
+  serve(member: AgentRuntime, handler: WakeHandler, concurrency: number): void;
   /** The locks of a member that died or sleeps run out. */
-  forsake(member: Member): void;
+  forsake(member: AgentRuntime): void;
   /** Somebody woke up who may take jobs. */
   offer(): void;
   /** A job is handed out a second time while its holder works. False if none is active. */
@@ -24,7 +24,7 @@ export interface SimQueue {
   /** Everything in it is gone. */
   lose(): void;
   /** A kept next job is gone, if the actor and the holder of its job `may` be robbed. False if there is none. */
-  loseNext(random: Random, may: (address: ActorAddress, holder: Member | null) => boolean): boolean;
+  loseNext(random: Random, may: (address: ActorAddress, holder: AgentRuntime | null) => boolean): boolean;
   isEmpty(): boolean;
 }
 
@@ -34,12 +34,12 @@ interface Job {
   state: 'waiting' | 'delayed' | 'active';
   /** Raised whenever it is handed out or its lock is lost. */
   lock: number;
-  holder: Member | null;
+  holder: AgentRuntime | null;
   sleeper: Sleeper | null;
 }
 
 interface Service {
-  member: Member;
+  member: AgentRuntime;
   handler: WakeHandler;
   free: number;
   /** Takes that are on their way. */

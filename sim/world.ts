@@ -6,7 +6,7 @@ import { newMemoryData, type MemoryData } from '../src/store/memory/memory-docum
 import { newSessionMemory, type SessionMemory } from '../src/testing/fake-sessions.ts';
 import type { ToolLedger } from './company.ts';
 import { createFaultPlan, type Fault, type FaultKind, type FaultPlan, JUMPING, type Mode } from './faults.ts';
-import { bootMember, type Member } from './process.ts';
+import { bootMember, type AgentRuntime } from './process.ts';
 import { createSimQueue, type SimQueue } from './queue.ts';
 import { below, between, pick, type Random, randomOf } from './random.ts';
 import { createTaskWatch } from './task-watch.ts';
@@ -42,7 +42,7 @@ export interface World {
     | 'approvalMs'
     | 'idleMs'
   >;
-  readonly members: (Member | null)[];
+  readonly members: (AgentRuntime | null)[];
   /** Every time that a model was asked, in order. */
   readonly asked: { process: string; turn: string }[];
   /** Tasks that people were told are called off, and how often models had been asked by then. */
@@ -56,12 +56,12 @@ export interface World {
   farthestSkew(): number;
   isCalm: () => boolean;
   /** Strikes what is due at this operation; what concerns the operation itself is the caller's to do. */
-  faultAt(member: Member, label: string, mayFail: boolean): FaultKind | null;
-  kill(member: Member): void;
-  announce(from: Member, notice: Notice): void;
+  faultAt(member: AgentRuntime, label: string, mayFail: boolean): FaultKind | null;
+  kill(member: AgentRuntime): void;
+  announce(from: AgentRuntime, notice: Notice): void;
   warned(name: string, error: unknown, where: string): void;
   /** A member that answers, by chance; null while all are down. */
-  anyone(): Member | null;
+  anyone(): AgentRuntime | null;
   /** Faults end, sleepers wake, the dead come back. */
   calm(): void;
 }
@@ -160,7 +160,7 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
     world.members[slot] = bootMember(world, slot, incarnation, skews[slot] ?? 0);
   }
 
-  function kill(member: Member): void {
+  function kill(member: AgentRuntime): void {
     if (member.owner.state === 'dead') return;
     figures.crashes += 1;
     scheduler.kill(member.owner);
@@ -171,7 +171,7 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
     scheduler.sleep(null, 'boot', wait, () => boot(member.slot));
   }
 
-  function pause(member: Member, size: number): void {
+  function pause(member: AgentRuntime, size: number): void {
     if (member.owner.state !== 'alive') return;
     figures.pauses += 1;
     scheduler.pause(member.owner);
@@ -180,14 +180,14 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
     scheduler.sleep(null, 'wake up', ms, () => wakeUp(member));
   }
 
-  function wakeUp(member: Member): void {
+  function wakeUp(member: AgentRuntime): void {
     if (member.owner.state !== 'paused') return;
     scheduler.resume(member.owner);
     world.queue.offer();
   }
 
   /** Leap seconds, bad NTP, a machine that slept: the clock is wrong by more than a lease from now on. */
-  function jump(member: Member, size: number): void {
+  function jump(member: AgentRuntime, size: number): void {
     figures.jumps += 1;
     const ms = Math.round((size < 0.5 ? -1 : 1) * LEASE_MS * (1 + size));
     member.skew += ms;
@@ -196,13 +196,13 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
   }
 
   /** The holder of the job holds the lease as well: it will look again when it gives it back. */
-  function looksAgain({ tenant, conversation, agent }: ActorAddress, holder: Member | null): boolean {
+  function looksAgain({ tenant, conversation, agent }: ActorAddress, holder: AgentRuntime | null): boolean {
     const lease = world.data.actors.get(`${tenant}/${conversation}/${agent}`)?.owner;
     return holder !== null && (lease?.startsWith(`${holder.owner.name}:`) ?? false);
   }
 
   /** Whether it struck: a fault that finds nothing to break is none. */
-  function strike(fault: Fault, member: Member, mayFail: boolean): boolean {
+  function strike(fault: Fault, member: AgentRuntime, mayFail: boolean): boolean {
     switch (fault.kind) {
       case 'crash before':
       case 'crash after':

@@ -1,5 +1,5 @@
 /** Troupe's public API. Fakes and conformance suites for adapters are under `troupe/testing`. */
-export { type AgentInput, defineTroupe, parseTroupe, type TroupeInput } from './company/agents-file.ts';
+export { type AgentInput, defineTroupe, parseTroupe, type TroupeInput } from './config/agents-file.ts';
 export { type Clock, systemClock } from './clock.ts';
 export { type ErrorCode, type ErrorPolicy, TroupeError } from './errors.ts';
 export type {
@@ -17,8 +17,8 @@ export type {
 export { type AppOptions, createApp } from './http/index.ts';
 export { createOrchestrator, type Orchestrator, type OrchestratorOptions } from './routing/index.ts';
 export { openSafeFetch, type SafeFetch, type SafeFetchOptions, type SafeResponse } from './net/safe-fetch.ts';
-export { redactSecrets } from './company/redact-secrets.ts';
-export type { RedactText } from './company/redact-settings.ts';
+export { redactSecrets } from './config/redact-secrets.ts';
+export type { RedactText } from './config/redact-settings.ts';
 export { createTroupe, type TroupeOptions } from './runtime.ts';
 export { defineTool, type Tool, type ToolContext } from './tools/tool.ts';
 export type {
@@ -39,4 +39,4 @@ export type {
 export type { LogCode, LogFacts, Logger, LogIds, LogLevel } from './logger.ts';
 export type { Metrics } from './metrics.ts';
 export type { TracingOptions } from './tracing.ts';
-export { loadAgentsFile } from './company/load-agents-file.ts';
+export { loadAgentsFile } from './config/load-agents-file.ts';

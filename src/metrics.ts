@@ -1,5 +1,5 @@
 import type { ErrorCode } from './errors.ts';
-import type { EventKind, Guard, ReliefReason, ReliefStrategy, ToolOutcome } from './events/index.ts';
+import type { EventKind, Guard, CompactionReason, CompactionStrategy, ToolOutcome } from './events/index.ts';
 
 /**
  * What a process tells its operator in numbers. A closed list: a name that is not here cannot be counted.
@@ -38,11 +38,11 @@ export interface Counters {
   tokens: Tenanted & Provided & { kind: 'input' | 'output' | 'cache_read' | 'cache_write' | 'reasoning' };
   tool_calls: Tenanted & { outcome: ToolOutcome };
   /** Prompts that were made shorter. */
-  compactions: { strategy: ReliefStrategy; reason: ReliefReason };
+  compactions: { strategy: CompactionStrategy; reason: CompactionReason };
   /** Tokens by which prompts became shorter, as counted here. */
-  compaction_saved_tokens: { strategy: ReliefStrategy; reason: ReliefReason };
+  compaction_saved_tokens: { strategy: CompactionStrategy; reason: CompactionReason };
   /** Tries to make a prompt shorter that came to nothing; another way may have worked then. */
-  compactions_failed: { reason: ReliefReason };
+  compactions_failed: { reason: CompactionReason };
   /** Events for the logs of others that came after another with the same id: ends of tasks that had ended. */
   posts_too_late: { kind: EventKind };
   /** What was stopped, by guard. */

@@ -21,8 +21,8 @@ import {
   unknownFields,
   type TroupeDefinition,
   type TroupeInput,
-} from './company/agents-file.ts';
-import { buildCompany, unknownWindows } from './company/build-company.ts';
+} from './config/agents-file.ts';
+import { buildAgentRegistry, unknownWindows } from './config/build-agent-registry.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { fenceKey } from './context/index.ts';
 import { TroupeError } from './errors.ts';
@@ -31,7 +31,7 @@ import { DEFAULT_TENANT, type StateNote, type StreamDelta } from './events/index
 import { createTroupeFacade } from './facade/facade.ts';
 import { createTenants } from './facade/known-tenants.ts';
 import type { Logger } from './logger.ts';
-import { messageRouter } from './company/message-router.ts';
+import { messageRouter } from './config/message-router.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
 import { createPendingCount, DEFAULT_PENDING } from './actors/engine/pending-count.ts';
 import { createTaskTrees } from './actors/tasks/task-trees.ts';
@@ -42,13 +42,13 @@ import { watchWaits } from './runtime/queue-waits.ts';
 import { openEmbedded } from './runtime/embedded.ts';
 import { hideInTools } from './runtime/hide-in-tools.ts';
 import { openMcp } from './runtime/mcp.ts';
-import { notesOf } from './runtime/notes.ts';
+import { keyValueOf } from './runtime/key-value-of.ts';
 import { createOutside, type Outside } from './runtime/outside.ts';
 import { openOperators } from './runtime/operators.ts';
 import type { ModelOptions, Models } from './runtime/providers.ts';
 import type { ModelSettings } from './runtime/secret-names.ts';
 import type { ServiceOptions, Services } from './runtime/services.ts';
-import { schedulesOf } from './company/schedule-settings.ts';
+import { schedulesOf } from './config/schedule-settings.ts';
 import type { TracingOptions } from './tracing.ts';
 import type { Troupe } from './troupe.ts';
 
@@ -134,7 +134,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       : { definition: everyone };
     const granted = mcp.definition.agents;
     const named = definition.agents.length;
-    const company = buildCompany(
+    const agents = buildAgentRegistry(
       {
         ...mcp.definition,
         tools: mcp.definition.tools.map(hideInTools(everyone, env, [options.mongodb, options.redis])),
@@ -167,7 +167,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       if (notice.type === 'delta') tellAll(notice.delta);
       if (notice.type === 'state') tellState(notice.note);
     });
-    const rootNotes = notesOf(store, DEFAULT_TENANT);
+    const rootNotes = keyValueOf(store, DEFAULT_TENANT);
     const tenants = createTenants(rootNotes);
     const deps: EngineDeps = {
       store,
@@ -187,7 +187,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
         redaction,
         onWarning,
       }),
-      company,
+      agents,
       registry: createRegistry({ secretOf }),
       clock,
       random: Math.random,
@@ -220,7 +220,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     if (work) engine.start({ concurrency });
     const fetch = definition.fetch ? openSafeFetch(definition.fetch) : null;
     const outside = createOutside({
-      notesOf: (tenant) => notesOf(store, tenant),
+      keyValueOf: (tenant) => keyValueOf(store, tenant),
       tenants,
       secret,
       settings: definition,
@@ -242,7 +242,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       fallback: definition.defaults.respondWhenUnaddressed ?? null,
       trust: definition.trust?.people ?? null,
       workflows: definition.workflows ?? [],
-      messageRouter: messageRouter(definition.routing, company),
+      messageRouter: messageRouter(definition.routing, agents),
       tenants,
       pending: createPendingGuard({ pending, store }),
       credentials: openCredentials(rootNotes, { clock, access: definition.access }),

@@ -61,17 +61,19 @@ const LAYERS: Record<string, Layer> = {
   queue: ADAPTER_LAYER,
   providers: { may: [...ADAPTER_LAYER.may, 'net'] },
   tools: { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'net'] },
-  'notes.ts': { may: [], packages: [] },
+  'key-value.ts': { may: [], packages: [] },
   'private-files.ts': { may: [], packages: ['node:fs'] },
   'token-bucket.ts': { may: ['clock.ts'], packages: [] },
-  access: { may: ['events', 'errors.ts', 'clock.ts', 'notes.ts', 'slices.ts', 'token-bucket.ts', 'work.ts'] },
+  access: {
+    may: ['events', 'errors.ts', 'clock.ts', 'key-value.ts', 'slices.ts', 'token-bucket.ts', 'work.ts'],
+  },
   net: { may: ['errors.ts', 'clock.ts'] },
   outbound: {
-    may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'notes.ts', 'access', 'net'],
+    may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'key-value.ts', 'access', 'net'],
     mayTypes: ['troupe.ts'],
   },
   nostr: {
-    may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'notes.ts', 'token-bucket.ts', 'outbound'],
+    may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'key-value.ts', 'token-bucket.ts', 'outbound'],
     mayTypes: ['troupe.ts'],
   },
   import: { may: ['events', 'errors.ts'] },
@@ -79,7 +81,7 @@ const LAYERS: Record<string, Layer> = {
   inspect: {
     may: ['events', 'errors.ts', 'clock.ts', ...WATCHING, 'machines', 'context', 'actors', ...PORTS],
   },
-  company: {
+  config: {
     may: [
       'events',
       'errors.ts',
@@ -99,7 +101,7 @@ const LAYERS: Record<string, Layer> = {
       'events',
       'errors.ts',
       'clock.ts',
-      'notes.ts',
+      'key-value.ts',
       'access',
       'actors',
       'import',

@@ -9,8 +9,8 @@ import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/ac
 import { createMemorySearch } from '../../src/actors/memory/memory-search.ts';
 import { createRegistry } from '../../src/actors/engine/registry.ts';
 import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
-import { parseTroupe, type TroupeInput } from '../../src/company/agents-file.ts';
-import { buildCompany } from '../../src/company/build-company.ts';
+import { parseTroupe, type TroupeInput } from '../../src/config/agents-file.ts';
+import { buildAgentRegistry } from '../../src/config/build-agent-registry.ts';
 import { systemClock as clock } from '../../src/clock.ts';
 import { countTokens } from '../../src/context/count-tokens.ts';
 import { fenceKey } from '../../src/context/index.ts';
@@ -18,7 +18,7 @@ import type { ActorAddress } from '../../src/events/index.ts';
 import { noOutside } from '../../test/support/no-outside.ts';
 import { openCredentials } from '../../src/facade/credentials.ts';
 import { createTenants } from '../../src/facade/known-tenants.ts';
-import { memoryNotes } from '../../src/notes.ts';
+import { memoryKeyValue } from '../../src/key-value.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
 import { createProvider } from '../../src/providers/registry.ts';
@@ -102,7 +102,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     memory: createMemorySearch({ embedder: null, clock, onWarning: stop }),
     admission: createRedisAdmission({ redis: producer, prefix, caps: {}, onWarning: stop }),
     log: createConversationLog(shared),
-    company: companyOf(definition, options),
+    agents: companyOf(definition, options),
     registry: createRegistry({ secretOf }),
     random: Math.random,
     process: prefix,
@@ -115,8 +115,8 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const fallback = (definition.defaults.respondWhenUnaddressed ?? null) as ActorAddress['agent'] | null;
   const troupe = createTroupeFacade({
     outside: noOutside(),
-    tenants: createTenants(memoryNotes()),
-    credentials: openCredentials(memoryNotes(), { clock }),
+    tenants: createTenants(memoryKeyValue()),
+    credentials: openCredentials(memoryKeyValue(), { clock }),
     deps,
     engine,
     deltas: new Set(),
@@ -161,7 +161,7 @@ function observed(router: Router, { onTaken }: StageOptions): Router {
 }
 
 function companyOf(definition: ReturnType<typeof parseTroupe>, { onModelCall }: StageOptions) {
-  return buildCompany(
+  return buildAgentRegistry(
     definition,
     (agent) => {
       const provider = createProvider(agent, { env: {}, clock, readScript: () => ({}), home: '' });

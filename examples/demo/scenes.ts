@@ -13,7 +13,7 @@ export interface Story {
   rest: () => Promise<void>;
 }
 
-const SCENES = [converse, join, comeBack, handOver, breakOff, interrupt];
+const SCENES = [converse, join, comeBack, deliver, breakOff, interrupt];
 
 export async function playAll(story: Story): Promise<void> {
   for (const scene of SCENES) {
@@ -111,7 +111,7 @@ async function comeBack({ stage, pass }: Story): Promise<void> {
   );
 }
 
-async function handOver({ stage }: Story): Promise<void> {
+async function deliver({ stage }: Story): Promise<void> {
   stage.scene('One agent hands over to another, with a structured summary');
   const [from, to] = await stage.play(ANA, ['planner'], 'Then build it.');
   if (!from || !to) throw new Error('scene 4: two turns were to follow');

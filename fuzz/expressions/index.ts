@@ -27,8 +27,8 @@ export function matcher({ source, flags }: Pick<Expression, 'source' | 'flags'>)
 
 /** Where the pattern is that of the operator, as `file code`: whoever writes the agents file is trusted. */
 export const OPERATORS_PATTERNS: ReadonlySet<string> = new Set([
-  "orchestrator/route.ts new RegExp(pattern, 'iu')",
-  "orchestrator/routing-settings.ts new RegExp(text, 'iu')",
+  "routing/route.ts new RegExp(pattern, 'iu')",
+  "routing/routing-settings.ts new RegExp(text, 'iu')",
   "providers/compile-script.ts new RegExp(source, 'su')",
-  "company/redact-secrets.ts new RegExp(source, flags.includes('g') ? flags : `${flags}g`)",
+  "config/redact-secrets.ts new RegExp(source, flags.includes('g') ? flags : `${flags}g`)",
 ]);

@@ -21,7 +21,7 @@ import { escapeHtml } from '../../src/projection/escape-html.ts';
 import { readReferences } from '../../src/nostr/references.ts';
 import { bestByCapability } from '../../src/routing/match-capability.ts';
 import { createRedact } from '../../src/providers/redact.ts';
-import { redactSecrets } from '../../src/company/redact-secrets.ts';
+import { redactSecrets } from '../../src/config/redact-secrets.ts';
 import { hideSecrets } from '../../src/runtime/hide-secrets.ts';
 import { htmlText } from '../../src/tools/builtin/html-text.ts';
 import { preview } from '../../src/tools/preview.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { below, pick, type Random, randomOf } from '../../sim/random.ts';
-import type { TroupeInput } from '../../src/company/agents-file.ts';
+import type { TroupeInput } from '../../src/config/agents-file.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import type { Event, TurnId } from '../../src/events/index.ts';
 import { createTroupe } from '../../src/runtime.ts';

@@ -7,7 +7,7 @@ import { DATA_FILES, namedLogs, NO_DATA } from '../data-files.ts';
 import { atLeast, figure, type Scored } from '../figure.ts';
 import type { Options } from '../options.ts';
 import { promptFor } from '../replay.ts';
-import { checkRelieved, type RelievedCount } from '../relieved-log.ts';
+import { checkCompacted, type CompactedCount } from '../relieved-log.ts';
 
 const AGENTS = ['ada', 'bob', 'cyd'];
 /** Hears everything and has never said a word. */
@@ -29,7 +29,7 @@ interface Tally {
 export async function scoreInvariants({ quick, note }: Options): Promise<Scored> {
   if (!HAS_DATA) return { figures: [], violations: [], skipped: NO_DATA };
   const whole: Tally = { prompts: 0, coldBuilds: 0, problems: [] };
-  const relieved: RelievedCount = {
+  const relieved: CompactedCount = {
     requests: 0,
     prunes: 0,
     compactions: 0,
@@ -44,7 +44,7 @@ export async function scoreInvariants({ quick, note }: Options): Promise<Scored>
       logs += 1;
       const split = dealt(log, AGENTS, (n) => n * 7 + (n % 5));
       for (const agent of [...AGENTS, OBSERVER]) checkEveryIndex(name, split, agent, whole);
-      checkRelieved(name, log, AGENTS, relieved);
+      checkCompacted(name, log, AGENTS, relieved);
     }
   }
   const sound = (faulty: number, all: number) => (all === 0 ? NaN : 1 - faulty / all);

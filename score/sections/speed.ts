@@ -27,7 +27,7 @@ export async function scoreSpeed({ quick, note }: Options): Promise<Scored> {
   const weighed = weighInProcess();
   const chain = promptFor(ready(viewOf(AGENT, log))).chain;
   const { chain: chainElsewhere, textBytes, heldBytes } = weighed;
-  const { select, relieve } = compactionTimes(log, note);
+  const { select, runCompaction } = compactionTimes(log, note);
   return {
     figures: [
       figure('one event appended: fold, begin the turn, build', median(warm), 'ms', below(1)),
@@ -39,7 +39,7 @@ export async function scoreSpeed({ quick, note }: Options): Promise<Scored> {
       figure('  its texts, UTF-8', textBytes, 'bytes'),
       figure('chain hash the same in another process', chain === chainElsewhere ? 1 : 0, 'share', atLeast(1)),
       figure(`compaction of the whole log, facts and quotes, without a model`, select, 'ms'),
-      figure(`  the whole ladder, into a window of ${WINDOW.toLocaleString('en')}`, relieve, 'ms'),
+      figure(`  the whole ladder, into a window of ${WINDOW.toLocaleString('en')}`, runCompaction, 'ms'),
     ],
     violations: chain === chainElsewhere ? [] : [`chain ${chain} here, ${chainElsewhere} in another process`],
     ...(!HAS_DATA && { skipped: 'the words of real logs: a made-up log instead' }),
@@ -117,7 +117,10 @@ function weighInProcess(): ViewReport {
   return JSON.parse(stdout) as ViewReport;
 }
 
-function compactionTimes(log: readonly Event[], note: Options['note']): { select: number; relieve: number } {
+function compactionTimes(
+  log: readonly Event[],
+  note: Options['note'],
+): { select: number; runCompaction: number } {
   const start = performance.now();
   collectFacts(log, null);
   extractKeyMessages({ events: log, previous: null, budget: 30_000, count: countTokens });
@@ -139,7 +142,7 @@ function compactionTimes(log: readonly Event[], note: Options['note']): { select
   beginTurn(view, turn);
   const begin = performance.now();
   relief.beforeCall(replay, { agent: AGENT, view, turn, step: 1, at, output: 0, outputs: [] });
-  const relieve = performance.now() - begin;
+  const runCompaction = performance.now() - begin;
   note(`relieved from ${before} to ${view.tokens} tokens`);
-  return { select, relieve };
+  return { select, runCompaction };
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 import type { JwtVerifier } from './jwt.ts';
 import type { KeyCache } from './key-cache.ts';
 import {
@@ -19,7 +19,7 @@ export interface Authenticator {
 }
 
 export interface AuthenticatorParts {
-  rootNotes: Pick<Notes, 'recall'>;
+  rootNotes: Pick<KeyValue, 'get'>;
   /** The one that the key books of this process write into. */
   cache: KeyCache;
   clock: Pick<Clock, 'now'>;
@@ -33,7 +33,7 @@ const NO_HASH = '0'.repeat(64);
 
 export function createAuthenticator({ rootNotes, cache, clock, jwt }: AuthenticatorParts): Authenticator {
   async function read(id: string): Promise<KeyRecord | null> {
-    const record = parseKeyRecord(await rootNotes.recall(keyNote(id)));
+    const record = parseKeyRecord(await rootNotes.get(keyNote(id)));
     return record?.id === id ? record : null;
   }
 

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { Author, parseGiven, type TenantId } from '../events/index.ts';
-import { changeNote, type Notes } from '../notes.ts';
+import { updateEntry, type KeyValue } from '../key-value.ts';
 import type { KeyCache } from './key-cache.ts';
 import {
   hashSecret,
@@ -65,7 +65,7 @@ export interface KeyBook {
 
 export interface KeyBookParts {
   /** Of the root tenant, wherever the keys open: one look finds a key by its id. */
-  rootNotes: Pick<Notes, 'recall' | 'remember'>;
+  rootNotes: Pick<KeyValue, 'get' | 'compareAndSet'>;
   tenant: TenantId;
   cache: KeyCache;
   clock: Pick<Clock, 'now'>;
@@ -84,7 +84,7 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
 
   async function read(id: string): Promise<KeyRecord | null> {
     if (!isKeyId(id)) return null;
-    const record = parseKeyRecord(await rootNotes.recall(keyNote(id)));
+    const record = parseKeyRecord(await rootNotes.get(keyNote(id)));
     return record?.id === id && record.tenant === tenant ? record : null;
   }
 
@@ -98,7 +98,7 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
   }
 
   async function listed(): Promise<string[]> {
-    return parseIds(await rootNotes.recall(index));
+    return parseIds(await rootNotes.get(index));
   }
 
   /** Ids whose places may be taken: of keys that open nothing any more. One without a key may be about to get it. */
@@ -110,7 +110,7 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
   async function enter(id: string): Promise<void> {
     const isFull = (await listed()).length >= MAX_KEYS;
     const over = isFull ? await spent() : new Set<string>();
-    await changeNote(rootNotes, index, parseIds, (ids) => {
+    await updateEntry(rootNotes, index, parseIds, (ids) => {
       const kept = over.size > 0 ? ids.filter((each) => !over.has(each)) : ids;
       if (kept.length < MAX_KEYS) return [...kept, id];
       const message = `tenant ${tenant} has ${MAX_KEYS} keys: revoke those that nobody uses`;
@@ -124,7 +124,7 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
     apply: (record: KeyRecord) => KeyRecord | null,
   ): Promise<KeyRecord | null> {
     if ((await read(id)) === null) return null;
-    const record = await changeNote(rootNotes, keyNote(id), parseKeyRecord, (stored) =>
+    const record = await updateEntry(rootNotes, keyNote(id), parseKeyRecord, (stored) =>
       stored && stored.tenant === tenant ? apply(stored) : null,
     );
     if (record?.tenant !== tenant) return null;
@@ -152,7 +152,7 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
       };
       await enter(id);
       const text = JSON.stringify(record);
-      if ((await rootNotes.remember(keyNote(id), null, text)) !== text)
+      if ((await rootNotes.compareAndSet(keyNote(id), null, text)) !== text)
         throw new TroupeError('internal', `two keys have the id ${id}: the source of randomness repeats`);
       cache.put(record);
       return { key: keyInfo(record), secret: keyText(id, secret) };

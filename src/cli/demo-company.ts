@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { AgentInput, TroupeInput } from '../company/agents-file.ts';
+import type { AgentInput, TroupeInput } from '../config/agents-file.ts';
 import { defineTool } from '../tools/tool.ts';
 import { CUES } from './demo-story.ts';
 

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { TroupeInput } from '../company/agents-file.ts';
+import type { TroupeInput } from '../config/agents-file.ts';
 
 /** Where a definition came from; `file` is null for the demo company. */
 export interface FoundAgents {
@@ -15,7 +15,7 @@ export async function findAgents(file: string | undefined): Promise<FoundAgents 
   const path = file ?? NAMES.find((name) => existsSync(name));
   if (path === undefined) return null;
   // Checking a file takes the whole context module, which most commands can do without.
-  const { loadAgentsFile } = await import('../company/load-agents-file.ts');
+  const { loadAgentsFile } = await import('../config/load-agents-file.ts');
   return { definition: await loadAgentsFile(path), file: resolve(path) };
 }
 

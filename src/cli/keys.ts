@@ -79,7 +79,7 @@ export async function keysList(options: KeysOptions): Promise<void> {
     key.id,
     printable(key.name),
     key.scopes.join(','),
-    standing(key),
+    participants(key),
     reach(key),
   ]);
   print(table([['id', 'name', 'scopes', '', 'speaks as, sees'].map((head) => paint('dim', head)), ...rows]));
@@ -91,7 +91,7 @@ function show({ key, secret }: IssuedKey, { json }: ClientOptions): void {
   printHint(`This is key ${key.id} of tenant ${key.tenant}. Keep it now: it is not shown again.`);
 }
 
-function standing({ revokedAt, expiresAt }: KeyInfo): string {
+function participants({ revokedAt, expiresAt }: KeyInfo): string {
   if (revokedAt !== null) return paint('red', 'revoked');
   if (expiresAt === null) return 'open';
   const at = new Date(expiresAt).toISOString().slice(0, 16).replace('T', ' ');

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { text as readAll } from 'node:stream/consumers';
-import type { TroupeInput } from '../company/agents-file.ts';
+import type { TroupeInput } from '../config/agents-file.ts';
 import { systemClock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { nearestName } from '../events/index.ts';

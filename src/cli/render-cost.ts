@@ -28,13 +28,16 @@ function renderRows({ rows }: CostReport): string {
   const explained = lines.flatMap((line, index) => {
     const row = rows[index];
     return row
-      ? [line, ...notesOf(row).map((note) => paint('yellow', paragraph('', note, { indent: CAUSE_INDENT })))]
+      ? [
+          line,
+          ...keyValueOf(row).map((note) => paint('yellow', paragraph('', note, { indent: CAUSE_INDENT }))),
+        ]
       : [];
   });
   return [paint('dim', head ?? ''), ...explained].join('\n');
 }
 
-function notesOf({ broke, coldAfterMs, verified }: Row): string[] {
+function keyValueOf({ broke, coldAfterMs, verified }: Row): string[] {
   return [
     ...(coldAfterMs === null ? [] : [`cold: nothing was sent for ${duration(coldAfterMs)}`]),
     ...(broke ? [`broke in ${broke.layer}${at(broke.message)}: ${printable(broke.cause)}`] : []),

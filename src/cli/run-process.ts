@@ -1,4 +1,4 @@
-import type { TroupeInput } from '../company/agents-file.ts';
+import type { TroupeInput } from '../config/agents-file.ts';
 import { TroupeError } from '../errors.ts';
 import type { ProcessMetrics } from '../http/metrics.ts';
 import type { Troupe } from '../troupe.ts';

@@ -65,10 +65,10 @@ function show({ webhook, secret }: IssuedWebhook, { json }: ClientOptions): void
 function rowOf(webhook: WebhookInfo): string[] {
   const { id, on, conversations, url, name } = webhook;
   const told = name === undefined ? printable(url) : `${printable(name)}: ${printable(url)}`;
-  return [id, on.join(','), conversations?.join(',') ?? 'all', told, standing(webhook)];
+  return [id, on.join(','), conversations?.join(',') ?? 'all', told, participants(webhook)];
 }
 
-function standing({ disabledAt, reason = '', status }: WebhookInfo): string {
+function participants({ disabledAt, reason = '', status }: WebhookInfo): string {
   const refused = status.refused > 0 ? `, ${status.refused} refused` : '';
   if (disabledAt !== undefined) return paint('red', `disabled: ${clip(reason, MAX_REASON)}`);
   if (status.failingSince === null) return `${count(status.delivered, 'event')} sent${refused}`;

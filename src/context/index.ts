@@ -53,25 +53,25 @@ export {
   extractionSteps,
   summaryCompaction,
   summarySteps,
-} from './relief/compose-compaction.ts';
-export { choosePrune } from './relief/choose-prune.ts';
-export type { CutFor } from './relief/cut-for.ts';
-export { adoptionOf, isEmptyPlan, isPruneOnly, latestCompaction, presentIn } from './relief/plan.ts';
-export { pairSafe } from './relief/plan-cut.ts';
-export { earlySteps } from './relief/plan-trim.ts';
-export { DEFAULT_POLICY, type ReliefPolicy, scaledPolicy } from './relief/policy.ts';
-export { type Room, roomOf } from './relief/room.ts';
+} from './compaction/compose-compaction.ts';
+export { choosePrune } from './compaction/choose-prune.ts';
+export type { CutFor } from './compaction/cut-for.ts';
+export { adoptionOf, isEmptyPlan, isPruneOnly, latestCompaction, presentIn } from './compaction/plan.ts';
+export { pairSafe } from './compaction/plan-cut.ts';
+export { earlySteps } from './compaction/plan-trim.ts';
+export { DEFAULT_POLICY, type CompactionPolicy, scaledPolicy } from './compaction/policy.ts';
+export { type Room, roomOf } from './compaction/room.ts';
 export {
-  adoptRung,
+  adoptStrategy,
   proposeCut,
-  pruneRung,
-  type ReliefWork,
+  pruneStrategy,
+  type CompactionRun,
   retell,
-  type RungOutcome,
-  startWork,
+  type StrategyOutcome,
+  startRun,
   takeCompaction,
-  trimRung,
-} from './relief/work.ts';
+  trimStrategy,
+} from './compaction/work.ts';
 export { atOnce, type Steps } from './steps.ts';
 export type { SummaryRequest } from './summary/fit-request.ts';
 export { handoffRequestSteps } from './summary/handoff-request.ts';

@@ -5,7 +5,7 @@ import type { AgentProfile } from './agent-profile.ts';
  * has the manager's instructions where it has none of its own, sees the managers only, and leaves people to them. Peers
  * see everybody.
  */
-type Company = readonly AgentProfile[];
+type AgentRegistry = readonly AgentProfile[];
 
 /** Rosters longer than this are cut: a company of a thousand must not fill every prompt with names. */
 const MAX_ROSTER = 50;
@@ -27,13 +27,13 @@ const ACTIONS: Readonly<Record<string, string>> = {
 };
 
 /** Chat leaves out the instructions; who it is and whom it answers to an agent must know in every mode. */
-export function personaText(agent: AgentProfile, company: Company, mode: 'chat' | 'agent'): string {
+export function personaText(agent: AgentProfile, company: AgentRegistry, mode: 'chat' | 'agent'): string {
   const identity = `# You are ${agent.name} (@${agent.id})`;
   const instructions = mode === 'chat' ? '' : instructionsOf(agent, company);
   return [identity, roleText(agent, company), instructions].filter(Boolean).join('\n');
 }
 
-function roleText({ role }: AgentProfile, company: Company): string {
+function roleText({ role }: AgentProfile, company: AgentRegistry): string {
   if (role === 'manager') return MANAGER;
   if (role === 'peer') return PEER;
   const managers = managersOf(company).map(({ id }) => `@${id}`);
@@ -41,7 +41,7 @@ function roleText({ role }: AgentProfile, company: Company): string {
   return `You are a worker: stay on the task you were given and report its result to the manager (${managers.join(' or ')}). Do not address people; that is the manager's part.`;
 }
 
-function instructionsOf({ role, instructions }: AgentProfile, company: Company): string {
+function instructionsOf({ role, instructions }: AgentProfile, company: AgentRegistry): string {
   if (instructions !== '' || role !== 'worker') return instructions;
   const inherited = managersOf(company).find((manager) => manager.instructions !== '');
   return inherited
@@ -49,7 +49,11 @@ function instructionsOf({ role, instructions }: AgentProfile, company: Company):
     : '';
 }
 
-export function environmentText(agent: AgentProfile, company: Company, fragments: readonly string[]): string {
+export function environmentText(
+  agent: AgentProfile,
+  company: AgentRegistry,
+  fragments: readonly string[],
+): string {
   const platform = agent.role === 'manager' ? [platformText(agent)] : [];
   return [...platform, rosterText(rosterFor(agent, company)), ...fragments].join('\n\n');
 }
@@ -63,16 +67,16 @@ function platformText({ tools }: AgentProfile): string {
   return [PLATFORM, 'What you can do with the others:', ...actions].join('\n');
 }
 
-function rosterFor(agent: AgentProfile, company: Company): Company {
+function rosterFor(agent: AgentProfile, company: AgentRegistry): AgentRegistry {
   if (agent.role !== 'worker' || managersOf(company).length === 0) return company;
   return company.filter(({ id, role }) => role === 'manager' || id === agent.id);
 }
 
-function managersOf(company: Company): Company {
+function managersOf(company: AgentRegistry): AgentRegistry {
   return company.filter(({ role }) => role === 'manager');
 }
 
-function rosterText(roster: Company): string {
+function rosterText(roster: AgentRegistry): string {
   const lines = roster
     .slice(0, MAX_ROSTER)
     .map(

@@ -13,12 +13,12 @@ import { Usage } from './usage.ts';
  */
 
 /** Why room had to be made. `overflow`: a provider refused the request as too long. */
-export const ReliefReason = z.enum(['over_budget', 'overflow', 'cold_cache', 'join']);
-export type ReliefReason = z.infer<typeof ReliefReason>;
+export const CompactionReason = z.enum(['over_budget', 'overflow', 'cold_cache', 'join']);
+export type CompactionReason = z.infer<typeof CompactionReason>;
 
 /** In the order in which they are tried. */
-export const ReliefStrategy = z.enum(['prune', 'adopt', 'summary', 'extraction', 'trim']);
-export type ReliefStrategy = z.infer<typeof ReliefStrategy>;
+export const CompactionStrategy = z.enum(['prune', 'adopt', 'summary', 'extraction', 'trim']);
+export type CompactionStrategy = z.infer<typeof CompactionStrategy>;
 
 const Seq = z.int().positive();
 const Tokens = z.int().nonnegative();
@@ -77,7 +77,7 @@ export const CompactionBody = z.strictObject({
   number: z.int().positive(),
   upTo: Seq,
   strategy: z.enum(['summary', 'extraction']),
-  reason: ReliefReason,
+  reason: CompactionReason,
   /** The agent that needed it; its model wrote it, unless another was named to. */
   by: AgentId,
   /** Sections in prose; empty where extraction chose quotes instead. */
@@ -105,7 +105,7 @@ export const Adoption = z.strictObject({
   /** As `events` and `memories` of a prune. */
   pruned: z.array(EventId).optional(),
   forgotten: z.array(TurnId).optional(),
-  reason: ReliefReason,
+  reason: CompactionReason,
   tokens: CutTokens,
 });
 export type Adoption = z.infer<typeof Adoption>;
@@ -114,7 +114,7 @@ export type Adoption = z.infer<typeof Adoption>;
 export const PruneBody = z.strictObject({
   events: z.array(EventId),
   memories: z.array(TurnId).default([]),
-  reason: ReliefReason,
+  reason: CompactionReason,
   tokens: CutTokens,
 });
 export type PruneBody = z.infer<typeof PruneBody>;
@@ -124,8 +124,8 @@ export const CompactionNote = z.strictObject({
   agent: AgentId,
   attempt: z.int().positive(),
   step: z.int().positive(),
-  reason: ReliefReason,
-  strategy: ReliefStrategy.optional(),
+  reason: CompactionReason,
+  strategy: CompactionStrategy.optional(),
   range: z.strictObject({ from: Seq, upTo: Seq }).optional(),
   tokens: z.strictObject({ before: Tokens, after: Tokens.nullable() }),
   message: z.string().optional(),
@@ -136,7 +136,7 @@ export type CompactionNote = z.infer<typeof CompactionNote>;
 export const Cut = z.object({
   event: EventId,
   kind: z.enum(['adopt', 'prune']),
-  reason: ReliefReason,
+  reason: CompactionReason,
   tokens: CutTokens,
   /** Of an adoption: what its summary covers, and which compaction that is. */
   upTo: z.int().nonnegative().optional(),

@@ -10,7 +10,7 @@ import {
 } from '../access/index.ts';
 import type { Clock } from '../clock.ts';
 import type { TenantId } from '../events/index.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 
 /** The keys of all tenants, and who is let in by them. */
 export interface Credentials {
@@ -20,7 +20,7 @@ export interface Credentials {
 
 /** Keys stand in the root tenant's notes, so that one look finds a key whosever it is. */
 export function openCredentials(
-  rootNotes: Notes,
+  rootNotes: KeyValue,
   { clock, access = {} }: { clock: Clock; access?: AccessSettings | undefined },
 ): Credentials {
   const cache = new KeyCache(clock);

@@ -4,16 +4,16 @@ import { actorStatuses } from '../inspect/actor-status.ts';
 import { budgetReport } from '../actors/budget/report.ts';
 import { cacheCost } from '../inspect/cache-cost.ts';
 import { deleteConversation, readTree } from '../actors/conversations/delete-conversation.ts';
-import type { Door, MessageRouter } from '../actors/conversations/door.ts';
+import type { ConversationDeps, MessageRouter } from '../actors/conversations/conversation-deps.ts';
 import { receiveMessage } from '../actors/conversations/receive-message.ts';
 import { conversationState } from '../actors/conversations/conversation-state.ts';
-import { createStandings } from '../actors/conversations/standings.ts';
+import { createParticipantsCache } from '../actors/conversations/participants-cache.ts';
 import { isTrusted, type Trust } from '../actors/conversations/trust.ts';
 import type { Engine } from '../actors/engine/engine.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import { inspectPrompt } from '../inspect/inspect-prompt.ts';
 import { isOurs } from '../actors/log/own-id.ts';
-import type { Member } from '../actors/engine/member.ts';
+import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { readPages } from '../actors/log/read-pages.ts';
 import { nextPrompt, sentPrompt } from '../inspect/prompts.ts';
 import type { Workflow } from '../actors/workflows/start-run.ts';
@@ -39,7 +39,7 @@ import {
   type StreamDelta,
   TenantId,
 } from '../events/index.ts';
-import { carryCommand } from './carry-command.ts';
+import { executeCommand } from './execute-command.ts';
 import { listConversations } from './conversation-list.ts';
 import type { Credentials } from './credentials.ts';
 import { fetchAttachments } from './fetch-attachments.ts';
@@ -50,7 +50,7 @@ import type { SafeFetch } from '../net/safe-fetch.ts';
 import type { PendingGuard } from './pending-guard.ts';
 import { conversationId, parseDraft } from './parse-input.ts';
 import type { Outside } from '../runtime/outside.ts';
-import { type Appended, type Log, PAGE_BYTES } from '../store/store.ts';
+import { type Appended, type ConversationKey, PAGE_BYTES } from '../store/store.ts';
 import type { AgentInfo, Troupe } from '../troupe.ts';
 import { waitUntilQuiet } from './wait-until-quiet.ts';
 import { Watchers } from './watchers.ts';
@@ -88,10 +88,10 @@ const MAX_DOORS = 1_000;
  */
 export function createTroupeFacade(parts: FacadeParts): Troupe {
   const { deps, engine, trust = null, fallback } = parts;
-  const door: Door = {
+  const door: ConversationDeps = {
     deps,
     engine,
-    standings: createStandings(deps.log),
+    participantsCache: createParticipantsCache(deps.log),
     trust,
     fallback,
     router: parts.messageRouter ?? null,
@@ -105,7 +105,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
     await engine.stop();
     await parts.release();
   }
-  const agents = [...deps.company.values()].map(agentInfo);
+  const infos = [...deps.agents.values()].map(agentInfo);
   const watchers = new Watchers({ ...parts, log: deps.log, onWarning: deps.onWarning });
   const doors = new Map<TenantId, Troupe>();
   const forTenant = (name: string): Troupe => {
@@ -120,7 +120,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
         door,
         watchers,
         tenant,
-        agents,
+        agents: infos,
         forTenant,
         taskFolds,
         closed: closed.signal,
@@ -134,7 +134,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
 }
 
 interface TenantParts extends FacadeParts {
-  door: Door;
+  door: ConversationDeps;
   taskFolds: LogFolds<ReadTasks>;
   watchers: Watchers;
   tenant: TenantId;
@@ -145,9 +145,9 @@ interface TenantParts extends FacadeParts {
 
 function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
   const { deps, engine, door, tenant, agents, forTenant, trust = null, workflows = [] } = parts;
-  const { store, company, router, clock } = deps;
+  const { store, agents: registry, router, clock } = deps;
 
-  async function existing(conversation: string): Promise<Log & { head: number }> {
+  async function existing(conversation: string): Promise<ConversationKey & { head: number }> {
     const id = conversationId(conversation);
     const head = await store.head({ tenant, conversation: id });
     if (head === 0) {
@@ -159,22 +159,22 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
   }
 
   function addressOf(conversation: string, agent: string): ActorAddress {
-    return { tenant, conversation: conversationId(conversation), agent: resolveAgent(company, agent) };
+    return { tenant, conversation: conversationId(conversation), agent: resolveAgent(registry, agent) };
   }
 
-  async function memberIn(conversation: string, agent: string): Promise<[ActorAddress, Member]> {
+  async function memberIn(conversation: string, agent: string): Promise<[ActorAddress, AgentRuntime]> {
     const address = addressOf(conversation, agent);
-    const member = company.get(address.agent);
-    if (!member) throw new TroupeError('agent_unknown', `there is no agent "${agent}"`);
+    const runtime = registry.get(address.agent);
+    if (!runtime) throw new TroupeError('agent_unknown', `there is no agent "${agent}"`);
     await existing(conversation);
-    return [address, member];
+    return [address, runtime];
   }
 
   /**
    * Ids of the runtime are not for clients. What is answered: our own words, brought back by a gateway, as the event that
    * they are; and to the normal way of a retry (null) whatever a client of an earlier version has stored under one.
    */
-  async function echoOf(target: Log, draft: EventDraft): Promise<Appended | null> {
+  async function echoOf(target: ConversationKey, draft: EventDraft): Promise<Appended | null> {
     const event = await store.readById(target, draft.id);
     const same =
       event?.kind === 'message' &&
@@ -194,7 +194,7 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
     for (const { log: branch } of branches) yield* exportConversation(pages(branch), branch.conversation);
   }
 
-  async function* pages(source: Log): AsyncGenerator<Event> {
+  async function* pages(source: ConversationKey): AsyncGenerator<Event> {
     for await (const events of readPages(store, source, { after: 0 })) yield* events;
   }
 
@@ -208,7 +208,7 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
     agentKeys: parts.outside.agentKeys,
     nostr: () => (tenant === DEFAULT_TENANT ? parts.outside.nostr() : null),
     async send(conversation, message) {
-      const to = addressees(company, message, null);
+      const to = addressees(registry, message, null);
       const given = await fetchAttachments(message.attachments ?? [], parts.fetch ?? null);
       const { author } = message;
       const { attachments, bodies } = readAttachments(
@@ -265,31 +265,31 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
     },
     tasks: async (conversation, options) => listTasks(parts.taskFolds, await existing(conversation), options),
     async prompt(conversation, agent) {
-      const [address, member] = await memberIn(conversation, agent);
-      return inspectPrompt(deps, address, member, await nextPrompt(deps, address, member));
+      const [address, runtime] = await memberIn(conversation, agent);
+      return inspectPrompt(deps, address, runtime, await nextPrompt(deps, address, runtime));
     },
     async promptOf(turn, step) {
       const prompt = await sentPrompt(deps, tenant, turn, step);
-      const [address, member] = await memberIn(prompt.conversation, prompt.agent);
-      return inspectPrompt(deps, address, member, prompt);
+      const [address, runtime] = await memberIn(prompt.conversation, prompt.agent);
+      return inspectPrompt(deps, address, runtime, prompt);
     },
     async diff(a, b, steps = {}) {
       const { diffTurns } = await import('../inspect/diff-turns.ts');
       return diffTurns(deps, tenant, [a, b], steps);
     },
     async cost(conversation, agent, options) {
-      const [address, member] = await memberIn(conversation, agent);
-      return cacheCost(deps, address, member, options);
+      const [address, runtime] = await memberIn(conversation, agent);
+      return cacheCost(deps, address, runtime, options);
     },
     trace: (turn) => traceTurn(deps, tenant, turn),
     async command(given, by) {
       await parts.tenants.note(tenant);
-      return carryCommand({ door, engine, tenant, workflows, existing }, given, by);
+      return executeCommand({ door, engine, tenant, workflows, existing }, given, by);
     },
     async delete(conversation, { exported: kept }) {
       const root = await existing(conversation);
       const deleted = await deleteConversation(deps, root, kept);
-      door.standings.forget(root);
+      door.participantsCache.forget(root);
       return deleted;
     },
     async import(chunks, request) {
@@ -310,7 +310,7 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
       budgetReport(deps.budgets, tenant, {
         now: clock.now(),
         ...(conversation !== undefined && { root: conversationId(conversation) }),
-        ...(agent !== undefined && { agent: resolveAgent(company, agent) }),
+        ...(agent !== undefined && { agent: resolveAgent(registry, agent) }),
       }),
     async health() {
       const [stored, queued] = await Promise.all([
@@ -332,7 +332,7 @@ async function wellOrNot(asked: Promise<unknown>): Promise<string> {
   );
 }
 
-function agentInfo({ profile, capabilities, tools, pubkey }: Member): AgentInfo {
+function agentInfo({ profile, capabilities, tools, pubkey }: AgentRuntime): AgentInfo {
   const { id, name, role, description, provider, model } = profile;
   const granted = [...tools.keys()];
   return { id, name, role, description, capabilities, provider, model, tools: granted, pubkey };

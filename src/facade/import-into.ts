@@ -16,7 +16,7 @@ import {
   importTranscript,
   newImportReport,
 } from '../import/index.ts';
-import type { Log } from '../store/store.ts';
+import type { ConversationKey } from '../store/store.ts';
 import type { ImportLimits, ImportRequest } from '../troupe.ts';
 
 /** Drafts appended at once. */
@@ -32,7 +32,7 @@ export async function importInto(
   const report = newImportReport();
   const agent = AgentId.safeParse(request.agent ?? 'assistant');
   if (!agent.success) throw new TroupeError('import_invalid', `agent: ${agent.error.issues[0]?.message}`);
-  const agentName = deps.company.get(agent.data)?.profile.name;
+  const agentName = deps.agents.get(agent.data)?.profile.name;
   const items = importTranscript(
     chunks,
     {
@@ -71,7 +71,7 @@ export async function importInto(
 }
 
 interface Batch {
-  log: Log;
+  log: ConversationKey;
   drafts: EventDraft[];
   at: number[];
   progress: ImportedProgress;
@@ -89,7 +89,7 @@ async function appendBatch(deps: EngineDeps, { log, drafts, at, progress }: Batc
  */
 async function appendMissing(
   deps: EngineDeps,
-  log: Log,
+  log: ConversationKey,
   drafts: readonly EventDraft[],
   at: readonly number[],
 ): Promise<void> {
@@ -130,7 +130,7 @@ function refuseLeads(conversation: string, draft: EventDraft, mayLeadTo: ImportL
 }
 
 /** An export refers to its events by seq, so it can only be laid where they get the same ones. */
-async function refuseOtherContents(deps: EngineDeps, log: Log, first: EventDraft): Promise<void> {
+async function refuseOtherContents(deps: EngineDeps, log: ConversationKey, first: EventDraft): Promise<void> {
   const [present] = await deps.store.read(log, { after: 0, limit: 1 });
   if (!present || present.id === first.id) return;
   throw new TroupeError(

@@ -1,5 +1,5 @@
 import { DEFAULT_TENANT, TenantId } from '../events/index.ts';
-import { changeNote, type Notes } from '../notes.ts';
+import { updateEntry, type KeyValue } from '../key-value.ts';
 
 /** Who has ever written anything here, so that what runs by itself (archiving, webhooks) reaches every tenant. */
 export interface Tenants {
@@ -10,17 +10,17 @@ export interface Tenants {
 
 const KEY = 'tenants';
 
-export function createTenants(notes: Notes): Tenants {
+export function createTenants(notes: KeyValue): Tenants {
   const noted = new Set<TenantId>([DEFAULT_TENANT]);
   return {
     async note(tenant) {
       if (noted.has(tenant)) return;
-      await changeNote(notes, KEY, parseTenants, (known) =>
+      await updateEntry(notes, KEY, parseTenants, (known) =>
         known.includes(tenant) ? null : [...known, tenant],
       );
       noted.add(tenant);
     },
-    list: async () => [DEFAULT_TENANT, ...parseTenants(await notes.recall(KEY))],
+    list: async () => [DEFAULT_TENANT, ...parseTenants(await notes.get(KEY))],
   };
 }
 

@@ -1,10 +1,10 @@
 import type { PendingCount } from '../actors/engine/pending-count.ts';
 import { TroupeError } from '../errors.ts';
 import type { EventDraft } from '../events/index.ts';
-import type { Log, Store } from '../store/store.ts';
+import type { ConversationKey, Store } from '../store/store.ts';
 
 /** Throws `tenant_busy` for what would wake somebody where too many wait already. */
-export type PendingGuard = (log: Log, draft: EventDraft) => Promise<void>;
+export type PendingGuard = (log: ConversationKey, draft: EventDraft) => Promise<void>;
 
 const RETRY_AFTER_MS = 1_000;
 

@@ -5,8 +5,8 @@ import {
   EVENT_KINDS,
   EventId,
   Mode,
-  ReliefReason,
-  ReliefStrategy,
+  CompactionReason,
+  CompactionStrategy,
   TurnId,
 } from '../events/index.ts';
 import type { Projection, Row } from '../projection/model.ts';
@@ -87,8 +87,8 @@ const CompactionView = z.strictObject({
   at: Count,
   agent: AgentId,
   phase: z.enum(['started', 'pruned', 'summarising', 'done', 'failed']),
-  reason: ReliefReason,
-  strategy: ReliefStrategy.nullable(),
+  reason: CompactionReason,
+  strategy: CompactionStrategy.nullable(),
   range: z.strictObject({ from: Count, upTo: Count }).nullable(),
   tokens: z.strictObject({ before: Count, after: Count.nullable() }),
   reduced: Count.nullable(),

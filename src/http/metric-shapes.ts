@@ -1,9 +1,11 @@
 import { REFUSALS_COUNTED } from './refusal.ts';
-import { DEFAULT_TENANT, ReliefReason, ReliefStrategy } from '../events/index.ts';
+import { DEFAULT_TENANT, CompactionReason, CompactionStrategy } from '../events/index.ts';
 import type { Counters, Levels, Timers } from '../metrics.ts';
 
-const REASONS = ReliefReason.options;
-const RELIEFS = ReliefStrategy.options.flatMap((strategy) => REASONS.map((reason) => ({ strategy, reason })));
+const REASONS = CompactionReason.options;
+const RELIEFS = CompactionStrategy.options.flatMap((strategy) =>
+  REASONS.map((reason) => ({ strategy, reason })),
+);
 
 interface CounterShape<N extends keyof Counters> {
   help: string;

@@ -6,12 +6,12 @@ import {
   type Session,
   type TurnId,
 } from '../events/index.ts';
-import type { Log, UnreadableActor } from '../store/store.ts';
+import type { ConversationKey, UnreadableActor } from '../store/store.ts';
 import { agentLifecycle } from '../machines/agent-lifecycle.ts';
 import { availability, availabilityOf } from '../machines/availability.ts';
 import { type EventDescription, legalIn } from '../machines/describe.ts';
 import { restoreAgent } from '../machines/snapshot.ts';
-import { newStanding } from '../machines/standing.ts';
+import { newParticipants } from '../machines/participants.ts';
 import { pathOf } from '../machines/state-path.ts';
 import { endOf, mayRetry } from '../actors/conversations/retry-turn.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
@@ -41,7 +41,7 @@ export interface ActorStatus {
 
 export type ActorCommand = 'abort' | 'pause' | 'resume' | 'retry' | 'retire' | 'recall';
 
-export async function actorStatuses(deps: EngineDeps, log: Log): Promise<ActorStatus[]> {
+export async function actorStatuses(deps: EngineDeps, log: ConversationKey): Promise<ActorStatus[]> {
   const records = await deps.store.listActors(log);
   return Promise.all(
     records.map(async (record) =>
@@ -97,14 +97,14 @@ function legalFor(parked: Parked | null, state: string): EventDescription[] {
 }
 
 /** Nobody away and nothing archived: that refuses a retry too, but the whole log would have to be read for it. */
-const ALL_HERE = newStanding();
+const ALL_HERE = newParticipants();
 
 /** Whether its newest turn may be asked for again. */
 async function isRetriable({ store }: EngineDeps, record: ActorRecord): Promise<boolean> {
   const turn = record.turn?.id ?? record.lastTurn;
   if (turn === null) return false;
   const end = record.turn ? null : await store.readById(record, runtimeId(turn, 'end'));
-  const may = mayRetry({ address: record, turn, ended: endOf(end), record, standing: ALL_HERE });
+  const may = mayRetry({ address: record, turn, ended: endOf(end), record, participants: ALL_HERE });
   return may.kind !== 'refused';
 }
 

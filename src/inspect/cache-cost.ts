@@ -19,7 +19,7 @@ import {
 } from '../events/index.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import { inSlices } from '../actors/engine/in-slices.ts';
-import type { Member } from '../actors/engine/member.ts';
+import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { replayPrompts } from './replay-prompts.ts';
 import { readStep } from '../actors/steering/step-journal.ts';
 import { chargeWork } from '../work.ts';
@@ -72,12 +72,12 @@ type Call = Pick<CostRow, 'turn' | 'step' | 'broke' | 'reported' | 'verified'> &
 export async function cacheCost(
   deps: EngineDeps,
   address: ActorAddress,
-  member: Member,
+  runtime: AgentRuntime,
   { vendor, onTurn }: CostOptions = {},
 ): Promise<CostReport> {
   const calls: Call[] = [];
   let before: PromptRecord | null = null;
-  for await (const { prompt, whole, at, answer } of replayPrompts(deps, address, member)) {
+  for await (const { prompt, whole, at, answer } of replayPrompts(deps, address, runtime)) {
     const { turn, step, verified } = prompt;
     if (turn === null) continue;
     if (turn !== before?.turn) onTurn?.(turn);
@@ -91,7 +91,7 @@ export async function cacheCost(
     calls.push({ turn, step, verified, reported, request, broke: before && locateBreak(before, whole) });
     before = whole;
   }
-  const { provider, model } = before ?? member.profile;
+  const { provider, model } = before ?? runtime.profile;
   return {
     conversation: address.conversation,
     agent: address.agent,

@@ -29,9 +29,9 @@ export async function diffTurns(
   const before = await sentPrompt(deps, tenant, a, stepA);
   if (b !== NEXT) return diffPrompts(before, await sentPrompt(deps, tenant, b, stepB));
   const { conversation, agent } = before;
-  const member = deps.company.get(resolveAgent(deps.company, agent));
-  if (!member) throw new TroupeError('agent_unknown', `there is no agent "${agent}"`);
-  return diffPrompts(before, await nextPrompt(deps, { tenant, conversation, agent }, member));
+  const runtime = deps.agents.get(resolveAgent(deps.agents, agent));
+  if (!runtime) throw new TroupeError('agent_unknown', `there is no agent "${agent}"`);
+  return diffPrompts(before, await nextPrompt(deps, { tenant, conversation, agent }, runtime));
 }
 
 function refuseOthers(a: string, b: string): void {

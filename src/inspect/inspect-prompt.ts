@@ -17,7 +17,7 @@ import {
 } from '../events/index.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import { inSlices } from '../actors/engine/in-slices.ts';
-import type { Member } from '../actors/engine/member.ts';
+import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { readReceipts, sentPrompt } from './prompts.ts';
 
 /** What people want to know of a prompt beside the prompt. */
@@ -45,7 +45,7 @@ export interface CutDetail extends Cut {
 export async function inspectPrompt<P extends PromptRecord & { verified?: boolean }>(
   deps: EngineDeps,
   address: ActorAddress,
-  member: Member,
+  runtime: AgentRuntime,
   prompt: P,
 ): Promise<P & Inspection> {
   const [cached, cuts] = await Promise.all([
@@ -54,7 +54,7 @@ export async function inspectPrompt<P extends PromptRecord & { verified?: boolea
     Promise.all(prompt.cuts.map((cut) => detailOf(deps, address, cut))),
   ]);
   const { window, reserved, estimate } = prompt.tokens;
-  const at = Math.ceil((window - reserved) * member.policy.trigger);
+  const at = Math.ceil((window - reserved) * runtime.policy.trigger);
   return { ...prompt, cached, relief: { at, left: Math.max(0, at - estimate) }, cuts };
 }
 

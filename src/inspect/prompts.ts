@@ -25,7 +25,7 @@ import { forkTaskBook, newTaskBook } from '../machines/task-book.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import { baselineFor, readBaseline } from '../actors/turn/freeze-baseline.ts';
 import { inSlices } from '../actors/engine/in-slices.ts';
-import type { Member } from '../actors/engine/member.ts';
+import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { liveItems, triggersIn } from '../actors/turn/pin-turn.ts';
 import { type PageSource, readPages } from '../actors/log/read-pages.ts';
 import { catchUpInSlices, foldInSlices } from '../actors/log/read-view.ts';
@@ -34,7 +34,7 @@ import { answeredStep } from '../actors/supervision/answered-step.ts';
 import { readFacts } from '../actors/turn/turn-facts.ts';
 
 /** What reading a past prompt takes. */
-type ReadDeps = Pick<EngineDeps, 'store' | 'company' | 'registry' | 'secretOf'> & {
+type ReadDeps = Pick<EngineDeps, 'store' | 'agents' | 'registry' | 'secretOf'> & {
   log: PageSource;
   clock: Pick<EngineDeps['clock'], 'monotonic' | 'sleep'>;
 };
@@ -43,7 +43,7 @@ type ReadDeps = Pick<EngineDeps, 'store' | 'company' | 'registry' | 'secretOf'> 
 export async function nextPrompt(
   deps: EngineDeps,
   address: ActorAddress,
-  member: Member,
+  runtime: AgentRuntime,
 ): Promise<PromptRecord> {
   const warm = deps.registry.find(address);
   const known = (warm?.isBeginning ? null : warm) ?? (await deps.coldViews?.of(address, address.agent));
@@ -52,7 +52,7 @@ export async function nextPrompt(
   const head = await catchUpInSlices(deps, address, { view, tasks });
   const record = await deps.store.readActor(address);
   const { mode } = view.directions;
-  const { baseline, reason } = await baselineFor(deps.store, address, member, view.baseline, { mode });
+  const { baseline, reason } = await baselineFor(deps.store, address, runtime, view.baseline, { mode });
   const inputs = triggersIn({ view, tasks }, record?.processed ?? 0);
   const last = inputs.at(-1);
   if (last && !view.turn) {
@@ -63,11 +63,11 @@ export async function nextPrompt(
       live: liveItems(
         last,
         { view, tasks },
-        member,
+        runtime,
         baseline,
-        await readFacts(deps, address, member, { view, tasks }, last),
+        await readFacts(deps, address, runtime, { view, tasks }, last),
       ),
-      join: tasks.joined.get(address.agent) ?? member.profile.join,
+      join: tasks.joined.get(address.agent) ?? runtime.profile.join,
       baseline: baseline.id,
       rendering: RENDERING,
     });
@@ -76,24 +76,24 @@ export async function nextPrompt(
   const prompt = buildPrompt({
     view,
     conversation: address.conversation,
-    agent: member.profile,
+    agent: runtime.profile,
     baseline: { ...baseline, source: reason === null ? baseline.id : 'next' },
     step: 1,
-    model: await deps.models.get(address.tenant, member.profile),
+    model: await deps.models.get(address.tenant, runtime.profile),
   });
-  return asSession(view, member, record, { ...prompt, turn: null });
+  return asSession(view, runtime, record, { ...prompt, turn: null });
 }
 
 /** As its session would be sent it; the baseline decides by what is in force, not by what comes next. */
 function asSession(
   view: View,
-  member: Member,
+  runtime: AgentRuntime,
   record: ActorRecord | null,
   whole: PromptRecord,
 ): PromptRecord {
   const session = record?.session;
   if (!session) return whole;
-  const terms = termsFor(member, whole.layers[0]?.source ?? '', session);
+  const terms = termsFor(runtime, whole.layers[0]?.source ?? '', session);
   if (sessionMismatch(view, session, terms)) return whole;
   const cursor = { before: record.cursor, after: whole.upTo };
   return { ...deltaOf(whole, view, session), cursor };
@@ -120,16 +120,17 @@ export async function sentPrompt(
   }
   const address: ActorAddress = { tenant, conversation: receipt.conversation, agent: receipt.agent };
   const view = await viewAsSent(deps, address, receipt);
-  const member = deps.company.get(receipt.agent);
-  if (!member) throw new TroupeError('agent_unknown', `agent "${receipt.agent}" is not defined any more`, {});
+  const runtime = deps.agents.get(receipt.agent);
+  if (!runtime)
+    throw new TroupeError('agent_unknown', `agent "${receipt.agent}" is not defined any more`, {});
   const source = baselineOf(receipt);
   // The epoch that a running turn has begun is in the log only when it ends.
   const warm = deps.registry.find(address)?.baseline;
-  const baseline = warm?.id === source ? warm : await readBaseline(deps.store, address, member, source);
+  const baseline = warm?.id === source ? warm : await readBaseline(deps.store, address, runtime, source);
   const prompt = buildPrompt({
     view,
     conversation: receipt.conversation,
-    agent: member.profile,
+    agent: runtime.profile,
     baseline: { ...baseline, source },
     step: receipt.step,
   });

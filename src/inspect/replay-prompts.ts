@@ -10,7 +10,7 @@ import {
 } from '../events/index.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import { readBaseline } from '../actors/turn/freeze-baseline.ts';
-import type { FrozenBaseline, Member } from '../actors/engine/member.ts';
+import type { FrozenBaseline, AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { asSent, baselineOf, readReceipts } from './prompts.ts';
 import { readPages } from '../actors/log/read-pages.ts';
 import { foldInSlices } from '../actors/log/read-view.ts';
@@ -35,7 +35,7 @@ export interface ReplayedCall {
 export async function* replayPrompts(
   deps: EngineDeps,
   address: ActorAddress,
-  member: Member,
+  runtime: AgentRuntime,
 ): AsyncGenerator<ReplayedCall> {
   const view = createView(address.agent, deps.secretOf(address));
   let turn: ReplayedTurn | null = null;
@@ -45,9 +45,9 @@ export async function* replayPrompts(
       const receipt = turn && event.turn === turn.id ? answeredBy(event, turn) : undefined;
       if (turn && receipt) {
         const id = baselineOf(receipt);
-        if (baseline?.id !== id) baseline = await readBaseline(deps.store, address, member, id);
+        if (baseline?.id !== id) baseline = await readBaseline(deps.store, address, runtime, id);
         yield {
-          ...render(view, { receipt, baseline, member }),
+          ...render(view, { receipt, baseline, runtime }),
           at: timeOf(turn, receipt.step),
           answer: isAnswer(event) ? event.tokens : 0,
         };
@@ -105,13 +105,13 @@ function timeOf({ began, ended, receipts }: ReplayedTurn, step: number): number 
 
 function render(
   view: View,
-  { receipt, baseline, member }: { receipt: PromptReceipt; baseline: FrozenBaseline; member: Member },
+  { receipt, baseline, runtime }: { receipt: PromptReceipt; baseline: FrozenBaseline; runtime: AgentRuntime },
 ): Pick<ReplayedCall, 'prompt' | 'whole'> {
   const fork = forkView(view);
   const whole = buildPrompt({
     view: fork,
     conversation: receipt.conversation,
-    agent: member.profile,
+    agent: runtime.profile,
     baseline: { ...baseline, source: baseline.id },
     step: receipt.step,
   });

@@ -74,7 +74,7 @@ async function withUsage(deps: EngineDeps, tenant: TenantId, receipt: PromptRece
   const entry = await readStep(deps.store, tenant, receipt.turn as TurnId, receipt.step - 1);
   if (!entry || 'sealed' in entry) return { ...receipt, cost: null };
   // The price of today; and of another model than the agent has now, that of the list.
-  const member = deps.company.get(receipt.agent);
-  const price = member?.profile.model === receipt.model ? member.price : priceOf(receipt.model);
+  const runtime = deps.agents.get(receipt.agent);
+  const price = runtime?.profile.model === receipt.model ? runtime.price : priceOf(receipt.model);
   return { ...receipt, usage: entry.usage, cost: price && costOf(entry.usage, price) };
 }

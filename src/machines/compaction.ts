@@ -1,5 +1,5 @@
 import { assign, setup } from 'xstate';
-import type { ReliefReason } from '../events/index.ts';
+import type { CompactionReason } from '../events/index.ts';
 
 /**
  * How an agent's view is made to fit its window, as decisions only: which rung of the ladder comes next.
@@ -13,21 +13,21 @@ import type { ReliefReason } from '../events/index.ts';
  *  C3  Every run ends after at most `MAX_RELIEF_EFFECTS` effects, whatever their outcomes: only a wait for another
  *      agent and a further round of shortening go back, and both count against `MAX_ROUNDS`.
  */
-export const RELIEF_EFFECTS = ['adopt', 'prune', 'summarise', 'awaitOther', 'extract', 'trim'] as const;
-export type ReliefEffect = (typeof RELIEF_EFFECTS)[number];
+export const COMPACTION_EFFECTS = ['adopt', 'prune', 'summarise', 'awaitOther', 'extract', 'trim'] as const;
+export type CompactionEffect = (typeof COMPACTION_EFFECTS)[number];
 
 /** Rounds without success, after which the circuit is broken. */
 export const MAX_ROUNDS = 3;
 /** adopt, prune, then summarise, await, adopt twice, then summarise, extract, trim. */
-export const MAX_RELIEF_EFFECTS = 11;
+export const MAX_COMPACTION_EFFECTS = 11;
 
-export interface ReliefContext {
+export interface CompactionContext {
   /** Rounds that ended without success: the effects choose a stricter target with each. */
   rounds: number;
 }
 
-export type ReliefEvent =
-  | { type: 'START'; reason: ReliefReason }
+export type CompactionEvent =
+  | { type: 'START'; reason: CompactionReason }
   /** The estimate is under the target. */
   | { type: 'FITS' }
   /** Something was gained. */
@@ -48,10 +48,10 @@ function onward<T extends string>(target: T) {
   return { NOT_ENOUGH: target, SKIPPED: target, FAILED: target } as const;
 }
 
-const ENDS = { FITS: 'relieved', ABORTED: 'aborted' } as const;
+const ENDS = { FITS: 'compacted', ABORTED: 'aborted' } as const;
 
 export const compaction = setup({
-  types: { context: {} as ReliefContext, events: {} as ReliefEvent },
+  types: { context: {} as CompactionContext, events: {} as CompactionEvent },
   guards: {
     isColdCache: ({ event }) => event.type === 'START' && event.reason === 'cold_cache',
     skipsPruning: ({ event }) =>
@@ -80,7 +80,7 @@ export const compaction = setup({
       on: ENDS,
       states: {
         adopting: { tags: 'adopt', on: onward('pruning') },
-        pruning: { tags: 'prune', on: onward('#compaction.relieved') },
+        pruning: { tags: 'prune', on: onward('#compaction.compacted') },
       },
     },
     sparing: {
@@ -121,7 +121,7 @@ export const compaction = setup({
         },
       },
     },
-    relieved: { type: 'final' },
+    compacted: { type: 'final' },
     exhausted: { type: 'final' },
     aborted: { type: 'final' },
   },

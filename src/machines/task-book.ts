@@ -10,7 +10,7 @@ import {
   type QuestionBody,
   type TodosBody,
 } from '../events/index.ts';
-import { type Attendance, foldAttendance, forkAttendance, newAttendance } from './attendance.ts';
+import { type Membership, foldMembership, forkMembership, newMembership } from './membership.ts';
 import {
   type Directions,
   type Directives,
@@ -68,7 +68,7 @@ export interface Thread {
   open: readonly DelegationOpenedBody[];
 }
 
-export interface TaskBook extends Attendance {
+export interface TaskBook extends Membership {
   upTo: number;
   tasks: Map<string, Task>;
   groups: Map<string, Group>;
@@ -93,7 +93,7 @@ export interface TaskBook extends Attendance {
 
 export function newTaskBook(): TaskBook {
   return {
-    ...newAttendance(),
+    ...newMembership(),
     upTo: 0,
     tasks: new Map(),
     groups: new Map(),
@@ -123,7 +123,7 @@ export function foldTask(book: TaskBook, event: Event): void {
   book.directions = foldDirections(book.directions, event);
   foldDirective(book.directives, event);
   foldRuns(book.runs, event);
-  foldAttendance(book, event);
+  foldMembership(book, event);
   if (!isAbout(event, 'book')) return;
   switch (event.kind) {
     case 'delegation.opened':
@@ -312,7 +312,7 @@ function tasksIn({ tasks }: TaskBook, ids: Iterable<string>): Task[] {
 export function forkTaskBook(book: TaskBook): TaskBook {
   return {
     ...book,
-    ...forkAttendance(book),
+    ...forkMembership(book),
     tasks: new Map(book.tasks),
     groups: new Map(book.groups),
     open: new Set(book.open),

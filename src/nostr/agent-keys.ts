@@ -5,7 +5,7 @@ import * as z from 'zod';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { AgentId } from '../events/index.ts';
-import { changeNote, type Notes } from '../notes.ts';
+import { updateEntry, type KeyValue } from '../key-value.ts';
 import { readSecretKey } from './secret-key.ts';
 
 const PASSPHRASE_VARIABLE = 'TROUPE_NOSTR_PASSPHRASE';
@@ -41,7 +41,7 @@ export interface AgentKeys {
 }
 
 export interface AgentKeysParts {
-  notes: Notes;
+  notes: KeyValue;
   clock: Pick<Clock, 'now'>;
   env: Record<string, string | undefined>;
   /** The cost of a guess at the passphrase doubles with each; 16: 64 MiB and about half a second. */
@@ -70,7 +70,7 @@ export function createAgentKeys({ notes, clock, env, logN = LOG_N }: AgentKeysPa
   }
 
   async function ring(): Promise<Ring> {
-    return parseRing(await notes.recall(RING));
+    return parseRing(await notes.get(RING));
   }
 
   async function entryOf(agent: string): Promise<Entry> {
@@ -102,7 +102,7 @@ export function createAgentKeys({ notes, clock, env, logN = LOG_N }: AgentKeysPa
     try {
       const id = idOf(agent);
       const entry = await sealed(key);
-      await changeNote(notes, RING, parseRing, (keys) => {
+      await updateEntry(notes, RING, parseRing, (keys) => {
         if (entryIn(keys, id)) throw hasKey(id);
         const owner = Object.entries(keys).find(([, { pubkey }]) => pubkey === entry.pubkey)?.[0];
         if (owner !== undefined) throw isKeyOf(owner);
@@ -131,7 +131,7 @@ export function createAgentKeys({ notes, clock, env, logN = LOG_N }: AgentKeysPa
     },
     async remove(agent) {
       await entryOf(agent);
-      await changeNote(notes, RING, parseRing, ({ [agent]: gone, ...rest }) => (gone ? rest : null));
+      await updateEntry(notes, RING, parseRing, ({ [agent]: gone, ...rest }) => (gone ? rest : null));
     },
     async open(agent) {
       const entry = entryIn(await ring(), agent);
@@ -143,7 +143,7 @@ export function createAgentKeys({ notes, clock, env, logN = LOG_N }: AgentKeysPa
       const known = entryIn(await ring(), id);
       if (known) return unlock(id, known);
       const entry = await sealed(generateSecretKey());
-      const keys = await changeNote(notes, RING, parseRing, (before) =>
+      const keys = await updateEntry(notes, RING, parseRing, (before) =>
         entryIn(before, id) ? null : { ...before, [id]: entry },
       );
       return unlock(id, entryIn(keys, id) ?? entry);

@@ -2,7 +2,7 @@ import { decode } from 'nostr-tools/nip19';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { HighWater } from './high-water.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 import type { Troupe } from '../troupe.ts';
 import { openVerifier } from './open-verifier.ts';
 import type { Published } from './published.ts';
@@ -14,7 +14,7 @@ import { sinceOf, subscribe, type Subscription } from './subscribe.ts';
 export interface InboundParts {
   troupe: Pick<Troupe, 'send' | 'events' | 'agents'>;
   settings: NostrSettings;
-  notes: Notes;
+  notes: KeyValue;
   clock: Clock;
   random: () => number;
   /** Of this process. */

@@ -1,7 +1,7 @@
 import { makeAuthEvent } from 'nostr-tools/nip42';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 import type { Troupe } from '../troupe.ts';
 import { createAgentKeys } from './agent-keys.ts';
 import { type AgentSigners, signersFor } from './agent-signers.ts';
@@ -25,7 +25,7 @@ export interface NostrParts {
   settings: NostrSettings;
   /** `pubkey`: as the agents file says. */
   agents: readonly { id: string; pubkey: string | null }[];
-  notes: Notes;
+  notes: KeyValue;
   clock: Clock;
   random: () => number;
   env: Record<string, string | undefined>;

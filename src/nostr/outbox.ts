@@ -1,5 +1,5 @@
 import { followLog, type FollowParts, type LogFollower } from '../outbound/follow-log.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 import { hashOfUrl } from './high-water.ts';
 import type { Publisher } from './publisher.ts';
 import { RecentKeys } from './recent-keys.ts';
@@ -97,6 +97,6 @@ export async function openOutbox(parts: OutboxParts): Promise<Outbox> {
 }
 
 /** When this relay was first set up, whichever process it was. */
-async function sinceOf(notes: Notes, name: string, now: number): Promise<number> {
-  return Number(await notes.remember(`${name}/since`, null, String(now)));
+async function sinceOf(notes: KeyValue, name: string, now: number): Promise<number> {
+  return Number(await notes.compareAndSet(`${name}/since`, null, String(now)));
 }

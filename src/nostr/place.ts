@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 import type { SignedEvent } from './nostr-event.ts';
 
 /**
@@ -39,17 +39,21 @@ export function placeOf(event: Pick<SignedEvent, 'id' | 'pubkey' | 'kind' | 'tag
 }
 
 /** Once written it stays: of two relays the first is the hint. Returns what counts. */
-export async function notePlace(notes: Pick<Notes, 'remember'>, place: Place): Promise<Place> {
-  return Place.parse(JSON.parse(await notes.remember(keyOf(place.id), null, JSON.stringify(place))));
+export async function notePlace(notes: Pick<KeyValue, 'compareAndSet'>, place: Place): Promise<Place> {
+  return Place.parse(JSON.parse(await notes.compareAndSet(keyOf(place.id), null, JSON.stringify(place))));
 }
 
 /** After the message is in the log, never before. `place`: as `notePlace` returned it. */
-export async function noteStored(notes: Pick<Notes, 'remember'>, place: Place): Promise<void> {
-  await notes.remember(keyOf(place.id), JSON.stringify(place), JSON.stringify({ ...place, stored: true }));
+export async function noteStored(notes: Pick<KeyValue, 'compareAndSet'>, place: Place): Promise<void> {
+  await notes.compareAndSet(
+    keyOf(place.id),
+    JSON.stringify(place),
+    JSON.stringify({ ...place, stored: true }),
+  );
 }
 
-export async function recallPlace(notes: Pick<Notes, 'recall'>, id: string): Promise<Place | null> {
-  const text = await notes.recall(keyOf(id));
+export async function recallPlace(notes: Pick<KeyValue, 'get'>, id: string): Promise<Place | null> {
+  const text = await notes.get(keyOf(id));
   return text === null ? null : Place.parse(JSON.parse(text));
 }
 

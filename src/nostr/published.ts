@@ -1,7 +1,7 @@
 import { getEventHash } from 'nostr-tools/pure';
 import * as z from 'zod';
 import type { ConversationId, EventId } from '../events/index.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 import type { SignedEvent } from './nostr-event.ts';
 import { type Place, placeOf } from './place.ts';
 
@@ -39,32 +39,32 @@ export interface Published {
   /** Null for an event that is not ours. */
   publishedAs(nostrId: string): Promise<LogPlace | null>;
   /** The event as it was signed first; null if these words never were. */
-  recall(said: Said, content: string): Promise<SignedEvent | null>;
+  get(said: Said, content: string): Promise<SignedEvent | null>;
   /** Returns what counts: the given event, or one that was noted before. */
   note(said: Said, signed: SignedEvent): Promise<SignedEvent>;
   /** Where one of our events stands in its thread. `relay`: as a hint. */
   place(said: Said, relay: string): Promise<Place | null>;
 }
 
-export function createPublished(notes: Pick<Notes, 'recall' | 'remember'>): Published {
+export function createPublished(notes: Pick<KeyValue, 'get' | 'compareAndSet'>): Published {
   async function read(said: Said): Promise<Signed | null> {
-    const text = await notes.recall(saidKey(said));
+    const text = await notes.get(saidKey(said));
     if (text !== null) return Signed.parse(JSON.parse(text));
-    const untimed = await notes.recall(untimedKey(said));
+    const untimed = await notes.get(untimedKey(said));
     const signed = untimed === null ? null : Signed.parse(JSON.parse(untimed));
     return signed?.created_at === Math.floor(said.at / 1_000) ? signed : null;
   }
 
   async function point(id: string, { conversation, event }: LogPlace): Promise<void> {
-    await notes.remember(outKey(id), null, JSON.stringify({ conversation, event }));
+    await notes.compareAndSet(outKey(id), null, JSON.stringify({ conversation, event }));
   }
 
   return {
     async publishedAs(nostrId) {
-      const text = await notes.recall(outKey(nostrId));
+      const text = await notes.get(outKey(nostrId));
       return text === null ? null : (LogPlaceNote.parse(JSON.parse(text)) as LogPlace);
     },
-    async recall(said, content) {
+    async get(said, content) {
       const signed = await read(said);
       if (!signed || !isOf(signed, content)) return null;
       // A crash may have come between the two notes.
@@ -72,9 +72,9 @@ export function createPublished(notes: Pick<Notes, 'recall' | 'remember'>): Publ
       return { ...signed, content };
     },
     async note(said, { content, ...signed }) {
-      const before = await notes.recall(saidKey(said));
+      const before = await notes.get(saidKey(said));
       const isStale = before !== null && !isOf(Signed.parse(JSON.parse(before)), content);
-      const text = await notes.remember(saidKey(said), isStale ? before : null, JSON.stringify(signed));
+      const text = await notes.compareAndSet(saidKey(said), isStale ? before : null, JSON.stringify(signed));
       const kept = Signed.parse(JSON.parse(text));
       await point(kept.id, said);
       return { ...kept, content };

@@ -1,5 +1,5 @@
 import type { AgentId, Event } from '../events/index.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 import { answered, type LogReader } from './answered.ts';
 import type { AgentSigners } from './agent-signers.ts';
 import { composeReply } from './compose-reply.ts';
@@ -12,7 +12,7 @@ import { wordsOf } from './words-of.ts';
 
 export interface PublisherParts {
   log: LogReader;
-  notes: Pick<Notes, 'recall'>;
+  notes: Pick<KeyValue, 'get'>;
   published: Published;
   signers: Pick<AgentSigners, 'of' | 'pubkeys'>;
   /** Before the root of a thread: the conversation. */
@@ -65,7 +65,7 @@ export function createPublisher(parts: PublisherParts): Publisher {
     if (!words || !signer || !wants(event.conversation)) return null;
     const { content } = words;
     const said = whereIs(event);
-    const before = await published.recall(said, content);
+    const before = await published.get(said, content);
     if (before) return before;
     const rootId = rootIdOf(event);
     const root = rootId === null ? null : await recallPlace(notes, rootId);

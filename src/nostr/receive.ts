@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { TroupeError, toTroupeError } from '../errors.ts';
 import type { EventId } from '../events/index.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 import type { Troupe } from '../troupe.ts';
 import { addressedBy, type OurAgents } from './addressed.ts';
 import { Exchanges } from './exchanges.ts';
@@ -16,7 +16,7 @@ import { type Thread, threadOf } from './thread-of.ts';
 
 export interface ReceiverParts {
   troupe: Pick<Troupe, 'send'>;
-  notes: Notes;
+  notes: KeyValue;
   settings: Pick<NostrSettings, 'strangers' | 'conversationPrefix'> & { limits: { answersInARow: number } };
   agents: OurAgents;
   /** Pubkeys whose words wake agents. */
@@ -128,7 +128,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   /** False where we were stopped before. */
   async function putEarlier(event: SignedEvent, thread: Thread, relay: string, earlier: FindEarlier) {
     const key = `nostr/thread/${thread.root}`;
-    if (begun.get(key) || (await notes.recall(key)) !== null) return true;
+    if (begun.get(key) || (await notes.get(key)) !== null) return true;
     const found = thread.root === event.id ? [] : await earlier(thread);
     // What was found may be a part of it.
     if (signal.aborted) return false;
@@ -139,7 +139,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
       await put(each, threadOf(each), relay, to);
     }
     // After all of it, so that a crash in between repeats it.
-    await notes.remember(key, null, 'begun');
+    await notes.compareAndSet(key, null, 'begun');
     begun.set(key, true);
     return true;
   }

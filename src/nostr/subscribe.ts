@@ -1,5 +1,5 @@
 import { TroupeError, toTroupeError } from '../errors.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 import { leavePeriod, takeLeft } from '../outbound/left-period.ts';
 import { hashOfUrl, type HighWater } from './high-water.ts';
 import { Backlog } from './backlog.ts';
@@ -18,7 +18,7 @@ export interface SubscriptionParts extends Omit<
   /** Seconds, of the first process that had this relay: where nothing was ever handled, what is older is not asked for. */
   startedAt: number;
   settings: IntakeParts['settings'] & Pick<NostrSettings, 'overlapMs'>;
-  notes: Notes;
+  notes: KeyValue;
   owner: string;
   /** One process holds a relay for so long, then whoever is first. */
   claimMs: number;

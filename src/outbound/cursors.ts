@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { Event } from '../events/index.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 
 /** The last event that was handed over; with its id and time, as a conversation may be deleted and begun anew. */
 const Cursor = z.object({ seq: z.int().nonnegative(), id: z.string().optional(), at: z.number().optional() });
@@ -29,11 +29,11 @@ const MAX_KEPT = 10_000;
  */
 export class Cursors {
   readonly #places = new Map<string, Place>();
-  readonly #notes: Notes;
+  readonly #notes: KeyValue;
   readonly #prefix: string;
   readonly #now: () => number;
 
-  constructor(notes: Notes, follower: string, now: () => number) {
+  constructor(notes: KeyValue, follower: string, now: () => number) {
     this.#notes = notes;
     this.#prefix = `sent/${follower}/`;
     this.#now = now;
@@ -64,7 +64,7 @@ export class Cursors {
     const place = this.#places.get(conversation);
     if (!place || place.unsaved === 0) return true;
     const text = JSON.stringify(place.cursor);
-    const after = await this.#notes.remember(this.#prefix + conversation, place.stored, text);
+    const after = await this.#notes.compareAndSet(this.#prefix + conversation, place.stored, text);
     if (after !== text) {
       this.#places.delete(conversation);
       return false;
@@ -84,7 +84,7 @@ export class Cursors {
   async #place(conversation: string): Promise<Place> {
     const known = this.#places.get(conversation);
     if (known) return known;
-    const stored = await this.#notes.recall(this.#prefix + conversation);
+    const stored = await this.#notes.get(this.#prefix + conversation);
     const place = {
       cursor: stored === null ? null : parseCursor(stored),
       stored,

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 import { followLog, type FollowParts, type LogFollower } from './follow-log.ts';
 import { Bell } from './bell.ts';
 import type { Answer, PostParts } from './post-webhook.ts';
@@ -9,7 +9,7 @@ import type { WebhookSettings } from './webhook-settings.ts';
 
 export interface WebhooksParts extends Omit<PostParts, 'timeoutMs' | 'clock'> {
   troupeOf: (tenant: string) => FollowParts['troupe'];
-  notesOf: (tenant: string) => Notes;
+  keyValueOf: (tenant: string) => KeyValue;
   tenants: () => Promise<readonly string[]>;
   settings?: WebhookSettings | undefined;
   clock: Clock;
@@ -88,7 +88,7 @@ export function openWebhooks(parts: WebhooksParts): Webhooks {
 
   async function look(tenant: string): Promise<void> {
     try {
-      const webhooks = await readWebhooks(parts.notesOf(tenant));
+      const webhooks = await readWebhooks(parts.keyValueOf(tenant));
       const enabled = new Map(
         webhooks.flatMap((each) => (each.disabledAt === undefined ? [[each.id, each]] : [])),
       );
@@ -104,7 +104,7 @@ export function openWebhooks(parts: WebhooksParts): Webhooks {
   }
 
   function start(tenant: string, webhook: Parameters<typeof createWebhookFollower>[0]): Running {
-    const notes = parts.notesOf(tenant);
+    const notes = parts.keyValueOf(tenant);
     const follower = createWebhookFollower(webhook, {
       ...parts,
       notes,

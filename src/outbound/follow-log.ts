@@ -1,10 +1,10 @@
 import type { Clock } from '../clock.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 import type { ConversationInfo, Troupe } from '../troupe.ts';
 import { Bell } from './bell.ts';
 import { Cursors } from './cursors.ts';
 import { type Follower, type FollowerStatus, pauseAfter } from './follower.ts';
-import { handOver } from './hand-over.ts';
+import { deliver } from './deliver.ts';
 import { leavePeriod, takeLeft } from './left-period.ts';
 
 export { type Follower, type FollowerStatus, RetryAfter } from './follower.ts';
@@ -13,7 +13,7 @@ export interface FollowParts {
   /** Of one tenant. */
   troupe: Pick<Troupe, 'watch' | 'conversations' | 'events'>;
   /** Of the same tenant. */
-  notes: Notes;
+  notes: KeyValue;
   clock: Clock;
   random: () => number;
   /** This process. */
@@ -175,7 +175,7 @@ class Following implements LogFollower {
     // Another may have had it since only if there was room for a period in between.
     if (this.#role !== 'holder' || now - this.#until >= PERIOD_MS / 2) {
       this.#cursors.forgetAll();
-      this.#storedMark = await notes.recall(task);
+      this.#storedMark = await notes.get(task);
       this.#mark = timeOf(this.#storedMark) ?? this.#follower.since;
       this.#scan = null;
       this.#scanAt = 0;
@@ -243,7 +243,7 @@ class Following implements LogFollower {
     const stored = this.#storedMark;
     if (this.#mark - (timeOf(stored) ?? 0) < MARK_STEP_MS) return;
     const key = `follow/${this.#follower.name}`;
-    this.#storedMark = await this.#parts.notes.remember(key, stored, String(this.#mark));
+    this.#storedMark = await this.#parts.notes.compareAndSet(key, stored, String(this.#mark));
   }
 
   /** Which conversation is next: the one that failed, or one of which there is word, or one that was listed. */
@@ -271,7 +271,7 @@ class Following implements LogFollower {
       if (this.#blocked === conversation) this.#unblock();
     };
     try {
-      const isDone = await handOver(conversation, {
+      const isDone = await deliver(conversation, {
         troupe: this.#parts.troupe,
         cursors: this.#cursors,
         follower: this.#follower,

@@ -1,6 +1,6 @@
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 
-type PeriodNotes = Pick<Notes, 'recall' | 'remember'>;
+type PeriodNotes = Pick<KeyValue, 'get' | 'compareAndSet'>;
 
 /** What is left of a period that is shorter is not worth taking. */
 const LEAST_MS = 200;
@@ -11,16 +11,16 @@ export async function takeLeft(
   task: string,
   { owner, now }: { owner: string; now: number },
 ): Promise<number | null> {
-  const left = await notes.recall(keyOf(task));
+  const left = await notes.get(keyOf(task));
   const until = Number(left ?? 0);
   if (!Number.isSafeInteger(until) || until <= now + LEAST_MS) return null;
   const taken = `taken by ${owner}`;
-  return (await notes.remember(keyOf(task), left, taken)) === taken ? until : null;
+  return (await notes.compareAndSet(keyOf(task), left, taken)) === taken ? until : null;
 }
 
 /** A claim cannot be given back: who ends before its time says so, and another need not wait. */
 export async function leavePeriod(notes: PeriodNotes, task: string, until: number): Promise<void> {
-  await notes.remember(keyOf(task), await notes.recall(keyOf(task)), String(until));
+  await notes.compareAndSet(keyOf(task), await notes.get(keyOf(task)), String(until));
 }
 
 function keyOf(task: string): string {

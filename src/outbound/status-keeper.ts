@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { Event } from '../events/index.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 import { type FollowerStatus, MAX_ASKED_MS } from './follower.ts';
 import { changeWebhookStatus, type WebhookStatus } from './webhook-status.ts';
 
@@ -16,7 +16,7 @@ const WELL = { failingSince: null, failedAt: null, lastError: null, retryAt: nul
  * dies before, they are not counted.
  */
 export class StatusKeeper {
-  readonly #notes: Notes;
+  readonly #notes: KeyValue;
   readonly #id: string;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #onWarning: (error: unknown, where: string) => void;
@@ -29,7 +29,7 @@ export class StatusKeeper {
   #written: Promise<unknown> = Promise.resolve();
 
   constructor(
-    notes: Notes,
+    notes: KeyValue,
     id: string,
     clock: Pick<Clock, 'now'>,
     onWarning: (error: unknown, where: string) => void,

@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { TroupeError } from '../errors.ts';
 import { parseGiven } from '../events/index.ts';
 import { hostOf, portOf, reachRule } from '../net/allow-list.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 import { type PostParts, postWebhook } from './post-webhook.ts';
 import { NewWebhook, rotate, type Webhook, type WebhookInfo, webhookInfo } from './webhook.ts';
 import { changeWebhook, changeWebhooks, readWebhook, readWebhooks } from './webhook-notes.ts';
@@ -43,7 +43,7 @@ export interface WebhookBook {
 
 export interface WebhookBookParts extends Omit<PostParts, 'timeoutMs'> {
   /** Of the tenant. */
-  notes: Notes;
+  notes: KeyValue;
   tenant: string;
   settings?: WebhookSettings | undefined;
   /** Told after each change, in this process. */

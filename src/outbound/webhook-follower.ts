@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Event } from '../events/index.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 import { type Follower, RetryAfter } from './follower.ts';
 import { type Answer, type PostParts, postWebhook } from './post-webhook.ts';
 import { wantsConversation, wantsKind, type Webhook } from './webhook.ts';
@@ -9,7 +9,7 @@ import { DEFAULT_DISABLE_AFTER_MS } from './webhook-settings.ts';
 import { StatusKeeper } from './status-keeper.ts';
 
 export interface WebhookFollowerParts extends PostParts {
-  notes: Notes;
+  notes: KeyValue;
   tenant: string;
   disableAfterMs?: number | undefined;
   onWarning: (error: unknown, where: string) => void;

@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { changeNote, type Notes } from '../notes.ts';
+import { updateEntry, type KeyValue } from '../key-value.ts';
 import { Webhook } from './webhook.ts';
 
-type WebhookNotes = Pick<Notes, 'recall' | 'remember'>;
+type WebhookNotes = Pick<KeyValue, 'get' | 'compareAndSet'>;
 
 /** All webhooks of a tenant: there are few. */
 const KEY = 'webhooks';
@@ -10,7 +10,7 @@ const Webhooks = z.array(Webhook);
 
 /** The oldest first. */
 export async function readWebhooks(notes: WebhookNotes): Promise<Webhook[]> {
-  return parse(await notes.recall(KEY));
+  return parse(await notes.get(KEY));
 }
 
 export async function readWebhook(notes: WebhookNotes, id: string): Promise<Webhook | null> {
@@ -22,7 +22,7 @@ export function changeWebhooks(
   notes: WebhookNotes,
   apply: (webhooks: Webhook[]) => Webhook[] | null,
 ): Promise<Webhook[]> {
-  return changeNote(notes, KEY, parse, apply);
+  return updateEntry(notes, KEY, parse, apply);
 }
 
 /** Returns it as it is afterwards; null where there is none. */

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { changeNote, type Notes } from '../notes.ts';
+import { updateEntry, type KeyValue } from '../key-value.ts';
 
 const Time = z.int().nonnegative();
 
@@ -36,14 +36,14 @@ const UNTRIED: WebhookStatus = {
   behind: 0,
 };
 
-type StatusNotes = Pick<Notes, 'recall' | 'remember'>;
+type StatusNotes = Pick<KeyValue, 'get' | 'compareAndSet'>;
 
 function keyOf(id: string): string {
   return `webhook-status/${id}`;
 }
 
 export async function readWebhookStatus(notes: StatusNotes, id: string): Promise<WebhookStatus> {
-  return parse(await notes.recall(keyOf(id)));
+  return parse(await notes.get(keyOf(id)));
 }
 
 /** Several processes may write it, each what it has seen. */
@@ -52,7 +52,7 @@ export function changeWebhookStatus(
   id: string,
   apply: (status: WebhookStatus) => WebhookStatus,
 ): Promise<WebhookStatus> {
-  return changeNote(notes, keyOf(id), parse, apply);
+  return updateEntry(notes, keyOf(id), parse, apply);
 }
 
 /** Figures that cannot be read begin anew. */

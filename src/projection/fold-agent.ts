@@ -99,12 +99,12 @@ export function settleConditions(draft: Draft, event: Event): void {
   }
 }
 
-interface Standing {
+interface Participants {
   condition: AgentCondition;
   state: string;
 }
 
-function conditionOf(agent: AgentView, open: readonly TaskView[], event: Event): Standing {
+function conditionOf(agent: AgentView, open: readonly TaskView[], event: Event): Participants {
   const { parked, away, turn, problem } = agent;
   if (parked === 'failed') return { condition: 'failed', state: 'failed' };
   if (turn !== null) return { condition: 'running', state: stateAtWork(agent, event) };

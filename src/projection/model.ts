@@ -4,8 +4,8 @@ import type {
   EventId,
   EventKind,
   Mode,
-  ReliefReason,
-  ReliefStrategy,
+  CompactionReason,
+  CompactionStrategy,
   TurnId,
 } from '../events/index.ts';
 
@@ -176,8 +176,8 @@ export interface CompactionView {
   at: number;
   agent: AgentId;
   phase: 'started' | 'pruned' | 'summarising' | 'done' | 'failed';
-  reason: ReliefReason;
-  strategy: ReliefStrategy | null;
+  reason: CompactionReason;
+  strategy: CompactionStrategy | null;
   range: { from: number; upTo: number } | null;
   tokens: { before: number; after: number | null };
   /** Per cent by which it became smaller; null until it is done. */

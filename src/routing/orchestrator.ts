@@ -1,6 +1,6 @@
 import { TroupeError } from '../errors.ts';
 import type { AgentId, Author, ConversationId, Event } from '../events/index.ts';
-import { foldStanding, isHere, newStanding, type Standing } from '../machines/standing.ts';
+import { foldParticipants, isHere, newParticipants, type Participants } from '../machines/participants.ts';
 import type { NewMessage, Troupe } from '../troupe.ts';
 import { routeBy, type Unaddressed } from './route.ts';
 import type { RoutingSettings } from './routing-settings.ts';
@@ -47,15 +47,15 @@ export function createOrchestrator(
   troupe: Pick<Troupe, 'agents' | 'send' | 'events' | 'command'>,
   { by, rules = [], otherwise }: OrchestratorOptions,
 ): Orchestrator {
-  const standings = new Map<string, Standing>();
+  const participantsCache = new Map<string, Participants>();
 
-  async function standingOf(conversation: string): Promise<Standing> {
-    const standing = standings.get(conversation) ?? newStanding();
-    standings.set(conversation, standing);
+  async function participantsOf(conversation: string): Promise<Participants> {
+    const participants = participantsCache.get(conversation) ?? newParticipants();
+    participantsCache.set(conversation, participants);
     for (;;) {
-      const events = await eventsAfter(conversation, standing.tasks.upTo);
-      for (const event of events) foldStanding(standing, event);
-      if (events.length === 0) return standing;
+      const events = await eventsAfter(conversation, participants.tasks.upTo);
+      for (const event of events) foldParticipants(participants, event);
+      if (events.length === 0) return participants;
     }
   }
 
@@ -70,7 +70,7 @@ export function createOrchestrator(
   }
 
   async function route(conversation: string, message: NewMessage): Promise<readonly string[]> {
-    const standing = await standingOf(conversation);
+    const participants = await participantsOf(conversation);
     const { author, content, attachments = [] } = message;
     const unaddressed = {
       conversation,
@@ -78,14 +78,14 @@ export function createOrchestrator(
       content,
       attachments: attachments.map(({ mediaType = UNKNOWN_TYPE }) => mediaType),
     };
-    const here = (agent: string) => isHere(standing, agent as AgentId);
+    const here = (agent: string) => isHere(participants, agent as AgentId);
     const rule = rules.find((each) => each.when(unaddressed) && each.to.some(here));
     if (rule) return rule.to.filter(here);
     if (!otherwise) return [];
     const place = {
       agents: troupe.agents,
       isHere: here,
-      askedAt: (agent: AgentId) => standing.asked.get(agent),
+      askedAt: (agent: AgentId) => participants.asked.get(agent),
     };
     return routeBy(otherwise, unaddressed, place);
   }

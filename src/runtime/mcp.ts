@@ -1,4 +1,4 @@
-import type { TroupeDefinition } from '../company/agents-file.ts';
+import type { TroupeDefinition } from '../config/agents-file.ts';
 import { TroupeError } from '../errors.ts';
 import { parseGrant, unknownName } from '../tools/mcp/grants.ts';
 import type { McpOptions, McpTools } from '../tools/mcp/open-mcp-tools.ts';

@@ -6,7 +6,7 @@ import { openSafeFetch } from '../net/safe-fetch.ts';
 import type { AgentKeys } from '../nostr/agent-keys.ts';
 import type { Nostr, NostrStatus } from '../nostr/open-nostr.ts';
 import type { NostrSettings } from '../nostr/settings.ts';
-import type { Notes } from '../notes.ts';
+import type { KeyValue } from '../key-value.ts';
 import { openWebhooks, type Webhooks } from '../outbound/deliver-webhooks.ts';
 import { createWebhookBook, type WebhookBook } from '../outbound/webhook-book.ts';
 import type { WebhookSettings } from '../outbound/webhook-settings.ts';
@@ -14,7 +14,7 @@ import { webhookSecret } from '../outbound/webhook-signature.ts';
 import type { Troupe } from '../troupe.ts';
 
 export interface OutsideParts {
-  notesOf: (tenant: TenantId) => Notes;
+  keyValueOf: (tenant: TenantId) => KeyValue;
   tenants: Tenants;
   /** Of the store: webhooks' secrets are made of it. */
   secret: string;
@@ -41,7 +41,7 @@ export interface Outside {
 }
 
 export function createOutside(parts: OutsideParts): Outside {
-  const { settings, clock, random, env, owner, metrics, notesOf, onWarning } = parts;
+  const { settings, clock, random, env, owner, metrics, keyValueOf, onWarning } = parts;
   const { allow } = settings.webhooks ?? {};
   const fetch = openSafeFetch({ allow });
   const secretOf = (id: string, generation: number) => webhookSecret(parts.secret, id, generation);
@@ -51,7 +51,7 @@ export function createOutside(parts: OutsideParts): Outside {
   return {
     webhooksOf: (tenant) =>
       createWebhookBook({
-        notes: notesOf(tenant),
+        notes: keyValueOf(tenant),
         tenant,
         clock,
         secretOf,
@@ -61,13 +61,13 @@ export function createOutside(parts: OutsideParts): Outside {
       }),
     agentKeys: lazyKeys(async () => {
       const { createAgentKeys } = await import('../nostr/agent-keys.ts');
-      return createAgentKeys({ notes: notesOf(DEFAULT_TENANT), clock, env });
+      return createAgentKeys({ notes: keyValueOf(DEFAULT_TENANT), clock, env });
     }),
     nostr: () => nostr?.status() ?? null,
     async start(troupe) {
       webhooks = openWebhooks({
         troupeOf: (tenant) => troupe.forTenant(tenant),
-        notesOf: (tenant) => notesOf(tenant as TenantId),
+        keyValueOf: (tenant) => keyValueOf(tenant as TenantId),
         tenants: () => parts.tenants.list(),
         settings: settings.webhooks,
         secretOf,
@@ -84,7 +84,7 @@ export function createOutside(parts: OutsideParts): Outside {
         troupe,
         settings: settings.nostr,
         agents: troupe.agents,
-        notes: notesOf(DEFAULT_TENANT),
+        notes: keyValueOf(DEFAULT_TENANT),
         clock,
         random,
         env,

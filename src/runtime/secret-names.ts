@@ -1,4 +1,4 @@
-import type { TroupeDefinition } from '../company/agents-file.ts';
+import type { TroupeDefinition } from '../config/agents-file.ts';
 import { credentialsIn } from './hide-secrets.ts';
 
 export type ModelSettings = Pick<TroupeDefinition, 'agents' | 'context' | 'mcpServers' | 'nostr'>;

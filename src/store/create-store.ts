@@ -11,7 +11,7 @@ import type {
   ConversationLine,
   EffectRecord as EffectRecordType,
   Entry,
-  Log,
+  ConversationKey,
   LogPage,
   Store,
 } from './store.ts';
@@ -38,7 +38,7 @@ const SLICE_DECODED = 100;
 
 /** Types and validation around a driver. Owns no state; zod runs on what is read, never on what is written. */
 export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store {
-  async function append(log: Log, entries: readonly Entry[]): Promise<Appended[]> {
+  async function append(log: ConversationKey, entries: readonly Entry[]): Promise<Appended[]> {
     const rows = entries.map((entry) => encodeEvent(log, entry));
     const outcomes = await driver.append(rows);
     const appended: Appended[] = [];
@@ -58,7 +58,10 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
     return appended;
   }
 
-  async function readPage(log: Log, { after, upTo }: { after: number; upTo?: number }): Promise<LogPage> {
+  async function readPage(
+    log: ConversationKey,
+    { after, upTo }: { after: number; upTo?: number },
+  ): Promise<LogPage> {
     if (upTo !== undefined && after >= upTo) return { events: [], isLast: true };
     const bounds = { limit: SLICE_EVENTS, maxBytes: SLICE_BYTES };
     const { rows, isFull } = await readRows(log, { after, upTo, ...bounds });
@@ -67,7 +70,7 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
     return { events: await decodeEvents(log, rows), isLast };
   }
 
-  async function decodeEvents(log: Log, rows: readonly EventRow[]): Promise<Event[]> {
+  async function decodeEvents(log: ConversationKey, rows: readonly EventRow[]): Promise<Event[]> {
     const events: Event[] = [];
     for (const row of rows) {
       if (events.length > 0 && events.length % SLICE_DECODED === 0) await slices.next();
@@ -78,7 +81,7 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
 
   /** `isFull`: cut short by a bound, so there may be more. */
   async function readRows(
-    { tenant, conversation }: Log,
+    { tenant, conversation }: ConversationKey,
     {
       after,
       upTo,
@@ -98,11 +101,11 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
     return { conversations: rows as ConversationLine[], next };
   }
 
-  async function readRow({ tenant, conversation }: Log, id: string): Promise<EventRow | null> {
+  async function readRow({ tenant, conversation }: ConversationKey, id: string): Promise<EventRow | null> {
     return driver.readEvent({ tenant, conversation, id });
   }
 
-  async function readById(log: Log, id: string): Promise<Event | null> {
+  async function readById(log: ConversationKey, id: string): Promise<Event | null> {
     const row = await readRow(log, id);
     return row && decodeEvent(log, row);
   }
@@ -246,8 +249,8 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
     readReceipt,
     putBody: (tenant, hash, text, at) => put({ tenant, shelf: 'body', key: hash }, text, at),
     readBody: (tenant, hash) => driver.readRegister({ tenant, shelf: 'body', key: hash }),
-    recall: (tenant, key) => driver.readRegister({ tenant, shelf: 'note', key }),
-    async remember(tenant, key, from, to) {
+    get: (tenant, key) => driver.readRegister({ tenant, shelf: 'note', key }),
+    async compareAndSet(tenant, key, from, to) {
       const note: RegisterKey = { tenant, shelf: 'note', key };
       if (from !== null && (await driver.swap(note, from, to))) return to;
       return (await driver.putOnce(note, to, 0)).data;
@@ -261,7 +264,7 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
   };
 }
 
-function conflict(log: Log, id: string, seq: number): TroupeError {
+function conflict(log: ConversationKey, id: string, seq: number): TroupeError {
   const { conversation } = log;
   const message = `event ${id} of conversation ${conversation} is stored with another payload; use a new id`;
   return new TroupeError('event_conflict', message, { id, conversation, seq });

@@ -2,9 +2,9 @@ import type { Event as EventType, EventDraft } from '../events/index.ts';
 import { Event, EventId, runtimeId, SYSTEM_AUTHOR } from '../events/index.ts';
 import type { EventRow, NewEventRow } from './driver.ts';
 import { payloadHash } from './payload-hash.ts';
-import type { Entry, Log } from './store.ts';
+import type { Entry, ConversationKey } from './store.ts';
 
-export function encodeEvent(log: Log, { draft, at, tokens }: Entry): NewEventRow {
+export function encodeEvent(log: ConversationKey, { draft, at, tokens }: Entry): NewEventRow {
   const row = {
     tenant: log.tenant,
     conversation: log.conversation,
@@ -27,12 +27,12 @@ function dataOf({ author, body, replyTo, hop, context, whileBusy }: EventDraft):
 }
 
 /** The event that a fresh append made, from what was written: this is a hot path, nothing is read or parsed again. */
-export function appendedEvent(log: Log, { draft, at, tokens }: Entry, seq: number): EventType {
+export function appendedEvent(log: ConversationKey, { draft, at, tokens }: Entry, seq: number): EventType {
   return { ...draft, tenant: log.tenant, conversation: log.conversation, seq, at, tokens };
 }
 
 /** Never throws: a row that cannot be read becomes an `error` event at its seq, so that the log stays dense. */
-export function decodeEvent(log: Log, row: EventRow): EventType {
+export function decodeEvent(log: ConversationKey, row: EventRow): EventType {
   let rest: unknown;
   try {
     rest = JSON.parse(row.data);
@@ -58,7 +58,7 @@ export function reasonOf(error: {
   return error.issues.map(({ path, message }) => `${path.map(String).join('.')}: ${message}`).join('; ');
 }
 
-function corruptEvent(log: Log, row: EventRow, reason: string): EventType {
+function corruptEvent(log: ConversationKey, row: EventRow, reason: string): EventType {
   const id = EventId.safeParse(row.id);
   const draft: EventDraft = {
     id: id.success ? id.data : runtimeId('corrupt', row.seq),

@@ -15,7 +15,7 @@ import type { ConversationPlace, ConversationsQuery } from './driver.ts';
  * The upper half of the store port: what the rest of Troupe sees. `createStore` puts types and validation around a
  * `StoreDriver`; nothing above this file knows rows.
  */
-export interface Log {
+export interface ConversationKey {
   tenant: TenantId;
   conversation: ConversationId;
 }
@@ -86,22 +86,22 @@ export interface LogPage {
 
 export interface Store {
   /** Appends in order. Throws `event_conflict` for an id that holds another payload; the other entries are stored. */
-  append(log: Log, entries: readonly Entry[]): Promise<Appended[]>;
+  append(log: ConversationKey, entries: readonly Entry[]): Promise<Appended[]>;
   /**
    * Oldest first. A record that cannot be read comes as an `error` event with code `store_corrupt` at its seq. With
    * `maxBytes` it ends with the event that reaches so many: an end of the log is an empty answer, or the head.
    */
   read(
-    log: Log,
+    log: ConversationKey,
     range: { after: number; upTo?: number; limit?: number; maxBytes?: number },
   ): Promise<Event[]>;
   /**
    * The first page of a range, for whoever goes through a log of any length. One that is not the last resolves in a turn
    * of the event loop of its own, see `slices.ts`: others have theirs in between.
    */
-  readPage(log: Log, range: { after: number; upTo?: number }): Promise<LogPage>;
-  readById(log: Log, id: string): Promise<Event | null>;
-  head(log: Log): Promise<number>;
+  readPage(log: ConversationKey, range: { after: number; upTo?: number }): Promise<LogPage>;
+  readById(log: ConversationKey, id: string): Promise<Event | null>;
+  head(log: ConversationKey): Promise<number>;
   addressed(address: ActorAddress, range: { after: number; upTo: number }): Promise<number[]>;
   /** The newest. */
   conversations(tenant: TenantId, limit: number): Promise<ConversationLine[]>;
@@ -122,7 +122,7 @@ export interface Store {
   park(address: ActorAddress, parked: Parked | null, expected?: Parked | null): Promise<boolean>;
   /** Throws `actor_corrupt` for a record that cannot be read. */
   readActor(address: ActorAddress): Promise<ActorRecord | null>;
-  listActors(log: Log): Promise<(ActorRecord | UnreadableActor)[]>;
+  listActors(log: ConversationKey): Promise<(ActorRecord | UnreadableActor)[]>;
   /**
    * Takes a task that one process at a time should do, until `until`; false if somebody has it. Nothing gives it back:
    * the time is its pace. A copy of the task by a clock that is wrong must do no harm.
@@ -150,20 +150,20 @@ export interface Store {
     end: { outcome: 'done' | 'failed' | 'lost'; data: string },
   ): Promise<EffectRecord>;
 
-  putArtifact(log: Log, id: string, content: string, at: number): Promise<void>;
-  readArtifact(log: Log, id: string): Promise<string | null>;
+  putArtifact(log: ConversationKey, id: string, content: string, at: number): Promise<void>;
+  readArtifact(log: ConversationKey, id: string): Promise<string | null>;
   putReceipt(tenant: TenantId, receipt: PromptReceipt, at: number): Promise<void>;
   readReceipt(tenant: TenantId, turn: TurnId, step: number): Promise<PromptReceipt | null>;
   /** Content-addressed text, stored once. */
   putBody(tenant: TenantId, hash: string, text: string, at: number): Promise<void>;
   readBody(tenant: TenantId, hash: string): Promise<string | null>;
   /** What was last remembered under a key: a tenant's small facts that change, and that nothing depends on. */
-  recall(tenant: TenantId, key: string): Promise<string | null>;
+  get(tenant: TenantId, key: string): Promise<string | null>;
   /**
    * Writes `to` if nothing is there, or what is there is `from`. Returns what is stored afterwards: `to`, or what
    * somebody else has written.
    */
-  remember(tenant: TenantId, key: string, from: string | null, to: string): Promise<string>;
+  compareAndSet(tenant: TenantId, key: string, from: string | null, to: string): Promise<string>;
   /**
    * Removes a conversation: its events, its actors, and what their turns left in registers. Bodies and notes stay, which
    * others may share. Safe to repeat; returns how much this call has removed.
@@ -175,7 +175,7 @@ export interface Store {
    * Afterwards it is as one that never was: seqs, fences and numbers of turns begin again. So the caller first sees to it
    * that nobody works in it. What is written meanwhile is removed too, or comes after.
    */
-  deleteConversation(log: Log): Promise<{ events: number; actors: number }>;
+  deleteConversation(log: ConversationKey): Promise<{ events: number; actors: number }>;
   /** Insert-once facts of this store (its secret, its schema); returns what is stored. */
   meta(key: string, value: string): Promise<string>;
 

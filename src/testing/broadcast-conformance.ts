@@ -17,7 +17,7 @@ export function broadcastConformance(open: (count: number) => Promise<Broadcast[
   const on = (
     group: string,
     name: string,
-    run: (speaker: Member, hearer: Member, third: Member) => Promise<void>,
+    run: (speaker: AgentRuntime, hearer: AgentRuntime, third: AgentRuntime) => Promise<void>,
   ): ConformanceCase => ({
     group,
     name,
@@ -219,7 +219,7 @@ function deltasIn(notices: readonly Notice[]): StreamDelta[] {
   return notices.flatMap((each) => (each.type === 'delta' ? [each.delta] : []));
 }
 
-type Member = ReturnType<typeof createMember>;
+type AgentRuntime = ReturnType<typeof createMember>;
 
 /** A member that remembers what it heard. */
 function createMember(broadcast: Broadcast) {

@@ -10,7 +10,7 @@ import {
   parseTurnId,
   type TurnId,
 } from '../events/index.ts';
-import { isUnheard } from '../machines/attendance.ts';
+import { isUnheard } from '../machines/membership.ts';
 import { foldTask, isDue, isResolved, newTaskBook, openTasks, type TaskBook } from '../machines/task-book.ts';
 
 /**

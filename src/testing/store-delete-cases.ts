@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { turnId } from '../events/index.ts';
-import type { Log, Store } from '../store/store.ts';
+import type { ConversationKey, Store } from '../store/store.ts';
 import { RECEIPT } from './store-register-cases.ts';
 import type { StoreCase } from './store-stage.ts';
 import {
@@ -19,7 +19,7 @@ const LOG = logOf();
 const WORKER = addressOf();
 
 /** Everything a conversation can leave, of one agent. */
-async function fill(store: Store, log: Log, agent = 'worker'): Promise<void> {
+async function fill(store: Store, log: ConversationKey, agent = 'worker'): Promise<void> {
   const { tenant, conversation } = log;
   const address = addressOf(agent, conversation, tenant);
   const turn = turnId(address, 1);
@@ -34,13 +34,13 @@ async function fill(store: Store, log: Log, agent = 'worker'): Promise<void> {
   await store.putArtifact(log, `${turn}.1.0`, 'output', 1);
 }
 
-function journalOf({ tenant, conversation }: Log, agent: string): string[] {
+function journalOf({ tenant, conversation }: ConversationKey, agent: string): string[] {
   const turn = turnId(addressOf(agent, conversation, tenant), 1);
   return [`${turn}/1`, `${turn}/1/relief.0`, `compaction/${conversation}/1`];
 }
 
 /** What of it is there, in words. */
-async function left(store: Store, log: Log, agent = 'worker'): Promise<string[]> {
+async function left(store: Store, log: ConversationKey, agent = 'worker'): Promise<string[]> {
   const { tenant, conversation } = log;
   const address = addressOf(agent, conversation, tenant);
   const turn = turnId(address, 1);
@@ -66,7 +66,7 @@ async function left(store: Store, log: Log, agent = 'worker'): Promise<string[]>
   return Object.entries(found).flatMap(([name, isThere]) => (isThere ? [name] : []));
 }
 
-async function dueOf(store: Store, log: Log): Promise<string[]> {
+async function dueOf(store: Store, log: ConversationKey): Promise<string[]> {
   const due = await store.due({ now: 9000, clock: 9000, since: 0, limit: 999 });
   return due.flatMap(({ tenant, conversation, agent }) =>
     tenant === log.tenant && conversation === log.conversation ? [agent] : [],
@@ -134,10 +134,10 @@ export const DELETE_CASES: readonly StoreCase[] = [
     'leaves bodies and notes, which others may share',
     async ({ store }) => {
       await store.putBody(LOG.tenant, 'talk:worker:1/1', 'text', 1);
-      await store.remember(LOG.tenant, 'talk:worker:1/1', null, 'fact');
+      await store.compareAndSet(LOG.tenant, 'talk:worker:1/1', null, 'fact');
       await store.deleteConversation(LOG);
       assert.equal(await store.readBody(LOG.tenant, 'talk:worker:1/1'), 'text');
-      assert.equal(await store.recall(LOG.tenant, 'talk:worker:1/1'), 'fact');
+      assert.equal(await store.get(LOG.tenant, 'talk:worker:1/1'), 'fact');
     },
   ],
   [

@@ -214,26 +214,26 @@ export const REGISTER_CASES: readonly StoreCase[] = [
     'note',
     'is written where nothing is, or over what the writer has seen',
     async ({ store }) => {
-      assert.equal(await store.recall(tenant, 'n'), null);
-      assert.equal(await store.remember(tenant, 'n', null, 'one'), 'one');
-      assert.equal(await store.remember(tenant, 'n', null, 'two'), 'one');
-      assert.equal(await store.remember(tenant, 'n', 'zero', 'two'), 'one');
-      assert.equal(await store.remember(tenant, 'n', 'one', 'two'), 'two');
-      assert.equal(await store.recall(tenant, 'n'), 'two');
-      assert.equal(await store.remember(tenant, 'gone', 'seen', 'new'), 'new');
-      assert.equal(await store.recall('globex' as typeof tenant, 'n'), null);
+      assert.equal(await store.get(tenant, 'n'), null);
+      assert.equal(await store.compareAndSet(tenant, 'n', null, 'one'), 'one');
+      assert.equal(await store.compareAndSet(tenant, 'n', null, 'two'), 'one');
+      assert.equal(await store.compareAndSet(tenant, 'n', 'zero', 'two'), 'one');
+      assert.equal(await store.compareAndSet(tenant, 'n', 'one', 'two'), 'two');
+      assert.equal(await store.get(tenant, 'n'), 'two');
+      assert.equal(await store.compareAndSet(tenant, 'gone', 'seen', 'new'), 'new');
+      assert.equal(await store.get('globex' as typeof tenant, 'n'), null);
     },
   ],
   [
     'note',
     'of twenty writers that saw the same ends as that of one, and each is told which',
     async ({ store }) => {
-      await store.remember(tenant, 'n', null, 'start');
+      await store.compareAndSet(tenant, 'n', null, 'start');
       const writes = Array.from({ length: 20 }, (_, index) =>
-        store.remember(tenant, 'n', 'start', `from ${index}`),
+        store.compareAndSet(tenant, 'n', 'start', `from ${index}`),
       );
       const told = await Promise.all(writes);
-      const stored = await store.recall(tenant, 'n');
+      const stored = await store.get(tenant, 'n');
       assert.notEqual(stored, 'start');
       for (const each of told) assert.equal(each, stored);
     },

@@ -13,7 +13,7 @@ import type {
 import { EventId, ActorAddress as Address, turnId } from '../events/index.ts';
 import { createStore } from '../store/create-store.ts';
 import type { StoreDriver } from '../store/driver.ts';
-import type { Entry, Log, Store } from '../store/store.ts';
+import type { Entry, ConversationKey, Store } from '../store/store.ts';
 import type { ConformanceCase } from './conformance.ts';
 
 /** What a case of the store conformance suite works with: a new, empty store, and the driver below it. */
@@ -51,7 +51,7 @@ export function addressOf(agent = 'worker', conversation = 'talk', tenant = 'acm
   return Address.parse({ tenant, conversation, agent });
 }
 
-export function logOf(conversation = 'talk', tenant = 'acme'): Log {
+export function logOf(conversation = 'talk', tenant = 'acme'): ConversationKey {
   return addressOf('worker', conversation, tenant);
 }
 
@@ -72,7 +72,7 @@ export function entryOf(id: string, options: { to?: string[]; content?: string; 
   return { draft: draftOf(id, options), at: options.at ?? 1000, tokens: 3 };
 }
 
-export async function contents(store: Store, log: Log): Promise<string[]> {
+export async function contents(store: Store, log: ConversationKey): Promise<string[]> {
   return (await store.read(log, { after: 0 })).map((event) =>
     event.kind === 'message' ? event.body.content : event.kind,
   );

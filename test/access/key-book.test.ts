@@ -9,23 +9,23 @@ import {
   MAX_KEYS,
 } from '../../src/access/index.ts';
 import type { TenantId } from '../../src/events/index.ts';
-import { memoryNotes, type Notes } from '../../src/notes.ts';
+import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
 function stage() {
   const clock = createFakeClock();
-  const stored = memoryNotes();
+  const stored = memoryKeyValue();
   const reads: string[] = [];
   const writes: string[] = [];
-  const notes: Notes = {
+  const notes: KeyValue = {
     ...stored,
-    recall: async (key) => {
+    get: async (key) => {
       reads.push(key);
-      return stored.recall(key);
+      return stored.get(key);
     },
-    remember: async (key, from, to) => {
+    compareAndSet: async (key, from, to) => {
       writes.push(to);
-      return stored.remember(key, from, to);
+      return stored.compareAndSet(key, from, to);
     },
   };
   /** One process; several share what is stored. */
@@ -105,12 +105,12 @@ test('a revoked key is closed at once here, and within 2 seconds in other proces
 
 test('a look-up that began before a revocation does not undo it', async () => {
   const clock = createFakeClock();
-  const stored = memoryNotes();
+  const stored = memoryKeyValue();
   let hold: Promise<void> = Promise.resolve();
   const slow = {
     ...stored,
-    recall: async (key: string) => {
-      const text = await stored.recall(key);
+    get: async (key: string) => {
+      const text = await stored.get(key);
       await hold;
       return text;
     },
@@ -226,13 +226,13 @@ test('a tenant has so many keys; those that open nothing make room', async () =>
 
 test('a key that was looked up slowly is looked up again 2 seconds after that began', async () => {
   const clock = createFakeClock();
-  const stored = memoryNotes();
+  const stored = memoryKeyValue();
   let reads = 0;
   const slow = {
     ...stored,
-    recall: async (key: string) => {
+    get: async (key: string) => {
       reads += 1;
-      const text = await stored.recall(key);
+      const text = await stored.get(key);
       await clock.advance(1_500);
       return text;
     },
@@ -252,9 +252,9 @@ test('a key that was looked up slowly is looked up again 2 seconds after that be
 test('a record that stands under the id of another key opens nothing', async () => {
   const { book, authenticate, notes, clock } = stage();
   const ours = await book.create({ name: 'ours', scopes: ['read'] });
-  const text = await notes.recall(`key/${ours.key.id}`);
+  const text = await notes.get(`key/${ours.key.id}`);
   const astray = 'a'.repeat(12);
-  await notes.remember(`key/${astray}`, null, text ?? '');
+  await notes.compareAndSet(`key/${astray}`, null, text ?? '');
   await clock.advance(2_000);
   expect(await authenticate(ours.secret.replace(ours.key.id, astray))).toBe(null);
   expect([await book.rotate(astray), await book.revoke(astray)]).toEqual([null, null]);
@@ -274,7 +274,7 @@ test('a credential of more than 8,192 characters is not looked at', async () => 
   const looked: number[] = [];
   const clock = createFakeClock();
   const { authenticate } = createAuthenticator({
-    rootNotes: memoryNotes(),
+    rootNotes: memoryKeyValue(),
     cache: new KeyCache(clock),
     clock,
     jwt: {
@@ -308,7 +308,7 @@ test('what is stored of a key and is no key opens nothing', async () => {
   const { book, authenticate, notes, clock } = stage();
   const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
   const name = `key/${key.id}`;
-  const stored = await notes.recall(name);
+  const stored = await notes.get(name);
   for (const edited of [
     '',
     '{',
@@ -317,7 +317,7 @@ test('what is stored of a key and is no key opens nothing', async () => {
     stored?.replace('"read"', '"root"') ?? '',
     '{"__proto__":{}}',
   ]) {
-    await notes.remember(name, await notes.recall(name), edited);
+    await notes.compareAndSet(name, await notes.get(name), edited);
     await clock.advance(2_000);
     expect(await authenticate(secret)).toBe(null);
   }

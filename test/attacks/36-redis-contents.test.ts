@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { NO_METRICS } from '../../src/metrics.ts';
 import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
 import { checkLog } from '../../src/testing/check-log.ts';
-import type { TroupeInput } from '../../src/company/agents-file.ts';
+import type { TroupeInput } from '../../src/config/agents-file.ts';
 import { FIXED, type KeyType, NONSENSE, plant, TYPES } from '../queue/queue-damage.ts';
 import { HAS_SERVICES } from '../support/mode.ts';
 import { attack } from './attack.ts';

@@ -4,7 +4,7 @@ import { openVerifier } from '../../src/nostr/open-verifier.ts';
 import { createReceiver } from '../../src/nostr/receive.ts';
 import type { Refused } from '../../src/nostr/refused.ts';
 import { type NostrInput, NostrSettings } from '../../src/nostr/settings.ts';
-import { memoryNotes } from '../../src/notes.ts';
+import { memoryKeyValue } from '../../src/key-value.ts';
 import { type Person, person } from '../nostr/sign.ts';
 import { type AttackStage, openStage } from './stage.ts';
 
@@ -59,7 +59,7 @@ function gatewayTo(stage: AttackStage, settings: Partial<NostrInput>, clock: Clo
   });
   const receiver = createReceiver({
     troupe: stage.troupe,
-    notes: memoryNotes(),
+    notes: memoryKeyValue(),
     settings: parsed,
     agents,
     people: new Set(parsed.people),

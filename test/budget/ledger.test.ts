@@ -143,7 +143,7 @@ test('without caps the store is not asked', async () => {
 
 test('an account that cannot be read is an error and no new account', async () => {
   const store = await memory();
-  await store.remember(ACME, 'budget/tenant/ever', null, '{"spent":{"tokens":-1}}');
+  await store.compareAndSet(ACME, 'budget/tenant/ever', null, '{"spent":{"tokens":-1}}');
   const ledger = ledgerOn(store, { tenant: { tokens: 1 } });
   const reserved = ledger.reserve(placeOf(), { id: 'a', ...tokens(1) });
   await expect(reserved).rejects.toMatchObject({
@@ -159,8 +159,11 @@ test('while the store is away nothing is let through, and what cannot be settled
     if (isAway) throw new TroupeError('store_unavailable', 'away');
   };
   const notes = {
-    recall: async (...args: Parameters<typeof store.recall>) => (check(), store.recall(...args)),
-    remember: async (...args: Parameters<typeof store.remember>) => (check(), store.remember(...args)),
+    get: async (...args: Parameters<typeof store.get>) => (check(), store.get(...args)),
+    compareAndSet: async (...args: Parameters<typeof store.compareAndSet>) => (
+      check(),
+      store.compareAndSet(...args)
+    ),
   };
   const warnings: string[] = [];
   const ledger = ledgerOn(notes, { tenant: { tokens: 100 } }, { warnings });

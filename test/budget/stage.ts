@@ -31,28 +31,28 @@ export function setClock(start = NEW_YEAR): SetClock {
   };
 }
 
-export type Notes = Pick<Store, 'recall' | 'remember'>;
+export type KeyValue = Pick<Store, 'get' | 'compareAndSet'>;
 
-export interface CountedNotes extends Notes {
+export interface CountedNotes extends KeyValue {
   reads: number;
   writes: number;
 }
 
 /** Counts what is asked of a store; each answer comes a little later, as over a network. */
-export function counted(store: Notes): CountedNotes {
+export function counted(store: KeyValue): CountedNotes {
   const later = () => new Promise((resolve) => void setImmediate(resolve));
   return {
     reads: 0,
     writes: 0,
-    async recall(...args) {
+    async get(...args) {
       this.reads += 1;
       await later();
-      return store.recall(...args);
+      return store.get(...args);
     },
-    async remember(...args) {
+    async compareAndSet(...args) {
       this.writes += 1;
       await later();
-      return store.remember(...args);
+      return store.compareAndSet(...args);
     },
   };
 }
@@ -82,7 +82,7 @@ export interface LedgerParts {
 }
 
 export function ledgerOn(
-  store: Notes,
+  store: KeyValue,
   caps: BudgetCaps,
   { clock = setClock(), random = Math.random, metrics = NO_METRICS, warnings = [] }: LedgerParts = {},
 ): BudgetLedger {

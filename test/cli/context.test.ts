@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { loadAgentsFile } from '../../src/company/load-agents-file.ts';
+import { loadAgentsFile } from '../../src/config/load-agents-file.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import { AGENTS, type Ran, workplace, type Workplace } from './harness.ts';
 

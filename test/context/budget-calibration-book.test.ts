@@ -33,7 +33,7 @@ const STORES: Record<string, () => Promise<Store>> = {
 async function stage(open = STORES['sqlite']!) {
   const real = await open();
   onTestFinished(() => real.close());
-  const counts = { recall: 0, remember: 0 };
+  const counts = { get: 0, compareAndSet: 0 };
   const faults = { away: false };
   const warnings: string[] = [];
   const clock = createFakeClock();
@@ -41,9 +41,9 @@ async function stage(open = STORES['sqlite']!) {
     counts[what] += 1;
     return faults.away ? Promise.reject(new TroupeError('store_unavailable', 'away')) : work();
   }
-  const store: Pick<Store, 'recall' | 'remember'> = {
-    recall: (...args) => asked('recall', () => real.recall(...args)),
-    remember: (...args) => asked('remember', () => real.remember(...args)),
+  const store: Pick<Store, 'get' | 'compareAndSet'> = {
+    get: (...args) => asked('get', () => real.get(...args)),
+    compareAndSet: (...args) => asked('compareAndSet', () => real.compareAndSet(...args)),
   };
   const open_ = () =>
     createCalibrationBook({ store, clock, onWarning: (_, where) => void warnings.push(where) });
@@ -103,15 +103,15 @@ test('the store is asked once a minute, however many turns there are', async () 
   const { openBook, counts, clock } = await stage();
   const [book, other] = [openBook(), openBook()];
   await Promise.all(Array.from({ length: 20 }, () => book.get(ACME, SONNET)));
-  expect(counts.recall).toBe(1);
+  expect(counts.get).toBe(1);
   other.learnWindow(ACME, SONNET, 90_000);
   await other.flush();
   await clock.advance(59_999);
   expect((await book.get(ACME, SONNET)).window).toBeNull();
-  expect(counts.recall).toBe(1);
+  expect(counts.get).toBe(1);
   await clock.advance(1);
   expect((await book.get(ACME, SONNET)).window).toBe(90_000);
-  expect(counts.recall).toBe(2);
+  expect(counts.get).toBe(2);
 });
 
 test('a note is written every 20 seconds at most, and at once when a window was learnt', async () => {
@@ -122,12 +122,12 @@ test('a note is written every 20 seconds at most, and at once when a window was 
     book.observe(ACME, SONNET, REPORT);
     await clock.advance(1_000);
   }
-  expect(counts.remember).toBe(2);
+  expect(counts.compareAndSet).toBe(2);
   book.learnWindow(ACME, SONNET, 64_000);
   const noted = async () =>
-    JSON.parse((await real.recall(ACME, 'model ["anthropic","claude-sonnet-4-5"]')) ?? 'null') as unknown;
+    JSON.parse((await real.get(ACME, 'model ["anthropic","claude-sonnet-4-5"]')) ?? 'null') as unknown;
   await expect.poll(noted).toMatchObject({ window: 64_000, calibration: { reports: 30 } });
-  expect(counts.remember).toBe(3);
+  expect(counts.compareAndSet).toBe(3);
 });
 
 test('a store that is away is one warning, and what was learnt meanwhile is kept', async () => {
@@ -139,7 +139,7 @@ test('a store that is away is one warning, and what was learnt meanwhile is kept
     book.observe(ACME, SONNET, REPORT);
     await clock.advance(20_000);
   }
-  expect(counts.remember).toBe(3);
+  expect(counts.compareAndSet).toBe(3);
   expect(warnings).toHaveLength(1);
   faults.away = false;
   expect((await book.get(ACME, SONNET)).calibration.reports).toBe(3);
@@ -158,7 +158,7 @@ test('a note that makes no sense is as good as none, and is written over', async
     [null, '{'],
     ['{', '{"calibration":{"reports":1,"mean":[9e9],"spread":[]},"window":1}'],
   ] as const) {
-    expect(await real.remember(ACME, key, from, damaged)).toBe(damaged);
+    expect(await real.compareAndSet(ACME, key, from, damaged)).toBe(damaged);
     expect(await openBook().get(ACME, SONNET)).toEqual(NOTHING_KNOWN);
   }
   const book = openBook();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { TroupeInput } from '../../src/company/agents-file.ts';
+import type { TroupeInput } from '../../src/config/agents-file.ts';
 import type { Author, Command, Event, EventId, EventOf } from '../../src/events/index.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { openTroupe } from '../support/mode.ts';

@@ -3,17 +3,17 @@ import { expect, test } from 'vitest';
 import { conversationState } from '../../src/actors/conversations/conversation-state.ts';
 import { createTaskFolds } from '../../src/actors/tasks/read-tasks.ts';
 import type { Event } from '../../src/events/index.ts';
-import type { Log } from '../../src/store/store.ts';
+import type { ConversationKey } from '../../src/store/store.ts';
 
 const PAGE = 500;
-const LOG = { tenant: 'default', conversation: 'c' } as Log;
+const LOG = { tenant: 'default', conversation: 'c' } as ConversationKey;
 
 /** A log that says how many events were read of it. */
 function logOf(events: Event[]) {
   let read = 0;
   return {
     events,
-    readPage: (_: Log, { after }: { after: number }) => {
+    readPage: (_: ConversationKey, { after }: { after: number }) => {
       const found = events.filter(({ seq }) => seq > after).slice(0, PAGE);
       read += found.length;
       return Promise.resolve({ events: found, isLast: found.length < PAGE });
@@ -28,7 +28,7 @@ function logOf(events: Event[]) {
 
 function statesOf(source: Parameters<typeof createTaskFolds>[0]) {
   const folds = createTaskFolds(source);
-  return { of: async (log: Log) => conversationState((await folds.of(log)).book) };
+  return { of: async (log: ConversationKey) => conversationState((await folds.of(log)).book) };
 }
 
 function eventAt(seq: number, [kind, body]: readonly [string, object], log = 'a'): Event {

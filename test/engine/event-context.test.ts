@@ -16,7 +16,7 @@ function startOf(events: readonly Event[]): Event | undefined {
 
 /** Gives an agent of a stage a dynamic fragment, as `buildCompany` would. */
 function addFragment(stage: Stage, name: string, text: () => string | null): void {
-  const member = stage.deps.company.get('bo' as AgentId);
+  const member = stage.deps.agents.get('bo' as AgentId);
   if (!member) throw new Error('there is no @bo');
   member.profile.fragments = { rules: [], environment: [], live: [{ name, text }] };
 }

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { TroupeInput } from '../../src/company/agents-file.ts';
+import type { TroupeInput } from '../../src/config/agents-file.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { AgentId, ConversationId, Event } from '../../src/events/index.ts';
 import { fakeVector } from '../../src/testing/fake-embedder.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { EventDraft, TenantId } from '../../src/events/index.ts';
 import { createPendingCount } from '../../src/actors/engine/pending-count.ts';
 import { createPendingGuard } from '../../src/facade/pending-guard.ts';
-import type { Log } from '../../src/store/store.ts';
+import type { ConversationKey } from '../../src/store/store.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
 /** A guard of three that wait at most, over a queue that has as many as `waits` says. */
@@ -21,7 +21,7 @@ function stage(waits: (tenant: TenantId) => Promise<number>) {
     store: { readById: async (_, id) => (stored.has(id) ? ({ id } as never) : null) },
   });
   function say(tenant: string, { id = 'e1', to = ['echo'] }: { id?: string; to?: string[] } = {}) {
-    return refuse({ tenant, conversation: 'c1' } as Log, { id, to } as EventDraft);
+    return refuse({ tenant, conversation: 'c1' } as ConversationKey, { id, to } as EventDraft);
   }
   return { asked, stored, clock, say };
 }

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { parseTroupe } from '../../src/company/agents-file.ts';
+import { parseTroupe } from '../../src/config/agents-file.ts';
 import type { Event } from '../../src/events/index.ts';
-import { schedulesOf } from '../../src/company/schedule-settings.ts';
+import { schedulesOf } from '../../src/config/schedule-settings.ts';
 import { fireSchedules } from '../../src/actors/conversations/fire-schedules.ts';
-import { createStandings } from '../../src/actors/conversations/standings.ts';
+import { createParticipantsCache } from '../../src/actors/conversations/participants-cache.ts';
 import { scripted } from '../http/harness.ts';
 import { inOrder, says } from '../support/engine-models.ts';
 import { ANA, openStage, type Stage } from '../support/engine-stage.ts';
@@ -29,7 +29,7 @@ function schedules(...more: object[]) {
 
 /** A look of one process. */
 async function look({ deps }: Stage, ...more: object[]): Promise<void> {
-  await fireSchedules(deps, schedules(...more), createStandings(deps.log));
+  await fireSchedules(deps, schedules(...more), createParticipantsCache(deps.log));
 }
 
 function said(events: readonly Event[]): Event[] {
@@ -90,10 +90,10 @@ test('a process that ended between saying and remembering says nothing twice', a
   const stage = await stageAt();
   await look(stage);
   await stage.clock.advance(HOUR_MS);
-  const remember = stage.store.remember.bind(stage.store);
-  stage.deps.store.remember = () => Promise.reject(new Error('the process is gone'));
+  const compareAndSet = stage.store.compareAndSet.bind(stage.store);
+  stage.deps.store.compareAndSet = () => Promise.reject(new Error('the process is gone'));
   await look(stage);
-  stage.deps.store.remember = remember;
+  stage.deps.store.compareAndSet = compareAndSet;
   await look(stage);
   expect(said(await stage.events('c'))).toHaveLength(1);
   expect(stage.warnings).toHaveLength(1);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { adoptRung, DEFAULT_POLICY, showWaiting, startWork } from '../../src/context/index.ts';
+import { adoptStrategy, DEFAULT_POLICY, showWaiting, startRun } from '../../src/context/index.ts';
 import type { AgentId, CompactionBody, EventId } from '../../src/events/index.ts';
 import { at, personSays } from '../support/extract-events.ts';
 import { viewOf } from '../support/log-player.ts';
@@ -195,7 +195,7 @@ describe('one compaction for the company', () => {
       showWaiting(view);
       view.compactions.set('compaction:1' as EventId, body(upTo));
       const room = { available: 4_000, trigger: 3_000, target: 2_000, fixed: 0 };
-      return adoptRung(startWork(view, { reason: 'over_budget', policy: DEFAULT_POLICY, room }));
+      return adoptStrategy(startRun(view, { reason: 'over_budget', policy: DEFAULT_POLICY, room }));
     });
     expect(outcomes).toEqual(['fits', 'fits', 'nothing']);
   });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { EventDraft, MAX_DATA_DEPTH, tryParse } from '../../src/events/index.ts';
-import { collect, jsonl, notesOf } from '../import/collect.ts';
+import { collect, jsonl, keyValueOf } from '../import/collect.ts';
 import { ANA, startApi } from '../http/harness.ts';
 
 /** What the fuzzers have found, each by itself. */
@@ -25,7 +25,7 @@ test('an object with a length that is no number is refused where a text or a lis
     jsonl({ troupe: 1 }, said, { ...said, id: 'e2', author: { ...ANA, name: HOSTILE } }),
   );
   expect(drafts).toHaveLength(1);
-  expect(notesOf(report.skipped)).toEqual({ invalid_event: 1 });
+  expect(keyValueOf(report.skipped)).toEqual({ invalid_event: 1 });
 });
 
 test('data that could be read and not be written again is refused', async () => {

@@ -38,7 +38,7 @@ export function countOf(notes: { kind: string; count: number }[], kind: string):
   return notes.find((note) => note.kind === kind)?.count ?? 0;
 }
 
-export function notesOf(notes: { kind: string; count: number }[]): Record<string, number> {
+export function keyValueOf(notes: { kind: string; count: number }[]): Record<string, number> {
   return Object.fromEntries(notes.map((note) => [note.kind, note.count]));
 }
 

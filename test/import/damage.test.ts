@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { EventDraft } from '../../src/events/index.ts';
-import { collect, countOf, cut, jsonl, notesOf, told } from './collect.ts';
+import { collect, countOf, cut, jsonl, keyValueOf, told } from './collect.ts';
 
 const call = (id: string, args: unknown = '{}', name = 'f') => ({ id, function: { name, arguments: args } });
 const asks = (...calls: unknown[]) => ({ role: 'assistant', content: '', tool_calls: calls });
@@ -22,7 +22,7 @@ test('lines that are not JSON or not messages are counted with their line number
   );
   const { drafts, report } = await collect(text, { format: 'openai' });
   expect(told(drafts)).toEqual(['message User: kept']);
-  expect(notesOf(report.skipped)).toEqual({
+  expect(keyValueOf(report.skipped)).toEqual({
     not_json: 2,
     unknown_line: 3,
     empty_message: 1,
@@ -49,7 +49,7 @@ test('a call id that comes again is made unique, together with its result', asyn
     d.kind === 'step' ? d.body.calls.map((c) => c.id).join() : d.kind === 'tool.result' ? d.body.call : '',
   );
   expect(ids).toEqual(['a', 'a', 'a-2', 'a-2', 'a-3,a-4', 'a-3', 'a-4']);
-  expect(notesOf(report.repaired)).toEqual({ duplicate_call: 3 });
+  expect(keyValueOf(report.repaired)).toEqual({ duplicate_call: 3 });
 });
 
 test('a result belongs to the newest step with its call id; the older call stays without one', async () => {
@@ -57,7 +57,7 @@ test('a result belongs to the newest step with its call id; the older call stays
     jsonl(asks(call('a')), says('again'), asks(call('a')), answers('a', '2')),
   );
   expect(drafts[3]?.body).toMatchObject({ call: 'a-2' });
-  expect(notesOf(report.repaired)).toEqual({ duplicate_call: 1, missing_result: 1 });
+  expect(keyValueOf(report.repaired)).toEqual({ duplicate_call: 1, missing_result: 1 });
 });
 
 test('a result without a call is kept and counted, and no later call takes it for its own', async () => {

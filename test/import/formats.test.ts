@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { EventDraft } from '../../src/events/index.ts';
-import { collect, jsonl, notesOf, told } from './collect.ts';
+import { collect, jsonl, keyValueOf, told } from './collect.ts';
 
 const user = (text: string) => ({
   type: 'message',
@@ -67,7 +67,7 @@ test('a pi session becomes messages, steps and results, and its aborted turns en
   expect(drafts[3]?.body).toMatchObject({ call: 'a', name: 'read', outcome: 'failed' });
   expect(items[0]?.at).toBe(Date.parse('2025-01-01T00:00:00Z'));
   expect(items[1]?.at).toBeNull();
-  expect(notesOf(report.repaired)).toEqual({ call_arguments: 1, placeholder: 1, missing_result: 1 });
+  expect(keyValueOf(report.repaired)).toEqual({ call_arguments: 1, placeholder: 1, missing_result: 1 });
   expect(report).toMatchObject({ format: 'pi', lines: 6, events: 6, conversations: ['import'] });
 });
 
@@ -133,7 +133,7 @@ test('the legacy function_call of OpenAI gets an id, and its nameless result fin
   );
   expect(drafts[0]?.body).toMatchObject({ calls: [{ id: 'call-1', name: 'f' }] });
   expect(drafts[1]?.body).toMatchObject({ call: 'call-1', name: 'f', content: 'r' });
-  expect(notesOf(report.repaired)).toEqual({ call_without_id: 1 });
+  expect(keyValueOf(report.repaired)).toEqual({ call_without_id: 1 });
 });
 
 test('a Claude Code session keeps its turns, joins the lines of one message, and leaves sidechains out', async () => {
@@ -183,7 +183,7 @@ test('a Claude Code session keeps its turns, joins the lines of one message, and
     calls: [{ id: 'a', args: '{"p":1}' }, { id: 'b' }],
     reasoning: { text: 'hm', signature: 'sig', provider: 'anthropic', model: 'claude' },
   });
-  expect(notesOf(report.skipped)).toEqual({ metadata: 1, sidechain: 1, duplicate_line: 1 });
+  expect(keyValueOf(report.skipped)).toEqual({ metadata: 1, sidechain: 1, duplicate_line: 1 });
 });
 
 test('a dialogue keeps texts of several lines, and each tool text gets a call of its own', async () => {
@@ -201,7 +201,7 @@ test('a dialogue keeps texts of several lines, and each tool text gets a call of
   expect(drafts[1]?.body).toMatchObject({ calls: [{ id: 'call-1' }, { id: 'call-2' }] });
   expect(drafts[3]?.body).toMatchObject({ call: 'call-2', outcome: 'failed' });
   expect(report.format).toBe('dialogue');
-  expect(notesOf(report.skipped)).toEqual({ empty_message: 1 });
+  expect(keyValueOf(report.skipped)).toEqual({ empty_message: 1 });
 });
 
 test('a LoCoMo sample is two people speaking, sessions in the order of their numbers', async () => {

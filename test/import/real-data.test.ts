@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { EventDraft } from '../../src/events/index.ts';
 import { importTranscript, newImportReport } from '../../src/import/index.ts';
 import type { ImportItem } from '../../src/import/index.ts';
-import { AGENT, countOf, DATA, HAS_DATA, notesOf, textIn } from './collect.ts';
+import { AGENT, countOf, DATA, HAS_DATA, keyValueOf, textIn } from './collect.ts';
 import type { Imported } from './collect.ts';
 
 async function load(file: string): Promise<Imported> {
@@ -65,12 +65,12 @@ describe.runIf(HAS_DATA)('real transcripts', () => {
     // Three of the 22 failed turns had called tools, so they are a step and an ending.
     expect(65 + 369 + 22 - 3).toBe(453);
     expect(callIds(imported)).toHaveLength(391);
-    expect(notesOf(imported.report.repaired)).toEqual({
+    expect(keyValueOf(imported.report.repaired)).toEqual({
       call_arguments: 3,
       missing_result: 18,
       reasoning_dropped: 1,
     });
-    expect(notesOf(imported.report.skipped)).toEqual({ metadata: 105 });
+    expect(keyValueOf(imported.report.skipped)).toEqual({ metadata: 105 });
     expect(imported.report).toMatchObject({ format: 'pi', lines: 1019, conversations: ['pi-large-session'] });
     const source = lines('pi-large-session.jsonl') as { message?: { content: Part[] } }[];
     const texts = source.flatMap(({ message }) =>
@@ -91,7 +91,7 @@ describe.runIf(HAS_DATA)('real transcripts', () => {
       step: 361,
       'tool.result': 361,
     });
-    expect(notesOf(report.repaired)).toEqual({ duplicate_call: 26 });
+    expect(keyValueOf(report.repaired)).toEqual({ duplicate_call: 26 });
     for (const conversation of report.conversations) {
       const own = imported.items
         .filter((item) => item.conversation === conversation)
@@ -138,8 +138,8 @@ describe.runIf(HAS_DATA)('real transcripts', () => {
       step: 3,
       'tool.result': 1,
     });
-    expect(notesOf(repaired)).toEqual({ plain_text_part: 1, missing_result: 2 });
-    expect(notesOf(skipped)).toEqual({ unknown_line: 6, metadata: 1 });
+    expect(keyValueOf(repaired)).toEqual({ plain_text_part: 1, missing_result: 2 });
+    expect(keyValueOf(skipped)).toEqual({ unknown_line: 6, metadata: 1 });
     const examples = skipped.flatMap((note) => note.examples.map((example) => example.split(':')[0]));
     expect(examples).toEqual(['line 10', 'line 11', 'line 13', 'line 14', 'line 15', 'line 19']);
     expect(countOf(skipped, 'not_json')).toBe(0);

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Event, EventDraft } from '../../src/events/index.ts';
 import { exportConversation } from '../../src/import/index.ts';
-import { collect, notesOf } from './collect.ts';
+import { collect, keyValueOf } from './collect.ts';
 
 const slug = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_-]{0,20}$/);
 const text = fc.oneof(fc.string({ unit: 'binary', maxLength: 40 }), fc.constant('lone \ud800, NUL \u0000'));
@@ -125,7 +125,7 @@ test('an event that is not valid is left out and named; the others are imported'
   );
   const { drafts, report } = await collect(lines.join('\n'));
   expect(drafts.map((draft) => draft.id)).toEqual(['e1']);
-  expect(notesOf(report.skipped)).toEqual({ invalid_event: 1, unknown_line: 1 });
+  expect(keyValueOf(report.skipped)).toEqual({ invalid_event: 1, unknown_line: 1 });
 });
 
 test('an export of a newer version is refused', async () => {

@@ -1,19 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { initialTransition, type SnapshotFrom, transition } from 'xstate';
-import { ReliefReason } from '../../src/events/index.ts';
+import { CompactionReason } from '../../src/events/index.ts';
 import {
   compaction,
-  MAX_RELIEF_EFFECTS,
+  MAX_COMPACTION_EFFECTS,
   MAX_ROUNDS,
-  RELIEF_EFFECTS,
-  type ReliefEvent,
+  COMPACTION_EFFECTS,
+  type CompactionEvent,
 } from '../../src/machines/compaction.ts';
 import { describeMachine } from '../../src/machines/describe.ts';
 import { explore, pathOf } from '../support/engine-machine.ts';
 
 type Snapshot = SnapshotFrom<typeof compaction>;
-const START: ReliefEvent[] = ReliefReason.options.map((reason) => ({ type: 'START', reason }));
+const START: CompactionEvent[] = CompactionReason.options.map((reason) => ({ type: 'START', reason }));
 const OUTCOMES = [
   { type: 'FITS' },
   { type: 'NOT_ENOUGH' },
@@ -23,25 +23,26 @@ const OUTCOMES = [
   { type: 'ADOPTABLE' },
   { type: 'LOCK_EXPIRED' },
   { type: 'ABORTED' },
-] as const satisfies ReliefEvent[];
-const ALPHABET: ReliefEvent[] = [...START, ...OUTCOMES];
-const ENDS = ['relieved', 'exhausted', 'aborted'];
+] as const satisfies CompactionEvent[];
+const ALPHABET: CompactionEvent[] = [...START, ...OUTCOMES];
+const ENDS = ['compacted', 'exhausted', 'aborted'];
 
 const initial = initialTransition(compaction)[0];
-const next = (snapshot: Snapshot, event: ReliefEvent): Snapshot => transition(compaction, snapshot, event)[0];
+const next = (snapshot: Snapshot, event: CompactionEvent): Snapshot =>
+  transition(compaction, snapshot, event)[0];
 const isSame = (a: Snapshot, b: Snapshot) =>
   JSON.stringify([a.value, a.context]) === JSON.stringify([b.value, b.context]);
 const effectOf = (snapshot: Snapshot): string | undefined => [...snapshot.tags][0];
 const visits = explore({ start: initial, next, alphabet: ALPHABET, within: () => true });
 
 /** The effects until the end, if every one of them comes out as `outcomes` say; SKIPPED where it does not say. */
-function effects(reason: ReliefReason, outcomes: Record<string, ReliefEvent['type'][]> = {}) {
+function effects(reason: CompactionReason, outcomes: Record<string, CompactionEvent['type'][]> = {}) {
   const left = structuredClone(outcomes);
   const performed: string[] = [];
   let at = next(initial, { type: 'START', reason });
   for (let effect = effectOf(at); effect !== undefined; effect = effectOf(at)) {
     performed.push(effect);
-    at = next(at, { type: left[effect]?.shift() ?? 'SKIPPED' } as ReliefEvent);
+    at = next(at, { type: left[effect]?.shift() ?? 'SKIPPED' } as CompactionEvent);
     if (performed.length > 50) expect.fail(`no end: ${performed.join(' ')}`);
   }
   return `${performed.join(' ')} -> ${pathOf(at.value)}`;
@@ -58,7 +59,7 @@ describe('the relief of a view', () => {
       expect([path, snapshot.tags.size]).toEqual([path, path === 'idle' || ENDS.includes(path) ? 0 : 1]);
       for (const effect of snapshot.tags) found.add(effect);
     }
-    expect([...found].toSorted()).toEqual([...RELIEF_EFFECTS].toSorted());
+    expect([...found].toSorted()).toEqual([...COMPACTION_EFFECTS].toSorted());
   });
 
   test('tries what is cheap first, after a refusal or at a joining compacts at once, and when the cache is cold does only what is free', () => {
@@ -107,13 +108,13 @@ describe('the relief of a view', () => {
         steps.filter(({ event }) => event.type === type).map((s) => pathOf(s.next.value));
       expect([effectOf(snapshot), to('FITS'), to('ABORTED')]).toEqual([
         effectOf(snapshot),
-        ['relieved'],
+        ['compacted'],
         ['aborted'],
       ]);
     }
   });
 
-  test(`every way through it ends, after at most ${MAX_RELIEF_EFFECTS} effects`, () => {
+  test(`every way through it ends, after at most ${MAX_COMPACTION_EFFECTS} effects`, () => {
     const longest = new Map<string, number>();
     const walk = (at: Snapshot, trail: readonly string[]): number => {
       const key = JSON.stringify([at.value, at.context]);
@@ -127,7 +128,7 @@ describe('the relief of a view', () => {
       longest.set(key, effects_);
       return effects_;
     };
-    expect(walk(initial, [])).toBe(MAX_RELIEF_EFFECTS);
+    expect(walk(initial, [])).toBe(MAX_COMPACTION_EFFECTS);
   });
 
   test('no sequence of outcomes makes it loop', () => {
@@ -141,14 +142,14 @@ describe('the relief of a view', () => {
           let at = next(initial, start);
           let performed = 1;
           while (at.status === 'active') {
-            const accepted = outcomes.next().value as ReliefEvent;
+            const accepted = outcomes.next().value as CompactionEvent;
             const to = next(at, accepted);
             if (isSame(to, at)) continue;
             at = to;
             performed += at.tags.size;
             expect(at.context.rounds).toBeLessThan(MAX_ROUNDS);
           }
-          expect(performed).toBeLessThanOrEqual(MAX_RELIEF_EFFECTS);
+          expect(performed).toBeLessThanOrEqual(MAX_COMPACTION_EFFECTS);
           expect(ENDS).toContain(pathOf(at.value));
         },
       ),

@@ -5,9 +5,9 @@ import { type Inbound, openInbound } from '../../src/nostr/open-inbound.ts';
 import type { Authenticate } from '../../src/nostr/relay-link.ts';
 import { openRelayLink, type RelayLink, type RelayLinkOptions } from '../../src/nostr/relay-link.ts';
 import { type NostrInput, NostrSettings } from '../../src/nostr/settings.ts';
-import { memoryNotes, type Notes } from '../../src/notes.ts';
+import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
 import type { Troupe } from '../../src/troupe.ts';
-import type { AgentInput } from '../../src/company/agents-file.ts';
+import type { AgentInput } from '../../src/config/agents-file.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import { type Person, person } from './sign.ts';
 
@@ -15,7 +15,7 @@ export interface Stage extends AsyncDisposable {
   troupe: Troupe;
   inbound: Inbound;
   links: readonly RelayLink[];
-  notes: Notes;
+  notes: KeyValue;
   warnings: string[];
   /** Everything in a conversation; [] where there is none. */
   log(conversation: string): Promise<Event[]>;
@@ -44,7 +44,7 @@ export interface StageOptions extends Partial<Omit<NostrInput, 'relays'>> {
   authenticate?: Authenticate;
   published?: Record<string, { conversation: string; event: string }>;
   link?: Partial<RelayLinkOptions>;
-  notes?: Notes;
+  notes?: KeyValue;
   wrap?: (troupe: Troupe) => Pick<Troupe, 'send' | 'events' | 'agents'>;
   claimMs?: number;
   clock?: Clock;
@@ -65,7 +65,7 @@ export async function openStage({
   authenticate,
   published = {},
   link: linkOptions,
-  notes = memoryNotes(),
+  notes = memoryKeyValue(),
   wrap = (troupe) => troupe,
   claimMs = 300,
   clock = systemClock,

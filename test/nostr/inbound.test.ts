@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { TroupeError } from '../../src/errors.ts';
 import { openRelayLink } from '../../src/nostr/relay-link.ts';
-import { memoryNotes } from '../../src/notes.ts';
+import { memoryKeyValue } from '../../src/key-value.ts';
 import { CODER, openStage, type Stage, type StageOptions, TESTER } from './inbound-stage.ts';
 import { type RelayProcess, startRelay } from './relay-process.ts';
 import { person } from './sign.ts';
@@ -242,7 +242,7 @@ test('while the store is away nothing is lost, not even when the gateway goes be
 
 test('of two gateways one holds a relay; when it goes the other takes over', async () => {
   const relay = await keep(startRelay());
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   const first = await keep(openStage({ relays: [relay], strangers: 'dispatch', notes }));
   await first.inbound.caughtUp();
   const second = await keep(openStage({ relays: [relay], strangers: 'dispatch', notes }));

@@ -5,7 +5,7 @@ import { generateSecretKey, getPublicKey } from 'nostr-tools/pure';
 import { expect, test } from 'vitest';
 import { type AgentKeys, createAgentKeys } from '../../src/nostr/agent-keys.ts';
 import { type KeySource, signersFor } from '../../src/nostr/agent-signers.ts';
-import { memoryNotes, type Notes } from '../../src/notes.ts';
+import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { problemOf } from './verify-alone.ts';
 
@@ -19,12 +19,12 @@ const TEMPLATE = {
 };
 
 /** Cheap guesses, so that tests are fast. */
-function keysOver(notes: Notes, passphrase: string | undefined = PASSPHRASE): AgentKeys {
+function keysOver(notes: KeyValue, passphrase: string | undefined = PASSPHRASE): AgentKeys {
   return createAgentKeys({ notes, clock, env: { TROUPE_NOSTR_PASSPHRASE: passphrase }, logN: 4 });
 }
 
 function signers(
-  notes: Notes,
+  notes: KeyValue,
   agents: { id: string; pubkey: string | null }[],
   sources: Record<string, KeySource> = {},
   env: Record<string, string> = {},
@@ -38,7 +38,7 @@ function everythingOf(thing: unknown): string {
 }
 
 test('a key that was made signs what an independent verifier accepts', async () => {
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   const { pubkey, npub } = await keysOver(notes).create('ada');
   expect(npub).toBe(npubEncode(pubkey));
   const opened = await signers(notes, [
@@ -57,12 +57,12 @@ test('a key that was made signs what an independent verifier accepts', async () 
 });
 
 test('what is stored is the key under NIP-49, and only what may be shown is listed', async () => {
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   const secret = generateSecretKey();
   const keys = keysOver(notes);
   await keys.import('ada', ` ${nsecEncode(secret)}\n`);
   await keys.import('bob', Buffer.from(generateSecretKey()).toString('hex').toUpperCase());
-  const stored = (await notes.recall('nostr/keys')) ?? '';
+  const stored = (await notes.get('nostr/keys')) ?? '';
   const hex = Buffer.from(secret).toString('hex');
   expect(stored).not.toContain(hex);
   const ring = JSON.parse(stored) as Record<string, { ncryptsec: string }>;
@@ -80,7 +80,7 @@ test('what is stored is the key under NIP-49, and only what may be shown is list
 });
 
 test('a wrong or missing passphrase is told as such, and no key is added under it', async () => {
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   await keysOver(notes).create('ada');
   const wrong = keysOver(notes, 'other');
   for (const tried of [
@@ -101,7 +101,7 @@ test('a wrong or missing passphrase is told as such, and no key is added under i
 });
 
 test('an agent has one key, and a key one agent, even where two are made at once', async () => {
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   const keys = keysOver(notes);
   const tries = await Promise.allSettled([
     keys.create('ada'),
@@ -162,7 +162,9 @@ test.each<[string, { id: string; pubkey: string | null }[], Record<string, KeySo
   const secret = Buffer.from(generateSecretKey()).toString('hex');
   const bad = `${nsecEncode(generateSecretKey()).slice(0, -1)}b`;
   const env = { ADA: secret, BAD: bad, HIGH: 'f'.repeat(64) };
-  const thrown: unknown = await signers(memoryNotes(), agents, sources, env).catch((error: unknown) => error);
+  const thrown: unknown = await signers(memoryKeyValue(), agents, sources, env).catch(
+    (error: unknown) => error,
+  );
   expect(thrown).toMatchObject({ code: 'config_invalid', message: expect.stringMatching(told) });
   const seen = everythingOf(thrown);
   for (const canary of [secret, bad, PASSPHRASE]) expect(seen).not.toContain(canary);
@@ -170,14 +172,14 @@ test.each<[string, { id: string; pubkey: string | null }[], Record<string, KeySo
 
 test('a key for a name that is no agent is told before any key is opened', async () => {
   const agents = [{ id: 'ada', pubkey: null }];
-  await expect(signers(memoryNotes(), agents, { adda: 'stored' })).rejects.toMatchObject({
+  await expect(signers(memoryKeyValue(), agents, { adda: 'stored' })).rejects.toMatchObject({
     code: 'config_invalid',
     message: expect.stringContaining('@adda is named in nostr.keys'),
   });
 });
 
 test('no error of the keys holds what it was given, and no signer shows its key', async () => {
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   const secret = generateSecretKey();
   const nsec = nsecEncode(secret);
   const hex = Buffer.from(secret).toString('hex');

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../src/clock.ts';
-import type { AgentInput } from '../../src/company/agents-file.ts';
+import type { AgentInput } from '../../src/config/agents-file.ts';
 import type { Event, EventId } from '../../src/events/index.ts';
 import { type AgentSigners, type KeySource, signersFor } from '../../src/nostr/agent-signers.ts';
 import { createAgentKeys } from '../../src/nostr/agent-keys.ts';
@@ -9,7 +9,7 @@ import { notePlace, placeOf } from '../../src/nostr/place.ts';
 import { createPublished, type Published } from '../../src/nostr/published.ts';
 import { createPublisher } from '../../src/nostr/publisher.ts';
 import { openRelayLink, type RelayLink, type RelayLinkOptions } from '../../src/nostr/relay-link.ts';
-import { memoryNotes, type Notes } from '../../src/notes.ts';
+import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import type { RelayProcess } from './relay-process.ts';
@@ -27,7 +27,7 @@ export function agent(id: string, reply: string): AgentInput {
 
 export interface OutboundStage extends AsyncDisposable {
   troupe: Troupe;
-  notes: Notes;
+  notes: KeyValue;
   published: Published;
   pubkeys: ReadonlyMap<string, string>;
   links: readonly RelayLink[];
@@ -38,7 +38,7 @@ export interface OutboundStage extends AsyncDisposable {
   /** Events of a conversation's agents. */
   said(event: SignedEvent): Promise<Event[]>;
   /** The process that publishes ends; another takes over, with these notes. */
-  restart(notes?: Notes): Promise<void>;
+  restart(notes?: KeyValue): Promise<void>;
 }
 
 /** Outboxes over real relays, without the incoming half. */
@@ -46,10 +46,10 @@ export async function openOutbound(
   relays: readonly Pick<RelayProcess, 'url'>[],
   {
     clock = systemClock,
-    notes: first = memoryNotes(),
+    notes: first = memoryKeyValue(),
     timing = QUICK,
     ada = 'ada says {{n}}',
-  }: { clock?: Clock; notes?: Notes; timing?: RelayLinkOptions['timing']; ada?: string } = {},
+  }: { clock?: Clock; notes?: KeyValue; timing?: RelayLinkOptions['timing']; ada?: string } = {},
 ): Promise<OutboundStage> {
   const troupe = await createTroupe({
     agents: [agent('ada', ada), agent('bob', 'bob says {{n}}')],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { memoryNotes, type Notes } from '../../src/notes.ts';
+import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { ANA, openOutbound, sentTo } from './outbound-stage.ts';
 import { startHostileRelay, startRelay } from './relay-process.ts';
@@ -49,12 +49,12 @@ test('what agents said while a relay was away for an hour is published when it i
 
 test('a crash between the relay and the cursor publishes the same event again, and no other', async () => {
   await using relay = await startRelay();
-  const notes = memoryNotes();
-  const forgetful: Notes = {
+  const notes = memoryKeyValue();
+  const forgetful: KeyValue = {
     ...notes,
-    async remember(key, from, to) {
+    async compareAndSet(key, from, to) {
       if (key.startsWith('sent/')) throw new Error('the process is gone');
-      return notes.remember(key, from, to);
+      return notes.compareAndSet(key, from, to);
     },
     // The claim of a process that is gone is over for the next.
     claim: async () => true,
@@ -84,7 +84,7 @@ test('a relay that is away holds up no other', async () => {
   await away.ask({ do: 'down' });
   // The claim of the process before is over.
   await using stage = await openOutbound([away, here], {
-    notes: { ...memoryNotes(), claim: async () => true },
+    notes: { ...memoryKeyValue(), claim: async () => true },
   });
   await stage.ask(ANA.sign({}), ['ada', 'bob']);
   await stage.outboxes[1]?.idle();
@@ -162,7 +162,7 @@ test.each([
     await using relay = await startRelay();
     await relay.ask(goes);
     const clock = createFakeClock(Date.now() - 1_000);
-    const notes = { ...memoryNotes(), claim: async () => true };
+    const notes = { ...memoryKeyValue(), claim: async () => true };
     await using stage = await openOutbound([relay], { clock, notes, timing: {}, ada: LONG });
     const root = ANA.sign({ content: 'first' });
     await stage.ask(root, ['ada']);

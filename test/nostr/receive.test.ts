@@ -3,7 +3,7 @@ import { TroupeError } from '../../src/errors.ts';
 import type { SignedEvent } from '../../src/nostr/nostr-event.ts';
 import { createReceiver, type Receiver, type ReceiverParts } from '../../src/nostr/receive.ts';
 import type { Thread } from '../../src/nostr/thread-of.ts';
-import { memoryNotes } from '../../src/notes.ts';
+import { memoryKeyValue } from '../../src/key-value.ts';
 import { createFakeClock } from '../../src/testing/index.ts';
 import type { NewMessage } from '../../src/troupe.ts';
 import { person } from './sign.ts';
@@ -12,7 +12,7 @@ const [CODER, ana, ben, eve] = [person(), person(), person(), person()];
 const NAMES_CODER = ['p', CODER.pubkey];
 const inThread = (root: SignedEvent) => ['e', root.id, '', 'root'];
 
-interface Door {
+interface ConversationDeps {
   receiver: Receiver;
   sent: (NewMessage & { conversation: string })[];
   /** Threads whose beginning was asked for. */
@@ -21,9 +21,9 @@ interface Door {
 }
 
 /** A receiver whose log is a list; `thread` is what relays have of every thread. */
-function openDoor(parts: Partial<ReceiverParts> & { thread?: () => SignedEvent[] } = {}): Door {
+function openDoor(parts: Partial<ReceiverParts> & { thread?: () => SignedEvent[] } = {}): ConversationDeps {
   const { thread = () => [], ...others } = parts;
-  const sent: Door['sent'] = [];
+  const sent: ConversationDeps['sent'] = [];
   const asked: Thread[] = [];
   const receiver = createReceiver({
     troupe: {
@@ -32,7 +32,7 @@ function openDoor(parts: Partial<ReceiverParts> & { thread?: () => SignedEvent[]
         return {} as never;
       },
     },
-    notes: memoryNotes(),
+    notes: memoryKeyValue(),
     settings: { strangers: 'store', conversationPrefix: 'nostr:', limits: { answersInARow: 50 } },
     agents: new Map([[CODER.pubkey, { id: 'coder', name: 'Coder' }]]),
     people: new Set([ana.pubkey]),
@@ -56,7 +56,7 @@ function openDoor(parts: Partial<ReceiverParts> & { thread?: () => SignedEvent[]
   };
 }
 
-const words = ({ sent }: Door) => sent.map(({ content }) => content);
+const words = ({ sent }: ConversationDeps) => sent.map(({ content }) => content);
 
 test('words of a stranger bring in nothing of the thread; a person who speaks there later finds all of it', async () => {
   const root = ben.sign({ content: 'the plan' });
@@ -80,7 +80,7 @@ test('a thread that a person began is complete as it comes: nothing of it is ask
 });
 
 test('the beginning of a thread is asked for once, whichever process does it', async () => {
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   const root = ben.sign({});
   const [first, second] = [openDoor({ notes }), openDoor({ notes })];
   await first.receive(ana.sign({ content: 'one', tags: [inThread(root), NAMES_CODER] }));
@@ -89,7 +89,7 @@ test('the beginning of a thread is asked for once, whichever process does it', a
 });
 
 test('a process that ends amid the beginning of a thread leaves it to the next, the whole of it', async () => {
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   const root = ben.sign({ content: 'the plan' });
   const thread = [root, ben.sign({ content: 'a part of it', tags: [inThread(root)] })];
   const mention = ana.sign({ content: 'build it', tags: [inThread(root), NAMES_CODER] });
@@ -117,7 +117,7 @@ test('a process that ends amid the beginning of a thread leaves it to the next, 
 });
 
 test('what was found of a thread by a process that is ending is not taken for the whole of it', async () => {
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   const root = ben.sign({ content: 'the plan' });
   const mention = ana.sign({ content: 'build it', tags: [inThread(root), NAMES_CODER] });
   const stopping = new AbortController();
@@ -136,7 +136,7 @@ test('what was found of a thread by a process that is ending is not taken for th
 });
 
 test('what was stored once is not stored again by a later process: where it is gone it was deleted', async () => {
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   const event = ana.sign({ tags: [NAMES_CODER] });
   await openDoor({ notes }).receive(event);
   const later = openDoor({ notes });

@@ -6,7 +6,7 @@ import { createAgentKeys } from '../../src/nostr/agent-keys.ts';
 import { signersFor } from '../../src/nostr/agent-signers.ts';
 import { createRemoteSigner } from '../../src/nostr/remote-signer.ts';
 import type { Signer } from '../../src/nostr/signer.ts';
-import { memoryNotes, type Notes } from '../../src/notes.ts';
+import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
 import { type Bunker, startBunker } from './bunker.ts';
 import { type RelayProcess, startRelay } from './relay-process.ts';
 import { problemOf } from './verify-alone.ts';
@@ -32,7 +32,7 @@ function signerOf(bunker: Bunker, pubkey: string | null, timeoutMs = 5_000): Pro
 
 function openSigners(
   bunker: Bunker,
-  notes: Notes,
+  notes: KeyValue,
   env: Record<string, string> = {},
   pubkey: string | null = null,
 ) {
@@ -54,7 +54,7 @@ async function withBunker(work: (bunker: Bunker, relay: RelayProcess) => Promise
 
 test('a remote signer signs exactly what it is asked to, and is known again by the next process', async () => {
   await withBunker(async (bunker) => {
-    const notes = memoryNotes();
+    const notes = memoryKeyValue();
     for (const _ of [1, 2]) {
       const signers = await openSigners(bunker, notes);
       expect(signers.pubkeys.get('ada')).toBe(bunker.pubkey);
@@ -72,7 +72,7 @@ test('a remote signer signs exactly what it is asked to, and is known again by t
       'sign_event',
     ]);
     expect(bunker.clients.size).toBe(1);
-    expect(await notes.recall('nostr/keys')).toContain('ncryptsec');
+    expect(await notes.get('nostr/keys')).toContain('ncryptsec');
     expect(await createAgentKeys({ notes, clock: systemClock, env: {} }).list()).toEqual([]);
   });
 });
@@ -110,7 +110,7 @@ test('what a remote signer changes or signs with another key is not taken', asyn
 test('a remote signer that refuses is an error without its words, and without the secret of the URL', async () => {
   await withBunker(async (bunker) => {
     bunker.behave('refuse');
-    const thrown: unknown = await openSigners(bunker, memoryNotes()).catch((error: unknown) => error);
+    const thrown: unknown = await openSigners(bunker, memoryKeyValue()).catch((error: unknown) => error);
     expect(thrown).toMatchObject({
       code: 'config_invalid',
       message: expect.stringMatching(/^the remote signer of @ada refused.*ADA_BUNKER/),

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import type { AgentInput } from '../../src/company/agents-file.ts';
+import type { AgentInput } from '../../src/config/agents-file.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { Event } from '../../src/events/index.ts';
 import type { SignedEvent } from '../../src/nostr/nostr-event.ts';
 import { type Nostr, openNostr } from '../../src/nostr/open-nostr.ts';
 import { openRelayLink } from '../../src/nostr/relay-link.ts';
 import { type NostrInput, NostrSettings } from '../../src/nostr/settings.ts';
-import { memoryNotes } from '../../src/notes.ts';
+import { memoryKeyValue } from '../../src/key-value.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { agent, ANA, KEYS, QUICK, SOURCES } from './outbound-stage.ts';
@@ -41,7 +41,7 @@ async function openWorld(
     troupe,
     settings: NostrSettings.parse({ relays: [relay.url], people: [ANA.pubkey], keys: SOURCES, ...settings }),
     agents: troupe.agents,
-    notes: memoryNotes(),
+    notes: memoryKeyValue(),
     env: KEYS,
     owner: 'process-1',
   });
@@ -229,6 +229,6 @@ test('without a key for any agent it does not start', async () => {
   const parts = { clock: systemClock, random: Math.random, onWarning: () => {}, env: {}, owner: 'p' };
   const settings = NostrSettings.parse({ relays: ['ws://127.0.0.1:1'] });
   await expect(
-    openNostr({ ...parts, troupe, settings, agents: troupe.agents, notes: memoryNotes() }),
+    openNostr({ ...parts, troupe, settings, agents: troupe.agents, notes: memoryKeyValue() }),
   ).rejects.toMatchObject({ code: 'config_invalid', message: expect.stringMatching(/nostr keys create/) });
 });

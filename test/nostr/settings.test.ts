@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { HighWater } from '../../src/nostr/high-water.ts';
 import { NostrSettings } from '../../src/nostr/settings.ts';
-import { memoryNotes } from '../../src/notes.ts';
+import { memoryKeyValue } from '../../src/key-value.ts';
 
 const problemsOf = (input: unknown) =>
   NostrSettings.safeParse(input).error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ??
@@ -77,7 +77,7 @@ test('a relay without TLS is only let through where that is said', () => {
 });
 
 test('the mark stays before what is pending, never goes back, and is never ahead of our clock', async () => {
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   const mark = new HighWater(notes, 'wss://a.example');
   expect(await mark.load()).toBeNull();
   mark.reach(100, 1_000);
@@ -102,7 +102,7 @@ test('the mark stays before what is pending, never goes back, and is never ahead
 });
 
 test('of two processes that knew the same mark, the one that is behind does not move it back', async () => {
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   const [ahead, behind] = [new HighWater(notes, 'wss://a.example'), new HighWater(notes, 'wss://a.example')];
   await Promise.all([ahead.load(), behind.load()]);
   ahead.reach(1_000, 2_000);

@@ -7,7 +7,7 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, test, vi } from 'vitest';
 import * as z from 'zod';
-import type { AgentInput, TroupeInput } from '../../src/company/agents-file.ts';
+import type { AgentInput, TroupeInput } from '../../src/config/agents-file.ts';
 import { createApp } from '../../src/http/index.ts';
 import { openApiDocument } from '../../src/http/openapi.ts';
 import { createMetrics } from '../../src/http/metrics.ts';

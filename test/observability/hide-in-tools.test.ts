@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { parseTroupe } from '../../src/company/agents-file.ts';
+import { parseTroupe } from '../../src/config/agents-file.ts';
 import { hideInTools } from '../../src/runtime/hide-in-tools.ts';
 import { hideSecrets } from '../../src/runtime/hide-secrets.ts';
 import { secretValues } from '../../src/runtime/secret-names.ts';

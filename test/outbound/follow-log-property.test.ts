@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
-import { memoryNotes, type Notes } from '../../src/notes.ts';
+import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
 import { type FollowParts, followLog, type LogFollower } from '../../src/outbound/follow-log.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { fakeLog } from './fake-log.ts';
@@ -63,7 +63,7 @@ test('whatever fails, crashes or is not told: each event is handed over, in orde
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), fc.nat(), async (steps, seed) => {
       const clock = createFakeClock();
       const log = fakeLog(clock);
-      const notes: Notes = memoryNotes();
+      const notes: KeyValue = memoryKeyValue();
       for (const id of ['a', 'b', 'c']) for (let n = 0; n < 30; n++) log.append(id);
       await clock.advance(1_000);
       const since = clock.now();

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
-import { memoryNotes, type Notes } from '../../src/notes.ts';
+import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
 import { type Follower, type FollowParts, followLog, RetryAfter } from '../../src/outbound/follow-log.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { fakeLog } from './fake-log.ts';
@@ -8,7 +8,7 @@ import { fakeLog } from './fake-log.ts';
 function rig() {
   const clock = createFakeClock();
   const log = fakeLog(clock);
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   const onWarning = vi.fn();
   const follow = (follower: Partial<Follower>, parts: Partial<FollowParts> = {}) =>
     followLog(
@@ -177,7 +177,7 @@ test('an idle follower looks every 20 s, and reads nothing that it has read', as
 test('two processes at once hand over each event at least once, in order, and settle on one', async () => {
   const { clock, log, follow } = rig();
   const got: string[] = [];
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   // Claims that exclude nobody: the worst that clocks and stores could do.
   const both = { notes: { ...notes, claim: async () => true } };
   const deliver = (name: string) => async (event: Event) => {
@@ -190,7 +190,7 @@ test('two processes at once hand over each event at least once, in order, and se
   await clock.advance(60_000);
   const firsts = [...new Set(got)];
   expect(firsts).toEqual(log.all('a').map(({ id }) => id));
-  expect(JSON.parse((await notes.recall('sent/relay/r/a')) ?? '')).toMatchObject({ seq: 60 });
+  expect(JSON.parse((await notes.get('sent/relay/r/a')) ?? '')).toMatchObject({ seq: 60 });
   await Promise.all(followers.map((each) => each.close()));
 });
 
@@ -211,7 +211,7 @@ test('close waits for a delivery under way, notes it, and cuts off one that take
   const closed = first.close();
   await clock.advance(5_000);
   await closed;
-  expect(JSON.parse((await notes.recall('sent/relay/r/a')) ?? '')).toMatchObject({ seq: 1 });
+  expect(JSON.parse((await notes.get('sent/relay/r/a')) ?? '')).toMatchObject({ seq: 1 });
   takeMs = 1_000_000;
   await clock.advance(30_000);
   const second = follow({ deliver, since: 0 });
@@ -221,7 +221,7 @@ test('close waits for a delivery under way, notes it, and cuts off one that take
   await clock.advance(5_000);
   await closedToo;
   expect(signals[1]?.aborted).toBe(true);
-  expect(JSON.parse((await notes.recall('sent/relay/r/a')) ?? '')).toMatchObject({ seq: 1 });
+  expect(JSON.parse((await notes.get('sent/relay/r/a')) ?? '')).toMatchObject({ seq: 1 });
 });
 
 test('after a close the next process goes on at once; of two one', async () => {
@@ -255,9 +255,11 @@ test('a store that is away for a while is told once, and nothing is lost', async
     { deliver: async ({ id }) => void got.push(id) },
     {
       notes: {
-        recall: away((key: string) => notes.recall(key)),
-        remember: away((key: string, from: string | null, to: string) => notes.remember(key, from, to)),
-        claim: away((task: string, lease: Parameters<Notes['claim']>[1]) => notes.claim(task, lease)),
+        get: away((key: string) => notes.get(key)),
+        compareAndSet: away((key: string, from: string | null, to: string) =>
+          notes.compareAndSet(key, from, to),
+        ),
+        claim: away((task: string, lease: Parameters<KeyValue['claim']>[1]) => notes.claim(task, lease)),
       },
       troupe: {
         watch: log.troupe.watch,

@@ -1,6 +1,6 @@
 import { systemClock } from '../../src/clock.ts';
 import { openSafeFetch, type SafeFetchSettings } from '../../src/net/safe-fetch.ts';
-import { memoryNotes, type Notes } from '../../src/notes.ts';
+import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
 import { openWebhooks, type Webhooks } from '../../src/outbound/deliver-webhooks.ts';
 import { createWebhookBook, type WebhookBook } from '../../src/outbound/webhook-book.ts';
 import type { WebhookSettings } from '../../src/outbound/webhook-settings.ts';
@@ -11,7 +11,7 @@ import { type FakeLog, fakeLog } from './fake-log.ts';
 export interface Stage extends AsyncDisposable {
   clock: FakeClock;
   log(tenant?: string): FakeLog;
-  notes(tenant?: string): Notes;
+  notes(tenant?: string): KeyValue;
   book(tenant?: string): WebhookBook;
   /** One more process that delivers. */
   open(owner?: string): Webhooks;
@@ -32,24 +32,24 @@ export function openStage(
 ): Stage {
   const clock = createFakeClock(Date.now());
   const logs = new Map(tenants.map((tenant) => [tenant, fakeLog(clock, tenant)]));
-  const notes = new Map(tenants.map((tenant) => [tenant, memoryNotes()]));
+  const notes = new Map(tenants.map((tenant) => [tenant, memoryKeyValue()]));
   const fetch = openSafeFetch({ allow: settings.allow, ...names });
   const processes: Webhooks[] = [];
   const warnings: string[] = [];
   const outcomes: string[] = [];
   const secretOf = (id: string, generation: number) => webhookSecret(STORE_SECRET, id, generation);
   const log = (tenant = 'default') => given(logs.get(tenant));
-  const notesOf = (tenant = 'default') => given(notes.get(tenant));
+  const keyValueOf = (tenant = 'default') => given(notes.get(tenant));
   return {
     clock,
     log,
-    notes: notesOf,
+    notes: keyValueOf,
     warnings,
     outcomes,
     book(tenant = 'default') {
       const onChange = () => processes.forEach((each) => each.changed(tenant));
       return createWebhookBook({
-        notes: notesOf(tenant),
+        notes: keyValueOf(tenant),
         tenant,
         clock,
         secretOf,
@@ -61,7 +61,7 @@ export function openStage(
     open(owner = 'p1') {
       const opened = openWebhooks({
         troupeOf: (tenant) => log(tenant).troupe,
-        notesOf,
+        keyValueOf,
         tenants: async () => tenants,
         settings,
         fetch,

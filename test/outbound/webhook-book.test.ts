@@ -11,10 +11,10 @@ test('a secret is told when it is made and when it is changed, and is stored and
   await using stage = openStage({ allow: [receiver.host] });
   const stored: string[] = [];
   const notes = stage.notes();
-  const remember = notes.remember.bind(notes);
-  notes.remember = (key, from, to) => {
+  const compareAndSet = notes.compareAndSet.bind(notes);
+  notes.compareAndSet = (key, from, to) => {
     stored.push(`${key} ${to}`);
-    return remember(key, from, to);
+    return compareAndSet(key, from, to);
   };
   const webhooks = stage.open();
   const book = stage.book();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { memoryNotes } from '../../src/notes.ts';
+import { memoryKeyValue } from '../../src/key-value.ts';
 import { Cursors } from '../../src/outbound/cursors.ts';
 import { webhookSecret } from '../../src/outbound/webhook-signature.ts';
 import { untilHolds } from '../support/until-holds.ts';
@@ -36,7 +36,7 @@ test('a conversation that is deleted and begun anew is sent from its first event
 });
 
 test('whoever finds that another process has written how far it is forgets what it knew', async () => {
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   const log = fakeLog({ now: () => 0 });
   const events = Array.from({ length: 4 }, () => log.append('plan'));
   const [first, second] = [new Cursors(notes, 'f', () => 0), new Cursors(notes, 'f', () => 0)];
@@ -52,12 +52,12 @@ test('webhooks that cannot be read are told of, and no change removes them', asy
   await using stage = openStage();
   for (const unreadable of ['{', '[{"id":"w"}]']) {
     const notes = stage.notes();
-    const stored = await notes.recall('webhooks');
-    await notes.remember('webhooks', stored, unreadable);
+    const stored = await notes.get('webhooks');
+    await notes.compareAndSet('webhooks', stored, unreadable);
     const made = stage.book().create({ url: 'https://example.org/', on: ['*'] });
     await expect(made).rejects.toThrow();
     await expect(stage.book().list()).rejects.toThrow();
-    expect(await notes.recall('webhooks')).toBe(unreadable);
+    expect(await notes.get('webhooks')).toBe(unreadable);
   }
 });
 

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Hono } from 'hono';
-import type { TroupeInput } from '../../src/company/agents-file.ts';
+import type { TroupeInput } from '../../src/config/agents-file.ts';
 import type { Author, Event } from '../../src/events/index.ts';
 import { createApp, serveHttp, type AppOptions, type HttpServer } from '../../src/http/index.ts';
 import { createTroupe } from '../../src/runtime.ts';

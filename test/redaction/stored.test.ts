@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import type { TroupeInput } from '../../src/company/agents-file.ts';
+import type { TroupeInput } from '../../src/config/agents-file.ts';
 import type { Author, EventId, EventKind } from '../../src/events/index.ts';
 import { createApp } from '../../src/http/index.ts';
 import { createTroupe } from '../../src/runtime.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AgentId } from '../../src/events/index.ts';
-import { parseTroupe, type TroupeInput } from '../../src/company/agents-file.ts';
+import { parseTroupe, type TroupeInput } from '../../src/config/agents-file.ts';
 import { bestByCapability } from '../../src/routing/match-capability.ts';
 import { nextInRound } from '../../src/routing/next-in-round.ts';
 import { ANA, scripted } from '../http/harness.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
-import type { AgentInput, TroupeInput } from '../../src/company/agents-file.ts';
+import type { AgentInput, TroupeInput } from '../../src/config/agents-file.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/troupe.ts';

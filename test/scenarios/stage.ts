@@ -1,4 +1,4 @@
-import type { TroupeInput } from '../../src/company/agents-file.ts';
+import type { TroupeInput } from '../../src/config/agents-file.ts';
 import type { ConversationId, Event } from '../../src/events/index.ts';
 import type { TroupeOptions } from '../../src/runtime.ts';
 import type { Troupe } from '../../src/troupe.ts';

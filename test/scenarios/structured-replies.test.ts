@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { loadAgentsFile } from '../../src/company/load-agents-file.ts';
+import { loadAgentsFile } from '../../src/config/load-agents-file.ts';
 import { createApp } from '../../src/http/index.ts';
 import { MAX_TRIES } from '../../src/machines/agent-lifecycle.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';

@@ -6,8 +6,8 @@ import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/ac
 import { createMemorySearch } from '../../src/actors/memory/memory-search.ts';
 import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
 import { createRegistry } from '../../src/actors/engine/registry.ts';
-import { parseTroupe, type TroupeDefinition, type TroupeInput } from '../../src/company/agents-file.ts';
-import { buildCompany } from '../../src/company/build-company.ts';
+import { parseTroupe, type TroupeDefinition, type TroupeInput } from '../../src/config/agents-file.ts';
+import { buildAgentRegistry } from '../../src/config/build-agent-registry.ts';
 import type { Clock } from '../../src/clock.ts';
 import { fenceKey } from '../../src/context/index.ts';
 import {
@@ -23,7 +23,7 @@ import {
 import { noOutside } from './no-outside.ts';
 import { openCredentials } from '../../src/facade/credentials.ts';
 import { createTenants } from '../../src/facade/known-tenants.ts';
-import { memoryNotes } from '../../src/notes.ts';
+import { memoryKeyValue } from '../../src/key-value.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
@@ -125,7 +125,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       metrics: NO_METRICS,
       onWarning,
     }),
-    company: companyOf(options, definition),
+    agents: companyOf(options, definition),
     registry: createRegistry({ secretOf }),
     clock,
     random,
@@ -148,8 +148,8 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const fallback = (options.fallback ?? null) as AgentId | null;
   const troupe = createTroupeFacade({
     outside: noOutside(),
-    tenants: createTenants(memoryNotes()),
-    credentials: openCredentials(memoryNotes(), { clock }),
+    tenants: createTenants(memoryKeyValue()),
+    credentials: openCredentials(memoryKeyValue(), { clock }),
     deps,
     engine,
     deltas,
@@ -183,9 +183,9 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   };
 }
 
-function companyOf({ agents }: StageOptions, definition: TroupeDefinition): EngineDeps['company'] {
+function companyOf({ agents }: StageOptions, definition: TroupeDefinition): EngineDeps['agents'] {
   const models = new Map(agents.map(({ id, model }) => [id, model]));
-  return buildCompany(definition, ({ id }) => models.get(id) as Provider, countTokens);
+  return buildAgentRegistry(definition, ({ id }) => models.get(id) as Provider, countTokens);
 }
 
 function definitionOf({ agents, tools = [], context, workflows }: StageOptions): TroupeDefinition {

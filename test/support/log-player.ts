@@ -9,7 +9,7 @@ import {
   hashText,
   liveDelta,
   minute,
-  type ReliefPolicy,
+  type CompactionPolicy,
   type Room,
   type TurnInput,
   type View,
@@ -26,7 +26,7 @@ import type {
   TurnId,
 } from '../../src/events/index.ts';
 
-import { relieveView } from './relieve-view.ts';
+import { compactView } from './relieve-view.ts';
 
 export const SECRET = 'secret';
 const T0 = Date.UTC(2026, 0, 1);
@@ -149,7 +149,7 @@ export class LogPlayer {
     {
       crashed = false,
       relief = null,
-    }: { crashed?: boolean; relief?: { policy: ReliefPolicy; room: Room } | null } = {},
+    }: { crashed?: boolean; relief?: { policy: CompactionPolicy; room: Room } | null } = {},
   ): Sent {
     const { agent, turn, log } = open;
     if (crashed) {
@@ -164,7 +164,7 @@ export class LogPlayer {
     for (const draft of open.outputs) foldAhead(view, draft, countTokens);
     if (relief) {
       const append = (draft: EventDraft) => this.append(draft);
-      relieveView({ view, log: this.log, append, outputs: open.outputs, baseline: BASELINE, ...relief });
+      compactView({ view, log: this.log, append, outputs: open.outputs, baseline: BASELINE, ...relief });
     }
     const sent: Sent = {
       compactions: this.log.filter((event) => event.kind === 'compaction'),

@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { MongoClient } from 'mongodb';
 import { afterAll } from 'vitest';
 import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
-import type { TroupeInput } from '../../src/company/agents-file.ts';
+import type { TroupeInput } from '../../src/config/agents-file.ts';
 import { DEFAULT_TENANT } from '../../src/events/index.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';

@@ -1,14 +1,14 @@
 import { systemClock } from '../../src/clock.ts';
 import { createTenants } from '../../src/facade/known-tenants.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
-import { memoryNotes } from '../../src/notes.ts';
+import { memoryKeyValue } from '../../src/key-value.ts';
 import { createOutside, type Outside } from '../../src/runtime/outside.ts';
 
 /** For engines that stand alone: webhooks and keys that are gone with the process, and nothing is delivered. */
 export function noOutside(): Outside {
-  const notes = memoryNotes();
+  const notes = memoryKeyValue();
   return createOutside({
-    notesOf: () => notes,
+    keyValueOf: () => notes,
     tenants: createTenants(notes),
     secret: 'none',
     settings: {},

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { ReliefPolicy, Room } from '../../src/context/index.ts';
+import type { CompactionPolicy, Room } from '../../src/context/index.ts';
 import type { AgentId, Author, EventDraft } from '../../src/events/index.ts';
 import { LogPlayer, own, type OpenTurn } from './log-player.ts';
 
@@ -83,7 +83,7 @@ export const moves: fc.Arbitrary<Move[]> = fc.array(
   { maxLength: 25 },
 );
 
-type Relief = { policy: ReliefPolicy; room: Room };
+type Relief = { policy: CompactionPolicy; room: Room };
 
 /** Plays the moves. Every text holds a word of its own, `w<n>z`, so that it can be found. */
 export class RandomRun {

@@ -1,6 +1,6 @@
 import {
   adoptionOf,
-  adoptRung,
+  adoptStrategy,
   atOnce,
   extractCompaction,
   foldAhead,
@@ -10,13 +10,13 @@ import {
   pairSafe,
   presentIn,
   proposeCut,
-  pruneRung,
-  type ReliefPolicy,
-  type ReliefWork,
+  pruneStrategy,
+  type CompactionPolicy,
+  type CompactionRun,
   type Room,
-  startWork,
+  startRun,
   takeCompaction,
-  trimRung,
+  trimStrategy,
   type View,
 } from '../../src/context/index.ts';
 import { countTokens } from '../../src/context/count-tokens.ts';
@@ -26,28 +26,28 @@ import {
   type Event,
   type EventDraft,
   type EventId,
-  type ReliefReason,
+  type CompactionReason,
   SYSTEM_AUTHOR,
 } from '../../src/events/index.ts';
 
-export interface Relieving {
+export interface Compacting {
   view: View;
   /** The whole log; compactions are appended to it through `append`. */
   log: readonly Event[];
   append: (draft: EventDraft) => Event;
   /** What the running turn has produced so far; the rewrite is pushed to it. */
   outputs: EventDraft[];
-  policy: ReliefPolicy;
+  policy: CompactionPolicy;
   room: Room;
-  reason?: ReliefReason;
+  reason?: CompactionReason;
   baseline: BaselineBody;
 }
 
 /** The ladder as the engine climbs it where no model writes summaries. Returns the rewrite, or null if there was nothing to do. */
-export function relieveView(relieving: Relieving): EventDraft | null {
+export function compactView(relieving: Compacting): EventDraft | null {
   const { view, policy, room, outputs, reason = 'over_budget' } = relieving;
-  const work = startWork(view, { reason, policy, room });
-  climb(work, relieving);
+  const work = startRun(view, { reason, policy, room });
+  runStrategies(work, relieving);
   if (isEmptyPlan(work.plan)) return null;
   const draft = rewriteOf(work, relieving);
   outputs.push(draft);
@@ -55,17 +55,19 @@ export function relieveView(relieving: Relieving): EventDraft | null {
   return draft;
 }
 
-function climb(work: ReliefWork, relieving: Relieving): void {
-  if (adoptRung(work) === 'fits' || (work.reason !== 'overflow' && pruneRung(work) === 'fits')) return;
+function runStrategies(work: CompactionRun, relieving: Compacting): void {
+  if (adoptStrategy(work) === 'fits' || (work.reason !== 'overflow' && pruneStrategy(work) === 'fits'))
+    return;
   if (work.reason === 'cold_cache') return;
   for (let round = 0; round < 3; round++) {
-    if (compact(work, relieving) || atOnce(trimRung(work, relieving.outputs, countTokens)) === 'fits') return;
+    if (compact(work, relieving) || atOnce(trimStrategy(work, relieving.outputs, countTokens)) === 'fits')
+      return;
   }
 }
 
 function compact(
-  work: ReliefWork,
-  { view, log, append, reason = 'over_budget', policy }: Relieving,
+  work: CompactionRun,
+  { view, log, append, reason = 'over_budget', policy }: Compacting,
 ): boolean {
   const cut = proposeCut(work);
   if (!cut) return false;
@@ -96,8 +98,8 @@ function compact(
 }
 
 function rewriteOf(
-  { view, plan, reason, before, after, room }: ReliefWork,
-  { baseline, outputs }: Relieving,
+  { view, plan, reason, before, after, room }: CompactionRun,
+  { baseline, outputs }: Compacting,
 ): EventDraft {
   const kept = presentIn(view, plan);
   const tokens = { before, after, trigger: room.trigger };

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import * as z from 'zod';
-import type { AgentInput } from '../../src/company/agents-file.ts';
+import type { AgentInput } from '../../src/config/agents-file.ts';
 import type { Event, TodoItem } from '../../src/events/index.ts';
 import type { FakeReply } from '../../src/testing/fake-reply.ts';
 import { defineTool } from '../../src/tools/tool.ts';

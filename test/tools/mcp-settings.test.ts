@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { parseTroupe, type TroupeInput } from '../../src/company/agents-file.ts';
-import { loadAgentsFile } from '../../src/company/load-agents-file.ts';
+import { parseTroupe, type TroupeInput } from '../../src/config/agents-file.ts';
+import { loadAgentsFile } from '../../src/config/load-agents-file.ts';
 import type { TroupeError } from '../../src/errors.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import { defineTool } from '../../src/tools/tool.ts';

@@ -47,7 +47,7 @@ export interface BudgetTicket {
 export type Reserved = { ok: true; ticket: BudgetTicket } | { ok: false; refusal: BudgetRefusal };
 
 export interface BudgetLedgerOptions {
-  store: Pick<Store, 'recall' | 'remember'>;
+  store: Pick<Store, 'get' | 'compareAndSet'>;
   clock: Clock;
   random: () => number;
   metrics: Metrics;

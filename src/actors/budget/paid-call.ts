@@ -1,7 +1,7 @@
 import type { TenantId } from '../../events/index.ts';
 import type { ModelPrice } from '../../providers/prices.ts';
 import type { Metrics } from '../../metrics.ts';
-import type { Member } from '../engine/member.ts';
+import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import type { Amount } from './account.ts';
 import { type AskedCall, askedAmount, type CallEnd, spentAmount } from './call-amount.ts';
 import type { BudgetPlace } from './ledger.ts';
@@ -39,7 +39,7 @@ export async function paidCall<T>(
 /** What a call has cost, for operators: budgets count the same. */
 export function countCost(
   metrics: Metrics,
-  { price, profile }: Pick<Member, 'price' | 'profile'>,
+  { price, profile }: Pick<AgentRuntime, 'price' | 'profile'>,
   { microUsd }: Amount,
   tenant: TenantId,
 ): void {

@@ -20,7 +20,7 @@ export interface Registers<S> {
 }
 
 export interface RegistersOptions<S> {
-  store: Pick<Store, 'recall' | 'remember'>;
+  store: Pick<Store, 'get' | 'compareAndSet'>;
   clock: Clock;
   /** 0 <= n < 1. */
   random: () => number;
@@ -83,7 +83,7 @@ export function createRegisters<S>({
     while (page.waiting.length > 0) {
       const batch: Waiting<S>[] = [];
       try {
-        const results = await carryOut(page, batch);
+        const results = await applyToolRequest(page, batch);
         for (const [index, { resolve }] of batch.entries()) resolve(results[index]);
       } catch (error) {
         page.seen = null;
@@ -93,13 +93,13 @@ export function createRegisters<S>({
     page.working = false;
   }
 
-  async function carryOut(page: Page<S>, batch: Waiting<S>[]): Promise<unknown[]> {
+  async function applyToolRequest(page: Page<S>, batch: Waiting<S>[]): Promise<unknown[]> {
     const { tenant, key } = page;
     let isFresh = false;
     for (let round = 1; round <= MAX_ROUNDS; round += 1) {
       batch.push(...page.waiting.splice(0));
       if (!page.seen) {
-        page.seen = see(await store.recall(tenant, key), key);
+        page.seen = see(await store.get(tenant, key), key);
         isFresh = true;
       }
       const { text, state } = page.seen;
@@ -115,7 +115,7 @@ export function createRegisters<S>({
         continue;
       }
       const written = JSON.stringify(next);
-      const stored = await store.remember(tenant, key, text, written);
+      const stored = await store.compareAndSet(tenant, key, text, written);
       if (stored === written) {
         page.seen = { text: written, state: next };
         return results;
@@ -139,6 +139,6 @@ export function createRegisters<S>({
         page.waiting.push({ apply, resolve: resolve as (result: unknown) => void, reject });
         if (!page.working) void work(page);
       }),
-    look: async (tenant, key) => parse(await store.recall(tenant, key), key),
+    look: async (tenant, key) => parse(await store.get(tenant, key), key),
   };
 }

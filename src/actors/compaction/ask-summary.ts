@@ -20,8 +20,8 @@ export async function askSummary(
   words: SummaryRequest,
   maxOutputTokens: number,
 ): Promise<SummaryAnswer> {
-  const { turn, step, lease, deps, member } = run;
-  const { profile, price } = member.summariser ?? member;
+  const { turn, step, lease, deps, runtime } = run;
+  const { profile, price } = runtime.summariser ?? runtime;
   if (!(await takeCall(run, profile.provider))) return { kind: 'aborted' };
   const nonce = Math.floor(deps.random() * 2 ** 32).toString(36);
   const call = {
@@ -35,7 +35,7 @@ export async function askSummary(
     return { outcome, end: endOf(outcome) };
   });
   if (paid.kind === 'made') {
-    countCost(deps.metrics, member.summariser ?? member, paid.spent, run.live.address.tenant);
+    countCost(deps.metrics, runtime.summariser ?? runtime, paid.spent, run.live.address.tenant);
     return paid.outcome;
   }
   if (paid.kind === 'aborted') return paid;
@@ -49,9 +49,9 @@ function endOf(answer: SummaryAnswer): CallEnd {
 }
 
 async function ask(run: TurnRun, words: SummaryRequest, maxOutputTokens: number): Promise<SummaryAnswer> {
-  const { deps, lease, member } = run;
-  const { profile } = member.summariser ?? member;
-  const { summaryIdleMs } = member.policy;
+  const { deps, lease, runtime } = run;
+  const { profile } = runtime.summariser ?? runtime;
+  const { summaryIdleMs } = runtime.policy;
   using silence = createSilence(deps.clock, summaryIdleMs);
   const signal = AbortSignal.any([lease.signal, deps.stopping, silence.signal]);
   const request = requestOf(run, words, maxOutputTokens);
@@ -60,7 +60,7 @@ async function ask(run: TurnRun, words: SummaryRequest, maxOutputTokens: number)
     step: run.step + 1,
     tries: 1,
     messages: request.messages,
-    server: (member.summariser ?? member).provider.server,
+    server: (runtime.summariser ?? runtime).provider.server,
   });
   const heard = () => {
     silence.end();
@@ -87,7 +87,7 @@ async function read(
   signal: AbortSignal,
   heard: () => void,
 ): Promise<SummaryAnswer> {
-  const { provider } = run.member.summariser ?? run.member;
+  const { provider } = run.runtime.summariser ?? run.runtime;
   let text = '';
   for await (const event of provider.stream(request, { signal })) {
     if (event.type === 'start') text = '';
@@ -109,13 +109,13 @@ async function read(
 }
 
 function requestOf(
-  { live, turn, step, member }: TurnRun,
+  { live, turn, step, runtime }: TurnRun,
   { system, user }: SummaryRequest,
   maxOutputTokens: number,
 ): ModelRequest {
   const { tenant, conversation, agent } = live.address;
   return {
-    model: (member.summariser ?? member).profile.model,
+    model: (runtime.summariser ?? runtime).profile.model,
     messages: [
       { role: 'system', content: system, seqs: [] },
       { role: 'user', content: user, seqs: [] },

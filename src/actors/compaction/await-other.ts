@@ -1,7 +1,7 @@
 import { latestCompaction } from '../../context/index.ts';
-import type { ReliefEvent } from '../../machines/compaction.ts';
+import type { CompactionEvent } from '../../machines/compaction.ts';
 import { readCompaction, takeLock } from './compaction-lock.ts';
-import type { TurnRelief } from './relief-work.ts';
+import type { TurnCompaction } from './turn-compaction.ts';
 
 const LOOK_MS = 250;
 
@@ -9,7 +9,7 @@ const LOOK_MS = 250;
  * Waits for the compaction that another agent of this conversation is making: one call serves the company. No longer
  * than a lease, as that agent may be gone; the machine asks for the lock again, and in the end goes on without a model.
  */
-export async function awaitOther({ run }: TurnRelief): Promise<ReliefEvent> {
+export async function awaitOther({ run }: TurnCompaction): Promise<CompactionEvent> {
   const { deps, live, lease } = run;
   const { view, address } = live;
   const number = (latestCompaction(view)?.body.number ?? 0) + 1;

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { AgentId, eventOf, type EventOf, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
-import type { Log, Store } from '../../store/store.ts';
+import type { ConversationKey, Store } from '../../store/store.ts';
 import { readOwn } from '../log/own-id.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 
@@ -19,7 +19,7 @@ export function compactionDraft(number: number) {
 
 export async function readCompaction(
   store: Pick<Store, 'readById'>,
-  log: Log,
+  log: ConversationKey,
   number: number,
 ): Promise<EventOf<'compaction'> | null> {
   const event = await readOwn(store, log, compactionDraft(number));

@@ -10,22 +10,22 @@ import {
 } from '../../context/index.ts';
 import { TroupeError } from '../../errors.ts';
 import { type CompactionBody, type Event, type EventId } from '../../events/index.ts';
-import type { ReliefEvent } from '../../machines/compaction.ts';
+import type { CompactionEvent } from '../../machines/compaction.ts';
 import { askSummary } from './ask-summary.ts';
 import { compactionDraft, readCompaction, takeLock } from './compaction-lock.ts';
 import { inSlices } from '../engine/in-slices.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { readPages } from '../log/read-pages.ts';
-import { noteRelief } from './note-relief.ts';
+import { noteCompaction } from './note-compaction.ts';
 import { windowFor } from './policy-for.ts';
-import type { TurnRelief } from './relief-work.ts';
+import type { TurnCompaction } from './turn-compaction.ts';
 
 export interface SharedCompaction {
   id: EventId;
   body: CompactionBody;
 }
 
-export type Made = { kind: 'made'; compaction: SharedCompaction } | { kind: 'not'; event: ReliefEvent };
+export type Made = { kind: 'made'; compaction: SharedCompaction } | { kind: 'not'; event: CompactionEvent };
 
 /** Share of a prompt's room that the request for a summary may take of the summariser's window. */
 export const REQUEST_SHARE = 0.8;
@@ -35,12 +35,12 @@ export const REQUEST_SHARE = 0.8;
  * what that kept is in its input, so nothing falls between the two.
  */
 export async function makeCompaction(
-  work: TurnRelief,
+  work: TurnCompaction,
   cut: CutFor,
   strategy: 'summary' | 'extraction',
 ): Promise<Made> {
   const { run } = work;
-  if (strategy === 'summary' && (!run.member.summarises || isTooSmall(work))) return not('SKIPPED');
+  if (strategy === 'summary' && (!run.runtime.summarises || isTooSmall(work))) return not('SKIPPED');
   const previous = latestCompaction(run.live.view)?.body ?? null;
   const number = (previous?.number ?? 0) + 1;
   // Another agent, or this one before a crash, may have written it since this turn began.
@@ -68,7 +68,7 @@ export async function makeCompaction(
   const { clock } = run.deps;
   if (strategy === 'extraction') return log(work, number, await inSlices(clock, extractionSteps(base)));
   if (!(await takeLock(run, number))) return not('LOCKED');
-  await noteRelief(work, 'compaction.summarising', { strategy, range: { from: 1, upTo } });
+  await noteCompaction(work, 'compaction.summarising', { strategy, range: { from: 1, upTo } });
   const written = await summarise(work, base);
   if (written.kind === 'not') return written;
   const body = await inSlices(clock, summarySteps({ ...base, ...written }));
@@ -81,15 +81,15 @@ export async function makeCompaction(
  */
 const LEAST_AVAILABLE = 2_500;
 
-function isTooSmall({ room }: TurnRelief): boolean {
+function isTooSmall({ room }: TurnCompaction): boolean {
   return room.available < LEAST_AVAILABLE;
 }
 
 async function summarise(
-  work: TurnRelief,
+  work: TurnCompaction,
   { events, previous, people, secret, count, trusted }: CompactionBase,
 ): Promise<
-  { kind: 'written'; text: string; usage: CompactionBody['usage'] } | { kind: 'not'; event: ReliefEvent }
+  { kind: 'written'; text: string; usage: CompactionBody['usage'] } | { kind: 'not'; event: CompactionEvent }
 > {
   const { run, policy } = work;
   const budgetTokens = policy.summaryTokens;
@@ -110,18 +110,21 @@ async function summarise(
 }
 
 /** Also one that was learnt from a refusal: the request for a summary must not be refused as well. */
-export async function summariserWindow({ member, model, deps, live }: TurnRun): Promise<number> {
-  const { summariser } = member;
-  if (!summariser) return windowFor(member, model);
+export async function summariserWindow({ runtime, model, deps, live }: TurnRun): Promise<number> {
+  const { summariser } = runtime;
+  if (!summariser) return windowFor(runtime, model);
   return windowFor(summariser, await deps.models.get(live.address.tenant, summariser.profile));
 }
 
-async function failed(work: TurnRelief, message: string): Promise<{ kind: 'not'; event: ReliefEvent }> {
-  await noteRelief(work, 'compaction.failed', { strategy: 'summary', message });
+async function failed(
+  work: TurnCompaction,
+  message: string,
+): Promise<{ kind: 'not'; event: CompactionEvent }> {
+  await noteCompaction(work, 'compaction.failed', { strategy: 'summary', message });
   return not('FAILED');
 }
 
-async function log(work: TurnRelief, number: number, body: CompactionBody | null): Promise<Made> {
+async function log(work: TurnCompaction, number: number, body: CompactionBody | null): Promise<Made> {
   if (!body) return not('FAILED');
   const { deps, live } = work.run;
   try {
@@ -142,13 +145,13 @@ async function made({ deps, live }: TurnRun, number: number): Promise<SharedComp
   return { id, body };
 }
 
-async function readRange({ run }: TurnRelief, after: number, upTo: number): Promise<Event[]> {
+async function readRange({ run }: TurnCompaction, after: number, upTo: number): Promise<Event[]> {
   const { store } = run.deps;
   const events: Event[] = [];
   for await (const page of readPages(store, run.live.address, { after, upTo })) events.push(...page);
   return events;
 }
 
-function not(type: 'SKIPPED' | 'FAILED' | 'LOCKED' | 'ABORTED'): { kind: 'not'; event: ReliefEvent } {
+function not(type: 'SKIPPED' | 'FAILED' | 'LOCKED' | 'ABORTED'): { kind: 'not'; event: CompactionEvent } {
   return { kind: 'not', event: { type } };
 }

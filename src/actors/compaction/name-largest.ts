@@ -1,15 +1,15 @@
 import { budgetOf, type Slot } from '../../context/index.ts';
-import { isFruitless, MAX_FRUITLESS } from '../../context/relief/work.ts';
+import { isFruitless, MAX_FRUITLESS } from '../../context/compaction/work.ts';
 import type { PromptRecord } from '../../events/index.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { windowFor } from './policy-for.ts';
 
 /** Why a prompt cannot be made to fit: the room, the layers, and the single messages that are the most of it. */
 export function nameLargest(run: TurnRun, { tokens, layers }: PromptRecord): string {
-  const { live, member, model } = run;
+  const { live, runtime, model } = run;
   // The prompt may have been built before its refusal named the window.
-  const { maxOutputTokens } = member.profile;
-  const { window, reserved, available } = budgetOf({ window: windowFor(member, model), maxOutputTokens });
+  const { maxOutputTokens } = runtime.profile;
+  const { window, reserved, available } = budgetOf({ window: windowFor(runtime, model), maxOutputTokens });
   const parts = layers.toSorted((a, b) => b.tokens - a.tokens).slice(0, 3);
   const largest = live.view.slots.toSorted((a, b) => b.tokens - a.tokens).slice(0, 2);
   return [

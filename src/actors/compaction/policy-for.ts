@@ -1,18 +1,18 @@
-import { budgetOf, type ModelFacts, type ReliefPolicy, scaledPolicy } from '../../context/index.ts';
-import type { Member } from '../engine/member.ts';
+import { budgetOf, type ModelFacts, type CompactionPolicy, scaledPolicy } from '../../context/index.ts';
+import type { AgentRuntime } from '../engine/agent-runtime.ts';
 
 /** The window as defined, or a smaller one that the model was found to have. */
-export function windowFor({ profile }: Pick<Member, 'profile'>, { window }: ModelFacts): number {
+export function windowFor({ profile }: Pick<AgentRuntime, 'profile'>, { window }: ModelFacts): number {
   return window === null ? profile.contextWindow : Math.min(profile.contextWindow, window);
 }
 
 /** Tokens that the window leaves beside the answer. */
-export function availableIn(member: Pick<Member, 'profile'>, model: ModelFacts): number {
-  const { maxOutputTokens } = member.profile;
-  return budgetOf({ window: windowFor(member, model), maxOutputTokens }).available;
+export function availableIn(runtime: Pick<AgentRuntime, 'profile'>, model: ModelFacts): number {
+  const { maxOutputTokens } = runtime.profile;
+  return budgetOf({ window: windowFor(runtime, model), maxOutputTokens }).available;
 }
 
 /** Limits in tokens are scaled down to what a small window leaves. */
-export function policyFor(member: Member, model: ModelFacts): ReliefPolicy {
-  return scaledPolicy(member.policy, availableIn(member, model));
+export function policyFor(runtime: AgentRuntime, model: ModelFacts): CompactionPolicy {
+  return scaledPolicy(runtime.policy, availableIn(runtime, model));
 }

@@ -2,17 +2,17 @@ import { earlySteps, retell, turnPrefixSteps, verifySummary } from '../../contex
 import { inSlices } from '../engine/in-slices.ts';
 import { askSummary } from './ask-summary.ts';
 import { REQUEST_SHARE, summariserWindow } from './make-compaction.ts';
-import { noteRelief } from './note-relief.ts';
-import type { TurnRelief } from './relief-work.ts';
+import { noteCompaction } from './note-compaction.ts';
+import type { TurnCompaction } from './turn-compaction.ts';
 
 /**
  * Has a model tell the early steps of a turn that has become too long; what was chosen of them without one stays where
  * it fails. False if the turn is to stop.
  */
-export async function retellSteps(work: TurnRelief): Promise<boolean> {
+export async function retellSteps(work: TurnCompaction): Promise<boolean> {
   const { run, plan, policy } = work;
   const { view } = run.live;
-  if (!plan.turn || !run.member.summarises) return true;
+  if (!plan.turn || !run.runtime.summarises) return true;
   const { id, steps } = plan.turn;
   const count = run.deps.countTokens;
   const fitting = turnPrefixSteps({
@@ -27,7 +27,7 @@ export async function retellSteps(work: TurnRelief): Promise<boolean> {
   });
   const request = await inSlices(run.deps.clock, fitting);
   if (!request) return true;
-  await noteRelief(work, 'compaction.summarising', { strategy: 'trim' });
+  await noteCompaction(work, 'compaction.summarising', { strategy: 'trim' });
   const answer = await askSummary(run, request, Math.ceil(policy.summaryTokens * 1.5));
   if (answer.kind === 'aborted') return false;
   const verdict =
@@ -37,7 +37,7 @@ export async function retellSteps(work: TurnRelief): Promise<boolean> {
   const why = verdict.kind === 'rejected' ? verdict.why : retell(work, verdict.text) ? null : 'too_long';
   if (why !== null) {
     const message = `the summary of the first ${steps} steps was rejected: ${why}`;
-    await noteRelief(work, 'compaction.failed', { strategy: 'trim', message });
+    await noteCompaction(work, 'compaction.failed', { strategy: 'trim', message });
   }
   return true;
 }

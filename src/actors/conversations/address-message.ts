@@ -1,10 +1,10 @@
 import { TroupeError } from '../../errors.ts';
 import { type AgentId, type Author, MAX_RECIPIENTS, nearestName } from '../../events/index.ts';
-import type { Company } from '../engine/member.ts';
+import type { AgentRegistry } from '../engine/agent-runtime.ts';
 
 /** Whom a message addresses, as agent ids. Only the structured `to` routes; names in the text never do. */
 export function addressees(
-  company: Company,
+  agents: AgentRegistry,
   message: { author: Author; to?: readonly string[] | undefined; replyTo?: string | undefined },
   fallback: AgentId | null,
 ): AgentId[] {
@@ -14,18 +14,18 @@ export function addressees(
       path: 'to',
     });
   }
-  if (named.length > 0) return [...new Set(named.map((name) => resolveAgent(company, name)))];
+  if (named.length > 0) return [...new Set(named.map((name) => resolveAgent(agents, name)))];
   const topLevel = message.author.kind === 'user' && message.replyTo === undefined;
   return topLevel && fallback ? [fallback] : [];
 }
 
 /** An agent by id or pubkey. Throws `agent_unknown` with the known ones and the nearest name. */
-export function resolveAgent(company: Company, name: string): AgentId {
+export function resolveAgent(agents: AgentRegistry, name: string): AgentId {
   const plain = name.startsWith('@') ? name.slice(1) : name;
-  const direct = company.get(plain as AgentId);
+  const direct = agents.get(plain as AgentId);
   if (direct) return direct.profile.id;
-  for (const member of company.values()) if (member.pubkey === plain) return member.profile.id;
-  const known = [...company.keys()];
+  for (const runtime of agents.values()) if (runtime.pubkey === plain) return runtime.profile.id;
+  const known = [...agents.keys()];
   const nearest = nearestName(plain, known);
   const hint = nearest ? ` Did you mean "${nearest}"?` : '';
   throw new TroupeError(

@@ -1,20 +1,20 @@
 import { TroupeError } from '../../errors.ts';
 import type { ActorRecord, DelegationOpenedBody } from '../../events/index.ts';
-import type { Log, Store } from '../../store/store.ts';
+import type { ConversationKey, Store } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { type PageSource, readPages } from '../log/read-pages.ts';
 import { openedId } from '../tasks/end-task.ts';
 
 /** A conversation or one of its threads. */
 export interface Branch {
-  log: Log;
+  log: ConversationKey;
   head: number;
 }
 
 /** An opening names a thread, and whoever brought it may have named any: the thread must say the same of itself. */
 async function isThreadOf(
   store: Pick<Store, 'readById'>,
-  { tenant, conversation }: Log,
+  { tenant, conversation }: ConversationKey,
   { delegation, thread }: DelegationOpenedBody,
 ): Promise<boolean> {
   const there = await store.readById({ tenant, conversation: thread }, openedId(delegation));
@@ -24,7 +24,10 @@ async function isThreadOf(
 }
 
 /** A conversation and the threads of what was delegated in it, each after the one it was given in. */
-export async function readTree(store: PageSource & Pick<Store, 'readById'>, root: Log): Promise<Branch[]> {
+export async function readTree(
+  store: PageSource & Pick<Store, 'readById'>,
+  root: ConversationKey,
+): Promise<Branch[]> {
   const tree: Branch[] = [{ log: root, head: 0 }];
   const known = new Set<string>([root.conversation]);
   // It grows while it is walked.
@@ -46,7 +49,7 @@ export async function readTree(store: PageSource & Pick<Store, 'readById'>, root
 /** Who is at work in it: with a pinned turn, or held by a process. What is set aside works no more. */
 export async function atWork(
   { store, clock }: Pick<EngineDeps, 'store' | 'clock'>,
-  log: Log,
+  log: ConversationKey,
 ): Promise<string | null> {
   const now = clock.now();
   const records = await store.listActors(log);
@@ -70,7 +73,7 @@ export interface Deleted {
  */
 export async function deleteConversation(
   deps: Pick<EngineDeps, 'store' | 'clock' | 'log' | 'registry'>,
-  root: Log,
+  root: ConversationKey,
   exported: number | 'none',
 ): Promise<Deleted> {
   const { store, log: events, registry } = deps;

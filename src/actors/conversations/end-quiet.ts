@@ -1,9 +1,9 @@
 import { TroupeError } from '../../errors.ts';
 import { DEFAULT_TENANT, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
-import type { Log } from '../../store/store.ts';
+import type { ConversationKey } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { atWork, deleteConversation } from './delete-conversation.ts';
-import { standingOf, type Standings } from './standings.ts';
+import { participantsOf, type ParticipantsCache } from './participants-cache.ts';
 import type { Lifecycle } from './upkeep.ts';
 
 /** Conversations looked at in one round of the sweeper. */
@@ -13,7 +13,7 @@ const LIST_EVERY_MS = 600_000;
 const MOST_LISTED = 1_000_000;
 
 interface Quiet {
-  log: Log;
+  log: ConversationKey;
   head: number;
   at: number;
 }
@@ -21,7 +21,7 @@ interface Quiet {
 /** Archives and deletes what has been quiet for long, a page a round. What it remembers only spares it looks. */
 export function createEndQuiet(
   deps: EngineDeps,
-  standings: Standings,
+  participantsCache: ParticipantsCache,
   { archiveAfterMs = Infinity, deleteAfterMs = Infinity }: Lifecycle,
 ): () => Promise<void> {
   const { store, clock, log: events, tenants = async () => [DEFAULT_TENANT] } = deps;
@@ -42,7 +42,7 @@ export function createEndQuiet(
     for (const each of queue.splice(-PAGE)) await look(each, now);
   };
 
-  async function quietOf(tenant: Log['tenant'], before: number): Promise<Quiet[]> {
+  async function quietOf(tenant: ConversationKey['tenant'], before: number): Promise<Quiet[]> {
     const all = await store.conversations(tenant, MOST_LISTED);
     return all.flatMap(({ id, head, at }) => {
       const log = { tenant, conversation: id };
@@ -51,7 +51,7 @@ export function createEndQuiet(
   }
 
   async function look({ log, head, at }: Quiet, now: number): Promise<void> {
-    const { tasks } = await standingOf(events, log);
+    const { tasks } = await participantsOf(events, log);
     if (tasks.upTo !== head) return;
     if (tasks.thread) return void settled.set(keyOf(log), head);
     if (tasks.directions.archived) {
@@ -73,10 +73,10 @@ export function createEndQuiet(
     await events.append(log, [draft]);
   }
 
-  async function remove(log: Log): Promise<void> {
+  async function remove(log: ConversationKey): Promise<void> {
     try {
       await deleteConversation(deps, log, 'none');
-      standings.forget(log);
+      participantsCache.forget(log);
     } catch (error) {
       // Somebody is at work in it: later, perhaps.
       if (!(error instanceof TroupeError) || error.code !== 'command_refused') throw error;
@@ -84,6 +84,6 @@ export function createEndQuiet(
   }
 }
 
-function keyOf({ tenant, conversation }: Log): string {
+function keyOf({ tenant, conversation }: ConversationKey): string {
   return `${tenant}/${conversation}`;
 }

@@ -1,7 +1,7 @@
 import { TroupeError } from '../../errors.ts';
 import { DEFAULT_TENANT, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
-import type { Standings } from './standings.ts';
+import type { ParticipantsCache } from './participants-cache.ts';
 import type { Schedule } from './upkeep.ts';
 
 const MINUTE_MS = 60_000;
@@ -15,19 +15,19 @@ const MINUTE_MS = 60_000;
 export async function fireSchedules(
   deps: Pick<EngineDeps, 'store' | 'log' | 'clock' | 'onWarning'>,
   schedules: readonly Schedule[],
-  standings: Standings,
+  participantsCache: ParticipantsCache,
 ): Promise<void> {
   const { store, clock, onWarning } = deps;
   for (const schedule of schedules) {
     const key = `schedule:${schedule.name}`;
     try {
       const now = clock.now();
-      const seen = await store.recall(DEFAULT_TENANT, key);
+      const seen = await store.get(DEFAULT_TENANT, key);
       const due = seen === null ? now : schedule.lastBy(now);
       if (due === null || (seen !== null && due <= Number(seen))) continue;
-      if (seen !== null) await fire(deps, schedule, due, standings);
+      if (seen !== null) await fire(deps, schedule, due, participantsCache);
       // After the event: a process that ends in between says it again, under the same id.
-      await store.remember(DEFAULT_TENANT, key, seen, String(due));
+      await store.compareAndSet(DEFAULT_TENANT, key, seen, String(due));
     } catch (error) {
       onWarning(error, key);
     }
@@ -38,10 +38,10 @@ async function fire(
   { log: events, onWarning }: Pick<EngineDeps, 'log' | 'onWarning'>,
   { name, conversation, to, content }: Schedule,
   due: number,
-  standings: Standings,
+  participantsCache: ParticipantsCache,
 ): Promise<void> {
   const log = { tenant: DEFAULT_TENANT, conversation };
-  if ((await standings.of(log)).tasks.directions.archived) {
+  if ((await participantsCache.of(log)).tasks.directions.archived) {
     onWarning(`nothing is said in ${conversation}, which is archived`, `schedule:${name}`);
     return;
   }

@@ -14,12 +14,12 @@ import {
 } from '../../events/index.ts';
 import { AGENT_MACHINE_VERSION } from '../../machines/agent-lifecycle.ts';
 import { newAgent, saveAgent } from '../../machines/snapshot.ts';
-import type { Log } from '../../store/store.ts';
+import type { ConversationKey } from '../../store/store.ts';
 import { changeAvailability } from '../engine/change-availability.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { readPages } from '../log/read-pages.ts';
 import { importOwner } from '../engine/settle-imported.ts';
-import { appendFirst, type Door } from './door.ts';
+import { appendFirst, type ConversationDeps } from './conversation-deps.ts';
 import { foldPast, forkEnds, newPast, type Past } from './fork-past.ts';
 import { renamedEvent } from './renamed-event.ts';
 
@@ -38,8 +38,8 @@ const SETTLE_PAUSE_MS = 20;
  * Throws `command_refused`, `turn_unknown`, `conversation_unknown`, `event_invalid`.
  */
 export async function forkConversation(
-  door: Door,
-  tenant: Log['tenant'],
+  door: ConversationDeps,
+  tenant: ConversationKey['tenant'],
   command: CommandOf<'fork'>,
   by: Author,
 ): Promise<Event> {
@@ -60,7 +60,7 @@ export async function forkConversation(
 
 async function placeOf(
   { store }: EngineDeps,
-  tenant: Log['tenant'],
+  tenant: ConversationKey['tenant'],
   { turn, conversation, seq }: CommandOf<'fork'>,
 ): Promise<ForkPlace> {
   if (turn !== undefined && conversation === undefined && seq === undefined) {
@@ -88,10 +88,10 @@ async function placeOf(
 /** The conversation to write into: one that is not there, or that a fork of this very place has begun. */
 async function claim(
   deps: EngineDeps,
-  { tenant }: Log,
+  { tenant }: ConversationKey,
   place: ForkPlace,
   as: ConversationId | undefined,
-): Promise<Log> {
+): Promise<ConversationKey> {
   if (as !== undefined) {
     const log = { tenant, conversation: as };
     if ((await isForkOf(deps, log, place)) || (await isClaimed(deps, log, place))) return log;
@@ -106,7 +106,11 @@ async function claim(
   throw refused(`event ${place.seq} has ${MOST_NAMED} forks: name this one`);
 }
 
-async function isForkOf({ store }: EngineDeps, log: Log, { conversation, seq }: ForkPlace): Promise<boolean> {
+async function isForkOf(
+  { store }: EngineDeps,
+  log: ConversationKey,
+  { conversation, seq }: ForkPlace,
+): Promise<boolean> {
   const event = await store.readById(log, runtimeId('forked', seq));
   return event?.kind === 'command' && !isImported(event) && event.body.from?.conversation === conversation;
 }
@@ -114,17 +118,23 @@ async function isForkOf({ store }: EngineDeps, log: Log, { conversation, seq }: 
 /** One writer's claim stands in a note. What is left of a conversation that was deleted holds nothing. */
 async function isClaimed(
   { store }: EngineDeps,
-  log: Log,
+  log: ConversationKey,
   { conversation, seq }: ForkPlace,
 ): Promise<boolean> {
   const key = `fork:${log.conversation}`;
   const ours = `${conversation}/${seq}`;
-  const noted = await store.recall(log.tenant, key);
+  const noted = await store.get(log.tenant, key);
   if ((await store.head(log)) > 0) return noted === ours;
-  return noted === ours || (await store.remember(log.tenant, key, noted, ours)) === ours;
+  return noted === ours || (await store.compareAndSet(log.tenant, key, noted, ours)) === ours;
 }
 
-async function copy(deps: EngineDeps, source: Log, target: Log, place: ForkPlace, by: Author): Promise<void> {
+async function copy(
+  deps: EngineDeps,
+  source: ConversationKey,
+  target: ConversationKey,
+  place: ForkPlace,
+  by: Author,
+): Promise<void> {
   const names = { from: source.conversation, to: target.conversation };
   const past = newPast();
   for await (const page of readPages(deps.store, source, { after: 0, upTo: place.seq }))
@@ -145,7 +155,7 @@ async function copy(deps: EngineDeps, source: Log, target: Log, place: ForkPlace
 /** What others have written meanwhile into a conversation that nobody was told of is none of ours (F2). */
 async function appendAt(
   { log: events, clock }: EngineDeps,
-  target: Log,
+  target: ConversationKey,
   drafts: readonly EventDraft[],
   first: number,
   at: (index: number) => number | undefined,
@@ -170,8 +180,8 @@ async function appendAt(
 
 async function copyArtifacts(
   { store, clock }: EngineDeps,
-  source: Log,
-  target: Log,
+  source: ConversationKey,
+  target: ConversationKey,
   events: readonly Event[],
 ): Promise<void> {
   for (const { kind, body } of events) {
@@ -181,11 +191,16 @@ async function copyArtifacts(
   }
 }
 
-async function settlePast(deps: EngineDeps, target: Log, past: Past, upTo: number): Promise<void> {
+async function settlePast(
+  deps: EngineDeps,
+  target: ConversationKey,
+  past: Past,
+  upTo: number,
+): Promise<void> {
   for (const [agent, turns] of past.turns) {
     const address = { ...target, agent };
     await settle(deps, address, turns, upTo);
-    if (past.standing.retired.has(agent)) await changeAvailability(deps, address, { type: 'RETIRE' });
+    if (past.participants.retired.has(agent)) await changeAvailability(deps, address, { type: 'RETIRE' });
   }
 }
 

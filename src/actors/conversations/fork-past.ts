@@ -14,7 +14,7 @@ import {
   isAbout,
 } from '../../events/index.ts';
 import { activeRuns } from '../../machines/run-book.ts';
-import { foldStanding, newStanding, type Standing } from '../../machines/standing.ts';
+import { foldParticipants, newParticipants, type Participants } from '../../machines/participants.ts';
 import { stepOf } from '../../machines/workflow.ts';
 import { failedDrafts } from '../workflows/run-drafts.ts';
 import { endId } from '../tasks/end-task.ts';
@@ -22,7 +22,7 @@ import { type Names, renamedTurn } from './renamed-event.ts';
 
 /** What a conversation had come to where it is forked: a fold. */
 export interface Past {
-  standing: Standing;
+  participants: Participants;
   /** Agents that were addressed or took turns, with the number of their last one. */
   turns: Map<AgentId, number>;
   underWay: Map<AgentId, OpenTurn>;
@@ -38,11 +38,11 @@ interface OpenTurn {
 }
 
 export function newPast(): Past {
-  return { standing: newStanding(), turns: new Map(), underWay: new Map() };
+  return { participants: newParticipants(), turns: new Map(), underWay: new Map() };
 }
 
 export function foldPast(past: Past, event: Event): void {
-  foldStanding(past.standing, event);
+  foldParticipants(past.participants, event);
   for (const agent of event.to) if (!past.turns.has(agent)) past.turns.set(agent, 0);
   const parts = event.turn === undefined ? null : parseTurnId(event.turn);
   if (!parts || event.turn === undefined || parts.conversation !== event.conversation) return;
@@ -91,7 +91,7 @@ function foldTurn(past: Past, agent: AgentId, turn: OpenTurn, event: Event): voi
 
 /** What the copy is told has ended with it: the same whoever makes it, and the last event is that it is one. */
 export function forkEnds(past: Past, names: Names, place: ForkPlace, by: Author): EventDraft[] {
-  const { tasks } = past.standing;
+  const { tasks } = past.participants;
   const { conversation, seq } = place;
   return [
     ...[...past.underWay.values()].flatMap((turn) => endTurn(turn, names)),
@@ -135,7 +135,7 @@ function endTurn({ id, author, covers, steps, waiting, isAnswered }: OpenTurn, n
 }
 
 /** To nobody: whoever waited is told by what is open when it next takes a turn. */
-function endTasks({ standing: { tasks } }: Past, seq: number): EventDraft[] {
+function endTasks({ participants: { tasks } }: Past, seq: number): EventDraft[] {
   const ended = [...tasks.tasks.values()]
     .filter(({ end }) => end === null)
     .map((task): EventDraft => {

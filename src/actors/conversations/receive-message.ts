@@ -1,8 +1,8 @@
 import { TroupeError } from '../../errors.ts';
 import type { AgentId, EventDraftOf } from '../../events/index.ts';
-import type { Appended, Log } from '../../store/store.ts';
-import { appendHeard, appendLast, type Door } from './door.ts';
-import { isHere, type Standing } from '../../machines/standing.ts';
+import type { Appended, ConversationKey } from '../../store/store.ts';
+import { appendHeard, appendLast, type ConversationDeps } from './conversation-deps.ts';
+import { isHere, type Participants } from '../../machines/participants.ts';
 import { isTrusted } from './trust.ts';
 
 type Message = EventDraftOf<'message'>;
@@ -18,40 +18,44 @@ type Message = EventDraftOf<'message'>;
  * `prepare` is called with what is about to be stored, and may still refuse it.
  */
 export async function receiveMessage(
-  door: Door,
-  log: Log,
+  door: ConversationDeps,
+  log: ConversationKey,
   message: Message,
   prepare: (placed: Message) => Promise<void>,
   { untrusted = false } = {},
 ): Promise<Appended> {
-  const standing = await door.standings.of(log);
+  const participants = await door.participantsCache.of(log);
   const { author, id } = message;
-  const placed = await place(door, log, message, standing, untrusted);
+  const placed = await place(door, log, message, participants, untrusted);
   const isHeard = author.kind === 'user' && isTrusted(door.trust, author) && !untrusted;
-  if (!isHeard && standing.tasks.directions.archived && (await door.deps.store.readById(log, id)) === null) {
+  if (
+    !isHeard &&
+    participants.tasks.directions.archived &&
+    (await door.deps.store.readById(log, id)) === null
+  ) {
     throw closed(log);
   }
   await prepare(placed);
   try {
     return isHeard
-      ? await appendHeard(door, log, placed, standing)
+      ? await appendHeard(door, log, placed, participants)
       : await appendLast(door.deps, log, [placed]);
   } catch (error) {
     // Sent twice at once, and routed twice: the first counts.
     const isRouted = placed.context?.routed !== undefined;
     if (!isRouted || !(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
-    return appendLast(door.deps, log, [await place(door, log, message, standing, untrusted)]);
+    return appendLast(door.deps, log, [await place(door, log, message, participants, untrusted)]);
   }
 }
 
 async function place(
-  door: Door,
-  log: Log,
+  door: ConversationDeps,
+  log: ConversationKey,
   message: Message,
-  standing: Standing,
+  participants: Participants,
   untrusted: boolean,
 ): Promise<Message> {
-  const { to, routed } = await addressed(door, log, message, standing);
+  const { to, routed } = await addressed(door, log, message, participants);
   const isHeld = untrusted || !isTrusted(door.trust, message.author);
   const held = to.length > 0 && isHeld ? { held: to } : {};
   const mark = isHeld && (await isMarked(door, log, message)) ? { untrusted: true as const } : {};
@@ -64,7 +68,7 @@ async function place(
 }
 
 /** Logs of before have no mark, and the same id again is the same event (M4). */
-async function isMarked({ deps }: Door, log: Log, { id }: Message): Promise<boolean> {
+async function isMarked({ deps }: ConversationDeps, log: ConversationKey, { id }: Message): Promise<boolean> {
   const known = await deps.store.readById(log, id);
   return known === null || known.context?.untrusted === true;
 }
@@ -75,10 +79,10 @@ interface Addressed {
 }
 
 async function addressed(
-  { deps, router, fallback }: Door,
-  log: Log,
+  { deps, router, fallback }: ConversationDeps,
+  log: ConversationKey,
   { id, author, to, replyTo, body }: Message,
-  standing: Standing,
+  participants: Participants,
 ): Promise<Addressed> {
   const isNew = author.kind === 'user' && replyTo === undefined;
   if (to.length > 0 || !isNew) return { to };
@@ -89,14 +93,14 @@ async function addressed(
     const attachments = (body.attachments ?? []).map(({ mediaType }) => mediaType);
     const found = router.find(
       { conversation: log.conversation, author, content: body.content, attachments },
-      { isHere: (agent) => isHere(standing, agent), askedAt: (agent) => standing.asked.get(agent) },
+      { isHere: (agent) => isHere(participants, agent), askedAt: (agent) => participants.asked.get(agent) },
     );
     if (found.length > 0) return { to: found, routed: router.by };
   }
-  return { to: fallback && isHere(standing, fallback) ? [fallback] : [] };
+  return { to: fallback && isHere(participants, fallback) ? [fallback] : [] };
 }
 
-function closed({ conversation }: Log): TroupeError {
+function closed({ conversation }: ConversationKey): TroupeError {
   const message = `conversation ${conversation} is archived: reopen it first`;
   return new TroupeError('conversation_archived', message, { conversation });
 }

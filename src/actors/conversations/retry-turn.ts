@@ -11,10 +11,10 @@ import {
   type TurnId,
   isAbout,
 } from '../../events/index.ts';
-import type { Standing } from '../../machines/standing.ts';
-import type { Log } from '../../store/store.ts';
+import type { Participants } from '../../machines/participants.ts';
+import type { ConversationKey } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
-import { appendFirst, type Door } from './door.ts';
+import { appendFirst, type ConversationDeps } from './conversation-deps.ts';
 
 /** What decides whether a turn may be asked for again. */
 export interface RetryFacts {
@@ -24,18 +24,18 @@ export interface RetryFacts {
   ended: 'done' | 'failed' | 'aborted' | null;
   /** Null where it cannot be read: then the agent is set aside, or will be. */
   record: Pick<ActorRecord, 'turn' | 'turnNo' | 'parked'> | null;
-  standing: Pick<Standing, 'tasks' | 'retired'>;
+  participants: Pick<Participants, 'tasks' | 'retired'>;
 }
 
 /** `resume`: the agent was set aside with this turn unended, or after one that needs no retry. */
 export type MayRetry = { kind: 'retry' } | { kind: 'resume' } | { kind: 'refused'; why: string };
 
-export function mayRetry({ address, turn, ended, record, standing }: RetryFacts): MayRetry {
+export function mayRetry({ address, turn, ended, record, participants }: RetryFacts): MayRetry {
   const { agent, conversation } = address;
-  const away = standing.tasks.away.get(agent);
-  if (standing.tasks.directions.archived) return refused(`${conversation} is archived: reopen it first`);
+  const away = participants.tasks.away.get(agent);
+  if (participants.tasks.directions.archived) return refused(`${conversation} is archived: reopen it first`);
   if (away) return refused(away.blocked ? `@${agent} is blocked: unblock it first` : `@${agent} has left`);
-  if (standing.retired.has(agent) || record?.parked === 'retired')
+  if (participants.retired.has(agent) || record?.parked === 'retired')
     return refused(`@${agent} is retired: recall it first`);
   const wasWrong = ended === 'failed' || ended === 'aborted';
   if (!record) return { kind: wasWrong ? 'retry' : 'resume' };
@@ -60,7 +60,12 @@ function refused(why: string): MayRetry {
  * it wakes; who comes later gets it too. Throws `turn_unknown`, `command_refused`.
  *  R1  A retry stands behind the end of its turn, which has failed or was stopped, and addresses the agent of it alone.
  */
-export async function retryTurn(door: Door, tenant: Log['tenant'], turn: TurnId, by: Author): Promise<Event> {
+export async function retryTurn(
+  door: ConversationDeps,
+  tenant: ConversationKey['tenant'],
+  turn: TurnId,
+  by: Author,
+): Promise<Event> {
   const { store, log, router } = door.deps;
   const parts = parseTurnId(turn);
   if (!parts) throw unknown(turn);
@@ -69,12 +74,12 @@ export async function retryTurn(door: Door, tenant: Log['tenant'], turn: TurnId,
   const record = await readRecord(store, address);
   if (!end && record?.turn?.id !== turn && !(await store.readById(address, runtimeId(turn, 'started'))))
     throw unknown(turn);
-  if (!door.deps.company.has(parts.agent))
+  if (!door.deps.agents.has(parts.agent))
     throw new TroupeError('agent_unknown', `there is no agent "${parts.agent}"`, { agent: parts.agent });
-  const standing = await door.standings.of(address);
+  const participants = await door.participantsCache.of(address);
   const ended = endOf(end);
-  const may = mayRetry({ address, turn, ended, record, standing });
-  const notice = standing.setAside.get(parts.agent) ?? 0;
+  const may = mayRetry({ address, turn, ended, record, participants });
+  const notice = participants.setAside.get(parts.agent) ?? 0;
   const ids = [runtimeId(turn, 'retry'), runtimeId(turn, 'resume', notice)] as const;
   const isAside = !record || record.parked === 'failed';
   if (may.kind === 'refused' || !isAside) {
@@ -141,7 +146,7 @@ export function endOf(end: Event | null): RetryFacts['ended'] {
 /** How it ended, and what it was to answer; of a turn that was a retry itself, what was asked for again. */
 async function givenTo(
   store: EngineDeps['store'],
-  log: Log,
+  log: ConversationKey,
   end: Event | null,
 ): Promise<{ code?: string; inputs: number[] }> {
   if (end?.kind !== 'turn.failed' && end?.kind !== 'turn.aborted') return { inputs: [] };

@@ -5,14 +5,14 @@ import type { ActorPatch } from '../../store/store.ts';
 import { changeAvailability } from './change-availability.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { holdLease, type Lease } from './lease.ts';
-import type { Member } from './member.ts';
+import type { AgentRuntime } from './agent-runtime.ts';
 import { pinTurn } from '../turn/pin-turn.ts';
 import { catchUp } from '../log/read-view.ts';
 import type { LiveActor } from './registry.ts';
 import { runTurn } from '../turn/run-turn.ts';
 import { importOwner } from './settle-imported.ts';
 import { sendPosts } from '../tasks/send-posts.ts';
-import { tellParked } from './tell-state.ts';
+import { tellParked } from '../turn/transition.ts';
 
 /** Before an actor whose lease was lost here is looked at again. */
 const LOST_PAUSE_MS = 1_000;
@@ -22,18 +22,22 @@ const LOST_PAUSE_MS = 1_000;
  * Any step may be the last one this process takes; whoever comes next goes on from the record.
  */
 export async function activate(deps: EngineDeps, address: ActorAddress): Promise<WakeOutcome> {
-  const member = deps.company.get(address.agent);
-  if (!member) return { kind: 'done' };
-  const entry = await deps.admission.enter(address, member.profile.provider);
+  const runtime = deps.agents.get(address.agent);
+  if (!runtime) return { kind: 'done' };
+  const entry = await deps.admission.enter(address, runtime.profile.provider);
   if (entry.kind === 'full') return { kind: 'busy', retryInMs: entry.retryInMs };
   try {
-    return await activateMember(deps, address, member);
+    return await activateMember(deps, address, runtime);
   } finally {
     await entry.leave();
   }
 }
 
-async function activateMember(deps: EngineDeps, address: ActorAddress, member: Member): Promise<WakeOutcome> {
+async function activateMember(
+  deps: EngineDeps,
+  address: ActorAddress,
+  runtime: AgentRuntime,
+): Promise<WakeOutcome> {
   const { clock } = deps;
   // Whoever reaches the queue may forge wakes: of what does not exist no record is made.
   if (!deps.registry.find(address) && (await deps.store.head(address)) === 0) return { kind: 'done' };
@@ -49,7 +53,7 @@ async function activateMember(deps: EngineDeps, address: ActorAddress, member: M
     // A paused actor still publishes what it has committed; one that is set aside cannot be trusted to.
     if (acquired.record.parked === 'failed') await release(lease);
     else if (isLost && (await isPoison(deps, lease))) await giveUp(deps, lease, address);
-    else await work(deps, lease, member);
+    else await work(deps, lease, runtime);
   } catch (error) {
     await settleFailure(deps, lease, address, error);
   } finally {
@@ -66,7 +70,7 @@ async function activateMember(deps: EngineDeps, address: ActorAddress, member: M
   return { kind: 'done' };
 }
 
-async function work(deps: EngineDeps, lease: Lease, member: Member): Promise<void> {
+async function work(deps: EngineDeps, lease: Lease, runtime: AgentRuntime): Promise<void> {
   const live = deps.registry.enter(lease.record, deps.clock.now());
   live.lease = lease;
   try {
@@ -79,9 +83,9 @@ async function work(deps: EngineDeps, lease: Lease, member: Member): Promise<voi
       const resumed = lease.record.turn !== null;
       const turn = resumed
         ? await resumeTurn(deps, lease, live)
-        : await pinTurn(deps, lease, member, live, published);
+        : await pinTurn(deps, lease, runtime, live, published);
       if (!turn) return;
-      await runTurn(deps, lease, member, live, turn, { resumed });
+      await runTurn(deps, lease, runtime, live, turn, { resumed });
     }
   } finally {
     deps.registry.leave(live, lease.record.lastTurn, deps.clock.now());

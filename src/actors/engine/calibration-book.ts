@@ -71,7 +71,7 @@ export function createCalibrationBook({
   clock,
   onWarning,
 }: {
-  store: Pick<Store, 'recall' | 'remember'>;
+  store: Pick<Store, 'get' | 'compareAndSet'>;
   clock: Clock;
   onWarning: (error: unknown, where: string) => void;
 }): CalibrationBook {
@@ -106,7 +106,7 @@ export function createCalibrationBook({
 
   async function read(page: Page): Promise<void> {
     page.readAt = clock.monotonic();
-    await attempt(async () => see(page, await store.recall(page.tenant, page.key)));
+    await attempt(async () => see(page, await store.get(page.tenant, page.key)));
     page.reading = null;
   }
 
@@ -133,7 +133,7 @@ export function createCalibrationBook({
     for (let round = 1; round <= MAX_ROUNDS; round += 1) {
       const { tenant, key, note } = page;
       const next = JSON.stringify(withNews(factsIn(note), news));
-      page.note = await store.remember(tenant, key, note, next);
+      page.note = await store.compareAndSet(tenant, key, note, next);
       if (page.note === next) return;
     }
     throw new Error(`the note of ${page.key} changes faster than it can be written`);

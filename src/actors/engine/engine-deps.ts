@@ -12,7 +12,7 @@ import type { CalibrationBook } from './calibration-book.ts';
 import type { ConversationLog } from '../log/conversation-log.ts';
 import type { Trust } from '../conversations/trust.ts';
 import type { Lifecycle, Schedule } from '../conversations/upkeep.ts';
-import type { Company } from './member.ts';
+import type { AgentRegistry } from './agent-runtime.ts';
 import type { MemorySearch } from '../memory/memory-search.ts';
 import type { PendingCount } from './pending-count.ts';
 import type { Redaction } from '../log/redaction.ts';
@@ -33,7 +33,7 @@ export interface EngineDeps {
   log: ConversationLog;
   /** Of every text, before it is stored. */
   redaction?: Redaction | undefined;
-  company: Company;
+  agents: AgentRegistry;
   registry: Registry;
   /** What agents would see where they are not at work, for those who look at their prompts. */
   coldViews?: LogFolds<Folded>;

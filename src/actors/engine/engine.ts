@@ -14,7 +14,7 @@ import type { EngineDeps } from './engine-deps.ts';
 import { turnToInterrupt } from '../steering/interrupt-turn.ts';
 import { type Sweeper, startSweeper } from './sweeper.ts';
 import { stopBelow } from '../tasks/call-off/stop-called-off.ts';
-import { tellParked } from './tell-state.ts';
+import { tellParked } from '../turn/transition.ts';
 
 /** The turn engine of one process: serves wakes, sweeps, and carries out what people ask of actors. */
 export interface Engine {

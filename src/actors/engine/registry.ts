@@ -3,7 +3,7 @@ import { type ActorAddress, type ActorRecord, addressKey, type TurnId } from '..
 import { type AgentSnapshot, isReady, restoreAgent } from '../../machines/snapshot.ts';
 import { newTaskBook, type TaskBook } from '../../machines/task-book.ts';
 import type { Lease } from './lease.ts';
-import type { FrozenBaseline } from './member.ts';
+import type { FrozenBaseline } from './agent-runtime.ts';
 
 /**
  * The live actors of this process: for each active agent the state of its machine and its view, kept warm between turns and
@@ -29,7 +29,7 @@ export interface LiveActor {
   lease: Lease | null;
   usedAt: number;
   /** Size at which a relief could do no more, in counted tokens: it is tried again when the prompt has grown. */
-  reliefStuckAt: number | null;
+  compactionStuckAt: number | null;
 }
 
 export interface Transition {
@@ -75,7 +75,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       last: null,
       lease: null,
       usedAt: now,
-      reliefStuckAt: null,
+      compactionStuckAt: null,
     };
   }
 

@@ -7,7 +7,7 @@ import {
   parseTurnId,
   turnOfRuntimeId,
 } from '../../events/index.ts';
-import type { Log } from '../../store/store.ts';
+import type { ConversationKey } from '../../store/store.ts';
 import type { EngineDeps } from './engine-deps.ts';
 
 /** How far the agents of an imported conversation have come in it. */
@@ -21,7 +21,11 @@ export function newProgress(): ImportedProgress {
 }
 
 /** Notes whom a draft addresses, and turn numbers that must not be given out again in this conversation. */
-export function noteProgress(progress: ImportedProgress, { conversation }: Log, draft: EventDraft): void {
+export function noteProgress(
+  progress: ImportedProgress,
+  { conversation }: ConversationKey,
+  draft: EventDraft,
+): void {
   for (const agent of draft.to) raise(progress, agent, 0);
   for (const name of [draft.turn, turnOfRuntimeId(draft.id, conversation)]) {
     const turn = name ? parseTurnId(name) : null;
@@ -44,7 +48,7 @@ export function importOwner(process: string): string {
  */
 export async function appendSettled(
   deps: EngineDeps,
-  log: Log,
+  log: ConversationKey,
   progress: ImportedProgress,
   append: () => Promise<unknown>,
 ): Promise<void> {

@@ -1,6 +1,6 @@
 import { createEndQuiet } from '../conversations/end-quiet.ts';
 import { fireSchedules } from '../conversations/fire-schedules.ts';
-import { createStandings } from '../conversations/standings.ts';
+import { createParticipantsCache } from '../conversations/participants-cache.ts';
 import { type EngineDeps, KEPT_MS } from './engine-deps.ts';
 
 /** Actors found at once; the rest is found by the next round. */
@@ -40,8 +40,8 @@ interface Call {
 
 async function runSweeper(deps: EngineDeps, stopped: AbortSignal, call: Call): Promise<void> {
   const { clock, limits, schedules = [], lifecycle = {} } = deps;
-  const standings = createStandings(deps.log);
-  const endQuiet = createEndQuiet(deps, standings, lifecycle);
+  const participantsCache = createParticipantsCache(deps.log);
+  const endQuiet = createEndQuiet(deps, participantsCache, lifecycle);
   let lookAtAll = 0;
   let expireAt = 0;
   while (!stopped.aborted) {
@@ -55,7 +55,7 @@ async function runSweeper(deps: EngineDeps, stopped: AbortSignal, call: Call): P
         const found = await sweep(deps, isFull ? 0 : now - limits.sweepWindowMs);
         // What a full page has left out may be older than the window by the next round.
         if (isFull || found >= BATCH) lookAtAll = nextFullLook(found, now, limits.sweepWindowMs);
-        await fireSchedules(deps, schedules, standings);
+        await fireSchedules(deps, schedules, participantsCache);
         await endQuiet();
       }
       if (now >= expireAt && (await claimed(deps, 'expire', EXPIRE_EVERY_MS / 2))) {

@@ -16,8 +16,8 @@ export async function summariseHandoff(
   to: AgentId,
   events: readonly Event[],
 ): Promise<HandoffSummary | null> {
-  const { deps, live, member } = run;
-  const summariser = member.summariser ?? member;
+  const { deps, live, runtime } = run;
+  const summariser = runtime.summariser ?? runtime;
   const model = await deps.models.get(live.address.tenant, summariser.profile);
   const fitting = handoffRequestSteps({
     from: live.address.agent,

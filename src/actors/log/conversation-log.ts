@@ -11,7 +11,7 @@ import {
 import type { Broadcast } from '../../queue/broadcast.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { Router } from '../../queue/router.ts';
-import type { Appended, Entry, Log, Store } from '../../store/store.ts';
+import type { Appended, Entry, ConversationKey, Store } from '../../store/store.ts';
 import { ownPlace } from './own-id.ts';
 import { createRecentEvents } from './recent-events.ts';
 import type { Redaction } from './redaction.ts';
@@ -24,12 +24,15 @@ import { createRemoteEvents } from './remote-events.ts';
  */
 export interface ConversationLog {
   /** Appends in order and wakes whoever is addressed. Safe to repeat with the same drafts. */
-  append(log: Log, drafts: readonly EventDraft[], options?: AppendOptions): Promise<Appended[]>;
+  append(log: ConversationKey, drafts: readonly EventDraft[], options?: AppendOptions): Promise<Appended[]>;
   /** Oldest first, at most `limit`; the newest come from memory, without a look into the store. */
-  read(log: Log, range: { after: number; upTo?: number; limit: number }): Promise<readonly Event[]>;
+  read(
+    log: ConversationKey,
+    range: { after: number; upTo?: number; limit: number },
+  ): Promise<readonly Event[]>;
   /** As the store's: a page for whoever folds all of it. */
   readPage(
-    log: Log,
+    log: ConversationKey,
     range: { after: number; upTo?: number },
   ): Promise<{ events: readonly Event[]; isLast: boolean }>;
   onAppended(listener: AppendListener): () => void;
@@ -38,7 +41,7 @@ export interface ConversationLog {
   /** Forgets the recent events of conversations that have been quiet since `before` (ms). */
   trim(before: number): void;
   /** Forgets the recent events of a conversation that is deleted. */
-  forget(log: Log): void;
+  forget(log: ConversationKey): void;
   /** Hears no more of other processes. */
   close(): void;
 }
@@ -80,7 +83,7 @@ export function createConversationLog(deps: {
     if (notice.type === 'appended') void remote.hear(notice);
   });
 
-  function tell(log: Log, event: Event): void {
+  function tell(log: ConversationKey, event: Event): void {
     for (const listener of listeners) {
       try {
         listener(log.tenant, event);
@@ -91,7 +94,11 @@ export function createConversationLog(deps: {
   }
 
   /** Clients bring no ids of the runtime, so what is under one and not the runtime's is from elsewhere: it is passed over. */
-  async function appendOwn(log: Log, entries: readonly Entry[], spares: boolean): Promise<Appended[]> {
+  async function appendOwn(
+    log: ConversationKey,
+    entries: readonly Entry[],
+    spares: boolean,
+  ): Promise<Appended[]> {
     try {
       return await store.append(log, entries);
     } catch (error) {
@@ -111,7 +118,7 @@ export function createConversationLog(deps: {
     }
   }
 
-  function announce({ tenant, conversation }: Log, appended: readonly Appended[]): void {
+  function announce({ tenant, conversation }: ConversationKey, appended: readonly Appended[]): void {
     const seqs = appended.flatMap(({ kind, event }) => (kind === 'appended' ? [event.seq] : []));
     const [first] = seqs;
     const head = seqs.at(-1);
@@ -120,7 +127,7 @@ export function createConversationLog(deps: {
     broadcast.publish({ type: 'appended', tenant, conversation, after: first - 1, head });
   }
 
-  async function wakeAddressed(log: Log, event: Event): Promise<void> {
+  async function wakeAddressed(log: ConversationKey, event: Event): Promise<void> {
     for (const agent of event.to) {
       const address: ActorAddress = { tenant: log.tenant, conversation: log.conversation, agent };
       for (const listener of addressed) {

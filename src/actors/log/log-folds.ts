@@ -1,9 +1,9 @@
 import type { Event, EventId } from '../../events/index.ts';
-import type { Log } from '../../store/store.ts';
+import type { ConversationKey } from '../../store/store.ts';
 import { type PageSource, readPages } from './read-pages.ts';
 
 export interface FoldOptions<T> {
-  begin: (log: Log, name: string) => T;
+  begin: (log: ConversationKey, name: string) => T;
   /** Changes `state`; waited for where it takes long. */
   fold: (state: T, event: Event) => Promise<void> | void;
   /** Folds at most; the least recently looked at is forgotten first. */
@@ -14,7 +14,7 @@ export interface FoldOptions<T> {
 
 export interface LogFolds<T> {
   /** Up to the head of the log. To be used at once: the next look changes it. `name` tells apart folds of one log. */
-  of(log: Log, name?: string): Promise<T>;
+  of(log: ConversationKey, name?: string): Promise<T>;
 }
 
 interface Kept<T> {
@@ -35,9 +35,13 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
   const known = new Map<string, Kept<T>>();
   const lines = new Map<string, Promise<unknown>>();
 
-  const anew = (log: Log, name: string): Kept<T> => ({ state: begin(log, name), seq: 0, id: null });
+  const anew = (log: ConversationKey, name: string): Kept<T> => ({
+    state: begin(log, name),
+    seq: 0,
+    id: null,
+  });
 
-  async function catchUp(log: Log, name: string, kept: Kept<T>): Promise<Kept<T>> {
+  async function catchUp(log: ConversationKey, name: string, kept: Kept<T>): Promise<Kept<T>> {
     let isFirst = kept.seq > 0;
     for await (const events of readPages(source, log, { after: Math.max(0, kept.seq - 1) })) {
       if (isFirst && events[0]?.id !== kept.id) return catchUp(log, name, anew(log, name));
@@ -66,7 +70,7 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
     }
   }
 
-  async function look(key: string, log: Log, name: string): Promise<T> {
+  async function look(key: string, log: ConversationKey, name: string): Promise<T> {
     const before = known.get(key) ?? anew(log, name);
     // One that fails half-way is not gone on with.
     known.delete(key);

@@ -7,7 +7,7 @@ import {
   isImported,
   spareId,
 } from '../../events/index.ts';
-import type { Log, Store } from '../../store/store.ts';
+import type { ConversationKey, Store } from '../../store/store.ts';
 
 /** Spares of one id that are looked at. */
 const MOST_SPARES = 100;
@@ -37,7 +37,7 @@ export function isOurs(there: Event, { kind, turn, author }: Omit<Draft, 'id'>):
  */
 export async function ownPlace<D extends Draft>(
   store: Pick<Store, 'readById'>,
-  log: Log,
+  log: ConversationKey,
   draft: D,
 ): Promise<{ id: EventId; there: Event | null }> {
   for (let number = 1; number <= MOST_SPARES; number += 1) {
@@ -50,6 +50,10 @@ export async function ownPlace<D extends Draft>(
 }
 
 /** The runtime's event under an id, or a spare of it, that a draft like this would have; null if it is not there yet. */
-export async function readOwn(store: Pick<Store, 'readById'>, log: Log, draft: Draft): Promise<Event | null> {
+export async function readOwn(
+  store: Pick<Store, 'readById'>,
+  log: ConversationKey,
+  draft: Draft,
+): Promise<Event | null> {
   return (await ownPlace(store, log, draft)).there;
 }

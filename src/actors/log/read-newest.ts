@@ -1,6 +1,6 @@
 import { eventText } from '../../context/index.ts';
 import type { Event } from '../../events/index.ts';
-import { type Log, PAGE_BYTES, type Store } from '../../store/store.ts';
+import { type ConversationKey, PAGE_BYTES, type Store } from '../../store/store.ts';
 
 /** Of what a summary is made from, in characters: far more than it can say. */
 const MOST_CHARS = 16 * 1_048_576;
@@ -8,7 +8,7 @@ const MOST_CHARS = 16 * 1_048_576;
 /** The newest events of a range that have so much text together, oldest first; read in pages, however large they are. */
 export async function readNewest(
   store: Pick<Store, 'read'>,
-  log: Log,
+  log: ConversationKey,
   { after, upTo, limit }: { after: number; upTo: number; limit: number },
   mostChars: number = MOST_CHARS,
 ): Promise<Event[]> {

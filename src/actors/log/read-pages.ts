@@ -1,10 +1,10 @@
 import type { Event } from '../../events/index.ts';
-import type { Log } from '../../store/store.ts';
+import type { ConversationKey } from '../../store/store.ts';
 
 /** The store, or the log with what it has in memory. */
 export interface PageSource {
   readPage(
-    log: Log,
+    log: ConversationKey,
     range: { after: number; upTo?: number },
   ): Promise<{ events: readonly Event[]; isLast: boolean }>;
 }
@@ -12,7 +12,7 @@ export interface PageSource {
 /** All of a log after a seq, up to `upTo` or its head, in pages that give the event loop back in between. */
 export async function* readPages(
   source: PageSource,
-  log: Log,
+  log: ConversationKey,
   { after, upTo }: { after: number; upTo?: number | undefined },
 ): AsyncGenerator<readonly Event[], void> {
   const end = upTo === undefined ? {} : { upTo };

@@ -1,17 +1,17 @@
 import type { Event } from '../../events/index.ts';
-import type { Log } from '../../store/store.ts';
+import type { ConversationKey } from '../../store/store.ts';
 
 /**
  * The newest events of busy conversations, as this process appended them: a turn mostly reads what was just written.
  * A hint about the head (others may have appended since), never about the middle: what it returns has no gaps.
  */
 export interface RecentEvents {
-  add(log: Log, event: Event, now: number): void;
+  add(log: ConversationKey, event: Event, now: number): void;
   /** Forgets conversations that nothing was added to since `before`. */
   trim(before: number): void;
-  forget(log: Log): void;
+  forget(log: ConversationKey): void;
   /** Everything known after `after`, without gaps; null if that reaches further back than what is kept. */
-  after(log: Log, after: number): readonly Event[] | null;
+  after(log: ConversationKey, after: number): readonly Event[] | null;
 }
 
 /** Events kept per conversation at most, and over all conversations. */
@@ -22,7 +22,7 @@ export function createRecentEvents(): RecentEvents {
   /** Least recently extended first. */
   const tails = new Map<string, Tail>();
   let total = 0;
-  const keyOf = ({ tenant, conversation }: Log) => `${tenant}/${conversation}`;
+  const keyOf = ({ tenant, conversation }: ConversationKey) => `${tenant}/${conversation}`;
 
   function forget(): void {
     for (const key of tails.keys()) {

@@ -1,6 +1,6 @@
 import type { Event } from '../../events/index.ts';
 import type { Notice } from '../../queue/broadcast.ts';
-import { type Log, PAGE_BYTES, type Store } from '../../store/store.ts';
+import { type ConversationKey, PAGE_BYTES, type Store } from '../../store/store.ts';
 
 type Appended = Extract<Notice, { type: 'appended' }>;
 
@@ -15,14 +15,14 @@ const REMEMBERED = 4_096;
  */
 export function createRemoteEvents(deps: {
   store: Pick<Store, 'read'>;
-  tell: (log: Log, event: Event) => void;
+  tell: (log: ConversationKey, event: Event) => void;
   isWatched: () => boolean;
   onWarning: (error: unknown, where: string) => void;
 }) {
   /** Least recently used first. */
   const places = new Map<string, Place>();
 
-  function placeOf({ tenant, conversation }: Log, from: number): Place {
+  function placeOf({ tenant, conversation }: ConversationKey, from: number): Place {
     const key = `${tenant}/${conversation}`;
     const place = places.get(key) ?? { told: from, ahead: new Set(), wanted: 0, reading: false };
     places.delete(key);
@@ -34,7 +34,7 @@ export function createRemoteEvents(deps: {
     return place;
   }
 
-  async function readUp(log: Log, place: Place): Promise<void> {
+  async function readUp(log: ConversationKey, place: Place): Promise<void> {
     place.reading = true;
     try {
       while (place.told < place.wanted) {
@@ -52,7 +52,7 @@ export function createRemoteEvents(deps: {
 
   return {
     /** An event that was appended here, and told. */
-    own(log: Log, { seq }: Event): void {
+    own(log: ConversationKey, { seq }: Event): void {
       note(placeOf(log, seq - 1), seq);
     },
     async hear({ tenant, conversation, after, head }: Appended): Promise<void> {

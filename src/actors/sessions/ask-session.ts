@@ -11,9 +11,9 @@ import { leaveSession, mayBeTouched } from './settle-session.ts';
  * does not match any more. Decided anew for each try: a failure closes the turn in the provider.
  */
 export function askSession(run: TurnRun): Sending {
-  const { prompt, member, session, live, turn } = run;
+  const { prompt, runtime, session, live, turn } = run;
   if (!prompt) throw new Error('a model is called only with an assembled prompt');
-  if (!member.provider.capabilities.sessionResumption) return { prompt };
+  if (!runtime.provider.capabilities.sessionResumption) return { prompt };
   const place = placeOf(live.view, turn.id);
   const { open } = session;
   if (open && standsAt(live.view, open)) {
@@ -35,10 +35,10 @@ function seen({ lease }: TurnRun, delta: PromptRecord): PromptRecord {
 }
 
 function dismissMismatch(run: TurnRun): void {
-  const { session, member, live, baseline } = run;
+  const { session, runtime, live, baseline } = run;
   if (!session.base) return;
   const isBroken = mayBeTouched(run);
   const found: Session = isBroken ? { ...session.base, state: 'unknown' } : session.base;
-  const reason = sessionMismatch(live.view, found, termsFor(member, baseline.id, found));
+  const reason = sessionMismatch(live.view, found, termsFor(runtime, baseline.id, found));
   if (reason) Object.assign(session, { base: null, reason });
 }

@@ -27,12 +27,12 @@ export function answerSession(
   run: TurnRun,
   { stop, session: mark }: Extract<ModelEvent, { type: 'done' }>,
 ): { session?: AnswerSession } {
-  const { sending, session, member } = run;
+  const { sending, session, runtime } = run;
   if (!sending?.session) return {};
   session.open = stop === 'calls' ? sending.session.place : null;
   return {
     session: {
-      mark: mark ? { ...mark, home: member.provider.home ?? '' } : null,
+      mark: mark ? { ...mark, home: runtime.provider.home ?? '' } : null,
       delta: sending.prompt.delta ?? null,
       compacted: session.compacted,
     },
@@ -48,12 +48,12 @@ export function loseSession(run: TurnRun, message: string): void {
 }
 
 function noteSession(run: TurnRun, kind: SessionKind, id: string, reason?: SessionReason): void {
-  const { deps, live, lease, member, session } = run;
+  const { deps, live, lease, runtime, session } = run;
   session.notes += 1;
   const draft: EventDraft = {
     ...ownDraft(run, `session:${lease.record.fence}.${session.notes}`),
     kind,
-    body: { provider: member.profile.provider, session: id, ...(reason && { reason }) },
+    body: { provider: runtime.profile.provider, session: id, ...(reason && { reason }) },
   };
   writeMeanwhile(run, deps.log.append(live.address, [draft]));
 }

@@ -12,7 +12,7 @@ export function cacheKeyOf({ live }: Pick<TurnRun, 'live'>): string {
 export function leaveSession(run: TurnRun): void {
   if (!run.session.open) return;
   run.session.open = null;
-  run.member.provider.leave?.(cacheKeyOf(run));
+  run.runtime.provider.leave?.(cacheKeyOf(run));
 }
 
 /** By this attempt at the turn or by one before it, whose process is gone: what it sent was never answered to the end. */
@@ -25,10 +25,10 @@ export function mayBeTouched({ session, resumed }: TurnRun): boolean {
  * taken back, with the next turn, to where it stood.
  */
 export function sessionPatch(run: TurnRun): Pick<NonNullable<ActorPatch['state']>, 'session' | 'cursor'> {
-  const { session, answer, turn, live, lease, member, ending } = run;
+  const { session, answer, turn, live, lease, runtime, ending } = run;
   const mark = ending.kind === 'done' ? answer?.session?.mark : null;
   if (mark) {
-    const { profile } = member;
+    const { profile } = runtime;
     const began = session.base?.id === mark.id ? session.base : null;
     return {
       session: {
@@ -47,6 +47,6 @@ export function sessionPatch(run: TurnRun): Pick<NonNullable<ActorPatch['state']
   }
   const { base } = session;
   if (!base) return { session: null, cursor: null };
-  const isLeft = mayBeTouched(run) && !member.provider.capabilities.rewind;
+  const isLeft = mayBeTouched(run) && !runtime.provider.capabilities.rewind;
   return { session: isLeft ? { ...base, state: 'unknown' } : base, cursor: lease.record.cursor };
 }

@@ -1,5 +1,5 @@
 import type { ActorAddress, Event, TurnId } from '../../events/index.ts';
-import { isUnheard } from '../../machines/attendance.ts';
+import { isUnheard } from '../../machines/membership.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { busyPolicyOf } from './busy-policy.ts';
 import { reachOf } from './reach.ts';
@@ -9,12 +9,12 @@ import { reachOf } from './reach.ts';
  * very moment looks for itself before its next step.
  */
 export async function turnToInterrupt(
-  { store, company, registry }: Pick<EngineDeps, 'store' | 'company' | 'registry'>,
+  { store, agents, registry }: Pick<EngineDeps, 'store' | 'agents' | 'registry'>,
   address: ActorAddress,
   event: Event,
 ): Promise<TurnId | null> {
-  const member = company.get(address.agent);
-  if (!member || busyPolicyOf(event, member) !== 'interrupt') return null;
+  const runtime = agents.get(address.agent);
+  if (!runtime || busyPolicyOf(event, runtime) !== 'interrupt') return null;
   const live = registry.find(address);
   if (live && isUnheard(live.tasks, address.agent, event)) return null;
   const turn = (await store.readActor(address))?.turn;

@@ -1,7 +1,7 @@
 import { visibleText } from '../../context/index.ts';
 import { type Event, isTaskEnd } from '../../events/index.ts';
 import { foldTask, forkTaskBook, type TaskBook } from '../../machines/task-book.ts';
-import type { Member } from '../engine/member.ts';
+import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import { triggersIn } from '../turn/pin-turn.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { busyPolicyOf } from './busy-policy.ts';
@@ -24,29 +24,29 @@ const BEGINS_A_TURN: readonly Event['kind'][] = ['handoff', 'delegation.opened',
  * where the next turn looks for it. Costs one look at the head while nothing is new.
  */
 export async function lookBeyond(run: TurnRun): Promise<Beyond> {
-  const { deps, live, turn, member, steer } = run;
+  const { deps, live, turn, runtime, steer } = run;
   const { agent } = live.address;
   const head = await deps.store.head(live.address);
   if (head <= steer.seen) return NOTHING;
   const fresh = await readUpTo(run, steer.seen, head);
   const before = steer.seen;
   steer.seen = head;
-  if (!fresh.some((event) => isFor(agent, event) && cannotWait(event, member))) return NOTHING;
+  if (!fresh.some((event) => isFor(agent, event) && cannotWait(event, runtime))) return NOTHING;
   const reach = reachOf(turn);
   const waiting = waitingAfter(run, before === reach ? fresh : await readUpTo(run, reach, head));
-  if (waiting.some((event) => busyPolicyOf(event, member) === 'interrupt')) return { kind: 'interrupt' };
+  if (waiting.some((event) => busyPolicyOf(event, runtime) === 'interrupt')) return { kind: 'interrupt' };
   const barrier = waiting.findIndex(({ kind }) => BEGINS_A_TURN.includes(kind));
   const open = barrier === -1 ? waiting : waiting.slice(0, barrier);
-  const last = open.findLastIndex((event) => busyPolicyOf(event, member) === 'steer');
+  const last = open.findLastIndex((event) => busyPolicyOf(event, runtime) === 'steer');
   return last === -1 ? NOTHING : { kind: 'steer', inputs: open.slice(0, last + 1) };
 }
 
 /** Whether something beyond a turn asks for its end. */
 export async function isInterrupted(run: TurnRun): Promise<boolean> {
-  const { deps, live, turn, member } = run;
+  const { deps, live, turn, runtime } = run;
   const head = await deps.store.head(live.address);
   const since = await readUpTo(run, reachOf(turn), head);
-  return waitingAfter(run, since).some((event) => busyPolicyOf(event, member) === 'interrupt');
+  return waitingAfter(run, since).some((event) => busyPolicyOf(event, runtime) === 'interrupt');
 }
 
 /** Whether another turn follows this one. The end of a task that the turn had enough without begins none. */
@@ -74,8 +74,8 @@ function isOfTasks(event: Event): boolean {
   return isTaskEnd(event) || event.kind === 'left' || event.kind === 'joined';
 }
 
-function cannotWait(event: Event, member: Member): boolean {
-  const policy = busyPolicyOf(event, member);
+function cannotWait(event: Event, runtime: AgentRuntime): boolean {
+  const policy = busyPolicyOf(event, runtime);
   return policy === 'steer' || policy === 'interrupt';
 }
 

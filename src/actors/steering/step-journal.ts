@@ -68,8 +68,8 @@ async function write(run: TurnRun, entry: Kept): Promise<Kept> {
 }
 
 /** Here and not where it comes from: what the journal holds is what was answered, also for this turn. */
-function redacted({ deps, member }: TurnRun, entry: Kept): Kept {
-  return deps.redaction && 'text' in entry ? redactAnswer(deps.redaction, member.profile, entry) : entry;
+function redacted({ deps, runtime }: TurnRun, entry: Kept): Kept {
+  return deps.redaction && 'text' in entry ? redactAnswer(deps.redaction, runtime.profile, entry) : entry;
 }
 
 /** A turn that was never resumed has no rival. */

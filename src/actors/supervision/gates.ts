@@ -16,8 +16,8 @@ export function gateOf(run: TurnRun): string | null {
 
 /** The list has something to be done, and nobody else is waited for. */
 function todoGate(run: TurnRun): string | null {
-  const { live, member, outputs } = run;
-  if (!member.tools.has('todo') || isWaiting(run)) return null;
+  const { live, runtime, outputs } = run;
+  if (!runtime.tools.has('todo') || isWaiting(run)) return null;
   const open = openItems(listOf(live.tasks, live.address.agent, outputs));
   return open.length > 0 ? todoText(open) : null;
 }
@@ -30,7 +30,7 @@ function isWaiting(run: TurnRun): boolean {
 }
 
 /** An answer without words, which nobody has said is meant so. Replies that are data are never without. */
-function silentGate({ member, answer, silent }: TurnRun): string | null {
-  if (!member.supervision.silent || silent || !answer) return null;
-  return answer.text.trim() === '' ? silentText(member.tools.has('no_response')) : null;
+function silentGate({ runtime, answer, silent }: TurnRun): string | null {
+  if (!runtime.supervision.silent || silent || !answer) return null;
+  return answer.text.trim() === '' ? silentText(runtime.tools.has('no_response')) : null;
 }

@@ -11,15 +11,15 @@ export type Verdict =
 
 /** Whether a turn may end with the answer that it has. */
 export function judge(run: TurnRun): Verdict {
-  const { idle, most } = run.member.supervision;
+  const { idle, most } = run.runtime.supervision;
   const text = idle > 0 && most > 0 ? gateOf(run) : null;
   if (text === null) return { kind: 'accepted' };
   const stop = stopOf(run);
   return stop ? { kind: 'given up', stop } : { kind: 'corrected', text };
 }
 
-function stopOf({ outputs, live, member, step, deps }: TurnRun): GuardStoppedBody | null {
-  const { idle, most } = member.supervision;
+function stopOf({ outputs, live, runtime, step, deps }: TurnRun): GuardStoppedBody | null {
+  const { idle, most } = runtime.supervision;
   const made = countCorrections(outputs, live.tasks.todos.get(live.address.agent) ?? null);
   const goOn = 'ask again to go on from here';
   if (step + 1 >= deps.limits.maxSteps) {

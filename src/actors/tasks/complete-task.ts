@@ -18,7 +18,7 @@ export interface TaskEnds {
  * the task too, and all that was opened for it: nobody waits for ever.
  */
 export function taskEnds(run: TurnRun): TaskEnds {
-  const { live, ending, turn, member } = run;
+  const { live, ending, turn, runtime } = run;
   const { agent } = live.address;
   const own = (live.tasks.thread?.open ?? []).filter(({ assignee }) => assignee === agent);
   const rest = openTasks(live.tasks, agent);
@@ -49,7 +49,7 @@ export function taskEnds(run: TurnRun): TaskEnds {
     const kind = outcome === 'aborted' ? ('delegation.aborted' as const) : ('delegation.completed' as const);
     const data = outcome === 'done' && answer && 'data' in answer ? { data: answer.data } : {};
     const bodyOf = ({ delegation }: DelegationOpenedBody) => ({ delegation, outcome, result, ...data });
-    const by = { author: agentAuthor(member.profile), hop: turn.hop + 1 };
+    const by = { author: agentAuthor(runtime.profile), hop: turn.hop + 1 };
     return {
       events: own.map((opened) => ({
         ...ownDraft(run, `completed:${opened.delegation}`),
@@ -70,8 +70,8 @@ export function isSuperseded({ live, turn }: TurnRun): (task: Task) => boolean {
   return ({ group }) => given.has(group) || isResolved(live.tasks, group);
 }
 
-function abortAll({ live, member }: TurnRun, tasks: readonly Task[], why: string): Post[] {
-  return tasks.flatMap((task) => abortTask(live.address, task, agentAuthor(member.profile), why));
+function abortAll({ live, runtime }: TurnRun, tasks: readonly Task[], why: string): Post[] {
+  return tasks.flatMap((task) => abortTask(live.address, task, agentAuthor(runtime.profile), why));
 }
 
 const OPENINGS: readonly EventDraft['kind'][] = ['delegation.opened', 'question', 'approval.requested'];

@@ -1,6 +1,6 @@
 import { type AgentId, type Author, type EventId, type Post, runtimeId } from '../../events/index.ts';
 import type { Task } from '../../machines/task-book.ts';
-import type { Log } from '../../store/store.ts';
+import type { ConversationKey } from '../../store/store.ts';
 
 /** The end of a task has one id, so whoever ends it first has ended it. */
 export function endId(task: string): EventId {
@@ -14,7 +14,7 @@ export function openedId(delegation: string): EventId {
 
 /** Ends a task from above or by its deadline: a tombstone for its owner, and for an assignee a reason to stop. */
 export function abortTask(
-  { conversation }: Pick<Log, 'conversation'>,
+  { conversation }: Pick<ConversationKey, 'conversation'>,
   task: Task,
   by: Author,
   why: string,

@@ -70,7 +70,7 @@ export async function followUp(
   request: RequestOf<'followUp'>,
   at: CallPlace,
 ): Promise<CarriedOut> {
-  const { turn, live, deps, member } = run;
+  const { turn, live, deps, runtime } = run;
   const { agent } = live.address;
   const found = findTask(run, request.task);
   if (typeof found === 'string') return refused(found);
@@ -80,7 +80,7 @@ export async function followUp(
     const message = { kind: 'message' as const, body: { content: request.text } };
     const draft = {
       id,
-      author: agentAuthor(member.profile),
+      author: agentAuthor(runtime.profile),
       to: [body.assignee],
       hop: turn.hop + 1,
       ...message,
@@ -115,7 +115,7 @@ export async function followUp(
 const CALLED_OFF = 'what you do this for was called off: give nothing on';
 
 function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpenedBody): CarriedOut {
-  const { live, turn, member } = run;
+  const { live, turn, runtime } = run;
   const { conversation, agent } = live.address;
   const { delegation, assignee, thread, deadline = 0 } = body;
   const kind = 'delegation.opened' as const;
@@ -127,7 +127,7 @@ function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpened
   };
   const opened = {
     id: openedId(delegation),
-    author: agentAuthor(member.profile),
+    author: agentAuthor(runtime.profile),
     to: [assignee],
     hop: turn.hop + 1,
   };
@@ -157,7 +157,7 @@ function assigneeOf(run: TurnRun, name: string): { assignee: AgentId } | { refus
   if (live.tasks.directions.archived)
     return { refusal: 'this conversation is closed: nothing is delegated in it' };
   try {
-    const assignee = resolveAgent(deps.company, name.trim());
+    const assignee = resolveAgent(deps.agents, name.trim());
     const away = live.tasks.away.get(assignee);
     if (!away) return { assignee };
     return { refusal: `@${assignee} ${away.blocked ? 'is blocked here' : 'has left'}: choose another` };

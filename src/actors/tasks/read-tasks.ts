@@ -1,6 +1,6 @@
 import { type Event, type EventId, isAbout } from '../../events/index.ts';
 import { foldTask, newTaskBook, type TaskBook } from '../../machines/task-book.ts';
-import type { Log } from '../../store/store.ts';
+import type { ConversationKey } from '../../store/store.ts';
 import { createLogFolds, type LogFolds } from '../log/log-folds.ts';
 import { type PageSource, readPages } from '../log/read-pages.ts';
 
@@ -11,7 +11,7 @@ export interface ReadTasks {
   openedBy: Map<string, EventId>;
 }
 
-export async function readTasks(store: PageSource, log: Log): Promise<ReadTasks> {
+export async function readTasks(store: PageSource, log: ConversationKey): Promise<ReadTasks> {
   const read = newReadTasks();
   for await (const events of readPages(store, log, { after: 0 }))
     for (const event of events) foldReadTasks(read, event);

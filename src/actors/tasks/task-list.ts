@@ -1,6 +1,6 @@
 import type { AgentId, ConversationId, EventId, Join } from '../../events/index.ts';
 import { isTaskOpen, type Task, type TaskEnd } from '../../machines/task-book.ts';
-import type { Log } from '../../store/store.ts';
+import type { ConversationKey } from '../../store/store.ts';
 import type { LogFolds } from '../log/log-folds.ts';
 import type { ReadTasks } from './read-tasks.ts';
 
@@ -51,7 +51,7 @@ export interface TaskList {
 
 export async function listTasks(
   folds: LogFolds<ReadTasks>,
-  log: Log,
+  log: ConversationKey,
   { open = false }: { open?: boolean | undefined } = {},
 ): Promise<TaskList> {
   const { book, openedBy } = await folds.of(log);

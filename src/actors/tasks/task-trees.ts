@@ -59,7 +59,7 @@ const MOST_LOOKED_AT = 10_000;
 const NEW_TREE: Tree = { made: 0, open: {} };
 
 export function createTaskTrees(options: {
-  store: Pick<Store, 'recall' | 'remember' | 'readById' | 'head'>;
+  store: Pick<Store, 'get' | 'compareAndSet' | 'readById' | 'head'>;
   clock: Clock;
   random: () => number;
   limits: TreeLimits;

@@ -1,6 +1,6 @@
 import { TroupeError } from '../../errors.ts';
 import type { ConversationId, TenantId } from '../../events/index.ts';
-import type { Log, Store } from '../../store/store.ts';
+import type { ConversationKey, Store } from '../../store/store.ts';
 
 /**
  * Up to which message all that came of a conversation was called off: one note that only moves forward. Beside the
@@ -9,15 +9,15 @@ import type { Log, Store } from '../../store/store.ts';
 const MOST_ROUNDS = 20;
 
 export async function noteCallOff(
-  store: Pick<Store, 'recall' | 'remember'>,
-  { tenant, conversation }: Log,
+  store: Pick<Store, 'get' | 'compareAndSet'>,
+  { tenant, conversation }: ConversationKey,
   begun: string,
 ): Promise<void> {
   const key = keyOf(conversation);
-  let noted = await store.recall(tenant, key);
+  let noted = await store.get(tenant, key);
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
     if (noted !== null && covers(noted, begun)) return;
-    const stored = await store.remember(tenant, key, noted, begun);
+    const stored = await store.compareAndSet(tenant, key, noted, begun);
     if (stored === begun) return;
     noted = stored;
   }
@@ -26,12 +26,12 @@ export async function noteCallOff(
 
 /** Whether what a tree is counted with was called off with all of its conversation. */
 export async function isNotedOff(
-  store: Pick<Store, 'recall'>,
+  store: Pick<Store, 'get'>,
   tenant: TenantId,
   root: ConversationId,
   tree: string,
 ): Promise<boolean> {
-  const noted = await store.recall(tenant, keyOf(root));
+  const noted = await store.get(tenant, keyOf(root));
   return noted !== null && covers(noted, tree);
 }
 

@@ -3,8 +3,8 @@ import type { PromptRecord } from '../../events/index.ts';
 import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
 import { inSlices } from '../engine/in-slices.ts';
 import { nameLargest } from '../compaction/name-largest.ts';
-import { beginStep, replayRelief } from '../compaction/replay-relief.ts';
-import { wantsRelief } from '../compaction/wants-relief.ts';
+import { beginStep, replayCompaction } from '../compaction/replay-compaction.ts';
+import { compactionReason } from '../compaction/compaction-reason.ts';
 import { reachAt } from '../steering/reach.ts';
 import { steerTurn } from '../steering/steer-turn.ts';
 import type { TurnRun } from './turn-run.ts';
@@ -14,12 +14,12 @@ export async function assemble(run: TurnRun): Promise<AgentEvent> {
   await beginTurnOnce(run);
   beginStep(run);
   if ((await steerTurn(run)) === 'ends') return { type: 'ABORTED' };
-  await replayRelief(run);
+  await replayCompaction(run);
   const prompt = build(run);
   run.prompt = prompt;
-  const reason = wantsRelief(run, prompt);
+  const reason = compactionReason(run, prompt);
   if (reason) {
-    run.relief.reason = reason;
+    run.compaction.reason = reason;
     return { type: 'OVER_BUDGET' };
   }
   const fits = prompt.tokens.free >= 0 && run.live.view.bytes <= MAX_REQUEST_BYTES;
@@ -29,12 +29,12 @@ export async function assemble(run: TurnRun): Promise<AgentEvent> {
 }
 
 function build(run: TurnRun): PromptRecord {
-  const { deps, live, turn, member, baseline, model } = run;
+  const { deps, live, turn, runtime, baseline, model } = run;
   for (const draft of run.outputs) foldAhead(live.view, draft, deps.countTokens);
   const prompt = buildPrompt({
     view: live.view,
     conversation: live.address.conversation,
-    agent: member.profile,
+    agent: runtime.profile,
     baseline: { ...baseline, source: baseline.id },
     step: run.step + 1,
     model,

@@ -8,7 +8,7 @@ export async function backOff(run: TurnRun): Promise<AgentEvent> {
   // A process that ends does not wait: the next one starts the step again.
   await deps.clock.sleep(failure.wait?.ms ?? 0, AbortSignal.any([lease.signal, deps.stopping]));
   if (lease.signal.aborted) return { type: 'ABORTED' };
-  const { provider } = run.member.profile;
+  const { provider } = run.runtime.profile;
   deps.metrics.count('model_retries', { provider, code: failure.code });
   run.ending = { kind: 'done' };
   return { type: 'RETRY_DUE' };

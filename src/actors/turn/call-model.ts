@@ -40,7 +40,7 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
   const { turn } = run;
   if (run.step === 0 && turn.approved) return callApproved(run, turn.approved);
   const before = run.resumed ? await openStep(run) : null;
-  if (before === null && !(await takeCall(run, run.member.profile.provider))) return { type: 'ABORTED' };
+  if (before === null && !(await takeCall(run, run.runtime.profile.provider))) return { type: 'ABORTED' };
   if (before !== null) recordAgain(run, before);
   const outcome = before === null ? await callOnce(run) : { kind: 'answered' as const, answer: before };
   if (outcome.kind === 'aborted') return { type: 'ABORTED' };
@@ -112,7 +112,7 @@ async function callOnce(run: TurnRun): Promise<StreamOutcome | Extract<Paid<neve
     });
     if (paid.kind === 'aborted' && !run.lease.signal.aborted) throw run.deps.stopping.reason;
     if (paid.kind !== 'made') return paid;
-    countCost(run.deps.metrics, run.member, paid.spent, run.live.address.tenant);
+    countCost(run.deps.metrics, run.runtime, paid.spent, run.live.address.tenant);
     const { outcome } = paid;
     const isLost = outcome.kind === 'failed' && outcome.failure.code === 'provider_session_lost';
     if (!isLost || asked === 'start') return outcome;
@@ -122,13 +122,13 @@ async function callOnce(run: TurnRun): Promise<StreamOutcome | Extract<Paid<neve
 
 /** A try that is repeated after a crash has another fence: both may have been paid. */
 function callOf(run: TurnRun, round: number): PaidCall {
-  const { turn, step, lease, failure, member, prompt } = run;
-  const { maxOutputTokens } = member.profile;
+  const { turn, step, lease, failure, runtime, prompt } = run;
+  const { maxOutputTokens } = runtime.profile;
   return {
     id: `${turn.id}/${step}/${lease.record.fence}.${(failure?.tries ?? 0) + 1}.${round}`,
     place: placeOf(run),
     asked: { input: prompt?.tokens.estimate ?? 0, maxOutputTokens },
-    price: member.price,
+    price: runtime.price,
   };
 }
 
@@ -139,17 +139,17 @@ type StreamOutcome =
 
 async function measured(run: TurnRun): Promise<{ outcome: StreamOutcome; end: CallEnd }> {
   const { metrics, clock } = run.deps;
-  const { provider } = run.member.profile;
+  const { provider } = run.runtime.profile;
   const began = clock.monotonic();
   const call = run.watch.call({
     purpose: 'turn',
     step: run.step + 1,
     tries: (run.failure?.tries ?? 0) + 1,
     messages: run.sending?.prompt.messages ?? [],
-    server: run.member.provider.server,
+    server: run.runtime.provider.server,
   });
   const heard = await call.within(() => stream(run, call));
-  const outcome = heard.kind === 'answered' ? await checkReply(run.member.reply, heard) : heard;
+  const outcome = heard.kind === 'answered' ? await checkReply(run.runtime.reply, heard) : heard;
   // It is not taken, and was paid for.
   if (heard.kind === 'answered' && outcome.kind === 'failed')
     run.usage = addUsage(run.usage, heard.answer.usage);
@@ -169,7 +169,7 @@ function toldOf(outcome: StreamOutcome): CallEnded {
 }
 
 /** Before the reply was checked: one that is not taken was paid for. */
-function endOf({ deps, member, partial }: TurnRun, heard: StreamOutcome): CallEnd {
+function endOf({ deps, runtime, partial }: TurnRun, heard: StreamOutcome): CallEnd {
   const words = deps.countTokens(partial);
   if (heard.kind === 'aborted') return { kind: 'aborted', heard: words };
   if (heard.kind === 'failed') return { kind: 'failed', code: heard.failure.code, heard: words };
@@ -178,12 +178,12 @@ function endOf({ deps, member, partial }: TurnRun, heard: StreamOutcome): CallEn
     kind: 'answered',
     usage,
     heard: words,
-    tellsLater: member.provider.capabilities.sessionResumption && heard.answer.doubt === undefined,
+    tellsLater: runtime.provider.capabilities.sessionResumption && heard.answer.doubt === undefined,
   };
 }
 
 async function stream(run: TurnRun, watch: CallWatch): Promise<StreamOutcome> {
-  const { deps, live, turn, lease, member } = run;
+  const { deps, live, turn, lease, runtime } = run;
   let text = '';
   let index = 0;
   let reasoning: Reasoning | undefined;
@@ -197,7 +197,7 @@ async function stream(run: TurnRun, watch: CallWatch): Promise<StreamOutcome> {
     }
   };
   const request = await withImages(run, requestOf(run));
-  for await (const event of member.provider.stream(request, { signal: lease.signal })) {
+  for await (const event of runtime.provider.stream(request, { signal: lease.signal })) {
     switch (event.type) {
       case 'start':
         index = 0;
@@ -257,19 +257,19 @@ function finished(
 }
 
 function requestOf(run: TurnRun): ModelRequest {
-  const { sending, member, live, turn } = run;
+  const { sending, runtime, live, turn } = run;
   if (!sending) throw new Error('a model is called only with an assembled prompt');
   const { prompt, session } = sending;
   const { conversation, agent } = live.address;
   return {
-    model: member.profile.model,
+    model: runtime.profile.model,
     messages: prompt.messages,
     tools: prompt.tools,
     breakpoints: prompt.breakpoints,
-    maxOutputTokens: member.profile.maxOutputTokens,
+    maxOutputTokens: runtime.profile.maxOutputTokens,
     cacheKey: cacheKeyOf(run),
     ...(session && { session: session.request }),
-    ...(member.reply && { replySchema: member.reply.schema }),
+    ...(runtime.reply && { replySchema: runtime.reply.schema }),
     trace: { conversation, agent, turn: turn.id, step: run.step + 1, call: (run.failure?.tries ?? 0) + 1 },
   };
 }
@@ -295,12 +295,12 @@ function recordAgain(run: TurnRun, journalled: JournalEntry): void {
 
 /** What the provider counted tells how it counts; a scripted model's figures are guesses and tell nothing. */
 function learn(run: TurnRun, { usage, doubt }: ModelAnswer): void {
-  const { deps, live, member, baseline } = run;
+  const { deps, live, runtime, baseline } = run;
   const { tenant, agent } = live.address;
   if (doubt !== undefined) deps.models.doubt(tenant, agent, doubt);
-  if (!member.provider.capabilities.reportsUsage) return;
+  if (!runtime.provider.capabilities.reportsUsage) return;
   const isUntold = usage.input === 0;
-  if (isUntold && doubt === undefined && !member.provider.capabilities.sessionResumption)
+  if (isUntold && doubt === undefined && !runtime.provider.capabilities.sessionResumption)
     deps.models.doubt(tenant, agent, null);
   // What is not told with its own call comes with a later one of the turn.
   run.session.untold ||= isUntold;
@@ -308,14 +308,14 @@ function learn(run: TurnRun, { usage, doubt }: ModelAnswer): void {
   // It counted a memory that is not our view any more.
   if (run.session.compacted || run.session.base?.compacted) return;
   const report = { reported: usage.input, kinds: countedKinds(live.view, baseline.body) };
-  if (!isPlausible(report, run.model.window ?? member.profile.contextWindow)) {
+  if (!isPlausible(report, run.model.window ?? runtime.profile.contextWindow)) {
     const counted = Object.values(report.kinds).reduce((sum, tokens) => sum + tokens, 0);
     deps.models.doubt(tenant, agent, `input is ${usage.input}, and what was sent has some ${counted}`);
     return;
   }
   run.last = report;
   live.view.anchor = report;
-  run.model = deps.models.observe(tenant, member.profile, report);
+  run.model = deps.models.observe(tenant, runtime.profile, report);
 }
 
 async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {
@@ -358,16 +358,16 @@ async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {
 
 /** Once per step: what is asked for again must be shorter, and by how much the refusal may say. */
 function mayRecover(run: TurnRun, { message }: ModelFailure): boolean {
-  const { relief, prompt, member, live, deps } = run;
-  if (relief.overflowed || !prompt) return false;
+  const { compaction, prompt, runtime, live, deps } = run;
+  if (compaction.overflowed || !prompt) return false;
   const named = limitIn(message)?.window;
   // A window that is not named is smaller than what was refused; that is good for this turn and not for ever.
   const guessed = prompt.tokens.estimate + prompt.tokens.reserved;
   run.model =
     named === undefined
       ? { ...run.model, window: Math.min(guessed, run.model.window ?? guessed) }
-      : deps.models.learnWindow(live.address.tenant, member.profile, named);
-  run.policy = policyFor(member, run.model);
-  run.relief = { ...relief, overflowed: true, tried: false, reason: 'overflow' };
+      : deps.models.learnWindow(live.address.tenant, runtime.profile, named);
+  run.policy = policyFor(runtime, run.model);
+  run.compaction = { ...compaction, overflowed: true, tried: false, reason: 'overflow' };
   return true;
 }

@@ -1,6 +1,6 @@
 import { JsonData } from '../../events/index.ts';
 import type { ModelFailure, ResponseName } from '../../providers/provider.ts';
-import type { ReplySchema } from '../engine/member.ts';
+import type { ReplySchema } from '../engine/agent-runtime.ts';
 import type { ModelAnswer } from './turn-run.ts';
 
 interface Answered {

@@ -36,10 +36,10 @@ export async function commitTurn(run: TurnRun): Promise<AgentEvent> {
 }
 
 function ended(run: TurnRun): AgentEvent {
-  const { deps, ending, usage, member, live } = run;
+  const { deps, ending, usage, runtime, live } = run;
   const { tenant } = live.address;
   const { metrics } = deps;
-  const { provider } = member.profile;
+  const { provider } = runtime.profile;
   metrics.count('turns', { tenant, outcome: ending.kind });
   metrics.count('tokens', { tenant, provider, kind: 'input' }, usage.input);
   metrics.count('tokens', { tenant, provider, kind: 'output' }, usage.output);

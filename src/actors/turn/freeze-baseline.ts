@@ -14,7 +14,7 @@ import {
 } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
-import type { FrozenBaseline, Member } from '../engine/member.ts';
+import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
 
 /**
@@ -24,7 +24,7 @@ import type { LiveActor } from '../engine/registry.ts';
 export async function freezeBaseline(
   deps: EngineDeps,
   address: ActorAddress,
-  member: Member,
+  runtime: AgentRuntime,
   live: LiveActor,
 ): Promise<FrozenBaseline> {
   // Also where nothing is frozen anew: an imported log brings its baselines, not their texts.
@@ -32,17 +32,17 @@ export async function freezeBaseline(
     baseline: frozen,
     directions: { mode },
   } = live.view;
-  await storeBodies(deps, address, textsInMode(member.baseline, mode));
+  await storeBodies(deps, address, textsInMode(runtime.baseline, mode));
   const warm = live.baseline;
-  const { baseline, reason } = await baselineFor(deps.store, address, member, frozen, { mode, warm });
+  const { baseline, reason } = await baselineFor(deps.store, address, runtime, frozen, { mode, warm });
   live.baseline = baseline;
   if (reason === null) return baseline;
 
   const { id, body } = baseline;
-  const author = agentAuthor(member.profile);
+  const author = agentAuthor(runtime.profile);
   const drafts: EventDraft[] = [{ id, author, to: [], kind: 'baseline', body }];
   // Somebody may have let it in before its first turn.
-  if (!frozen && !live.tasks.joined.has(address.agent)) drafts.unshift(joined(address, member));
+  if (!frozen && !live.tasks.joined.has(address.agent)) drafts.unshift(joined(address, runtime));
   await deps.log.append(address, drafts);
   live.view.baseline = { id, body };
   return baseline;
@@ -52,33 +52,33 @@ export async function freezeBaseline(
 export async function baselineFor(
   store: Store,
   address: ActorAddress,
-  member: Member,
+  runtime: AgentRuntime,
   frozen: { id: EventId; body: BaselineBody } | null,
   { mode = null, warm = null }: { mode?: Mode | null; warm?: FrozenBaseline | null } = {},
 ): Promise<{ baseline: FrozenBaseline; reason: string | null }> {
-  const drift = baselineDrift(frozen?.body ?? null, member.profile, member.baseline, mode);
+  const drift = baselineDrift(frozen?.body ?? null, runtime.profile, runtime.baseline, mode);
   if (frozen && drift === null) {
-    const kept = warm?.id === frozen.id ? warm : await withTexts(store, address, member, frozen);
+    const kept = warm?.id === frozen.id ? warm : await withTexts(store, address, runtime, frozen);
     if (kept) return { baseline: kept, reason: null };
   }
   const epoch = (frozen?.body.epoch ?? 0) + 1;
   const reason = drift ?? 'its texts are not in this store';
-  const texts = textsInMode(member.baseline, mode);
-  const body = baselineBody(member.profile, texts, { epoch, reason });
+  const texts = textsInMode(runtime.baseline, mode);
+  const body = baselineBody(runtime.profile, texts, { epoch, reason });
   const id = runtimeId('baseline', address.agent, epoch);
-  return { baseline: { id, body, texts, tools: member.profile.tools }, reason };
+  return { baseline: { id, body, texts, tools: runtime.profile.tools }, reason };
 }
 
 /** The baseline of an old prompt. Throws `store_corrupt` if it or one of its texts is gone. */
 export async function readBaseline(
   store: Store,
   address: ActorAddress,
-  member: Member,
+  runtime: AgentRuntime,
   id: string,
 ): Promise<FrozenBaseline> {
   const event = await store.readById(address, id);
   const body = event && eventOf(event, 'baseline')?.body;
-  const baseline = body && (await withTexts(store, address, member, { id: event.id, body }));
+  const baseline = body && (await withTexts(store, address, runtime, { id: event.id, body }));
   if (!baseline) throw new TroupeError('store_corrupt', `baseline ${id} is not in the store`, { id });
   return baseline;
 }
@@ -87,12 +87,12 @@ export async function readBaseline(
 async function withTexts(
   store: Store,
   { tenant }: ActorAddress,
-  member: Member,
+  runtime: AgentRuntime,
   { id, body }: { id: EventId; body: BaselineBody },
 ): Promise<FrozenBaseline | null> {
-  const known = [...textsInMode(member.baseline, 'agent'), ...textsInMode(member.baseline, 'chat')];
+  const known = [...textsInMode(runtime.baseline, 'agent'), ...textsInMode(runtime.baseline, 'chat')];
   const texts: BaselineText[] = [];
-  let tools = member.profile.tools;
+  let tools = runtime.profile.tools;
   for (const { name, hash, tokens } of body.layers) {
     const same = known.find((layer) => layer.name === name && layer.hash === hash);
     const text = same?.text ?? (await store.readBody(tenant, hash));
@@ -120,12 +120,12 @@ async function storeBodies(
   for (const { hash } of missing) known.add(`${tenant}/${hash}`);
 }
 
-function joined(address: ActorAddress, member: Member): EventDraft {
+function joined(address: ActorAddress, runtime: AgentRuntime): EventDraft {
   return {
     id: runtimeId('joined', address.agent),
     author: SYSTEM_AUTHOR,
     to: [],
     kind: 'joined',
-    body: { agent: address.agent, policy: member.profile.join },
+    body: { agent: address.agent, policy: runtime.profile.join },
   };
 }

@@ -17,7 +17,7 @@ const TEXT_ONLY = '[this model is not shown images]';
  */
 export async function withImages(run: TurnRun, request: ModelRequest): Promise<ModelRequest> {
   if (!request.messages.some(hasImages)) return request;
-  if (!run.member.provider.capabilities.images) {
+  if (!run.runtime.provider.capabilities.images) {
     return { ...request, messages: request.messages.map((message) => showing([], message, TEXT_ONLY)) };
   }
   const images = new Map<string, string>();

@@ -19,7 +19,7 @@ import {
   type PinnedTurn,
   turnId,
 } from '../../events/index.ts';
-import { isUnheard } from '../../machines/attendance.ts';
+import { isUnheard } from '../../machines/membership.ts';
 import { isDue, type TaskBook } from '../../machines/task-book.ts';
 import { approvedCalls } from '../tasks/people/approved-calls.ts';
 import { isCalledOff } from '../tasks/call-off/called-off.ts';
@@ -28,7 +28,7 @@ import { taskOf } from '../tasks/task-items.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { freezeBaseline } from './freeze-baseline.ts';
 import type { Lease } from '../engine/lease.ts';
-import type { FrozenBaseline, Member } from '../engine/member.ts';
+import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import { catchUp, type Folded } from '../log/read-view.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import { contextOf, NO_FACTS, readFacts, type TurnFacts } from './turn-facts.ts';
@@ -41,7 +41,7 @@ import { contextOf, NO_FACTS, readFacts, type TurnFacts } from './turn-facts.ts'
 export async function pinTurn(
   deps: EngineDeps,
   lease: Lease,
-  member: Member,
+  runtime: AgentRuntime,
   live: LiveActor,
   published: number,
 ): Promise<PinnedTurn | null> {
@@ -58,8 +58,8 @@ export async function pinTurn(
     await lease.write({ processed: Math.max(processed, head), owner: '', until: 0, ...outbox });
     return null;
   }
-  const baseline = await freezeBaseline(deps, address, member, live);
-  const facts = await readFacts(deps, address, member, live, last);
+  const baseline = await freezeBaseline(deps, address, runtime, live);
+  const facts = await readFacts(deps, address, runtime, live, last);
   const halt = haltOf(deps, live.tasks, inputs, await isCalledOff(deps.store, address.tenant, live.tasks));
   const approved = halt ? [] : approvedCalls(live.tasks, inputs);
   const turn: PinnedTurn = {
@@ -67,8 +67,8 @@ export async function pinTurn(
     upTo: head,
     inputs: inputs.map((event) => event.seq),
     attempt: 1,
-    live: liveItems(last, live, member, baseline, facts),
-    join: live.tasks.joined.get(address.agent) ?? member.profile.join,
+    live: liveItems(last, live, runtime, baseline, facts),
+    join: live.tasks.joined.get(address.agent) ?? runtime.profile.join,
     baseline: baseline.id,
     hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
     at: last.at,
@@ -125,17 +125,17 @@ export function triggersIn(
 export function liveItems(
   trigger: Event,
   { view, tasks }: Folded,
-  member: Member,
+  runtime: AgentRuntime,
   baseline: FrozenBaseline,
   { directive, fragments, memories, dealings }: TurnFacts = NO_FACTS,
 ): LiveItems {
   const told = toldUnder(view.told, baseline.id);
-  const roster = rosterNews(baseline.body, member.baseline, told.items['roster']);
+  const roster = rosterNews(baseline.body, runtime.baseline, told.items['roster']);
   const facts: LiveItems = {
     time: minute(trigger.at),
     task: taskOf(trigger, tasks),
     ...modeItems(view.directions.mode, directive),
-    ...phaseItem(view.directions.phase, member.orchestrates),
+    ...phaseItem(view.directions.phase, runtime.orchestrates),
     ...(roster !== null && { roster }),
   };
   for (const [name, text] of [...dealings, ...fragments]) Object.assign(facts, sayItem(name, text, told));

@@ -10,7 +10,7 @@ import type { FailedCall, TurnRun } from './turn-run.ts';
  */
 export function planRetry(run: TurnRun, failure: ModelFailure): FailedCall {
   const { clock, random } = run.deps;
-  const { patienceMs } = run.member;
+  const { patienceMs } = run.runtime;
   const before = run.failure;
   const tries = (before?.tries ?? 0) + 1;
   const now = clock.now();

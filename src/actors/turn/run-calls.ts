@@ -14,7 +14,7 @@ import { readOutput } from './read-output.ts';
 import { redactCall } from './redact-turn.ts';
 import { afterStep, staleNote, staleStop } from './repeated-calls.ts';
 import { type CallEffects, type CallPlace, stopDraft } from '../tasks/call-effects.ts';
-import { carryOut } from '../tasks/carry-out.ts';
+import { applyToolRequest } from '../tasks/apply-tool-request.ts';
 import { mustWait, requestApproval } from '../tasks/people/request-approval.ts';
 import { ownDraft, type TurnRun } from './turn-run.ts';
 
@@ -105,7 +105,7 @@ interface Settled {
 async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<Settled> {
   const { deps, live, turn } = run;
   const tenant = live.address.tenant;
-  const tool = run.member.tools.get(call.name);
+  const tool = run.runtime.tools.get(call.name);
   const at = { step: run.step, index };
   if (tool && mustWait(run, tool, call))
     return run.givenUp ? { outcome: 'failed', text: NOT_RUN } : requestApproval(run, tool, call, at);
@@ -135,8 +135,8 @@ async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<
 }
 
 /** Before anything is made of it: what the model is told, what is kept, and what the log has are the same. */
-function redacted({ deps, member }: TurnRun, end: Settled): Settled {
-  return deps.redaction ? redactCall(deps.redaction, member.profile, end) : end;
+function redacted({ deps, runtime }: TurnRun, end: Settled): Settled {
+  return deps.redaction ? redactCall(deps.redaction, runtime.profile, end) : end;
 }
 
 const LOST =
@@ -145,10 +145,10 @@ const LOST =
 const NOT_RUN = '[not run: the turn was given up before this call.]';
 
 async function execute(run: TurnRun, call: ToolCall, effect: string, at: CallPlace): Promise<Settled> {
-  const { deps, live, lease, member } = run;
-  const tool = member.tools.get(call.name);
+  const { deps, live, lease, runtime } = run;
+  const tool = runtime.tools.get(call.name);
   if (!tool) {
-    const granted = [...member.tools.keys()].join(', ') || 'none';
+    const granted = [...runtime.tools.keys()].join(', ') || 'none';
     return { outcome: 'failed', text: `there is no tool "${call.name}" here. Your tools: ${granted}.` };
   }
   const context: ToolContext = {
@@ -162,7 +162,7 @@ async function execute(run: TurnRun, call: ToolCall, effect: string, at: CallPla
     runTool(tool, call, context, { clock: deps.clock }),
   );
   watch.end(outcome, text);
-  return request ? carryOut(run, request, at, text) : { outcome, text };
+  return request ? applyToolRequest(run, request, at, text) : { outcome, text };
 }
 
 async function resultDraft(
@@ -173,7 +173,7 @@ async function resultDraft(
 ): Promise<EventDraftOf<'tool.result'>> {
   const { deps, live } = run;
   const artifact = `${run.turn.id}.${run.step}.${index}`;
-  const tool = run.member.tools.get(call.name);
+  const tool = run.runtime.tools.get(call.name);
   const { text, cut } = tool?.bounded
     ? { text: end.text, cut: false }
     : preview(end.text, { maxBytes: tool?.previewBytes ?? deps.limits.previewBytes, artifact });

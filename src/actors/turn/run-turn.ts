@@ -15,10 +15,10 @@ import { commitTurn } from './commit-turn.ts';
 import { type EngineDeps, KEPT_MS } from '../engine/engine-deps.ts';
 import { readBaseline } from './freeze-baseline.ts';
 import type { Lease } from '../engine/lease.ts';
-import type { Member } from '../engine/member.ts';
+import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import { policyFor } from '../compaction/policy-for.ts';
-import { relieve } from '../compaction/relieve.ts';
+import { runCompaction } from '../compaction/run-compaction.ts';
 import { runCalls } from './run-calls.ts';
 import { NO_CALLS } from './repeated-calls.ts';
 import { sessionRun } from '../sessions/session-run.ts';
@@ -27,7 +27,7 @@ import { reachOf } from '../steering/reach.ts';
 import { superviseTurn } from '../supervision/supervise-turn.ts';
 import { stopDraft } from '../tasks/call-effects.ts';
 import { CALLED_OFF, isTurnCalledOff } from '../tasks/call-off/stop-called-off.ts';
-import { advance } from '../engine/tell-state.ts';
+import { advance } from './transition.ts';
 import { type TurnRun, writeMeanwhile } from './turn-run.ts';
 import { watchTurn } from './watch-turn.ts';
 
@@ -40,7 +40,7 @@ const EFFECTS: Record<EffectName, (run: TurnRun) => Promise<AgentEvent>> = {
   callModel,
   runCalls,
   backOff,
-  compact: relieve,
+  compact: runCompaction,
   supervise: superviseTurn,
   commit: commitTurn,
 };
@@ -52,12 +52,12 @@ const EFFECTS: Record<EffectName, (run: TurnRun) => Promise<AgentEvent>> = {
 export async function runTurn(
   deps: EngineDeps,
   lease: Lease,
-  member: Member,
+  runtime: AgentRuntime,
   live: LiveActor,
   turn: PinnedTurn,
   { resumed }: { resumed: boolean },
 ): Promise<void> {
-  const run = await startRun(deps, lease, member, live, turn, resumed);
+  const run = await startRun(deps, lease, runtime, live, turn, resumed);
   advance(run, { type: 'PINNED' });
   if (resumed && (await isForgotten(deps, live, turn))) {
     advance(run, refuse(run, forgotten()));
@@ -157,29 +157,29 @@ function forgotten(): TroupeError {
 async function startRun(
   deps: EngineDeps,
   lease: Lease,
-  member: Member,
+  runtime: AgentRuntime,
   live: LiveActor,
   turn: PinnedTurn,
   resumed: boolean,
 ): Promise<TurnRun> {
   // As pinned: a retry after a change of configuration still sends what the first attempt sent.
   if (live.baseline?.id !== turn.baseline) {
-    live.baseline = await readBaseline(deps.store, live.address, member, turn.baseline);
+    live.baseline = await readBaseline(deps.store, live.address, runtime, turn.baseline);
   }
-  const model = await deps.models.get(live.address.tenant, member.profile);
+  const model = await deps.models.get(live.address.tenant, runtime.profile);
   const run: TurnRun = {
     deps,
     lease,
-    member,
+    runtime,
     live,
     turn,
     baseline: live.baseline,
     model,
-    policy: policyFor(member, model),
+    policy: policyFor(runtime, model),
     session: sessionRun(lease.record),
     steer: { step: 0, seen: reachOf(turn), key: null },
-    relief: { step: -1, count: 0, tried: false, reason: null, replayed: -1, overflowed: false },
-    watch: watchTurn(deps, member, live, turn, resumed),
+    compaction: { step: -1, count: 0, tried: false, reason: null, replayed: -1, overflowed: false },
+    watch: watchTurn(deps, runtime, live, turn, resumed),
     resumed,
     givenUp: false,
     writing: [],
@@ -200,12 +200,12 @@ async function startRun(
     isAddressedAgain: false,
     ending: { kind: 'done' },
   };
-  writeMeanwhile(run, deps.log.append(live.address, [startedDraft(member, turn)]));
+  writeMeanwhile(run, deps.log.append(live.address, [startedDraft(runtime, turn)]));
   return run;
 }
 
-function startedDraft(member: Member, turn: PinnedTurn): EventDraft {
-  const { id, name } = member.profile;
+function startedDraft(runtime: AgentRuntime, turn: PinnedTurn): EventDraft {
+  const { id, name } = runtime.profile;
   const { upTo, inputs, live, join, baseline, context, rendering } = turn;
   const rules = rendering === undefined ? {} : { rendering };
   return {

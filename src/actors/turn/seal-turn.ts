@@ -1,4 +1,4 @@
-import { replayRelief } from '../compaction/replay-relief.ts';
+import { replayCompaction } from '../compaction/replay-compaction.ts';
 import { runCalls } from './run-calls.ts';
 import { correct } from '../supervision/correct.ts';
 import { judge } from '../supervision/judge.ts';
@@ -16,7 +16,7 @@ export async function sealTurn(run: TurnRun): Promise<void> {
   run.givenUp = true;
   for (;;) {
     await showSteered(run);
-    await replayRelief(run);
+    await replayCompaction(run);
     const entry = (await openStep(run)) ?? (await journalStep(run, { sealed: ending }));
     if ('sealed' in entry) break;
     run.answer = entry;

@@ -8,9 +8,9 @@ import {
 } from '../../context/index.ts';
 import { type ActorAddress, agentAuthor, type Event, type EventContext } from '../../events/index.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
-import type { FrozenBaseline, Member } from '../engine/member.ts';
+import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { Folded } from '../log/read-view.ts';
-import { recall } from '../memory/recall.ts';
+import { retrieveMemories } from '../memory/retrieve-memories.ts';
 import { dealingItems } from '../tasks/task-items.ts';
 import { type Directive, directiveOf } from '../../machines/directions.ts';
 
@@ -37,7 +37,7 @@ export const NO_FACTS: TurnFacts = {
 export async function readFacts(
   deps: EngineDeps,
   address: ActorAddress,
-  member: Member,
+  runtime: AgentRuntime,
   { view, tasks }: Folded,
   trigger: Event,
 ): Promise<TurnFacts> {
@@ -45,8 +45,8 @@ export async function readFacts(
   const about: AboutTurn = { tenant, conversation, agent, at: trigger.at };
   const directive = directiveOf(view.directions, view.directives);
   const [fragments, memories, dealings] = await Promise.all([
-    readFragments(deps, member, about),
-    recall(deps, address, member, view, trigger),
+    readFragments(deps, runtime, about),
+    retrieveMemories(deps, address, runtime, view, trigger),
     dealingItems(deps, address, tasks),
   ]);
   return { directive, fragments, memories, dealings };
@@ -76,7 +76,7 @@ const LATE = Symbol('late');
 /** All at once, with one deadline for all. One that throws or is late is left out, and the turn goes on. */
 async function readFragments(
   { clock, redaction, onWarning }: EngineDeps,
-  { profile }: Member,
+  { profile }: AgentRuntime,
   about: AboutTurn,
 ): Promise<ReadonlyMap<string, string | null>> {
   const fragments = profile.fragments?.live ?? [];

@@ -1,4 +1,4 @@
-import type { AgentProfile, ModelFacts, ReliefPolicy, UsageAnchor } from '../../context/index.ts';
+import type { AgentProfile, ModelFacts, CompactionPolicy, UsageAnchor } from '../../context/index.ts';
 import {
   type EventDraft,
   type EventId,
@@ -6,7 +6,7 @@ import {
   type Post,
   type PromptRecord,
   type Reasoning,
-  type ReliefReason,
+  type CompactionReason,
   runtimeId,
   type Timer,
   type ToolCall,
@@ -16,7 +16,7 @@ import {
 import type { ModelFailure } from '../../providers/provider.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { Lease } from '../engine/lease.ts';
-import type { FrozenBaseline, Member } from '../engine/member.ts';
+import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import type { RepeatedCalls } from './repeated-calls.ts';
 import type { AnswerSession, Sending, SessionRun } from '../sessions/session-run.ts';
@@ -48,7 +48,7 @@ export interface RetryWait {
 export interface TurnRun {
   readonly deps: EngineDeps;
   readonly lease: Lease;
-  readonly member: Member;
+  readonly runtime: AgentRuntime;
   readonly live: LiveActor;
   /** As pinned; what steers it is pinned too. */
   turn: PinnedTurn;
@@ -57,8 +57,8 @@ export interface TurnRun {
   /** What is known of the model: its window, and how it counts. */
   model: ModelFacts;
   /** As scaled to the window. */
-  policy: ReliefPolicy;
-  relief: ReliefState;
+  policy: CompactionPolicy;
+  compaction: CompactionState;
   session: SessionRun;
   steer: SteerState;
   readonly watch: TurnWatch;
@@ -109,14 +109,14 @@ export interface SteerState {
 }
 
 /** How the view was relieved in the present step. */
-export interface ReliefState {
+export interface CompactionState {
   step: number;
   /** Rewrites carried out. */
   count: number;
   /** Whether a relief was tried, with or without success. */
   tried: boolean;
   /** Why one is wanted now. */
-  reason: ReliefReason | null;
+  reason: CompactionReason | null;
   /** The last step for which the journal was asked what had been decided before a crash. */
   replayed: number;
   /** Whether the provider has refused this step's prompt as too long. */
@@ -155,7 +155,7 @@ export function ownDraft(
   run: TurnRun,
   part: string,
 ): { id: EventId; author: { kind: 'agent'; id: string; name: string }; to: []; turn: PinnedTurn['id'] } {
-  const { id, name }: AgentProfile = run.member.profile;
+  const { id, name }: AgentProfile = run.runtime.profile;
   return {
     id: runtimeId(run.turn.id, part),
     author: { kind: 'agent', id, name },

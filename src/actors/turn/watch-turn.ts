@@ -3,7 +3,7 @@ import type { LogIds } from '../../logger.ts';
 import type { AgentEvent, EffectName } from '../../machines/agent-lifecycle.ts';
 import type { TurnPart } from '../../metrics.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
-import type { Member } from '../engine/member.ts';
+import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import { type CallFacts, endAttributes, turnAttributes } from '../engine/span-facts.ts';
 import {
@@ -54,13 +54,13 @@ const SPAN_OF: Partial<Record<EffectName, string>> = {
 
 export function watchTurn(
   deps: EngineDeps,
-  member: Member,
+  runtime: AgentRuntime,
   { address }: Pick<LiveActor, 'address'>,
   turn: PinnedTurn,
   resumed: boolean,
 ): TurnWatch {
   const { clock, metrics, tracer, logger } = deps;
-  const { profile } = member;
+  const { profile } = runtime;
   const began = clock.monotonic();
   const parts = new Map<TurnPart, number>();
   // One that is resumed was counted when it began.
@@ -110,7 +110,7 @@ export function watchTurn(
     call: (facts) =>
       watchCall(
         watched,
-        facts.purpose === 'compaction' ? (member.summariser ?? member).profile : profile,
+        facts.purpose === 'compaction' ? (runtime.summariser ?? runtime).profile : profile,
         facts,
       ),
     tool: (call) => watchTool(watched, call),

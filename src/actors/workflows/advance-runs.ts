@@ -71,9 +71,9 @@ function reasonOf({ ending }: TurnRun): string {
 }
 
 /** What the turn says last, which the log does not have yet. */
-function saidIn({ turn, live, outputs, answer, member }: TurnRun): Event[] {
+function saidIn({ turn, live, outputs, answer, runtime }: TurnRun): Event[] {
   const { tenant, conversation } = live.address;
-  const { id, name } = member.profile;
+  const { id, name } = runtime.profile;
   const place = { tenant, conversation, at: turn.at ?? 0, tokens: 0 };
   const own = outputs.map((draft, index) => ({ ...draft, ...place, seq: reachOf(turn) + 1 + index }));
   const text = answer?.text ?? '';

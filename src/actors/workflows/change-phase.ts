@@ -1,7 +1,7 @@
 import { TroupeError } from '../../errors.ts';
 import { type Author, type CommandOf, type Event, runtimeId } from '../../events/index.ts';
-import type { Log } from '../../store/store.ts';
-import { appendLast, type Door } from '../conversations/door.ts';
+import type { ConversationKey } from '../../store/store.ts';
+import { appendLast, type ConversationDeps } from '../conversations/conversation-deps.ts';
 import { mustBePerson } from '../conversations/trust.ts';
 import { phaseChange } from './phase-change.ts';
 
@@ -13,14 +13,14 @@ const MOST_TRIES = 10;
  * change the phase at once the second changes what the first has come to. The same again is the same event.
  */
 export async function changePhase(
-  { deps, standings, trust }: Door,
-  log: Log,
+  { deps, participantsCache, trust }: ConversationDeps,
+  log: ConversationKey,
   command: CommandOf<'phase'>,
   by: Author,
 ): Promise<Event> {
   mustBePerson(trust, by, 'change the phase');
   for (let tries = 1; ; tries++) {
-    const before = (await standings.of(log)).tasks.directions.phase;
+    const before = (await participantsCache.of(log)).tasks.directions.phase;
     const body = await phaseChange(deps, log, before, command);
     if (!body) return present(deps.store, log, before?.seq ?? 0);
     const id = runtimeId('phase', before?.seq ?? 0);
@@ -34,7 +34,11 @@ export async function changePhase(
   }
 }
 
-async function present(store: Door['deps']['store'], log: Log, seq: number): Promise<Event> {
+async function present(
+  store: ConversationDeps['deps']['store'],
+  log: ConversationKey,
+  seq: number,
+): Promise<Event> {
   const [event] = await store.read(log, { after: seq - 1, upTo: seq, limit: 1 });
   if (!event) throw new TroupeError('internal', `the log has no event ${seq}`);
   return event;

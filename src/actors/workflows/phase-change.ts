@@ -1,7 +1,7 @@
 import { phaseSteps } from '../../context/extract/extract-phase.ts';
 import type { Event, PhaseChangedBody } from '../../events/index.ts';
 import type { Phase } from '../../machines/directions.ts';
-import type { Log } from '../../store/store.ts';
+import type { ConversationKey } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { inSlices } from '../engine/in-slices.ts';
 import { readNewest } from '../log/read-newest.ts';
@@ -21,7 +21,7 @@ export interface PhaseWish {
  */
 export async function phaseChange(
   { store, clock, trust = null }: Pick<EngineDeps, 'store' | 'clock' | 'trust'>,
-  log: Log,
+  log: ConversationKey,
   before: Phase | null,
   { phase, instructions = '', summarise }: PhaseWish,
   more: readonly Event[] = [],

@@ -1,10 +1,10 @@
 import { TroupeError } from '../../errors.ts';
 import { type Author, type CommandOf, type Event, runFactId, type RunStep } from '../../events/index.ts';
 import { activeRuns, type Run } from '../../machines/run-book.ts';
-import { isHere, type Standing } from '../../machines/standing.ts';
+import { isHere, type Participants } from '../../machines/participants.ts';
 import { newWorkflow, nextState, stepOf } from '../../machines/workflow.ts';
-import type { Log } from '../../store/store.ts';
-import type { Door } from '../conversations/door.ts';
+import type { ConversationKey } from '../../store/store.ts';
+import type { ConversationDeps } from '../conversations/conversation-deps.ts';
 import { mustBePerson } from '../conversations/trust.ts';
 import { phaseChange } from './phase-change.ts';
 import { directedDrafts, modeDraft } from './run-drafts.ts';
@@ -22,9 +22,9 @@ export interface Workflow {
  * turns of the agents. Returns the event that directs the run; begun again with the same words it is the same one.
  */
 export async function startRun(
-  door: Door,
+  door: ConversationDeps,
   workflows: readonly Workflow[],
-  log: Log,
+  log: ConversationKey,
   command: CommandOf<'run'>,
   by: Author,
 ): Promise<Event> {
@@ -34,8 +34,8 @@ export async function startRun(
     const known = workflows.map(({ id }) => id).join(', ') || 'none';
     throw refused(`there is no workflow "${command.workflow}". Known: ${known}.`);
   }
-  const standing = await door.standings.of(log);
-  const { runs } = standing.tasks;
+  const participants = await door.participantsCache.of(log);
+  const { runs } = participants.tasks;
   const known = command.run === undefined ? undefined : runs.get(command.run);
   if (command.step === undefined && known) {
     const first = await door.deps.store.readById(log, firstIdOf(known.run));
@@ -43,7 +43,7 @@ export async function startRun(
     if (first && isSame) return first;
     throw refused(`there is a run "${known.run}" already: go on with it from a step, or choose another id`);
   }
-  if (standing.tasks.directions.archived) {
+  if (participants.tasks.directions.archived) {
     const message = `conversation ${log.conversation} is archived: reopen it first`;
     throw new TroupeError('conversation_archived', message, { conversation: log.conversation });
   }
@@ -51,12 +51,12 @@ export async function startRun(
     command.step === undefined
       ? begun(door, command, workflow)
       : resumed([...runs.values()], { ...command, step: command.step }, workflow);
-  const other = activeRuns(standing.tasks.runs).find((each) => each.run !== run.run);
+  const other = activeRuns(participants.tasks.runs).find((each) => each.run !== run.run);
   if (other) throw refused(`the run ${other.run} is at step ${other.state.context.number}: let it end first`);
-  return direct(door, log, run, by, standing);
+  return direct(door, log, run, by, participants);
 }
 
-function begun({ newId }: Door, command: CommandOf<'run'>, workflow: Workflow): Run {
+function begun({ newId }: ConversationDeps, command: CommandOf<'run'>, workflow: Workflow): Run {
   const run = command.run ?? `${workflow.id}-${newId().slice(-8).toLowerCase()}`;
   const { steps } = workflow;
   const state = nextState(newWorkflow(), { type: 'BEGIN', steps, number: 1, attempt: 1 });
@@ -85,15 +85,21 @@ function resumed(
   return { ...run, directive, state: nextState(run.state, { type: 'BEGIN', steps, number, attempt }) };
 }
 
-async function direct(door: Door, log: Log, run: Run, by: Author, standing: Standing): Promise<Event> {
+async function direct(
+  door: ConversationDeps,
+  log: ConversationKey,
+  run: Run,
+  by: Author,
+  participants: Participants,
+): Promise<Event> {
   const { deps } = door;
   const step = stepOf(run.state.context);
   if (!step) throw refused(`"${run.workflow}" has no such step`);
-  if (!isHere(standing, step.agent)) {
+  if (!isHere(participants, step.agent)) {
     const { agent } = step;
     throw refused(`@${agent}, whose step it is, takes no part here: let it in, or call it back`, { agent });
   }
-  const { mode, run: named, phase } = standing.tasks.directions;
+  const { mode, run: named, phase } = participants.tasks.directions;
   const isNamed = mode === 'run' && named === run.run;
   const change = step.phase === undefined ? null : await phaseChange(deps, log, phase, { phase: step.phase });
   const drafts = [...(isNamed ? [] : [modeDraft(run, by)]), ...directedDrafts(run, change, by)];

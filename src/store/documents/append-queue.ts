@@ -109,7 +109,7 @@ export function createAppendQueue(events: EventDocuments, options: AppendQueueOp
   }
 
   /** A5: how many of the rows that were inserted after `head`, which existed at `at`, may stay. */
-  async function countStanding(log: LogKey, rows: readonly NewEventRow[], head: number, at: number) {
+  async function countParticipants(log: LogKey, rows: readonly NewEventRow[], head: number, at: number) {
     if (!isPast(at, true) || (head === 0 && rows.length === 1)) return rows.length;
     const found = await events.keys(log, { after: Math.max(0, head - 1), upTo: head + rows.length });
     const ids = new Map(found.map(({ seq, id }) => [seq, id]));
@@ -149,11 +149,12 @@ export function createAppendQueue(events: EventDocuments, options: AppendQueueOp
         group.map((each, at): EventRow => ({ ...each, seq: head + 1 + at })),
       );
       const ours = group.slice(0, inserted);
-      const standing = inserted === 0 ? 0 : await countStanding(log, ours, head, remembered?.at ?? begun);
-      for (const [at, each] of ours.slice(0, standing).entries())
+      const participants =
+        inserted === 0 ? 0 : await countParticipants(log, ours, head, remembered?.at ?? begun);
+      for (const [at, each] of ours.slice(0, participants).entries())
         settle(each, 'appended', { seq: head + 1 + at, hash: each.hash }, sent);
-      if (standing < inserted) {
-        clashed(ours[standing] ?? row);
+      if (participants < inserted) {
+        clashed(ours[participants] ?? row);
         continue;
       }
       const refused = group[inserted];

@@ -1,7 +1,7 @@
 import { TroupeError } from '../../../errors.ts';
 import { type ActorRecord, type Author, type Event, runtimeId } from '../../../events/index.ts';
-import type { Log } from '../../../store/store.ts';
-import { appendFirst } from '../../conversations/door.ts';
+import type { ConversationKey } from '../../../store/store.ts';
+import { appendFirst } from '../../conversations/conversation-deps.ts';
 import { mustBePerson } from '../../conversations/trust.ts';
 import type { EngineDeps } from '../../engine/engine-deps.ts';
 import { abortTask } from '../end-task.ts';
@@ -25,7 +25,12 @@ export const ALL_TASKS = 'all';
  *  A3  The turns under way are asked to stop, and after that none of them says or opens anything.
  *  A4  The open tasks are ended, as by a person who calls each of them off.
  */
-export async function callOffAll(deps: CallOffDeps, log: Log, reason: string, by: Author): Promise<Event> {
+export async function callOffAll(
+  deps: CallOffDeps,
+  log: ConversationKey,
+  reason: string,
+  by: Author,
+): Promise<Event> {
   const { store, broadcast } = deps;
   const { tenant, conversation } = log;
   mustBePerson(deps.trust ?? null, by, 'call off tasks');
@@ -59,7 +64,7 @@ export async function callOffAll(deps: CallOffDeps, log: Log, reason: string, by
 
 async function stopTurns(
   { store, registry, broadcast, router, onWarning }: CallOffDeps,
-  log: Log,
+  log: ConversationKey,
 ): Promise<void> {
   const records = await store.listActors(log);
   const working = records.filter(

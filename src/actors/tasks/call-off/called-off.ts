@@ -20,7 +20,7 @@ export function placesOf({ thread }: Pick<TaskBook, 'thread'>): TaskPlace[] {
  *  C4  Where the conversation that it all began in is gone, so is what came of it.
  */
 export async function isCalledOff(
-  store: Pick<Store, 'readById' | 'head' | 'recall'>,
+  store: Pick<Store, 'readById' | 'head' | 'get'>,
   tenant: TenantId,
   { thread }: Pick<TaskBook, 'thread'>,
 ): Promise<boolean> {

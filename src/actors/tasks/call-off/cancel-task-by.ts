@@ -1,6 +1,6 @@
 import { TroupeError } from '../../../errors.ts';
 import type { Author, CommandOf, Event } from '../../../events/index.ts';
-import type { Log } from '../../../store/store.ts';
+import type { ConversationKey } from '../../../store/store.ts';
 import { ALL_TASKS, callOffAll, type CallOffDeps } from './call-off-all.ts';
 import { abortTask } from '../end-task.ts';
 import { endByPerson, taskForPerson } from '../people/person-task.ts';
@@ -12,7 +12,7 @@ import { sendPosts } from '../send-posts.ts';
  */
 export async function cancelTaskBy(
   deps: CallOffDeps,
-  log: Log,
+  log: ConversationKey,
   { task: named, reason }: Pick<CommandOf<'cancelTask'>, 'task' | 'reason'>,
   by: Author,
 ): Promise<Event> {

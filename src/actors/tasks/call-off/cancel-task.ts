@@ -11,6 +11,6 @@ export function cancelTask(run: TurnRun, request: RequestOf<'cancelTask'>): Carr
   if (typeof task === 'string') return refused(task);
   if (task.end) return refused(`${task.id} has ended already (${task.end.outcome})`);
   const why = request.reason.trim() || 'its delegator called it off';
-  const posts = abortTask(run.live.address, task, agentAuthor(run.member.profile), why);
+  const posts = abortTask(run.live.address, task, agentAuthor(run.runtime.profile), why);
   return { outcome: 'done', text: `${task.id} is called off`, effects: effectsOf({ posts }) };
 }

@@ -1,13 +1,13 @@
 import { TroupeError } from '../../../errors.ts';
 import type { Author, CommandOf, Event } from '../../../events/index.ts';
-import type { Log } from '../../../store/store.ts';
+import type { ConversationKey } from '../../../store/store.ts';
 import { endId } from '../end-task.ts';
 import { endByPerson, mustBeOpenTo, type PersonDeps, taskForPerson } from './person-task.ts';
 
 /** The first answer of somebody who may answer ends the question; the same again is that answer. */
 export async function answerQuestion(
   deps: PersonDeps,
-  log: Log,
+  log: ConversationKey,
   { question, content }: Pick<CommandOf<'answer'>, 'question' | 'content'>,
   by: Author,
 ): Promise<Event> {
@@ -40,7 +40,7 @@ export async function answerQuestion(
  * A message of a person in reply to a question answers it too. What cannot be an answer stays a message: somebody may
  * well ask back.
  */
-export async function answerByReply(deps: PersonDeps, log: Log, event: Event): Promise<void> {
+export async function answerByReply(deps: PersonDeps, log: ConversationKey, event: Event): Promise<void> {
   if (event.kind !== 'message' || event.author.kind !== 'user' || event.replyTo === undefined) return;
   const asked = await deps.store.readById(log, event.replyTo);
   if (asked?.kind !== 'question') return;

@@ -1,6 +1,6 @@
 import { hashText } from '../../../context/index.ts';
 import type { Author, CommandOf, Event } from '../../../events/index.ts';
-import type { Log } from '../../../store/store.ts';
+import type { ConversationKey } from '../../../store/store.ts';
 import { endId } from '../end-task.ts';
 import { endByPerson, mustBeOpenTo, type PersonDeps, taskForPerson } from './person-task.ts';
 import { refusedInLog } from './refuse-person.ts';
@@ -8,7 +8,7 @@ import { refusedInLog } from './refuse-person.ts';
 /** The first decision of somebody who may decide counts, and for the very call that was asked for. */
 export async function decideApproval(
   deps: PersonDeps,
-  log: Log,
+  log: ConversationKey,
   { request, approved, note, argsHash }: Omit<CommandOf<'decide'>, 'command' | 'conversation'>,
   by: Author,
 ): Promise<Event> {

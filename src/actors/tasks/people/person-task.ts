@@ -1,7 +1,7 @@
 import { TroupeError } from '../../../errors.ts';
 import { type ConversationId, type Event, type EventDraft, nearestName } from '../../../events/index.ts';
 import type { Task } from '../../../machines/task-book.ts';
-import type { Log } from '../../../store/store.ts';
+import type { ConversationKey } from '../../../store/store.ts';
 import { isTrusted, type Trust } from '../../conversations/trust.ts';
 import type { EngineDeps } from '../../engine/engine-deps.ts';
 import { readOwn } from '../../log/own-id.ts';
@@ -29,7 +29,7 @@ export async function taskForPerson<K extends Task['kind']>(
   deps: PersonDeps,
   kinds: readonly K[],
   attempt: Attempt,
-): Promise<{ task: TaskOf<K>; log: Log; isArchived: boolean }> {
+): Promise<{ task: TaskOf<K>; log: ConversationKey; isArchived: boolean }> {
   const here = await readTasks(deps.store, attempt.log);
   // What an agent asks within a task is asked in the thread; people know the conversation that it began in.
   const below = tasksNamed(here, attempt.task).length === 0 ? await findBelow(deps, here, attempt) : null;
@@ -59,7 +59,7 @@ async function findBelow(
   { store }: PersonDeps,
   from: ReadTasks,
   { log: { tenant }, task }: Attempt,
-): Promise<{ tasks: ReadTasks; log: Log } | null> {
+): Promise<{ tasks: ReadTasks; log: ConversationKey } | null> {
   const waiting = threadsOf(from);
   const seen = new Set<ConversationId>(waiting);
   for (const conversation of waiting) {
@@ -144,7 +144,11 @@ export async function endByPerson(
   throw await refusedInLog(deps, attempt, howEnded(end));
 }
 
-async function firstEnd({ log, store }: PersonDeps, target: Log, draft: EventDraft): Promise<Event> {
+async function firstEnd(
+  { log, store }: PersonDeps,
+  target: ConversationKey,
+  draft: EventDraft,
+): Promise<Event> {
   try {
     // Also where it is there already: who repeats what was not acknowledged wakes whoever was not woken.
     const [appended] = await log.append(target, [draft]);

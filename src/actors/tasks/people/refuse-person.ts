@@ -1,12 +1,12 @@
 import { hashText } from '../../../context/index.ts';
 import { type ErrorCode, TroupeError } from '../../../errors.ts';
 import { type Author, type Event, runtimeId, SYSTEM_AUTHOR, isAbout } from '../../../events/index.ts';
-import type { Log } from '../../../store/store.ts';
+import type { ConversationKey } from '../../../store/store.ts';
 import type { EngineDeps } from '../../engine/engine-deps.ts';
 
 /** What somebody tried to do to a task, for the log. */
 export interface Attempt {
-  log: Log;
+  log: ConversationKey;
   by: Author;
   command: 'answer' | 'decide' | 'cancelTask';
   /** Its id; what was named, where there is none. */

@@ -1,0 +1,71 @@
+import {
+  type EventDraft,
+  EventDraft as EventDraftSchema,
+  type CompactionReason,
+} from '../../events/index.ts';
+import type { FrozenBaseline } from '../engine/agent-runtime.ts';
+import { type TurnRun } from '../turn/turn-run.ts';
+
+/**
+ * A rewrite that a turn makes is journalled before the prompt that follows from it is sent, so that whoever goes on with
+ * the turn sends the same. The first to write it is the one who counts, as with the answers of models.
+ */
+export async function journalCompaction(run: TurnRun, draft: EventDraft): Promise<EventDraft> {
+  const { deps, live } = run;
+  const key = compactionKey(run, run.compaction.count);
+  const kept = JSON.stringify(deps.redaction?.draft(draft) ?? draft);
+  const stored = await deps.store.journal(live.address.tenant, key, kept, deps.clock.now());
+  return EventDraftSchema.parse(JSON.parse(stored));
+}
+
+/** Takes over what was decided for this step before a crash. */
+export async function replayCompaction(run: TurnRun): Promise<void> {
+  if (!run.resumed || run.compaction.replayed === run.step) return;
+  beginStep(run);
+  run.compaction.replayed = run.step;
+  const { deps, live } = run;
+  for (;;) {
+    const stored = await deps.store.readJournal(
+      live.address.tenant,
+      compactionKey(run, run.compaction.count),
+    );
+    if (stored === null) return;
+    const draft = EventDraftSchema.parse(JSON.parse(stored));
+    await applyCompaction(run, draft);
+    // What was refused was made shorter once; a crash does not buy another try.
+    if (reasonOf(draft) === 'overflow') run.compaction.overflowed = true;
+  }
+}
+
+/** The rewrite becomes an output of the turn: the log has it where it belongs, between the steps before and after it. */
+export async function applyCompaction(run: TurnRun, draft: EventDraft): Promise<void> {
+  const { deps, live } = run;
+  const id = draft.kind === 'baseline' ? draft.body.adopts?.compaction : null;
+  if (id && !live.view.compactions.has(id)) {
+    const event = await deps.store.readById(live.address, id);
+    if (event?.kind === 'compaction') live.view.compactions.set(id, event.body);
+  }
+  if (draft.kind === 'baseline') useBaseline(run, { ...run.baseline, id: draft.id, body: draft.body });
+  run.outputs.push(draft);
+  run.compaction.count += 1;
+}
+
+function reasonOf(draft: EventDraft): CompactionReason | undefined {
+  if (draft.kind === 'prune') return draft.body.reason;
+  return draft.kind === 'baseline' ? draft.body.adopts?.reason : undefined;
+}
+
+/** Counts are of one step. */
+export function beginStep(run: TurnRun): void {
+  if (run.compaction.step === run.step) return;
+  run.compaction = { ...run.compaction, step: run.step, count: 0, tried: false, overflowed: false };
+}
+
+function useBaseline(run: TurnRun, baseline: FrozenBaseline): void {
+  run.baseline = baseline;
+  run.live.baseline = baseline;
+}
+
+function compactionKey({ turn, step }: TurnRun, count: number): string {
+  return `${turn.id}/${step}/relief.${count}`;
+}

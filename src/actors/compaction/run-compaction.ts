@@ -1,0 +1,101 @@
+import { createActor } from 'xstate';
+import { adoptionOf, isEmptyPlan, isPruneOnly, presentIn } from '../../context/index.ts';
+import { type EventDraft, runtimeId } from '../../events/index.ts';
+import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
+import { compaction, type CompactionEffect } from '../../machines/compaction.ts';
+import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
+import { nameLargest } from './name-largest.ts';
+import { noteCompaction } from './note-compaction.ts';
+import { startCompaction, type TurnCompaction } from './turn-compaction.ts';
+import { journalCompaction, applyCompaction } from './replay-compaction.ts';
+import { STRATEGIES } from './strategies.ts';
+
+/** How far our count of what is left may be from the provider's. */
+const DOUBT = 1.1;
+
+/**
+ * Makes room in the agent's view: the machine says which rung comes next, the rungs gather a plan, and the plan is
+ * carried out as one rewrite, journalled before anything is sent that follows from it.
+ */
+export async function runCompaction(run: TurnRun): Promise<AgentEvent> {
+  const reason = run.compaction.reason ?? 'over_budget';
+  const work = startCompaction(run, reason);
+  run.compaction.tried = true;
+  run.compaction.reason = null;
+  await noteCompaction(work, 'compaction.started');
+  if ((await runStrategies(work)) === 'aborted') return aborted(run);
+  // What would not fit anyway is left as it is: nothing is given up for an error.
+  if (isEmptyPlan(work.plan) || work.after > work.room.available * DOUBT) return stuck(work);
+  const draft = await journalCompaction(run, draftOf(work));
+  await applyCompaction(run, draft);
+  const strategy = work.used.at(-1);
+  const done = draft.kind === 'prune' ? 'compaction.pruned' : 'compaction.done';
+  await noteCompaction(work, done, {
+    ...(strategy && { strategy }),
+    ...(work.plan.compaction && { range: { from: 1, upTo: work.plan.compaction.body.upTo } }),
+  });
+  run.live.compactionStuckAt = work.after > work.room.trigger ? work.after : null;
+  // A refusal that led here is mended.
+  run.ending = { kind: 'done' };
+  return { type: 'COMPACTED' };
+}
+
+/** A process that ends leaves the turn pinned: its successor makes the room. */
+function aborted({ lease, deps }: TurnRun): AgentEvent {
+  if (!lease.signal.aborted) throw deps.stopping.reason;
+  return { type: 'ABORTED' };
+}
+
+async function stuck(work: TurnCompaction): Promise<AgentEvent> {
+  const { run, reason, before, room, plan } = work;
+  run.live.compactionStuckAt = before <= room.available ? before : null;
+  const message = isEmptyPlan(plan)
+    ? 'nothing more can be left out'
+    : 'what can be left out does not make enough room';
+  await noteCompaction(work, 'compaction.failed', { message });
+  if (reason !== 'overflow' || run.ending.kind !== 'failed' || !run.prompt) return { type: 'COMPACTED' };
+  // The same request would be refused again.
+  const why = `${run.ending.message}. ${nameLargest(run, run.prompt)}`;
+  run.ending = { ...run.ending, message: why };
+  return { type: 'REFUSED' };
+}
+
+async function runStrategies(work: TurnCompaction): Promise<'ended' | 'aborted'> {
+  const machine = createActor(compaction);
+  machine.subscribe({ error: () => undefined }); // told by the snapshot below
+  machine.start();
+  machine.send({ type: 'START', reason: work.reason });
+  for (;;) {
+    const snapshot = machine.getSnapshot();
+    if (snapshot.status === 'error') throw snapshot.error;
+    if (snapshot.status === 'done') return snapshot.value === 'aborted' ? 'aborted' : 'ended';
+    const [effect] = snapshot.tags as Set<CompactionEffect>;
+    if (!effect) throw new Error(`the compaction machine stands still in ${JSON.stringify(snapshot.value)}`);
+    machine.send(await STRATEGIES[effect](work));
+  }
+}
+
+function draftOf(work: TurnCompaction): EventDraft {
+  const { run, reason, before, after, room } = work;
+  const plan = presentIn(run.live.view, work.plan);
+  const tokens = { before, after, trigger: room.trigger };
+  const number = run.compaction.count;
+  if (isPruneOnly(plan)) {
+    const events = [...plan.pruned];
+    const memories = [...plan.forgotten];
+    return {
+      ...ownDraft(run, `relief:${run.step}.${number}`),
+      kind: 'prune',
+      body: { events, memories, reason, tokens },
+    };
+  }
+  const { body } = run.baseline;
+  const epoch = body.epoch + 1;
+  const own = ownDraft(run, '');
+  return {
+    ...own,
+    id: runtimeId('baseline', run.live.address.agent, epoch),
+    kind: 'baseline',
+    body: { ...body, epoch, reason: `compaction: ${reason}`, adopts: adoptionOf(plan, { reason, tokens }) },
+  };
+}

@@ -1,0 +1,132 @@
+import type { AgentDefinition, TroupeDefinition } from './agents-file.ts';
+import type { AgentRegistry, AgentRuntime } from '../actors/engine/agent-runtime.ts';
+import { policyOf, retrievalOf } from './context-settings.ts';
+import { baselineTexts, type AgentProfile, windowOf } from '../context/index.ts';
+import type { AgentId } from '../events/index.ts';
+import { priceOf } from '../providers/prices.ts';
+import type { Provider } from '../providers/provider.ts';
+import { fragmentsOf } from './fragments.ts';
+import { replySchema } from './reply-schema.ts';
+import { SpawnedCompany } from './spawned-company.ts';
+import { supervisionOf } from './supervision-settings.ts';
+import { builtinTools } from '../tools/builtin/index.ts';
+import { type Tool, toolSpec } from '../tools/tool.ts';
+
+/** Window of a model nobody told us about. */
+const DEFAULT_CONTEXT_WINDOW = 128_000;
+
+/** Definitions, providers and tools as the engine needs them. */
+export function buildAgentRegistry(
+  definition: Pick<
+    TroupeDefinition,
+    | 'agents'
+    | 'templates'
+    | 'tools'
+    | 'fragments'
+    | 'handoffs'
+    | 'context'
+    | 'supervision'
+    | 'routing'
+    | 'fetch'
+  >,
+  providerOf: (agent: AgentDefinition) => Provider,
+  countTokens: (text: string) => number,
+): AgentRegistry {
+  const builtin = builtinTools(definition.handoffs ?? 'extract', definition.fetch);
+  const offered = new Map<string, Tool>([...definition.tools, ...builtin].map((tool) => [tool.name, tool]));
+  const { agents, templates = [], fragments = [], context, routing } = definition;
+  const orchestrator = routing?.by === 'agent' ? routing.agent : null;
+  const profileIn = (agent: AgentDefinition): AgentProfile => ({
+    ...profileOf(agent, toolsOf(agent, offered)),
+    fragments: fragmentsOf(fragments, { agent: agent.id, role: agent.role }),
+  });
+  const profiles = agents.map(profileIn);
+  const memberOf = (agent: AgentDefinition, profile: AgentProfile, roster: AgentProfile[]): AgentRuntime => {
+    const granted = toolsOf(agent, offered);
+    return {
+      profile,
+      orchestrates: agent.role === 'manager' || agent.id === orchestrator,
+      capabilities: agent.capabilities ?? [],
+      provider: providerOf(agent),
+      tools: new Map(granted.map((tool) => [tool.name, tool])),
+      baseline: baselineTexts(profile, roster, countTokens),
+      pubkey: agent.pubkey ?? null,
+      policy: policyOf(context),
+      retrieval: retrievalOf(context),
+      summarises: context.summaries === 'model',
+      summariser: null,
+      price: agent.price ?? (agent.provider === 'scripted' ? null : priceOf(agent.model)),
+      whileBusy: agent.whileBusy,
+      patienceMs: agent.retry.patienceMs,
+      keepsCompacted: context.compactedSessions !== 'rebuild',
+      supervision: supervisionOf(
+        definition.supervision,
+        agent.supervision,
+        granted.map(({ name }) => name),
+      ),
+      reply: agent.reply ? replySchema(agent.reply) : null,
+    };
+  };
+  const members = new Map<AgentId, AgentRuntime>(
+    agents.map((agent, index) => [agent.id, memberOf(agent, profiles[index] as AgentProfile, profiles)]),
+  );
+  const summariser = (context.summariser && members.get(context.summariser)) || null;
+  for (const runtime of members.values()) runtime.summariser = summariser;
+  const spawn = (template: AgentDefinition) => {
+    const profile = profileIn(template);
+    return (id: AgentId): AgentRuntime => {
+      const number = id.slice(template.id.length + 1);
+      const own = { ...profile, id, name: template.name === undefined ? id : `${template.name} ${number}` };
+      return { ...memberOf(template, own, [...profiles, own]), pubkey: null, summariser };
+    };
+  };
+  return new SpawnedCompany(members, new Map(templates.map((template) => [template.id, spawn(template)])));
+}
+
+/** Of programs that choose a model themselves, and make room in its window themselves, before ours would be full. */
+const CLI_WINDOWS: Partial<Record<AgentDefinition['provider'], number>> = {
+  'claude-code': 200_000,
+  codex: 272_000,
+};
+
+/** A script takes whatever it is given, whatever its model is called. */
+function knownWindow({ provider, model }: AgentDefinition): number | null {
+  if (provider === 'scripted') return null;
+  return windowOf(model)?.window ?? CLI_WINDOWS[provider] ?? null;
+}
+
+/** One line for each model whose window nobody told us and that we do not know; for warnings. */
+export function unknownWindows(agents: readonly AgentDefinition[]): string[] {
+  const unknown = agents.filter(
+    (agent) =>
+      agent.contextWindow === undefined && agent.provider !== 'scripted' && knownWindow(agent) === null,
+  );
+  return [...new Set(unknown.map(({ model }) => model))].map(
+    (model) =>
+      `the window of the model "${model}" is not known: ${DEFAULT_CONTEXT_WINDOW} tokens are assumed until it refuses them; set contextWindow`,
+  );
+}
+
+/** In a stable order, whatever the file's: the tool layer must not change with it. Whoever has tools may read artifacts. */
+function toolsOf(agent: AgentDefinition, offered: ReadonlyMap<string, Tool>): Tool[] {
+  const names = new Set(agent.tools);
+  if (names.size > 0) names.add('read_artifact');
+  return [...names].sort().flatMap((name) => offered.get(name) ?? []);
+}
+
+function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile {
+  const { id, name = id, role, description, instructions, provider, model, maxOutputTokens, join } = agent;
+  return {
+    id,
+    name,
+    role,
+    description,
+    instructions,
+    provider,
+    model,
+    contextWindow: agent.contextWindow ?? knownWindow(agent) ?? DEFAULT_CONTEXT_WINDOW,
+    maxOutputTokens,
+    join,
+    tools: tools.map(toolSpec),
+  };
+}
