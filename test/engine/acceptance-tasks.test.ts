@@ -4,13 +4,7 @@ import { systemClock } from '../../src/clock.ts';
 import type { Command, Event, EventOf } from '../../src/events/index.ts';
 import type { FakeReply } from '../../src/testing/fake-reply.ts';
 import { defineTool } from '../../src/tools/tool.ts';
-import {
-  type Company,
-  company as openCompany,
-  type CompanyOptions,
-  ROOM,
-  UMA,
-} from '../support/company.ts';
+import { type Company, company as openCompany, type CompanyOptions, ROOM, UMA } from '../support/company.ts';
 import { tapDriver } from '../support/engine-driver.ts';
 import { asks, inOrder, says, shown, times } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';
