@@ -46,11 +46,13 @@ export class Replay {
   readonly views = new Map<string, View>();
   readonly #settled = new Map<string, number>();
   readonly #speaker: (exchange: number) => string;
+  readonly #rendering: number | undefined;
   #turns = 0;
 
-  /** `speaker` names who answers in each exchange. */
-  constructor(speaker: (exchange: number) => string) {
+  /** `speaker` names who answers in each exchange; `rendering` is the version its turns are pinned with, 1 without it. */
+  constructor(speaker: (exchange: number) => string, rendering?: number) {
     this.#speaker = speaker;
+    this.#rendering = rendering;
   }
 
   *play(source: readonly Event[]): Generator<ModelCall> {
@@ -120,6 +122,7 @@ export class Replay {
       live: liveDelta(facts, toldUnder(view.told, baseline)),
       join: 'full' as const,
       baseline,
+      ...(this.#rendering !== undefined && { rendering: this.#rendering }),
     };
     const id = `c:${agent}:${(this.#turns += 1)}` as TurnId;
     this.#settled.set(agent, body.upTo);
