@@ -10,24 +10,52 @@ const FORK_STEM = 90;
 
 type Note = Parameters<Watcher>[0];
 
-/** What is of no single conversation: the routes that lead there ask for a scope of their own. */
-type Shared =
-  | 'tenant'
-  | 'forTenant'
-  | 'webhooks'
-  | 'agentKeys'
-  | 'nostr'
-  | 'keys'
-  | 'authenticate'
-  | 'agents'
-  | 'health'
-  | 'idle'
-  | 'close'
-  | typeof Symbol.asyncDispose;
-/** What brings somebody's words. */
-type Spoken = 'send' | 'command' | 'import';
-/** What tells of conversations. A new method of `Troupe` is one of these, and does not compile until both kinds of callers have it. */
-type Told = Exclude<keyof Troupe, Shared | Spoken>;
+/**
+ * What narrowing does with each member of `Troupe`. A new member does not compile until it is listed here.
+ *  - `shared`: passed on as it is; its routes ask for a scope of their own.
+ *  - `conversation`: reads or changes conversations, so the caller's grant is checked.
+ *  - `message`: brings messages, so the caller's author is checked too.
+ */
+const NARROWING = {
+  tenant: 'shared',
+  forTenant: 'shared',
+  webhooks: 'shared',
+  agentKeys: 'shared',
+  nostr: 'shared',
+  keys: 'shared',
+  authenticate: 'shared',
+  agents: 'shared',
+  health: 'shared',
+  idle: 'shared',
+  close: 'shared',
+  [Symbol.asyncDispose]: 'shared',
+  conversations: 'conversation',
+  listConversations: 'conversation',
+  conversation: 'conversation',
+  events: 'conversation',
+  actors: 'conversation',
+  tasks: 'conversation',
+  prompt: 'conversation',
+  promptOf: 'conversation',
+  diff: 'conversation',
+  cost: 'conversation',
+  trace: 'conversation',
+  export: 'conversation',
+  delete: 'conversation',
+  watch: 'conversation',
+  queues: 'conversation',
+  budgets: 'conversation',
+  send: 'message',
+  command: 'message',
+  import: 'message',
+} as const satisfies Record<keyof Troupe, 'shared' | 'conversation' | 'message'>;
+
+type Narrowing = typeof NARROWING;
+type Kind = Narrowing[keyof Narrowing];
+type Members<K extends Kind> = {
+  [M in keyof Narrowing]: Narrowing[M] extends K ? M : never;
+}[keyof Narrowing];
+type MembersOf<K extends Kind> = Pick<Troupe, Members<K>>;
 
 /**
  * A troupe for one caller: the words that it may bring, and the conversations that it was granted. Of all others it
@@ -38,30 +66,28 @@ export function limitTroupe(troupe: Troupe, principal: Principal): Troupe {
   // Nothing to check, and the caller is given the very troupe that the application has.
   if (granted === null && author === null && scopes.includes('operate')) return troupe;
   const spoken = limitAuthors(troupe, principal);
-  if (granted === null) return { ...shared(troupe), ...told(troupe), ...spoken };
-  return { ...shared(troupe), ...limitConversations(troupe, spoken, principal, granted) };
+  const shared = membersOf(troupe, 'shared');
+  if (granted === null) return { ...shared, ...membersOf(troupe, 'conversation'), ...spoken };
+  return { ...shared, ...limitConversations(troupe, spoken, principal, granted) };
 }
 
-function shared(troupe: Troupe): Pick<Troupe, Shared> {
-  const { tenant, forTenant, webhooks, agentKeys, nostr, keys, authenticate, agents } = troupe;
-  const { health, idle, close, [Symbol.asyncDispose]: dispose } = troupe;
-  const ofTenant = { tenant, forTenant, webhooks, agentKeys, nostr, keys, authenticate, agents };
-  return { ...ofTenant, health, idle, close, [Symbol.asyncDispose]: dispose };
-}
-
-function told(troupe: Troupe): Pick<Troupe, Told> {
-  const { conversations, listConversations, conversation, events, actors, tasks, prompt, promptOf } = troupe;
-  const { diff, cost, trace, export: exported, delete: removed, watch, queues, budgets } = troupe;
-  const ofLog = { conversations, listConversations, conversation, events, actors, tasks, prompt, promptOf };
-  return { ...ofLog, diff, cost, trace, export: exported, delete: removed, watch, queues, budgets };
+/** The members of one kind, with methods bound to the troupe. */
+function membersOf<K extends Kind>(troupe: Troupe, kind: K): MembersOf<K> {
+  const members: Partial<Record<keyof Troupe, unknown>> = {};
+  for (const name of Reflect.ownKeys(NARROWING) as (keyof Troupe)[]) {
+    if (NARROWING[name] !== kind) continue;
+    const member: unknown = troupe[name];
+    members[name] = typeof member === 'function' ? (member.bind(troupe) as unknown) : member;
+  }
+  return members as MembersOf<K>;
 }
 
 function limitConversations(
   troupe: Troupe,
-  spoken: Pick<Troupe, Spoken>,
+  spoken: MembersOf<'message'>,
   principal: Principal,
   granted: readonly string[],
-): Pick<Troupe, Told | Spoken> {
+): MembersOf<'conversation' | 'message'> {
   const may = (conversation: string) => isGranted(principal, conversation);
   function check(conversation: string): string {
     if (may(conversation)) return conversation;
@@ -115,7 +141,7 @@ function limitConversations(
   };
 }
 
-function limitAuthors(troupe: Troupe, principal: Principal): Pick<Troupe, Spoken> {
+function limitAuthors(troupe: Troupe, principal: Principal): MembersOf<'message'> {
   return {
     async send(conversation, message) {
       checkAuthor(principal, message.author);
