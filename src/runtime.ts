@@ -43,7 +43,9 @@ import { openEmbedded } from './runtime/embedded.ts';
 import { hideInTools } from './runtime/hide-in-tools.ts';
 import { openMcp } from './runtime/mcp.ts';
 import { keyValueOf } from './runtime/key-value-of.ts';
-import { createOutside, type Outside } from './runtime/outside.ts';
+import type { Integration } from './integrations/integration.ts';
+import { loadNostr } from './integrations/nostr.ts';
+import { createIntegrations, type Integrations } from './runtime/integrations.ts';
 import { openOperators } from './runtime/operators.ts';
 import type { ModelOptions, Models } from './runtime/providers.ts';
 import type { ModelSettings } from './runtime/secret-names.ts';
@@ -81,6 +83,8 @@ export interface TroupeOptions {
   tracing?: boolean | TracingOptions;
   /** Lines for operators: how turns went, and warnings unless `onWarning` is given. Default: none. */
   logger?: Logger;
+  /** Connections to other systems, such as `nostr(settings)` of `@troupe/nostr`. They run where turns are taken. */
+  integrations?: readonly Integration[] | undefined;
   /** Called when this process takes no wakes any more and should be started anew. Default: a warning. */
   onDeaf?: () => void;
   clock?: Clock;
@@ -97,7 +101,8 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
   const metrics = watchWaits(options.metrics ?? NO_METRICS, clock);
   const definition = options.allowEmpty && input.agents.length === 0 ? NOBODY : parseTroupe(input);
   const { templates = [], schedules = [], lifecycle = {} } = definition;
-  const everyone = { ...definition, agents: [...definition.agents, ...templates] };
+  const integrations = await integrationsOf(definition, options);
+  const everyone = { ...definition, agents: [...definition.agents, ...templates], integrations };
   const ownId = randomUUID().slice(0, 8);
   const { onWarning, ...operators } = await openOperators(everyone, { ...options, env, process: ownId });
   for (const problem of unknownFields(definition.agents)) onWarning(problem, 'agents');
@@ -219,11 +224,12 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     const engine = createEngine(deps, stopping);
     if (work) engine.start({ concurrency });
     const fetch = definition.fetch ? openSafeFetch(definition.fetch) : null;
-    const outside = createOutside({
+    const running = createIntegrations({
+      integrations,
       keyValueOf: (tenant) => keyValueOf(store, tenant),
       tenants,
       secret,
-      settings: definition,
+      webhooks: definition.webhooks,
       clock,
       random: Math.random,
       env,
@@ -232,7 +238,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       onWarning,
     });
     const troupe = createTroupeFacade({
-      outside,
+      integrations: running,
       fetch,
       deps,
       engine,
@@ -247,14 +253,14 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       pending: createPendingGuard({ pending, store }),
       credentials: openCredentials(rootNotes, { clock, access: definition.access }),
       release: async () => {
-        await outside.close();
+        await running.close();
         await fetch?.close();
         await memory[Symbol.asyncDispose]();
         await models.flush();
         await opened.disposeAsync();
       },
     });
-    if (work) await startOutside(outside, troupe);
+    if (work) await startIntegrations(running, troupe);
     return troupe;
   } catch (error) {
     await opened.disposeAsync();
@@ -265,9 +271,17 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
 /** Wakes of one tenant that are held whatever is said of how many may wait: agents that answer each other need some. */
 const LEAST_HELD = 1_000;
 
-async function startOutside(outside: Outside, troupe: Troupe): Promise<void> {
+/** Those of the options, and Nostr if the definition has its key. Throws `config_invalid`. */
+async function integrationsOf(
+  { nostr }: TroupeDefinition,
+  { integrations = [] }: TroupeOptions,
+): Promise<readonly Integration[]> {
+  return nostr === undefined ? integrations : [...integrations, (await loadNostr()).nostr(nostr)];
+}
+
+async function startIntegrations(integrations: Integrations, troupe: Troupe): Promise<void> {
   try {
-    await outside.start(troupe);
+    await integrations.start(troupe);
   } catch (error) {
     await troupe.close();
     throw error;

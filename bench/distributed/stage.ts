@@ -15,7 +15,7 @@ import { systemClock as clock } from '../../src/clock.ts';
 import { countTokens } from '../../src/context/count-tokens.ts';
 import { fenceKey } from '../../src/context/index.ts';
 import type { ActorAddress } from '../../src/events/index.ts';
-import { noOutside } from '../../test/support/no-outside.ts';
+import { noIntegrations } from '../../test/support/no-integrations.ts';
 import { openCredentials } from '../../src/facade/credentials.ts';
 import { createTenants } from '../../src/facade/known-tenants.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
@@ -114,7 +114,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const engine = createEngine(deps, stopping);
   const fallback = (definition.defaults.respondWhenUnaddressed ?? null) as ActorAddress['agent'] | null;
   const troupe = createTroupeFacade({
-    outside: noOutside(),
+    integrations: noIntegrations(),
     tenants: createTenants(memoryKeyValue()),
     credentials: openCredentials(memoryKeyValue(), { clock }),
     deps,

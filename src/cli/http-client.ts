@@ -1,10 +1,10 @@
-import type { NostrStatus } from '../nostr/open-nostr.ts';
+import type { NostrStatus } from '../integrations/nostr.ts';
 import type { IssuedKey, KeyInfo } from '../access/index.ts';
 import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
 import type { Author, Event } from '../events/index.ts';
 import type { ImportReport } from '../import/index.ts';
 import { fetchWithinOrigin } from '../net/within-origin.ts';
-import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../outbound/webhook-book.ts';
+import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../integrations/webhook-book.ts';
 import type {
   ActorStatus,
   ConversationInfo,

@@ -49,7 +49,7 @@ import { mintId } from './mint-id.ts';
 import type { SafeFetch } from '../net/safe-fetch.ts';
 import type { PendingGuard } from './pending-guard.ts';
 import { conversationId, parseDraft } from './parse-input.ts';
-import type { Outside } from '../runtime/outside.ts';
+import type { Integrations } from '../runtime/integrations.ts';
 import { type Appended, type ConversationKey, PAGE_BYTES } from '../store/store.ts';
 import type { AgentInfo, Troupe } from '../troupe.ts';
 import { waitUntilQuiet } from './wait-until-quiet.ts';
@@ -75,7 +75,7 @@ export interface FacadeParts {
   credentials: Credentials;
   /** For attachments by address; null: nothing is fetched. */
   fetch?: SafeFetch | null;
-  outside: Pick<Outside, 'webhooksOf' | 'agentKeys' | 'nostr'>;
+  integrations: Pick<Integrations, 'webhooksOf' | 'agentKeys' | 'nostr'>;
   release: () => Promise<void>;
 }
 
@@ -204,9 +204,9 @@ function tenantFacade(parts: TenantParts, close: () => Promise<void>): Troupe {
     forTenant,
     keys: parts.credentials.keysOf(tenant),
     authenticate: (credential) => parts.credentials.authenticate(credential),
-    webhooks: parts.outside.webhooksOf(tenant),
-    agentKeys: parts.outside.agentKeys,
-    nostr: () => (tenant === DEFAULT_TENANT ? parts.outside.nostr() : null),
+    webhooks: parts.integrations.webhooksOf(tenant),
+    agentKeys: parts.integrations.agentKeys,
+    nostr: () => (tenant === DEFAULT_TENANT ? parts.integrations.nostr() : null),
     async send(conversation, message) {
       const to = addressees(registry, message, null);
       const given = await fetchAttachments(message.attachments ?? [], parts.fetch ?? null);

@@ -1,6 +1,6 @@
 import { SCOPES } from '../access/index.ts';
 import { listOf, type Operation, WHOLE } from './openapi-operation.ts';
-import { NewWebhook } from '../outbound/webhook.ts';
+import { NewWebhook } from '../integrations/webhook.ts';
 import * as schemas from './schemas.ts';
 
 const AUTHOR = {

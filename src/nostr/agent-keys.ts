@@ -2,49 +2,16 @@ import { decrypt, encrypt } from 'nostr-tools/nip49';
 import { npubEncode, nsecEncode } from 'nostr-tools/nip19';
 import { generateSecretKey, getPublicKey } from 'nostr-tools/pure';
 import * as z from 'zod';
-import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { AgentId } from '../events/index.ts';
-import { updateEntry, type KeyValue } from '../key-value.ts';
+import { updateEntry } from '../key-value.ts';
+import type { AgentKey, AgentKeys, AgentKeysParts } from '../integrations/nostr.ts';
 import { readSecretKey } from './secret-key.ts';
 
 const PASSPHRASE_VARIABLE = 'TROUPE_NOSTR_PASSPHRASE';
 
-/** Of an agent's key what may be shown. */
-export interface AgentKey {
-  agent: string;
-  npub: string;
-  pubkey: string;
-  /** ISO 8601. */
-  createdAt: string;
-}
-
-/**
- * The keys that agents sign with, encrypted at rest (NIP-49) under the passphrase in TROUPE_NOSTR_PASSPHRASE.
- *  K1  A key leaves by `export` alone, which must be told that this is meant, and by `open`, to sign.
- *  K2  All keys have one passphrase: none is added under another.
- *  K3  No error holds a key, a passphrase or what was read in the place of one.
- * Methods throw `config_invalid`; `agent_unknown` for an agent without a key.
- */
-export interface AgentKeys {
-  create(agent: string): Promise<AgentKey>;
-  /** Takes a key over: `nsec1…` or 64 hex digits. */
-  import(agent: string, secret: string): Promise<AgentKey>;
-  list(): Promise<AgentKey[]>;
-  /** `nsec1…` */
-  export(agent: string, meant: { confirmed: true }): Promise<string>;
-  remove(agent: string): Promise<void>;
-  /** The bytes, to be overwritten after use; null where it has none. */
-  open(agent: string): Promise<Uint8Array | null>;
-  /** By which the remote signer of an agent knows us; made when it is first asked for. A new one each time without a passphrase. */
-  openClient(agent: string): Promise<Uint8Array>;
-}
-
-export interface AgentKeysParts {
-  notes: KeyValue;
-  clock: Pick<Clock, 'now'>;
-  env: Record<string, string | undefined>;
-  /** The cost of a guess at the passphrase doubles with each; 16: 64 MiB and about half a second. */
+export interface KeyRingParts extends AgentKeysParts {
+  /** Base-2 logarithm of the scrypt cost. 16, the default, takes 64 MiB and about half a second. */
   logN?: number;
 }
 
@@ -61,7 +28,7 @@ const LOG_N = 16;
 /** The key was never known to be handled insecurely; nor do we know that it was not. See NIP-49. */
 const UNTRACKED = 0x02;
 
-export function createAgentKeys({ notes, clock, env, logN = LOG_N }: AgentKeysParts): AgentKeys {
+export function createAgentKeys({ keyValue, clock, env, logN = LOG_N }: KeyRingParts): AgentKeys {
   function passphrase(): string {
     const given = env[PASSPHRASE_VARIABLE];
     if (given) return given;
@@ -70,7 +37,7 @@ export function createAgentKeys({ notes, clock, env, logN = LOG_N }: AgentKeysPa
   }
 
   async function ring(): Promise<Ring> {
-    return parseRing(await notes.get(RING));
+    return parseRing(await keyValue.get(RING));
   }
 
   async function entryOf(agent: string): Promise<Entry> {
@@ -102,7 +69,7 @@ export function createAgentKeys({ notes, clock, env, logN = LOG_N }: AgentKeysPa
     try {
       const id = idOf(agent);
       const entry = await sealed(key);
-      await updateEntry(notes, RING, parseRing, (keys) => {
+      await updateEntry(keyValue, RING, parseRing, (keys) => {
         if (entryIn(keys, id)) throw hasKey(id);
         const owner = Object.entries(keys).find(([, { pubkey }]) => pubkey === entry.pubkey)?.[0];
         if (owner !== undefined) throw isKeyOf(owner);
@@ -131,7 +98,7 @@ export function createAgentKeys({ notes, clock, env, logN = LOG_N }: AgentKeysPa
     },
     async remove(agent) {
       await entryOf(agent);
-      await updateEntry(notes, RING, parseRing, ({ [agent]: gone, ...rest }) => (gone ? rest : null));
+      await updateEntry(keyValue, RING, parseRing, ({ [agent]: gone, ...rest }) => (gone ? rest : null));
     },
     async open(agent) {
       const entry = entryIn(await ring(), agent);
@@ -143,7 +110,7 @@ export function createAgentKeys({ notes, clock, env, logN = LOG_N }: AgentKeysPa
       const known = entryIn(await ring(), id);
       if (known) return unlock(id, known);
       const entry = await sealed(generateSecretKey());
-      const keys = await updateEntry(notes, RING, parseRing, (before) =>
+      const keys = await updateEntry(keyValue, RING, parseRing, (before) =>
         entryIn(before, id) ? null : { ...before, [id]: entry },
       );
       return unlock(id, entryIn(keys, id) ?? entry);

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
-import type { AgentKeys } from './agent-keys.ts';
+import type { AgentKeys } from '../integrations/nostr.ts';
 import { createLocalSigner } from './local-signer.ts';
 import { createRemoteSigner } from './remote-signer.ts';
 import { readSecretKey } from './secret-key.ts';
@@ -15,7 +15,7 @@ export interface SignersParts {
   /** By agent; `stored` for those that are not named. */
   sources: Readonly<Record<string, KeySource>>;
   keys: Pick<AgentKeys, 'open' | 'openClient'>;
-  env: Record<string, string | undefined>;
+  env: Readonly<Record<string, string | undefined>>;
   clock: Clock;
   onWarning?: ((error: unknown, where: string) => void) | undefined;
 }

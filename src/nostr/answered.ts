@@ -1,5 +1,5 @@
 import { type Event, eventOf } from '../events/index.ts';
-import type { Troupe } from '../troupe.ts';
+import type { IntegrationTroupe } from '../integrations/integration.ts';
 
 /** Events read at once, going back. */
 const PAGE = 200;
@@ -8,7 +8,7 @@ const MAX_BACK = 1_000;
 /** Turns that follow from each other: of a hand-over of a hand-over. */
 const MAX_TURNS = 16;
 
-export type LogReader = Pick<Troupe, 'events'>;
+export type LogReader = Pick<IntegrationTroupe, 'events'>;
 
 /**
  * Messages that an agent's words may be an answer to, the likeliest first: what they say they reply to, what their turn

@@ -12,26 +12,26 @@ export function hashOfUrl(url: string): string {
  *  H2  It stays before everything that is still being dealt with.
  */
 export class HighWater {
-  readonly #notes: Pick<KeyValue, 'get' | 'compareAndSet'>;
+  readonly #keyValue: Pick<KeyValue, 'get' | 'compareAndSet'>;
   readonly #key: string;
   readonly #pending = new Map<number, number>();
   #handled: number | null = null;
   #saved: number | null = null;
 
-  constructor(notes: Pick<KeyValue, 'get' | 'compareAndSet'>, url: string) {
-    this.#notes = notes;
+  constructor(keyValue: Pick<KeyValue, 'get' | 'compareAndSet'>, url: string) {
+    this.#keyValue = keyValue;
     this.#key = `nostr/mark/${hashOfUrl(url)}`;
   }
 
   /** Seconds: when this relay was first set up, whichever process it was. Until there is a mark it is owed from then on. */
   async firstSetUp(nowSeconds: number): Promise<number> {
-    const since = await this.#notes.compareAndSet(`${this.#key}/since`, null, String(nowSeconds));
+    const since = await this.#keyValue.compareAndSet(`${this.#key}/since`, null, String(nowSeconds));
     return parseMark(since) ?? nowSeconds;
   }
 
   /** Null where nothing was ever handled. */
   async load(): Promise<number | null> {
-    this.#saved = parseMark(await this.#notes.get(this.#key));
+    this.#saved = parseMark(await this.#keyValue.get(this.#key));
     this.#handled = Math.max(this.#saved ?? 0, this.#handled ?? 0) || null;
     return this.#handled;
   }
@@ -61,7 +61,7 @@ export class HighWater {
   async save(): Promise<void> {
     const { value } = this;
     if (value === null || value === this.#saved) return;
-    this.#saved = await updateEntry(this.#notes, this.#key, parseMark, (stored) =>
+    this.#saved = await updateEntry(this.#keyValue, this.#key, parseMark, (stored) =>
       stored !== null && stored >= value ? null : value,
     );
   }

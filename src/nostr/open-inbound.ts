@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { HighWater } from './high-water.ts';
 import type { KeyValue } from '../key-value.ts';
-import type { Troupe } from '../troupe.ts';
+import type { IntegrationTroupe } from '../integrations/integration.ts';
 import { openVerifier } from './open-verifier.ts';
 import type { Published } from './published.ts';
 import type { RelayLink, RelayStatus } from './relay-link.ts';
@@ -12,9 +12,9 @@ import type { NostrSettings } from './settings.ts';
 import { sinceOf, subscribe, type Subscription } from './subscribe.ts';
 
 export interface InboundParts {
-  troupe: Pick<Troupe, 'send' | 'events' | 'agents'>;
+  troupe: Pick<IntegrationTroupe, 'send' | 'events' | 'agents'>;
   settings: NostrSettings;
-  notes: KeyValue;
+  keyValue: KeyValue;
   clock: Clock;
   random: () => number;
   /** Of this process. */
@@ -41,7 +41,7 @@ const CLAIM_MS = 30_000;
 
 /** Lets in what relays have for our agents. Throws `config_invalid` where no agent has a pubkey. */
 export async function openInbound(parts: InboundParts): Promise<Inbound> {
-  const { troupe, settings, notes, clock, links } = parts;
+  const { troupe, settings, keyValue, clock, links } = parts;
   const agents = new Map(
     troupe.agents.flatMap(({ id, name, pubkey: written }) => {
       const pubkey = parts.pubkeys?.get(id) ?? written;
@@ -57,7 +57,7 @@ export async function openInbound(parts: InboundParts): Promise<Inbound> {
   const now = Math.floor(clock.now() / 1_000);
   const relays = await Promise.all(
     links.map(async (link) => {
-      const mark = new HighWater(notes, link.url);
+      const mark = new HighWater(keyValue, link.url);
       const startedAt = await mark.firstSetUp(now);
       await mark.load();
       return { link, mark, startedAt };

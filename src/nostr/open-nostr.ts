@@ -2,33 +2,28 @@ import { makeAuthEvent } from 'nostr-tools/nip42';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import type { KeyValue } from '../key-value.ts';
-import type { Troupe } from '../troupe.ts';
+import type { IntegrationTroupe } from '../integrations/integration.ts';
+import type { NostrStatus } from '../integrations/nostr.ts';
 import { createAgentKeys } from './agent-keys.ts';
 import { type AgentSigners, signersFor } from './agent-signers.ts';
 import { type Inbound, openInbound } from './open-inbound.ts';
-import { openOutbox, type Outbox, type OutboxParts, type OutboxStatus } from './outbox.ts';
+import { openOutbox, type Outbox, type OutboxParts } from './outbox.ts';
 import { createPublished } from './published.ts';
 import { createPublisher } from './publisher.ts';
-import {
-  type Authenticate,
-  openRelayLink,
-  type RelayLink,
-  type RelayLinkOptions,
-  type RelayStatus,
-} from './relay-link.ts';
+import { type Authenticate, openRelayLink, type RelayLink, type RelayLinkOptions } from './relay-link.ts';
 import type { NostrSettings } from './settings.ts';
 import type { Signer } from './signer.ts';
 
 export interface NostrParts {
   /** Of one tenant, as are the notes. */
-  troupe: Pick<Troupe, 'send' | 'events' | 'agents' | 'watch' | 'conversations'>;
+  troupe: IntegrationTroupe;
   settings: NostrSettings;
   /** `pubkey`: as the agents file says. */
   agents: readonly { id: string; pubkey: string | null }[];
-  notes: KeyValue;
+  keyValue: KeyValue;
   clock: Clock;
   random: () => number;
-  env: Record<string, string | undefined>;
+  env: Readonly<Record<string, string | undefined>>;
   /** This process. */
   owner: string;
   onWarning: (error: unknown, where: string) => void;
@@ -38,17 +33,6 @@ export interface NostrParts {
   heard?: RelayLinkOptions['counted'];
   /** Of connections; the defaults are for relays on the internet. */
   timing?: RelayLinkOptions['timing'];
-}
-
-export interface NostrStatus {
-  /** Pubkeys of the agents that can sign. */
-  agents: Record<string, string>;
-  relays: (RelayStatus & {
-    /** Null for a relay that is not read. */
-    inbound: ReturnType<Inbound['status']>[number]['inbound'] | null;
-    /** Null for a relay that is not written to. */
-    outbox: OutboxStatus | null;
-  })[];
 }
 
 /** A troupe on Nostr: what relays have for its agents comes in, and what these answer goes out. */
@@ -63,10 +47,10 @@ export interface Nostr {
 
 /** Throws `config_invalid` where no agent has a key, and for keys that are not what the settings say. */
 export async function openNostr(parts: NostrParts): Promise<Nostr> {
-  const { troupe, settings, notes, clock, random, env, owner, onWarning } = parts;
+  const { troupe, settings, keyValue, clock, random, env, owner, onWarning } = parts;
   const opened = new AsyncDisposableStack();
   try {
-    const keys = createAgentKeys({ notes, clock, env });
+    const keys = createAgentKeys({ keyValue, clock, env });
     const signers = await signersFor({
       agents: parts.agents,
       sources: settings.keys,
@@ -91,11 +75,11 @@ export async function openNostr(parts: NostrParts): Promise<Nostr> {
     opened.defer(async () => void (await Promise.all(links.map((link) => link.close()))));
     const those = (may: 'read' | 'write') =>
       links.filter((_, index) => settings.relays[index]?.[may] ?? false);
-    const published = createPublished(notes);
+    const published = createPublished(keyValue);
     const [hint] = [...those('write'), ...links];
     const publisher = createPublisher({
       log: troupe,
-      notes,
+      keyValue,
       published,
       signers,
       prefix: settings.conversationPrefix,
@@ -104,7 +88,7 @@ export async function openNostr(parts: NostrParts): Promise<Nostr> {
     const inbound = await openInbound({
       troupe,
       settings,
-      notes,
+      keyValue,
       clock,
       random,
       owner,
@@ -118,7 +102,7 @@ export async function openNostr(parts: NostrParts): Promise<Nostr> {
     for (const link of those('write')) {
       const outbox = await openOutbox({
         troupe,
-        notes,
+        keyValue,
         clock,
         random,
         owner,

@@ -1,25 +1,13 @@
-import { followLog, type FollowParts, type LogFollower } from '../outbound/follow-log.ts';
+import { followLog, type FollowParts, type LogFollower } from '../integrations/follow-log.ts';
 import type { KeyValue } from '../key-value.ts';
+import type { NostrOutboxStatus } from '../integrations/nostr.ts';
 import { hashOfUrl } from './high-water.ts';
 import type { Publisher } from './publisher.ts';
 import { RecentKeys } from './recent-keys.ts';
 import type { RelayLink } from './relay-link.ts';
 
-export interface OutboxStatus {
-  url: string;
-  /** Events and conversations that are not through yet, as far as this process knows. */
-  behind: number;
-  published: number;
-  /** Events that the relay will not have, by what it said. */
-  refused: Record<string, number>;
-  failures: number;
-  lastError: string | null;
-  /** Ms since the epoch; null where nothing has failed. */
-  retryAt: number | null;
-}
-
 export interface Outbox extends Pick<LogFollower, 'idle' | 'close'> {
-  status(): OutboxStatus;
+  status(): NostrOutboxStatus;
 }
 
 export interface OutboxParts extends FollowParts {
@@ -46,7 +34,7 @@ const MAX_COUNTED = 100;
  *  O4  What was said before this relay was first set up is not sent to it.
  */
 export async function openOutbox(parts: OutboxParts): Promise<Outbox> {
-  const { link, publisher, notes, clock, onWarning, counted = () => {} } = parts;
+  const { link, publisher, keyValue, clock, onWarning, counted = () => {} } = parts;
   const name = `nostr/${hashOfUrl(link.url)}`;
   const refused: Record<string, number> = {};
   const unanswered = new RecentKeys<number>(MAX_COUNTED);
@@ -65,7 +53,7 @@ export async function openOutbox(parts: OutboxParts): Promise<Outbox> {
   const follower = followLog(parts, {
     name,
     wants: (conversation) => publisher.wants(conversation),
-    since: await sinceOf(notes, name, clock.now()),
+    since: await sinceOf(keyValue, name, clock.now()),
     cares: (event) => publisher.cares(event),
     async deliver(event, signal) {
       const signed = await publisher.eventOf(event);
@@ -97,6 +85,6 @@ export async function openOutbox(parts: OutboxParts): Promise<Outbox> {
 }
 
 /** When this relay was first set up, whichever process it was. */
-async function sinceOf(notes: KeyValue, name: string, now: number): Promise<number> {
-  return Number(await notes.compareAndSet(`${name}/since`, null, String(now)));
+async function sinceOf(keyValue: KeyValue, name: string, now: number): Promise<number> {
+  return Number(await keyValue.compareAndSet(`${name}/since`, null, String(now)));
 }

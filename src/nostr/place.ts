@@ -39,21 +39,21 @@ export function placeOf(event: Pick<SignedEvent, 'id' | 'pubkey' | 'kind' | 'tag
 }
 
 /** Once written it stays: of two relays the first is the hint. Returns what counts. */
-export async function notePlace(notes: Pick<KeyValue, 'compareAndSet'>, place: Place): Promise<Place> {
-  return Place.parse(JSON.parse(await notes.compareAndSet(keyOf(place.id), null, JSON.stringify(place))));
+export async function notePlace(keyValue: Pick<KeyValue, 'compareAndSet'>, place: Place): Promise<Place> {
+  return Place.parse(JSON.parse(await keyValue.compareAndSet(keyOf(place.id), null, JSON.stringify(place))));
 }
 
 /** After the message is in the log, never before. `place`: as `notePlace` returned it. */
-export async function noteStored(notes: Pick<KeyValue, 'compareAndSet'>, place: Place): Promise<void> {
-  await notes.compareAndSet(
+export async function noteStored(keyValue: Pick<KeyValue, 'compareAndSet'>, place: Place): Promise<void> {
+  await keyValue.compareAndSet(
     keyOf(place.id),
     JSON.stringify(place),
     JSON.stringify({ ...place, stored: true }),
   );
 }
 
-export async function recallPlace(notes: Pick<KeyValue, 'get'>, id: string): Promise<Place | null> {
-  const text = await notes.get(keyOf(id));
+export async function recallPlace(keyValue: Pick<KeyValue, 'get'>, id: string): Promise<Place | null> {
+  const text = await keyValue.get(keyOf(id));
   return text === null ? null : Place.parse(JSON.parse(text));
 }
 

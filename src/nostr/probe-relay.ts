@@ -4,30 +4,12 @@ import { WebSocket } from 'ws';
 import * as z from 'zod';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
+import type {
+  RelayAnswer as Answer,
+  RelayInformation as Information,
+  RelayReport,
+} from '../integrations/nostr.ts';
 import { shownRelay } from './shown-relay.ts';
-
-/** How a relay answered a request. */
-export interface Answer {
-  ok: boolean;
-  ms: number;
-  /** What it said where it refused; '' where it did not say. */
-  reason: string;
-  /** It did not refuse, it said nothing. */
-  isSilent?: boolean;
-}
-
-export interface RelayReport {
-  /** As it may be shown. */
-  url: string;
-  connectMs: number;
-  /** What it says of itself (NIP-11). */
-  information: RelayInformation | null;
-  read: Answer;
-  /** Of an ephemeral event under a key that was made for it. */
-  write: Answer;
-  /** `required`: it refused to answer before it knew who asks (NIP-42). `offered`: it asked, and answered anyway. */
-  auth: 'none' | 'offered' | 'required';
-}
 
 const RelayInformation = z.object({
   name: z.string().optional().catch(undefined),
@@ -39,7 +21,6 @@ const RelayInformation = z.object({
     .catch(undefined),
   limitation: z.record(z.string(), z.unknown()).optional().catch(undefined),
 });
-export type RelayInformation = z.infer<typeof RelayInformation>;
 
 /** In the range that relays pass on and do not keep. */
 const EPHEMERAL = 20_001;
@@ -192,7 +173,7 @@ function sign(event: { kind: number; tags: string[][]; content: string }, key: U
 }
 
 /** Null where it says nothing of itself, or nothing that makes sense: many do not. */
-async function askInformation(url: string, timeoutMs: number): Promise<RelayInformation | null> {
+async function askInformation(url: string, timeoutMs: number): Promise<Information | null> {
   try {
     const response = await fetch(url.replace(/^ws/, 'http'), {
       headers: { accept: 'application/nostr+json' },

@@ -46,22 +46,22 @@ export interface Published {
   place(said: Said, relay: string): Promise<Place | null>;
 }
 
-export function createPublished(notes: Pick<KeyValue, 'get' | 'compareAndSet'>): Published {
+export function createPublished(keyValue: Pick<KeyValue, 'get' | 'compareAndSet'>): Published {
   async function read(said: Said): Promise<Signed | null> {
-    const text = await notes.get(saidKey(said));
+    const text = await keyValue.get(saidKey(said));
     if (text !== null) return Signed.parse(JSON.parse(text));
-    const untimed = await notes.get(untimedKey(said));
+    const untimed = await keyValue.get(untimedKey(said));
     const signed = untimed === null ? null : Signed.parse(JSON.parse(untimed));
     return signed?.created_at === Math.floor(said.at / 1_000) ? signed : null;
   }
 
   async function point(id: string, { conversation, event }: LogPlace): Promise<void> {
-    await notes.compareAndSet(outKey(id), null, JSON.stringify({ conversation, event }));
+    await keyValue.compareAndSet(outKey(id), null, JSON.stringify({ conversation, event }));
   }
 
   return {
     async publishedAs(nostrId) {
-      const text = await notes.get(outKey(nostrId));
+      const text = await keyValue.get(outKey(nostrId));
       return text === null ? null : (LogPlaceNote.parse(JSON.parse(text)) as LogPlace);
     },
     async get(said, content) {
@@ -72,9 +72,13 @@ export function createPublished(notes: Pick<KeyValue, 'get' | 'compareAndSet'>):
       return { ...signed, content };
     },
     async note(said, { content, ...signed }) {
-      const before = await notes.get(saidKey(said));
+      const before = await keyValue.get(saidKey(said));
       const isStale = before !== null && !isOf(Signed.parse(JSON.parse(before)), content);
-      const text = await notes.compareAndSet(saidKey(said), isStale ? before : null, JSON.stringify(signed));
+      const text = await keyValue.compareAndSet(
+        saidKey(said),
+        isStale ? before : null,
+        JSON.stringify(signed),
+      );
       const kept = Signed.parse(JSON.parse(text));
       await point(kept.id, said);
       return { ...kept, content };

@@ -12,7 +12,7 @@ import { wordsOf } from './words-of.ts';
 
 export interface PublisherParts {
   log: LogReader;
-  notes: Pick<KeyValue, 'get'>;
+  keyValue: Pick<KeyValue, 'get'>;
   published: Published;
   signers: Pick<AgentSigners, 'of' | 'pubkeys'>;
   /** Before the root of a thread: the conversation. */
@@ -31,7 +31,7 @@ export interface Publisher {
 }
 
 export function createPublisher(parts: PublisherParts): Publisher {
-  const { log, notes, published, signers, prefix, relay } = parts;
+  const { log, keyValue, published, signers, prefix, relay } = parts;
   const ours = new Set(signers.pubkeys.values());
   const underWay = new Map<string, Promise<SignedEvent | null>>();
 
@@ -54,7 +54,7 @@ export function createPublisher(parts: PublisherParts): Publisher {
   /** Of a message that came from Nostr, or went there. */
   async function placeIn(event: Event): Promise<Place | null> {
     if (event.author.kind === 'agent') return published.place(whereIs(event), relay);
-    const place = await recallPlace(notes, event.id);
+    const place = await recallPlace(keyValue, event.id);
     // Somebody else may have brought words under the id of an event.
     return place?.pubkey === event.author.id ? place : null;
   }
@@ -68,7 +68,7 @@ export function createPublisher(parts: PublisherParts): Publisher {
     const before = await published.get(said, content);
     if (before) return before;
     const rootId = rootIdOf(event);
-    const root = rootId === null ? null : await recallPlace(notes, rootId);
+    const root = rootId === null ? null : await recallPlace(keyValue, rootId);
     const parent = await parentOf(event, root);
     if (!parent) return null;
     const template = composeReply({

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import { TroupeError, toTroupeError } from '../errors.ts';
 import type { EventId } from '../events/index.ts';
 import type { KeyValue } from '../key-value.ts';
-import type { Troupe } from '../troupe.ts';
+import type { IntegrationTroupe } from '../integrations/integration.ts';
 import { addressedBy, type OurAgents } from './addressed.ts';
 import { Exchanges } from './exchanges.ts';
 import type { SignedEvent } from './nostr-event.ts';
@@ -15,8 +15,8 @@ import type { NostrSettings } from './settings.ts';
 import { type Thread, threadOf } from './thread-of.ts';
 
 export interface ReceiverParts {
-  troupe: Pick<Troupe, 'send'>;
-  notes: KeyValue;
+  troupe: Pick<IntegrationTroupe, 'send'>;
+  keyValue: KeyValue;
   settings: Pick<NostrSettings, 'strangers' | 'conversationPrefix'> & { limits: { answersInARow: number } };
   agents: OurAgents;
   /** Pubkeys whose words wake agents. */
@@ -61,7 +61,7 @@ const MAX_KNOWN = 50_000;
  * somebody who is heard first speaks there; note `nostr/thread/<root>`.
  */
 export function createReceiver(parts: ReceiverParts): Receiver {
-  const { troupe, notes, settings, agents, people, clock, signal } = parts;
+  const { troupe, keyValue, settings, agents, people, clock, signal } = parts;
   /** Events by id, with their conversation. */
   const stored = new RecentKeys<string>(MAX_KNOWN);
   /** Roots of threads whose beginning was asked for. */
@@ -79,7 +79,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     if (published) {
       return published.conversation === conversation ? { replyTo: published.event, isOurs: true } : NOTHING;
     }
-    const place = await recallPlace(notes, parent);
+    const place = await recallPlace(keyValue, parent);
     const isHere = place && settings.conversationPrefix + threadOf(place).root === conversation;
     return isHere ? { replyTo: parent, isOurs: false } : NOTHING;
   }
@@ -101,7 +101,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     const { id, pubkey } = event;
     // First, so that whoever answers it finds where it came from.
     const place = await notePlace(
-      notes,
+      keyValue,
       placeOf({ ...event, tags: event.tags.map((tag) => [...tag]) }, relay),
     );
     if (place.stored) return stored.set(id, conversation);
@@ -121,14 +121,14 @@ export function createReceiver(parts: ReceiverParts): Receiver {
       .catch((error: unknown) => {
         if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
       });
-    await noteStored(notes, place);
+    await noteStored(keyValue, place);
     stored.set(id, conversation);
   }
 
   /** False where we were stopped before. */
   async function putEarlier(event: SignedEvent, thread: Thread, relay: string, earlier: FindEarlier) {
     const key = `nostr/thread/${thread.root}`;
-    if (begun.get(key) || (await notes.get(key)) !== null) return true;
+    if (begun.get(key) || (await keyValue.get(key)) !== null) return true;
     const found = thread.root === event.id ? [] : await earlier(thread);
     // What was found may be a part of it.
     if (signal.aborted) return false;
@@ -139,7 +139,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
       await put(each, threadOf(each), relay, to);
     }
     // After all of it, so that a crash in between repeats it.
-    await notes.compareAndSet(key, null, 'begun');
+    await keyValue.compareAndSet(key, null, 'begun');
     begun.set(key, true);
     return true;
   }

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { TroupeError } from '../errors.ts';
 import { AgentId } from '../events/index.ts';
 import { shownRelay } from './shown-relay.ts';
 
@@ -100,4 +101,20 @@ function oneForm(text: string): string {
   const url = URL.parse(text);
   if (!url) return text;
   return url.pathname === '/' && url.search === '' && url.hash === '' ? url.href.slice(0, -1) : url.href;
+}
+
+/** Throws `config_invalid` with every problem. */
+export function parseSettings(input: unknown): NostrSettings {
+  const parsed = NostrSettings.safeParse(input);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(({ path, message }) => `${placeOf(path)}: ${message}`);
+  const told = `nostr has ${problems.length} problem(s):\n  ${problems.join('\n  ')}`;
+  throw new TroupeError('config_invalid', told, { problems });
+}
+
+function placeOf(path: readonly PropertyKey[]): string {
+  return path.reduce<string>(
+    (place, part) => (typeof part === 'number' ? `${place}[${part}]` : `${place}.${String(part)}`),
+    'nostr',
+  );
 }

@@ -1,6 +1,6 @@
 import { TroupeError, toTroupeError } from '../errors.ts';
 import type { KeyValue } from '../key-value.ts';
-import { leavePeriod, takeLeft } from '../outbound/left-period.ts';
+import { leavePeriod, takeLeft } from '../integrations/period.ts';
 import { hashOfUrl, type HighWater } from './high-water.ts';
 import { Backlog } from './backlog.ts';
 import { Intake, type IntakeParts } from './intake.ts';
@@ -18,7 +18,7 @@ export interface SubscriptionParts extends Omit<
   /** Seconds, of the first process that had this relay: where nothing was ever handled, what is older is not asked for. */
   startedAt: number;
   settings: IntakeParts['settings'] & Pick<NostrSettings, 'overlapMs'>;
-  notes: KeyValue;
+  keyValue: KeyValue;
   owner: string;
   /** One process holds a relay for so long, then whoever is first. */
   claimMs: number;
@@ -51,7 +51,7 @@ const RETRY_MS = 5_000;
  *    same event by two processes is one event. One that is closed leaves the rest of its claim to another.
  */
 export function subscribe(parts: SubscriptionParts): Subscription {
-  const { link, mark, notes, clock, agents, settings, startedAt } = parts;
+  const { link, mark, keyValue, clock, agents, settings, startedAt } = parts;
   const task = `nostr/relay/${hashOfUrl(link.url)}`;
   const closing = new AbortController();
   const { signal } = closing;
@@ -144,15 +144,15 @@ export function subscribe(parts: SubscriptionParts): Subscription {
     const { owner, claimMs } = parts;
     const now = clock.now();
     const until = now + claimMs;
-    const isClaimed = await notes.claim(task, { owner, now, until });
-    heldUntil = isClaimed ? until : ((await takeLeft(notes, task, { owner, now })) ?? 0);
+    const isClaimed = await keyValue.claim(task, { owner, now, until });
+    heldUntil = isClaimed ? until : ((await takeLeft(keyValue, task, { owner, now })) ?? 0);
     return heldUntil > 0;
   }
 
   /** All that was dealt with is written down: another need not wait for the end of the claim. */
   async function leave(): Promise<void> {
     if (heldUntil <= clock.now()) return;
-    await leavePeriod(notes, task, heldUntil).catch((error: unknown) => parts.onWarning(error, 'nostr'));
+    await leavePeriod(keyValue, task, heldUntil).catch((error: unknown) => parts.onWarning(error, 'nostr'));
   }
 
   async function hold(): Promise<void> {

@@ -59,7 +59,7 @@ function gatewayTo(stage: AttackStage, settings: Partial<NostrInput>, clock: Clo
   });
   const receiver = createReceiver({
     troupe: stage.troupe,
-    notes: memoryKeyValue(),
+    keyValue: memoryKeyValue(),
     settings: parsed,
     agents,
     people: new Set(parsed.people),

@@ -15,7 +15,7 @@ export interface Stage extends AsyncDisposable {
   troupe: Troupe;
   inbound: Inbound;
   links: readonly RelayLink[];
-  notes: KeyValue;
+  keyValue: KeyValue;
   warnings: string[];
   /** Everything in a conversation; [] where there is none. */
   log(conversation: string): Promise<Event[]>;
@@ -44,7 +44,7 @@ export interface StageOptions extends Partial<Omit<NostrInput, 'relays'>> {
   authenticate?: Authenticate;
   published?: Record<string, { conversation: string; event: string }>;
   link?: Partial<RelayLinkOptions>;
-  notes?: KeyValue;
+  keyValue?: KeyValue;
   wrap?: (troupe: Troupe) => Pick<Troupe, 'send' | 'events' | 'agents'>;
   claimMs?: number;
   clock?: Clock;
@@ -65,7 +65,7 @@ export async function openStage({
   authenticate,
   published = {},
   link: linkOptions,
-  notes = memoryKeyValue(),
+  keyValue = memoryKeyValue(),
   wrap = (troupe) => troupe,
   claimMs = 300,
   clock = systemClock,
@@ -102,7 +102,7 @@ export async function openStage({
     inbound = await openInbound({
       troupe: wrap(troupe),
       settings: NostrSettings.parse({ ...settings, relays: relays.map(({ url }) => url) }),
-      notes,
+      keyValue,
       clock,
       random: Math.random,
       owner: `gateway-${opened}`,
@@ -147,7 +147,7 @@ export async function openStage({
     get links() {
       return links;
     },
-    notes,
+    keyValue,
     warnings,
     log,
     heard,

@@ -242,10 +242,10 @@ test('while the store is away nothing is lost, not even when the gateway goes be
 
 test('of two gateways one holds a relay; when it goes the other takes over', async () => {
   const relay = await keep(startRelay());
-  const notes = memoryKeyValue();
-  const first = await keep(openStage({ relays: [relay], strangers: 'dispatch', notes }));
+  const keyValue = memoryKeyValue();
+  const first = await keep(openStage({ relays: [relay], strangers: 'dispatch', keyValue }));
   await first.inbound.caughtUp();
-  const second = await keep(openStage({ relays: [relay], strangers: 'dispatch', notes }));
+  const second = await keep(openStage({ relays: [relay], strangers: 'dispatch', keyValue }));
   expect(second.inbound.status()[0]?.inbound.state).toBe('waiting');
   const holders = () =>
     [first, second].filter(({ inbound }) => inbound.status()[0]?.inbound.state !== 'waiting');
@@ -283,7 +283,7 @@ test('a process that is closed leaves its relay to the next at once', async () =
   expect(stage.inbound.status()[0]?.inbound.state).toBe('live');
   expect(relay.url).toBe(stage.links[0]?.url);
   const another = await keep(
-    openStage({ relays: [relay], strangers: 'dispatch', notes: stage.notes, claimMs: 3_600_000 }),
+    openStage({ relays: [relay], strangers: 'dispatch', keyValue: stage.keyValue, claimMs: 3_600_000 }),
   );
   await untilHolds(() => expect(another.inbound.status()[0]?.inbound.state).toBe('waiting'));
 });

@@ -3,7 +3,8 @@ import { decode, npubEncode, nsecEncode } from 'nostr-tools/nip19';
 import { decrypt } from 'nostr-tools/nip49';
 import { generateSecretKey, getPublicKey } from 'nostr-tools/pure';
 import { expect, test } from 'vitest';
-import { type AgentKeys, createAgentKeys } from '../../src/nostr/agent-keys.ts';
+import type { AgentKeys } from '../../src/integrations/nostr.ts';
+import { createAgentKeys } from '../../src/nostr/agent-keys.ts';
 import { type KeySource, signersFor } from '../../src/nostr/agent-signers.ts';
 import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
@@ -19,17 +20,17 @@ const TEMPLATE = {
 };
 
 /** Cheap guesses, so that tests are fast. */
-function keysOver(notes: KeyValue, passphrase: string | undefined = PASSPHRASE): AgentKeys {
-  return createAgentKeys({ notes, clock, env: { TROUPE_NOSTR_PASSPHRASE: passphrase }, logN: 4 });
+function keysOver(keyValue: KeyValue, passphrase: string | undefined = PASSPHRASE): AgentKeys {
+  return createAgentKeys({ keyValue, clock, env: { TROUPE_NOSTR_PASSPHRASE: passphrase }, logN: 4 });
 }
 
 function signers(
-  notes: KeyValue,
+  keyValue: KeyValue,
   agents: { id: string; pubkey: string | null }[],
   sources: Record<string, KeySource> = {},
   env: Record<string, string> = {},
 ) {
-  return signersFor({ agents, sources, keys: keysOver(notes), env, clock });
+  return signersFor({ agents, sources, keys: keysOver(keyValue), env, clock });
 }
 
 /** All that can be read in a thing, private or not. */
@@ -38,10 +39,10 @@ function everythingOf(thing: unknown): string {
 }
 
 test('a key that was made signs what an independent verifier accepts', async () => {
-  const notes = memoryKeyValue();
-  const { pubkey, npub } = await keysOver(notes).create('ada');
+  const keyValue = memoryKeyValue();
+  const { pubkey, npub } = await keysOver(keyValue).create('ada');
   expect(npub).toBe(npubEncode(pubkey));
-  const opened = await signers(notes, [
+  const opened = await signers(keyValue, [
     { id: 'ada', pubkey: null },
     { id: 'bob', pubkey: null },
   ]);
@@ -57,12 +58,12 @@ test('a key that was made signs what an independent verifier accepts', async () 
 });
 
 test('what is stored is the key under NIP-49, and only what may be shown is listed', async () => {
-  const notes = memoryKeyValue();
+  const keyValue = memoryKeyValue();
   const secret = generateSecretKey();
-  const keys = keysOver(notes);
+  const keys = keysOver(keyValue);
   await keys.import('ada', ` ${nsecEncode(secret)}\n`);
   await keys.import('bob', Buffer.from(generateSecretKey()).toString('hex').toUpperCase());
-  const stored = (await notes.get('nostr/keys')) ?? '';
+  const stored = (await keyValue.get('nostr/keys')) ?? '';
   const hex = Buffer.from(secret).toString('hex');
   expect(stored).not.toContain(hex);
   const ring = JSON.parse(stored) as Record<string, { ncryptsec: string }>;
@@ -80,9 +81,9 @@ test('what is stored is the key under NIP-49, and only what may be shown is list
 });
 
 test('a wrong or missing passphrase is told as such, and no key is added under it', async () => {
-  const notes = memoryKeyValue();
-  await keysOver(notes).create('ada');
-  const wrong = keysOver(notes, 'other');
+  const keyValue = memoryKeyValue();
+  await keysOver(keyValue).create('ada');
+  const wrong = keysOver(keyValue, 'other');
   for (const tried of [
     () => wrong.open('ada'),
     () => wrong.export('ada', { confirmed: true }),
@@ -93,16 +94,16 @@ test('a wrong or missing passphrase is told as such, and no key is added under i
       message: expect.stringMatching(/@ada.*TROUPE_NOSTR_PASSPHRASE is not the passphrase/),
     });
   }
-  await expect(keysOver(notes, '').create('bob')).rejects.toMatchObject({
+  await expect(keysOver(keyValue, '').create('bob')).rejects.toMatchObject({
     code: 'config_invalid',
     message: expect.stringMatching(/set TROUPE_NOSTR_PASSPHRASE/),
   });
-  expect((await keysOver(notes).list()).map(({ agent }) => agent)).toEqual(['ada']);
+  expect((await keysOver(keyValue).list()).map(({ agent }) => agent)).toEqual(['ada']);
 });
 
 test('an agent has one key, and a key one agent, even where two are made at once', async () => {
-  const notes = memoryKeyValue();
-  const keys = keysOver(notes);
+  const keyValue = memoryKeyValue();
+  const keys = keysOver(keyValue);
   const tries = await Promise.allSettled([
     keys.create('ada'),
     keys.create('ada'),
@@ -179,11 +180,11 @@ test('a key for a name that is no agent is told before any key is opened', async
 });
 
 test('no error of the keys holds what it was given, and no signer shows its key', async () => {
-  const notes = memoryKeyValue();
+  const keyValue = memoryKeyValue();
   const secret = generateSecretKey();
   const nsec = nsecEncode(secret);
   const hex = Buffer.from(secret).toString('hex');
-  const keys = keysOver(notes);
+  const keys = keysOver(keyValue);
   const swapped = nsec.replace(/.$/, (last) => (last === 'q' ? 'p' : 'q'));
   const thrown = await Promise.all(
     [swapped, `${hex}0`, nsec.slice(0, 30)].map((text) =>
@@ -192,7 +193,7 @@ test('no error of the keys holds what it was given, and no signer shows its key'
   );
   await keys.import('ada', nsec);
   thrown.push(await keys.import('bob', nsec).catch((error: unknown) => error));
-  const opened = await signers(notes, [{ id: 'ada', pubkey: null }]);
+  const opened = await signers(keyValue, [{ id: 'ada', pubkey: null }]);
   const seen = everythingOf([thrown, keys, opened, opened.of('ada'), await keys.list()]);
   for (const canary of [hex, nsec, swapped, nsec.slice(5, 30), PASSPHRASE])
     expect(seen).not.toContain(canary);

@@ -27,7 +27,7 @@ export function agent(id: string, reply: string): AgentInput {
 
 export interface OutboundStage extends AsyncDisposable {
   troupe: Troupe;
-  notes: KeyValue;
+  keyValue: KeyValue;
   published: Published;
   pubkeys: ReadonlyMap<string, string>;
   links: readonly RelayLink[];
@@ -38,7 +38,7 @@ export interface OutboundStage extends AsyncDisposable {
   /** Events of a conversation's agents. */
   said(event: SignedEvent): Promise<Event[]>;
   /** The process that publishes ends; another takes over, with these notes. */
-  restart(notes?: KeyValue): Promise<void>;
+  restart(keyValue?: KeyValue): Promise<void>;
 }
 
 /** Outboxes over real relays, without the incoming half. */
@@ -46,17 +46,17 @@ export async function openOutbound(
   relays: readonly Pick<RelayProcess, 'url'>[],
   {
     clock = systemClock,
-    notes: first = memoryKeyValue(),
+    keyValue: first = memoryKeyValue(),
     timing = QUICK,
     ada = 'ada says {{n}}',
-  }: { clock?: Clock; notes?: KeyValue; timing?: RelayLinkOptions['timing']; ada?: string } = {},
+  }: { clock?: Clock; keyValue?: KeyValue; timing?: RelayLinkOptions['timing']; ada?: string } = {},
 ): Promise<OutboundStage> {
   const troupe = await createTroupe({
     agents: [agent('ada', ada), agent('bob', 'bob says {{n}}')],
   });
   const warnings: string[] = [];
   const onWarning = (error: unknown) => void warnings.push(String(error));
-  let notes = first;
+  let keyValue = first;
   let signers: AgentSigners | null = null;
   let links: RelayLink[] = [];
   let outboxes: Outbox[] = [];
@@ -67,14 +67,14 @@ export async function openOutbound(
     signers = await signersFor({
       agents: troupe.agents,
       sources: SOURCES,
-      keys: createAgentKeys({ notes, clock, env: {} }),
+      keys: createAgentKeys({ keyValue, clock, env: {} }),
       env: KEYS,
       clock,
     });
     const publisher = createPublisher({
       log: troupe,
-      notes,
-      published: createPublished(notes),
+      keyValue,
+      published: createPublished(keyValue),
       signers,
       prefix: 'nostr:',
       relay: relays[0]?.url ?? '',
@@ -83,7 +83,7 @@ export async function openOutbound(
     links = relays.map(({ url }) => openRelayLink(url, { ...base, timing }));
     outboxes = await Promise.all(
       links.map((link) =>
-        openOutbox({ ...base, troupe, notes, owner: `process-${starts}`, link, publisher }),
+        openOutbox({ ...base, troupe, keyValue, owner: `process-${starts}`, link, publisher }),
       ),
     );
   }
@@ -97,11 +97,11 @@ export async function openOutbound(
   await open();
   return {
     troupe,
-    get notes() {
-      return notes;
+    get keyValue() {
+      return keyValue;
     },
     get published() {
-      return createPublished(notes);
+      return createPublished(keyValue);
     },
     get pubkeys() {
       return signers?.pubkeys ?? new Map();
@@ -115,7 +115,7 @@ export async function openOutbound(
     warnings,
     async ask(event, to) {
       const root = event.tags.find((tag) => tag[3] === 'root')?.[1] ?? event.id;
-      await notePlace(notes, placeOf(event, relays[0]?.url ?? ''));
+      await notePlace(keyValue, placeOf(event, relays[0]?.url ?? ''));
       await troupe.send(`nostr:${root}`, {
         id: event.id as EventId,
         author: { kind: 'user', id: event.pubkey, name: 'Ana' },
@@ -128,9 +128,9 @@ export async function openOutbound(
       const { events } = await troupe.events(`nostr:${id}`);
       return events.filter(({ kind, author }) => kind === 'message' && author.kind === 'agent');
     },
-    async restart(others = notes) {
+    async restart(others = keyValue) {
       await close();
-      notes = others;
+      keyValue = others;
       await open();
     },
     async [Symbol.asyncDispose]() {

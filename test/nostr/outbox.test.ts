@@ -49,22 +49,22 @@ test('what agents said while a relay was away for an hour is published when it i
 
 test('a crash between the relay and the cursor publishes the same event again, and no other', async () => {
   await using relay = await startRelay();
-  const notes = memoryKeyValue();
+  const keyValue = memoryKeyValue();
   const forgetful: KeyValue = {
-    ...notes,
+    ...keyValue,
     async compareAndSet(key, from, to) {
       if (key.startsWith('sent/')) throw new Error('the process is gone');
-      return notes.compareAndSet(key, from, to);
+      return keyValue.compareAndSet(key, from, to);
     },
     // The claim of a process that is gone is over for the next.
     claim: async () => true,
   };
-  await using stage = await openOutbound([relay], { notes: forgetful });
+  await using stage = await openOutbound([relay], { keyValue: forgetful });
   const root = ANA.sign({ content: 'first' });
   await stage.ask(root, ['ada']);
   await expect.poll(async () => (await sentTo(relay)).length).toBeGreaterThan(0);
   const before = (await sentTo(relay)).length;
-  await stage.restart({ ...notes, claim: async () => true });
+  await stage.restart({ ...keyValue, claim: async () => true });
   await stage.outboxes[0]?.idle();
   const sent = await sentTo(relay);
   expect(sent.length).toBeGreaterThan(before);
@@ -84,7 +84,7 @@ test('a relay that is away holds up no other', async () => {
   await away.ask({ do: 'down' });
   // The claim of the process before is over.
   await using stage = await openOutbound([away, here], {
-    notes: { ...memoryKeyValue(), claim: async () => true },
+    keyValue: { ...memoryKeyValue(), claim: async () => true },
   });
   await stage.ask(ANA.sign({}), ['ada', 'bob']);
   await stage.outboxes[1]?.idle();
@@ -162,8 +162,8 @@ test.each([
     await using relay = await startRelay();
     await relay.ask(goes);
     const clock = createFakeClock(Date.now() - 1_000);
-    const notes = { ...memoryKeyValue(), claim: async () => true };
-    await using stage = await openOutbound([relay], { clock, notes, timing: {}, ada: LONG });
+    const keyValue = { ...memoryKeyValue(), claim: async () => true };
+    await using stage = await openOutbound([relay], { clock, keyValue, timing: {}, ada: LONG });
     const root = ANA.sign({ content: 'first' });
     await stage.ask(root, ['ada']);
     await stage.ask(ANA.sign({ content: 'second', tags: [['e', root.id, '', 'root']] }), ['bob']);

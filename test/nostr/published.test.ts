@@ -9,16 +9,16 @@ const SAID = { conversation: 'nostr:a', event: 'nostr:a:ada:1:reply', at: AT } a
 const EVENT = ANA.sign({ content: 'hello', at: AT / 1_000 });
 
 test('the event that was signed first counts, also after a crash between its two notes', async () => {
-  const notes = memoryKeyValue();
+  const keyValue = memoryKeyValue();
   const crashing = createPublished({
-    ...notes,
+    ...keyValue,
     compareAndSet: async (key, from, to) => {
       if (key.startsWith('nostr/out/')) throw new Error('the process is gone');
-      return notes.compareAndSet(key, from, to);
+      return keyValue.compareAndSet(key, from, to);
     },
   });
   await expect(crashing.note(SAID, EVENT)).rejects.toThrow('gone');
-  const published = createPublished(notes);
+  const published = createPublished(keyValue);
   const again = ANA.sign({ content: 'hello', at: AT / 1_000, tags: [['e', 'f'.repeat(64)]] });
   expect(await published.note(SAID, again)).toEqual(EVENT);
   expect(await published.get(SAID, 'hello')).toEqual(EVENT);
@@ -47,10 +47,10 @@ test('what stands under the same id at another time is another event', async () 
 });
 
 test('a note without a time, as they were once written, is found for the event of its second', async () => {
-  const notes = memoryKeyValue();
+  const keyValue = memoryKeyValue();
   const { content, ...signed } = EVENT;
-  await notes.compareAndSet('nostr/said/nostr:a/nostr:a:ada:1:reply', null, JSON.stringify(signed));
-  const published = createPublished(notes);
+  await keyValue.compareAndSet('nostr/said/nostr:a/nostr:a:ada:1:reply', null, JSON.stringify(signed));
+  const published = createPublished(keyValue);
   expect(await published.get(SAID, content)).toEqual(EVENT);
   expect(await published.place(SAID, '')).toMatchObject({ id: EVENT.id });
   const later = { ...(SAID as object), at: AT + 5_000 } as never;

@@ -32,7 +32,7 @@ function openDoor(parts: Partial<ReceiverParts> & { thread?: () => SignedEvent[]
         return {} as never;
       },
     },
-    notes: memoryKeyValue(),
+    keyValue: memoryKeyValue(),
     settings: { strangers: 'store', conversationPrefix: 'nostr:', limits: { answersInARow: 50 } },
     agents: new Map([[CODER.pubkey, { id: 'coder', name: 'Coder' }]]),
     people: new Set([ana.pubkey]),
@@ -80,23 +80,23 @@ test('a thread that a person began is complete as it comes: nothing of it is ask
 });
 
 test('the beginning of a thread is asked for once, whichever process does it', async () => {
-  const notes = memoryKeyValue();
+  const keyValue = memoryKeyValue();
   const root = ben.sign({});
-  const [first, second] = [openDoor({ notes }), openDoor({ notes })];
+  const [first, second] = [openDoor({ keyValue }), openDoor({ keyValue })];
   await first.receive(ana.sign({ content: 'one', tags: [inThread(root), NAMES_CODER] }));
   await second.receive(ana.sign({ content: 'two', tags: [inThread(root), NAMES_CODER] }));
   expect([first.asked.length, second.asked.length]).toEqual([1, 0]);
 });
 
 test('a process that ends amid the beginning of a thread leaves it to the next, the whole of it', async () => {
-  const notes = memoryKeyValue();
+  const keyValue = memoryKeyValue();
   const root = ben.sign({ content: 'the plan' });
   const thread = [root, ben.sign({ content: 'a part of it', tags: [inThread(root)] })];
   const mention = ana.sign({ content: 'build it', tags: [inThread(root), NAMES_CODER] });
   const stopping = new AbortController();
   const sent: string[] = [];
   const first = openDoor({
-    notes,
+    keyValue,
     signal: stopping.signal,
     thread: () => thread,
     troupe: {
@@ -110,19 +110,19 @@ test('a process that ends amid the beginning of a thread leaves it to the next, 
   });
   expect(await first.receive(mention)).toBeNull();
   expect(sent).toEqual(['the plan']);
-  const second = openDoor({ notes, thread: () => thread });
+  const second = openDoor({ keyValue, thread: () => thread });
   await second.receive(mention);
   expect(words(second)).toContain('a part of it');
   expect(words(second).at(-1)).toBe('build it');
 });
 
 test('what was found of a thread by a process that is ending is not taken for the whole of it', async () => {
-  const notes = memoryKeyValue();
+  const keyValue = memoryKeyValue();
   const root = ben.sign({ content: 'the plan' });
   const mention = ana.sign({ content: 'build it', tags: [inThread(root), NAMES_CODER] });
   const stopping = new AbortController();
   const first = openDoor({
-    notes,
+    keyValue,
     signal: stopping.signal,
     thread: () => {
       stopping.abort();
@@ -130,16 +130,16 @@ test('what was found of a thread by a process that is ending is not taken for th
     },
   });
   expect(await first.receive(mention)).toBeNull();
-  const second = openDoor({ notes, thread: () => [root] });
+  const second = openDoor({ keyValue, thread: () => [root] });
   await second.receive(mention);
   expect(words(second)).toEqual(['the plan', 'build it']);
 });
 
 test('what was stored once is not stored again by a later process: where it is gone it was deleted', async () => {
-  const notes = memoryKeyValue();
+  const keyValue = memoryKeyValue();
   const event = ana.sign({ tags: [NAMES_CODER] });
-  await openDoor({ notes }).receive(event);
-  const later = openDoor({ notes });
+  await openDoor({ keyValue }).receive(event);
+  const later = openDoor({ keyValue });
   expect(await later.receive(event)).toBe('stored');
   expect(later.sent).toEqual([]);
 });

@@ -32,7 +32,7 @@ function signerOf(bunker: Bunker, pubkey: string | null, timeoutMs = 5_000): Pro
 
 function openSigners(
   bunker: Bunker,
-  notes: KeyValue,
+  keyValue: KeyValue,
   env: Record<string, string> = {},
   pubkey: string | null = null,
 ) {
@@ -40,7 +40,7 @@ function openSigners(
   return signersFor({
     agents: [{ id: 'ada', pubkey }],
     sources: { ada: { bunkerEnv: 'ADA_BUNKER' } },
-    keys: createAgentKeys({ notes, clock: systemClock, env: all, logN: 4 }),
+    keys: createAgentKeys({ keyValue, clock: systemClock, env: all, logN: 4 }),
     env: all,
     clock: systemClock,
   });
@@ -54,9 +54,9 @@ async function withBunker(work: (bunker: Bunker, relay: RelayProcess) => Promise
 
 test('a remote signer signs exactly what it is asked to, and is known again by the next process', async () => {
   await withBunker(async (bunker) => {
-    const notes = memoryKeyValue();
+    const keyValue = memoryKeyValue();
     for (const _ of [1, 2]) {
-      const signers = await openSigners(bunker, notes);
+      const signers = await openSigners(bunker, keyValue);
       expect(signers.pubkeys.get('ada')).toBe(bunker.pubkey);
       const signed = await signers.of('ada')?.sign(TEMPLATE);
       expect(signed).toMatchObject({ ...TEMPLATE, pubkey: bunker.pubkey });
@@ -72,8 +72,8 @@ test('a remote signer signs exactly what it is asked to, and is known again by t
       'sign_event',
     ]);
     expect(bunker.clients.size).toBe(1);
-    expect(await notes.get('nostr/keys')).toContain('ncryptsec');
-    expect(await createAgentKeys({ notes, clock: systemClock, env: {} }).list()).toEqual([]);
+    expect(await keyValue.get('nostr/keys')).toContain('ncryptsec');
+    expect(await createAgentKeys({ keyValue, clock: systemClock, env: {} }).list()).toEqual([]);
   });
 });
 

@@ -41,7 +41,7 @@ async function openWorld(
     troupe,
     settings: NostrSettings.parse({ relays: [relay.url], people: [ANA.pubkey], keys: SOURCES, ...settings }),
     agents: troupe.agents,
-    notes: memoryKeyValue(),
+    keyValue: memoryKeyValue(),
     env: KEYS,
     owner: 'process-1',
   });
@@ -229,6 +229,6 @@ test('without a key for any agent it does not start', async () => {
   const parts = { clock: systemClock, random: Math.random, onWarning: () => {}, env: {}, owner: 'p' };
   const settings = NostrSettings.parse({ relays: ['ws://127.0.0.1:1'] });
   await expect(
-    openNostr({ ...parts, troupe, settings, agents: troupe.agents, notes: memoryKeyValue() }),
+    openNostr({ ...parts, troupe, settings, agents: troupe.agents, keyValue: memoryKeyValue() }),
   ).rejects.toMatchObject({ code: 'config_invalid', message: expect.stringMatching(/nostr keys create/) });
 });

@@ -77,8 +77,8 @@ test('a relay without TLS is only let through where that is said', () => {
 });
 
 test('the mark stays before what is pending, never goes back, and is never ahead of our clock', async () => {
-  const notes = memoryKeyValue();
-  const mark = new HighWater(notes, 'wss://a.example');
+  const keyValue = memoryKeyValue();
+  const mark = new HighWater(keyValue, 'wss://a.example');
   expect(await mark.load()).toBeNull();
   mark.reach(100, 1_000);
   expect(mark.value).toBe(100);
@@ -93,21 +93,24 @@ test('the mark stays before what is pending, never goes back, and is never ahead
   mark.begin(10);
   expect(mark.value).toBe(1_000);
 
-  const other = new HighWater(notes, 'wss://a.example');
+  const other = new HighWater(keyValue, 'wss://a.example');
   expect(await other.load()).toBe(1_000);
   other.reach(900, 2_000);
   await other.save();
-  expect(await new HighWater(notes, 'wss://a.example').load()).toBe(1_000);
-  expect(await new HighWater(notes, 'wss://b.example').load()).toBeNull();
+  expect(await new HighWater(keyValue, 'wss://a.example').load()).toBe(1_000);
+  expect(await new HighWater(keyValue, 'wss://b.example').load()).toBeNull();
 });
 
 test('of two processes that knew the same mark, the one that is behind does not move it back', async () => {
-  const notes = memoryKeyValue();
-  const [ahead, behind] = [new HighWater(notes, 'wss://a.example'), new HighWater(notes, 'wss://a.example')];
+  const keyValue = memoryKeyValue();
+  const [ahead, behind] = [
+    new HighWater(keyValue, 'wss://a.example'),
+    new HighWater(keyValue, 'wss://a.example'),
+  ];
   await Promise.all([ahead.load(), behind.load()]);
   ahead.reach(1_000, 2_000);
   behind.reach(900, 2_000);
   await ahead.save();
   await behind.save();
-  expect(await new HighWater(notes, 'wss://a.example').load()).toBe(1_000);
+  expect(await new HighWater(keyValue, 'wss://a.example').load()).toBe(1_000);
 });

@@ -20,7 +20,7 @@ import {
   type Event,
   type StreamDelta,
 } from '../../src/events/index.ts';
-import { noOutside } from './no-outside.ts';
+import { noIntegrations } from './no-integrations.ts';
 import { openCredentials } from '../../src/facade/credentials.ts';
 import { createTenants } from '../../src/facade/known-tenants.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
@@ -147,7 +147,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const engine = createEngine(deps, stopping);
   const fallback = (options.fallback ?? null) as AgentId | null;
   const troupe = createTroupeFacade({
-    outside: noOutside(),
+    integrations: noIntegrations(),
     tenants: createTenants(memoryKeyValue()),
     credentials: openCredentials(memoryKeyValue(), { clock }),
     deps,

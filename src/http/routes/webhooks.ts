@@ -1,8 +1,8 @@
 import type { Context, Hono } from 'hono';
 import { covers } from '../../access/index.ts';
 import { DEFAULT_TENANT } from '../../events/index.ts';
-import { NewWebhook } from '../../outbound/webhook.ts';
-import type { WebhookBook, WebhookInfo } from '../../outbound/webhook-book.ts';
+import { NewWebhook } from '../../integrations/webhook.ts';
+import type { WebhookBook, WebhookInfo } from '../../integrations/webhook-book.ts';
 import type { Troupe } from '../../troupe.ts';
 import { callerOf } from '../access/caller.ts';
 import { checkScope } from '../access/check-scope.ts';

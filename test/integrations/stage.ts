@@ -1,17 +1,17 @@
 import { systemClock } from '../../src/clock.ts';
 import { openSafeFetch, type SafeFetchSettings } from '../../src/net/safe-fetch.ts';
 import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
-import { openWebhooks, type Webhooks } from '../../src/outbound/deliver-webhooks.ts';
-import { createWebhookBook, type WebhookBook } from '../../src/outbound/webhook-book.ts';
-import type { WebhookSettings } from '../../src/outbound/webhook-settings.ts';
-import { webhookSecret } from '../../src/outbound/webhook-signature.ts';
+import { createWebhooks, type Webhooks } from '../../src/integrations/webhooks.ts';
+import { createWebhookBook, type WebhookBook } from '../../src/integrations/webhook-book.ts';
+import type { WebhookSettings } from '../../src/integrations/webhook-settings.ts';
+import { webhookSecret } from '../../src/integrations/post-webhook.ts';
 import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
 import { type FakeLog, fakeLog } from './fake-log.ts';
 
 export interface Stage extends AsyncDisposable {
   clock: FakeClock;
   log(tenant?: string): FakeLog;
-  notes(tenant?: string): KeyValue;
+  keyValue(tenant?: string): KeyValue;
   book(tenant?: string): WebhookBook;
   /** One more process that delivers. */
   open(owner?: string): Webhooks;
@@ -32,24 +32,24 @@ export function openStage(
 ): Stage {
   const clock = createFakeClock(Date.now());
   const logs = new Map(tenants.map((tenant) => [tenant, fakeLog(clock, tenant)]));
-  const notes = new Map(tenants.map((tenant) => [tenant, memoryKeyValue()]));
+  const keyValue = new Map(tenants.map((tenant) => [tenant, memoryKeyValue()]));
   const fetch = openSafeFetch({ allow: settings.allow, ...names });
   const processes: Webhooks[] = [];
   const warnings: string[] = [];
   const outcomes: string[] = [];
   const secretOf = (id: string, generation: number) => webhookSecret(STORE_SECRET, id, generation);
   const log = (tenant = 'default') => given(logs.get(tenant));
-  const keyValueOf = (tenant = 'default') => given(notes.get(tenant));
+  const keyValueOf = (tenant = 'default') => given(keyValue.get(tenant));
   return {
     clock,
     log,
-    notes: keyValueOf,
+    keyValue: keyValueOf,
     warnings,
     outcomes,
     book(tenant = 'default') {
       const onChange = () => processes.forEach((each) => each.changed(tenant));
       return createWebhookBook({
-        notes: keyValueOf(tenant),
+        keyValue: keyValueOf(tenant),
         tenant,
         clock,
         secretOf,
@@ -59,18 +59,21 @@ export function openStage(
       });
     },
     open(owner = 'p1') {
-      const opened = openWebhooks({
+      const opened = createWebhooks({ settings, fetch, secretOf });
+      void opened.start({
         troupeOf: (tenant) => log(tenant).troupe,
         keyValueOf,
         tenants: async () => tenants,
-        settings,
-        fetch,
-        secretOf,
         clock,
         random: () => 0.5,
+        env: {},
         owner,
+        metrics: {
+          count: (name, labels) => {
+            if (name === 'webhook_deliveries' && 'outcome' in labels) outcomes.push(labels.outcome);
+          },
+        },
         onWarning: (error, where) => warnings.push(`${where}: ${String(error)}`),
-        onAnswer: (_, outcome) => outcomes.push(outcome),
       });
       processes.push(opened);
       return opened;

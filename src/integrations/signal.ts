@@ -1,23 +1,23 @@
 import type { Clock } from '../clock.ts';
 
-/** Wakes one who waits; rung while nobody does, it wakes the next one at once. */
-export class Bell {
-  #rung = false;
+/** Wakes one waiter. A signal raised while nobody waits is kept, and ends the next wait at once. */
+export class Signal {
+  #isRaised = false;
   #wake: () => void = () => {};
 
-  ring(): void {
-    this.#rung = true;
+  raise(): void {
+    this.#isRaised = true;
     this.#wake();
   }
 
-  /** Resolves when it is rung, or after `ms`. */
+  /** Resolves when the signal is raised, or after `ms`. */
   async wait(clock: Clock, ms: number): Promise<void> {
-    if (!this.#rung && ms > 0) {
+    if (!this.#isRaised && ms > 0) {
       const awake = new AbortController();
       this.#wake = () => awake.abort();
       await clock.sleep(ms, awake.signal);
       this.#wake = () => {};
     }
-    this.#rung = false;
+    this.#isRaised = false;
   }
 }

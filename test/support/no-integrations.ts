@@ -2,16 +2,16 @@ import { systemClock } from '../../src/clock.ts';
 import { createTenants } from '../../src/facade/known-tenants.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
-import { createOutside, type Outside } from '../../src/runtime/outside.ts';
+import { createIntegrations, type Integrations } from '../../src/runtime/integrations.ts';
 
 /** For engines that stand alone: webhooks and keys that are gone with the process, and nothing is delivered. */
-export function noOutside(): Outside {
+export function noIntegrations(): Integrations {
   const notes = memoryKeyValue();
-  return createOutside({
+  return createIntegrations({
     keyValueOf: () => notes,
     tenants: createTenants(notes),
     secret: 'none',
-    settings: {},
+    integrations: [],
     clock: systemClock,
     random: Math.random,
     env: {},

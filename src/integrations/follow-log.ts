@@ -1,19 +1,18 @@
 import type { Clock } from '../clock.ts';
 import type { KeyValue } from '../key-value.ts';
-import type { ConversationInfo, Troupe } from '../troupe.ts';
-import { Bell } from './bell.ts';
-import { Cursors } from './cursors.ts';
+import { Signal } from './signal.ts';
+import { Cursors, deliver } from './deliver.ts';
 import { type Follower, type FollowerStatus, pauseAfter } from './follower.ts';
-import { deliver } from './deliver.ts';
-import { leavePeriod, takeLeft } from './left-period.ts';
+import type { IntegrationTroupe } from './integration.ts';
+import { leavePeriod, takeLeft } from './period.ts';
 
 export { type Follower, type FollowerStatus, RetryAfter } from './follower.ts';
 
 export interface FollowParts {
   /** Of one tenant. */
-  troupe: Pick<Troupe, 'watch' | 'conversations' | 'events'>;
+  troupe: Pick<IntegrationTroupe, 'watch' | 'conversations' | 'events'>;
   /** Of the same tenant. */
-  notes: KeyValue;
+  keyValue: KeyValue;
   clock: Clock;
   random: () => number;
   /** This process. */
@@ -81,7 +80,7 @@ class Following implements LogFollower {
   readonly #parts: FollowParts;
   readonly #follower: Follower;
   readonly #cursors: Cursors;
-  readonly #bell = new Bell();
+  readonly #signal = new Signal();
   readonly #closing = new AbortController();
   /** What is being delivered has to end. */
   readonly #cut = new AbortController();
@@ -108,7 +107,7 @@ class Following implements LogFollower {
     this.#parts = parts;
     this.#follower = follower;
     this.#mark = follower.since;
-    this.#cursors = new Cursors(parts.notes, follower.name, () => parts.clock.now());
+    this.#cursors = new Cursors(parts.keyValue, follower.name, () => parts.clock.now());
     this.#unwatch = parts.troupe.watch((note) => {
       if (note.type !== 'event' || this.#role !== 'holder') return;
       const { conversation, at } = note.event;
@@ -135,7 +134,7 @@ class Following implements LogFollower {
   async close(): Promise<void> {
     this.#closing.abort();
     this.#unwatch();
-    this.#bell.ring();
+    this.#signal.raise();
     await this.#untilDelivered();
     this.#cut.abort();
     await this.#untilDelivered();
@@ -160,11 +159,11 @@ class Following implements LogFollower {
   }
 
   async #claim(): Promise<boolean> {
-    const { notes, clock, owner } = this.#parts;
+    const { keyValue, clock, owner } = this.#parts;
     const task = `follow/${this.#follower.name}`;
     const now = clock.now();
-    const isClaimed = await notes.claim(task, { owner, now, until: now + PERIOD_MS });
-    const until = isClaimed ? now + PERIOD_MS : await takeLeft(notes, this.#follower.name, { owner, now });
+    const isClaimed = await keyValue.claim(task, { owner, now, until: now + PERIOD_MS });
+    const until = isClaimed ? now + PERIOD_MS : await takeLeft(keyValue, this.#follower.name, { owner, now });
     if (until === null) {
       this.#role = 'standby';
       this.#news.clear();
@@ -175,7 +174,7 @@ class Following implements LogFollower {
     // Another may have had it since only if there was room for a period in between.
     if (this.#role !== 'holder' || now - this.#until >= PERIOD_MS / 2) {
       this.#cursors.forgetAll();
-      this.#storedMark = await notes.get(task);
+      this.#storedMark = await keyValue.get(task);
       this.#mark = timeOf(this.#storedMark) ?? this.#follower.since;
       this.#scan = null;
       this.#scanAt = 0;
@@ -187,10 +186,10 @@ class Following implements LogFollower {
 
   /** Where all is written down that was handed over, another need not wait for the end of the period. */
   async #leave(): Promise<void> {
-    const { notes, clock, onWarning } = this.#parts;
+    const { keyValue, clock, onWarning } = this.#parts;
     if (this.#role !== 'holder' || this.#underWay.size > 0 || clock.now() >= this.#until) return;
     try {
-      await leavePeriod(notes, this.#follower.name, this.#until);
+      await leavePeriod(keyValue, this.#follower.name, this.#until);
     } catch (error) {
       onWarning(error, `${this.#follower.name}: the store`);
     }
@@ -213,7 +212,7 @@ class Following implements LogFollower {
       const due = [this.#until - HANDOVER_MS];
       if (this.#blocked !== null) due.push(this.#underWay.has(this.#blocked) ? Infinity : this.#retryAt);
       else if (this.#scan === null) due.push(this.#scanAt);
-      await this.#bell.wait(clock, Math.min(...due) - clock.now());
+      await this.#signal.wait(clock, Math.min(...due) - clock.now());
     }
     await this.#sleep(this.#until - clock.now() + 1);
   }
@@ -243,7 +242,7 @@ class Following implements LogFollower {
     const stored = this.#storedMark;
     if (this.#mark - (timeOf(stored) ?? 0) < MARK_STEP_MS) return;
     const key = `follow/${this.#follower.name}`;
-    this.#storedMark = await this.#parts.notes.compareAndSet(key, stored, String(this.#mark));
+    this.#storedMark = await this.#parts.keyValue.compareAndSet(key, stored, String(this.#mark));
   }
 
   /** Which conversation is next: the one that failed, or one of which there is word, or one that was listed. */
@@ -261,7 +260,7 @@ class Following implements LogFollower {
     this.#news.delete(conversation);
     const done = this.#handOver(conversation).finally(() => {
       this.#underWay.delete(conversation);
-      this.#bell.ring();
+      this.#signal.raise();
     });
     this.#underWay.set(conversation, done);
   }
@@ -304,12 +303,12 @@ class Following implements LogFollower {
     this.#blocked = null;
     this.#failures = 0;
     this.#lastError = null;
-    this.#bell.ring();
+    this.#signal.raise();
   }
 
   #addNews(conversation: string): void {
     if (this.#news.size < MAX_NEWS) this.#news.add(conversation);
-    this.#bell.ring();
+    this.#signal.raise();
   }
 
   #isIdle(): boolean {
@@ -337,7 +336,10 @@ class Following implements LogFollower {
 }
 
 /** Those with an event at `from` or later, newest first. */
-async function listSince(troupe: Pick<Troupe, 'conversations'>, from: number): Promise<ConversationInfo[]> {
+async function listSince(
+  troupe: Pick<IntegrationTroupe, 'conversations'>,
+  from: number,
+): ReturnType<IntegrationTroupe['conversations']> {
   for (let limit = FIRST_LISTED; ; limit *= 4) {
     const rows = await troupe.conversations(limit);
     const oldest = rows.at(-1);

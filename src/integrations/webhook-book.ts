@@ -5,10 +5,19 @@ import { parseGiven } from '../events/index.ts';
 import { hostOf, portOf, reachRule } from '../net/allow-list.ts';
 import type { KeyValue } from '../key-value.ts';
 import { type PostParts, postWebhook } from './post-webhook.ts';
-import { NewWebhook, rotate, type Webhook, type WebhookInfo, webhookInfo } from './webhook.ts';
-import { changeWebhook, changeWebhooks, readWebhook, readWebhooks } from './webhook-notes.ts';
+import {
+  changeWebhook,
+  changeWebhooks,
+  NewWebhook,
+  readWebhook,
+  readWebhooks,
+  rotate,
+  type Webhook,
+  type WebhookInfo,
+  webhookInfo,
+} from './webhook.ts';
 import { DEFAULT_MAX_WEBHOOKS, type WebhookSettings } from './webhook-settings.ts';
-import { changeWebhookStatus, readWebhookStatus } from './webhook-status.ts';
+import { changeWebhookStatus, readWebhookStatus } from './webhook.ts';
 
 export type { WebhookInfo } from './webhook.ts';
 
@@ -43,7 +52,7 @@ export interface WebhookBook {
 
 export interface WebhookBookParts extends Omit<PostParts, 'timeoutMs'> {
   /** Of the tenant. */
-  notes: KeyValue;
+  keyValue: KeyValue;
   tenant: string;
   settings?: WebhookSettings | undefined;
   /** Told after each change, in this process. */
@@ -53,26 +62,34 @@ export interface WebhookBookParts extends Omit<PostParts, 'timeoutMs'> {
 
 /** Owns the note `webhooks` of a tenant; what is delivered is for `openWebhooks`. */
 export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
-  const { notes, tenant, clock, secretOf, settings = {}, onChange = () => {}, newId = newWebhookId } = parts;
+  const {
+    keyValue,
+    tenant,
+    clock,
+    secretOf,
+    settings = {},
+    onChange = () => {},
+    newId = newWebhookId,
+  } = parts;
   const { maxPerTenant = DEFAULT_MAX_WEBHOOKS, timeoutMs, allow } = settings;
   const reach = reachRule(allow);
 
   const shown = async (webhook: Webhook): Promise<WebhookInfo> =>
-    webhookInfo(webhook, await readWebhookStatus(notes, webhook.id));
+    webhookInfo(webhook, await readWebhookStatus(keyValue, webhook.id));
   const issued = async (webhook: Webhook): Promise<IssuedWebhook> => ({
     webhook: await shown(webhook),
     secret: secretOf(webhook.id, webhook.generation),
   });
 
   async function enable(id: string): Promise<void> {
-    await changeWebhookStatus(notes, id, (status) => ({
+    await changeWebhookStatus(keyValue, id, (status) => ({
       ...status,
       failingSince: null,
       failedAt: null,
       lastError: null,
       retryAt: null,
     }));
-    await changeWebhook(notes, id, ({ disabledAt: _at, reason: _reason, ...webhook }) => webhook);
+    await changeWebhook(keyValue, id, ({ disabledAt: _at, reason: _reason, ...webhook }) => webhook);
     onChange();
   }
 
@@ -91,7 +108,7 @@ export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
         ...(createdBy !== undefined && { createdBy }),
         generation: 1,
       };
-      await changeWebhooks(notes, (all) => {
+      await changeWebhooks(keyValue, (all) => {
         if (all.length < maxPerTenant) return [...all, webhook];
         const message = `this tenant has ${all.length} webhooks, and may have ${maxPerTenant}: remove one that nobody uses`;
         throw new TroupeError('command_refused', message, { limit: maxPerTenant });
@@ -99,26 +116,26 @@ export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
       onChange();
       return issued(webhook);
     },
-    list: async () => Promise.all((await readWebhooks(notes)).map(shown)),
+    list: async () => Promise.all((await readWebhooks(keyValue)).map(shown)),
     async get(id) {
-      const webhook = await readWebhook(notes, id);
+      const webhook = await readWebhook(keyValue, id);
       return webhook && shown(webhook);
     },
     async remove(id) {
-      const webhook = await readWebhook(notes, id);
+      const webhook = await readWebhook(keyValue, id);
       if (!webhook) return null;
-      await changeWebhooks(notes, (all) => all.filter((each) => each.id !== id));
+      await changeWebhooks(keyValue, (all) => all.filter((each) => each.id !== id));
       onChange();
       return shown(webhook);
     },
     async rotate(id) {
-      const webhook = await changeWebhook(notes, id, (stored) => rotate(stored, clock.now()));
+      const webhook = await changeWebhook(keyValue, id, (stored) => rotate(stored, clock.now()));
       if (!webhook) return null;
       onChange();
       return issued(webhook);
     },
     async test(id) {
-      const webhook = await readWebhook(notes, id);
+      const webhook = await readWebhook(keyValue, id);
       if (!webhook) return null;
       const { name } = webhook;
       const payload = { type: 'ping', tenant, webhook: id, ...(name !== undefined && { name }) };

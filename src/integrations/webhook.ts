@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { isGranted } from '../access/conversation-grant.ts';
 import { ConversationPatterns } from '../access/principal.ts';
 import { type Event, EVENT_KINDS } from '../events/index.ts';
-import type { WebhookStatus } from './webhook-status.ts';
+import { type KeyValue, updateEntry } from '../key-value.ts';
 
 /** How long the old secret signs beside the new one. */
 const OLD_SECRET_MS = 86_400_000;
@@ -117,4 +117,108 @@ export function wantsConversation({ conversations }: Webhook, conversation: stri
 
 export function wantsKind({ on }: Webhook, { kind }: Event): boolean {
   return on.includes('*') || on.includes(kind);
+}
+
+type WebhookEntries = Pick<KeyValue, 'get' | 'compareAndSet'>;
+
+/** All webhooks of a tenant: there are few. */
+const KEY = 'webhooks';
+const Webhooks = z.array(Webhook);
+
+/** The oldest first. */
+export async function readWebhooks(keyValue: WebhookEntries): Promise<Webhook[]> {
+  return parse(await keyValue.get(KEY));
+}
+
+export async function readWebhook(keyValue: WebhookEntries, id: string): Promise<Webhook | null> {
+  return (await readWebhooks(keyValue)).find((webhook) => webhook.id === id) ?? null;
+}
+
+/** `apply` may be called several times, and returns null to leave them. */
+export function changeWebhooks(
+  keyValue: WebhookEntries,
+  apply: (webhooks: Webhook[]) => Webhook[] | null,
+): Promise<Webhook[]> {
+  return updateEntry(keyValue, KEY, parse, apply);
+}
+
+/** Returns it as it is afterwards; null where there is none. */
+export async function changeWebhook(
+  keyValue: WebhookEntries,
+  id: string,
+  apply: (webhook: Webhook) => Webhook | null,
+): Promise<Webhook | null> {
+  const webhooks = await changeWebhooks(keyValue, (all) => {
+    const changed = all.map((each) => (each.id === id ? apply(each) : each));
+    return changed.includes(null) ? null : changed.filter((each) => each !== null);
+  });
+  return webhooks.find((webhook) => webhook.id === id) ?? null;
+}
+
+/** What cannot be read is told, and not taken for none: the next change would remove all. */
+function parse(text: string | null): Webhook[] {
+  return text === null ? [] : Webhooks.parse(JSON.parse(text));
+}
+
+/** How the deliveries of a webhook go, as far as the process that delivers has written it down. */
+export const WebhookStatus = z.object({
+  delivered: z.int().nonnegative(),
+  deliveredAt: Time.nullable(),
+  /** Events that the receiver has refused for good: they are not sent again. */
+  refused: z.int().nonnegative(),
+  lastRefused: z
+    .object({ conversation: z.string(), seq: z.int(), event: z.string(), reason: z.string(), at: Time })
+    .nullable(),
+  /** Since when tries have failed, one after the other; null while all is well. */
+  failingSince: Time.nullable(),
+  /** The last of them; notes of earlier versions do not say. */
+  failedAt: Time.nullable().default(null),
+  lastError: z.string().nullable(),
+  /** When the next try is. */
+  retryAt: Time.nullable(),
+  /** Conversations that were behind at the last failure. */
+  behind: z.int().nonnegative(),
+});
+export type WebhookStatus = z.infer<typeof WebhookStatus>;
+
+const UNTRIED: WebhookStatus = {
+  delivered: 0,
+  deliveredAt: null,
+  refused: 0,
+  lastRefused: null,
+  failingSince: null,
+  failedAt: null,
+  lastError: null,
+  retryAt: null,
+  behind: 0,
+};
+
+type StatusEntries = Pick<KeyValue, 'get' | 'compareAndSet'>;
+
+function keyOf(id: string): string {
+  return `webhook-status/${id}`;
+}
+
+export async function readWebhookStatus(keyValue: StatusEntries, id: string): Promise<WebhookStatus> {
+  return parseStatus(await keyValue.get(keyOf(id)));
+}
+
+/** Several processes may write it, each what it has seen. */
+export function changeWebhookStatus(
+  keyValue: StatusEntries,
+  id: string,
+  apply: (status: WebhookStatus) => WebhookStatus,
+): Promise<WebhookStatus> {
+  return updateEntry(keyValue, keyOf(id), parseStatus, apply);
+}
+
+/** Figures that cannot be read begin anew. */
+function parseStatus(text: string | null): WebhookStatus {
+  if (text === null) return UNTRIED;
+  try {
+    return WebhookStatus.safeParse(JSON.parse(text)).data ?? UNTRIED;
+  } catch {
+    // Not JSON: no figures of ours.
+    return UNTRIED;
+  }
 }

@@ -2,7 +2,7 @@ import { Webhook as Verifier } from 'standardwebhooks';
 import { expect, test } from 'vitest';
 import { type Received, startReceiver } from './receiver.ts';
 import { openStage } from './stage.ts';
-import { rotate, signingGenerations, Webhook } from '../../src/outbound/webhook.ts';
+import { rotate, signingGenerations, Webhook } from '../../src/integrations/webhook.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -10,9 +10,9 @@ test('a secret is told when it is made and when it is changed, and is stored and
   await using receiver = await startReceiver(() => ({ status: 500 }));
   await using stage = openStage({ allow: [receiver.host] });
   const stored: string[] = [];
-  const notes = stage.notes();
-  const compareAndSet = notes.compareAndSet.bind(notes);
-  notes.compareAndSet = (key, from, to) => {
+  const keyValue = stage.keyValue();
+  const compareAndSet = keyValue.compareAndSet.bind(keyValue);
+  keyValue.compareAndSet = (key, from, to) => {
     stored.push(`${key} ${to}`);
     return compareAndSet(key, from, to);
   };
@@ -91,10 +91,10 @@ test('a rotation by another process is known after the first refusal', async () 
   const { webhook } = await other.create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
   // Not told: only its notes say so.
-  const { createWebhookBook } = await import('../../src/outbound/webhook-book.ts');
-  const { webhookSecret } = await import('../../src/outbound/webhook-signature.ts');
+  const { createWebhookBook } = await import('../../src/integrations/webhook-book.ts');
+  const { webhookSecret } = await import('../../src/integrations/post-webhook.ts');
   const quiet = createWebhookBook({
-    notes: stage.notes(),
+    keyValue: stage.keyValue(),
     tenant: 'default',
     clock: stage.clock,
     secretOf: (id, generation) => webhookSecret('of the store', id, generation),

@@ -1,21 +1,21 @@
 import { expect, test, vi } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
 import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
-import { type Follower, type FollowParts, followLog, RetryAfter } from '../../src/outbound/follow-log.ts';
+import { type Follower, type FollowParts, followLog, RetryAfter } from '../../src/integrations/follow-log.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { fakeLog } from './fake-log.ts';
 
 function rig() {
   const clock = createFakeClock();
   const log = fakeLog(clock);
-  const notes = memoryKeyValue();
+  const keyValue = memoryKeyValue();
   const onWarning = vi.fn();
   const follow = (follower: Partial<Follower>, parts: Partial<FollowParts> = {}) =>
     followLog(
-      { troupe: log.troupe, notes, clock, random: () => 1, owner: 'p1', onWarning, ...parts },
+      { troupe: log.troupe, keyValue, clock, random: () => 1, owner: 'p1', onWarning, ...parts },
       { name: 'relay/r', wants: () => true, since: clock.now(), deliver: async () => {}, ...follower },
     );
-  return { clock, log, notes, onWarning, follow };
+  return { clock, log, keyValue, onWarning, follow };
 }
 
 test('after a failure all waits, with pauses that double up to 5 minutes; then that event is tried first', async () => {
@@ -177,9 +177,9 @@ test('an idle follower looks every 20 s, and reads nothing that it has read', as
 test('two processes at once hand over each event at least once, in order, and settle on one', async () => {
   const { clock, log, follow } = rig();
   const got: string[] = [];
-  const notes = memoryKeyValue();
+  const keyValue = memoryKeyValue();
   // Claims that exclude nobody: the worst that clocks and stores could do.
-  const both = { notes: { ...notes, claim: async () => true } };
+  const both = { keyValue: { ...keyValue, claim: async () => true } };
   const deliver = (name: string) => async (event: Event) => {
     await clock.sleep(name === 'p1' ? 7 : 11);
     got.push(event.id);
@@ -190,12 +190,12 @@ test('two processes at once hand over each event at least once, in order, and se
   await clock.advance(60_000);
   const firsts = [...new Set(got)];
   expect(firsts).toEqual(log.all('a').map(({ id }) => id));
-  expect(JSON.parse((await notes.get('sent/relay/r/a')) ?? '')).toMatchObject({ seq: 60 });
+  expect(JSON.parse((await keyValue.get('sent/relay/r/a')) ?? '')).toMatchObject({ seq: 60 });
   await Promise.all(followers.map((each) => each.close()));
 });
 
 test('close waits for a delivery under way, notes it, and cuts off one that takes too long', async () => {
-  const { clock, log, notes, follow } = rig();
+  const { clock, log, keyValue, follow } = rig();
   const signals: AbortSignal[] = [];
   let takeMs = 1_000;
   const deliver = async (_: Event, signal: AbortSignal) => {
@@ -211,7 +211,7 @@ test('close waits for a delivery under way, notes it, and cuts off one that take
   const closed = first.close();
   await clock.advance(5_000);
   await closed;
-  expect(JSON.parse((await notes.get('sent/relay/r/a')) ?? '')).toMatchObject({ seq: 1 });
+  expect(JSON.parse((await keyValue.get('sent/relay/r/a')) ?? '')).toMatchObject({ seq: 1 });
   takeMs = 1_000_000;
   await clock.advance(30_000);
   const second = follow({ deliver, since: 0 });
@@ -221,7 +221,7 @@ test('close waits for a delivery under way, notes it, and cuts off one that take
   await clock.advance(5_000);
   await closedToo;
   expect(signals[1]?.aborted).toBe(true);
-  expect(JSON.parse((await notes.get('sent/relay/r/a')) ?? '')).toMatchObject({ seq: 1 });
+  expect(JSON.parse((await keyValue.get('sent/relay/r/a')) ?? '')).toMatchObject({ seq: 1 });
 });
 
 test('after a close the next process goes on at once; of two one', async () => {
@@ -242,7 +242,7 @@ test('after a close the next process goes on at once; of two one', async () => {
 });
 
 test('a store that is away for a while is told once, and nothing is lost', async () => {
-  const { clock, log, follow, onWarning, notes } = rig();
+  const { clock, log, follow, onWarning, keyValue } = rig();
   let isAway = false;
   const away =
     <A extends unknown[], R>(call: (...args: A) => Promise<R>) =>
@@ -254,12 +254,12 @@ test('a store that is away for a while is told once, and nothing is lost', async
   const follower = follow(
     { deliver: async ({ id }) => void got.push(id) },
     {
-      notes: {
-        get: away((key: string) => notes.get(key)),
+      keyValue: {
+        get: away((key: string) => keyValue.get(key)),
         compareAndSet: away((key: string, from: string | null, to: string) =>
-          notes.compareAndSet(key, from, to),
+          keyValue.compareAndSet(key, from, to),
         ),
-        claim: away((task: string, lease: Parameters<KeyValue['claim']>[1]) => notes.claim(task, lease)),
+        claim: away((task: string, lease: Parameters<KeyValue['claim']>[1]) => keyValue.claim(task, lease)),
       },
       troupe: {
         watch: log.troupe.watch,

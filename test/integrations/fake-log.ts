@@ -1,12 +1,11 @@
 import type { Clock } from '../../src/clock.ts';
 import { TroupeError } from '../../src/errors.ts';
 import type { ConversationId, Event, EventId, TenantId } from '../../src/events/index.ts';
-import type { FollowParts } from '../../src/outbound/follow-log.ts';
-import type { Watcher } from '../../src/troupe.ts';
+import type { IntegrationTroupe } from '../../src/integrations/integration.ts';
 
 /** The log of one tenant, as followers see it, which can lose word. */
 export interface FakeLog {
-  troupe: FollowParts['troupe'];
+  troupe: IntegrationTroupe;
   /** `quietly`: nobody is told, as where another process appends and its notice is lost. */
   append(
     conversation: string,
@@ -19,7 +18,7 @@ export interface FakeLog {
 
 export function fakeLog(clock: Pick<Clock, 'now'>, tenant = 'default'): FakeLog {
   const logs = new Map<string, Event[]>();
-  const watchers = new Set<Watcher>();
+  const watchers = new Set<Parameters<IntegrationTroupe['watch']>[0]>();
   const reads = { conversations: 0, events: 0 };
   let minted = 0;
   return {
@@ -50,6 +49,8 @@ export function fakeLog(clock: Pick<Clock, 'now'>, tenant = 'default'): FakeLog 
     delete: (conversation) => void logs.delete(conversation),
     all: (conversation) => logs.get(conversation) ?? [],
     troupe: {
+      agents: [],
+      send: () => Promise.reject(new Error('a follower sends nothing')),
       watch(watcher) {
         watchers.add(watcher);
         return () => watchers.delete(watcher);

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
 import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
-import { type FollowParts, followLog, type LogFollower } from '../../src/outbound/follow-log.ts';
+import { type FollowParts, followLog, type LogFollower } from '../../src/integrations/follow-log.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { fakeLog } from './fake-log.ts';
 
@@ -63,7 +63,7 @@ test('whatever fails, crashes or is not told: each event is handed over, in orde
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), fc.nat(), async (steps, seed) => {
       const clock = createFakeClock();
       const log = fakeLog(clock);
-      const notes: KeyValue = memoryKeyValue();
+      const keyValue: KeyValue = memoryKeyValue();
       for (const id of ['a', 'b', 'c']) for (let n = 0; n < 30; n++) log.append(id);
       await clock.advance(1_000);
       const since = clock.now();
@@ -94,7 +94,7 @@ test('whatever fails, crashes or is not told: each event is handed over, in orde
         const life = { isOver: false };
         const parts: FollowParts = {
           troupe: mortal(log.troupe, life),
-          notes: mortal(notes, life),
+          keyValue: mortal(keyValue, life),
           clock,
           random: () => 0.5,
           owner: `p${crashes}`,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { memoryKeyValue } from '../../src/key-value.ts';
-import { Cursors } from '../../src/outbound/cursors.ts';
-import { webhookSecret } from '../../src/outbound/webhook-signature.ts';
+import { Cursors } from '../../src/integrations/deliver.ts';
+import { webhookSecret } from '../../src/integrations/post-webhook.ts';
 import { untilHolds } from '../support/until-holds.ts';
 import { fakeLog } from './fake-log.ts';
 import { startReceiver } from './receiver.ts';
@@ -36,10 +36,10 @@ test('a conversation that is deleted and begun anew is sent from its first event
 });
 
 test('whoever finds that another process has written how far it is forgets what it knew', async () => {
-  const notes = memoryKeyValue();
+  const keyValue = memoryKeyValue();
   const log = fakeLog({ now: () => 0 });
   const events = Array.from({ length: 4 }, () => log.append('plan'));
-  const [first, second] = [new Cursors(notes, 'f', () => 0), new Cursors(notes, 'f', () => 0)];
+  const [first, second] = [new Cursors(keyValue, 'f', () => 0), new Cursors(keyValue, 'f', () => 0)];
   for (const each of [first, second]) expect(await each.of('plan')).toBeNull();
   for (const event of events) await first.move('plan', event);
   expect(await first.save('plan')).toBe(true);
@@ -51,13 +51,13 @@ test('whoever finds that another process has written how far it is forgets what 
 test('webhooks that cannot be read are told of, and no change removes them', async () => {
   await using stage = openStage();
   for (const unreadable of ['{', '[{"id":"w"}]']) {
-    const notes = stage.notes();
-    const stored = await notes.get('webhooks');
-    await notes.compareAndSet('webhooks', stored, unreadable);
+    const keyValue = stage.keyValue();
+    const stored = await keyValue.get('webhooks');
+    await keyValue.compareAndSet('webhooks', stored, unreadable);
     const made = stage.book().create({ url: 'https://example.org/', on: ['*'] });
     await expect(made).rejects.toThrow();
     await expect(stage.book().list()).rejects.toThrow();
-    expect(await notes.get('webhooks')).toBe(unreadable);
+    expect(await keyValue.get('webhooks')).toBe(unreadable);
   }
 });
 
