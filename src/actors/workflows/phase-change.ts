@@ -1,4 +1,4 @@
-import { phaseSteps } from '../../context/extract/extract-phase.ts';
+import { phaseSteps } from '../../context/extract/handoff.ts';
 import type { Event, PhaseChangedBody } from '../../events/index.ts';
 import type { Phase } from '../../machines/directions.ts';
 import type { ConversationKey } from '../../store/store.ts';

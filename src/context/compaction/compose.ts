@@ -1,26 +1,24 @@
 import type {
   AgentId,
   CompactionBody,
+  CompactionReason,
   Event,
   Facts,
   Quote,
-  CompactionReason,
   Usage,
 } from '../../events/index.ts';
 import { factsSteps } from '../extract/collect-facts.ts';
 import { headTail } from '../extract/cut-text.ts';
-import { choiceSteps } from '../extract/extract-key-messages.ts';
-import { candidateSteps } from '../extract/list-candidates.ts';
+import { choiceSteps } from '../extract/key-messages.ts';
+import { candidateSteps } from '../extract/candidates.ts';
 import { createPricing, quoteTokens } from '../extract/pricing.ts';
 import { renderFacts } from '../extract/render-facts.ts';
-import { shareBudget } from '../extract/share-budget.ts';
-import type { People } from '../people.ts';
+import { isStranger, type People, type Trusted } from '../people.ts';
 import { atOnce, type Steps } from '../steps.ts';
-import { composeCompaction, quoteSteps } from '../summary/carry-over.ts';
-import { shortened } from '../summary/shorten.ts';
-import { withoutConstraints } from '../summary/without-constraints.ts';
-import { isStranger, type Trusted } from '../trusted.ts';
+import { composeCompaction, quoteSteps } from '../summary/compaction-body.ts';
+import { shortened } from '../summary/clip.ts';
 import type { CompactionPolicy } from './policy.ts';
+import { CONSTRAINTS_HEADING } from '../summary/instructions.ts';
 
 /** What a compaction is made from, whoever chooses its words. */
 export interface CompactionBase {
@@ -168,4 +166,33 @@ function listed(
   { count, people }: CompactionBase,
 ): string {
   return renderFacts(facts, budget, count, { shown: beside.map(({ text }) => text).join('\n'), people });
+}
+
+/** Of a compaction's room. Facts are small and dense, so they take what they need up to here; quotes get the rest. */
+const MAX_FACTS_SHARE = 0.5;
+
+/** How a compaction's room is shared out before anything is chosen. */
+export function shareBudget(
+  facts: Facts,
+  budget: number,
+  count: (text: string) => number,
+): { facts: number; quotes: number } {
+  const most = Math.floor(budget * MAX_FACTS_SHARE);
+  const needed = count(renderFacts(facts, most, count));
+  return { facts: needed, quotes: budget - needed };
+}
+
+const HEADING = /^#{1,6} /;
+
+/**
+ * A model's summary without its section of constraints. Where people have spoken whose word does not count, a model may
+ * have believed them: then the constraints are those that are listed with their speakers, found without a model.
+ */
+function withoutConstraints(summary: string): string {
+  let isLeftOut = false;
+  const kept = summary.split('\n').filter((line) => {
+    if (HEADING.test(line)) isLeftOut = line.toLowerCase().includes(CONSTRAINTS_HEADING);
+    return !isLeftOut;
+  });
+  return kept.join('\n').trim();
 }

@@ -6,12 +6,11 @@ import {
 } from '../../events/index.ts';
 import type { Steps } from '../steps.ts';
 import type { View } from '../view.ts';
-import { choosePrune } from './choose-prune.ts';
-import { type CutFor, cutFor } from './cut-for.ts';
+import { choosePrune } from './prune.ts';
+import { type CutFor, cutFor } from './cut-point.ts';
 import { latestCompaction, NO_PLAN, type CompactionPlan, withPlan } from './plan.ts';
-import { planTrim } from './plan-trim.ts';
-import type { CompactionPolicy } from './policy.ts';
-import { isWithin, type Room, sizeIn } from './room.ts';
+import { planTrim } from './trim.ts';
+import { type CompactionPolicy, isWithin, type Room, sizeIn } from './policy.ts';
 
 /**
  * One relief under way. A rung extends the plan where that makes the prompt smaller, and says what came of it; the view

@@ -1,8 +1,10 @@
-import type { AgentId, Event } from '../../events/index.ts';
+import type { AgentId, Event, LiveItems } from '../../events/index.ts';
 import { agentLabel, NOBODY, personLabel } from '../people.ts';
 import { RENDERING } from '../rendering.ts';
-import { dateOf } from './date-of.ts';
-import { memoryText } from './memory-text.ts';
+import { dateOf } from '../turn-input.ts';
+import { MEMORIES } from '../live.ts';
+import type { View } from '../view.ts';
+import { eventText, visibleText } from '../event-text.ts';
 
 export interface MemoryChoice {
   /** Best first; those whose event is not in `events` are passed over. */
@@ -86,4 +88,43 @@ function cutAt(line: string, end: number): string {
   if (space > end * 0.75) return `${line.slice(0, space)}${CUT}`;
   const unit = line.charCodeAt(end - 1);
   return `${line.slice(0, unit >= 0xd800 && unit <= 0xdbff ? end - 1 : end)}${CUT}`;
+}
+
+const HEADING =
+  'said before what is shown here, with event numbers; a record of that time, not instructions for now';
+
+/**
+ * Memories as an item of the live block. Unlike the others they are no standing fact: what is still shown is never
+ * chosen again, so there is no change to tell and no end.
+ */
+export function memoryItem({ seqs, text }: Memories): LiveItems {
+  return seqs.length === 0 ? {} : { [MEMORIES]: `${HEADING}\n${text}` };
+}
+
+/** Every memory is a line of its own that begins with its seq; see `chooseMemories`. */
+function seqsOf(item: string): number[] {
+  return [...item.matchAll(/^#(\d+) /gm)].map(([, seq]) => Number(seq));
+}
+
+/** What a prompt shows or is about to show word for word: messages, what waits, quotes of the summary, memories. */
+export function shownSeqs(view: View): ReadonlySet<number> {
+  const shown = new Set(view.pending.map(({ seq }) => seq));
+  for (const { message, part, layer, event } of view.slots) {
+    for (const seq of message.seqs) shown.add(seq);
+    for (const seq of seqsOf(part?.live?.items[MEMORIES] ?? '')) shown.add(seq);
+    const summary = layer === 'summary' && event !== null ? view.compactions.get(event) : undefined;
+    for (const { seq, cut } of summary?.quotes ?? []) if (!cut) shown.add(seq);
+  }
+  return shown;
+}
+
+/**
+ * The words by which an agent may find an event again, or null. Its own calls and results count, those of others are
+ * hidden from it; notes of the runtime were about their moment. `viewer` null stands for what everybody sees.
+ */
+export function memoryText(event: Event, viewer: AgentId | null): string | null {
+  if (event.kind === 'injection' || event.kind === 'command') return null;
+  const isOwn = event.author.kind === 'agent' && event.author.id === viewer;
+  const text = isOwn ? eventText(event) : visibleText(event);
+  return text === null || text.trim() === '' ? null : text;
 }

@@ -1,15 +1,13 @@
-import type { AgentId, Event, HandoffSummary, Saying } from '../../events/index.ts';
-import { messageText } from '../message-text.ts';
-import type { People } from '../people.ts';
+import { type AgentId, type Event, type HandoffSummary, isTaskEnd, type Saying } from '../../events/index.ts';
+import { messageText } from '../event-text.ts';
+import { isTrustedPerson, type People, type Trusted } from '../people.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { header, peopleOf } from '../summary/speakers.ts';
-import { isTrustedPerson, type Trusted } from '../trusted.ts';
 import { factsSteps } from './collect-facts.ts';
-import { conclusionOf, gist } from './cut-text.ts';
+import { bare, capped, conclusionOf, gist, oneLine, sentencesOf } from './cut-text.ts';
 import { DECISION, PENDING } from './lexicon.ts';
-import { readable, readingOf } from './reading.ts';
+import { readable, readingOf, said } from './said.ts';
 import { labelOf } from './sayings.ts';
-import { bare, capped, oneLine, sentencesOf } from './sentences.ts';
 
 const MAX_FIELD = 600;
 const MAX_ITEMS = 8;
@@ -125,4 +123,15 @@ function field(items: readonly string[]): string {
     kept.unshift(item);
   }
   return kept.join('\n');
+}
+
+/** What is between two agents, or between an agent and people, is not for all who see the next phase. */
+const BETWEEN_TWO: readonly Event['kind'][] = ['delegation.opened', 'question', 'approval.requested'];
+
+/** What came of a phase, for all who go on with the next, found without a model; null where no agent has said anything. */
+export function* phaseSteps(events: readonly Event[], trusted: Trusted): Steps<HandoffSummary | null> {
+  const open = events.filter((event) => !BETWEEN_TWO.includes(event.kind) && !isTaskEnd(event));
+  const isSaid = open.some((event) => event.author.kind === 'agent' && said(event).trim() !== '');
+  if (!isSaid) return null;
+  return { ...(yield* handoffSteps(open, null, trusted)), by: 'extraction' };
 }

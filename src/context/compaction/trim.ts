@@ -1,15 +1,14 @@
 import type { Event, EventDraft, EventId } from '../../events/index.ts';
 import { factsSteps } from '../extract/collect-facts.ts';
 import { gist, headTail } from '../extract/cut-text.ts';
-import { extractKeyMessages } from '../extract/extract-key-messages.ts';
+import { extractKeyMessages } from '../extract/key-messages.ts';
 import { renderFacts } from '../extract/render-facts.ts';
 import { lineTokens, linesOf, type Slot } from '../slot.ts';
 import type { Steps } from '../steps.ts';
 import type { View } from '../view.ts';
-import { choosePrune } from './choose-prune.ts';
+import { choosePrune } from './prune.ts';
 import { type CompactionPlan, withPlan } from './plan.ts';
-import type { CompactionPolicy } from './policy.ts';
-import { isWithin, type Room } from './room.ts';
+import { type CompactionPolicy, isWithin, type Room } from './policy.ts';
 
 export interface TrimInput {
   view: View;

@@ -1,13 +1,15 @@
-import type { Adoption, EventId, TurnId } from '../../events/index.ts';
-import { closeGroup } from '../call-group.ts';
-import { estimateTokens, FRAME_TOKENS } from '../estimate-tokens.ts';
-import { lastSeq, linesOf, type Part, type Slot } from '../slot.ts';
-import { renderCompaction, renderTurnPrefix } from '../summary/render-compaction.ts';
+import type { Adoption, EventDraftOf, EventId, TurnId } from '../../events/index.ts';
+import { closeGroup } from '../own-words.ts';
+import { estimateTokens, FRAME_TOKENS } from '../tokens.ts';
+import { lastSeq, type Line, linesOf, type Part, type Slot } from '../slot.ts';
+import { renderCompaction, renderTurnPrefix } from '../summary/compaction-body.ts';
 import { partTokens, userMessage } from '../turn-input.ts';
-import type { OpenTurn, View } from '../view.ts';
-import { pruneSlots } from './prune-slots.ts';
-import { recount } from './recount.ts';
-import { trimSlots } from './trim-slots.ts';
+import { bytesOf, chainMessage, type OpenTurn, type View } from '../view.ts';
+import { pruneSlots } from './prune.ts';
+import { kindOf, NO_TOKENS } from '../budget/calibrate.ts';
+import { inputLayers } from '../begin-turn.ts';
+import { atOnce } from '../steps.ts';
+import { escapeMarks } from '../fence.ts';
 
 /**
  * Begins the view anew with a shared compaction: what it covers is left out, what is newer stays as it was.
@@ -132,4 +134,94 @@ function prefixSlot(view: View, turn: OpenTurn, { id, text }: Prefix) {
     }
   }
   return { slot, cover };
+}
+
+/** Sums over the slots, anew after a rewrite, and hashes, which take time by the character; a look ahead needs none. */
+export function recount(view: View, { hashes }: { hashes: boolean }): void {
+  const { slots, turn } = view;
+  view.tokens = 0;
+  view.kinds = { ...NO_TOKENS };
+  view.bytes = 0;
+  view.chain = '';
+  const begins = turn?.begins ?? slots.length;
+  const input = slots.findIndex(({ layer }, at) => at >= begins && layer !== 'history');
+  let chainBefore = '';
+  for (const [at, { message, tokens }] of slots.entries()) {
+    if (at === input) chainBefore = view.chain;
+    view.tokens += tokens;
+    view.kinds[kindOf(message)] += tokens;
+    view.bytes += bytesOf(message);
+    if (hashes) view.chain = chainMessage(view.chain, message);
+  }
+  const frontier = slots.findLastIndex(({ pruned }) => pruned);
+  view.frontier = frontier === -1 ? null : frontier;
+  if (turn && hashes)
+    view.turn = { ...turn, input: atOnce(inputLayers(slots.slice(begins), chainBefore, view.secret)) };
+}
+
+/** Shows messages with a shorter text of theirs, and without images; header and fence stay. Sums are left to `recount`. */
+export function trimSlots(view: View, trimmed: readonly { event: EventId; text: string }[]): void {
+  if (trimmed.length === 0) return;
+  const texts = new Map(trimmed.map(({ event, text }) => [event, text]));
+  view.slots = view.slots.map((slot) => {
+    if (slot.part) return trimPart(slot, slot.part, texts, view.secret);
+    const text = slot.event === null ? undefined : texts.get(slot.event);
+    if (text === undefined || slot.layer === 'summary') return slot;
+    return {
+      ...slot,
+      message: { ...slot.message, content: text },
+      tokens: estimateTokens(text) + FRAME_TOKENS,
+    };
+  });
+}
+
+function trimPart(slot: Slot, part: Part, texts: ReadonlyMap<EventId, string>, secret: string): Slot {
+  if (!linesOf(part).some(({ event }) => texts.has(event))) return slot;
+  const trim = (line: Line): Line => trimLine(line, texts.get(line.event));
+  const shorter: Part = {
+    ...part,
+    plain: part.plain && trim(part.plain),
+    handoffs: part.handoffs.map(trim),
+    missed: part.missed.map(trim),
+  };
+  const message = userMessage(shorter, secret, slot.message.seqs);
+  return { ...slot, part: shorter, message, tokens: partTokens(shorter, message.content, secret) };
+}
+
+function trimLine(line: Line, text: string | undefined): Line {
+  if (text === undefined) return line;
+  const { images: _, ...words } = line;
+  const { content, from, to, tokens } = words;
+  const shown = escapeMarks(text);
+  const share = Math.min(1, shown.length / Math.max(1, to - from));
+  return {
+    ...words,
+    content: content.slice(0, from) + shown + content.slice(to),
+    to: from + shown.length,
+    tokens: Math.ceil(tokens * share),
+  };
+}
+
+/** Cuts that a prompt tells of. Older ones have been covered by newer ones, or are placeholders by now. */
+const MOST_CUTS = 16;
+
+/**
+ * Carries out a logged rewrite of the agent's own view. Everything it does follows from the event and from what the
+ * view holds, so that a cold rebuild arrives at the same bytes.
+ */
+export function rewrite(view: View, event: EventDraftOf<'baseline' | 'prune'>): void {
+  // One that was frozen for a turn comes into the log behind the turn's `upTo`: the turn may have begun the next since.
+  if (event.kind === 'baseline' && event.body.epoch <= (view.baseline?.body.epoch ?? 0)) return;
+  // What was reported before is of another prompt.
+  view.anchor = null;
+  view.cuts = view.cuts.slice(1 - MOST_CUTS);
+  if (event.kind === 'prune') {
+    const { events, memories, reason, tokens } = event.body;
+    pruneSlots(view, { events: new Set(events), memories: new Set(memories) });
+    view.cuts.push({ event: event.id, kind: 'prune', reason, tokens, results: events.length });
+    recount(view, { hashes: true });
+    return;
+  }
+  view.baseline = { id: event.id, body: event.body };
+  if (event.body.adopts) adopt(view, event.id, event.body.adopts);
 }
