@@ -20,7 +20,7 @@ import type { Deleted } from './actors/conversations/delete-conversation.ts';
 import type { PromptDiff } from './inspect/diff-prompts.ts';
 import type { DiffSteps } from './inspect/diff-turns.ts';
 import type { Inspection } from './inspect/inspect-prompt.ts';
-import type { TaskInfo, TaskList, ThreadInfo } from './actors/tasks/task-list.ts';
+import type { TaskInfo, TaskList, ThreadInfo } from './actors/tasks/read-tasks.ts';
 import type { TurnTrace } from './inspect/trace.ts';
 import type { ImportReport } from './import/index.ts';
 import type { AgentKeys } from './nostr/agent-keys.ts';

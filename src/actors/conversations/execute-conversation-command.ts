@@ -16,7 +16,7 @@ import { changeAvailability } from '../engine/change-availability.ts';
 import { tellParked } from '../turn/transition.ts';
 import { appendHeard, appendLast, type ConversationDeps, policyOf } from './conversation-deps.ts';
 import type { Participants } from '../../machines/participants.ts';
-import { mustBePerson } from './trust.ts';
+import { requirePerson } from './trust.ts';
 
 /** Who takes part, and whether it goes on: decided by people. Throws `command_refused`, `agent_unknown`. */
 export async function executeConversationCommand(
@@ -25,7 +25,7 @@ export async function executeConversationCommand(
   command: ConversationCommand,
   by: Author,
 ): Promise<Event> {
-  mustBePerson(door.trust, by, WORD[command.command]);
+  requirePerson(door.trust, by, WORD[command.command]);
   const participants = await door.participantsCache.of(log);
   const { tasks, retired } = participants;
   switch (command.command) {
