@@ -40,7 +40,7 @@ import {
 import { executeCommand } from './execute-command.ts';
 import { listConversations } from './conversation-list.ts';
 import type { Credentials, Tenants } from './credentials.ts';
-import { exportConversation } from '../import/export-conversation.ts';
+import { exportConversation } from '../import/troupe-format.ts';
 import { conversationId, mintId, parseDraft } from './parse-input.ts';
 import type { SafeFetch } from '../net/safe-fetch.ts';
 import type { PendingGuard } from './pending-guard.ts';
