@@ -39,8 +39,8 @@ const OTHER_IDS = [
   'src/context/compaction/cut-point.ts',
   'src/context/compaction/plan.ts',
   'src/context/compaction/prune.ts',
-  'src/events/runtime-id.ts',
-  'src/facade/mint-id.ts',
+  'src/events/ids.ts',
+  'src/facade/parse-input.ts',
   'src/import/draft-writer.ts',
   'src/nostr/receive.ts',
 ];
