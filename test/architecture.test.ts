@@ -39,8 +39,8 @@ const OTHER_IDS = [
   'src/context/compaction/choose-prune.ts',
   'src/context/compaction/cut-for.ts',
   'src/context/compaction/plan.ts',
-  'src/events/runtime-id.ts',
-  'src/facade/mint-id.ts',
+  'src/events/ids.ts',
+  'src/facade/parse-input.ts',
   'src/import/draft-writer.ts',
   'src/nostr/receive.ts',
 ];

@@ -16,13 +16,13 @@ import { toolSyntaxShare } from '../../src/context/summary/tool-syntax.ts';
 import { verifySummary } from '../../src/context/summary/verify-summary.ts';
 import { parseTurnId } from '../../src/events/index.ts';
 import { isDeeperThan, MAX_JSON_DEPTH } from '../../src/http/read-json.ts';
-import { conversationName } from '../../src/import/name-conversations.ts';
-import { escapeHtml } from '../../src/projection/escape-html.ts';
+import { conversationName } from '../../src/import/import-transcript.ts';
+import { escapeHtml } from '../../src/projection/render-html.ts';
 import { readReferences } from '../../src/nostr/references.ts';
-import { bestByCapability } from '../../src/routing/match-capability.ts';
+import { bestByCapability } from '../../src/routing/route.ts';
 import { createRedact } from '../../src/providers/redact.ts';
 import { redactSecrets } from '../../src/config/redact-secrets.ts';
-import { hideSecrets } from '../../src/runtime/hide-secrets.ts';
+import { hideSecrets } from '../../src/runtime/secrets.ts';
 import { htmlText } from '../../src/tools/builtin/html-text.ts';
 import { preview } from '../../src/tools/preview.ts';
 

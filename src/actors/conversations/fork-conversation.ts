@@ -12,16 +12,14 @@ import {
   runtimeId,
   turnId,
 } from '../../events/index.ts';
-import { AGENT_MACHINE_VERSION } from '../../machines/agent-lifecycle.ts';
-import { newAgent, saveAgent } from '../../machines/snapshot.ts';
+import { AGENT_MACHINE_VERSION, newAgent, saveAgent } from '../../machines/agent-lifecycle.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import { changeAvailability } from '../engine/change-availability.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { readPages } from '../log/read-pages.ts';
 import { importOwner } from '../engine/settle-imported.ts';
 import { appendFirst, type ConversationDeps } from './conversation-deps.ts';
-import { foldPast, forkEnds, newPast, type Past } from './fork-past.ts';
-import { renamedEvent } from './renamed-event.ts';
+import { foldPast, forkEnds, newPast, type Past, renamedEvent } from './fork-past.ts';
 
 /** Events read and appended at once. */
 const MAX_ID = 128;

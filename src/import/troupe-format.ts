@@ -1,0 +1,60 @@
+import { type Event, EventDraft, tryParse } from '../events/index.ts';
+import { TroupeError } from '../errors.ts';
+import type { Entry, JsonRecord } from './entry.ts';
+import { excerpt, type ImportReport, noteSkip } from './report.ts';
+import { isObject, textOf, timeOf } from './shape.ts';
+
+export const EXPORT_VERSION = 1;
+
+/**
+ * A conversation as JSONL: a header, then one event a line. What the log itself adds (tenant, conversation, seq, tokens)
+ * stays out, because the log that imports the file adds its own.
+ */
+export async function* exportConversation(
+  events: AsyncIterable<Event> | Iterable<Event>,
+  conversation: string,
+): AsyncGenerator<string, void> {
+  yield `${JSON.stringify({ troupe: EXPORT_VERSION, conversation })}\n`;
+  for await (const event of events) {
+    const { tenant: _tenant, conversation: _conversation, seq: _seq, tokens: _tokens, ...kept } = event;
+    yield `${JSON.stringify(kept)}\n`;
+  }
+}
+
+/** Our own export: a header line, then one event a line, ids and envelopes as they were. */
+export async function* readTroupe(
+  records: AsyncIterable<JsonRecord>,
+  report: ImportReport,
+): AsyncGenerator<Entry, void> {
+  let begun = false;
+  for await (const { line, value } of records) {
+    if (isObject(value) && 'troupe' in value) {
+      checkVersion(value['troupe'], line);
+      begun = true;
+      yield { kind: 'begin', name: textOf(value['conversation']), alone: true };
+      continue;
+    }
+    if (!isObject(value)) {
+      noteSkip(report, 'unknown_line', line, excerpt(value));
+      continue;
+    }
+    const { at, ...draft } = value;
+    const parsed = tryParse(EventDraft, draft);
+    if (!parsed.success) {
+      noteSkip(report, 'invalid_event', line, excerpt(parsed.error.issues[0]?.message));
+      continue;
+    }
+    if (!begun) yield { kind: 'begin', name: null, alone: true };
+    begun = true;
+    yield { kind: 'draft', line, at: timeOf(at), draft: parsed.data };
+  }
+}
+
+function checkVersion(version: unknown, line: number): void {
+  if (version === EXPORT_VERSION) return;
+  throw new TroupeError(
+    'import_invalid',
+    `Line ${line}: export format version ${excerpt(version)} is not known; this Troupe reads version ${EXPORT_VERSION}.`,
+    { line, version },
+  );
+}

@@ -1,0 +1,127 @@
+import { isAbout } from '../events/aspects.ts';
+import type { AgentId, Event, EventOf } from '../events/index.ts';
+import { MAX_ARROWS, MAX_FORKS, MAX_TALK, MAX_TRIGGER, type Talk, type TurnView } from './model.ts';
+import { agentOf, changeAgent, type Draft, keepNewest, own } from './draft.ts';
+import { messageText, oneLine } from './words.ts';
+import { foldDirections, NO_DIRECTIONS } from '../machines/directions.ts';
+
+/** Remembers what was said or given, as far as turns to come may have it for an input or see it late. */
+export function foldTalk(draft: Draft, event: Event): void {
+  const text = wordsOf(event);
+  if (text === null) return;
+  const { seq, author, to, kind } = event;
+  const talk = own(draft, 'talk');
+  talk.push({
+    seq,
+    agent: author.kind === 'agent' ? (author.id as AgentId) : null,
+    name: author.name,
+    text: to.length === 0 ? '' : oneLine(text, MAX_TRIGGER),
+    shared: kind === 'message' || kind === 'handoff',
+  });
+  keepNewest(talk, MAX_TALK);
+}
+
+/** Null for what nobody is given. */
+function wordsOf(event: Event): string | null {
+  if (!isAbout(event, 'prompt')) return null;
+  switch (event.kind) {
+    case 'message': {
+      const text = messageText(event.body);
+      return text.trim() === '' ? null : text;
+    }
+    case 'handoff':
+      return event.body.summary.goal;
+    case 'injection':
+      return event.body.oneStep ? null : event.body.content;
+    case 'delegation.opened':
+      return event.body.task;
+    case 'delegation.completed':
+    case 'delegation.aborted':
+      return event.to.length === 0 ? null : `${event.body.outcome}: ${event.body.result}`;
+    case 'question.answered':
+      return event.body.outcome === 'answered' ? event.body.content : event.body.outcome;
+    case 'approval.decided':
+      return [event.body.outcome, event.body.note].filter((part) => part !== '').join(': ');
+    case 'command':
+      return event.to.length === 0 ? null : event.body.command;
+    case 'step':
+    case 'tool.result':
+    case 'phase.changed':
+    case 'turn.failed':
+    case 'turn.aborted':
+      return null;
+  }
+}
+
+/** Who spoke in an input, and how it begins; null where it is too long ago. */
+export function triggerOf(talk: readonly Talk[], input: number | undefined): TurnView['trigger'] {
+  const found = talk.findLast(({ seq }) => seq === input);
+  return found ? { name: found.name, text: found.text } : null;
+}
+
+/** What others said to all between what an agent had seen and what it sees now. */
+export function missedBy(
+  talk: readonly Talk[],
+  agent: AgentId,
+  { seen, upTo, inputs }: { seen: number; upTo: number; inputs: readonly number[] },
+): TurnView['missed'] {
+  const given = new Set(inputs);
+  let count = 0;
+  let first = 0;
+  let last = 0;
+  for (let index = talk.length - 1; index >= 0; index--) {
+    const each = talk[index];
+    if (!each || each.seq <= seen) break;
+    if (each.seq > upTo || !each.shared || each.agent === agent || given.has(each.seq)) continue;
+    count += 1;
+    first = each.seq;
+    if (last === 0) last = each.seq;
+  }
+  return count === 0 ? null : { count, first, last };
+}
+
+/** What somebody said or gave to agents; what the runtime tells them is none of it. */
+export function foldArrow(draft: Draft, { seq, at, kind, author, to }: Event): void {
+  const known = to.filter((id) => agentOf(draft, id) !== null);
+  if (known.length === 0 || (kind === 'injection' && author.kind === 'system')) return;
+  const isAgent = author.kind === 'agent';
+  const arrows = own(draft, 'arrows');
+  arrows.push({ seq, at, kind, from: isAgent ? author.id : author.name, isAgent, to: known });
+  keepNewest(arrows, MAX_ARROWS);
+}
+
+/** What holds for the conversation as a whole. */
+export function foldConversation(draft: Draft, event: Event): void {
+  const { next } = draft;
+  const before = { ...NO_DIRECTIONS, mode: next.mode, archived: next.archived };
+  const { mode, phase, archived } = foldDirections(before, event);
+  next.mode = mode ?? next.mode;
+  next.phase = phase?.phase ?? next.phase;
+  next.archived = archived;
+  if (event.kind === 'command') foldFork(draft, event);
+}
+
+/** The original names what was made of it, and the copy where it comes from. */
+function foldFork(draft: Draft, { body }: EventOf<'command'>): void {
+  if (body.command !== 'fork') return;
+  const { fork, from } = body;
+  if (from) {
+    draft.next.origin = { conversation: from.conversation, seq: from.seq };
+    forgetWaits(draft);
+  }
+  if (!fork) return;
+  const forks = own(draft, 'forks');
+  forks.push({ conversation: fork.conversation, seq: fork.seq });
+  if (forks.length > MAX_FORKS) forks.shift();
+}
+
+/** All that was before is history in a fork: its agents have settled it, and are at rest. */
+function forgetWaits(draft: Draft): void {
+  for (const { id, parked, pending } of Object.values(draft.next.agents)) {
+    changeAgent(draft, id, {
+      pending: pending.length === 0 ? pending : [],
+      parked: parked === 'retired' ? parked : null,
+      problem: null,
+    });
+  }
+}
