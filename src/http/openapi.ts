@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { Event } from '../events/index.ts';
 import { Prompt } from './answers.ts';
-import type { Route } from './route.ts';
+import type { ErrorStatus, Route } from './route.ts';
 import { PATH_PARAMETERS, type PathNoun } from './schemas.ts';
 
 /**
@@ -45,7 +45,7 @@ const ERROR = {
   required: ['error'],
 };
 
-const ERROR_MEANINGS = {
+const ERROR_MEANINGS: Record<ErrorStatus, string> = {
   400: 'The input is invalid; `data.problems` has each problem with its path',
   401: 'The credential is missing or unknown',
   403: 'The caller may not do this, or the page or host name of the request is not trusted',
@@ -56,8 +56,7 @@ const ERROR_MEANINGS = {
   429: 'Too many requests of one caller, author or tenant; `retry-after` says when to try again',
   500: 'An internal error; the server has reported it to its operator',
   503: 'A service cannot be reached, or the process is ending; try again',
-} as const;
-export type ErrorStatus = keyof typeof ERROR_MEANINGS;
+};
 
 function describeApi(routes: readonly Route[], keyless: boolean): object {
   const described = routes.filter(({ id }) => id !== null);

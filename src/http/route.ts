@@ -6,12 +6,12 @@ import type { Troupe } from '../troupe.ts';
 import { type Caller, callerOf } from './access/caller.ts';
 import type { BookOf } from './access/projection-books.ts';
 import type { ProcessMetrics } from './metrics.ts';
-import type { ErrorStatus } from './openapi.ts';
 import { readJson } from './read-json.ts';
 import type { Readiness } from './readiness.ts';
 import { parseInput, type PathNoun } from './schemas.ts';
 
 export type Method = 'GET' | 'POST' | 'DELETE';
+export type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503;
 
 /** What handlers need from their process. */
 export interface RouteServer {

@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import { ConversationId } from '../../events/index.ts';
-import type { NostrStatus } from '../../nostr/open-nostr.ts';
 import { CHARTS } from '../../projection/charts.ts';
-import type { AgentInfo, BudgetLine } from '../../troupe.ts';
+import type { AgentInfo, BudgetLine, Troupe } from '../../troupe.ts';
 import type { Caller } from '../access/caller.ts';
 import { isServerAdmin } from '../access/check-scope.ts';
 import { QueuesAnswer, ReadinessAnswer, typed } from '../answers.ts';
@@ -68,7 +67,7 @@ export const statusRoutes = [
     scopes: ['admin'],
     id: 'getRelays',
     summary: 'The relays of the troupe, as far as this process holds them; for administrators of the server',
-    answer: z.object({ nostr: typed<NostrStatus | null>({ type: ['object', 'null'] }) }),
+    answer: z.object({ nostr: typed<ReturnType<Troupe['nostr']>>({ type: ['object', 'null'] }) }),
     handle({ caller }, { root }) {
       requireServerAdmin(caller, 'relays belong to the whole server');
       return { nostr: root.nostr() };
