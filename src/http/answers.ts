@@ -1,18 +1,116 @@
 import * as z from 'zod';
+import { KeyRecord, Scope } from '../access/index.ts';
 import {
   AgentId,
+  Author,
   ConversationId,
+  Cut,
+  type Event,
   EVENT_KINDS,
   EventId,
   Mode,
   CompactionReason,
   CompactionStrategy,
+  PromptRecord,
   TurnId,
 } from '../events/index.ts';
 import type { Projection, Row } from '../projection/model.ts';
+import type { ActorStatus, InspectedPrompt, QueueReport, SentPrompt, TaskList } from '../troupe.ts';
 
-/** What the inspector's routes answer, for those who read the API's description, and for tests. */
 const Count = z.int().nonnegative();
+
+/**
+ * Answers of the API. Where the domain has a type already, `typed` gives the schema that type, and the document says as
+ * much of it as clients need.
+ */
+export function typed<T>(json: object = { type: 'object' }): z.ZodType<T> {
+  return z.custom<T>().meta({ ...json });
+}
+
+/** A list that may come in parts: `next` is the `skip` of the next part, null at the end. */
+export type Part<T> = T & { next: number | null };
+
+const NEXT = { type: ['integer', 'null'] };
+
+export function partOf<T>(list: string, items: object, more: object = {}): z.ZodType<Part<T>> {
+  const properties = { [list]: { type: 'array', items }, ...more, next: NEXT };
+  return typed<Part<T>>({ type: 'object', properties });
+}
+
+/** The named schemas of the document. */
+export const EventAnswer = typed<Event>({ $ref: '#/components/schemas/Event' });
+const PROMPT = { $ref: '#/components/schemas/Prompt' };
+export const NextPromptAnswer = typed<Part<InspectedPrompt>>(PROMPT);
+export const SentPromptAnswer = typed<Part<SentPrompt>>(PROMPT);
+export const Prompt = PromptRecord.extend({
+  cached: z.object({ messages: Count, tokens: Count }),
+  relief: z.object({ at: Count, left: Count }),
+  cuts: z.array(
+    Cut.extend({
+      by: AgentId.optional(),
+      strategy: z.enum(['summary', 'extraction']).optional(),
+      trimmed: Count.optional(),
+      steps: Count.optional(),
+    }),
+  ),
+});
+
+const STRING = { type: 'string' };
+const TASK = {
+  type: 'object',
+  properties: {
+    id: STRING,
+    kind: { enum: ['delegation', 'question', 'approval'] },
+    owner: STRING,
+    assignee: STRING,
+    thread: STRING,
+    text: STRING,
+    tool: STRING,
+    args: STRING,
+    argsHash: STRING,
+    by: { type: 'array', items: STRING },
+    choices: { type: 'array', items: STRING },
+    deadline: { type: ['integer', 'null'] },
+    openedAt: { type: 'object' },
+    end: { type: ['object', 'null'] },
+    group: STRING,
+    join: { enum: ['all', 'first', 'any'] },
+  },
+  required: ['id', 'kind', 'owner', 'deadline', 'openedAt', 'end', 'group', 'join'],
+};
+export const TasksAnswer = partOf<TaskList>('tasks', TASK, { thread: { type: ['object', 'null'] } });
+
+export const QueuesAnswer: z.ZodType<Required<QueueReport>> = z.object({
+  waiting: Count,
+  active: Count,
+  delayed: Count,
+  failed: Count,
+  wait: z.object({ p50Ms: z.number(), p95Ms: z.number(), count: Count }).nullable(),
+});
+
+export const ReadinessAnswer = z.object({
+  status: z.enum(['ok', 'unavailable', 'stopping']),
+  store: z.string().optional(),
+  queue: z.string().optional(),
+});
+
+export const CallerAnswer = z.object({
+  id: z.string(),
+  tenant: z.string(),
+  scopes: z.array(Scope),
+  author: Author.nullable(),
+  conversations: z.array(z.string()).nullable(),
+});
+
+export const KeyAnswer = z.object({
+  ...KeyRecord.omit({ hash: true, previous: true }).shape,
+  createdBy: z.string().nullable(),
+  /** Until when the secret before the last rotation still works, ms since the epoch. */
+  previousUntil: Count.nullable(),
+});
+/** The only answer with the text of a key. */
+export const IssuedKeyAnswer = z.object({ key: KeyAnswer, secret: z.string() });
+
 const Tokens = z.strictObject({ input: Count, output: Count, cacheRead: Count, cacheWrite: Count });
 const Problem = z.strictObject({ code: z.string(), message: z.string(), seq: Count });
 const Place = z.strictObject({ conversation: ConversationId, seq: Count });
@@ -154,11 +252,17 @@ const RowAnswer: z.ZodType<Row> = z.strictObject({
   summary: z.string(),
 });
 
+const Actor = z.looseObject({
+  agent: AgentId,
+  status: z.string(),
+  state: z.string(),
+}) as unknown as z.ZodType<ActorStatus>;
+
 export const SnapshotAnswer = z.strictObject({
   seq: Count,
   head: Count,
   projection: ProjectionAnswer,
-  actors: z.array(z.looseObject({ agent: AgentId, status: z.string(), state: z.string() })),
+  actors: z.array(Actor),
 });
 
 export const RowsAnswer = z.strictObject({
