@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { DEFAULT_TENANT, type TenantId } from '../events/index.ts';
-import type { Tenants } from '../facade/known-tenants.ts';
+import type { Tenants } from '../facade/credentials.ts';
 import type { Integration, IntegrationHost } from '../integrations/integration.ts';
 import { type AgentKeys, loadNostr, type NostrStatus } from '../integrations/nostr.ts';
 import { createWebhookBook, type WebhookBook } from '../integrations/webhook-book.ts';
