@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createBudgetLedger } from './actors/budget/ledger.ts';
 import { countTokens, loadTokenizer } from './context/tokens.ts';
 import { createCalibrationBook } from './actors/engine/calibration-book.ts';
-import { createColdViews } from './actors/log/cold-views.ts';
+import { createColdViews } from './actors/log/read-view.ts';
 import { createConversationLog } from './actors/log/conversation-log.ts';
 import { createMemorySearch } from './actors/memory/memory-search.ts';
 import { createEngine } from './actors/engine/engine.ts';
