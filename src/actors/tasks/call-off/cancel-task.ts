@@ -1,5 +1,5 @@
 import { agentAuthor } from '../../../events/index.ts';
-import type { RequestOf } from '../../../tools/tool-request.ts';
+import type { RequestOf } from '../../../tools/tool.ts';
 import type { TurnRun } from '../../turn/turn-run.ts';
 import { type CarriedOut, effectsOf, refused } from '../call-effects.ts';
 import { abortTask } from '../end-task.ts';

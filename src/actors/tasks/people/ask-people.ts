@@ -1,6 +1,6 @@
 import { type QuestionBody, SYSTEM_AUTHOR } from '../../../events/index.ts';
 import { openTasks } from '../../../machines/task-book.ts';
-import type { RequestOf } from '../../../tools/tool-request.ts';
+import type { RequestOf } from '../../../tools/tool.ts';
 import { ownDraft, type TurnRun } from '../../turn/turn-run.ts';
 import { type CallPlace, type CarriedOut, effectsOf, refused } from '../call-effects.ts';
 import { abortTask, opening } from '../end-task.ts';

@@ -1,11 +1,11 @@
 import type OpenAI from 'openai';
-import type { Usage } from '../events/index.ts';
-import { mintCallId, parseArgs } from './call-text.ts';
-import { classifyFailure } from './classify-failure.ts';
-import type { StreamWatch } from './guard-stream.ts';
-import type { SignedStep } from './openai-responses-input.ts';
-import type { ModelEvent, ModelRequest } from './provider.ts';
-import type { ReplyMeter } from './reply-limits.ts';
+import type { Usage } from '../../events/index.ts';
+import { mintCallId, parseArgs } from '../call-text.ts';
+import { classifyFailure } from '../classify-failure.ts';
+import type { StreamWatch } from '../guard-stream.ts';
+import type { SignedStep } from './openai.ts';
+import type { ModelEvent, ModelRequest } from '../provider.ts';
+import type { ReplyMeter } from '../reply-limits.ts';
 
 type StreamEvent = OpenAI.Responses.ResponseStreamEvent;
 type OutputItem = OpenAI.Responses.ResponseOutputItem;
