@@ -1,14 +1,42 @@
 import { createHash } from 'node:crypto';
 import { countTokens } from '../src/context/count-tokens.ts';
+import { LEVELS } from '../src/context/extract/candidate.ts';
+import { collectFacts } from '../src/context/extract/collect-facts.ts';
 import { extractHandoff } from '../src/context/extract/extract-handoff.ts';
-import { atOnce, fitSummaryRequest, RENDERING, turnPrefixSteps } from '../src/context/index.ts';
-import { handoffRequestSteps } from '../src/context/summary/handoff-request.ts';
-import { chooseMemories } from '../src/context/retrieve/choose-memories.ts';
+import { phaseSteps } from '../src/context/extract/extract-phase.ts';
+import { candidateSteps } from '../src/context/extract/list-candidates.ts';
+import {
+  atOnce,
+  beginTurn,
+  chooseMemories,
+  type CompactionBase,
+  createView,
+  DEFAULT_POLICY,
+  extractCompaction,
+  fitSummaryRequest,
+  foldAhead,
+  foldEvent,
+  handoffRequestSteps,
+  RENDERING,
+  shownSeqs,
+  summarySteps,
+  turnPrefixSteps,
+} from '../src/context/index.ts';
+import { memoryText } from '../src/context/retrieve/memory-text.ts';
 import { createSearchIndex } from '../src/context/retrieve/search-index.ts';
-import type { AgentId, CompactionBody, Event } from '../src/events/index.ts';
+import { peopleOf } from '../src/context/summary/speakers.ts';
+import {
+  type AgentId,
+  type CompactionBody,
+  type Event,
+  type EventDraft,
+  SYSTEM_AUTHOR,
+  type TurnId,
+} from '../src/events/index.ts';
 import { SECRET } from '../test/support/log-player.ts';
 import { HAS_DATA } from '../test/support/real-logs.ts';
 import { DATA_FILES, namedLogs, NO_DATA } from './data-files.ts';
+import { everyKindLog } from './every-kind-log.ts';
 import { Relief, windowFor } from './relieve-call.ts';
 import { promptFor, Replay, withAssistant } from './replay.ts';
 
@@ -31,10 +59,70 @@ const SHORT_LOG_TOKENS = 16_000;
 const SUMMARY_EVERY = 40;
 const QUERIES = 20;
 
+/** What an agent may write in a log that is played. */
+const PLAYED: ReadonlySet<Event['kind']> = new Set(['step', 'tool.result', 'turn.failed', 'turn.aborted']);
+
 type Hash = (value: unknown) => void;
 
+printMadeUp();
 if (!HAS_DATA) console.log(NO_DATA);
 else for (const file of DATA_FILES) await printLines(file);
+
+/** What the real logs have none of: every kind of event, strangers, namesakes; each agent is asked at several places. */
+function printMadeUp(): void {
+  const log = everyKindLog(12);
+  for (const rendering of [1, RENDERING]) {
+    for (const agent of [...AGENTS, 'observer'] as AgentId[]) {
+      console.log(
+        `every kind @${agent} ${rendering}: ${hashOf((add) => addAsked(log, agent, rendering, add))}`,
+      );
+    }
+  }
+  const played = log.filter(({ author, kind }) => author.kind !== 'agent' || PLAYED.has(kind));
+  console.log(`every kind played: ${digestOf(played, 3_000, RENDERING)}`);
+  for (const maxTokens of [20_000, 4_000, 2_000, 1_500, 1_100]) {
+    const fit = { maxTokens, count: countTokens, budgetTokens: 500, secret: SECRET };
+    const request = fitSummaryRequest({ ...fit, previous: null, events: log, trusted: ['Uma'] });
+    console.log(`every kind summary ${maxTokens}: ${request?.level}, ${hashOf((add) => add(request))}`);
+  }
+  for (const trusted of [null, ['Uma']]) {
+    const made = hashOf((add) => {
+      add(collectFacts(log, null, trusted));
+      add(atOnce(phaseSteps(log, trusted)));
+      add(atOnce(candidateSteps(log, [], countTokens, trusted)).map((each) => [each, LEVELS.map(each.text)]));
+      const quiet = log.filter(({ kind }) => kind !== 'compaction');
+      for (const agent of [null, ...AGENTS] as (AgentId | null)[]) {
+        add(extractHandoff(quiet, agent, trusted));
+        add(log.map((event) => memoryText(event, agent)));
+      }
+      const base = { number: 1, upTo: log.length, reason: 'over_budget', by: 'bob', before: 90_000 } as const;
+      const policy = DEFAULT_POLICY;
+      const how = { ...base, budget: 2_000, events: log, previous: null, policy, secret: SECRET, trusted };
+      const given = { ...how, people: peopleOf(log), count: countTokens } as unknown as CompactionBase;
+      add(extractCompaction(given));
+      add(atOnce(summarySteps({ ...given, text: '## Goal\nall\n## Constraints\nnone\n## Next\nmore' })));
+    });
+    console.log(`every kind made short, ${trusted ? 'Uma trusted' : 'all trusted'}: ${made}`);
+  }
+}
+
+/** The prompts of a turn that begins at every fifth event, the view folded anew for each. */
+function addAsked(log: readonly Event[], agent: AgentId, rendering: number, add: Hash): void {
+  for (let upTo = 5; upTo <= log.length; upTo += 5) {
+    const view = createView(agent, SECRET);
+    for (const event of log.slice(0, upTo)) foldEvent(view, event);
+    const inputs = view.pending.slice(-2).map(({ seq }) => seq);
+    const join = (['full', 'summary', 'fresh'] as const)[upTo % 3] ?? 'full';
+    const live = { time: 'now', ...(upTo % 2 === 0 && { memories: '#1 Uma: old' }) };
+    beginTurn(view, { id: 't' as TurnId, upTo, inputs, live, join, baseline: 'b', rendering });
+    const note = { id: 'note', author: SYSTEM_AUTHOR, to: [], turn: 't', kind: 'injection' };
+    const body = { content: 'one step left', oneStep: true };
+    add(promptFor({ view, agent, step: 0 }));
+    foldAhead(view, { ...note, body } as unknown as EventDraft, countTokens);
+    add(promptFor({ view, agent, step: 1 }));
+    add([...shownSeqs(view)]);
+  }
+}
 
 async function printLines(file: string): Promise<void> {
   for (const [name, log] of await namedLogs(file, false)) {

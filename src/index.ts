@@ -15,7 +15,7 @@ export type {
   Usage,
 } from './events/index.ts';
 export { type AppOptions, createApp } from './http/index.ts';
-export { createOrchestrator, type Orchestrator, type OrchestratorOptions } from './routing/index.ts';
+export { createOrchestrator, type Orchestrator, type OrchestratorOptions } from './routing/orchestrator.ts';
 export { openSafeFetch, type SafeFetch, type SafeFetchOptions, type SafeResponse } from './net/safe-fetch.ts';
 export { redactSecrets } from './config/redact-secrets.ts';
 export type { RedactText } from './config/redact-settings.ts';

@@ -39,7 +39,7 @@ const OTHER_IDS = [
   'src/context/compaction/choose-prune.ts',
   'src/context/compaction/cut-for.ts',
   'src/context/compaction/plan.ts',
-  'src/events/runtime-id.ts',
+  'src/events/ids.ts',
   'src/facade/mint-id.ts',
   'src/import/draft-writer.ts',
   'src/nostr/receive.ts',

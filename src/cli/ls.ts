@@ -1,4 +1,4 @@
-import { NEED } from '../projection/need.ts';
+import { NEED } from '../projection/needs.ts';
 import type { Client } from './client.ts';
 import { type ClientOptions, connect } from './connect.ts';
 import { clip, number, paint, print, printJson, table } from './output.ts';

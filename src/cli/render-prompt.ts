@@ -2,7 +2,7 @@ import type { PromptMessage } from '../events/index.ts';
 import type { InspectedPrompt, SentPrompt } from '../troupe.ts';
 import { count, cutOff, number, paint, paragraph, printable, screenWidth, type Style } from './output.ts';
 import { cachedMark, renderGrid, renderLayers } from './render-grid.ts';
-import { ranges } from '../projection/ranges.ts';
+import { ranges } from '../projection/words.ts';
 
 const ROLE_STYLE: Record<PromptMessage['role'], Style> = {
   system: 'magenta',

@@ -1,12 +1,10 @@
 import * as z from 'zod';
 import { ActorAddress, ConversationId, TurnId } from './ids.ts';
-import { EventDraft } from './event.ts';
-import { EventContext } from './event-context.ts';
+import { EventContext, EventDraft } from './event.ts';
 import { GuardStoppedBody, TurnSteeredBody } from './coordination.ts';
 import { Session } from './session.ts';
-import { ToolCall } from './step.ts';
+import { LiveItems, ToolCall } from './turn.ts';
 import { TaskId } from './task.ts';
-import { LiveItems } from './turn.ts';
 
 /** Why a turn asks no model: its task was aborted from above, or a guard stopped it. It still settles its inputs. */
 export const Halt = z.discriminatedUnion('kind', [

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { AgentId, EventId, TurnId } from './ids.ts';
-import { Usage } from './usage.ts';
+import { Usage } from './turn.ts';
 
 /**
  * Everything lossy that is done to a view is an event, and a prompt is rendered from these events, never from a decision

@@ -1,7 +1,6 @@
 import * as z from 'zod';
-import { AgentId } from './ids.ts';
+import { AgentId, Mode } from './ids.ts';
 import { HandoffSummary } from './message.ts';
-import { Mode } from './mode.ts';
 
 export const ModeChangedBody = z.strictObject({ mode: Mode, run: z.string().optional() });
 export const PhaseChangedBody = z.strictObject({

@@ -1,16 +1,69 @@
 import * as z from 'zod';
-import { Author } from './author.ts';
-import { BaselineBody } from './baseline.ts';
+import { BaselineBody } from './prompt.ts';
 import { CommandBody } from './command.ts';
 import { CompactionBody, CompactionNote, PruneBody } from './compaction.ts';
 import * as coordination from './coordination.ts';
-import { EventContext } from './event-context.ts';
-import { AgentId, ConversationId, EventId, TenantId, TurnId } from './ids.ts';
+import { AgentId, ConversationId, EventId, Mode, TenantId, TurnId } from './ids.ts';
 import { HandoffBody, InjectionBody, JoinedBody, LeftBody, MessageBody } from './message.ts';
 import { SessionNote } from './session.ts';
 import * as task from './task.ts';
-import { StepBody, ToolResultBody } from './step.ts';
-import { ErrorBody, TurnAbortedBody, TurnDoneBody, TurnFailedBody, TurnStartedBody } from './turn.ts';
+import {
+  ErrorBody,
+  StepBody,
+  ToolResultBody,
+  TurnAbortedBody,
+  TurnDoneBody,
+  TurnFailedBody,
+  TurnStartedBody,
+} from './turn.ts';
+
+/** Attachments of one event: more is refused before anything is stored. */
+const MAX_ATTACHMENTS = 64;
+
+const Hash = z.string().min(1).max(128);
+export const Attachments = z.array(z.string().min(1).max(256)).max(MAX_ATTACHMENTS);
+
+/**
+ * What was injected into an event or attached to it, as ids and hashes: never the words themselves. The engine writes
+ * it on `turn.started`, clients write `attachments` on what they send. No prompt is rendered from it.
+ */
+export const EventContext = z.strictObject({
+  /** Hashes of the frozen layers in force; the texts are stored under them. */
+  rules: Hash.optional(),
+  persona: Hash.optional(),
+  tools: Hash.optional(),
+  environment: Hash.optional(),
+  mode: Mode.optional(),
+  run: z.string().optional(),
+  /** By name: the hash of the text that a dynamic fragment gave for this turn, whether it was restated or not. */
+  fragments: z.record(z.string(), Hash).optional(),
+  /** Seqs of retrieved events. */
+  memories: z.array(z.int().positive()).optional(),
+  attachments: Attachments.optional(),
+  /** Whom it would have addressed: its author may not address agents, and `dispatch` passes it on. */
+  held: z.array(AgentId).min(1).optional(),
+  /** A file brought it: it is history, and carries no authority here. */
+  imported: z.literal(true).optional(),
+  /** Its author was not trusted when it was said: see `trust.people`. */
+  untrusted: z.literal(true).optional(),
+  /** How its addressees were found, where it named none. */
+  routed: z.enum(['agent', 'round', 'capability', 'rules']).optional(),
+});
+export type EventContext = z.infer<typeof EventContext>;
+
+/** Who said it. The name is per event, because several people may speak through one bridge. */
+export const Author = z.strictObject({
+  kind: z.enum(['user', 'agent', 'system']),
+  id: z.string().min(1).max(128),
+  name: z.string().min(1).max(200),
+});
+export type Author = z.infer<typeof Author>;
+
+export function agentAuthor(agent: { id: string; name: string }): Author {
+  return { kind: 'agent', id: agent.id, name: agent.name };
+}
+
+export const SYSTEM_AUTHOR: Author = { kind: 'system', id: 'troupe', name: 'Troupe' };
 
 /**
  * The event: one immutable record of a conversation. One schema set for the store, the API, the CLI and the page.

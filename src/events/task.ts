@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { AgentId, ConversationId } from './ids.ts';
-import { JsonData } from './json-data.ts';
+import { JsonData } from './message.ts';
 
 /**
  * Child tasks: what an agent has asked of somebody and waits for. One record for all of them: `delegate`, `ask` and

@@ -1,5 +1,31 @@
 import * as z from 'zod';
-import { Usage } from './usage.ts';
+
+/** Tokens of one model call (or the sum over a turn). `input` includes what was read from and written to a cache. */
+export const Usage = z.object({
+  input: z.int().nonnegative(),
+  output: z.int().nonnegative(),
+  cacheRead: z.int().nonnegative(),
+  cacheWrite: z.int().nonnegative(),
+  reasoning: z.int().nonnegative(),
+});
+export type Usage = z.infer<typeof Usage>;
+
+export const NO_USAGE: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
+
+export function addUsage(a: Usage, b: Usage): Usage {
+  return {
+    input: sum(a.input, b.input),
+    output: sum(a.output, b.output),
+    cacheRead: sum(a.cacheRead, b.cacheRead),
+    cacheWrite: sum(a.cacheWrite, b.cacheWrite),
+    reasoning: sum(a.reasoning, b.reasoning),
+  };
+}
+
+/** Beyond it nothing is a whole number, and no event that holds it could be read. */
+function sum(a: number, b: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, a + b);
+}
 
 /**
  * A turn in the log, in its legal order:
@@ -69,3 +95,43 @@ export const ErrorBody = z.strictObject({
   retryUntil: z.int().nonnegative().optional(),
 });
 export type ErrorBody = z.infer<typeof ErrorBody>;
+
+/** A tool call as the model wrote it. `args` is the raw JSON text, so that a replay sends the same bytes. */
+export const ToolCall = z.strictObject({
+  id: z.string().min(1).max(256),
+  name: z.string().min(1).max(256),
+  args: z.string(),
+});
+export type ToolCall = z.infer<typeof ToolCall>;
+
+/** Reasoning goes back only to the provider and model that signed it. */
+export const Reasoning = z.strictObject({
+  text: z.string(),
+  signature: z.string().optional(),
+  provider: z.string(),
+  model: z.string(),
+});
+export type Reasoning = z.infer<typeof Reasoning>;
+
+/** An assistant step after which the turn went on. Its results follow as `tool.result` events, one per call. */
+export const StepBody = z.strictObject({
+  index: z.int().nonnegative(),
+  content: z.string(),
+  calls: z.array(ToolCall),
+  reasoning: Reasoning.optional(),
+});
+export type StepBody = z.infer<typeof StepBody>;
+
+/** `lost`: the call started and nobody knows whether it ended; it must not be repeated blindly. `waiting`: it did not run; a person has to agree first. */
+export const ToolOutcome = z.enum(['done', 'failed', 'lost', 'waiting']);
+export type ToolOutcome = z.infer<typeof ToolOutcome>;
+
+/** `content` is what the model is shown; where that is a preview, the whole output is in `artifact`. */
+export const ToolResultBody = z.strictObject({
+  call: z.string().min(1).max(256),
+  name: z.string().min(1).max(256),
+  outcome: ToolOutcome,
+  content: z.string(),
+  artifact: z.string().optional(),
+});
+export type ToolResultBody = z.infer<typeof ToolResultBody>;

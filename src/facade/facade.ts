@@ -43,7 +43,7 @@ import { executeCommand } from './execute-command.ts';
 import { listConversations } from './conversation-list.ts';
 import type { Credentials } from './credentials.ts';
 import { fetchAttachments } from './fetch-attachments.ts';
-import { exportConversation } from '../import/export-conversation.ts';
+import { exportConversation } from '../import/troupe-format.ts';
 import type { Tenants } from './known-tenants.ts';
 import { mintId } from './mint-id.ts';
 import type { SafeFetch } from '../net/safe-fetch.ts';

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import type { ConversationId } from '../events/index.ts';
 import type { Projection } from '../projection/model.ts';
-import { type OverviewFigures, overviewFigures } from '../projection/overview-figures.ts';
+import { type OverviewFigures, overviewFigures } from '../projection/needs.ts';
 import { newProjection } from '../projection/projection.ts';
 import type { ConversationInfo, Troupe } from '../troupe.ts';
 import type { ProjectionBook } from './projection-book.ts';

@@ -1,8 +1,8 @@
 /** Transcripts of other programs, and our own exports, as drafts. */
 export { admitDraft } from './admit-draft.ts';
-export { exportConversation } from './export-conversation.ts';
-export { FORMATS } from './format.ts';
-export type { Format } from './format.ts';
+export { exportConversation } from './troupe-format.ts';
+export { FORMATS } from './report.ts';
+export type { Format } from './report.ts';
 export { importTranscript } from './import-transcript.ts';
 export type { ImportOptions } from './import-transcript.ts';
 export type { ImportItem } from './draft-writer.ts';

@@ -1,5 +1,4 @@
-import type { Entry, ForeignCall, JsonRecord } from './entry.ts';
-import { readParts } from './parts.ts';
+import { type Entry, type ForeignCall, type JsonRecord, readParts } from './entry.ts';
 import { excerpt, noteRepair, noteSkip } from './report.ts';
 import type { ImportReport } from './report.ts';
 import { isObject, messagesOf, textOf, timeOf } from './shape.ts';

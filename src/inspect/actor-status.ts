@@ -7,12 +7,10 @@ import {
   type TurnId,
 } from '../events/index.ts';
 import type { ConversationKey, UnreadableActor } from '../store/store.ts';
-import { agentLifecycle } from '../machines/agent-lifecycle.ts';
+import { agentLifecycle, pathOf, restoreAgent } from '../machines/agent-lifecycle.ts';
 import { availability, availabilityOf } from '../machines/availability.ts';
 import { type EventDescription, legalIn } from '../machines/describe.ts';
-import { restoreAgent } from '../machines/snapshot.ts';
 import { newParticipants } from '../machines/participants.ts';
-import { pathOf } from '../machines/state-path.ts';
 import { endOf, mayRetry } from '../actors/conversations/retry-turn.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import type { Transition } from '../actors/engine/registry.ts';

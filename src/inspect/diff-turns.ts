@@ -1,9 +1,17 @@
 import { TroupeError } from '../errors.ts';
-import { parseTurnId, type TenantId } from '../events/index.ts';
+import {
+  parseTurnId,
+  type PromptLayer,
+  type PromptMessage,
+  type PromptRecord,
+  type TenantId,
+} from '../events/index.ts';
 import { resolveAgent } from '../actors/conversations/address-message.ts';
-import { diffPrompts, type PromptDiff } from './diff-prompts.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import { nextPrompt, sentPrompt } from './prompts.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { type CacheBreak, countSame, isSame, locateBreak } from '../context/cache/locate-break.ts';
+import { diffArrays, structuredPatch } from 'diff';
 
 /** Stands for the prompt that the agent of the other turn would be sent now. */
 export const NEXT = 'next';
@@ -47,4 +55,219 @@ function refuseOthers(a: string, b: string): void {
 
 function invalid(path: string, message: string): TroupeError {
   return new TroupeError('event_invalid', message, { path });
+}
+
+interface LayerDiff {
+  name: string;
+  change: 'equal' | 'changed' | 'added' | 'removed';
+  hash: { a: string | null; b: string | null };
+  /** `delta` is b minus a. */
+  tokens: TokenDiff;
+}
+
+export interface PromptDiff {
+  a: PromptSide;
+  b: PromptSide;
+  layers: LayerDiff[];
+  tokens: TokenDiff;
+  messages: {
+    /** How many leading messages are the same. */
+    shared: number;
+    /** Index of the first message that differs; null when all are the same. */
+    firstDifference: number | null;
+    /** Those that differ, in order, line by line. */
+    changes: MessageChange[];
+    /** How many more differ: an answer has room for so many. */
+    omitted: number;
+  };
+  toolsChanged: boolean;
+  /** Why what a provider cached of `a` is not all of use for `b`; null where `b` begins with all of it. */
+  broke: CacheBreak | null;
+}
+
+interface TokenDiff {
+  a: number;
+  b: number;
+  delta: number;
+}
+
+type PromptSide = Pick<PromptRecord, 'turn' | 'step' | 'agent' | 'provider' | 'model' | 'count' | 'chain'>;
+
+/** What changed from prompt `a` to prompt `b`. */
+function diffPrompts(a: PromptRecord, b: PromptRecord): PromptDiff {
+  const shared = countSame(a.messages, b.messages);
+  const isEqual = shared === a.messages.length && shared === b.messages.length;
+  return {
+    a: sideOf(a),
+    b: sideOf(b),
+    layers: layersOf(a, b).map((name) => diffLayer(name, layerOf(a, name), layerOf(b, name))),
+    tokens: tokenDiff(a.tokens.total, b.tokens.total),
+    messages: {
+      shared,
+      firstDifference: isEqual ? null : shared,
+      ...diffMessages(a.messages, b.messages, shared),
+    },
+    toolsChanged: !isDeepStrictEqual(a.tools, b.tools),
+    broke: locateBreak(a, b),
+  };
+}
+
+function sideOf({ turn, step, agent, provider, model, count, chain }: PromptRecord): PromptSide {
+  return { turn, step, agent, provider, model, count, chain };
+}
+
+function layersOf(a: PromptRecord, b: PromptRecord): string[] {
+  return [...new Set([...a.layers, ...b.layers].map(({ name }) => name))];
+}
+
+function layerOf({ layers }: PromptRecord, name: string): PromptLayer | undefined {
+  return layers.find((layer) => layer.name === name);
+}
+
+function diffLayer(name: string, a: PromptLayer | undefined, b: PromptLayer | undefined): LayerDiff {
+  const change = !a ? 'added' : !b ? 'removed' : a.hash === b.hash ? 'equal' : 'changed';
+  return {
+    name,
+    change,
+    hash: { a: a?.hash ?? null, b: b?.hash ?? null },
+    tokens: tokenDiff(a?.tokens ?? 0, b?.tokens ?? 0),
+  };
+}
+
+function tokenDiff(a: number, b: number): TokenDiff {
+  return { a, b, delta: b - a };
+}
+
+/** As in a unified diff: `-` is of a, `+` is of b. Lines count from 1. */
+interface LineHunk {
+  aStart: number;
+  aLines: number;
+  bStart: number;
+  bLines: number;
+  lines: string[];
+}
+
+/** A message that is not the same in both. */
+interface MessageChange {
+  /** Its index in each prompt; null where that has none. */
+  a: number | null;
+  b: number | null;
+  role: PromptMessage['role'];
+  hunks: LineHunk[];
+}
+
+const CONTEXT_LINES = 3;
+/** Two texts, or lists of messages, that differ more than this are not worth aligning. */
+const MAX_EDITS = 1_000;
+
+/** Told line by line; of those behind them only how many they are. */
+const MAX_CHANGES = 1_000;
+const MAX_CHARACTERS = 1_000_000;
+
+/** What differs from the message with index `from` on; before it all are the same. */
+export function diffMessages(
+  a: readonly PromptMessage[],
+  b: readonly PromptMessage[],
+  from: number,
+): { changes: MessageChange[]; omitted: number } {
+  const changed = pairs(a.slice(from), b.slice(from));
+  const changes: MessageChange[] = [];
+  let characters = 0;
+  for (const [was, is] of changed) {
+    if (changes.length >= MAX_CHANGES || characters >= MAX_CHARACTERS) break;
+    const message = is?.message ?? was?.message;
+    if (!message) continue;
+    const at = (side: Placed | null) => (side === null ? null : side.index + from);
+    const [before, after] = [was && clipped(textOf(was.message)), is && clipped(textOf(is.message))];
+    characters += (before?.length ?? 0) + (after?.length ?? 0);
+    changes.push({ a: at(was), b: at(is), role: message.role, hunks: diffLines(before, after) });
+  }
+  return { changes, omitted: changed.length - changes.length };
+}
+
+/** Compared of one message: words of many people in a row are one, as long as they are. */
+const MAX_TEXT = 256 * 1024;
+
+function clipped(text: string): string {
+  if (text.length <= MAX_TEXT) return text;
+  return `${text.slice(0, MAX_TEXT)}\n[${text.length - MAX_TEXT} more characters]`;
+}
+
+interface Placed {
+  index: number;
+  message: PromptMessage;
+}
+type Pair = [was: Placed | null, is: Placed | null];
+
+/** Messages of one stretch that was replaced are compared in order, as long as their roles agree. */
+function pairs(a: PromptMessage[], b: PromptMessage[]): Pair[] {
+  const parts = diffArrays(a, b, { comparator: isSame, maxEditLength: MAX_EDITS }) ?? [
+    { value: a, added: false, removed: true },
+    { value: b, added: true, removed: false },
+  ];
+  const found: Pair[] = [];
+  const at = { a: 0, b: 0 };
+  let removed: Placed[] = [];
+  const flush = () => {
+    found.push(...removed.map((was): Pair => [was, null]));
+    removed = [];
+  };
+  for (const { value, ...part } of parts) {
+    if (part.removed) {
+      removed = value.map((message, index) => ({ index: at.a + index, message }));
+      at.a += value.length;
+      continue;
+    }
+    if (part.added) {
+      for (const [index, message] of value.entries()) {
+        const was = removed[0]?.message.role === message.role ? (removed.shift() ?? null) : null;
+        found.push([was, { index: at.b + index, message }]);
+      }
+    } else at.a += value.length;
+    at.b += value.length;
+    flush();
+  }
+  flush();
+  return found;
+}
+
+function diffLines(a: string | null, b: string | null): LineHunk[] {
+  const options = { context: CONTEXT_LINES, maxEditLength: MAX_EDITS };
+  // A last line without its end would be told as such.
+  const patch = structuredPatch('a', 'b', ended(a), ended(b), undefined, undefined, options);
+  if (!patch) return [replaced(a ?? '', b ?? '')];
+  return patch.hunks.map(({ oldStart, oldLines, newStart, newLines, lines }) => ({
+    aStart: oldStart,
+    aLines: oldLines,
+    bStart: newStart,
+    bLines: newLines,
+    lines,
+  }));
+}
+
+function ended(text: string | null): string {
+  return text === null ? '' : `${text}\n`;
+}
+
+function replaced(a: string, b: string): LineHunk {
+  const [was, is] = [a.split('\n'), b.split('\n')];
+  const lines = [...was.map((line) => `-${line}`), ...is.map((line) => `+${line}`)];
+  return { aStart: 1, aLines: was.length, bStart: 1, bLines: is.length, lines };
+}
+
+/** A message as it is told to people: what it is, its text, its calls. */
+function textOf(message: PromptMessage): string {
+  const { role, content } = message;
+  if (role === 'tool') {
+    return [`[${message.name} ${message.call}${message.failed ? ' failed' : ''}]`, content].join('\n');
+  }
+  if (role === 'user')
+    return [content, ...(message.images ?? []).map(({ hash }) => `[image ${hash.slice(0, 12)}]`)].join('\n');
+  if (role !== 'assistant') return content;
+  const { calls = [], reasoning } = message;
+  return [
+    ...(reasoning ? [`[reasoning] ${reasoning.text}`] : []),
+    ...(content === '' ? [] : [content]),
+    ...calls.map(({ id, name, args }) => `→ ${name} ${args} (${id})`),
+  ].join('\n');
 }

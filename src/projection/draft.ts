@@ -1,6 +1,5 @@
 import type { AgentId, Event, Usage } from '../events/index.ts';
-import { MAX_AGENTS } from './bounds.ts';
-import type { AgentView, Projection, TokenCounts, Totals } from './model.ts';
+import { type AgentView, MAX_AGENTS, type Projection, type TokenCounts, type Totals } from './model.ts';
 
 type ListName = 'turns' | 'arrows' | 'talk' | 'tasks' | 'compactions' | 'forks';
 

@@ -1,9 +1,8 @@
 import { isAbout, isTaskEnd } from '../events/aspects.ts';
 import type { Event, EventOf, KindAbout } from '../events/index.ts';
-import { MAX_PENDING } from './bounds.ts';
+import { type AgentCondition, type AgentView, MAX_PENDING, type TaskView } from './model.ts';
 import { agentOf, changeAgent, type Draft, meetAgent } from './draft.ts';
-import { messageText } from './message-text.ts';
-import type { AgentCondition, AgentView, TaskView } from './model.ts';
+import { messageText } from './words.ts';
 
 /** Who takes part, what waits for whom, and who begins no turns. */
 export function foldAgents(draft: Draft, event: Event): void {

@@ -1,8 +1,7 @@
 import { isAbout } from '../events/aspects.ts';
 import type { Event, EventOf } from '../events/index.ts';
-import { MAX_COMPACTIONS } from './bounds.ts';
+import { type CompactionView, MAX_COMPACTIONS } from './model.ts';
 import { addTokens, agentOf, changeAgent, countsOf, type Draft, own, ownTotals } from './draft.ts';
-import type { CompactionView } from './model.ts';
 
 type Note = EventOf<
   | 'compaction.started'

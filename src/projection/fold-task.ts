@@ -1,9 +1,8 @@
 import { isAbout } from '../events/aspects.ts';
 import type { AgentId, Event } from '../events/index.ts';
-import { MAX_ASKED, MAX_OPEN_TASKS, MAX_TASKS } from './bounds.ts';
+import { MAX_ASKED, MAX_OPEN_TASKS, MAX_TASKS, type TaskView } from './model.ts';
 import { type Draft, meetAgent, own } from './draft.ts';
-import type { TaskView } from './model.ts';
-import { oneLine } from './one-line.ts';
+import { oneLine } from './words.ts';
 
 /** What agents wait for. A task is opened once and ended once: a later end changes nothing. */
 export function foldTask(draft: Draft, event: Event): void {

@@ -1,21 +1,19 @@
 import { isAbout } from '../events/aspects.ts';
 import type { Event, EventOf, TurnId } from '../events/index.ts';
-import { MAX_PENDING, MAX_TURNS } from './bounds.ts';
-import { foldCall, foldStep } from './fold-call.ts';
+import { type AgentView, MAX_CALLS, MAX_PENDING, MAX_TURNS, type TurnView } from './model.ts';
 import {
   addTokens,
-  countsOf,
   agentOf,
   changeAgent,
+  countsOf,
   type Draft,
   meetAgent,
   NO_TOKENS,
   own,
   ownTotals,
 } from './draft.ts';
-import type { AgentView, TurnView } from './model.ts';
-import { oneLine } from './one-line.ts';
-import { missedBy, triggerOf } from './talk.ts';
+import { oneLine } from './words.ts';
+import { missedBy, triggerOf } from './fold-talk.ts';
 
 /** What a turn was given, what it did, and how it ended. Its steps stand in the log when it has committed. */
 export function foldTurn(draft: Draft, event: Event): void {
@@ -187,4 +185,28 @@ function withoutAny(pending: number[], covers: readonly number[]): number[] {
   const settled = new Set(covers);
   const left = pending.filter((seq) => !settled.has(seq));
   return left.length === pending.length ? pending : left;
+}
+
+/** A step with its calls, whose outcome nobody knows yet. */
+function foldStep(turn: TurnView, { seq, body }: EventOf<'step'>): Partial<TurnView> {
+  const calls = body.calls.map(({ id, name }) => ({ call: id, name, outcome: null, seq }));
+  return {
+    steps: turn.steps + 1,
+    calls: [...turn.calls, ...calls].slice(-MAX_CALLS),
+    callCount: turn.callCount + calls.length,
+    said: turn.said === '' ? oneLine(body.content) : turn.said,
+  };
+}
+
+/** What came of a call. One that a person had to agree to was asked for in an earlier turn. */
+function foldCall(turn: TurnView, { seq, body }: EventOf<'tool.result'>): Partial<TurnView> {
+  const { call, name, outcome } = body;
+  const index = turn.calls.findLastIndex((each) => each.call === call);
+  const known = turn.calls[index];
+  if (known) return { calls: turn.calls.with(index, { ...known, outcome }) };
+  if (turn.callCount > turn.calls.length) return {};
+  return {
+    calls: [...turn.calls, { call, name, outcome, seq }].slice(-MAX_CALLS),
+    callCount: turn.callCount + 1,
+  };
 }

@@ -1,13 +1,11 @@
 import type { ConversationId, Event } from '../events/index.ts';
-import { foldArrow } from './arrows.ts';
+import { foldArrow, foldConversation, foldTalk } from './fold-talk.ts';
 import { type Draft, draftOf, NO_TOKENS, ownTotals } from './draft.ts';
 import { foldAgents, settleConditions } from './fold-agent.ts';
 import { foldCompaction } from './fold-compaction.ts';
-import { foldConversation } from './fold-conversation.ts';
 import { foldTask } from './fold-task.ts';
 import { foldTurn } from './fold-turn.ts';
 import type { Projection } from './model.ts';
-import { foldTalk } from './talk.ts';
 
 export function newProjection(conversation: string): Projection {
   return {

@@ -1,6 +1,6 @@
 import type { AgentId, Event, EventKind, EventOf, TurnId } from '../events/index.ts';
 import type { Row } from './model.ts';
-import { oneLine } from './one-line.ts';
+import { oneLine } from './words.ts';
 import { rawText, summariseEvent } from './summarise-event.ts';
 
 /** One event as a line of a list. Never throws: what this version cannot read is shown raw. */

@@ -1,8 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TroupeError } from '../../src/errors.ts';
-import { AGENT_MACHINE_VERSION } from '../../src/machines/agent-lifecycle.ts';
-import { newAgent, nextAgent, restoreAgent, saveAgent } from '../../src/machines/snapshot.ts';
+import {
+  AGENT_MACHINE_VERSION,
+  newAgent,
+  nextAgent,
+  restoreAgent,
+  saveAgent,
+} from '../../src/machines/agent-lifecycle.ts';
 
 const VERSION = AGENT_MACHINE_VERSION;
 

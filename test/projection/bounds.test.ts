@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
-import * as bounds from '../../src/projection/bounds.ts';
+import * as bounds from '../../src/projection/model.ts';
 import { foldEvents, newProjection } from '../../src/projection/projection.ts';
 import { agent, ANA, ends, says, starts } from './logs.ts';
 

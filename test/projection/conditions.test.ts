@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { needOrder } from '../../src/projection/need.ts';
+import { needOrder } from '../../src/projection/needs.ts';
 import { foldEvent, newProjection } from '../../src/projection/projection.ts';
 import { agent, ANA, conditions, ends, folded, logOf, says, starts, SYSTEM } from './logs.ts';
 

@@ -12,8 +12,7 @@ import {
   runtimeId,
   turnId,
 } from '../../events/index.ts';
-import { AGENT_MACHINE_VERSION } from '../../machines/agent-lifecycle.ts';
-import { newAgent, saveAgent } from '../../machines/snapshot.ts';
+import { AGENT_MACHINE_VERSION, newAgent, saveAgent } from '../../machines/agent-lifecycle.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import { changeAvailability } from '../engine/change-availability.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';

@@ -7,7 +7,7 @@ import {
   type TurnId,
 } from '../../events/index.ts';
 import type { Availability } from '../../machines/availability.ts';
-import { pathOf } from '../../machines/state-path.ts';
+import { pathOf } from '../../machines/agent-lifecycle.ts';
 import { changeAvailability } from './change-availability.ts';
 import { activate, park } from './activate.ts';
 import type { EngineDeps } from './engine-deps.ts';

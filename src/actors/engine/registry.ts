@@ -1,6 +1,6 @@
 import { createView, type View } from '../../context/index.ts';
 import { type ActorAddress, type ActorRecord, addressKey, type TurnId } from '../../events/index.ts';
-import { type AgentSnapshot, isReady, restoreAgent } from '../../machines/snapshot.ts';
+import { type AgentSnapshot, isReady, restoreAgent } from '../../machines/agent-lifecycle.ts';
 import { newTaskBook, type TaskBook } from '../../machines/task-book.ts';
 import type { Lease } from './lease.ts';
 import type { FrozenBaseline } from './agent-runtime.ts';

@@ -1,6 +1,11 @@
 import type { EventDraft, Timer } from '../../events/index.ts';
-import { AGENT_MACHINE_VERSION, type AgentEvent, type WaitsFor } from '../../machines/agent-lifecycle.ts';
-import { nextAgent, saveAgent } from '../../machines/snapshot.ts';
+import {
+  AGENT_MACHINE_VERSION,
+  type AgentEvent,
+  nextAgent,
+  saveAgent,
+  type WaitsFor,
+} from '../../machines/agent-lifecycle.ts';
 import { isTaskOpen, openTasks } from '../../machines/task-book.ts';
 import type { ActorPatch } from '../../store/store.ts';
 import { preview } from '../../tools/preview.ts';

@@ -1,8 +1,6 @@
 import type { ActorAddress, TurnId } from '../../events/index.ts';
-import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
+import { type AgentEvent, nextAgent, pathOf } from '../../machines/agent-lifecycle.ts';
 import type { AvailabilityEvent } from '../../machines/availability.ts';
-import { nextAgent } from '../../machines/snapshot.ts';
-import { pathOf } from '../../machines/state-path.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { TurnRun } from './turn-run.ts';
 

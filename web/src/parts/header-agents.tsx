@@ -1,6 +1,6 @@
 import { computed } from '@preact/signals';
 import type { AgentCondition } from '../../../src/projection/model.ts';
-import { NEED } from '../../../src/projection/need.ts';
+import { NEED } from '../../../src/projection/needs.ts';
 import { CONDITION_WORDS } from '../shared/condition.tsx';
 import { plural } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';

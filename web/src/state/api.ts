@@ -9,7 +9,7 @@ import type {
 } from '../../../src/troupe.ts';
 import type { Command, Event } from '../../../src/events/index.ts';
 import type { Projection, Row } from '../../../src/projection/model.ts';
-import type { OverviewFigures } from '../../../src/projection/overview-figures.ts';
+import type { OverviewFigures } from '../../../src/projection/needs.ts';
 import type { Chart } from '../../../src/projection/chart.ts';
 import { base, renewWriteToken, serverToken, writeToken } from './settings.ts';
 

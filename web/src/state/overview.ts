@@ -1,5 +1,5 @@
 import { computed, effect, signal } from '@preact/signals';
-import { overviewFigures } from '../../../src/projection/overview-figures.ts';
+import { overviewFigures } from '../../../src/projection/needs.ts';
 import { api, ApiError, type OverviewLine, type Queues } from './api.ts';
 import { connection, live, onEvents } from './live.ts';
 import { conversation } from './route.ts';

@@ -1,6 +1,6 @@
 import { computed } from '@preact/signals';
 import type { AgentView, TurnView } from '../../../src/projection/model.ts';
-import { needOrder } from '../../../src/projection/need.ts';
+import { needOrder } from '../../../src/projection/needs.ts';
 import { live, shown } from './live.ts';
 import { go, route } from './route.ts';
 

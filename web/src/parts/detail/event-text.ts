@@ -1,5 +1,5 @@
 import type { Event } from '../../../../src/events/index.ts';
-import { handoffText, messageText } from '../../../../src/projection/message-text.ts';
+import { handoffText, messageText } from '../../../../src/projection/words.ts';
 import { summariseEvent, tellEvent } from '../../../../src/projection/summarise-event.ts';
 import { prettyJson } from './tool-uses.ts';
 

@@ -16,3 +16,14 @@ export interface StateNote {
   /** In `backoff`: which failure of a model call it waits out, since when, and when the next try is due. */
   waits?: { code: string; since: number; next: number } | undefined;
 }
+
+/** A piece of a reply as it is written, for whoever watches; never stored. */
+export interface StreamDelta {
+  address: ActorAddress;
+  turn: TurnId;
+  attempt: number;
+  step: number;
+  /** Rises within (turn, attempt, step); 0 tells watchers to drop what an earlier try said. */
+  index: number;
+  text: string;
+}

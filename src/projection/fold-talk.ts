@@ -1,10 +1,9 @@
 import { isAbout } from '../events/aspects.ts';
-import type { AgentId, Event } from '../events/index.ts';
-import { MAX_TALK, MAX_TRIGGER } from './bounds.ts';
-import { type Draft, keepNewest, own } from './draft.ts';
-import { messageText } from './message-text.ts';
-import type { Talk, TurnView } from './model.ts';
-import { oneLine } from './one-line.ts';
+import type { AgentId, Event, EventOf } from '../events/index.ts';
+import { MAX_ARROWS, MAX_FORKS, MAX_TALK, MAX_TRIGGER, type Talk, type TurnView } from './model.ts';
+import { agentOf, changeAgent, type Draft, keepNewest, own } from './draft.ts';
+import { messageText, oneLine } from './words.ts';
+import { foldDirections, NO_DIRECTIONS } from '../machines/directions.ts';
 
 /** Remembers what was said or given, as far as turns to come may have it for an input or see it late. */
 export function foldTalk(draft: Draft, event: Event): void {
@@ -79,4 +78,50 @@ export function missedBy(
     if (last === 0) last = each.seq;
   }
   return count === 0 ? null : { count, first, last };
+}
+
+/** What somebody said or gave to agents; what the runtime tells them is none of it. */
+export function foldArrow(draft: Draft, { seq, at, kind, author, to }: Event): void {
+  const known = to.filter((id) => agentOf(draft, id) !== null);
+  if (known.length === 0 || (kind === 'injection' && author.kind === 'system')) return;
+  const isAgent = author.kind === 'agent';
+  const arrows = own(draft, 'arrows');
+  arrows.push({ seq, at, kind, from: isAgent ? author.id : author.name, isAgent, to: known });
+  keepNewest(arrows, MAX_ARROWS);
+}
+
+/** What holds for the conversation as a whole. */
+export function foldConversation(draft: Draft, event: Event): void {
+  const { next } = draft;
+  const before = { ...NO_DIRECTIONS, mode: next.mode, archived: next.archived };
+  const { mode, phase, archived } = foldDirections(before, event);
+  next.mode = mode ?? next.mode;
+  next.phase = phase?.phase ?? next.phase;
+  next.archived = archived;
+  if (event.kind === 'command') foldFork(draft, event);
+}
+
+/** The original names what was made of it, and the copy where it comes from. */
+function foldFork(draft: Draft, { body }: EventOf<'command'>): void {
+  if (body.command !== 'fork') return;
+  const { fork, from } = body;
+  if (from) {
+    draft.next.origin = { conversation: from.conversation, seq: from.seq };
+    forgetWaits(draft);
+  }
+  if (!fork) return;
+  const forks = own(draft, 'forks');
+  forks.push({ conversation: fork.conversation, seq: fork.seq });
+  if (forks.length > MAX_FORKS) forks.shift();
+}
+
+/** All that was before is history in a fork: its agents have settled it, and are at rest. */
+function forgetWaits(draft: Draft): void {
+  for (const { id, parked, pending } of Object.values(draft.next.agents)) {
+    changeAgent(draft, id, {
+      pending: pending.length === 0 ? pending : [],
+      parked: parked === 'retired' ? parked : null,
+      problem: null,
+    });
+  }
 }

@@ -1,10 +1,25 @@
+import { type Event, EventDraft, tryParse } from '../events/index.ts';
 import { TroupeError } from '../errors.ts';
-import { EventDraft, tryParse } from '../events/index.ts';
 import type { Entry, JsonRecord } from './entry.ts';
-import { EXPORT_VERSION } from './export-conversation.ts';
-import { excerpt, noteSkip } from './report.ts';
-import type { ImportReport } from './report.ts';
+import { excerpt, type ImportReport, noteSkip } from './report.ts';
 import { isObject, textOf, timeOf } from './shape.ts';
+
+export const EXPORT_VERSION = 1;
+
+/**
+ * A conversation as JSONL: a header, then one event a line. What the log itself adds (tenant, conversation, seq, tokens)
+ * stays out, because the log that imports the file adds its own.
+ */
+export async function* exportConversation(
+  events: AsyncIterable<Event> | Iterable<Event>,
+  conversation: string,
+): AsyncGenerator<string, void> {
+  yield `${JSON.stringify({ troupe: EXPORT_VERSION, conversation })}\n`;
+  for await (const event of events) {
+    const { tenant: _tenant, conversation: _conversation, seq: _seq, tokens: _tokens, ...kept } = event;
+    yield `${JSON.stringify(kept)}\n`;
+  }
+}
 
 /** Our own export: a header line, then one event a line, ids and envelopes as they were. */
 export async function* readTroupe(

@@ -1,5 +1,4 @@
-import type { AgentCondition, Projection } from './model.ts';
-import { needOrder } from './need.ts';
+import type { AgentCondition, AgentView, Projection } from './model.ts';
 
 /** What a list of conversations says of one. */
 export interface OverviewFigures {
@@ -28,4 +27,21 @@ export function overviewFigures({
     compactions: totals.compactions,
     turns: totals.turns,
   };
+}
+
+/** The order in which agents need somebody. */
+export const NEED: readonly AgentCondition[] = [
+  'failed',
+  'waiting',
+  'running',
+  'held',
+  'paused',
+  'idle',
+  'retired',
+  'left',
+];
+
+/** Those who need somebody first; of equals in the order given. */
+export function needOrder(agents: Iterable<AgentView>): AgentView[] {
+  return [...agents].toSorted((a, b) => NEED.indexOf(a.condition) - NEED.indexOf(b.condition));
 }
