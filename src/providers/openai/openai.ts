@@ -3,6 +3,7 @@ import { guardStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { fetchOptions, serverOf, vendorFetch } from '../vendor-fetch.ts';
+import { readResponseEvents, responsesBody } from './responses.ts';
 import { quirksOf } from './quirks.ts';
 
 export interface OpenAiOptions {
