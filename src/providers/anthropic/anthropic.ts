@@ -1,4 +1,4 @@
-import Anthropic from '@anthropic-ai/sdk';
+import type Anthropic from '@anthropic-ai/sdk';
 import { readMessageEvents } from './events.ts';
 import { anthropicBody } from './messages.ts';
 import { fetchOptions, serverOf, vendorFetch } from '../vendor-fetch.ts';

@@ -1,4 +1,4 @@
-import Anthropic from '@anthropic-ai/sdk';
+import type Anthropic from '@anthropic-ai/sdk';
 import { addUsage, NO_USAGE, type Usage } from '../../events/index.ts';
 import { readMessageEvents } from '../anthropic/events.ts';
 import type { StreamWatch } from '../guard-stream.ts';

@@ -1,4 +1,4 @@
-import OpenAI from 'openai';
+import type OpenAI from 'openai';
 import { fetchOptions, serverOf, vendorFetch } from '../vendor-fetch.ts';
 import { guardStream, type StreamWatch } from '../guard-stream.ts';
 import { openAiBody } from './chat-messages.ts';

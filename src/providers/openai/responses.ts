@@ -1,4 +1,4 @@
-import OpenAI from 'openai';
+import type OpenAI from 'openai';
 import type { ImageRef, PromptMessage, Reasoning, Usage } from '../../events/index.ts';
 import { fitArgs, fitCacheKey, fitCallId, fitToolName, mintCallId, parseArgs } from '../call-text.ts';
 import { plainSchema } from '../plain-schema.ts';
