@@ -40,7 +40,7 @@ const OTHER_IDS = [
   'src/context/compaction/cut-for.ts',
   'src/context/compaction/plan.ts',
   'src/events/ids.ts',
-  'src/facade/mint-id.ts',
+  'src/facade/parse-input.ts',
   'src/import/draft-writer.ts',
   'src/nostr/receive.ts',
 ];

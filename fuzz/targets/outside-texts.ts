@@ -22,7 +22,7 @@ import { readReferences } from '../../src/nostr/references.ts';
 import { bestByCapability } from '../../src/routing/route.ts';
 import { createRedact } from '../../src/providers/redact.ts';
 import { redactSecrets } from '../../src/config/redact-secrets.ts';
-import { hideSecrets } from '../../src/runtime/hide-secrets.ts';
+import { hideSecrets } from '../../src/runtime/secrets.ts';
 import { htmlText } from '../../src/tools/builtin/fetch.ts';
 import { preview } from '../../src/tools/preview.ts';
 

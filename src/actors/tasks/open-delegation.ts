@@ -16,10 +16,8 @@ import {
   stopped,
   stoppedForGood,
 } from './call-effects.ts';
-import { abortTask, openedId, opening } from './end-task.ts';
-import { guardOf } from './guard-delegation.ts';
-import { descentOf, guardTree, openingPart } from './guard-tree.ts';
-import { taskIdOf, threadOf } from './task-id.ts';
+import { abortTask, openedId, opening, taskIdOf, threadOf } from './task-events.ts';
+import { descentOf, guardOf, guardTree, openingPart } from './guard-delegation.ts';
 import { toTroupeError } from '../../errors.ts';
 
 /**

@@ -12,14 +12,14 @@ import type { Store } from '../../store/store.ts';
  *  G2  A change that alters nothing is answered only from what was read since its batch began.
  *  G3  If a promise rejects, the change may have been made or not.
  */
-export interface Registers<S> {
+export interface Entries<S> {
   /** `apply` may be called several times, and returns the state it was given where it alters nothing. */
   change<R>(tenant: TenantId, key: string, apply: (state: S) => { state: S; result: R }): Promise<R>;
   /** As it is in the store. */
   look(tenant: TenantId, key: string): Promise<S>;
 }
 
-export interface RegistersOptions<S> {
+export interface EntriesOptions<S> {
   store: Pick<Store, 'get' | 'compareAndSet'>;
   clock: Clock;
   /** 0 <= n < 1. */
@@ -49,13 +49,7 @@ interface Page<S> {
   working: boolean;
 }
 
-export function createRegisters<S>({
-  store,
-  clock,
-  random,
-  parse,
-  onLost,
-}: RegistersOptions<S>): Registers<S> {
+export function createEntries<S>({ store, clock, random, parse, onLost }: EntriesOptions<S>): Entries<S> {
   const pages = new Map<string, Page<S>>();
 
   function pageOf(tenant: TenantId, key: string): Page<S> {

@@ -1,12 +1,21 @@
-import { TroupeError } from '../../../errors.ts';
-import { type ConversationId, type Event, type EventDraft, nearestName } from '../../../events/index.ts';
-import type { Task } from '../../../machines/task-book.ts';
-import type { ConversationKey } from '../../../store/store.ts';
-import { isTrusted, type Trust } from '../../conversations/trust.ts';
-import type { EngineDeps } from '../../engine/engine-deps.ts';
-import { readOwn } from '../../log/own-id.ts';
-import { type ReadTasks, readTasks } from '../read-tasks.ts';
-import { type Attempt, howEnded, refusedInLog } from './refuse-person.ts';
+import { type ErrorCode, TroupeError } from '../../errors.ts';
+import {
+  type Author,
+  type ConversationId,
+  type Event,
+  type EventDraft,
+  isAbout,
+  nearestName,
+  runtimeId,
+  SYSTEM_AUTHOR,
+} from '../../events/index.ts';
+import type { Task } from '../../machines/task-book.ts';
+import type { ConversationKey } from '../../store/store.ts';
+import { isTrusted, type Trust } from '../conversations/trust.ts';
+import type { EngineDeps } from '../engine/engine-deps.ts';
+import { readOwn } from '../log/own-id.ts';
+import { type ReadTasks, readTasks } from './read-tasks.ts';
+import { hashText } from '../../context/index.ts';
 
 export type PersonDeps = Pick<EngineDeps, 'log' | 'store' | 'clock'> & {
   /** Everybody by default. */
@@ -159,4 +168,74 @@ async function firstEnd(
   const end = await readOwn(store, target, draft);
   if (!end) throw new TroupeError('internal', `the log gave no answer to ${draft.id}`);
   return end;
+}
+
+/** What somebody tried to do to a task, for the log. */
+interface Attempt {
+  log: ConversationKey;
+  by: Author;
+  command: 'answer' | 'decide' | 'cancelTask';
+  /** Its id; what was named, where there is none. */
+  task: string;
+  /** What they said of it. */
+  said: string;
+}
+
+const ID_DIGITS = 24;
+const MOST_QUOTED = 200;
+
+/**
+ * The refusal of what somebody may not do, or of what comes too late, after it stands in the log: who tried to decide
+ * what is never lost. The same again adds nothing.
+ */
+export async function refusedInLog(
+  deps: Pick<EngineDeps, 'log'>,
+  { log, by, command, task, said }: Attempt,
+  why: string,
+  code: ErrorCode = 'command_refused',
+): Promise<TroupeError> {
+  const message = `${nameOf(by)} could not ${VERBS[command]} ${quoted(task)}: ${why}`;
+  const key = hashText(JSON.stringify([command, task, by.kind, by.id, said])).slice(0, ID_DIGITS);
+  const id = runtimeId('refused', key);
+  try {
+    await deps.log.append(log, [
+      { id, author: SYSTEM_AUTHOR, to: [], kind: 'error', body: { code, message } },
+    ]);
+  } catch (error) {
+    // Told before, in other words.
+    if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
+  }
+  return new TroupeError(code, message, { task });
+}
+
+const VERBS = { answer: 'answer', decide: 'decide', cancelTask: 'call off' } as const;
+
+/** Who ended a task, how and when. */
+function howEnded(end: Event): string {
+  const when = new Date(end.at).toISOString();
+  const who = nameOf(end.author);
+  if (!isAbout(end, 'taskEnd')) return `it ended at ${when}`;
+  switch (end.kind) {
+    case 'question.answered':
+      if (end.body.outcome === 'answered')
+        return `${who} answered ${JSON.stringify(quoted(end.body.content))} at ${when}`;
+      return end.body.outcome === 'expired' ? `it expired at ${when}` : `${who} withdrew it at ${when}`;
+    case 'approval.decided': {
+      const { outcome, note } = end.body;
+      if (outcome === 'expired') return `it expired at ${when}`;
+      const did = { approved: 'approved', denied: 'denied', withdrawn: 'withdrew' }[outcome];
+      return `${who} ${did} it at ${when}${note === '' ? '' : ` (${quoted(note)})`}`;
+    }
+    case 'delegation.completed':
+    case 'delegation.aborted':
+      return `it ended as ${end.body.outcome} at ${when}, by ${who}`;
+  }
+}
+
+function nameOf({ kind, id, name }: Author): string {
+  return kind === 'agent' ? `@${id}` : name === id ? quoted(name) : `${quoted(name)} (${quoted(id)})`;
+}
+
+function quoted(text: string): string {
+  return text.length > MOST_QUOTED ? `${text.slice(0, MOST_QUOTED).toWellFormed()}…` : text;
 }

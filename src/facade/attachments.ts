@@ -8,8 +8,10 @@ import {
   MAX_MESSAGE_ATTACHMENTS,
   MediaType,
 } from '../events/index.ts';
-import type { NewAttachment } from '../troupe.ts';
+import type { AttachmentByAddress, NewAttachment, NewMessage } from '../troupe.ts';
 import { readImageHeader } from './image-header.ts';
+import type { Redaction } from '../actors/log/redaction.ts';
+import type { SafeFetch } from '../net/safe-fetch.ts';
 
 export const MAX_FILE_BYTES = 5 * 1_024 * 1_024;
 /** Vendors take an image of 5 MiB as base64; one that they refuse would be refused with every later prompt. */
@@ -113,4 +115,103 @@ function invalid(path: string, why: string): TroupeError {
 
 function tooLarge(path: string, what: string, limit: number): TroupeError {
   return new TroupeError('event_too_large', `${path}: ${what} may have ${limit} bytes`, { path, limit });
+}
+
+const REDACTED_TYPE = /^(?:text\/|application\/(?:json|xml|yaml|x-yaml|x-ndjson)\b)/;
+
+/** What comes with a message, its texts redacted before anything is made of them. Nobody looks into images and other files. */
+export function attachedBy(
+  { attachments, author }: { attachments: readonly NewAttachment[]; author: NewMessage['author'] },
+  redaction: Redaction | undefined,
+): readonly NewAttachment[] {
+  if (!redaction) return attachments;
+  return attachments.map((each) => {
+    const text = REDACTED_TYPE.test(plainType(each.mediaType)) ? redactableText(each) : null;
+    if (text === null) return each;
+    const made = redaction.text(text, { kind: 'message', author });
+    return made === text ? each : { ...each, data: Buffer.from(made) };
+  });
+}
+
+/** Null for what is not UTF-8, or no base64: that is refused later, or kept as a file. */
+function redactableText({ data }: NewAttachment): string | null {
+  const bytes = typeof data === 'string' ? Buffer.from(data, 'base64') : Buffer.from(data);
+  if (typeof data === 'string' && bytes.toString('base64') !== data) return null;
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+/** All attachments of one message together: its sender waits for them. */
+const TIMEOUT_MS = 60_000;
+const MAX_NAME = 255;
+
+/**
+ * Puts in place of each address what is there. `fetch` is null where the definition has no `fetch` settings: then nothing
+ * is fetched for anybody. Throws what `readAttachments` throws, and `address_refused` and `address_unreachable`, with
+ * `data.path`. One after the other, so that a message holds no more in memory than it may have.
+ */
+export async function fetchAttachments(
+  given: readonly (NewAttachment | AttachmentByAddress)[],
+  fetch: SafeFetch | null,
+): Promise<readonly NewAttachment[]> {
+  // How many there may be is told by who reads them; nothing is fetched for too many.
+  const isTooMany = given.length > MAX_MESSAGE_ATTACHMENTS;
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const attachments: NewAttachment[] = [];
+  let room = MAX_ATTACHED_BYTES;
+  for (const [index, each] of given.entries()) {
+    if (!('url' in each)) {
+      attachments.push(each);
+      continue;
+    }
+    const path = `attachments.${index}`;
+    if (!fetch) {
+      const message = `${path}.url: nothing is fetched here; name the hosts in \`fetch: { allow }\` of the agents file, or send \`data\``;
+      throw new TroupeError('event_invalid', message, { path: `${path}.url` });
+    }
+    const maxBytes = Math.min(MAX_FILE_BYTES, room);
+    const fetched: NewAttachment = isTooMany
+      ? { mediaType: 'text/plain', data: '' }
+      : await readAddress(each, path, { fetch, signal, maxBytes });
+    room -= fetched.data.length;
+    attachments.push(fetched);
+  }
+  return attachments;
+}
+
+async function readAddress(
+  { url, name = nameIn(url), mediaType }: AttachmentByAddress,
+  path: string,
+  { fetch, signal, maxBytes }: { fetch: SafeFetch; signal: AbortSignal; maxBytes: number },
+): Promise<NewAttachment> {
+  const { status, headers, body, isCut } = await fetch(url, { signal, maxBytes }).catch((thrown: unknown) => {
+    throw thrown instanceof TroupeError ? atPath(thrown, path) : thrown;
+  });
+  if (status !== 200) {
+    const message = `${path}.url: its server answered ${status}, not 200`;
+    throw new TroupeError('event_invalid', message, { path: `${path}.url`, status });
+  }
+  if (isCut) {
+    const message = `${path}.url: it has more than ${maxBytes} bytes, which is all there is room for`;
+    throw new TroupeError('event_too_large', message, { path, limit: maxBytes });
+  }
+  const said = mediaType ?? headers['content-type'] ?? 'application/octet-stream';
+  return { ...(name !== undefined && { name }), mediaType: said, data: body };
+}
+
+function atPath({ code, message, data }: TroupeError, path: string): TroupeError {
+  return new TroupeError(code, `${path}.url: ${message}`, { ...data, path: `${path}.url` });
+}
+
+function nameIn(url: string): string | undefined {
+  const last = URL.parse(url)?.pathname.split('/').pop() ?? '';
+  try {
+    return decodeURIComponent(last).slice(0, MAX_NAME).toWellFormed() || undefined;
+  } catch {
+    // Not every % stands for a character.
+    return last.slice(0, MAX_NAME) || undefined;
+  }
 }
