@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createBudgetLedger } from './actors/budget/ledger.ts';
-import { countTokens, loadTokenizer } from './context/count-tokens.ts';
+import { countTokens, loadTokenizer } from './context/tokens.ts';
 import { createCalibrationBook } from './actors/engine/calibration-book.ts';
 import { createColdViews } from './actors/log/cold-views.ts';
 import { createConversationLog } from './actors/log/conversation-log.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { MAX_REQUEST_BYTES } from '../../src/context/index.ts';
-import { pruneSlots } from '../../src/context/rewrite/prune-slots.ts';
-import { rewrite } from '../../src/context/rewrite/rewrite.ts';
+import { pruneSlots } from '../../src/context/compaction/prune.ts';
+import { rewrite } from '../../src/context/compaction/apply.ts';
 import type { EventDraftOf, EventId } from '../../src/events/index.ts';
 import { NO_USAGE } from '../../src/events/index.ts';
 import type { ModelEvent, ModelRequest } from '../../src/providers/provider.ts';
