@@ -5,7 +5,7 @@ import { type Clock, systemClock } from './clock.ts';
 import { parseTroupe, type TroupeDefinition, type TroupeInput, unknownFields } from './config/agents-file.ts';
 import { unknownWindows } from './config/build-agent-registry.ts';
 import { messageRouter } from './config/coordination-settings.ts';
-import { loadTokenizer } from './context/count-tokens.ts';
+import { loadTokenizer } from './context/tokens.ts';
 import { openCredentials } from './facade/credentials.ts';
 import { createTroupeFacade } from './facade/facade.ts';
 import { createPendingGuard } from './facade/pending-guard.ts';

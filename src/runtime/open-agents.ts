@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
 import type { AgentDefinition, TroupeDefinition } from '../config/agents-file.ts';
 import { buildAgentRegistry } from '../config/build-agent-registry.ts';
-import { countTokens } from '../context/count-tokens.ts';
+import { countTokens } from '../context/tokens.ts';
 import { TroupeError } from '../errors.ts';
 import { type Provider, STATELESS } from '../providers/provider.ts';
 import { parseGrant, unknownName } from '../tools/mcp/grants.ts';

@@ -19,7 +19,7 @@ import { createTaskTrees } from '../actors/tasks/task-trees.ts';
 import type { Clock } from '../clock.ts';
 import type { TroupeDefinition } from '../config/agents-file.ts';
 import { schedulesOf } from '../config/coordination-settings.ts';
-import { countTokens } from '../context/count-tokens.ts';
+import { countTokens } from '../context/tokens.ts';
 import { fenceKey } from '../context/index.ts';
 import { DEFAULT_TENANT, type StateNote, type StreamDelta } from '../events/index.ts';
 import { createTenants, type Tenants } from '../facade/credentials.ts';
