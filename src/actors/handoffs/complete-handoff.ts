@@ -6,7 +6,7 @@ import {
   type HandoffDraft,
   HandoffSummary,
 } from '../../events/index.ts';
-import type { RequestOf } from '../../tools/tool-request.ts';
+import type { RequestOf } from '../../tools/tool.ts';
 import { inSlices } from '../engine/in-slices.ts';
 import { readNewest } from '../log/read-pages.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
