@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { countTokens } from '../../src/context/tokens.ts';
-import { said } from '../../src/context/extract/said.ts';
+import { spokenText } from '../../src/context/extract/spoken-text.ts';
 import {
   beginTurn,
   countedKinds,
