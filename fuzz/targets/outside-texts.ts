@@ -20,7 +20,7 @@ import { bestByCapability } from '../../src/routing/route.ts';
 import { createRedact } from '../../src/providers/redact.ts';
 import { redactSecrets } from '../../src/config/redact-secrets.ts';
 import { hideSecrets } from '../../src/runtime/secrets.ts';
-import { htmlText } from '../../src/tools/builtin/html-text.ts';
+import { htmlText } from '../../src/tools/builtin/fetch.ts';
 import { preview } from '../../src/tools/preview.ts';
 
 const redact = redactSecrets();

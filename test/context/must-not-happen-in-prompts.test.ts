@@ -6,7 +6,7 @@ import { applyRewrite } from '../../src/context/compaction/apply.ts';
 import type { EventDraftOf, EventId } from '../../src/events/index.ts';
 import { NO_USAGE } from '../../src/events/index.ts';
 import type { ModelEvent, ModelRequest } from '../../src/providers/provider.ts';
-import { anthropicBody } from '../../src/providers/anthropic-messages.ts';
+import { anthropicBody } from '../../src/providers/anthropic/messages.ts';
 import { sampleRequest } from '../../src/testing/collect-events.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { asks, gated, inOrder, says, shown, times } from '../support/engine-models.ts';

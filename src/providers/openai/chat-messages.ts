@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import type OpenAI from 'openai';
-import type { PromptMessage } from '../events/index.ts';
-import { fitArgs, fitCacheKey, fitCallId, fitToolName } from './call-text.ts';
-import { plainSchema } from './plain-schema.ts';
-import type { ModelRequest } from './provider.ts';
-import type { ChatQuirks } from './vendor-quirks.ts';
-import { tellSchema } from './tell-schema.ts';
+import type { PromptMessage } from '../../events/index.ts';
+import { fitArgs, fitCacheKey, fitCallId, fitToolName } from '../call-text.ts';
+import { plainSchema, tellSchema } from '../plain-schema.ts';
+import type { ModelRequest } from '../provider.ts';
+import type { ChatQuirks } from './quirks.ts';
 
 type Body = OpenAI.ChatCompletionCreateParamsStreaming & { session_id?: string };
 type Message = OpenAI.ChatCompletionMessageParam & { reasoning?: string; reasoning_content?: string };

@@ -1,13 +1,10 @@
 import type OpenAI from 'openai';
-import { fetchOptions } from './connect-timeout.ts';
-import { guardStream, type StreamWatch } from './guard-stream.ts';
-import { readResponseEvents } from './openai-responses-events.ts';
-import { responsesBody } from './openai-responses-input.ts';
-import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from './provider.ts';
-import { type ReplyLimitSettings, replyLimits } from './reply-limits.ts';
-import { serverOf } from './server-of.ts';
-import { vendorFetch } from './vendor-fetch.ts';
-import { quirksOf } from './vendor-quirks.ts';
+import { guardStream, type StreamWatch } from '../guard-stream.ts';
+import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
+import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
+import { fetchOptions, serverOf, vendorFetch } from '../vendor-fetch.ts';
+import { readResponseEvents, responsesBody } from './responses.ts';
+import { quirksOf } from './quirks.ts';
 
 export interface OpenAiOptions {
   /** Default https://api.openai.com/v1. */

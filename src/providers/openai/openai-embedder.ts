@@ -1,11 +1,9 @@
 import type OpenAI from 'openai';
-import { TroupeError } from '../errors.ts';
-import { classifyFailure } from './classify-failure.ts';
-import { fetchOptions } from './connect-timeout.ts';
-import type { Embedder } from './embedder.ts';
-import { replyLimits } from './reply-limits.ts';
-import { vendorErrorOf } from './vendor-error.ts';
-import { ownFailure, vendorFetch } from './vendor-fetch.ts';
+import { TroupeError } from '../../errors.ts';
+import { classifyFailure, vendorErrorOf } from '../classify-failure.ts';
+import { fetchOptions, ownFailure, vendorFetch } from '../vendor-fetch.ts';
+import type { Embedder } from '../embedder.ts';
+import { replyLimits } from '../reply-limits.ts';
 
 export interface OpenAiEmbedderOptions {
   name?: string;

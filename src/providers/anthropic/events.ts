@@ -1,10 +1,10 @@
 import type Anthropic from '@anthropic-ai/sdk';
-import { NO_USAGE, type Usage } from '../events/index.ts';
-import { BLOCKS_PREFIX, type PlacedThinking } from './anthropic-messages.ts';
-import { mintCallId, parseArgs } from './call-text.ts';
-import type { StreamWatch } from './guard-stream.ts';
-import type { ModelEvent, ModelRequest, ResponseName } from './provider.ts';
-import type { ReplyMeter } from './reply-limits.ts';
+import { NO_USAGE, type Usage } from '../../events/index.ts';
+import { BLOCKS_PREFIX, type PlacedThinking } from './messages.ts';
+import { mintCallId, parseArgs } from '../call-text.ts';
+import type { StreamWatch } from '../guard-stream.ts';
+import type { ModelEvent, ModelRequest, ResponseName } from '../provider.ts';
+import type { ReplyMeter } from '../reply-limits.ts';
 
 type Open =
   | { type: 'thinking'; thinking: string; signature: string }

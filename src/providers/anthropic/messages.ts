@@ -1,7 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk';
-import { fitCallId, fitToolName, parseArgs } from './call-text.ts';
-import type { ImageRef, PromptMessage, Reasoning } from '../events/index.ts';
-import type { ModelRequest } from './provider.ts';
+import { fitCallId, fitToolName, parseArgs } from '../call-text.ts';
+import type { ImageRef, PromptMessage, Reasoning } from '../../events/index.ts';
+import type { ModelRequest } from '../provider.ts';
 
 type Body = Anthropic.MessageCreateParamsStreaming;
 type Block = Anthropic.ContentBlockParam;

@@ -1,6 +1,42 @@
 import * as z from 'zod';
-import { AgentId, HandoffDraft, HandoffSummary } from '../../events/index.ts';
+import { AgentId, HandoffDraft, HandoffSummary, TodoItem } from '../../events/index.ts';
 import { defineTool, type Tool } from '../tool.ts';
+
+export const todoTool = defineTool({
+  name: 'todo',
+  description:
+    'Keeps your list of what is to be done: give the whole list each time. You are held to it: a turn does not end while something is pending, unless you wait for others or say `later`.',
+  schema: z.object({
+    items: z.array(TodoItem).max(100),
+    later: z.boolean().default(false).describe('The list is only set up; it is worked on another time.'),
+  }),
+  idempotent: true,
+  run({ items, later }) {
+    const left = items.filter(({ status }) => status === 'pending' || status === 'active').length;
+    return {
+      text: `${items.length} items, ${left} to be done`,
+      request: { kind: 'todos', items, later },
+    };
+  },
+});
+
+/** For steps of workflows that end with it. */
+export const completeStepTool = defineTool({
+  name: 'complete_step',
+  description:
+    'Says that the step of the workflow that you were given is complete. The next step begins when your turn ends and you wait for nothing.',
+  schema: z.object({}),
+  idempotent: true,
+  run: () => 'noted: the step is complete when your turn ends',
+});
+
+export const noResponseTool = defineTool({
+  name: 'no_response',
+  description: 'Ends your turn without a word, where nothing needs to be said.',
+  schema: z.object({ reason: z.string().default('') }),
+  idempotent: true,
+  run: ({ reason }) => ({ text: 'nothing is said', request: { kind: 'noResponse', reason } }),
+});
 
 const Arguments = z.object({
   to: z.string().min(1).describe('Id of the agent who takes over.'),
@@ -41,5 +77,3 @@ export function handoffTool(policy: HandoffPolicy): Tool {
     },
   });
 }
-
-export const handoff = handoffTool('agent');

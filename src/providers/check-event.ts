@@ -1,5 +1,7 @@
-import { NO_USAGE, type Usage } from '../events/index.ts';
-import type { ModelRequest } from './provider.ts';
+import { NO_USAGE, type Reasoning, type ToolCall, type Usage } from '../events/index.ts';
+import type { ModelRequest, ResponseName } from './provider.ts';
+import { TroupeError } from '../errors.ts';
+import { mintCallId } from './call-text.ts';
 
 /** What is known of a call beside what its vendor says of it. */
 export interface CallFacts {
@@ -58,4 +60,50 @@ function sizeOf(value: unknown): number {
 
 function shown(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : String(value).slice(0, 40);
+}
+
+const MAX_CHARACTERS = 200;
+
+/** What a vendor said, whatever it said: texts of a length, without what is never to be shown. */
+export function soundName(name: ResponseName, secrets: readonly string[]): ResponseName | undefined {
+  const model = responseText(name.model, secrets);
+  const id = responseText(name.id, secrets);
+  if (model === undefined && id === undefined) return undefined;
+  return { ...(model !== undefined && { model }), ...(id !== undefined && { id }) };
+}
+
+function responseText(text: unknown, secrets: readonly string[]): string | undefined {
+  if (typeof text !== 'string' || text === '') return undefined;
+  if (secrets.some((secret) => secret !== '' && text.includes(secret))) return undefined;
+  return text.slice(0, MAX_CHARACTERS).toWellFormed();
+}
+
+const MAX_NAME_LENGTH = 256;
+
+/** The reasoning, if it is one: servers are believed in nothing. Throws `provider_invalid_reply`. */
+export function soundReasoning(reasoning: Reasoning): Reasoning {
+  const { text, signature } = reasoning;
+  if (typeof text !== 'string') throw unsound('reasoning', text);
+  if (signature !== undefined && typeof signature !== 'string') throw unsound('a signature', signature);
+  return reasoning;
+}
+
+export function soundText(delta: unknown): string {
+  if (typeof delta !== 'string') throw unsound('text', delta);
+  return delta;
+}
+
+/** With an id and a name, as events hold them. `index`: which call of the answer it is. */
+export function soundCall({ id, name, args }: ToolCall, { trace }: ModelRequest, index: number): ToolCall {
+  if (typeof args !== 'string') throw unsound('the arguments of a call', args);
+  return { id: nameOf(id) || mintCallId(trace, index), name: nameOf(name) || 'unknown', args };
+}
+
+function nameOf(value: unknown): string {
+  return typeof value === 'string' ? value.slice(0, MAX_NAME_LENGTH) : '';
+}
+
+function unsound(what: string, value: unknown): TroupeError {
+  const kind = value === null ? 'null' : Array.isArray(value) ? 'a list' : typeof value;
+  return new TroupeError('provider_invalid_reply', `${what} in the answer is ${kind}, and no text`);
 }
