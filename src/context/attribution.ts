@@ -1,6 +1,6 @@
 import type { Event } from '../events/index.ts';
 import { escapeMarks, fenceEnds } from './fence.ts';
-import { frame, type Framed } from './framed.ts';
+import { frame, type Framed } from './slot.ts';
 import { fenceKey } from './hash.ts';
 import { agentLabel, isPerson, personLabel, severalBy } from './people.ts';
 import type { View } from './view.ts';

@@ -1,15 +1,12 @@
 import type { Event, EventDraft, TurnDoneBody } from '../events/index.ts';
 import { foldDirections, foldDirective } from '../machines/directions.ts';
-import { beginTurnSteps } from './begin-turn.ts';
-import { isPlausible, type UsageAnchor } from './budget/calibrate.ts';
-import { NO_TOKENS } from './budget/content-kinds.ts';
-import { closeGroup } from './call-group.ts';
+import { beginTurnSteps, takeIn } from './begin-turn.ts';
+import { isPlausible, NO_TOKENS, type UsageAnchor } from './budget/calibrate.ts';
+import { closeGroup, foldOwn, isNote, isSpoken } from './own-words.ts';
 import { eventText, isShownTo, visibleText } from './event-text.ts';
-import { foldOwn, isNote, isSpoken } from './own-words.ts';
 import { meet } from './people.ts';
-import { rewrite } from './rewrite/rewrite.ts';
+import { rewrite } from './compaction/apply.ts';
 import { atOnce, type Steps } from './steps.ts';
-import { takeIn } from './take-in.ts';
 import { isOwn, type View } from './view.ts';
 
 /**

@@ -1,5 +1,26 @@
-import type { Author } from '../events/index.ts';
-import { lookOf } from './look.ts';
+import type { Author, Event } from '../events/index.ts';
+import unhomoglyph from 'unhomoglyph';
+
+/** Not seen, or seen as nothing but a gap. */
+const UNSEEN = /[\s\p{C}\p{DI}\u2800]/gu;
+
+/**
+ * What a text looks like, to compare: of texts that a reader takes for the same, the looks are the same. Never shown.
+ * `I` and `l` look the same, and `I` is the same letter as `i`: so all three are one here.
+ */
+function lookOf(text: string): string {
+  const seen = text
+    .normalize('NFKC')
+    .replace(UNSEEN, '')
+    .replace(/\P{ASCII}/gu, asLatin);
+  return unhomoglyph(unhomoglyph(seen).toLowerCase()).replaceAll('i', 'l');
+}
+
+/** Some letters look like Latin ones as capitals only (`т`), others as small ones only (`υ`). */
+function asLatin(letter: string): string {
+  const small = unhomoglyph(letter);
+  return /^\p{ASCII}+$/u.test(small) ? small : unhomoglyph(letter.toUpperCase());
+}
 
 /** Somebody with a name, from the seq at which they first spoke under it. */
 interface Speaker {
@@ -146,4 +167,25 @@ function labelByLook(people: People, author: Author, upTo: number): string {
 
 function numbered(short: string, alike: number): string {
   return alike > 0 ? `${short}#${alike + 1}` : short;
+}
+
+/** Ids of the people whose word counts (`trust.people`); null: everybody's. */
+export type Trusted = readonly string[] | null;
+
+/** Whether an event is a person's whose word counts. What agents say is never a person's word, whoever they quote. */
+export function isTrustedPerson(
+  trusted: Trusted,
+  { author, context }: Pick<Event, 'author' | 'context'>,
+): boolean {
+  return author.kind === 'user' && !isStranger(trusted, { author, context });
+}
+
+/** A person who may be heard and may not command: as the settings say now, or as a gateway said then. */
+export function isStranger(
+  trusted: Trusted,
+  { author, context }: Pick<Event, 'author' | 'context'>,
+): boolean {
+  if (author.kind !== 'user') return false;
+  if (context?.untrusted === true || context?.held !== undefined) return true;
+  return trusted !== null && !trusted.includes(author.id);
 }

@@ -5,8 +5,7 @@ import { createStore } from '../store/create-store.ts';
 import { lockDataDir } from '../store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../store/sqlite/sqlite-driver.ts';
 import { slicesOf } from '../slices.ts';
-import { chargeReads } from './charge-reads.ts';
-import { countStoreErrors } from './count-store-errors.ts';
+import { chargeReads, countStoreErrors } from './observed-store.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
 /** One process on a directory of its own, or in memory. Throws `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`. */

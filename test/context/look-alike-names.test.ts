@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { beginTurn } from '../../src/context/index.ts';
 import { createPeople, meet, personLabel } from '../../src/context/people.ts';
-import { chooseMemories } from '../../src/context/retrieve/choose-memories.ts';
+import { chooseMemories } from '../../src/context/retrieve/memories.ts';
 import { renderTranscript } from '../../src/context/summary/render-transcript.ts';
 import type { Author, EventDraft, TurnId } from '../../src/events/index.ts';
 import { logged, promptOf, viewOf } from '../support/log-player.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { countTokens } from '../../src/context/count-tokens.ts';
+import { countTokens } from '../../src/context/tokens.ts';
 import { said } from '../../src/context/extract/said.ts';
 import {
   beginTurn,
@@ -13,11 +13,11 @@ import {
   showWaiting,
   visibleText,
 } from '../../src/context/index.ts';
-import { chainOf } from '../../src/context/prompt-chain.ts';
+import { chainOf } from '../../src/context/build-prompt.ts';
 import type { AgentId, Event, EventDraft, TurnId } from '../../src/events/index.ts';
-import { openAiBody } from '../../src/providers/openai-messages.ts';
-import { anthropicBody } from '../../src/providers/anthropic-messages.ts';
-import { responsesBody } from '../../src/providers/openai-responses-input.ts';
+import { openAiBody } from '../../src/providers/openai/chat-messages.ts';
+import { anthropicBody } from '../../src/providers/anthropic/messages.ts';
+import { responsesBody } from '../../src/providers/openai/responses.ts';
 import type { ModelRequest } from '../../src/providers/provider.ts';
 import { invalidities } from '../support/check-prompt.ts';
 import { logged, own, promptOf, SECRET, viewOf } from '../support/log-player.ts';

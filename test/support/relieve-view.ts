@@ -19,7 +19,7 @@ import {
   trimStrategy,
   type View,
 } from '../../src/context/index.ts';
-import { countTokens } from '../../src/context/count-tokens.ts';
+import { countTokens } from '../../src/context/tokens.ts';
 import {
   type AgentId,
   type BaselineBody,

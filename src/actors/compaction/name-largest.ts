@@ -1,5 +1,5 @@
 import { budgetOf, type Slot } from '../../context/index.ts';
-import { isFruitless, MAX_FRUITLESS } from '../../context/compaction/work.ts';
+import { isFruitless, MAX_FRUITLESS } from '../../context/compaction/strategies.ts';
 import type { PromptRecord } from '../../events/index.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { windowFor } from './policy-for.ts';

@@ -1,5 +1,5 @@
 import type { LayerName, PromptLayer, PromptMessage, PromptRecord, ToolSpec } from '../../events/index.ts';
-import { imagesText } from '../message-text.ts';
+import { imagesText } from '../event-text.ts';
 
 /** A logged rewrite that a prompt was rendered under: a compaction adopted, or outputs pruned. */
 export interface Cut {

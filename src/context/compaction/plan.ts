@@ -1,5 +1,5 @@
 import type { Adoption, CompactionBody, EventId, TurnId } from '../../events/index.ts';
-import { adopt } from '../rewrite/adopt.ts';
+import { adopt } from './apply.ts';
 import { forkView, type View } from '../view.ts';
 
 /**

@@ -1,16 +1,12 @@
 import type { Event, EventOf, Facts, StepBody } from '../../events/index.ts';
 import { atOnce, type Steps } from '../steps.ts';
-import { isTrustedPerson, type Trusted } from '../trusted.ts';
-import { errorLines, errorsOf } from './find-errors.ts';
-import { constraintsOf } from './find-constraints.ts';
-import { filesOf } from './find-files.ts';
-import { type Tasks, tasksOf, tasksOfCall } from './find-pending.ts';
-import { findWords } from './find-words.ts';
-import { noteDealings, noteQuestions } from './open-items.ts';
-import { readerOf, readingOf } from './reading.ts';
-import { demanded, said } from './said.ts';
+import { isTrustedPerson, type Trusted } from '../people.ts';
+import { constraintsOf, errorLines, errorsOf } from './lexicon.ts';
+import { filesOf, findWords } from './find-words.ts';
+import { noteDealings, noteQuestions, type Tasks, tasksOf, tasksOfCall } from './find-pending.ts';
+import { demanded, readerOf, readingOf, said } from './said.ts';
 import { addSaying, type Sayings, sayingsOf, speakerOfEvent, wordsOf } from './sayings.ts';
-import { capped, oneLine } from './sentences.ts';
+import { capped, oneLine } from './cut-text.ts';
 
 /** A listing of a thousand files is in its artifact; carrying it on would push out what somebody needs. */
 const MAX_NEW_PER_RESULT = 150;

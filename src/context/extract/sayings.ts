@@ -1,9 +1,8 @@
 import type { Event, Saying } from '../../events/index.ts';
-import { agentLabel, type People, personLabel } from '../people.ts';
+import { agentLabel, isStranger, type People, personLabel, type Trusted } from '../people.ts';
 import { RENDERING } from '../rendering.ts';
 import { AT_THE_END } from '../summary/speakers.ts';
-import { equalPart } from './reading.ts';
-import { isStranger, type Trusted } from '../trusted.ts';
+import { equalPart } from './said.ts';
 
 /** Words with their speaker; a text alone is of a log from before speakers were kept. */
 export type Entry = string | Saying;

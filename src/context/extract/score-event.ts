@@ -1,7 +1,6 @@
-import { CONSTRAINT, DECISION, PENDING, REFUSAL } from './lexicon.ts';
-import { errorLines } from './find-errors.ts';
+import { CONSTRAINT, DECISION, errorLines, PENDING, REFUSAL } from './lexicon.ts';
 import { findWords } from './find-words.ts';
-import { sentencesOf } from './sentences.ts';
+import { sentencesOf } from './cut-text.ts';
 
 /** What there is to judge of something said or done. */
 export interface Scorable {

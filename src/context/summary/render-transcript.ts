@@ -1,10 +1,9 @@
 import { type Event, type EventDraft, isAbout } from '../../events/index.ts';
 import { eventText, handoffText } from '../event-text.ts';
 import { escapeMarks, fence } from '../fence.ts';
-import { isPerson, type People } from '../people.ts';
+import { isPerson, isStranger, type People, type Trusted } from '../people.ts';
 import { RENDERING } from '../rendering.ts';
 import { atOnce, type Steps } from '../steps.ts';
-import { isStranger, type Trusted } from '../trusted.ts';
 import { minute } from '../turn-input.ts';
 import { clip } from './clip.ts';
 import { AT_THE_END, header, NOT_TRUSTED, peopleOf, speakerOf } from './speakers.ts';
