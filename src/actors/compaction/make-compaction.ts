@@ -1,6 +1,6 @@
 import {
+  type ProposedCut,
   type CompactionBase,
-  type CutFor,
   extractionSteps,
   latestCompaction,
   pairSafe,
@@ -46,7 +46,7 @@ export const REQUEST_SHARE = 0.8;
  */
 export async function makeCompaction(
   work: TurnCompaction,
-  cut: CutFor,
+  cut: ProposedCut,
   strategy: 'summary' | 'extraction',
 ): Promise<Made> {
   const { run } = work;

@@ -4,7 +4,7 @@ import {
   latestCompaction,
   proposeCut,
   pruneStrategy,
-  retell,
+  replaceTurnSummary,
   type StrategyOutcome,
   takeCompaction,
   trimStrategy,
@@ -115,7 +115,8 @@ async function retellSteps(work: TurnCompaction): Promise<boolean> {
     answer.kind === 'failed'
       ? { kind: 'rejected' as const, why: `${answer.code}: ${answer.message}` }
       : verifySummary(answer.text, { inputTokens: request.tokens, maxTokens: policy.summaryTokens, count });
-  const why = verdict.kind === 'rejected' ? verdict.why : retell(work, verdict.text) ? null : 'too_long';
+  const why =
+    verdict.kind === 'rejected' ? verdict.why : replaceTurnSummary(work, verdict.text) ? null : 'too_long';
   if (why !== null) {
     const message = `the summary of the first ${steps} steps was rejected: ${why}`;
     await noteCompaction(work, 'compaction.failed', { strategy: 'trim', message });

@@ -12,7 +12,7 @@ import type { CompactionNote, CompactionReason, EventKind, PromptRecord } from '
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { availableIn, windowFor } from './compaction-policy.ts';
 import type { Metrics } from '../../metrics.ts';
-import { isFruitless, MAX_FRUITLESS } from '../../context/compaction/strategies.ts';
+import { hasStalled, STALLED_AFTER } from '../../context/compaction/strategies.ts';
 
 /** A relief of a running turn. */
 export interface TurnCompaction extends CompactionRun {
@@ -105,8 +105,8 @@ export function nameLargest(run: TurnRun, { tokens, layers }: PromptRecord): str
 
 /** Why no further compaction is made; null if one may be. */
 export function brokenCircuit({ live, policy }: TurnRun): string | null {
-  if (!isFruitless(live.view, policy)) return null;
-  return `the last ${MAX_FRUITLESS} compactions brought the prompt hardly under its limit, so no further one is made`;
+  if (!hasStalled(live.view, policy)) return null;
+  return `the last ${STALLED_AFTER} compactions brought the prompt hardly under its limit, so no further one is made`;
 }
 
 function nameOf({ message, tokens, layer }: Slot): string {
