@@ -32,7 +32,7 @@ export interface Models {
 }
 
 /** The models of a definition: the vendors', recorded if asked for, or a recording. Throws `config_invalid`. */
-export function openModels(definition: ModelSettings, options: ModelOptions): Models {
+export function createModels(definition: ModelSettings, options: ModelOptions): Models {
   const { agents, context: settings } = definition;
   const { replay, env, clock, onWarning } = options;
   const redact = createRedact(secretValues(definition, env));
