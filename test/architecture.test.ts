@@ -90,9 +90,9 @@ describe('the layer check', () => {
     ],
     [
       'a lazy import of an adapter',
-      { 'actors/a.ts': `const load = () => import('../providers/openai.ts');` },
+      { 'actors/a.ts': `const load = () => import('../providers/openai/openai.ts');` },
       [
-        'src/actors/a.ts imports src/providers/openai.ts: only runtime.ts, runtime, cli.ts, cli, testing may import an adapter',
+        'src/actors/a.ts imports src/providers/openai/openai.ts: only runtime.ts, runtime, cli.ts, cli, testing may import an adapter',
       ],
     ],
     [

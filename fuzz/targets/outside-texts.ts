@@ -2,7 +2,7 @@ import { checkReply } from '../../src/actors/turn/check-reply.ts';
 import { limitIn } from '../../src/context/budget/model-windows.ts';
 import { conclusionOf, gist, sentencesOf } from '../../src/context/extract/cut-text.ts';
 import { constraintsOf, errorLines } from '../../src/context/extract/lexicon.ts';
-import { filesOf, findWords } from '../../src/context/extract/find-words.ts';
+import { filesOf, findWords } from '../../src/context/extract/find-names.ts';
 import { questionsOf, tasksOf } from '../../src/context/extract/find-pending.ts';
 import { escapeFences, escapeMarks } from '../../src/context/fence.ts';
 import { NOBODY, personLabel } from '../../src/context/people.ts';
@@ -20,7 +20,7 @@ import { bestByCapability } from '../../src/routing/route.ts';
 import { createRedact } from '../../src/providers/redact.ts';
 import { redactSecrets } from '../../src/config/redact-secrets.ts';
 import { hideSecrets } from '../../src/runtime/secrets.ts';
-import { htmlText } from '../../src/tools/builtin/html-text.ts';
+import { htmlText } from '../../src/tools/builtin/fetch.ts';
 import { preview } from '../../src/tools/preview.ts';
 
 const redact = redactSecrets();
