@@ -113,7 +113,7 @@ export function baselineBody(
  * has the manager's instructions where it has none of its own, sees the managers only, and leaves people to them. Peers
  * see everybody.
  */
-type AgentRegistry = readonly AgentProfile[];
+type Agents = readonly AgentProfile[];
 
 /** Rosters longer than this are cut: a company of a thousand must not fill every prompt with names. */
 const MAX_ROSTER = 50;
@@ -135,31 +135,31 @@ const ACTIONS: Readonly<Record<string, string>> = {
 };
 
 /** Chat leaves out the instructions; who it is and whom it answers to an agent must know in every mode. */
-function personaText(agent: AgentProfile, company: AgentRegistry, mode: 'chat' | 'agent'): string {
+function personaText(agent: AgentProfile, agents: Agents, mode: 'chat' | 'agent'): string {
   const identity = `# You are ${agent.name} (@${agent.id})`;
-  const instructions = mode === 'chat' ? '' : instructionsOf(agent, company);
-  return [identity, roleText(agent, company), instructions].filter(Boolean).join('\n');
+  const instructions = mode === 'chat' ? '' : instructionsOf(agent, agents);
+  return [identity, roleText(agent, agents), instructions].filter(Boolean).join('\n');
 }
 
-function roleText({ role }: AgentProfile, company: AgentRegistry): string {
+function roleText({ role }: AgentProfile, agents: Agents): string {
   if (role === 'manager') return MANAGER;
   if (role === 'peer') return PEER;
-  const managers = managersOf(company).map(({ id }) => `@${id}`);
+  const managers = managersOf(agents).map(({ id }) => `@${id}`);
   if (managers.length === 0) return WORKER_ALONE;
   return `You are a worker: stay on the task you were given and report its result to the manager (${managers.join(' or ')}). Do not address people; that is the manager's part.`;
 }
 
-function instructionsOf({ role, instructions }: AgentProfile, company: AgentRegistry): string {
+function instructionsOf({ role, instructions }: AgentProfile, agents: Agents): string {
   if (instructions !== '' || role !== 'worker') return instructions;
-  const inherited = managersOf(company).find((manager) => manager.instructions !== '');
+  const inherited = managersOf(agents).find((manager) => manager.instructions !== '');
   return inherited
     ? `What @${inherited.id} was told holds for you too, within your task:\n${inherited.instructions}`
     : '';
 }
 
-function environmentText(agent: AgentProfile, company: AgentRegistry, fragments: readonly string[]): string {
+function environmentText(agent: AgentProfile, agents: Agents, fragments: readonly string[]): string {
   const platform = agent.role === 'manager' ? [platformText(agent)] : [];
-  return [...platform, rosterText(rosterFor(agent, company)), ...fragments].join('\n\n');
+  return [...platform, rosterText(rosterFor(agent, agents)), ...fragments].join('\n\n');
 }
 
 function platformText({ tools }: AgentProfile): string {
@@ -171,16 +171,16 @@ function platformText({ tools }: AgentProfile): string {
   return [PLATFORM, 'What you can do with the others:', ...actions].join('\n');
 }
 
-function rosterFor(agent: AgentProfile, company: AgentRegistry): AgentRegistry {
-  if (agent.role !== 'worker' || managersOf(company).length === 0) return company;
-  return company.filter(({ id, role }) => role === 'manager' || id === agent.id);
+function rosterFor(agent: AgentProfile, agents: Agents): Agents {
+  if (agent.role !== 'worker' || managersOf(agents).length === 0) return agents;
+  return agents.filter(({ id, role }) => role === 'manager' || id === agent.id);
 }
 
-function managersOf(company: AgentRegistry): AgentRegistry {
-  return company.filter(({ role }) => role === 'manager');
+function managersOf(agents: Agents): Agents {
+  return agents.filter(({ role }) => role === 'manager');
 }
 
-function rosterText(roster: AgentRegistry): string {
+function rosterText(roster: Agents): string {
   const lines = roster
     .slice(0, MAX_ROSTER)
     .map(

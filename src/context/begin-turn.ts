@@ -43,7 +43,7 @@ export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
   closeGroup(view);
   view.rendering = turn.rendering ?? 1;
   const inputs = new Set(turn.inputs);
-  const shown = yield* settle(view, turn.upTo, inputs);
+  const shown = yield* settlePending(view, turn.upTo, inputs);
   const reader = readerAt(view, turn.upTo);
   const last = shown.findLast((event) => inputs.has(event.seq) && event.kind !== 'handoff');
   const others = shown.filter((event) => event !== last);
@@ -74,8 +74,8 @@ function* newcomerParts(
   reader: Reader,
   join: TurnInput['join'],
 ): Steps<Part[]> {
-  const handoffs = others.filter((event) => isHandover(event, inputs));
-  const rest = others.filter((event) => !isHandover(event, inputs));
+  const handoffs = others.filter((event) => isHandoff(event, inputs));
+  const rest = others.filter((event) => !isHandoff(event, inputs));
   const seen = join === 'fresh' ? rest.filter((event) => inputs.has(event.seq)) : rest;
   const parts: Part[] = [];
   for (const event of handoffs) parts.push(yield* blockPart([event], [], reader));
@@ -84,9 +84,9 @@ function* newcomerParts(
 }
 
 function* missedParts(others: readonly Event[], inputs: ReadonlySet<number>, reader: Reader): Steps<Part[]> {
-  const handoffs = others.filter((event) => isHandover(event, inputs));
+  const handoffs = others.filter((event) => isHandoff(event, inputs));
   const missed = others.filter((event) => !inputs.has(event.seq));
-  const earlier = others.filter((event) => inputs.has(event.seq) && !isHandover(event, inputs));
+  const earlier = others.filter((event) => inputs.has(event.seq) && !isHandoff(event, inputs));
   const block = handoffs.length + missed.length > 0 ? [yield* blockPart(handoffs, missed, reader)] : [];
   const parts: Part[] = block;
   for (const event of earlier) parts.push(yield* alone(earlierTrigger(event, reader)));
@@ -98,7 +98,7 @@ function* alone(line: Line): Steps<Part> {
   return plainPart(line);
 }
 
-function isHandover(event: Event, inputs: ReadonlySet<number>): boolean {
+function isHandoff(event: Event, inputs: ReadonlySet<number>): boolean {
   return event.kind === 'handoff' && inputs.has(event.seq);
 }
 
@@ -109,7 +109,7 @@ export function showWaiting(view: View): void {
 
 export function* showWaitingSteps(view: View): Steps<void> {
   view.rendering = RENDERING;
-  const events = yield* settle(view, view.upTo, new Set());
+  const events = yield* settlePending(view, view.upTo, new Set());
   if (events.length === 0) return;
   const reader = readerAt(view, view.upTo);
   if (view.present) {
@@ -125,7 +125,7 @@ export function* showWaitingSteps(view: View): Steps<void> {
  * Renders what has waited up to `upTo` as history, and returns what is left for the turn to show: everything of others
  * after the agent's last own words, and the inputs of the turn wherever they stand, so that they come last.
  */
-function* settle(view: View, upTo: number, inputs: ReadonlySet<number>): Steps<Event[]> {
+function* settlePending(view: View, upTo: number, inputs: ReadonlySet<number>): Steps<Event[]> {
   const later = view.pending.findIndex((event) => event.seq > upTo);
   const reached = later === -1 ? view.pending : view.pending.slice(0, later);
   // The end of a task is given with all that it was waited for with.
@@ -168,7 +168,7 @@ function placed({ id, seq, tokens }: Event) {
  * What a running turn was given between two of its steps: messages of their own, behind the results of the step before.
  * From here on they are inputs of the turn as the others are.
  */
-export function* takeIn(view: View, { upTo, inputs }: TurnSteeredBody): Steps<void> {
+export function* steerTurn(view: View, { upTo, inputs }: TurnSteeredBody): Steps<void> {
   closeGroup(view);
   const named = new Set(inputs);
   const reader = readerAt(view, upTo);

@@ -49,7 +49,7 @@ export {
   summarySteps,
 } from './compaction/compose.ts';
 export { choosePrune } from './compaction/prune.ts';
-export type { CutFor } from './compaction/cut-point.ts';
+export type { ProposedCut } from './compaction/cut-point.ts';
 export { adoptionOf, isEmptyPlan, isPruneOnly, latestCompaction, presentIn } from './compaction/plan.ts';
 export { pairSafe } from './compaction/cut-point.ts';
 export { earlySteps } from './compaction/trim.ts';
@@ -60,7 +60,7 @@ export {
   proposeCut,
   pruneStrategy,
   type CompactionRun,
-  retell,
+  replaceTurnSummary,
   type StrategyOutcome,
   startRun,
   takeCompaction,

@@ -3,7 +3,7 @@ import { receiveMessage } from '../actors/conversations/receive-message.ts';
 import { isTrusted } from '../actors/conversations/trust.ts';
 import type { PendingCount } from '../actors/engine/pending-count.ts';
 import { isOurs } from '../actors/log/own-id.ts';
-import { refuseBusy } from '../actors/steering/refuse-busy.ts';
+import { refuseBusy } from '../actors/steering/busy-policy.ts';
 import { answerByReply } from '../actors/tasks/execute-task-command.ts';
 import { TroupeError } from '../errors.ts';
 import {

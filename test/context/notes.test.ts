@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { countTokens } from '../../src/context/tokens.ts';
-import { said } from '../../src/context/extract/said.ts';
+import { spokenText } from '../../src/context/extract/spoken-text.ts';
 import {
   beginTurn,
   countedKinds,
@@ -154,7 +154,7 @@ test('from the log it is the same bytes, and its seq is filled in where it was f
 test('others never see it, nor what was made of it', () => {
   const events = log(step(0, 'done?'), note(0, 'not yet'));
   expect(events.map(visibleText).join('')).not.toContain('not yet');
-  expect(events.map(said).join('')).not.toContain('not yet');
+  expect(events.map(spokenText).join('')).not.toContain('not yet');
   const view = viewOf('cy', events);
   showWaiting(view);
   expect(contents(view).join('\n')).toContain('done?');

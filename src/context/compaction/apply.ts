@@ -17,7 +17,7 @@ import { escapeMarks } from '../fence.ts';
  *  A2  A step and its results are left out together or not at all.
  *  A3  Of a block of missed lines only the covered ones are left out.
  */
-export function adopt(view: View, id: EventId, adoption: Adoption, { hashes = true } = {}): void {
+export function adoptCompaction(view: View, id: EventId, adoption: Adoption, { hashes = true } = {}): void {
   closeGroup(view);
   const summary = summarySlot(view, adoption);
   const { slots, turn } = view;
@@ -209,7 +209,7 @@ const MOST_CUTS = 16;
  * Carries out a logged rewrite of the agent's own view. Everything it does follows from the event and from what the
  * view holds, so that a cold rebuild arrives at the same bytes.
  */
-export function rewrite(view: View, event: EventDraftOf<'baseline' | 'prune'>): void {
+export function applyRewrite(view: View, event: EventDraftOf<'baseline' | 'prune'>): void {
   // One that was frozen for a turn comes into the log behind the turn's `upTo`: the turn may have begun the next since.
   if (event.kind === 'baseline' && event.body.epoch <= (view.baseline?.body.epoch ?? 0)) return;
   // What was reported before is of another prompt.
@@ -223,5 +223,5 @@ export function rewrite(view: View, event: EventDraftOf<'baseline' | 'prune'>): 
     return;
   }
   view.baseline = { id: event.id, body: event.body };
-  if (event.body.adopts) adopt(view, event.id, event.body.adopts);
+  if (event.body.adopts) adoptCompaction(view, event.id, event.body.adopts);
 }

@@ -7,13 +7,13 @@ import type {
   Quote,
   Usage,
 } from '../../events/index.ts';
-import { factsSteps } from '../extract/collect-facts.ts';
+import { collectFactsSteps } from '../extract/collect-facts.ts';
 import { headTail } from '../extract/cut-text.ts';
 import { choiceSteps } from '../extract/key-messages.ts';
 import { candidateSteps } from '../extract/candidates.ts';
 import { createPricing, quoteTokens } from '../extract/pricing.ts';
 import { renderFacts } from '../extract/render-facts.ts';
-import { isStranger, type People, type Trusted } from '../people.ts';
+import { isUntrusted, type People, type Trusted } from '../people.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { composeCompaction, quoteSteps } from '../summary/compaction-body.ts';
 import { shortened } from '../summary/clip.ts';
@@ -52,14 +52,14 @@ const MAX_FACTS_FIRST = 3_000;
 /** Of an extraction, an earlier summary in prose may have. */
 const PROSE_SHARE = 0.4;
 
-type Made = CompactionBody | null;
+type Composed = CompactionBody | null;
 
 /** The words that matter most, without a model. Null where nothing fits, or what fits is no smaller. */
-export function extractCompaction(base: CompactionBase): Made {
+export function extractCompaction(base: CompactionBase): Composed {
   return atOnce(extractionSteps(base));
 }
 
-export function* extractionSteps(base: CompactionBase): Steps<Made> {
+export function* extractionSteps(base: CompactionBase): Steps<Composed> {
   const { events, previous, count } = base;
   const facts = yield* factsOf(base);
   const candidates = yield* candidateSteps(events, previous?.quotes ?? [], count, base.trusted);
@@ -82,16 +82,16 @@ export function* extractionSteps(base: CompactionBase): Steps<Made> {
 }
 
 /** A model's summary, and beside it word for word what people said, and the facts. */
-export function summaryCompaction(base: SummaryBase): Made {
+export function summaryCompaction(base: SummaryBase): Composed {
   return atOnce(summarySteps(base));
 }
 
 type SummaryBase = CompactionBase & { text: string; usage?: Usage | undefined };
 
-export function* summarySteps(base: SummaryBase): Steps<Made> {
+export function* summarySteps(base: SummaryBase): Steps<Composed> {
   const { events, previous, people, count, policy, usage, trusted = null } = base;
   const facts = yield* factsOf(base);
-  const whole = isStrange(base) ? withoutConstraints(base.text) : base.text;
+  const whole = hasUntrustedWords(base) ? withoutConstraints(base.text) : base.text;
   return yield* firstFitting(base, function* (room) {
     // Facts come first: they are literal, and what a model's words leave out is found nowhere else.
     const forFacts = Math.min(shareBudget(facts, room, count).facts, MAX_FACTS_FIRST);
@@ -118,16 +118,16 @@ export function* summarySteps(base: SummaryBase): Steps<Made> {
 }
 
 function* factsOf({ events, previous, trusted = null }: CompactionBase): Steps<Facts> {
-  const facts = yield* factsSteps(events, previous?.facts ?? null, trusted);
+  const facts = yield* collectFactsSteps(events, previous?.facts ?? null, trusted);
   return trusted === null ? facts : demoted(facts, trusted);
 }
 
 /** Whether somebody has spoken whose word does not count. */
-function isStrange({ events, previous, trusted = null }: CompactionBase): boolean {
-  return events.some((event) => isStranger(trusted, event)) || wasStrange(previous);
+function hasUntrustedWords({ events, previous, trusted = null }: CompactionBase): boolean {
+  return events.some((event) => isUntrusted(trusted, event)) || keepsUntrustedWords(previous);
 }
 
-function wasStrange(previous: CompactionBody | null): boolean {
+function keepsUntrustedWords(previous: CompactionBody | null): boolean {
   if (!previous) return false;
   const { quotes, facts } = previous;
   const said = [...quotes, ...facts.errors, ...facts.pending, ...(facts.claims ?? [])];
@@ -143,12 +143,12 @@ function demoted(facts: Facts, trusted: readonly string[]): Facts {
   return { ...facts, constraints, claims };
 }
 
-type Words = Pick<
+type Composition = Pick<
   CompactionBody,
   'strategy' | 'summary' | 'quotes' | 'chosen' | 'facts' | 'listing' | 'usage'
 >;
 
-function* firstFitting(base: CompactionBase, wordsIn: (room: number) => Steps<Words>): Steps<Made> {
+function* firstFitting(base: CompactionBase, wordsIn: (room: number) => Steps<Composition>): Steps<Composed> {
   const { number, upTo, reason, by, before, budget, secret, count } = base;
   for (const share of SHARES) {
     const { usage, ...words } = yield* wordsIn(Math.max(0, Math.floor((budget - FRAME_TOKENS) * share)));

@@ -11,7 +11,7 @@ const WANTED_TOKENS = 3_000;
 const SMALL_TOKENS = 400;
 const FACTS_TOKENS = 6_000;
 
-export interface CutFor {
+export interface ProposedCut {
   upTo: number;
   /** Room for the compaction as it is rendered. */
   budget: number;
@@ -23,18 +23,18 @@ export interface CutFor {
  * How far a new compaction should reach and how large it may be: as much as possible stays verbatim, and less and less
  * of it until a summary has room. Null where none has.
  */
-export function cutFor(
+export function cutPointFor(
   view: View,
   plan: CompactionPlan,
   room: Room,
   policy: CompactionPolicy,
-): CutFor | null {
+): ProposedCut | null {
   const most = policy.quoteTokens + policy.summaryTokens + FACTS_TOKENS;
   const small = Math.min(SMALL_TOKENS, Math.floor(room.available * 0.25));
   const wanted = Math.min(WANTED_TOKENS, Math.max(small, Math.floor(room.available * 0.1)));
-  let best: CutFor | null = null;
+  let best: ProposedCut | null = null;
   for (const keep of [policy.keepTokens, policy.keepTokens / 4, 0]) {
-    const upTo = planCut(view, keep);
+    const upTo = findCutPoint(view, keep);
     if (upTo <= view.floor) continue;
     const rest = sizeIn(withPlan(view, { ...plan, compaction: emptyCompaction(upTo) }), room);
     const before = sizeIn(view, room) - rest;
@@ -82,7 +82,7 @@ function emptyCompaction(upTo: number): { id: EventId; body: CompactionBody } {
  * Up to which event a new compaction should reach, so that about `keepTokens` stay verbatim behind it; 0 if there is
  * nothing to cover. What the running turn is to answer and has done is not counted: it stays anyway.
  */
-export function planCut(view: View, keepTokens: number): number {
+export function findCutPoint(view: View, keepTokens: number): number {
   const units = view.slots.flatMap((slot) => unitsOf(slot, view));
   let tokens = 0;
   let from = units.length;

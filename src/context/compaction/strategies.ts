@@ -7,7 +7,7 @@ import {
 import type { Steps } from '../steps.ts';
 import type { View } from '../view.ts';
 import { choosePrune } from './prune.ts';
-import { type CutFor, cutFor } from './cut-point.ts';
+import { type ProposedCut, cutPointFor } from './cut-point.ts';
 import { latestCompaction, NO_PLAN, type CompactionPlan, withPlan } from './plan.ts';
 import { planTrim } from './trim.ts';
 import { type CompactionPolicy, isWithin, type Room, sizeIn } from './policy.ts';
@@ -47,71 +47,71 @@ export function startRun(
 }
 
 /** What another agent has had compacted costs nothing to use. */
-export function adoptStrategy(work: CompactionRun): StrategyOutcome {
-  const latest = latestCompaction(work.view);
-  const floor = work.plan.compaction?.body.upTo ?? work.view.floor;
+export function adoptStrategy(run: CompactionRun): StrategyOutcome {
+  const latest = latestCompaction(run.view);
+  const floor = run.plan.compaction?.body.upTo ?? run.view.floor;
   if (!latest || latest.body.upTo <= floor) return 'nothing';
-  const limit = isStrict(work) ? work.room.target : work.room.trigger * ENOUGH;
-  return tryCompaction(work, latest, 'adopt', limit);
+  const limit = isStrict(run) ? run.room.target : run.room.trigger * ENOUGH;
+  return tryCompaction(run, latest, 'adopt', limit);
 }
 
-export function pruneStrategy(work: CompactionRun): StrategyOutcome {
-  const { view, policy, plan, room } = work;
+export function pruneStrategy(run: CompactionRun): StrategyOutcome {
+  const { view, policy, plan, room } = run;
   const { events, memories, gain } = choosePrune(withPlan(view, plan), policy);
   if (gain < policy.prune.minGain) return 'nothing';
   const limit = room.trigger * ENOUGH;
   const pruned = [...plan.pruned, ...events];
   const forgotten = [...plan.forgotten, ...memories];
-  return tryPlan(work, { ...plan, pruned, forgotten }, 'prune', limit);
+  return tryPlan(run, { ...plan, pruned, forgotten }, 'prune', limit);
 }
 
 /** How far the next compaction should reach; null where none would help, or the last ones have not. */
-export function proposeCut(work: CompactionRun): CutFor | null {
-  const { view, plan, room, policy, before } = work;
-  const cut = cutFor(view, plan, room, policy);
-  if (!cut || !isFruitless(view, policy)) return cut;
+export function proposeCut(run: CompactionRun): ProposedCut | null {
+  const { view, plan, room, policy, before } = run;
+  const cut = cutPointFor(view, plan, room, policy);
+  if (!cut || !hasStalled(view, policy)) return cut;
   // What stood in the way may be gone: one that is sure to help is made.
-  return before - cut.before + cut.budget <= comfort(work) ? cut : null;
+  return before - cut.before + cut.budget <= compactionLimit(run) ? cut : null;
 }
 
 export function takeCompaction(
-  work: CompactionRun,
+  run: CompactionRun,
   compaction: SharedCompaction,
   strategy: CompactionStrategy,
 ): StrategyOutcome {
-  return tryCompaction(work, compaction, strategy, comfort(work));
+  return tryCompaction(run, compaction, strategy, compactionLimit(run));
 }
 
 function tryCompaction(
-  work: CompactionRun,
+  run: CompactionRun,
   compaction: SharedCompaction,
   strategy: CompactionStrategy,
   limit: number,
 ): StrategyOutcome {
   // What the view has not come to yet is shown when it does: it must not be covered before.
-  if (compaction.body.upTo > shownUpTo(work.view)) return 'nothing';
-  return tryPlan(work, { ...work.plan, compaction }, strategy, limit);
+  if (compaction.body.upTo > shownUpTo(run.view)) return 'nothing';
+  return tryPlan(run, { ...run.plan, compaction }, strategy, limit);
 }
 
 export function* trimStrategy(
-  work: CompactionRun,
+  run: CompactionRun,
   outputs: readonly EventDraft[],
   count: Count,
 ): Steps<StrategyOutcome> {
-  const { view, plan, room, policy } = work;
+  const { view, plan, room, policy } = run;
   const trimmed = yield* planTrim({ view, plan, room, policy, outputs, count });
-  return trimmed ? tryPlan(work, trimmed, 'trim', room.available * 0.95) : 'nothing';
+  return trimmed ? tryPlan(run, trimmed, 'trim', room.available * 0.95) : 'nothing';
 }
 
 /** The early steps of the running turn in other words; false where they would take more room. */
-export function retell(work: CompactionRun, text: string): boolean {
-  const { view, plan, room } = work;
+export function replaceTurnSummary(run: CompactionRun, text: string): boolean {
+  const { view, plan, room } = run;
   if (!plan.turn) return false;
   const retold = { ...plan, turn: { ...plan.turn, text } };
   const after = sizeIn(withPlan(view, retold), room);
-  if (after > Math.max(work.after, room.trigger)) return false;
-  work.plan = retold;
-  work.after = after;
+  if (after > Math.max(run.after, room.trigger)) return false;
+  run.plan = retold;
+  run.after = after;
   return true;
 }
 
@@ -124,9 +124,9 @@ function shownUpTo({ upTo, pending }: View): number {
 type Count = (text: string) => number;
 
 /** How small a compaction must make the prompt to have been worth it. */
-function comfort(work: CompactionRun): number {
-  const { room, policy } = work;
-  return isStrict(work) ? room.target : Math.max(room.target, room.trigger * policy.progress);
+function compactionLimit(run: CompactionRun): number {
+  const { room, policy } = run;
+  return isStrict(run) ? room.target : Math.max(room.target, room.trigger * policy.progress);
 }
 
 function isStrict({ reason }: CompactionRun): boolean {
@@ -134,25 +134,25 @@ function isStrict({ reason }: CompactionRun): boolean {
 }
 
 /** Compactions that keep not helping are not repeated for ever. */
-export const MAX_FRUITLESS = 3;
+export const STALLED_AFTER = 3;
 
-export function isFruitless({ cuts }: View, { progress }: CompactionPolicy): boolean {
-  const latest = cuts.filter(({ kind }) => kind === 'adopt').slice(-MAX_FRUITLESS);
+export function hasStalled({ cuts }: View, { progress }: CompactionPolicy): boolean {
+  const latest = cuts.filter(({ kind }) => kind === 'adopt').slice(-STALLED_AFTER);
   const failed = latest.filter(({ tokens }) => tokens.after > tokens.trigger * progress);
-  return failed.length === MAX_FRUITLESS;
+  return failed.length === STALLED_AFTER;
 }
 
 function tryPlan(
-  work: CompactionRun,
+  run: CompactionRun,
   plan: CompactionPlan,
   strategy: CompactionStrategy,
   limit: number,
 ): StrategyOutcome {
-  const view = withPlan(work.view, plan);
-  const after = sizeIn(view, work.room);
-  if (after >= work.after) return 'nothing';
-  work.plan = plan;
-  work.after = after;
-  work.used.push(strategy);
-  return isWithin(view, work.room, limit) ? 'fits' : 'gained';
+  const view = withPlan(run.view, plan);
+  const after = sizeIn(view, run.room);
+  if (after >= run.after) return 'nothing';
+  run.plan = plan;
+  run.after = after;
+  run.used.push(strategy);
+  return isWithin(view, run.room, limit) ? 'fits' : 'gained';
 }

@@ -1,5 +1,5 @@
 import type { Event, EventDraft, EventId } from '../../events/index.ts';
-import { factsSteps } from '../extract/collect-facts.ts';
+import { collectFactsSteps } from '../extract/collect-facts.ts';
 import { gist, headTail } from '../extract/cut-text.ts';
 import { extractKeyMessages } from '../extract/key-messages.ts';
 import { renderFacts } from '../extract/render-facts.ts';
@@ -78,7 +78,7 @@ function* foldSteps({ plan, room, outputs, count }: TrimInput, view: View): Step
   if (steps <= (plan.turn?.steps ?? 0)) return null;
   const early = earlySteps(outputs, steps).map((draft, index) => asLogged(draft, index + 1));
   const budget = Math.floor(room.available * PREFIX_SHARE);
-  const facts = renderFacts(yield* factsSteps(early, null), Math.floor(budget / 3), count);
+  const facts = renderFacts(yield* collectFactsSteps(early, null), Math.floor(budget / 3), count);
   const { quotes } = extractKeyMessages({
     events: early,
     previous: null,

@@ -1,8 +1,8 @@
 import type { Event, EventOf, Quote, ToolCall, ToolResultBody } from '../../events/index.ts';
 import { isPersonSpeaker, peopleOf, speakerOf } from '../summary/speakers.ts';
 import type { Steps } from '../steps.ts';
-import { isStranger, type Trusted } from '../people.ts';
-import { inWords } from './said.ts';
+import { isUntrusted, type Trusted } from '../people.ts';
+import { quotableText } from './spoken-text.ts';
 import { type Scorable, type Score, scoreEvent } from './score-event.ts';
 import { capped, gist, headTail } from './cut-text.ts';
 import { errorsOf } from './lexicon.ts';
@@ -38,7 +38,7 @@ export function* candidateSteps(
   const people = peopleOf(events);
   const drafts = events.flatMap((event) => {
     const draft = draftOf(event, speakerOf(event, people), results, count);
-    if (draft && isStranger(trusted, event)) draft.untrusted = true;
+    if (draft && isUntrusted(trusted, event)) draft.untrusted = true;
     return draft ?? [];
   });
   const known = new Set(drafts.map(({ seq }) => seq));
@@ -59,7 +59,7 @@ export function* candidateSteps(
 
 function draftOf(event: Event, speaker: string, results: Results, count: Count): Draft | null {
   if (event.kind === 'step') return draftOfStep(event, speaker, results.get(event.seq) ?? [], count);
-  const text = inWords(event);
+  const text = quotableText(event);
   if (text.trim() === '') return null;
   const judged = { text, calls: '', results: '', kept: false };
   const role = roleOf(event);

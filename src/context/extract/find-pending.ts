@@ -84,7 +84,7 @@ const MAX_READ = 4_096;
 const ASKED = /^\[([^\]\n]{1,200})\] .*[?？]["'”’»)]*(?: \(question [^)]{0,320}\))?$/;
 
 /** A question stays open until somebody has spoken who could answer it. */
-export function noteQuestions(pending: Sayings, event: Event, text: string, trusted: Trusted): void {
+export function trackQuestions(pending: Sayings, event: Event, text: string, trusted: Trusted): void {
   for (const [key, entry] of pending) if (isAnswered(entry, event)) pending.delete(key);
   for (const question of questionsOf(text)) ask(pending, event, question, trusted);
 }
@@ -120,7 +120,7 @@ function answersNamed(author: Author, who: string, asker: string): boolean {
 }
 
 /** What is open between agents and people: each is closed by the event that names its id. */
-export function noteDealings(pending: Sayings, event: Event): void {
+export function trackTasks(pending: Sayings, event: Event): void {
   if (!isAbout(event, 'taskOpening') && !isAbout(event, 'taskEnd')) return;
   switch (event.kind) {
     case 'delegation.opened':

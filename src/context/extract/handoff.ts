@@ -3,10 +3,10 @@ import { messageText } from '../event-text.ts';
 import { isTrustedPerson, type People, type Trusted } from '../people.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { header, peopleOf } from '../summary/speakers.ts';
-import { factsSteps } from './collect-facts.ts';
+import { collectFactsSteps } from './collect-facts.ts';
 import { bare, capped, conclusionOf, gist, oneLine, sentencesOf } from './cut-text.ts';
 import { DECISION, PENDING } from './lexicon.ts';
-import { readable, readingOf, said } from './said.ts';
+import { readable, readLimits, spokenText } from './spoken-text.ts';
 import { labelOf } from './sayings.ts';
 
 const MAX_FIELD = 600;
@@ -25,22 +25,22 @@ export function* handoffSteps(
   from: AgentId | null,
   trusted: Trusted = null,
 ): Steps<HandoffSummary> {
-  const facts = yield* factsSteps(events, null, trusted);
-  const said = yield* sentencesOfAgents(events, from);
-  const decisions = said.sentences.filter((sentence) => DECISION.test(sentence));
+  const facts = yield* collectFactsSteps(events, null, trusted);
+  const own = yield* sentencesOfAgents(events, from);
+  const decisions = own.sentences.filter((sentence) => DECISION.test(sentence));
   const modified = facts.filesModified.slice(-MAX_ITEMS);
   const state = [
     ...(modified.length > 0 ? [`Files modified: ${modified.join(', ')}`] : []),
     ...decisions.slice(-3),
   ];
-  const plans = said.sentences.filter((sentence) => PENDING.test(sentence));
+  const plans = own.sentences.filter((sentence) => PENDING.test(sentence));
   const open = facts.pending.filter((entry): entry is Saying => typeof entry !== 'string');
   const questions = open.filter(({ asks }) => asks !== undefined);
   const tasks = open.filter(({ asks, untrusted }) => asks === undefined && untrusted !== true);
   const people = peopleOf(events);
   return {
     goal: goalOf(events, from, trusted) || GO_ON,
-    done: field(said.replies.slice(-LAST_REPLIES).map(resultOf)),
+    done: field(own.replies.slice(-LAST_REPLIES).map(resultOf)),
     state: field(state),
     next: field([
       ...new Set([...plans.slice(-3), ...tasks.slice(-MAX_ITEMS).map((task) => named(task, people, from))]),
@@ -71,11 +71,11 @@ function* sentencesOfAgents(
   from: AgentId | null,
 ): Steps<{ replies: string[]; sentences: string[] }> {
   const own = events.filter(({ author }) => author.kind === 'agent' && (from === null || author.id === from));
-  const reading = readingOf(own);
+  const limits = readLimits(own);
   const replies: string[] = [];
   const sentences: string[] = [];
   for (const event of own) {
-    const reply = event.kind === 'message' ? readable(messageText(event.body), reading(event)) : '';
+    const reply = event.kind === 'message' ? readable(messageText(event.body), limits(event)) : '';
     if (reply.trim() === '') continue;
     replies.push(reply);
     sentences.push(...sentencesOf(reply).map(bare));
@@ -131,7 +131,7 @@ const BETWEEN_TWO: readonly Event['kind'][] = ['delegation.opened', 'question', 
 /** What came of a phase, for all who go on with the next, found without a model; null where no agent has said anything. */
 export function* phaseSteps(events: readonly Event[], trusted: Trusted): Steps<HandoffSummary | null> {
   const open = events.filter((event) => !BETWEEN_TWO.includes(event.kind) && !isTaskEnd(event));
-  const isSaid = open.some((event) => event.author.kind === 'agent' && said(event).trim() !== '');
+  const isSaid = open.some((event) => event.author.kind === 'agent' && spokenText(event).trim() !== '');
   if (!isSaid) return null;
   return { ...(yield* handoffSteps(open, null, trusted)), by: 'extraction' };
 }

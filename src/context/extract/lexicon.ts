@@ -143,6 +143,6 @@ export function errorsOf({ outcome, content }: ToolResultBody): string[] {
   const lines = errorLines(content);
   if (outcome === 'done' || lines.length > 0) return lines;
   const all = content.split('\n').map((line) => line.trim());
-  const said = all.find((line) => FAILURE_WORD.test(line)) ?? all.findLast((line) => line !== '');
-  return said === undefined ? [] : [capped(said, MAX_ERROR)];
+  const line = all.find((each) => FAILURE_WORD.test(each)) ?? all.findLast((each) => each !== '');
+  return line === undefined ? [] : [capped(line, MAX_ERROR)];
 }

@@ -4,7 +4,7 @@ import { fenceKey } from '../hash.ts';
 import { header, isPersonSpeaker, NOT_TRUSTED, peopleOf, speakerOf } from './speakers.ts';
 import { quoteTokens } from '../extract/pricing.ts';
 import { messageText } from '../event-text.ts';
-import { isStranger, type People, type Trusted } from '../people.ts';
+import { isUntrusted, type People, type Trusted } from '../people.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { clipToTokens } from './clip.ts';
 
@@ -76,7 +76,7 @@ export function* quoteSteps(
     if (event.kind !== 'message' || event.author.kind !== 'user') continue;
     const text = messageText(event.body);
     if (text.trim() === '') continue;
-    const rank = isStranger(trusted, event) ? { untrusted: true as const } : {};
+    const rank = isUntrusted(trusted, event) ? { untrusted: true as const } : {};
     bySeq.set(event.seq, { seq: event.seq, speaker: speakerOf(event, people), text, ...rank });
   }
   const newestFirst = [...bySeq.values()].toSorted((a, b) => b.seq - a.seq);

@@ -1,7 +1,7 @@
 import { type Event, type EventDraft, isAbout } from '../../events/index.ts';
 import { eventText, handoffText } from '../event-text.ts';
 import { escapeMarks, fence } from '../fence.ts';
-import { isPerson, isStranger, type People, type Trusted } from '../people.ts';
+import { isPerson, isUntrusted, type People, type Trusted } from '../people.ts';
 import { RENDERING } from '../rendering.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { minute } from '../turn-input.ts';
@@ -79,7 +79,7 @@ function blockOf(
   { key, trusted = null }: TranscriptOptions,
 ): string {
   const place = 'seq' in event ? `#${event.seq} ${minute(event.at)}` : '';
-  const rank = isStranger(trusted, event) ? NOT_TRUSTED : '';
+  const rank = isUntrusted(trusted, event) ? NOT_TRUSTED : '';
   const head = [header(speakerOf(event, people)), place, rank, what].filter(Boolean).join(' ');
   return block(head, body, key, people);
 }

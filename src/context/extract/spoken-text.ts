@@ -3,7 +3,7 @@ import { handoffText, messageText } from '../event-text.ts';
 import { whole } from './cut-text.ts';
 
 /** What somebody said with an event, calls and results left out; '' where it is bookkeeping. */
-export function said(event: Event): string {
+export function spokenText(event: Event): string {
   if (!isAbout(event, 'words')) return '';
   switch (event.kind) {
     case 'message':
@@ -47,18 +47,18 @@ export function said(event: Event): string {
  * Of what was said, the words in which its author may demand something. A summary of a hand-over or a phase is what
  * others said, whoever makes the change, and what is attached is a document.
  */
-export function demanded(event: Event, text: string): string {
+export function demandingText(event: Event, text: string): string {
   if (event.kind === 'handoff' || event.kind === 'phase.changed') return '';
   if (event.kind !== 'message' || !event.body.attachments) return text;
   return event.body.content.slice(0, text.length);
 }
 
 /** The same as a quote shows it: a key event says in words what happened. */
-export function inWords(event: Event): string {
+export function quotableText(event: Event): string {
   if (!isAbout(event, 'words')) return '';
   switch (event.kind) {
     case 'handoff':
-      return `(handoff)\n${said(event)}`;
+      return `(handoff)\n${spokenText(event)}`;
     case 'delegation.opened':
       return `(delegation ${event.body.delegation} to @${event.body.assignee}) ${event.body.task}`;
     case 'delegation.completed':
@@ -76,19 +76,19 @@ export function inWords(event: Event): string {
     case 'mode.changed':
       return `(mode is now ${event.body.mode})`;
     case 'phase.changed':
-      return `(phase is now ${event.body.phase}) ${said(event)}`.trimEnd();
+      return `(phase is now ${event.body.phase}) ${spokenText(event)}`.trimEnd();
     case 'run.directive':
       return `(directive of run ${event.body.run}) ${event.body.directive}`;
     case 'turn.failed':
     case 'turn.aborted':
-      return said(event) === '' ? '' : `(interrupted) ${said(event)}`;
+      return spokenText(event) === '' ? '' : `(interrupted) ${spokenText(event)}`;
     case 'message':
     case 'step':
     case 'injection':
     case 'joined':
     case 'left':
     case 'command':
-      return said(event);
+      return spokenText(event);
     case 'tool.result':
       return '';
   }
@@ -108,9 +108,9 @@ const LEAST = 64;
 const WORD = 256;
 
 /** How many characters of an event are read. */
-type Reading = (event: Event) => number;
+type ReadLimits = (event: Event) => number;
 
-export function readingOf(events: readonly Event[], most: number = MOST_IN_ALL): Reading {
+export function readLimits(events: readonly Event[], most: number = MOST_IN_ALL): ReadLimits {
   const byAuthor = new Map<string, number[]>();
   for (const event of events) {
     const key = keyOf(event);
@@ -126,7 +126,7 @@ export function readingOf(events: readonly Event[], most: number = MOST_IN_ALL):
 }
 
 /** The texts of one event share its limit, the first one first. */
-export function readerOf(limit: number): (text: string) => string {
+export function limitedReader(limit: number): (text: string) => string {
   let left = limit;
   return (text) => {
     const piece = readable(text, left);
@@ -167,7 +167,7 @@ export function equalPart(sizes: readonly number[], most: number): number {
 
 function sizeOf(event: Event): number {
   if (event.kind === 'tool.result') return event.body.content.length;
-  const spoken = said(event).length;
+  const spoken = spokenText(event).length;
   return event.kind === 'step' ? spoken + sum(event.body.calls.map(({ args }) => args.length)) : spoken;
 }
 
