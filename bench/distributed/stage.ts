@@ -12,7 +12,7 @@ import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
 import { parseTroupe, type TroupeInput } from '../../src/config/agents-file.ts';
 import { buildAgentRegistry } from '../../src/config/build-agent-registry.ts';
 import { systemClock as clock } from '../../src/clock.ts';
-import { countTokens } from '../../src/context/count-tokens.ts';
+import { countTokens } from '../../src/context/tokens.ts';
 import { fenceKey } from '../../src/context/index.ts';
 import type { ActorAddress } from '../../src/events/index.ts';
 import { noOutside } from '../../test/support/no-outside.ts';

@@ -2,7 +2,7 @@ import { EventSourceParserStream } from 'eventsource-parser/stream';
 import type * as z from 'zod';
 import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
 import type { AgentId, ConversationId, Event, StateNote, StreamDelta } from '../events/index.ts';
-import { fetchWithinOrigin } from '../net/within-origin.ts';
+import { fetchWithinOrigin } from '../net/redirects.ts';
 import type { ParamName } from './route.ts';
 import type { Routes } from './routes/index.ts';
 

@@ -3,8 +3,7 @@ import type { AgentDefinition } from '../config/agents-file.ts';
 import { TroupeError } from '../errors.ts';
 import type { Embedder } from '../providers/embedder.ts';
 import type { Provider } from '../providers/provider.ts';
-import { openRecording, readRecording } from '../providers/recording-file.ts';
-import { record } from '../providers/recording.ts';
+import { openRecording, readRecording, record } from '../providers/recording.ts';
 import { createRedact } from '../providers/redact.ts';
 import { createEmbedder, createProvider, type ProviderContext } from '../providers/registry.ts';
 import { createReplay } from '../providers/replay.ts';
@@ -33,7 +32,7 @@ export interface Models {
 }
 
 /** The models of a definition: the vendors', recorded if asked for, or a recording. Throws `config_invalid`. */
-export function openModels(definition: ModelSettings, options: ModelOptions): Models {
+export function createModels(definition: ModelSettings, options: ModelOptions): Models {
   const { agents, context: settings } = definition;
   const { replay, env, clock, onWarning } = options;
   const redact = createRedact(secretValues(definition, env));

@@ -1,6 +1,6 @@
 import { agentAuthor, nearestName, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
 import { isTaskOpen } from '../../machines/task-book.ts';
-import type { RequestOf, ToolRequest } from '../../tools/tool-request.ts';
+import type { RequestOf, ToolRequest } from '../../tools/tool.ts';
 import { completeHandoff } from '../handoffs/complete-handoff.ts';
 import { summariseHandoff } from '../handoffs/summarise-handoff.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';

@@ -13,7 +13,7 @@ import { type CallEffects, type CallPlace, type CarriedOut, effectsOf, refused }
 import { abortTask, opening, taskIdOf } from './task-events.ts';
 import { deadlineOf } from './open-delegation.ts';
 import { openTasks, type TaskBook } from '../../machines/task-book.ts';
-import type { RequestOf } from '../../tools/tool-request.ts';
+import type { RequestOf } from '../../tools/tool.ts';
 
 /** Whether this call has to wait for a person. One that was approved is the turn's first, with the very same arguments. */
 export function mustWait({ turn, step }: TurnRun, tool: Tool | undefined, call: ToolCall): boolean {

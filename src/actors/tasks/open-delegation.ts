@@ -5,7 +5,7 @@ import {
   SYSTEM_AUTHOR,
   type Timer,
 } from '../../events/index.ts';
-import type { RequestOf } from '../../tools/tool-request.ts';
+import type { RequestOf } from '../../tools/tool.ts';
 import { resolveAgent } from '../conversations/address-message.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import {

@@ -9,7 +9,7 @@ import {
 import type { ConversationKey } from '../../store/store.ts';
 import { appendLast, type ConversationDeps } from '../conversations/conversation-deps.ts';
 import { requirePerson } from '../conversations/trust.ts';
-import { phaseSteps } from '../../context/extract/extract-phase.ts';
+import { phaseSteps } from '../../context/extract/handoff.ts';
 import type { Phase } from '../../machines/directions.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { inSlices } from '../engine/in-slices.ts';
