@@ -56,7 +56,7 @@ export async function appendHeard(
   if (!isStored) {
     // Before the log says so: one that is called back in the log alone would be called by nobody again.
     for (const agent of message.to)
-      if (participants.retired.has(agent)) await engine.resume({ ...log, agent }, 'RECALL');
+      if (participants.retired.has(agent)) await engine.resume({ ...log, agent }, 'REINSTATE');
   }
   return appendLast(deps, log, isStored ? [message] : [...brought, message]);
 }
