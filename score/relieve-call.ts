@@ -9,7 +9,7 @@ import {
   type View,
 } from '../src/context/index.ts';
 import { budgetOf } from '../src/context/budget/token-budget.ts';
-import { isWithin, sizeIn } from '../src/context/compaction/room.ts';
+import { isWithin, sizeIn } from '../src/context/compaction/policy.ts';
 import type { EventDraft, CompactionReason } from '../src/events/index.ts';
 import { compactView } from '../test/support/relieve-view.ts';
 import { BASELINE, type ModelCall, type Replay } from './replay.ts';

@@ -1,10 +1,10 @@
-import { isIP } from 'node:net';
-import type { Agent, Dispatcher } from 'undici';
+import { isIP, type LookupFunction } from 'node:net';
+import type { Agent, buildConnector, Dispatcher } from 'undici';
 import { TroupeError } from '../errors.ts';
-import { hostOf, portOf, reachRule } from './allow-list.ts';
-import { addressRefused, openGuardedAgent, type Resolve, resolveBySystem } from './guarded-agent.ts';
+import { type AddressRule, hostOf, portOf, reachRule, type ReachRule } from './allow-list.ts';
 import { ACCEPTED_ENCODINGS, readBody, UnknownEncoding } from './read-body.ts';
-import { type Hop, nextHop } from './redirect.ts';
+import { type Hop, nextHop } from './redirects.ts';
+import { lookup } from 'node:dns/promises';
 
 export const DEFAULT_MAX_BYTES = 5 * 1_024 * 1_024;
 export const DEFAULT_TIMEOUT_MS = 30_000;
@@ -184,4 +184,62 @@ function reasonOf(thrown: unknown): string {
   if (thrown instanceof UnknownEncoding) return 'its content encoding is not one that was asked for';
   if (thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string') return thrown.code;
   return 'the connection failed';
+}
+
+/** All addresses of a name. */
+type Resolve = (host: string) => Promise<readonly { address: string; family: number }[]>;
+
+const resolveBySystem: Resolve = (host) => lookup(host, { all: true });
+
+/**
+ * Connections to where it may. Invariants:
+ * 1. Every connection is checked where it is made, whoever asked for it; a kept one was checked when it was made.
+ * 2. The addresses that were checked are those connected to: the name is looked up once, in between nobody can change
+ *    what it means.
+ * 3. One address that is refused refuses the name.
+ */
+export async function openGuardedAgent(parts: {
+  reach: ReachRule;
+  resolve: Resolve;
+  connectTimeoutMs: number;
+}): Promise<Agent> {
+  const { Agent: AgentClass, buildConnector: build } = await import('undici');
+  const connect: buildConnector.connector = (options, callback) => {
+    const { hostname, protocol, port } = options;
+    const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+    const target = { host, port: Number(port) || (protocol === 'https:' ? 443 : 80) };
+    const verdict = parts.reach(target);
+    const refused = 'refused' in verdict ? verdict.refused : null;
+    // Sockets do not look up what is an address already.
+    const reason = refused ?? ('addresses' in verdict && isIP(host) !== 0 ? verdict.addresses(host) : null);
+    if (reason !== null || 'refused' in verdict) return callback(addressRefused(host, reason ?? ''), null);
+    const lookupChecked = checkedLookup(host, verdict.addresses, parts.resolve);
+    build({ timeout: parts.connectTimeoutMs, allowH2: false, lookup: lookupChecked })(options, callback);
+  };
+  return new AgentClass({ connect, connections: 4, allowH2: false });
+}
+
+function addressRefused(host: string, reason: string): TroupeError {
+  const what = host === '' ? 'this address' : host;
+  const message = `${what} is not fetched: ${reason}`;
+  return new TroupeError('address_refused', message, { host, reason });
+}
+
+function checkedLookup(host: string, addresses: AddressRule, resolve: Resolve): LookupFunction {
+  return (_name, options, callback) => {
+    resolve(host).then(
+      (found) => {
+        const [first] = found;
+        if (!first) return callback(new Error(`${host} has no address`), '');
+        for (const { address } of found) {
+          const reason = addresses(address);
+          // The address itself would tell who asks what is behind the name.
+          if (reason !== null) return callback(addressRefused(host, `its address is ${reason}`), '');
+        }
+        if (options.all) callback(null, [...found]);
+        else callback(null, first.address, first.family);
+      },
+      (thrown: unknown) => callback(thrown instanceof Error ? thrown : new Error(String(thrown)), ''),
+    );
+  };
 }

@@ -1,11 +1,8 @@
 import type { TroupeError } from '../errors.ts';
-import { checkUsage } from './check-usage.ts';
-import { classifyFailure } from './classify-failure.ts';
+import { checkUsage, soundCall, soundName, soundReasoning, soundText } from './check-event.ts';
+import { classifyFailure, vendorErrorOf } from './classify-failure.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from './provider.ts';
 import { limitsFor, type ReplyLimits, ReplyMeter, replyTooLong } from './reply-limits.ts';
-import { soundName } from './response-name.ts';
-import { soundCall, soundReasoning, soundText } from './sound-event.ts';
-import { vendorErrorOf } from './vendor-error.ts';
 import { ownFailure } from './vendor-fetch.ts';
 
 /** What the guard hands to an adapter's reader. */

@@ -1,10 +1,14 @@
-import type { Clock } from '../clock.ts';
+import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
+import * as z from 'zod';
+import { ERROR_CODES, TroupeError } from '../errors.ts';
+import { PromptMessage, Reasoning, ToolCall, ToolSpec, Usage } from '../events/index.ts';
+import { makePrivateFile } from '../private-files.ts';
 import type { ModelEvent, ModelRequest, Provider } from './provider.ts';
-import type { RecordedCall } from './recording-file.ts';
+import type { Clock } from '../clock.ts';
 import { type Redact, redactAll } from './redact.ts';
 
 /** Where recorded calls go. */
-export interface RecordSink {
+interface RecordSink {
   write: (call: RecordedCall) => void;
   redact: Redact;
   clock: Clock;
@@ -80,4 +84,176 @@ function unbroken(events: readonly ModelEvent[], redact: Redact): ModelEvent[] {
     if (event.type !== 'text') return [event];
     return index === first ? [{ type: 'text', delta: whole }] : [];
   });
+}
+
+/**
+ * A recording: JSON lines, a header and then one line for every model call that ended, in the order in which they did.
+ * A process that goes on with a file writes another header. One file belongs to one process at a time.
+ */
+const VERSION = 1;
+
+/** What a provider is, so that a replay can be the same without making it. */
+export type RecordedProvider = Pick<Provider, 'name' | 'capabilities' | 'home'>;
+
+const Capabilities = z.looseObject({}) as unknown as z.ZodType<Provider['capabilities']>;
+const Header = z.object({
+  recording: z.int(),
+  /** ISO, for people. */
+  at: z.string(),
+  /** By agent. */
+  agents: z.record(
+    z.string(),
+    z.object({ name: z.string(), capabilities: Capabilities, home: z.string().exactOptional() }),
+  ),
+});
+export type RecordingHeader = z.infer<typeof Header>;
+
+const Request = z.looseObject({
+  model: z.string(),
+  messages: z.array(PromptMessage),
+  tools: z.array(ToolSpec),
+  session: z.looseObject({ kind: z.string() }).optional(),
+  replySchema: z.record(z.string(), z.unknown()).optional(),
+  trace: z.looseObject({
+    conversation: z.string(),
+    agent: z.string(),
+    turn: z.string(),
+    step: z.int(),
+    call: z.int(),
+    purpose: z.string().optional(),
+  }),
+}) as unknown as z.ZodType<ModelRequest>;
+
+const AnEvent = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('start') }),
+  z.object({
+    type: z.literal('session'),
+    change: z.enum(['started', 'warm', 'resumed', 'rewound']),
+    id: z.string(),
+  }),
+  z.object({ type: z.literal('text'), delta: z.string() }),
+  z.object({ type: z.literal('reasoning'), reasoning: Reasoning }),
+  z.object({ type: z.literal('call'), call: ToolCall }),
+  z.object({ type: z.literal('compacted') }),
+  z.object({
+    type: z.literal('done'),
+    stop: z.enum(['end', 'calls', 'length', 'refusal']),
+    usage: Usage,
+    doubt: z.string().exactOptional(),
+    session: z.object({ id: z.string(), checkpoint: z.string() }).exactOptional(),
+    response: z.object({ model: z.string().exactOptional(), id: z.string().exactOptional() }).exactOptional(),
+  }),
+  z.object({
+    type: z.literal('failed'),
+    error: z.object({
+      code: z.enum(ERROR_CODES),
+      message: z.string(),
+      retryAfterMs: z.number().exactOptional(),
+      isAway: z.boolean().exactOptional(),
+    }),
+  }),
+  z.object({ type: z.literal('aborted') }),
+]) as unknown as z.ZodType<ModelEvent>;
+
+const Call = z.object({
+  request: Request,
+  events: z.array(AnEvent).min(1),
+  /** How long it took; a replay does not wait. */
+  ms: z.number(),
+});
+export type RecordedCall = z.infer<typeof Call>;
+
+/** Begins a recording, or goes on with one. Returns what appends a call to it. Throws `config_invalid`. */
+export function openRecording(
+  path: string,
+  header: Omit<RecordingHeader, 'recording'>,
+): (call: RecordedCall) => void {
+  // One write a line: what another process of this machine appends, by mistake or not, does not tear it.
+  const append = (line: object, before = '') =>
+    appendFileSync(path, `${before}${JSON.stringify(line)}\n`, { mode: 0o600 });
+  try {
+    const before = isTorn(path) ? '\n' : '';
+    makePrivateFile(path);
+    append({ recording: VERSION, ...header }, before);
+  } catch (cause) {
+    throw unusable(path, cause instanceof Error ? cause.message : String(cause), cause);
+  }
+  return append;
+}
+
+/** Whether its last line has no end. Throws for a file of anything else: nothing is written into that. */
+function isTorn(path: string): boolean {
+  if (!existsSync(path)) return false;
+  const file = openSync(path, 'r');
+  try {
+    const { size } = fstatSync(file);
+    if (size === 0) return false;
+    const head = Buffer.alloc('{"recording":'.length);
+    readSync(file, head, 0, head.length, 0);
+    if (head.toString() !== '{"recording":') throw new Error('it exists and is no recording');
+    const last = Buffer.alloc(1);
+    readSync(file, last, 0, 1, size - 1);
+    return last.toString() !== '\n';
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Reads a recording. Throws `config_invalid` with the line. */
+export function readRecording(path: string): { headers: RecordingHeader[]; calls: RecordedCall[] } {
+  const lines = linesOf(path);
+  const headers: RecordingHeader[] = [];
+  const calls: RecordedCall[] = [];
+  for (const [index, line] of lines.entries()) {
+    const value = parseJson(line);
+    // The process that wrote it was killed: the next one began with a header.
+    const isLastOfProcess = index === lines.length - 1 || lines[index + 1]?.startsWith('{"recording":');
+    if (value === undefined && index > 0 && isLastOfProcess) continue;
+    if (isHeader(value) && value.recording > VERSION)
+      throw unusable(path, `it is of version ${value.recording}, and this Troupe reads ${VERSION}`);
+    const isFirst = headers.length === 0;
+    const parsed = (isFirst || isHeader(value) ? Header : Call).safeParse(value);
+    if (!parsed.success) {
+      const why = isFirst ? 'it is no recording' : `line ${index + 1}: ${problemOf(parsed.error)}`;
+      throw unusable(path, why);
+    }
+    if ('recording' in parsed.data) headers.push(parsed.data);
+    else calls.push(parsed.data);
+  }
+  if (headers.length === 0) throw unusable(path, 'it is empty');
+  return { headers, calls };
+}
+
+function linesOf(path: string): string[] {
+  try {
+    return readFileSync(path, 'utf8').split('\n').filter(Boolean);
+  } catch (cause) {
+    throw unusable(path, cause instanceof Error ? cause.message : String(cause), cause);
+  }
+}
+
+function parseJson(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined; // No JSON: the caller knows whether that may be.
+  }
+}
+
+function isHeader(value: unknown): value is { recording: number } {
+  return typeof value === 'object' && value !== null && 'recording' in value;
+}
+
+function problemOf(error: z.ZodError): string {
+  const [issue] = error.issues;
+  return `${issue?.path.map(String).join('.') || 'it'}: ${issue?.message}`;
+}
+
+function unusable(path: string, why: string, cause?: unknown): TroupeError {
+  return new TroupeError(
+    'config_invalid',
+    `the recording ${path} cannot be used: ${why}`,
+    { path },
+    { cause },
+  );
 }

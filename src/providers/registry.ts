@@ -1,13 +1,13 @@
 import { join, resolve } from 'node:path';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
-import { createAnthropic } from './anthropic.ts';
+import { createAnthropic } from './anthropic/anthropic.ts';
 import { createClaudeCode } from './claude-code/claude-code.ts';
 import { createCodex } from './codex/codex.ts';
 import type { Embedder } from './embedder.ts';
-import { createOpenAi } from './openai.ts';
-import { createOpenAiCompatible } from './openai-compatible.ts';
-import { createOpenAiEmbedder } from './openai-embedder.ts';
+import { createOpenAi } from './openai/openai.ts';
+import { createOpenAiCompatible } from './openai/openai-compatible.ts';
+import { createOpenAiEmbedder } from './openai/openai-embedder.ts';
 import type { Provider } from './provider.ts';
 import { createScripted } from './scripted.ts';
 import type { EmbedderSettings, ProviderSettings, Script } from './settings.ts';

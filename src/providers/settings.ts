@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { ModelPrice } from './prices.ts';
 import { createRedact } from './redact.ts';
 import { ReplyLimitSettings } from './reply-limits.ts';
-import { ChatQuirks } from './vendor-quirks.ts';
+import { ChatQuirks } from './openai/quirks.ts';
 
 /**
  * One step of a scripted model. The first rule whose `when` matches answers; `when` looks only at the request, so a

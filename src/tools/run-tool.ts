@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import type { Clock } from '../clock.ts';
 import type { ToolCall } from '../events/index.ts';
-import type { Tool, ToolContext } from './tool.ts';
-import { ToolRequest } from './tool-request.ts';
+import { type Tool, type ToolContext, ToolRequest } from './tool.ts';
 
 export interface ToolRun {
   outcome: 'done' | 'failed';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createOpenAiEmbedder } from '../../src/providers/openai-embedder.ts';
+import { createOpenAiEmbedder } from '../../src/providers/openai/openai-embedder.ts';
 import { embedderConformance, type MakeEmbedder } from '../../src/testing/embedder-conformance.ts';
 import { createFakeEmbedder, fakeVector } from '../../src/testing/fake-embedder.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';

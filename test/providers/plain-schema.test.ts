@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { createOpenAi } from '../../src/providers/openai.ts';
-import { createOpenAiCompatible } from '../../src/providers/openai-compatible.ts';
+import { createOpenAi } from '../../src/providers/openai/openai.ts';
+import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { plainSchema } from '../../src/providers/plain-schema.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { collectEvents, sampleRequest } from '../../src/testing/collect-events.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
 import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
 import type { FakeHandler } from '../../src/testing/fake-reply.ts';
-import { remind } from '../../src/tools/builtin/remind.ts';
+import { remindTool } from '../../src/tools/builtin/tasks.ts';
 
 const KINDS: Record<string, z.ZodType> = {
-  'the built-in remind tool': remind.schema,
+  'the built-in remind tool': remindTool.schema,
   'an email': z.object({ x: z.email() }),
   'a date': z.object({ x: z.iso.date() }),
   'a pattern with \\d': z.object({ x: z.string().regex(/^\d+$/) }),

@@ -121,7 +121,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis(`the scripts (seed ${SEED})`), () =
       RUNS,
     );
     console.log(`seed ${SEED}: ${admissions} admitted, ${refusals} refused, as the rules say`);
-  }, 60_000);
+  });
 
   test('give and refuse calls exactly as the rules say', async () => {
     const redis = await connections.ready('producer');
@@ -152,7 +152,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis(`the scripts (seed ${SEED})`), () =
       }),
       RUNS,
     );
-  }, 60_000);
+  });
 });
 
 test(`whoever waits as told gets a call (seed ${SEED})`, () => {

@@ -5,6 +5,7 @@ import { onTestFinished } from 'vitest';
 import type { DocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { MongoDriverOptions } from '../../src/store/mongo/open-mongo-driver.ts';
 import { openMongoDriver } from '../../src/store/mongo/open-mongo-driver.ts';
+import { patient } from '../support/mode.ts';
 
 export const MONGODB_URL = process.env['MONGODB_URL'] ?? '';
 
@@ -40,7 +41,7 @@ function newStage() {
   return {
     db,
     async open(options: Partial<MongoDriverOptions> = {}): Promise<DocumentDriver> {
-      const driver = await openMongoDriver({ url: MONGODB_URL, database, ...options });
+      const driver = await openMongoDriver({ url: patient(MONGODB_URL), database, ...options });
       drivers.push(driver);
       return driver;
     },

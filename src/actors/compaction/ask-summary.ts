@@ -3,8 +3,7 @@ import { addUsage, type Usage } from '../../events/index.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { ModelRequest, ResponseName } from '../../providers/provider.ts';
 import type { CallEnd } from '../budget/call-amount.ts';
-import { countCost, paidCall } from '../budget/paid-call.ts';
-import { payerOf, placeOf } from '../budget/payer.ts';
+import { countCost, paidCall, budgetPartsOf, placeOf } from '../budget/paid-call.ts';
 import { takeCall } from '../turn/take-call.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { createSilence } from './silence.ts';
@@ -30,7 +29,7 @@ export async function askSummary(
     asked: { input: deps.countTokens(words.system) + deps.countTokens(words.user), maxOutputTokens },
     price,
   };
-  const paid = await paidCall(payerOf(run), call, async () => {
+  const paid = await paidCall(budgetPartsOf(run), call, async () => {
     const outcome = await ask(run, words, maxOutputTokens);
     return { outcome, end: endOf(outcome) };
   });

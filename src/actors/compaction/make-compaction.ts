@@ -1,5 +1,5 @@
 import {
-  type CutFor,
+  type ProposedCut,
   type CompactionBase,
   extractionSteps,
   latestCompaction,
@@ -36,7 +36,7 @@ export const REQUEST_SHARE = 0.8;
  */
 export async function makeCompaction(
   work: TurnCompaction,
-  cut: CutFor,
+  cut: ProposedCut,
   strategy: 'summary' | 'extraction',
 ): Promise<Made> {
   const { run } = work;

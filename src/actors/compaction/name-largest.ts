@@ -1,5 +1,5 @@
 import { budgetOf, type Slot } from '../../context/index.ts';
-import { isFruitless, MAX_FRUITLESS } from '../../context/compaction/work.ts';
+import { hasStalled, STALLED_AFTER } from '../../context/compaction/strategies.ts';
 import type { PromptRecord } from '../../events/index.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { windowFor } from './policy-for.ts';
@@ -25,8 +25,8 @@ export function nameLargest(run: TurnRun, { tokens, layers }: PromptRecord): str
 
 /** Why no further compaction is made; null if one may be. */
 export function brokenCircuit({ live, policy }: TurnRun): string | null {
-  if (!isFruitless(live.view, policy)) return null;
-  return `the last ${MAX_FRUITLESS} compactions brought the prompt hardly under its limit, so no further one is made`;
+  if (!hasStalled(live.view, policy)) return null;
+  return `the last ${STALLED_AFTER} compactions brought the prompt hardly under its limit, so no further one is made`;
 }
 
 function nameOf({ message, tokens, layer }: Slot): string {

@@ -1,4 +1,4 @@
-import { earlySteps, retell, turnPrefixSteps, verifySummary } from '../../context/index.ts';
+import { earlySteps, replaceTurnSummary, turnPrefixSteps, verifySummary } from '../../context/index.ts';
 import { inSlices } from '../engine/in-slices.ts';
 import { askSummary } from './ask-summary.ts';
 import { REQUEST_SHARE, summariserWindow } from './make-compaction.ts';
@@ -34,7 +34,8 @@ export async function retellSteps(work: TurnCompaction): Promise<boolean> {
     answer.kind === 'failed'
       ? { kind: 'rejected' as const, why: `${answer.code}: ${answer.message}` }
       : verifySummary(answer.text, { inputTokens: request.tokens, maxTokens: policy.summaryTokens, count });
-  const why = verdict.kind === 'rejected' ? verdict.why : retell(work, verdict.text) ? null : 'too_long';
+  const why =
+    verdict.kind === 'rejected' ? verdict.why : replaceTurnSummary(work, verdict.text) ? null : 'too_long';
   if (why !== null) {
     const message = `the summary of the first ${steps} steps was rejected: ${why}`;
     await noteCompaction(work, 'compaction.failed', { strategy: 'trim', message });

@@ -13,7 +13,7 @@ import { activate, park } from './activate.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { turnToInterrupt } from '../steering/interrupt-turn.ts';
 import { type Sweeper, startSweeper } from './sweeper.ts';
-import { stopBelow } from '../tasks/call-off/stop-called-off.ts';
+import { stopBelow } from '../tasks/called-off.ts';
 import { tellParked } from '../turn/transition.ts';
 
 /** The turn engine of one process: serves wakes, sweeps, and carries out what people ask of actors. */

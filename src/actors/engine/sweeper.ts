@@ -1,5 +1,4 @@
-import { createEndQuiet } from '../conversations/end-quiet.ts';
-import { fireSchedules } from '../conversations/fire-schedules.ts';
+import { createEndQuiet, fireSchedules } from '../conversations/upkeep.ts';
 import { createParticipantsCache } from '../conversations/participants-cache.ts';
 import { type EngineDeps, KEPT_MS } from './engine-deps.ts';
 

@@ -1,6 +1,6 @@
-import { handoffSteps } from '../../context/extract/extract-handoff.ts';
+import { handoffSteps } from '../../context/extract/handoff.ts';
 import type { AgentId, Event, EventDraft, HandoffSummary } from '../../events/index.ts';
-import type { RequestOf } from '../../tools/tool-request.ts';
+import type { RequestOf } from '../../tools/tool.ts';
 import { fillHandoff, type HandoffSources } from './fill-handoff.ts';
 import { inSlices } from '../engine/in-slices.ts';
 import { readNewest } from '../log/read-newest.ts';

@@ -1,5 +1,5 @@
 import { type AgentId, type Event, type HandoffDraft, HandoffSummary } from '../../events/index.ts';
-import type { RequestOf } from '../../tools/tool-request.ts';
+import type { RequestOf } from '../../tools/tool.ts';
 
 /** What a summary is made from, and by whom. */
 export interface HandoffSources {

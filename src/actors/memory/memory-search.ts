@@ -1,7 +1,11 @@
 import type { Clock } from '../../clock.ts';
-import { answersFirst } from '../../context/retrieve/answers-first.ts';
-import { fuseRanks } from '../../context/retrieve/fuse-ranks.ts';
-import { createSearchIndex, type Hit, type SearchIndex } from '../../context/retrieve/search-index.ts';
+import {
+  answersFirst,
+  createSearchIndex,
+  fuseRanks,
+  type Hit,
+  type SearchIndex,
+} from '../../context/retrieve/search-index.ts';
 import { addressKey, type ActorAddress, type Event } from '../../events/index.ts';
 import type { Embedder } from '../../providers/embedder.ts';
 import { createEmbedderWatch } from './embedder-watch.ts';

@@ -1,4 +1,4 @@
-import { memoryText } from '../../context/retrieve/memory-text.ts';
+import { memoryText } from '../../context/retrieve/memories.ts';
 import { createVectorIndex, type VectorIndex } from '../../context/retrieve/vector-index.ts';
 import { toTroupeError, type ErrorCode } from '../../errors.ts';
 import type { ActorAddress, Event } from '../../events/index.ts';

@@ -4,9 +4,15 @@ import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../..
 import { countedKinds, deltaOf, isPlausible, limitIn, receiptOf } from '../../context/index.ts';
 import { policyOf, TroupeError } from '../../errors.ts';
 import type { CallEnd } from '../budget/call-amount.ts';
-import { countCost, type Paid, type PaidCall, paidCall } from '../budget/paid-call.ts';
-import { payerOf, placeOf } from '../budget/payer.ts';
-import type { BudgetRefusal } from '../budget/refusal.ts';
+import {
+  countCost,
+  type Paid,
+  type PaidCall,
+  paidCall,
+  budgetPartsOf,
+  placeOf,
+} from '../budget/paid-call.ts';
+import type { BudgetRefusal } from '../budget/ledger.ts';
 import { checkReply } from './check-reply.ts';
 import { withImages } from './load-images.ts';
 import { policyFor } from '../compaction/policy-for.ts';
@@ -105,7 +111,7 @@ async function callOnce(run: TurnRun): Promise<StreamOutcome | Extract<Paid<neve
   for (let round = 1; ; round += 1) {
     run.sending = askSession(run);
     const asked = run.sending.session?.request.kind ?? 'start';
-    const paid = await paidCall(payerOf(run), callOf(run, round), () => {
+    const paid = await paidCall(budgetPartsOf(run), callOf(run, round), () => {
       run.session.open = null;
       run.session.touched ||= asked !== 'start';
       return measured(run);

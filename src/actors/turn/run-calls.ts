@@ -15,7 +15,7 @@ import { redactCall } from './redact-turn.ts';
 import { afterStep, staleNote, staleStop } from './repeated-calls.ts';
 import { type CallEffects, type CallPlace, stopDraft } from '../tasks/call-effects.ts';
 import { applyToolRequest } from '../tasks/apply-tool-request.ts';
-import { mustWait, requestApproval } from '../tasks/people/request-approval.ts';
+import { mustWait, requestApproval } from '../tasks/ask-people.ts';
 import { ownDraft, type TurnRun } from './turn-run.ts';
 
 /**

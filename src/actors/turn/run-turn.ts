@@ -26,7 +26,7 @@ import { leaveSession } from '../sessions/settle-session.ts';
 import { reachOf } from '../steering/reach.ts';
 import { superviseTurn } from '../supervision/supervise-turn.ts';
 import { stopDraft } from '../tasks/call-effects.ts';
-import { CALLED_OFF, isTurnCalledOff } from '../tasks/call-off/stop-called-off.ts';
+import { CALLED_OFF, isTurnCalledOff } from '../tasks/called-off.ts';
 import { advance } from './transition.ts';
 import { type TurnRun, writeMeanwhile } from './turn-run.ts';
 import { watchTurn } from './watch-turn.ts';

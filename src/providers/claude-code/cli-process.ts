@@ -5,7 +5,6 @@ import type { TroupeError } from '../../errors.ts';
 import { Cutter } from '../../net/cutter.ts';
 import { type ReplyLimits, replyTooLong } from '../reply-limits.ts';
 import type { AgentSdk, SdkChild, SdkMessage, SdkSpawn, SdkUserMessage } from './agent-sdk.ts';
-import { createInbox } from './inbox.ts';
 import type { PromptBlock } from './prompt-blocks.ts';
 import type { ToolServer } from './tool-server.ts';
 
@@ -155,3 +154,33 @@ export function startProcess({ sdk, tools, options, startTimeoutMs, limits }: Pr
 
 /** What is written to a process that is ending is lost, and its end is told otherwise. */
 function ignore(): void {}
+
+/** A queue that one reader waits at. */
+interface Inbox<T> extends AsyncIterable<T> {
+  put(item: T): void;
+  end(): void;
+}
+
+export function createInbox<T>(): Inbox<T> {
+  const items: T[] = [];
+  let ended = false;
+  let news = Promise.withResolvers<void>();
+  return {
+    put(item) {
+      items.push(item);
+      news.resolve();
+    },
+    end() {
+      ended = true;
+      news.resolve();
+    },
+    async *[Symbol.asyncIterator]() {
+      while (true) {
+        yield* items.splice(0);
+        if (ended) return;
+        await news.promise;
+        news = Promise.withResolvers<void>();
+      }
+    },
+  };
+}

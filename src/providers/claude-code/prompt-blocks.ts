@@ -1,7 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { flattenMessages } from '../cli/flatten-messages.ts';
 import type { ModelRequest } from '../provider.ts';
-import { tellSchema } from '../tell-schema.ts';
+import { tellSchema } from '../plain-schema.ts';
 
 export type PromptBlock = Anthropic.TextBlockParam | Anthropic.ImageBlockParam;
 

@@ -1,12 +1,12 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { addUsage, NO_USAGE, type Usage } from '../../events/index.ts';
-import { readMessageEvents } from '../anthropic-events.ts';
+import { readMessageEvents } from '../anthropic/events.ts';
 import type { StreamWatch } from '../guard-stream.ts';
-import type { ModelEvent, ModelRequest, SessionChange } from '../provider.ts';
+import type { ModelEvent, ModelFailure, ModelRequest, SessionChange } from '../provider.ts';
 import type { SdkMessage } from './agent-sdk.ts';
 import type { CliProcess } from './cli-process.ts';
-import { failureOfEnd, failureOfResult } from './failures.ts';
 import { TOOL_PREFIX } from './tool-server.ts';
+import { classifyFailure, type VendorError } from '../classify-failure.ts';
 
 export interface ReadTurnOptions {
   process: CliProcess;
@@ -133,4 +133,59 @@ export async function* readTurn(options: ReadTurnOptions): AsyncGenerator<ModelE
 
 function isBoundary({ type, subtype }: SdkMessage): boolean {
   return type === 'system' && subtype === 'compact_boundary';
+}
+
+/** Words of Claude Code's own, as the API would have said it. */
+const WORDS: Readonly<Record<string, string>> = {
+  authentication_failed: 'authentication_error',
+  oauth_org_not_allowed: 'authentication_error',
+  rate_limit: 'rate_limit_error',
+  invalid_request: 'invalid_request_error',
+  prompt_too_long: 'request_too_large',
+};
+const LOST =
+  /No conversation found with session ID|--resume requires a valid session|No message found with message\.uuid/;
+
+interface ResultContext {
+  /** The synthetic message that told of it. */
+  apiError: SdkMessage | undefined;
+  /** The model had begun to answer. */
+  opened: boolean;
+  secrets: readonly string[];
+}
+
+/** A turn that ended with an error. The headers of the API's answer are not passed on by Claude Code. */
+function failureOfResult(result: SdkMessage, { apiError, opened, secrets }: ResultContext): ModelFailure {
+  const errors = result.errors?.join('; ') ?? '';
+  if (LOST.test(errors)) return { code: 'provider_session_lost', message: errors };
+  const said = [apiError?.error, result.api_error_type ?? apiError?.api_error_type, result.terminal_reason];
+  const error: VendorError = {
+    words: said.flatMap((word) => (word === undefined ? [] : [WORDS[word] ?? word.toLowerCase()])),
+    message: result.result || errors || 'Claude Code gave no reason',
+    connection: (result.api_error ?? apiError?.api_error) === 'connection_failed',
+  };
+  const status = result.api_error_status ?? apiError?.api_error_status;
+  if (typeof status === 'number') error.status = status;
+  return classifyFailure(error, { opened, now: Date.now(), secrets });
+}
+
+interface EndContext {
+  opened: boolean;
+  /** Of the package. */
+  version: string;
+  secrets: readonly string[];
+}
+
+const ENDED_BY_SIGNAL = /^it was ended by SIG/;
+
+/** A process that ended within a turn. */
+function failureOfEnd(
+  { spoke, words }: { spoke: boolean; words: string },
+  { opened, version, secrets }: EndContext,
+): ModelFailure {
+  let message = `Claude Code (@anthropic-ai/claude-agent-sdk ${version}) ${spoke ? 'ended within a turn' : 'did not start'}: ${words}`;
+  for (const secret of secrets) message = message.replaceAll(secret, '[key]');
+  // Killed from outside: nothing is wrong with the program, and the next one may start.
+  if (!spoke && !ENDED_BY_SIGNAL.test(words)) return { code: 'provider_unusable', message };
+  return { code: opened ? 'provider_truncated' : 'provider_failed', message };
 }

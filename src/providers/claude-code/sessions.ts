@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
-import type { ModelFailure, ModelRequest, SessionChange } from '../provider.ts';
+import type { ModelFailure, ModelRequest, SessionChange, SessionMark } from '../provider.ts';
 import type { CliProcess } from './cli-process.ts';
 import { type Launch, type SessionStart, shortHash } from './launch.ts';
-import { openPersonaFile } from './persona-file.ts';
 import type { Processes } from './processes.ts';
 import { type PromptBlock, promptBlocks } from './prompt-blocks.ts';
-import { endedAt, isIdle, newSeat, type Seat, wentBeyond } from './seat.ts';
 import type { ToolMessage } from './tool-server.ts';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as z from 'zod';
+import { makePrivateDir } from '../../private-files.ts';
 
 export interface SessionsOptions {
   processes: Processes;
@@ -165,4 +167,82 @@ function hashOf(launch: Launch): string {
 
 function lost(message: string): ModelFailure {
   return { code: 'provider_session_lost', message };
+}
+
+/**
+ * The instructions of each cache key's latest session. Claude Code is told them at every start, and a request that
+ * resumes a session does not bring them. Without them the session counts as lost.
+ */
+const Persona = z.object({ session: z.string(), system: z.string() });
+
+interface PersonaFile {
+  write(cacheKey: string, persona: z.infer<typeof Persona>): void;
+  /** Null if that session is not the latest, or was not begun here. */
+  read(cacheKey: string, session: string): string | null;
+}
+
+function openPersonaFile(home: string): PersonaFile {
+  const dir = join(home, 'sessions');
+  const fileOf = (cacheKey: string) => join(dir, `${shortHash(cacheKey)}.json`);
+  return {
+    write(cacheKey, persona) {
+      makePrivateDir(dir);
+      writeFileSync(fileOf(cacheKey), JSON.stringify(persona), { mode: 0o600 });
+    },
+    read(cacheKey, session) {
+      try {
+        const persona = Persona.parse(JSON.parse(readFileSync(fileOf(cacheKey), 'utf8')));
+        return persona.session === session ? persona.system : null;
+      } catch {
+        // Missing, or cut off by a crash: a new session costs less than a wrong persona.
+        return null;
+      }
+    },
+  };
+}
+
+/** What is known of one cache key's session, and the process that has it open. */
+interface Seat {
+  process: CliProcess | null;
+  /** What the process was started for, as a hash. */
+  launch: string;
+  /** `waiting`: for results of calls. */
+  turn: 'none' | 'running' | 'waiting';
+  /** Where the last turn ended that ended well, as far as is known here. */
+  at: SessionMark | null;
+  /** The session that has more in it than its last mark says, or may have. */
+  beyond: string | null;
+  /** Order of use, over all seats. */
+  used: number;
+  /** Ends the wait for being idle too long. */
+  idle: AbortController;
+  /** Resolves when the last stream is over. */
+  free: Promise<void>;
+}
+
+function newSeat(): Seat {
+  return {
+    process: null,
+    launch: '',
+    turn: 'none',
+    at: null,
+    beyond: null,
+    used: 0,
+    idle: new AbortController(),
+    free: Promise.resolve(),
+  };
+}
+
+function isIdle({ process, turn }: Seat): boolean {
+  return turn === 'none' && (process?.isAlive ?? false);
+}
+
+/** Whether the last turn that ended well did so at the mark. */
+function endedAt({ at }: Seat, mark: SessionMark): boolean {
+  return at?.id === mark.id && at.checkpoint === mark.checkpoint;
+}
+
+/** Whether the session is known to hold more than the mark says. */
+function wentBeyond({ at, beyond }: Seat, mark: SessionMark): boolean {
+  return beyond === mark.id || (at?.id === mark.id && at.checkpoint !== mark.checkpoint);
 }

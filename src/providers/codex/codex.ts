@@ -14,8 +14,7 @@ import {
 } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { type AppServer, startAppServer } from './app-server.ts';
-import { codexEnv, codexHome, type CodexSettings, NAME, writeHome } from './config.ts';
-import { findCodex } from './find-codex.ts';
+import { codexEnv, codexHome, type CodexSettings, findCodex, NAME, writeHome } from './config.ts';
 import { Sessions } from './sessions.ts';
 
 export interface CodexOptions extends CodexSettings {

@@ -1,4 +1,6 @@
 import * as z from 'zod';
+import { classifyFailure, type VendorError } from '../classify-failure.ts';
+import type { ModelFailure } from '../provider.ts';
 
 /** What we read of the messages of `codex app-server`; its own field names, everything else left out. */
 
@@ -81,3 +83,88 @@ export const TurnsPage = z.object({
   nextCursor: z.string().nullable(),
 });
 export type TurnsPage = z.infer<typeof TurnsPage>;
+
+/** Codex' words (`codexErrorInfo`) in those that OpenAI's API uses for the same. */
+const WORDS: Record<string, string> = {
+  contextWindowExceeded: 'context_length_exceeded',
+  sessionBudgetExceeded: 'insufficient_quota',
+  usageLimitExceeded: 'insufficient_quota',
+  rateLimitExceeded: 'rate_limit_exceeded',
+  serverOverloaded: 'overloaded',
+  flexUnavailable: 'overloaded',
+  policyCapacityUnavailable: 'overloaded',
+  modelNotFound: 'model_not_found',
+  unauthorized: 'invalid_api_key',
+  badRequest: 'invalid_request_error',
+  cyberPolicy: 'content_policy_violation',
+  misalignmentPolicyViolation: 'content_policy_violation',
+  inferenceHookDenied: 'content_policy_violation',
+};
+/** The API's own words reach us only as this sentence. */
+const REFUSED = /safety system|content.?policy|usage polic(y|ies)/i;
+const CUT = /stream disconnected before completion: (stream closed|idle timeout|transport error)/i;
+const PREFIX = /^(unexpected status \d+ [^:]*|stream disconnected before completion): /i;
+const INCOMPLETE = /Incomplete response returned, reason: (\w+)/;
+const RETRY_IN = /try again in ([\d.]+) ?(ms|s|seconds?|m|minutes?)\b/i;
+
+interface FailureOptions {
+  opened: boolean;
+  now: number;
+  secrets: readonly string[];
+}
+
+/** The closed code for a failed turn. */
+export function failureOf(error: TurnError, options: FailureOptions): ModelFailure {
+  if (CUT.test(error.message)) return { code: 'provider_truncated', message: error.message };
+  const failure = classifyFailure(vendorErrorOf(error), options);
+  const retryAfterMs = retryAfter(error.message);
+  return retryAfterMs === undefined ? failure : { ...failure, retryAfterMs };
+}
+
+/** Codex takes an answer that was cut by its length or by a filter for a failure; the port does not. */
+export function incompleteStop({ message }: TurnError): 'length' | 'refusal' | null {
+  const reason = INCOMPLETE.exec(message)?.[1];
+  if (reason === undefined) return null;
+  return reason === 'content_filter' ? 'refusal' : 'length';
+}
+
+function vendorErrorOf({ message, codexErrorInfo }: TurnError): VendorError {
+  const [info, status] = infoOf(codexErrorInfo);
+  const body = bodyOf(message);
+  const plain = body.message ?? message.replace(PREFIX, '').replace(/, url: \S+$/, '');
+  const word = WORDS[info];
+  const words = [...(word === undefined ? [] : [word]), ...body.words];
+  if (REFUSED.test(plain)) words.push('content_policy_violation');
+  const error: VendorError = { words, message: plain, connection: false };
+  if (status !== undefined) error.status = status;
+  // A kind of failure that carries a status has none where the server was not reached.
+  else if (typeof codexErrorInfo === 'object' && codexErrorInfo !== null) error.connection = true;
+  return error;
+}
+
+function infoOf(info: unknown): [word: string, status: number | undefined] {
+  if (typeof info === 'string') return [info, undefined];
+  const [first] = Object.entries((info ?? {}) as Record<string, unknown>);
+  const { httpStatusCode } = (first?.[1] ?? {}) as { httpStatusCode?: unknown };
+  return [first?.[0] ?? '', typeof httpStatusCode === 'number' ? httpStatusCode : undefined];
+}
+
+/** A 400 comes as the API's answer itself, where Codex knows no better words. */
+function bodyOf(message: string): { message?: string; words: string[] } {
+  if (!message.startsWith('{')) return { words: [] };
+  try {
+    const { error } = JSON.parse(message) as { error?: Record<string, unknown> };
+    const words = [error?.['type'], error?.['code']].filter((word) => typeof word === 'string');
+    const said = error?.['message'];
+    return typeof said === 'string' ? { message: said, words } : { words };
+  } catch {
+    return { words: [] };
+  }
+}
+
+function retryAfter(message: string): number | undefined {
+  const [, amount, unit = 's'] = RETRY_IN.exec(message) ?? [];
+  if (amount === undefined) return undefined;
+  const ms = unit === 'ms' ? 1 : unit.startsWith('m') ? 60_000 : 1000;
+  return Math.round(Number(amount) * ms);
+}

@@ -4,8 +4,14 @@ import type { Clock } from '../../clock.ts';
 import type { ModelEvent, ModelFailure } from '../provider.ts';
 import { type ReplyLimits, replyTooLong } from '../reply-limits.ts';
 import type { AppServer, ToolAnswer } from './app-server.ts';
-import { failureOf, incompleteStop } from './failures.ts';
-import { type ToolCallParams, TurnAnswer, type TurnNote, turnNoteOf } from './protocol.ts';
+import {
+  failureOf,
+  incompleteStop,
+  type ToolCallParams,
+  TurnAnswer,
+  type TurnNote,
+  turnNoteOf,
+} from './protocol.ts';
 import { type TurnEnd, TurnReader } from './turn-reader.ts';
 
 export interface TurnOptions {

@@ -13,7 +13,7 @@ const Arguments = z.object({
 });
 
 /** Reads a range of a tool output that a prompt shows only as a preview. */
-export const readArtifact = defineTool({
+export const readArtifactTool = defineTool({
   name: 'read_artifact',
   description:
     'Reads a range of a stored tool output, by lines or bytes. Use it where a preview ends in [...].',

@@ -1,7 +1,7 @@
 import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js';
 import type { Clock } from '../../clock.ts';
 import type { Link } from './link.ts';
-import { messageOf } from './message-of.ts';
+import { messageOf } from './messages.ts';
 import { listTools, openSession, type Session } from './session.ts';
 
 /**

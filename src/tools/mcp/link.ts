@@ -1,6 +1,6 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { Clock } from '../../clock.ts';
-import { messageOf } from './message-of.ts';
+import { messageOf } from './messages.ts';
 import type { HttpServer, McpServer, StdioServer } from './settings.ts';
 import { boundedResponse } from '../../net/bounded-response.ts';
 import { createStdioTransport, MAX_MESSAGE_BYTES } from './stdio-transport.ts';

@@ -4,11 +4,9 @@ import { TroupeError } from '../../errors.ts';
 import { type Connection, createConnection } from './connection.ts';
 import { unknownName } from './grants.ts';
 import { createLink } from './link.ts';
-import { messageOf } from './message-of.ts';
-import { createRedactor } from './redact.ts';
+import { createRedactor, messageOf } from './messages.ts';
 import type { McpServer, McpServers } from './settings.ts';
-import { toolProblem } from './tool-problem.ts';
-import { type McpTool, wrapTool } from './wrap-tool.ts';
+import { type McpTool, toolProblem, wrapTool } from './wrap-tool.ts';
 
 /** Between two warnings of one kind. */
 const QUIET_MS = 60_000;

@@ -5,7 +5,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import type { Clock } from '../../clock.ts';
 import { Cutter } from '../../net/cutter.ts';
-import { messageOf } from './message-of.ts';
+import { messageOf } from './messages.ts';
 
 export const MAX_MESSAGE_BYTES = 10 * 1_024 * 1_024;
 const MAX_UNREAD_BYTES = 32 * 1_024 * 1_024;
