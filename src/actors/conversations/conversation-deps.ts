@@ -20,7 +20,7 @@ import type { Trust } from './trust.ts';
 /** Dependencies of the rules for messages, participants and commands. */
 export interface ConversationDeps {
   deps: EngineDeps;
-  engine: { resume(address: ActorAddress, as?: 'RETRY' | 'RECALL'): Promise<void> };
+  engine: { resume(address: ActorAddress, as?: 'RETRY' | 'REINSTATE'): Promise<void> };
   participantsCache: ParticipantsCache;
   trust: Trust;
   /** Answers messages that name nobody and match no route. */
