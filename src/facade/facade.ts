@@ -20,7 +20,7 @@ import type { Workflow } from '../actors/workflows/start-run.ts';
 import { answerByReply } from '../actors/tasks/execute-task-command.ts';
 import { createTaskFolds, listTasks, type ReadTasks } from '../actors/tasks/read-tasks.ts';
 import type { LogFolds } from '../actors/log/log-folds.ts';
-import { refuseBusy } from '../actors/steering/refuse-busy.ts';
+import { refuseBusy } from '../actors/steering/busy-policy.ts';
 import { traceTurn } from '../inspect/trace.ts';
 import type { QueueWaits } from '../runtime/queue-waits.ts';
 import { attachedBy, fetchAttachments, readAttachments } from './attachments.ts';
