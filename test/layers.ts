@@ -132,6 +132,7 @@ const LAYERS: Record<string, Layer> = {
       'token-bucket.ts',
       'work.ts',
       'access',
+      'net',
       'projection',
       'import',
       'integrations',
