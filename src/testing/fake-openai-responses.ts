@@ -1,6 +1,14 @@
-import { FAKE_USAGE, pieces, sse, type FakeHandler, type FakeReply, type FakeRequest } from './fake-reply.ts';
-import { startFakeServer, type FakeServer } from './fake-server.ts';
-import { openAiFailure } from './openai-failures.ts';
+import {
+  FAKE_USAGE,
+  type FakeHandler,
+  type FakeReply,
+  type FakeRequest,
+  type FakeServer,
+  pieces,
+  sse,
+  startFakeServer,
+} from './fake-server.ts';
+import { openAiFailure } from './fake-openai.ts';
 
 /** OpenAI's Responses API; `url` is the base URL, with /v1. */
 export async function startFakeOpenAiResponses(
@@ -9,7 +17,7 @@ export async function startFakeOpenAiResponses(
   const server = await startFakeServer(
     {
       path: '/v1/responses',
-      frames,
+      responseFrames,
       failure: openAiFailure,
       failureFrame: ({ body }) => sse({ type: 'error', ...(body as object) }, 'error'),
     },
@@ -22,7 +30,7 @@ const INCOMPLETE = { length: 'max_output_tokens', refusal: 'content_filter' } as
 
 type Named = { type: string; [key: string]: unknown };
 
-function frames(reply: FakeReply, { number, body }: FakeRequest) {
+function responseFrames(reply: FakeReply, { number, body }: FakeRequest) {
   const { text = '', reasoning = '', calls = [], chunk, stop } = reply;
   const reason = stop === 'length' || stop === 'refusal' ? INCOMPLETE[stop] : null;
   const status = reason ? 'incomplete' : 'completed';

@@ -1,8 +1,17 @@
 import type { Usage } from '../events/index.ts';
-import { fakeVector } from './fake-embedder.ts';
-import { FAKE_USAGE, pieces, sse, type FakeHandler, type FakeReply, type FakeRequest } from './fake-reply.ts';
-import { startFakeServer, type FakeServer } from './fake-server.ts';
-import { openAiFailure } from './openai-failures.ts';
+import { fakeVector } from './embedder-conformance.ts';
+import {
+  FAKE_USAGE,
+  type FakeFailure,
+  type FakeHandler,
+  type FakeReply,
+  type FakeRequest,
+  type FakeServer,
+  pieces,
+  sse,
+  startFakeServer,
+  type VendorFailure,
+} from './fake-server.ts';
 
 /** OpenAI's chat completions and embeddings; `url` is the base URL, with /v1. */
 export async function startFakeOpenAi(handler: FakeHandler = () => ({ text: 'ok' })): Promise<FakeServer> {
@@ -64,4 +73,40 @@ function usageOf(usage: Usage) {
     prompt_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite },
     completion_tokens_details: { reasoning_tokens: usage.reasoning },
   };
+}
+
+const FAILURES: Record<VendorFailure, [status: number, type: string, code: string | null, message: string]> =
+  {
+    provider_auth: [401, 'invalid_request_error', 'invalid_api_key', 'Incorrect API key provided.'],
+    provider_quota: [429, 'insufficient_quota', 'insufficient_quota', 'You exceeded your current quota.'],
+    provider_model_unknown: [
+      404,
+      'invalid_request_error',
+      'model_not_found',
+      'The model `m` does not exist.',
+    ],
+    provider_refused: [
+      400,
+      'invalid_request_error',
+      'content_policy_violation',
+      'Rejected by the safety system.',
+    ],
+    provider_invalid_request: [400, 'invalid_request_error', null, 'Invalid value for messages[0].'],
+    provider_rate_limited: [429, 'requests', 'rate_limit_exceeded', 'Rate limit reached.'],
+    provider_overloaded: [503, 'server_error', null, 'The engine is currently overloaded.'],
+    provider_unreachable: [504, 'server_error', null, 'Gateway timeout.'],
+    provider_truncated: [500, 'server_error', null, 'Truncated.'],
+    provider_failed: [500, 'server_error', null, 'The server had an error.'],
+    context_overflow: [
+      400,
+      'invalid_request_error',
+      'context_length_exceeded',
+      "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+    ],
+  };
+
+/** A failure in OpenAI's words, for all of its APIs. */
+export function openAiFailure(error: NonNullable<FakeReply['error']>): FakeFailure {
+  const [status, type, code, message] = FAILURES[error.code];
+  return { status, body: { error: { message: error.message ?? message, type, param: null, code } } };
 }

@@ -6,8 +6,7 @@ import { findCodex } from '../../src/providers/codex/find-codex.ts';
 import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
-import type { FakeHandler, FakeRequest } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
+import type { FakeHandler, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 import type { SessionFixture } from '../../src/testing/session-conformance.ts';
 import { killProcesses } from './kill-processes.ts';
 

@@ -13,12 +13,11 @@ import { openRecording, readRecording } from '../../src/providers/recording-file
 import { record } from '../../src/providers/recording.ts';
 import { createReplay } from '../../src/providers/replay.ts';
 import type { ReplyLimitSettings } from '../../src/providers/reply-limits.ts';
-import { collectEvents, sampleRequest } from '../../src/testing/collect-events.ts';
+import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
 import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
-import type { FakeHandler } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
+import type { FakeHandler, FakeServer } from '../../src/testing/fake-server.ts';
 import { providerConformance, type MakeProvider } from '../../src/testing/provider-conformance.ts';
 import { HAS_CLAUDE_CODE, NO_CLAUDE_CODE, openStage } from './claude-code-stage.ts';
 import { NO_CODEX, startCodexStage } from './codex-stage.ts';

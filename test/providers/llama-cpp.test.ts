@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createOpenAi } from '../../src/providers/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai-compatible.ts';
 import type { ModelRequest, Provider } from '../../src/providers/provider.ts';
-import { collectEvents, sampleRequest } from '../../src/testing/collect-events.ts';
+import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
 import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
 import { likeLlamaCpp, LLAMA_CPP, REFUSED_SCHEMAS } from '../support/llama-cpp.ts';

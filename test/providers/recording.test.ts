@@ -10,7 +10,7 @@ import { record } from '../../src/providers/recording.ts';
 import { createRedact } from '../../src/providers/redact.ts';
 import { createReplay } from '../../src/providers/replay.ts';
 import { requestParts } from '../../src/providers/request-parts.ts';
-import { collectEvents, sampleRequest, textOf } from '../../src/testing/collect-events.ts';
+import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
 import { inOrder, modelOf, says, type TestModel } from '../support/engine-models.ts';
 
 let folder = '';

@@ -2,10 +2,8 @@ import { hash, randomUUID } from 'node:crypto';
 import type { Collection } from 'mongodb';
 import { Binary } from 'mongodb';
 import type { Clock } from '../../clock.ts';
-import type { Background } from './background.ts';
-import { isDuplicateKey } from './mongo-error.ts';
-import type { StoredText } from './mongo-text.ts';
-import { bytesOf, fromStored, toStored } from './mongo-text.ts';
+import { type Background, isDuplicateKey } from './mongo-error.ts';
+import { bytesOf, fromStored, type StoredText, toStored } from './actor-doc.ts';
 
 /**
  * Texts that are too large for the documents they belong to, in chunks.
