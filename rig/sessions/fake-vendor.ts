@@ -1,6 +1,6 @@
 import { below, type Random } from '../../sim/random.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
+import { startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
 import {
   FAKE_USAGE,
   type FakeReply,

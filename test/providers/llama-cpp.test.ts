@@ -3,8 +3,7 @@ import { createOpenAi } from '../../src/providers/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai-compatible.ts';
 import type { ModelRequest, Provider } from '../../src/providers/provider.ts';
 import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
+import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
 import { likeLlamaCpp, LLAMA_CPP, REFUSED_SCHEMAS } from '../support/llama-cpp.ts';
 
 type Start = typeof startFakeOpenAi;

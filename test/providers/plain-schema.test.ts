@@ -5,8 +5,7 @@ import { createOpenAiCompatible } from '../../src/providers/openai-compatible.ts
 import { plainSchema } from '../../src/providers/plain-schema.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
+import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
 import type { FakeHandler } from '../../src/testing/fake-server.ts';
 import { remind } from '../../src/tools/builtin/remind.ts';
 
