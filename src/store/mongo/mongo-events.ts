@@ -6,7 +6,7 @@ import type { Addressee, EventDocuments, LogKey } from '../documents/documents.t
 import type { BlobRef, Blobs } from './mongo-blobs.ts';
 import type { Conversations } from './mongo-conversations.ts';
 import { isDuplicateKey } from './mongo-error.ts';
-import type { StoredText } from './actor-doc.ts';
+import type { StoredText } from './mongo-blobs.ts';
 
 /** `_id` is tenant/conversation/id, `log` is tenant/conversation: none of the parts has a slash but perhaps the last. */
 export interface EventDoc {

@@ -5,7 +5,7 @@ import type { RegisterKey, Shelf } from '../driver.ts';
 import type { RegisterDocuments } from '../documents/documents.ts';
 import type { BlobRef, Blobs } from './mongo-blobs.ts';
 import { isDuplicateKey } from './mongo-error.ts';
-import { type StoredText, toStored } from './actor-doc.ts';
+import { type StoredText, toStored } from './mongo-blobs.ts';
 
 /** `_id` is tenant/shelf/key; neither of the first two has a slash. */
 export interface RegisterDoc {
