@@ -20,8 +20,8 @@ const shared = {
   isolate: false,
   setupFiles: 'test/same-globals.ts',
   // For what hangs: on a shared machine a test may take several times as long as on a quiet one.
-  testTimeout: 90_000,
-  hookTimeout: 90_000,
+  testTimeout: 240_000,
+  hookTimeout: 240_000,
   expect: { poll: { timeout: 20_000 } },
 } as const;
 

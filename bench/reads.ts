@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTroupe } from '../src/index.ts';
 import { type AppOptions, createApp } from '../src/http/index.ts';
-import { ROUTE_SCOPES } from '../src/http/access/route-scopes.ts';
+import { ROUTE_SCOPES } from '../src/http/routes/index.ts';
 import { openSqliteDriver } from '../src/store/sqlite/sqlite-driver.ts';
 import type { Troupe } from '../src/troupe.ts';
 

@@ -12,7 +12,7 @@ const [{ runCli }] = await Promise.all([
   import('../src/cli/program.ts'),
   import('../src/runtime.ts'),
   import('../src/runtime/distributed.ts'),
-  import('../src/context/count-tokens.ts'),
+  import('../src/context/tokens.ts'),
   import('../src/http/index.ts'),
   import('../src/http/metrics.ts'),
   import('../src/cli/require-token.ts'),

@@ -1,6 +1,6 @@
 import { eventText } from '../src/context/event-text.ts';
 import { type Entry, wordsOf } from '../src/context/extract/sayings.ts';
-import { renderCompaction } from '../src/context/summary/render-compaction.ts';
+import { renderCompaction } from '../src/context/summary/compaction-body.ts';
 import { isPersonSpeaker } from '../src/context/summary/speakers.ts';
 import type { CompactionBody, Event, Facts } from '../src/events/index.ts';
 import { SECRET } from '../test/support/log-player.ts';

@@ -1,9 +1,9 @@
-import { countTokens } from '../src/context/count-tokens.ts';
+import { countTokens } from '../src/context/tokens.ts';
 import { eventText } from '../src/context/event-text.ts';
 import { collectFacts } from '../src/context/extract/collect-facts.ts';
-import { extractKeyMessages } from '../src/context/extract/extract-key-messages.ts';
+import { extractKeyMessages } from '../src/context/extract/key-messages.ts';
 import { renderFacts } from '../src/context/extract/render-facts.ts';
-import { shareBudget } from '../src/context/extract/share-budget.ts';
+import { shareBudget } from '../src/context/compaction/compose.ts';
 import { fence } from '../src/context/fence.ts';
 import { fenceKey } from '../src/context/hash.ts';
 import type { Event } from '../src/events/index.ts';

@@ -1,10 +1,8 @@
 import { createHash } from 'node:crypto';
-import { countTokens } from '../src/context/count-tokens.ts';
-import { LEVELS } from '../src/context/extract/candidate.ts';
+import { countTokens } from '../src/context/tokens.ts';
+import { candidateSteps, LEVELS } from '../src/context/extract/candidates.ts';
 import { collectFacts } from '../src/context/extract/collect-facts.ts';
-import { extractHandoff } from '../src/context/extract/extract-handoff.ts';
-import { phaseSteps } from '../src/context/extract/extract-phase.ts';
-import { candidateSteps } from '../src/context/extract/list-candidates.ts';
+import { extractHandoff, phaseSteps } from '../src/context/extract/handoff.ts';
 import {
   atOnce,
   beginTurn,
@@ -22,7 +20,7 @@ import {
   summarySteps,
   turnPrefixSteps,
 } from '../src/context/index.ts';
-import { memoryText } from '../src/context/retrieve/memory-text.ts';
+import { memoryText } from '../src/context/retrieve/memories.ts';
 import { createSearchIndex } from '../src/context/retrieve/search-index.ts';
 import { peopleOf } from '../src/context/summary/speakers.ts';
 import {

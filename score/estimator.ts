@@ -1,15 +1,17 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import {
+  type Calibration,
   emptyCalibration,
   estimate,
+  kindOf,
+  type KindTokens,
+  NO_TOKENS,
   observe,
-  type Calibration,
+  sumOf,
   type UsageAnchor,
 } from '../src/context/budget/calibrate.ts';
-import { kindOf, type KindTokens, NO_TOKENS, sumOf } from '../src/context/budget/content-kinds.ts';
-import { countTokens } from '../src/context/count-tokens.ts';
-import { FRAME_TOKENS } from '../src/context/estimate-tokens.ts';
+import { countTokens, FRAME_TOKENS } from '../src/context/tokens.ts';
 import type { PromptMessage } from '../src/events/index.ts';
 import { DATA, HAS_DATA } from '../test/support/real-logs.ts';
 

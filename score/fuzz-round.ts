@@ -1,8 +1,8 @@
 import { invalidities, misplaced, visibleSeqs } from '../test/support/check-prompt.ts';
 import { type Line, linesOf, type Part } from '../src/context/slot.ts';
 import type { View } from '../src/context/index.ts';
-import { PLACEHOLDER_TOKENS } from '../src/context/rewrite/prune-slots.ts';
-import { isWithin, sizeIn } from '../src/context/compaction/room.ts';
+import { PLACEHOLDER_TOKENS } from '../src/context/compaction/prune.ts';
+import { isWithin, sizeIn } from '../src/context/compaction/policy.ts';
 import type { EventDraft } from '../src/events/index.ts';
 import { below, between, pick, type Random } from '../sim/random.ts';
 import { randomLog } from './random-log.ts';

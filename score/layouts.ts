@@ -1,4 +1,4 @@
-import { breakpointsOf } from '../src/context/breakpoints.ts';
+import { breakpointsOf } from '../src/context/build-prompt.ts';
 import { type CacheRules, cacheRules } from '../src/context/cache/rules.ts';
 import {
   type CacheBlock,
@@ -6,7 +6,7 @@ import {
   type CacheRequest,
   simulateCache,
 } from '../src/context/cache/simulate-cache.ts';
-import { countTokens } from '../src/context/count-tokens.ts';
+import { countTokens } from '../src/context/tokens.ts';
 import { hashText } from '../src/context/hash.ts';
 import { type Event, isAbout } from '../src/events/index.ts';
 

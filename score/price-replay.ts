@@ -2,7 +2,7 @@ import { cacheRequestOf } from '../src/context/cache/cache-request.ts';
 import { type CacheRules, cacheRules } from '../src/context/cache/rules.ts';
 import { type CacheBlock, type CacheRequest, simulateCache } from '../src/context/cache/simulate-cache.ts';
 import { type CompactionPolicy } from '../src/context/index.ts';
-import { countTokens } from '../src/context/count-tokens.ts';
+import { countTokens } from '../src/context/tokens.ts';
 import { fitSummaryRequest } from '../src/context/index.ts';
 import { NOBODY } from '../src/context/people.ts';
 import type { CompactionBody, Event } from '../src/events/index.ts';

@@ -1,4 +1,4 @@
-import { countTokens } from '../src/context/count-tokens.ts';
+import { countTokens } from '../src/context/tokens.ts';
 import type { Event, EventDraft } from '../src/events/index.ts';
 import { below, between, pick, type Random } from '../sim/random.ts';
 

@@ -9,7 +9,7 @@ import {
   type View,
 } from '../src/context/index.ts';
 import { budgetOf } from '../src/context/budget/token-budget.ts';
-import { isWithin, sizeIn } from '../src/context/compaction/room.ts';
+import { isWithin, sizeIn } from '../src/context/compaction/policy.ts';
 import type { EventDraft, CompactionReason } from '../src/events/index.ts';
 import { compactView } from '../test/support/relieve-view.ts';
 import { BASELINE, type ModelCall, type Replay } from './replay.ts';
@@ -39,7 +39,7 @@ export function windowFor({
   return { policy: scaled, room: roomOf({ available, fixed, ratio: 1, reason: 'over_budget' }, scaled) };
 }
 
-/** As in `src/actors/compaction/compaction-reason.ts`. */
+/** As in `src/actors/compaction/compaction-policy.ts`. */
 const WORTH_A_REWRITE_SHARE = 0.4;
 const GROWTH = 1.05;
 

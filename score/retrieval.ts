@@ -1,8 +1,11 @@
 import { createReadStream, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { answersFirst } from '../src/context/retrieve/answers-first.ts';
-import { createSearchIndex, SEARCH_SETTINGS } from '../src/context/retrieve/search-index.ts';
-import type { SearchSettings } from '../src/context/retrieve/search-index.ts';
+import {
+  answersFirst,
+  createSearchIndex,
+  SEARCH_SETTINGS,
+  type SearchSettings,
+} from '../src/context/retrieve/search-index.ts';
 import type { AgentId, ConversationId, Event, TenantId } from '../src/events/index.ts';
 import { importTranscript } from '../src/import/index.ts';
 import { plainBm25 } from './plain-bm25.ts';

@@ -1,4 +1,4 @@
-import { CALLED_OFF } from '../src/actors/tasks/call-off/stop-called-off.ts';
+import { CALLED_OFF } from '../src/actors/tasks/called-off.ts';
 import { type ActorRecord, type Event, eventOf, newActorRecord, parseTurnId } from '../src/events/index.ts';
 import type { ActorAddress } from '../src/events/index.ts';
 import type { ActorRow } from '../src/store/driver.ts';

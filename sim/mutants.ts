@@ -266,7 +266,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/tasks/send-posts.ts',
+        file: 'actors/tasks/task-events.ts',
         find: "metrics.count('posts_too_late', { kind: draft.kind });",
         replace: `metrics.count('posts_too_late', { kind: draft.kind });
           await log.append({ tenant, conversation }, [{ ...draft, id: 'late:' + draft.id }]);`,
@@ -289,7 +289,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/tasks/people/request-approval.ts',
+        file: 'actors/tasks/ask-people.ts',
         find: 'if (!tool?.needsApproval) return false;',
         replace: 'if (!tool?.needsApproval || step >= 0) return false;',
       },

@@ -1,6 +1,5 @@
-import { answerQuestion } from '../src/actors/tasks/people/answer-question.ts';
-import { cancelTaskBy } from '../src/actors/tasks/call-off/cancel-task-by.ts';
-import { decideApproval } from '../src/actors/tasks/people/decide-approval.ts';
+import { answerQuestion, decideApproval } from '../src/actors/tasks/execute-task-command.ts';
+import { cancelTaskBy } from '../src/actors/tasks/cancel-task.ts';
 import { TroupeError } from '../src/errors.ts';
 import { type Author, type ConversationId, DEFAULT_TENANT } from '../src/events/index.ts';
 import type { AgentRuntime } from './process.ts';

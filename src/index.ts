@@ -18,7 +18,7 @@ export { type AppOptions, createApp } from './http/index.ts';
 export { createOrchestrator, type Orchestrator, type OrchestratorOptions } from './routing/orchestrator.ts';
 export { openSafeFetch, type SafeFetch, type SafeFetchOptions, type SafeResponse } from './net/safe-fetch.ts';
 export { redactSecrets } from './config/redact-secrets.ts';
-export type { RedactText } from './config/redact-settings.ts';
+export type { RedactText } from './actors/log/redaction.ts';
 export { createTroupe, type TroupeOptions } from './runtime.ts';
 export { defineTool, type Tool, type ToolContext } from './tools/tool.ts';
 export type {

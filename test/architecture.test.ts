@@ -36,11 +36,11 @@ describe('the tree', () => {
 /** Where a text becomes the id of an event beside `runtimeId`: what clients name, and what is never stored. */
 const OTHER_IDS = [
   'src/cli/send.ts',
-  'src/context/compaction/choose-prune.ts',
-  'src/context/compaction/cut-for.ts',
+  'src/context/compaction/cut-point.ts',
   'src/context/compaction/plan.ts',
+  'src/context/compaction/prune.ts',
   'src/events/ids.ts',
-  'src/facade/mint-id.ts',
+  'src/facade/parse-input.ts',
   'src/import/draft-writer.ts',
   'src/nostr/receive.ts',
 ];
@@ -81,9 +81,9 @@ describe('the layer check', () => {
     ],
     [
       'a lazy import of an adapter',
-      { 'actors/a.ts': `const load = () => import('../providers/openai.ts');` },
+      { 'actors/a.ts': `const load = () => import('../providers/openai/openai.ts');` },
       [
-        'src/actors/a.ts imports src/providers/openai.ts: only runtime.ts, runtime, cli.ts, cli, testing may import an adapter',
+        'src/actors/a.ts imports src/providers/openai/openai.ts: only runtime.ts, runtime, cli.ts, cli, testing may import an adapter',
       ],
     ],
     [

@@ -142,7 +142,7 @@ const ENTRY_POINT = 'cli.ts';
 /** Only these know which adapters there are. */
 const COMPOSERS: readonly string[] = ['runtime.ts', 'runtime', 'cli.ts', 'cli', 'testing'];
 const ADAPTER =
-  /^(?:store\/(?:[^/]+\/|sqlite|mongo|memory)|queue\/(?!(?:router|broadcast|admission)\.ts$)|providers\/(?:[^/]+\/|anthropic|openai|claude|codex|scripted))/;
+  /^(?:store\/(?:[^/]+\/|sqlite|mongo|memory)|queue\/(?!(?:router|broadcast|admission)\.ts$)|providers\/(?:[^/]+\/|scripted))/;
 
 const IMPURE: readonly RegExp[] = [
   /\bDate\.now\b/,

@@ -44,7 +44,7 @@ test('a kind of which nothing is said compiles in none of the places that list a
   const dir = copyWith({ [EVENTS]: withKind });
   const lists = [ASPECTS, 'src/events/import-rule.ts', 'src/projection/row.ts'];
   expect(await compile(dir)).toEqual(expect.arrayContaining(lists));
-}, 120_000);
+});
 
 /** After these a function has returned before it comes to its switch over others. */
 const TAKEN_FIRST = ["'announced'", "'turnEnd'", "'taskOpening'", "'taskEnd'", "'upkeep'"];
@@ -65,7 +65,7 @@ test('a kind that has an aspect is refused by every switch over that aspect', as
   const switches = switchesIn(dir);
   expect(switches.length).toBeGreaterThan(15);
   expect(switches.filter((file) => !named.has(file))).toEqual([]);
-}, 180_000);
+});
 
 /** The files with a switch over what an aspect leaves of the kinds. */
 function switchesIn(dir: string): string[] {

@@ -29,6 +29,6 @@ export function matcher({ source, flags }: Pick<Expression, 'source' | 'flags'>)
 export const OPERATORS_PATTERNS: ReadonlySet<string> = new Set([
   "routing/route.ts new RegExp(pattern, 'iu')",
   "routing/routing-settings.ts new RegExp(text, 'iu')",
-  "providers/compile-script.ts new RegExp(source, 'su')",
+  "providers/scripted.ts new RegExp(source, 'su')",
   "config/redact-secrets.ts new RegExp(source, flags.includes('g') ? flags : `${flags}g`)",
 ]);

@@ -26,7 +26,7 @@ process.stdout.write(JSON.stringify([...found.values()]), () => process.exit());
 
 /** Callers of the functions that compose an expression each time. */
 async function composeLater(): Promise<void> {
-  const { requestParts } = await import('../../src/providers/request-parts.ts');
+  const { requestParts } = await import('../../src/providers/replay.ts');
   requestParts({ trace: { conversation: 'team-1.x:y' }, messages: [], tools: [] } as never);
 }
 

@@ -1,5 +1,5 @@
 import { createView, eventText, foldEvent, minute, phaseItem, type View } from '../../src/context/index.ts';
-import { renderCompaction } from '../../src/context/summary/render-compaction.ts';
+import { renderCompaction } from '../../src/context/summary/compaction-body.ts';
 import type {
   AgentId,
   Author,

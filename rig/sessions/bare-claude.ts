@@ -4,7 +4,7 @@ import {
   type SdkMessage,
   type SdkUserMessage,
 } from '../../src/providers/claude-code/agent-sdk.ts';
-import { createInbox } from '../../src/providers/claude-code/inbox.ts';
+import { createInbox } from '../../src/providers/claude-code/cli-process.ts';
 import { launchOptions } from '../../src/providers/claude-code/launch.ts';
 import { TALK, type Talk, type TalkOptions } from './talk.ts';
 

@@ -1,8 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { startAppServer } from '../../src/providers/codex/app-server.ts';
-import { codexEnv, writeHome } from '../../src/providers/codex/config.ts';
-import { findCodex } from '../../src/providers/codex/find-codex.ts';
+import { codexEnv, findCodex, writeHome } from '../../src/providers/codex/config.ts';
 import { ThreadAnswer } from '../../src/providers/codex/protocol.ts';
 import { DEFAULT_REPLY_LIMITS } from '../../src/providers/reply-limits.ts';
 import { systemClock } from '../../src/clock.ts';

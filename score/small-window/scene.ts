@@ -1,4 +1,4 @@
-import { countTokens } from '../../src/context/count-tokens.ts';
+import { countTokens } from '../../src/context/tokens.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import type { Event } from '../../src/events/index.ts';
 import type { ChatBody, ChatRecorder } from './recorder.ts';

@@ -8,6 +8,7 @@ export type { JwtVerifier } from './jwt.ts';
 export { createKeyBook, MAX_GRACE_MS, MAX_KEYS, NewKey, RotateKey } from './key-book.ts';
 export type { IssuedKey, KeyBook, KeyInfo } from './key-book.ts';
 export { KeyCache } from './key-cache.ts';
+export { KeyRecord } from './key-record.ts';
 export { ConversationPatterns, LOCAL, SERVER_TOKEN } from './principal.ts';
 export type { Principal } from './principal.ts';
 export type { Reading } from './reads.ts';

@@ -3,7 +3,7 @@ import type { IssuedKey, KeyInfo } from '../access/index.ts';
 import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
 import type { Author, Event } from '../events/index.ts';
 import type { ImportReport } from '../import/index.ts';
-import { fetchWithinOrigin } from '../net/within-origin.ts';
+import { fetchWithinOrigin } from '../net/redirects.ts';
 import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../outbound/webhook-book.ts';
 import type {
   ActorStatus,

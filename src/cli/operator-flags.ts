@@ -52,14 +52,14 @@ function readTracing(env: Env): TroupeOptions['tracing'] {
 async function openLogger(level: LogLevel, env: Env): Promise<Logger> {
   const [{ createJsonLogger }, { guardLogger }, hide] = await Promise.all([
     import('../runtime/json-logger.ts'),
-    import('../runtime/operator-log.ts'),
+    import('../runtime/operators.ts'),
     openHide(env),
   ]);
   return guardLogger(createJsonLogger(level), hide);
 }
 
 async function openHide(env: Env): Promise<(text: string) => string> {
-  const { hideSecrets } = await import('../runtime/hide-secrets.ts');
+  const { hideSecrets } = await import('../runtime/secrets.ts');
   const secrets = Object.entries(env).flatMap(([name, value]) => (SECRET.test(name) ? [value] : []));
   return hideSecrets(secrets, [env['MONGODB_URL'], env['REDIS_URL']]);
 }

@@ -4,9 +4,12 @@ import { BudgetSettings, budgetProblems, BudgetSketch } from './budget-settings.
 import { Fragment } from '../context/index.ts';
 import { ContextSettings } from './context-settings.ts';
 import {
-  coordinationProblems,
   type CoordinationInput,
+  templateOf,
+  coordinationProblems,
   CoordinationSettings,
+  workflowProblems,
+  Workflows,
 } from './coordination-settings.ts';
 import { TroupeError } from '../errors.ts';
 import { AgentId, BusyPolicy, nearestName } from '../events/index.ts';
@@ -16,15 +19,14 @@ import { type NostrInput, NostrSettings } from '../nostr/settings.ts';
 import { WebhookSettings } from '../outbound/webhook-settings.ts';
 import { ProviderSettings } from '../providers/settings.ts';
 import { RetrySettings } from './retry-settings.ts';
-import { RedactSetting, type RedactText } from './redact-settings.ts';
+import { RedactSetting } from './redact-secrets.ts';
+import type { RedactText } from '../actors/log/redaction.ts';
 import { replyProblem, type ReplyInput } from './reply-schema.ts';
 import { SupervisionSettings } from './supervision-settings.ts';
 import { grantProblems, parseGrant } from '../tools/mcp/grants.ts';
 import { BUILTIN_TOOLS } from '../tools/builtin/index.ts';
 import { McpServers } from '../tools/mcp/settings.ts';
 import type { Tool } from '../tools/tool.ts';
-import { templateOf } from './spawned-company.ts';
-import { workflowProblems, Workflows } from './workflow-settings.ts';
 
 const AgentFields = z.object({
   id: AgentId,

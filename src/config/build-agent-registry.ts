@@ -7,7 +7,7 @@ import { priceOf } from '../providers/prices.ts';
 import type { Provider } from '../providers/provider.ts';
 import { fragmentsOf } from './fragments.ts';
 import { replySchema } from './reply-schema.ts';
-import { SpawnedCompany } from './spawned-company.ts';
+import { templateOf } from './coordination-settings.ts';
 import { supervisionOf } from './supervision-settings.ts';
 import { builtinTools } from '../tools/builtin/index.ts';
 import { type Tool, toolSpec } from '../tools/tool.ts';
@@ -80,7 +80,7 @@ export function buildAgentRegistry(
       return { ...memberOf(template, own, [...profiles, own]), pubkey: null, summariser };
     };
   };
-  return new SpawnedCompany(members, new Map(templates.map((template) => [template.id, spawn(template)])));
+  return new TemplatedRegistry(members, new Map(templates.map((template) => [template.id, spawn(template)])));
 }
 
 /** Of programs that choose a model themselves, and make room in its window themselves, before ours would be full. */
@@ -129,4 +129,40 @@ function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile
     join,
     tools: tools.map(toolSpec),
   };
+}
+
+/**
+ * The agents of a definition, and those of its templates. The latter are made when their id is met: who they are follows
+ * from the id alone, so every process finds the same, and none has to be told. Walking finds the defined ones only.
+ */
+class TemplatedRegistry extends Map<AgentId, AgentRuntime> {
+  readonly #templates: ReadonlyMap<AgentId, (id: AgentId) => AgentRuntime>;
+  readonly #spawned = new Map<AgentId, AgentRuntime>();
+
+  constructor(
+    members: Iterable<readonly [AgentId, AgentRuntime]>,
+    templates: ReadonlyMap<AgentId, (id: AgentId) => AgentRuntime>,
+  ) {
+    super(members);
+    this.#templates = templates;
+  }
+
+  get templates(): readonly AgentId[] {
+    return [...this.#templates.keys()];
+  }
+
+  override get(id: AgentId): AgentRuntime | undefined {
+    return super.get(id) ?? this.#spawned.get(id) ?? this.#spawn(id);
+  }
+
+  override has(id: AgentId): boolean {
+    return this.get(id) !== undefined;
+  }
+
+  #spawn(id: AgentId): AgentRuntime | undefined {
+    const template = templateOf(id);
+    const runtime = template === null ? undefined : this.#templates.get(template)?.(id);
+    if (runtime) this.#spawned.set(id, runtime);
+    return runtime;
+  }
 }

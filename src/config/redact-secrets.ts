@@ -1,5 +1,6 @@
 import type { RedactText } from '../actors/log/redaction.ts';
 import { createRedact } from '../providers/redact.ts';
+import * as z from 'zod';
 
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g;
 /** Bounded, so that a long text without any costs no more than its length. */
@@ -50,3 +51,9 @@ export function redactSecrets(extra: readonly RegExp[] = []): RedactText {
     return clean;
   };
 }
+
+/** The `redact` of a definition: only code can give one. */
+export const RedactSetting = z.custom<RedactText>(
+  (value) => typeof value === 'function',
+  'redact is a function (text, { kind, author }) => text, in an agents file that is code; see redactSecrets',
+);

@@ -1,8 +1,8 @@
 import type { Event } from '../events/index.ts';
 import { escapeMarks, fenceEnds } from './fence.ts';
-import { frame, type Framed } from './framed.ts';
+import { frame, type Framed } from './slot.ts';
 import { fenceKey } from './hash.ts';
-import { agentLabel, isPerson, personLabel, severalBy } from './people.ts';
+import { agentLabel, isPerson, personLabel, hasSeveralPeople } from './people.ts';
 import type { View } from './view.ts';
 
 /** Who reads, and what was known of the others when the prompt was made. */
@@ -15,7 +15,7 @@ export interface Reader {
 }
 
 export function readerAt(view: Reader['view'], upTo: number): Reader {
-  return { view, upTo, named: severalBy(view.people, upTo), rendering: view.rendering };
+  return { view, upTo, named: hasSeveralPeople(view.people, upTo), rendering: view.rendering };
 }
 
 function target(event: Event): string {

@@ -1,22 +1,32 @@
-import type { Event, TurnId, TurnStartedBody } from '../events/index.ts';
-import { readerAt, type Reader } from './attribution.ts';
-import { closeGroup } from './call-group.ts';
-import { inputLayers } from './input-layers.ts';
+import {
+  type Event,
+  isTaskEnd,
+  type TurnId,
+  type TurnStartedBody,
+  type TurnSteeredBody,
+} from '../events/index.ts';
+import { type Reader, readerAt } from './attribution.ts';
+import { closeGroup, foldOwn } from './own-words.ts';
 import { afterTelling, toldUnder } from './live.ts';
 import { RENDERING } from './rendering.ts';
-import { settle } from './settle.ts';
-import type { Line, Part } from './slot.ts';
+import { imagesIn, type Line, type Part, type Slot } from './slot.ts';
 import { atOnce, type Steps } from './steps.ts';
 import {
   blockPart,
   earlierTrigger,
   LINE_WORK,
+  liveText,
+  liveTokens,
   plainPart,
   pushUser,
   verbatim,
   withLive,
+  withoutLive,
 } from './turn-input.ts';
-import type { View } from './view.ts';
+import { type InputLayers, isOwn, type View } from './view.ts';
+import { boundShown } from './bound-shown.ts';
+import { hashSteps } from './hash.ts';
+import { imagesText } from './event-text.ts';
 
 /**
  * The input of a turn, in this order: [handoff summary] [while you were away] [earlier triggers] [the trigger + live].
@@ -33,7 +43,7 @@ export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
   closeGroup(view);
   view.rendering = turn.rendering ?? 1;
   const inputs = new Set(turn.inputs);
-  const shown = yield* settle(view, turn.upTo, inputs);
+  const shown = yield* settlePending(view, turn.upTo, inputs);
   const reader = readerAt(view, turn.upTo);
   const last = shown.findLast((event) => inputs.has(event.seq) && event.kind !== 'handoff');
   const others = shown.filter((event) => event !== last);
@@ -64,8 +74,8 @@ function* newcomerParts(
   reader: Reader,
   join: TurnInput['join'],
 ): Steps<Part[]> {
-  const handoffs = others.filter((event) => isHandover(event, inputs));
-  const rest = others.filter((event) => !isHandover(event, inputs));
+  const handoffs = others.filter((event) => isHandoff(event, inputs));
+  const rest = others.filter((event) => !isHandoff(event, inputs));
   const seen = join === 'fresh' ? rest.filter((event) => inputs.has(event.seq)) : rest;
   const parts: Part[] = [];
   for (const event of handoffs) parts.push(yield* blockPart([event], [], reader));
@@ -74,9 +84,9 @@ function* newcomerParts(
 }
 
 function* missedParts(others: readonly Event[], inputs: ReadonlySet<number>, reader: Reader): Steps<Part[]> {
-  const handoffs = others.filter((event) => isHandover(event, inputs));
+  const handoffs = others.filter((event) => isHandoff(event, inputs));
   const missed = others.filter((event) => !inputs.has(event.seq));
-  const earlier = others.filter((event) => inputs.has(event.seq) && !isHandover(event, inputs));
+  const earlier = others.filter((event) => inputs.has(event.seq) && !isHandoff(event, inputs));
   const block = handoffs.length + missed.length > 0 ? [yield* blockPart(handoffs, missed, reader)] : [];
   const parts: Part[] = block;
   for (const event of earlier) parts.push(yield* alone(earlierTrigger(event, reader)));
@@ -88,7 +98,7 @@ function* alone(line: Line): Steps<Part> {
   return plainPart(line);
 }
 
-function isHandover(event: Event, inputs: ReadonlySet<number>): boolean {
+function isHandoff(event: Event, inputs: ReadonlySet<number>): boolean {
   return event.kind === 'handoff' && inputs.has(event.seq);
 }
 
@@ -99,7 +109,7 @@ export function showWaiting(view: View): void {
 
 export function* showWaitingSteps(view: View): Steps<void> {
   view.rendering = RENDERING;
-  const events = yield* settle(view, view.upTo, new Set());
+  const events = yield* settlePending(view, view.upTo, new Set());
   if (events.length === 0) return;
   const reader = readerAt(view, view.upTo);
   if (view.present) {
@@ -109,4 +119,92 @@ export function* showWaitingSteps(view: View): Steps<void> {
   for (const event of events) {
     yield* pushUser(view, yield* alone(verbatim(event, reader)), event.seq);
   }
+}
+
+/**
+ * Renders what has waited up to `upTo` as history, and returns what is left for the turn to show: everything of others
+ * after the agent's last own words, and the inputs of the turn wherever they stand, so that they come last.
+ */
+function* settlePending(view: View, upTo: number, inputs: ReadonlySet<number>): Steps<Event[]> {
+  const later = view.pending.findIndex((event) => event.seq > upTo);
+  const reached = later === -1 ? view.pending : view.pending.slice(0, later);
+  // The end of a task is given with all that it was waited for with.
+  const isHeld = (event: Event) => isTaskEnd(event) && !inputs.has(event.seq);
+  const events = yield* boundShown(
+    reached.filter((event) => !isHeld(event)),
+    view.rendering,
+  );
+  const rest = later === -1 ? [] : view.pending.slice(later);
+  view.pending = [...reached.filter(isHeld), ...rest];
+  const reader = readerAt(view, upTo);
+  let waiting: Event[] = [];
+  for (const event of events) {
+    if (!isOwn(view, event)) {
+      waiting.push(event);
+    } else if (event.kind === 'tool.result') {
+      const late = foldOwn(view, event, placed(event)) === 'late';
+      if (late) waiting.push(event);
+    } else {
+      closeGroup(view);
+      const history = waiting.filter(({ seq }) => !inputs.has(seq));
+      for (const other of history) {
+        yield LINE_WORK;
+        yield* pushUser(view, plainPart(verbatim(other, reader)), other.seq);
+      }
+      waiting = waiting.filter(({ seq }) => inputs.has(seq));
+      foldOwn(view, event, placed(event));
+      view.present = true;
+    }
+  }
+  closeGroup(view);
+  return waiting;
+}
+
+function placed({ id, seq, tokens }: Event) {
+  return { id, seqs: [seq], tokens };
+}
+
+/**
+ * What a running turn was given between two of its steps: messages of their own, behind the results of the step before.
+ * From here on they are inputs of the turn as the others are.
+ */
+export function* steerTurn(view: View, { upTo, inputs }: TurnSteeredBody): Steps<void> {
+  closeGroup(view);
+  const named = new Set(inputs);
+  const reader = readerAt(view, upTo);
+  const waiting = view.pending.filter(({ seq }) => named.has(seq));
+  const taken = yield* boundShown(waiting, view.rendering);
+  view.pending = view.pending.filter(({ seq }) => !named.has(seq));
+  for (const event of taken) {
+    yield LINE_WORK;
+    yield* pushUser(view, plainPart(verbatim(event, reader)), event.seq);
+  }
+  if (view.turn) view.turn = { ...view.turn, inputs: new Set([...view.turn.inputs, ...inputs]) };
+}
+
+/** The layers of a turn's input, from its slots; `chainBefore` is the chain over all that stands before them. */
+export function* inputLayers(
+  slots: readonly Slot[],
+  chainBefore: string,
+  secret: string,
+): Steps<InputLayers> {
+  const tokens = { missed: 0, trigger: 0, live: 0 };
+  const texts: { missed: string[]; trigger: string[] } = { missed: [], trigger: [] };
+  let live = '';
+  for (const { layer, part, message, tokens: size } of slots) {
+    if ((layer !== 'missed' && layer !== 'trigger') || !part) continue;
+    const said = liveText(part, secret);
+    live += said;
+    const ofLive = liveTokens(part, said);
+    tokens[layer] += size - ofLive;
+    tokens.live += ofLive;
+    const before = texts[layer].length > 0 ? ['\n'] : [];
+    texts[layer].push(...before, withoutLive(message.content, said), imagesText(imagesIn(part)));
+  }
+  const hashes = {
+    missed: yield* hashSteps(texts.missed),
+    trigger: yield* hashSteps(texts.trigger),
+    live: yield* hashSteps([live]),
+  };
+  return { chainBefore, tokens, hashes };
 }

@@ -9,13 +9,10 @@ import type {
   ToolSpec,
 } from '../events/index.ts';
 import type { AgentProfile, BaselineText } from './baseline.ts';
-import { breakpointsOf, sentBefore } from './breakpoints.ts';
-import { type Calibration, emptyCalibration, estimate } from './budget/calibrate.ts';
-import { kindOf, type KindTokens } from './budget/content-kinds.ts';
+import { type Calibration, emptyCalibration, estimate, kindOf, type KindTokens } from './budget/calibrate.ts';
 import { budgetOf, usageLevel } from './budget/token-budget.ts';
-import { closeGroup } from './call-group.ts';
+import { closeGroup } from './own-words.ts';
 import { hashText } from './hash.ts';
-import { promptChain } from './prompt-chain.ts';
 import { chainMessage, type Note, type View } from './view.ts';
 
 /** What is known of the model beside its definition. */
@@ -155,4 +152,61 @@ function layersOf(view: View, baseline: PromptInput['baseline']): PromptLayer[] 
   }
   if (view.note) layers.push(noteLayer(view.note, turn.id));
   return layers;
+}
+
+/** Of the vendors that cache explicitly, Anthropic takes the fewest. */
+const MAX_BREAKPOINTS = 4;
+
+interface BreakpointInput {
+  /** Messages in the prompt, the system message among them. All indexes are of that list. */
+  count: number;
+  /** The last message before this turn's input; null where no turn runs. */
+  turnBegins: number | null;
+  /** The message that holds the summary. */
+  summaryEnds: number | null;
+  /** The last message that the latest prune has rewritten. */
+  frontier: number | null;
+  /**
+   * The message that the last request ended in; see `sentBefore`. Where it is not known, `turnBegins` stands in. In the
+   * first request after a prune nothing behind the frontier before it is cached: then that frontier.
+   */
+  sent?: number | null;
+}
+
+/**
+ * Where a provider with explicit caching is told to cache: the indexes of the messages after which a breakpoint stands,
+ * ascending, at most four.
+ *
+ * A read looks back 20 blocks from a breakpoint and no further, and a step of many parallel calls adds more than that.
+ * So besides the ends of the prompt the most wanted place is the very message that the last request ended in: what it
+ * wrote is found there however much has come since. Then the frontier, which the next prune will leave as it is, and
+ * the summary, which has the frontier behind it where there is one and is the first to go.
+ */
+export function breakpointsOf({ count, turnBegins, summaryEnds, frontier, sent }: BreakpointInput): number[] {
+  if (count === 0) return [];
+  const wanted = [0, count - 1, sent ?? turnBegins, frontier, summaryEnds];
+  const places = new Set(
+    wanted.filter((index) => index !== null).filter((index) => index >= 0 && index < count),
+  );
+  return [...places].slice(0, MAX_BREAKPOINTS).toSorted((a, b) => a - b);
+}
+
+/** The message that the last request ended in: its answer is the agent's latest words. */
+export function sentBefore(messages: readonly PromptMessage[]): number | null {
+  const answer = messages.findLastIndex(({ role }) => role === 'assistant');
+  return answer > 0 ? answer - 1 : null;
+}
+
+/** The chained hash of a prompt: its system message, then the chain over the view's messages. */
+export function promptChain(system: PromptMessage, viewChain: string): string {
+  return hashText(`${chainMessage('', system)}\n${viewChain}`);
+}
+
+/** The same from the messages themselves. */
+export function chainOf([system, ...view]: readonly PromptMessage[]): string {
+  if (!system) return '';
+  return promptChain(
+    system,
+    view.reduce((chain, message) => chainMessage(chain, message), ''),
+  );
 }

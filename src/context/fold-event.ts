@@ -1,15 +1,12 @@
 import type { Event, EventDraft, TurnDoneBody } from '../events/index.ts';
 import { foldDirections, foldDirective } from '../machines/directions.ts';
-import { beginTurnSteps } from './begin-turn.ts';
-import { isPlausible, type UsageAnchor } from './budget/calibrate.ts';
-import { NO_TOKENS } from './budget/content-kinds.ts';
-import { closeGroup } from './call-group.ts';
+import { beginTurnSteps, steerTurn } from './begin-turn.ts';
+import { isPlausible, NO_TOKENS, type UsageAnchor } from './budget/calibrate.ts';
+import { closeGroup, foldOwn, isNote, isSpoken } from './own-words.ts';
 import { eventText, isShownTo, visibleText } from './event-text.ts';
-import { foldOwn, isNote, isSpoken } from './own-words.ts';
-import { meet } from './people.ts';
-import { rewrite } from './rewrite/rewrite.ts';
+import { addPerson } from './people.ts';
+import { applyRewrite } from './compaction/apply.ts';
 import { atOnce, type Steps } from './steps.ts';
-import { takeIn } from './take-in.ts';
 import { isOwn, type View } from './view.ts';
 
 /**
@@ -24,7 +21,7 @@ export function foldEvent(view: View, event: Event): void {
 export function* foldSteps(view: View, event: Event): Steps<void> {
   if (event.seq <= view.upTo) return;
   view.upTo = event.seq;
-  if (event.author.kind === 'user') meet(view.people, event.author, event.seq);
+  if (event.author.kind === 'user') addPerson(view.people, event.author, event.seq);
   view.directions = foldDirections(view.directions, event);
   foldDirective(view.directives, event);
   if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
@@ -34,7 +31,7 @@ export function* foldSteps(view: View, event: Event): Steps<void> {
   }
   if (event.kind === 'turn.started') yield* startTurn(view, event);
   else if (view.turn && event.turn === view.turn.id) yield* foldOfTurn(view, event);
-  else if (event.kind === 'baseline' || event.kind === 'prune') rewrite(view, event);
+  else if (event.kind === 'baseline' || event.kind === 'prune') applyRewrite(view, event);
   else if (isSpoken(event)) view.pending.push(event);
 }
 
@@ -42,12 +39,12 @@ export function* foldSteps(view: View, event: Event): Steps<void> {
 export function foldAhead(view: View, draft: EventDraft, count: (text: string) => number): void {
   if (!view.turn || view.turn.id !== draft.turn || view.turn.ahead.has(draft.id)) return;
   if (draft.kind === 'baseline' || draft.kind === 'prune') {
-    rewrite(view, draft);
+    applyRewrite(view, draft);
     view.turn.ahead.set(draft.id, { seqs: [] });
     return;
   }
   if (draft.kind === 'turn.steered') {
-    atOnce(takeIn(view, draft.body));
+    atOnce(steerTurn(view, draft.body));
     view.turn.ahead.set(draft.id, { seqs: [] });
     return;
   }
@@ -65,8 +62,8 @@ function* startTurn(view: View, event: Extract<Event, { kind: 'turn.started' }>)
 function* foldOfTurn(view: View, event: Event): Steps<void> {
   const ahead = view.turn?.ahead.get(event.id);
   if (ahead) ahead.seqs.push(event.seq);
-  else if (event.kind === 'baseline' || event.kind === 'prune') rewrite(view, event);
-  else if (event.kind === 'turn.steered') yield* takeIn(view, event.body);
+  else if (event.kind === 'baseline' || event.kind === 'prune') applyRewrite(view, event);
+  else if (event.kind === 'turn.steered') yield* steerTurn(view, event.body);
   else if (foldOwn(view, event, placedAt(event)) === 'late') view.pending.push(event);
   if (event.kind === 'turn.done' || event.kind === 'turn.failed' || event.kind === 'turn.aborted') {
     closeGroup(view);

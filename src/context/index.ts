@@ -18,7 +18,7 @@ export {
   receiptOf,
 } from './build-prompt.ts';
 export { isPlausible, type UsageAnchor } from './budget/calibrate.ts';
-export { limitIn } from './budget/learn-window.ts';
+export { limitIn } from './budget/model-windows.ts';
 export { windowOf } from './budget/model-windows.ts';
 export { budgetOf, MAX_REQUEST_BYTES } from './budget/token-budget.ts';
 export { eventText, visibleText } from './event-text.ts';
@@ -35,47 +35,41 @@ export { fenceKey, hashText } from './hash.ts';
 export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, sayItem, toldUnder } from './live.ts';
 export { RENDERING } from './rendering.ts';
 export { minute } from './turn-input.ts';
-export { deltaOf } from './session/session-delta.ts';
-export {
-  placeOf,
-  sessionMismatch,
-  type SessionPlace,
-  type SessionTerms,
-  standsAt,
-} from './session/session-place.ts';
+export { deltaOf } from './session.ts';
+export { placeOf, sessionMismatch, type SessionPlace, type SessionTerms, standsAt } from './session.ts';
 export type { Slot } from './slot.ts';
 export { createView, forkView, type View } from './view.ts';
-export { chooseMemories, type Memories, NO_MEMORIES } from './retrieve/choose-memories.ts';
-export { memoryItem, shownSeqs } from './retrieve/live-memories.ts';
+export { chooseMemories, type Memories, NO_MEMORIES } from './retrieve/memories.ts';
+export { memoryItem, shownSeqs } from './retrieve/memories.ts';
 export {
   type CompactionBase,
   extractCompaction,
   extractionSteps,
   summaryCompaction,
   summarySteps,
-} from './compaction/compose-compaction.ts';
-export { choosePrune } from './compaction/choose-prune.ts';
-export type { CutFor } from './compaction/cut-for.ts';
+} from './compaction/compose.ts';
+export { choosePrune } from './compaction/prune.ts';
+export type { ProposedCut } from './compaction/cut-point.ts';
 export { adoptionOf, isEmptyPlan, isPruneOnly, latestCompaction, presentIn } from './compaction/plan.ts';
-export { pairSafe } from './compaction/plan-cut.ts';
-export { earlySteps } from './compaction/plan-trim.ts';
+export { pairSafe } from './compaction/cut-point.ts';
+export { earlySteps } from './compaction/trim.ts';
 export { DEFAULT_POLICY, type CompactionPolicy, scaledPolicy } from './compaction/policy.ts';
-export { type Room, roomOf } from './compaction/room.ts';
+export { type Room, roomOf } from './compaction/policy.ts';
 export {
   adoptStrategy,
   proposeCut,
   pruneStrategy,
   type CompactionRun,
-  retell,
+  replaceTurnSummary,
   type StrategyOutcome,
   startRun,
   takeCompaction,
   trimStrategy,
-} from './compaction/work.ts';
+} from './compaction/strategies.ts';
 export { atOnce, type Steps } from './steps.ts';
 export type { SummaryRequest } from './summary/fit-request.ts';
 export { handoffRequestSteps } from './summary/handoff-request.ts';
-export { parseHandoff } from './summary/parse-handoff.ts';
+export { parseHandoff } from './summary/handoff-request.ts';
 export { fitSummaryRequest, summaryRequestSteps } from './summary/summary-request.ts';
-export { turnPrefixSteps } from './summary/turn-prefix-request.ts';
+export { turnPrefixSteps } from './summary/summary-request.ts';
 export { verifySummary } from './summary/verify-summary.ts';

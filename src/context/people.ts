@@ -1,5 +1,26 @@
-import type { Author } from '../events/index.ts';
-import { lookOf } from './look.ts';
+import type { Author, Event } from '../events/index.ts';
+import unhomoglyph from 'unhomoglyph';
+
+/** Not seen, or seen as nothing but a gap. */
+const UNSEEN = /[\s\p{C}\p{DI}\u2800]/gu;
+
+/**
+ * What a text looks like, to compare: of texts that a reader takes for the same, the looks are the same. Never shown.
+ * `I` and `l` look the same, and `I` is the same letter as `i`: so all three are one here.
+ */
+function skeletonOf(text: string): string {
+  const seen = text
+    .normalize('NFKC')
+    .replace(UNSEEN, '')
+    .replace(/\P{ASCII}/gu, asLatin);
+  return unhomoglyph(unhomoglyph(seen).toLowerCase()).replaceAll('i', 'l');
+}
+
+/** Some letters look like Latin ones as capitals only (`т`), others as small ones only (`υ`). */
+function asLatin(letter: string): string {
+  const small = unhomoglyph(letter);
+  return /^\p{ASCII}+$/u.test(small) ? small : unhomoglyph(letter.toUpperCase());
+}
 
 /** Somebody with a name, from the seq at which they first spoke under it. */
 interface Speaker {
@@ -15,28 +36,28 @@ interface Speaker {
  */
 export interface People {
   names: Map<string, Speaker[]>;
-  looks: Map<string, Speaker[]>;
+  skeletons: Map<string, Speaker[]>;
   /** The look of each name that was met: it is found once. */
-  lookOf: Map<string, string>;
+  skeletonOf: Map<string, string>;
 }
 
 export function createPeople(): People {
-  return { names: new Map(), looks: new Map(), lookOf: new Map() };
+  return { names: new Map(), skeletons: new Map(), skeletonOf: new Map() };
 }
 
 /** Where nobody is known: never written to. */
 export const NOBODY: People = createPeople();
 
-export function copyPeople({ names, looks, lookOf: known }: People): People {
+export function copyPeople({ names, skeletons, skeletonOf: known }: People): People {
   const copy = (speakers: People['names']) =>
     new Map([...speakers].map(([name, all]) => [name, all.slice()]));
-  return { names: copy(names), looks: copy(looks), lookOf: new Map(known) };
+  return { names: copy(names), skeletons: copy(skeletons), skeletonOf: new Map(known) };
 }
 
 const KEY = /^(?:[0-9a-f]{32,}|n(?:pub|profile)1[0-9a-z]{20,})$/i;
 /** What Troupe writes in headers itself. */
 const RESERVED = /^(?:system|troupe|late result\b.*)$/i;
-const RESERVED_LOOKS = ['system', 'troupe', 'late result'].map(lookOf);
+const RESERVED_SKELETONS = ['system', 'troupe', 'late result'].map(skeletonOf);
 /** As namesakes are told apart, with or without a count of those with the same short id. */
 const TOLD_APART = / \([A-Za-z0-9_.:-]{1,8}(?:#\d+)?\)$/;
 
@@ -63,9 +84,11 @@ function displayName(author: Author): string {
 }
 
 /** Whether a look begins as what Troupe writes in headers itself, ends as the label of a namesake, or is of nothing. */
-function isTaken(look: string): boolean {
-  const word = look.replace(/^[^\p{L}\p{N}]+/u, '');
-  return word === '' || word.endsWith(')') || RESERVED_LOOKS.some((reserved) => word.startsWith(reserved));
+function isTaken(skeleton: string): boolean {
+  const word = skeleton.replace(/^[^\p{L}\p{N}]+/u, '');
+  return (
+    word === '' || word.endsWith(')') || RESERVED_SKELETONS.some((reserved) => word.startsWith(reserved))
+  );
 }
 
 /** Ids come from outside too: nothing of them may break a header. */
@@ -77,14 +100,14 @@ export function agentLabel(id: string): string {
   return KEY.test(id) ? shortId(id) : id.replace(/[^A-Za-z0-9_.:-]/g, '').slice(0, 64) || 'unknown';
 }
 
-export function meet(people: People, author: Author, seq: number): void {
+export function addPerson(people: People, author: Author, seq: number): void {
   const name = plainName(author);
-  const look = people.lookOf.get(name) ?? lookOf(name);
-  people.lookOf.set(name, look);
-  const speaker = () => ({ id: author.id, since: seq, mark: lookOf(shortId(author.id)) });
+  const skeleton = people.skeletonOf.get(name) ?? skeletonOf(name);
+  people.skeletonOf.set(name, skeleton);
+  const speaker = () => ({ id: author.id, since: seq, mark: skeletonOf(shortId(author.id)) });
   for (const [speakers, key] of [
     [people.names, displayName(author)],
-    [people.looks, look],
+    [people.skeletons, skeleton],
   ] as const) {
     const known = speakers.get(key);
     if (!known) speakers.set(key, [speaker()]);
@@ -93,7 +116,7 @@ export function meet(people: People, author: Author, seq: number): void {
 }
 
 /** Whether more than one person had spoken by `upTo`. */
-export function severalBy(people: People, upTo: number): boolean {
+export function hasSeveralPeople(people: People, upTo: number): boolean {
   let count = 0;
   for (const namesakes of people.names.values()) {
     for (const { since } of namesakes) if (since <= upTo && ++count > 1) return true;
@@ -114,7 +137,7 @@ const MOST_OF_NAME = 1_024;
 function speakersOf(people: People, name: string, rendering: number): readonly Speaker[] {
   if (rendering < 2) return people.names.get(name) ?? [];
   if (name.length > MOST_OF_NAME) return [];
-  return people.looks.get(people.lookOf.get(name) ?? lookOf(name)) ?? [];
+  return people.skeletons.get(people.skeletonOf.get(name) ?? skeletonOf(name)) ?? [];
 }
 
 /**
@@ -136,9 +159,9 @@ function labelByName(people: People, author: Author, upTo: number): string {
 
 function labelByLook(people: People, author: Author, upTo: number): string {
   const name = plainName(author);
-  const look = people.lookOf.get(name) ?? lookOf(name);
-  const namesakes = people.looks.get(look)?.filter(({ since }) => since <= upTo) ?? [];
-  if (namesakes.length < 2 && !isTaken(look)) return name;
+  const skeleton = people.skeletonOf.get(name) ?? skeletonOf(name);
+  const namesakes = people.skeletons.get(skeleton)?.filter(({ since }) => since <= upTo) ?? [];
+  if (namesakes.length < 2 && !isTaken(skeleton)) return name;
   const mark = namesakes.find(({ id }) => id === author.id)?.mark;
   const alike = namesakes.filter((each) => each.mark === mark).findIndex(({ id }) => id === author.id);
   return `${name} (${numbered(shortId(author.id), alike)})`;
@@ -146,4 +169,25 @@ function labelByLook(people: People, author: Author, upTo: number): string {
 
 function numbered(short: string, alike: number): string {
   return alike > 0 ? `${short}#${alike + 1}` : short;
+}
+
+/** Ids of the people whose word counts (`trust.people`); null: everybody's. */
+export type Trusted = readonly string[] | null;
+
+/** Whether an event is a person's whose word counts. What agents say is never a person's word, whoever they quote. */
+export function isTrustedPerson(
+  trusted: Trusted,
+  { author, context }: Pick<Event, 'author' | 'context'>,
+): boolean {
+  return author.kind === 'user' && !isUntrusted(trusted, { author, context });
+}
+
+/** A person who may be heard and may not command: as the settings say now, or as a gateway said then. */
+export function isUntrusted(
+  trusted: Trusted,
+  { author, context }: Pick<Event, 'author' | 'context'>,
+): boolean {
+  if (author.kind !== 'user') return false;
+  if (context?.untrusted === true || context?.held !== undefined) return true;
+  return trusted !== null && !trusted.includes(author.id);
 }

@@ -1,6 +1,5 @@
 import type { EventId, ImageRef, LiveItems, PromptMessage, TurnId } from '../events/index.ts';
-import { IMAGE_TOKENS } from './estimate-tokens.ts';
-import type { Framed } from './framed.ts';
+import { IMAGE_TOKENS } from './tokens.ts';
 
 /** One event as a line of a user message. Only its text is ever shortened, never what stands around it. */
 export interface Line extends Framed {
@@ -64,4 +63,15 @@ export function imagesIn(part: Part): ImageRef[] {
 
 export function lineTokens({ tokens, images = [] }: Line): number {
   return tokens + images.length * IMAGE_TOKENS;
+}
+
+/** An author's text within what Troupe writes around it: `content.slice(from, to)` is the text. */
+export interface Framed {
+  content: string;
+  from: number;
+  to: number;
+}
+
+export function frame(before: string, text: string, after = ''): Framed {
+  return { content: before + text + after, from: before.length, to: before.length + text.length };
 }

@@ -1,13 +1,11 @@
 import type { Event, EventOf, LiveItems, PromptMessage, TurnId } from '../events/index.ts';
-import { fenceText, listHeader, renderOther, type Reader } from './attribution.ts';
-import { estimateFraming, estimateTokens, FRAME_TOKENS, IMAGE_TOKENS } from './estimate-tokens.ts';
-import { eventText, visibleText, visibleTokens } from './event-text.ts';
+import { fenceText, listHeader, type Reader, renderOther } from './attribution.ts';
+import { estimateFraming, estimateTokens, FRAME_TOKENS, IMAGE_TOKENS } from './tokens.ts';
+import { eventText, imagesOf, visibleText, visibleTokens } from './event-text.ts';
 import { escapeAttached, escapeMarks, fence, fenceEnds } from './fence.ts';
-import { frame, type Framed } from './framed.ts';
+import { frame, type Framed, imagesIn, type Line, linesOf, type Part, type SlotLayer } from './slot.ts';
 import { fenceKey } from './hash.ts';
 import { MEMORIES, renderLive } from './live.ts';
-import { imagesOf } from './message-text.ts';
-import { imagesIn, type Line, linesOf, type Part, type SlotLayer } from './slot.ts';
 import { atOnce, type Steps } from './steps.ts';
 import { pushSlotSteps, type View } from './view.ts';
 
@@ -221,5 +219,11 @@ const LAST_TIME = 8.64e15;
 
 /** UTC to the minute, as 2026-11-21T22:05Z. */
 export function minute(at: number): string {
-  return new Date(Math.min(at, LAST_TIME)).toISOString().replace(/:\d\d\.\d+Z$/, 'Z');
+  return dateOf(at)
+    .toISOString()
+    .replace(/:\d\d\.\d+Z$/, 'Z');
+}
+
+export function dateOf(at: number): Date {
+  return new Date(Math.min(at, LAST_TIME));
 }

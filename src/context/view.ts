@@ -10,11 +10,10 @@ import type {
   TurnId,
 } from '../events/index.ts';
 import { type Directions, type Directives, NO_DIRECTIONS } from '../machines/directions.ts';
-import type { UsageAnchor } from './budget/calibrate.ts';
-import { kindOf, type KindTokens, NO_TOKENS } from './budget/content-kinds.ts';
-import { FRAME_TOKENS } from './estimate-tokens.ts';
+import { kindOf, type KindTokens, NO_TOKENS, type UsageAnchor } from './budget/calibrate.ts';
+import { FRAME_TOKENS } from './tokens.ts';
 import { HASHED, hashSteps } from './hash.ts';
-import { imagesText } from './message-text.ts';
+import { imagesText } from './event-text.ts';
 import { NOTHING_TOLD, type Told } from './live.ts';
 import { copyPeople, createPeople, type People } from './people.ts';
 import { RENDERING } from './rendering.ts';

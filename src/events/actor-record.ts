@@ -47,14 +47,14 @@ export type PinnedTurn = z.infer<typeof PinnedTurn>;
  * An event for any conversation of the tenant, this one included, under an id that somebody else may take first: then
  * theirs counts, and this one is dropped.
  */
-export const Post = z.strictObject({ conversation: ConversationId, draft: EventDraft });
-export type Post = z.infer<typeof Post>;
+export const OutgoingEvent = z.strictObject({ conversation: ConversationId, draft: EventDraft });
+export type OutgoingEvent = z.infer<typeof OutgoingEvent>;
 
 /** What is posted when its time has come, unless the actor has done it before. */
 export const Timer = z.strictObject({
   /** Ms since the epoch. */
   at: z.int().nonnegative(),
-  posts: z.array(Post).min(1),
+  posts: z.array(OutgoingEvent).min(1),
   /** Of whose deadline it is: with the task it ends. */
   task: TaskId.optional(),
 });
@@ -96,7 +96,7 @@ export const ActorRecord = ActorAddress.extend({
   /** Events committed with the state and not yet seen in the log. */
   outbox: z.array(EventDraft),
   /** Sent after the outbox, to whichever conversation each names. */
-  posts: z.array(Post).default([]),
+  posts: z.array(OutgoingEvent).default([]),
   timers: z.array(Timer).default([]),
 });
 export type ActorRecord = z.infer<typeof ActorRecord>;

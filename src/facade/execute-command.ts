@@ -3,7 +3,7 @@ import { executeConversationCommand } from '../actors/conversations/execute-conv
 import type { ConversationDeps } from '../actors/conversations/conversation-deps.ts';
 import { forkConversation } from '../actors/conversations/fork-conversation.ts';
 import { retryTurn } from '../actors/conversations/retry-turn.ts';
-import { refuseStranger } from '../actors/conversations/trust.ts';
+import { requireTrusted } from '../actors/conversations/trust.ts';
 import type { Engine } from '../actors/engine/engine.ts';
 import { changePhase } from '../actors/workflows/change-phase.ts';
 import { startRun, type Workflow } from '../actors/workflows/start-run.ts';
@@ -22,10 +22,9 @@ import {
   type TaskCommand,
   type TenantId,
 } from '../events/index.ts';
-import { mintId } from './mint-id.ts';
-import { conversationId, parseDraft } from './parse-input.ts';
-import { redactCommand } from './redact-command.ts';
+import { conversationId, mintId, parseDraft } from './parse-input.ts';
 import type { ConversationKey } from '../store/store.ts';
+import type { Redaction } from '../actors/log/redaction.ts';
 
 /** What commands are carried with. */
 export interface CommandParts {
@@ -45,7 +44,7 @@ export async function executeCommand(parts: CommandParts, given: Command, by: Au
   // Who is refused at a task stands in the log.
   if (isTaskCommand(command))
     return executeTaskCommand({ ...deps, trust }, await existing(command.conversation), command, by);
-  refuseStranger(trust, by, 'give commands');
+  requireTrusted(trust, by, 'give commands');
   if (isConversationCommand(command))
     return executeConversationCommand(door, await existing(command.conversation), command, by);
   if (command.command === 'phase')
@@ -112,4 +111,29 @@ function commandEvent(command: PlainCommand): { kind: EventKind; body: object } 
     case 'resume':
       return { kind: 'command', body: { command: command.command, agent: command.agent } };
   }
+}
+
+/** What of a command is text, and the kind of event that it goes into. */
+const TEXTS: Partial<Record<Command['command'], { kind: EventKind; fields: readonly string[] }>> = {
+  answer: { kind: 'question.answered', fields: ['content'] },
+  decide: { kind: 'approval.decided', fields: ['note'] },
+  cancelTask: { kind: 'delegation.aborted', fields: ['reason'] },
+  directive: { kind: 'run.directive', fields: ['directive', 'brief'] },
+  run: { kind: 'run.directive', fields: ['directive'] },
+  phase: { kind: 'phase.changed', fields: ['phase', 'instructions'] },
+  leave: { kind: 'left', fields: ['reason'] },
+  block: { kind: 'left', fields: ['reason'] },
+  dispatch: { kind: 'injection', fields: ['note'] },
+  archive: { kind: 'archived', fields: ['reason'] },
+  reopen: { kind: 'reopened', fields: ['reason'] },
+};
+
+/** Where it comes in, and not only on its way into the log: what it says is held against what the log has. */
+export function redactCommand(redaction: Redaction, command: Command, author: Author): Command {
+  const { kind, fields } = TEXTS[command.command] ?? { kind: 'command', fields: [] };
+  const made = Object.entries(command).map(([name, value]) => {
+    const isText = typeof value === 'string' && fields.includes(name);
+    return [name, isText ? redaction.text(value, { kind, author }) : value];
+  });
+  return Object.fromEntries(made) as Command;
 }

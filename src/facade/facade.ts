@@ -17,15 +17,13 @@ import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { readPages } from '../actors/log/read-pages.ts';
 import { nextPrompt, sentPrompt } from '../inspect/prompts.ts';
 import type { Workflow } from '../actors/workflows/start-run.ts';
-import { answerByReply } from '../actors/tasks/people/answer-question.ts';
-import { createTaskFolds, type ReadTasks } from '../actors/tasks/read-tasks.ts';
-import { listTasks } from '../actors/tasks/task-list.ts';
+import { answerByReply } from '../actors/tasks/execute-task-command.ts';
+import { createTaskFolds, listTasks, type ReadTasks } from '../actors/tasks/read-tasks.ts';
 import type { LogFolds } from '../actors/log/log-folds.ts';
-import { refuseBusy } from '../actors/steering/refuse-busy.ts';
+import { refuseBusy } from '../actors/steering/busy-policy.ts';
 import { traceTurn } from '../inspect/trace.ts';
 import type { QueueWaits } from '../runtime/queue-waits.ts';
-import { readAttachments } from './read-attachments.ts';
-import { attachedBy } from './redact-attachments.ts';
+import { attachedBy, fetchAttachments, readAttachments } from './attachments.ts';
 import { TroupeError } from '../errors.ts';
 import {
   type ActorAddress,
@@ -41,14 +39,11 @@ import {
 } from '../events/index.ts';
 import { executeCommand } from './execute-command.ts';
 import { listConversations } from './conversation-list.ts';
-import type { Credentials } from './credentials.ts';
-import { fetchAttachments } from './fetch-attachments.ts';
+import type { Credentials, Tenants } from './credentials.ts';
 import { exportConversation } from '../import/troupe-format.ts';
-import type { Tenants } from './known-tenants.ts';
-import { mintId } from './mint-id.ts';
+import { conversationId, mintId, parseDraft } from './parse-input.ts';
 import type { SafeFetch } from '../net/safe-fetch.ts';
 import type { PendingGuard } from './pending-guard.ts';
-import { conversationId, parseDraft } from './parse-input.ts';
 import type { Outside } from '../runtime/outside.ts';
 import { type Appended, type ConversationKey, PAGE_BYTES } from '../store/store.ts';
 import type { AgentInfo, Troupe } from '../troupe.ts';

@@ -3,71 +3,49 @@ import { type Context, Hono } from 'hono';
 import { Traffic } from '../access/index.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Troupe } from '../troupe.ts';
-import { createGate, isKeyless } from './access/gate.ts';
-import { methodsOf } from './access/route-scopes.ts';
+import { createGate, type Gate, isKeyless } from './access/gate.ts';
 import { createProjectionBooks } from './access/projection-books.ts';
-import { guard, type GuardOptions } from './guard.ts';
+import { guard, type GuardOptions, trustedCaller } from './guard.ts';
 import type { ProcessMetrics } from './metrics.ts';
+import { type DocumentOptions, writeDocument } from './openapi.ts';
 import { addPageRoutes, type PageOptions } from './page.ts';
+import { createReadiness } from './readiness.ts';
 import { countedRefusal, errorResponse, Refusal } from './refusal.ts';
-import { addChartRoutes } from './routes/charts.ts';
-import { addConversationRoutes } from './routes/conversations.ts';
-import { addInspectorRoutes } from './routes/inspector.ts';
-import { addKeyRoutes } from './routes/keys.ts';
-import { addProbeRoutes } from './routes/probes.ts';
-import { addMetricsRoute, addStatusRoutes } from './routes/status.ts';
-import { addStreamRoutes } from './routes/stream.ts';
-import { addTransferRoutes } from './routes/transfer.ts';
-import { addTurnRoutes } from './routes/turns.ts';
-import { addWebhookRoutes } from './routes/webhooks.ts';
+import { addRoutes, type RouteServer } from './route.ts';
+import { methodsOf, ROUTE_SCOPES, ROUTES } from './routes/index.ts';
+import { metricsRoute, probeRoutes } from './routes/status.ts';
 
 export interface AppOptions extends GuardOptions, PageOptions {
   clock?: Clock | undefined;
-  /** The process is about to end: no longer ready, and open event streams end, which would keep a closing server waiting. */
+  /** Aborted when the process is about to end: it is no longer ready, and open event streams end. */
   signal?: AbortSignal | undefined;
   /** Shown at /metrics. */
   metrics?: ProcessMetrics | undefined;
-  /** What answers with 500. Default: console.error. */
+  /** Receives errors that are answered with 500. Default: console.error. */
   onError?: ((error: unknown) => void) | undefined;
 }
 
 /**
- * The HTTP API of a troupe and its page, at any path: `app.route('/inspector', createApp(troupe))`. Who is let in,
- * and what they may see and do, `guard` decides; without `token` and `authenticate` that is everybody, and everything.
+ * The HTTP API of a troupe and its page, at any path: `app.route('/inspector', createApp(troupe))`. `guard` decides who
+ * is let in, and what they may see and do. Without `token` and `authenticate` everybody may do everything.
  */
 export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   const { clock = systemClock, signal, metrics, onError = reportError, web, version, ...given } = options;
   const trust: GuardOptions = { ...given, writeToken: given.writeToken ?? newWriteToken() };
   const app = new Hono();
   const gate = createGate(trust, clock);
-  addProbeRoutes(app, troupe, { clock, signal, gate, trust });
+  const server = routeServer(troupe, { clock, signal, metrics, gate, trust });
+  addRoutes(app, probeRoutes, server);
   addPageRoutes(app, { web, version, trust });
-  app.use(guard(troupe, gate, trust, new Traffic(trust.traffic ?? {}, clock)));
-  addConversationRoutes(app);
-  addTurnRoutes(app);
-  addStreamRoutes(app, { clock, signal });
-  const bookOf = createProjectionBooks(troupe);
-  addInspectorRoutes(app, { clock, bookOf });
-  addTransferRoutes(app, bookOf);
-  addStatusRoutes(app, troupe, { keyless: isKeyless(trust) });
-  addKeyRoutes(app, troupe);
-  addWebhookRoutes(app, troupe);
-  addChartRoutes(app);
-  addMetricsRoute(app, troupe, metrics);
-  function notFound(context: Context): Response {
-    const { method, path } = context.req;
-    const methods = methodsOf(path);
-    // A path that only looks like one of ours, such as `//api/agents`.
-    if (methods.length === 0 || methods.includes(method)) {
-      const message = `there is no ${method} ${path}; see /api/openapi.json`;
-      return errorResponse(context, new Refusal(404, 'route_unknown', message), onError);
-    }
-    const allow = methods.join(', ');
-    context.header('allow', allow);
-    const message = `${path} answers to ${allow}, not to ${method}; see /api/openapi.json`;
-    return errorResponse(context, new Refusal(405, 'method_refused', message, { methods }), onError);
-  }
-  // An app that this one is mounted in has a `notFound` of its own, which counts.
+  const traffic = new Traffic(trust.traffic ?? {}, clock);
+  app.use(guard({ troupe, gate, options: trust, traffic, scopes: ROUTE_SCOPES }));
+  addRoutes(
+    app,
+    ROUTES.filter(({ scopes }) => scopes !== 'public'),
+    server,
+  );
+  const notFound = (context: Context) => errorResponse(context, unknownRoute(context), onError);
+  // An app that this one is mounted in answers unknown paths itself, except those below /api.
   app.all('/api/*', notFound);
   app.notFound(notFound);
   app.onError((error, context) => {
@@ -78,7 +56,67 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   return app;
 }
 
-/** For this start: a page that was loaded before it is loaded again. */
+export interface StatusAppOptions extends GuardOptions {
+  metrics: ProcessMetrics;
+  signal: AbortSignal;
+  clock?: Clock | undefined;
+  onError: (error: unknown) => void;
+}
+
+/** Health, readiness and metrics of a process without an API. */
+export function createStatusApp(troupe: Troupe, options: StatusAppOptions): Hono {
+  const { metrics, signal, clock = systemClock, onError, ...trust } = options;
+  const app = new Hono();
+  const gate = createGate(trust, clock);
+  const server = routeServer(troupe, { clock, signal, metrics, gate, trust });
+  addRoutes(app, probeRoutes, server);
+  const traffic = new Traffic(trust.traffic ?? {}, clock);
+  app.use(guard({ troupe, gate, options: trust, traffic, scopes: ROUTE_SCOPES }));
+  addRoutes(app, [metricsRoute], server);
+  app.notFound((context) => {
+    const text = 'this is a worker: it has /healthz, /readyz and /metrics; the API is with "troupe serve"';
+    return errorResponse(context, new Refusal(404, 'route_unknown', text), onError);
+  });
+  app.onError((error, context) => errorResponse(context, error, onError));
+  return app;
+}
+
+/** The API in OpenAPI 3.1. */
+export function openApiDocument(options?: DocumentOptions): object {
+  return writeDocument(ROUTES, options);
+}
+
+interface ServerParts extends Pick<RouteServer, 'clock' | 'signal' | 'metrics'> {
+  gate: Gate;
+  trust: GuardOptions;
+}
+
+function routeServer(root: Troupe, { gate, trust, ...parts }: ServerParts): RouteServer {
+  return {
+    ...parts,
+    root,
+    bookOf: createProjectionBooks(root),
+    readiness: createReadiness(root, parts),
+    trustedCaller: (context) => trustedCaller(context, gate, trust),
+    describe: (base) => openApiDocument({ keyless: isKeyless(trust), base }),
+  };
+}
+
+function unknownRoute(context: Context): Refusal {
+  const { method, path } = context.req;
+  const methods = methodsOf(path);
+  // Paths such as `//api/agents` look like one of ours and are not.
+  if (methods.length === 0 || methods.includes(method)) {
+    const message = `there is no ${method} ${path}; see /api/openapi.json`;
+    return new Refusal(404, 'route_unknown', message);
+  }
+  const allow = methods.join(', ');
+  context.header('allow', allow);
+  const message = `${path} answers to ${allow}, not to ${method}; see /api/openapi.json`;
+  return new Refusal(405, 'method_refused', message, { methods });
+}
+
+/** New for every start: a page that was loaded before must be loaded again. */
 function newWriteToken(): string {
   return randomBytes(24).toString('base64url');
 }

@@ -1,10 +1,10 @@
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import type { ConversationId, Event } from '../events/index.ts';
-import type { Troupe } from '../troupe.ts';
-import { Inbox, type Note } from './inbox.ts';
+import type { Troupe, Watcher } from '../troupe.ts';
 
-/** `gap`: events of a stream over all conversations were dropped, because the reader is too slow. */
+type Note = Parameters<Watcher>[0];
+/** `gap`: a stream over all conversations dropped events, because the reader is too slow. */
 export type Frame = Note | { type: 'heartbeat' } | { type: 'gap' };
 
 export interface FollowOptions {
@@ -14,18 +14,18 @@ export interface FollowOptions {
 }
 
 const HEARTBEAT_MS = 15_000;
-/** How long a reader of the log waits for word of something new before it looks for itself: word may be lost. */
+/** A reader without notifications reads the log this often: notifications may be lost. */
 const LOOK_MS = 3_000;
 const PAGE = 500;
-/** Each slow reader keeps a page of its own waiting, while what is new is shared by all who watch. */
+/** Each slow reader keeps a page of its own in memory, while new events are shared by all watchers. */
 const FOLLOW_BYTES = 1024 * 1024;
 
 /**
- * One conversation from `after` on, for ever: first what is stored, then what comes.
- * 1. Watching starts before the first read, so that nothing falls between the two.
+ * Follows one conversation from `after` on, without end: first the stored events, then new ones.
+ * 1. Watching starts before the first read, so that no event falls between the two.
  * 2. `sent` rises by one with each event. A live event with a seq at or below it was replayed already; one further
- *    ahead means that some were missed, and the log is read again. So none is lost or doubled.
- * 3. Without word for `LOOK_MS` the log is looked at: other processes write it too, and word of that may be lost.
+ *    ahead means that some were missed, and the log is read again. So no event is lost or doubled.
+ * 3. Without notifications for `LOOK_MS` the log is read: other processes write it too, and notifications may be lost.
  * 4. A conversation that does not exist yet is an empty one.
  */
 export async function* followConversation(
@@ -39,15 +39,11 @@ export async function* followConversation(
     let isBehind = true;
     let quietMs = 0;
     while (!signal.aborted) {
-      while (isBehind) {
-        const { events, head } = await readPage(troupe, conversation, sent);
-        isBehind = events.length > 0 && !signal.aborted;
-        for (let event = events.shift(); event; event = events.shift()) {
-          yield { type: 'event', event };
-          sent = event.seq;
-        }
-        isBehind &&= sent < head;
+      for await (const event of isBehind ? storedEvents(troupe, conversation, sent, signal) : []) {
+        yield { type: 'event', event };
+        sent = event.seq;
       }
+      isBehind = false;
       const note = inbox.take();
       if (note?.type === 'delta' || note?.type === 'state') yield note;
       else if (note?.event.seq === sent + 1) {
@@ -67,7 +63,7 @@ export async function* followConversation(
   }
 }
 
-/** What happens in all conversations from now on. */
+/** Follows all conversations from now on. */
 export async function* followAll({ troupe, clock, signal }: FollowOptions): AsyncGenerator<Frame, void> {
   const inbox = new Inbox(troupe, null);
   try {
@@ -82,6 +78,25 @@ export async function* followAll({ troupe, clock, signal }: FollowOptions): Asyn
   }
 }
 
+/** The events after a seq, page by page, up to the head. A page whose reader left is the last one. */
+async function* storedEvents(
+  troupe: Troupe,
+  conversation: ConversationId,
+  after: number,
+  signal: AbortSignal,
+): AsyncGenerator<Event, void> {
+  for (let last = after; ;) {
+    const { events, head } = await readPage(troupe, conversation, last);
+    const isEmpty = events.length === 0;
+    // Sent events are let go one by one.
+    for (let event = events.shift(); event; event = events.shift()) {
+      yield event;
+      last = event.seq;
+    }
+    if (isEmpty || last >= head || signal.aborted) return;
+  }
+}
+
 async function readPage(
   troupe: Troupe,
   conversation: ConversationId,
@@ -93,4 +108,81 @@ async function readPage(
     if (error instanceof TroupeError && error.code === 'conversation_unknown') return { events: [], head: 0 };
     throw error;
   }
+}
+
+/** Limits of unread notes, as a number and in characters. */
+const MAX_NOTES = 1_000;
+const MAX_LENGTH = 4 * 1_024 * 1_024;
+const SMALL_NOTE = 300;
+/** Reason of the abort that wakes a reader: without a reason, every note would make an error with its stack. */
+const WOKEN = Symbol('woken');
+
+/**
+ * A bounded queue of notes. Owns the subscription and the unread notes. It drops notes that do not fit, and
+ * `takeOverflow` says so: the log has the events, and delivery of deltas is not guaranteed.
+ */
+class Inbox {
+  #notes: Note[] = [];
+  #length = 0;
+  #overflowed = false;
+  #wake: () => void = () => {};
+  readonly #unwatch: () => void;
+
+  constructor(troupe: Troupe, conversation: string | null) {
+    this.#unwatch = troupe.watch((note) => this.#add(note), conversation === null ? {} : { conversation });
+  }
+
+  take(): Note | undefined {
+    const note = this.#notes.shift();
+    if (note) this.#length -= lengthOf(note);
+    return note;
+  }
+
+  /** Whether notes were dropped since the last call. */
+  takeOverflow(): boolean {
+    const overflowed = this.#overflowed;
+    this.#overflowed = false;
+    return overflowed;
+  }
+
+  /** Waits for a note, the abort of `signal`, or the end of the time. Returns whether there is a note. */
+  async wait(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
+    if (this.#notes.length > 0) return true;
+    const awake = new AbortController();
+    this.#wake = () => awake.abort(WOKEN);
+    signal.addEventListener('abort', this.#wake, { once: true });
+    if (!signal.aborted) await clock.sleep(ms, awake.signal);
+    signal.removeEventListener('abort', this.#wake);
+    return this.#notes.length > 0;
+  }
+
+  close(): void {
+    this.#unwatch();
+  }
+
+  #add(note: Note): void {
+    const length = lengthOf(note);
+    if (this.#notes.length < MAX_NOTES && this.#length + length <= MAX_LENGTH) {
+      this.#notes.push(note);
+      this.#length += length;
+    } else this.#overflowed = true;
+    this.#wake();
+  }
+}
+
+/** About the number of characters that the note takes in a stream. */
+function lengthOf(note: Note): number {
+  if (note.type === 'event') return eventJson(note.event).length;
+  return SMALL_NOTE + (note.type === 'delta' ? note.delta.text.length : 0);
+}
+
+const texts = new WeakMap<Event, string>();
+
+/** An event as JSON, made once for all its followers: events never change. */
+export function eventJson(event: Event): string {
+  const known = texts.get(event);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(event);
+  texts.set(event, text);
+  return text;
 }

@@ -3,20 +3,20 @@ import type { Context, HonoRequest, MiddlewareHandler } from 'hono';
 import { LOCAL, type Principal, type Traffic, type TrafficLimits } from '../access/index.ts';
 import type { Troupe } from '../troupe.ts';
 import { setCaller } from './access/caller.ts';
-import { checkRoute } from './access/check-scope.ts';
+import { checkRoute, type ScopeTable } from './access/check-scope.ts';
 import { type Gate, type GateOptions, type Identified, isKeyless } from './access/gate.ts';
 import { limitTroupe } from './access/limit-troupe.ts';
 import { rateLimited, Refusal } from './refusal.ts';
 import { onAccount } from '../work.ts';
 
 export interface GuardOptions extends GateOptions {
-  /** Names this server answers to beside the loopback ones. With a credential a request may come under any. */
+  /** Host names beside the loopback ones. Requests with a credential may use any name. */
   allowedHosts?: readonly string[] | undefined;
-  /** Nothing may be written, by nobody. */
+  /** Refuses all writes. */
   readOnly?: boolean | undefined;
-  /** How much is asked of this process by whom; whoever sends no credential is not counted. */
+  /** Limits per caller, author and tenant. Requests without a credential are not counted. */
   traffic?: TrafficLimits | undefined;
-  /** What a browser's writes must carry as `x-troupe-token`, where they carry no credential. Without it none are taken. */
+  /** Browsers send this as `x-troupe-token` with writes that carry no credential. Without it such writes are refused. */
   writeToken?: string | undefined;
 }
 
@@ -29,18 +29,21 @@ export function isLoopback(host: string): boolean {
   return LOOPBACK.has(host) || host === '::1';
 }
 
+interface GuardParts {
+  troupe: Troupe;
+  gate: Gate;
+  options: GuardOptions;
+  traffic: Traffic;
+  scopes: ScopeTable;
+}
+
 /**
- * Lets in who is known and may do what they ask for, and gives their routes the troupe as far as it is theirs.
+ * Admits known callers with the scope of their route, and gives the routes a troupe narrowed to the caller.
  *
- * A page from elsewhere can send requests to a server on this machine. Its name gives it away in `Host` where it had
- * its DNS answer changed to ours, and in `Origin` where it had not. Credentials no browser sends by itself.
+ * Pages of other origins can send requests to a server on this machine. `Host` gives them away where their DNS name was
+ * pointed at this machine, `Origin` gives them away otherwise. Browsers send no bearer credentials by themselves.
  */
-export function guard(
-  troupe: Troupe,
-  gate: Gate,
-  options: GuardOptions,
-  traffic: Traffic,
-): MiddlewareHandler {
+export function guard({ troupe, gate, options, traffic, scopes }: GuardParts): MiddlewareHandler {
   return async function checkCaller(context, next) {
     const { req } = context;
     const { principal, isStillGood } = await identify(context, gate, options);
@@ -49,8 +52,8 @@ export function guard(
     if (wait > 0) throw rateLimited(`at most ${limit} requests a second of one caller`, limit, wait);
     if (!READS.has(req.method)) checkWrite(req, principal, options);
     else if (isLocal(principal)) refuseForeign(req, principal, 'read');
-    checkRoute(context, principal);
-    const caller = { principal, isStillGood, traffic, troupe: theirs(troupe, principal) };
+    checkRoute(context, principal, scopes);
+    const caller = { principal, isStillGood, traffic, troupe: troupeFor(troupe, principal) };
     if (!READS.has(req.method)) {
       setCaller(context, { ...caller, reading: null });
       return next();
@@ -58,8 +61,8 @@ export function guard(
     const reading = await traffic.reads.begin(principal);
     if ('retryAfterMs' in reading) {
       const { workPerSecond: most } = traffic.reads.limits;
-      const told = `at most ${most} rows and KiB a second are read for one caller`;
-      throw rateLimited(told, most, reading.retryAfterMs);
+      const message = `at most ${most} rows and KiB a second are read for one caller`;
+      throw rateLimited(message, most, reading.retryAfterMs);
     }
     setCaller(context, { ...caller, reading });
     try {
@@ -70,7 +73,7 @@ export function guard(
   };
 }
 
-function theirs(troupe: Troupe, principal: Principal): Troupe {
+function troupeFor(troupe: Troupe, principal: Principal): Troupe {
   const { tenant } = principal;
   return limitTroupe(tenant === LOCAL.tenant ? troupe : troupe.forTenant(tenant), principal);
 }
@@ -82,7 +85,7 @@ async function identify(context: Context, gate: Gate, options: GuardOptions): Pr
   return found;
 }
 
-/** For routes that stand before the guard: who asks, if the guard would let them in. */
+/** For public routes: the caller, or null where the guard would refuse them. */
 export async function trustedCaller(
   context: Context,
   gate: Gate,
@@ -96,7 +99,7 @@ export async function trustedCaller(
   }
 }
 
-/** What is given to whoever asks without a credential is given under our own names only. Throws `Refusal`. */
+/** Without a credential, requests must use a known host name. Throws `Refusal`. */
 export function checkHost(req: HonoRequest, options: GuardOptions): void {
   if (!isKeyless(options)) return;
   const { allowedHosts = [] } = options;
@@ -107,8 +110,8 @@ export function checkHost(req: HonoRequest, options: GuardOptions): void {
 }
 
 /**
- * Browsers say where a page is from in `Origin`, programs send none. A page of ours knows the write token, which its
- * document carries and no other page can read.
+ * Browsers name a page's origin in `Origin`; programs send none. Our own page sends the write token from its document,
+ * which no other page can read.
  */
 function checkWrite(req: HonoRequest, principal: Principal, { readOnly, writeToken }: GuardOptions): void {
   if (readOnly) {
@@ -123,19 +126,19 @@ function checkWrite(req: HonoRequest, principal: Principal, { readOnly, writeTok
   throw new Refusal(403, 'token_required', message);
 }
 
-/** Of what it reads a page from elsewhere sees nothing, but how long a search takes tells it what is there. */
+/** A foreign page cannot see the answer, but the time of a search would tell it what the log contains. */
 function refuseForeign(req: HonoRequest, principal: Principal, what: 'read' | 'write'): void {
   const origin = req.header('origin');
   const isForeign = origin !== undefined && hostOf(origin) !== nameOf(req);
   const site = req.header('sec-fetch-site');
-  // A page of another port of this machine is of the same site, and not ours.
+  // A page of another port of this machine counts as the same site.
   const isElsewhere = site === 'cross-site' || (site === 'same-site' && isLocal(principal));
   if (!isForeign && !isElsewhere) return;
   const from = origin ?? 'elsewhere';
   throw new Refusal(403, 'origin_refused', `pages of ${from} may not ${what} here`, { origin: from });
 }
 
-/** Who has sent no credential. */
+/** Whether the caller sent no credential. */
 function isLocal({ id }: Principal): boolean {
   return id === LOCAL.id;
 }
@@ -144,13 +147,13 @@ function nameOf(req: HonoRequest): string {
   return req.header('host') ?? new URL(req.url).host;
 }
 
-/** In a time that tells nothing of where they differ. */
+/** In constant time. */
 function isSame(given: string, wanted: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(wanted)];
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Null for `null` and other origins that have no host. */
+/** Null for the origin `null` and others without a host. */
 function hostOf(origin: string): string | null {
   return URL.parse(origin)?.host ?? null;
 }

@@ -1,308 +1,81 @@
 import * as z from 'zod';
-import { AgentId, Cut, Event, PromptRecord } from '../events/index.ts';
-import { ACCESS_OPERATIONS } from './openapi-access.ts';
-import { ERROR, ERROR_RESPONSES } from './openapi-errors.ts';
-import {
-  describeOperation,
-  JSON_TYPE,
-  listOf,
-  type Operation,
-  schemaOf,
-  WHOLE,
-} from './openapi-operation.ts';
-import * as inspector from './inspector-schemas.ts';
-import * as schemas from './schemas.ts';
-
-const EVENT = { $ref: '#/components/schemas/Event' };
-const PROMPT = { $ref: '#/components/schemas/Prompt' };
-
-const NEXT = { type: ['integer', 'null'] };
-const IN_PARTS =
-  'A list of more than 4 MiB comes in parts: `next` is the `skip` of the one behind, null at the end';
-
-/** A prompt with what is told of it beside. */
-const Inspected = PromptRecord.extend({
-  cached: z.object({ messages: z.int(), tokens: z.int() }),
-  relief: z.object({ at: z.int(), left: z.int() }),
-  cuts: z.array(
-    Cut.extend({
-      by: AgentId.optional(),
-      strategy: z.enum(['summary', 'extraction']).optional(),
-      trimmed: z.int().optional(),
-      steps: z.int().optional(),
-    }),
-  ),
-});
-
-const TASK = {
-  type: 'object',
-  properties: {
-    id: { type: 'string' },
-    kind: { enum: ['delegation', 'question', 'approval'] },
-    owner: { type: 'string' },
-    assignee: { type: 'string' },
-    thread: { type: 'string' },
-    text: { type: 'string' },
-    tool: { type: 'string' },
-    args: { type: 'string' },
-    argsHash: { type: 'string' },
-    by: { type: 'array', items: { type: 'string' } },
-    choices: { type: 'array', items: { type: 'string' } },
-    deadline: { type: ['integer', 'null'] },
-    openedAt: { type: 'object' },
-    end: { type: ['object', 'null'] },
-    group: { type: 'string' },
-    join: { enum: ['all', 'first', 'any'] },
-  },
-  required: ['id', 'kind', 'owner', 'deadline', 'openedAt', 'end', 'group', 'join'],
-};
-
-const QUEUES = {
-  type: 'object',
-  properties: {
-    waiting: WHOLE,
-    active: WHOLE,
-    delayed: WHOLE,
-    failed: WHOLE,
-    wait: {
-      type: ['object', 'null'],
-      properties: { p50Ms: { type: 'number' }, p95Ms: { type: 'number' }, count: WHOLE },
-      required: ['p50Ms', 'p95Ms', 'count'],
-    },
-  },
-  required: ['waiting', 'active', 'delayed', 'failed', 'wait'],
-};
-
-const READINESS = {
-  type: 'object',
-  properties: {
-    status: { enum: ['ok', 'unavailable', 'stopping'] },
-    store: { type: 'string' },
-    queue: { type: 'string' },
-  },
-  required: ['status'],
-};
-
-const OPERATIONS: Record<string, Operation> = {
-  'GET /api/conversations': {
-    id: 'listConversations',
-    summary:
-      'Conversations, the last active first; a page may be short, and goes on with its `next` as `before`, until that is null',
-    query: schemas.ConversationsQuery,
-    answer: {
-      status: 200,
-      schema: listOf('conversations', { type: 'object' }, { next: { type: ['string', 'null'] } }),
-    },
-    gives: { conversations: '/conversations/0/id' },
-  },
-  'GET /api/overview': {
-    id: 'getOverview',
-    summary: 'Conversations, the last active first, with how many of their agents fail, run or wait',
-    query: schemas.OverviewQuery,
-    answer: { status: 200, of: inspector.OverviewAnswer },
-  },
-  'GET /api/search': {
-    id: 'searchConversations',
-    summary:
-      'Words in messages, arguments and results of calls, and errors; of the 50 conversations that were active last, 100,000 events and 2 seconds at most',
-    query: schemas.SearchQuery,
-    answer: { status: 200, of: inspector.SearchAnswer },
-  },
-  'GET /api/conversations/{c}': {
-    id: 'getConversation',
-    summary: 'State, mode, phase, run with its step, and open delegations of a conversation',
-    answer: { status: 200, schema: { type: 'object' } },
-  },
-  'POST /api/conversations/{c}/events': {
-    id: 'sendMessage',
-    summary:
-      'Append a message, with what comes with it as base64; the same id and payload again answers 200, another payload 409, as does an agent at work that takes nothing meanwhile',
-    body: schemas.NewEventBody,
-    answer: { status: 201, schema: { type: 'object', properties: { event: EVENT } } },
-    also: { 200: { schema: { type: 'object', properties: { event: EVENT } } } },
-    gives: { conversations: '/event/conversation' },
-  },
-  'GET /api/conversations/{c}/events': {
-    id: 'listEvents',
-    summary:
-      'Events after a seq: at most `limit`, and no more once they are 4 MiB. Fewer than `limit` are no end: ask again after the last one until it is at `head`, or none comes',
-    query: schemas.EventsQuery,
-    answer: { status: 200, schema: listOf('events', EVENT, { head: { type: 'integer' } }) },
-  },
-  'GET /api/conversations/{c}/actors': {
-    id: 'listActors',
-    summary: 'The agents of a conversation with their state',
-    answer: { status: 200, schema: listOf('actors', { type: 'object' }) },
-    gives: { agents: '/actors/0/agent', turns: '/actors/0/lastTurn', diff: '/actors/0/lastTurn' },
-  },
-  'GET /api/conversations/{c}/snapshot': {
-    id: 'getSnapshot',
-    summary:
-      'What the log comes to, folded: agents, turns, tasks, compactions and totals; with `at`, as it was after that event, and without the actors of now',
-    query: schemas.SnapshotQuery,
-    answer: { status: 200, of: inspector.SnapshotAnswer },
-  },
-  'GET /api/conversations/{c}/rows': {
-    id: 'listRows',
-    summary:
-      'Events as lines of text, filtered; the newest before a seq, or the oldest after one. Looks at 20,000 events at most: `next` is where to go on',
-    query: schemas.RowsQuery,
-    answer: { status: 200, of: inspector.RowsAnswer },
-  },
-  'GET /api/conversations/{c}/tasks': {
-    id: 'listTasks',
-    summary: `What agents wait for: tasks of other agents, questions and approvals, and how they ended. ${IN_PARTS}`,
-    query: schemas.TasksQuery,
-    answer: {
-      status: 200,
-      schema: listOf('tasks', TASK, { thread: { type: ['object', 'null'] }, next: NEXT }),
-    },
-  },
-  'GET /api/conversations/{c}/agents/{a}/prompt': {
-    id: 'getNextPrompt',
-    summary: `The prompt the agent would be sent now; nothing is sent. ${IN_PARTS}`,
-    query: schemas.PageQuery,
-    answer: { status: 200, schema: PROMPT },
-  },
-  'GET /api/conversations/{c}/agents/{a}/cost': {
-    id: 'getCost',
-    summary: `What the agent's prompts cost with a vendor's cache, call by call; renders each of them again. ${IN_PARTS}`,
-    query: schemas.CostQuery,
-    answer: {
-      status: 200,
-      schema: listOf('rows', { type: 'object' }, { total: { type: 'object' }, next: NEXT }),
-    },
-  },
-  'DELETE /api/conversations/{c}': {
-    id: 'deleteConversation',
-    summary:
-      "Delete a conversation with its threads; `exported` is how many of their events were kept, or 'none': 409 where there are others by now, or an agent is at work",
-    query: schemas.DeleteQuery,
-    answer: { status: 200, schema: { type: 'object' } },
-  },
-  'GET /api/conversations/{c}/export': {
-    id: 'exportConversation',
-    summary:
-      'The conversation as JSON lines, with `threads` those of what was delegated in it behind it; as `html`, a page to read',
-    query: schemas.ExportQuery,
-    answer: { status: 200, type: 'application/x-ndjson' },
-    also: { 200: { type: 'text/html' } },
-  },
-  'GET /api/turns/{t}': {
-    id: 'getTurn',
-    summary: `Events and model calls of a turn. ${IN_PARTS}`,
-    query: schemas.PageQuery,
-    answer: { status: 200 },
-  },
-  'GET /api/turns/{t}/prompt': {
-    id: 'getSentPrompt',
-    summary: `A prompt as it was sent; the last step by default. ${IN_PARTS}`,
-    query: schemas.StepQuery,
-    answer: { status: 200, schema: PROMPT },
-  },
-  'GET /api/turns/{a}/diff/{b}': {
-    id: 'comparePrompts',
-    summary:
-      "What changed between two prompts of an agent: layers, messages line by line, why the cache broke; b may be 'next'. Of more than 1,000 messages, or a million characters, `omitted` has the number of the rest",
-    query: schemas.DiffQuery,
-    answer: { status: 200 },
-  },
-  'POST /api/commands': {
-    id: 'sendCommand',
-    summary:
-      'Pause or resume an agent, abort a turn, change the mode or the phase, direct a run, run a workflow, answer a question, decide an approval, call off a task, say who takes part, spawn agents, pass on what was held back, archive or reopen a conversation',
-    body: schemas.AnyCommand,
-    answer: {
-      status: 202,
-      schema: { type: 'object', properties: { event: EVENT, seq: { type: 'integer' } } },
-    },
-  },
-  'GET /api/events': {
-    id: 'streamEvents',
-    summary:
-      'Server-sent events of one conversation (resumable by Last-Event-ID) or live of all: `event` with what is in the log, `stream` with a reply as it is written, `state` with what the machine of an agent went through, `gap` where some of all were dropped',
-    query: schemas.StreamQuery,
-    answer: { status: 200, type: 'text/event-stream' },
-  },
-  'POST /api/import': {
-    id: 'importTranscript',
-    summary: 'Import a transcript: the body is the file',
-    query: schemas.ImportQuery,
-    answer: { status: 201 },
-    bodyType: 'application/octet-stream',
-  },
-  'GET /api/agents': {
-    id: 'listAgents',
-    summary: 'The agents',
-    answer: { status: 200, schema: listOf('agents', { type: 'object' }) },
-  },
-  'GET /api/budgets': {
-    id: 'listBudgets',
-    summary: 'What is spent and held of each budget, in its present period',
-    query: schemas.BudgetQuery,
-    answer: { status: 200, schema: listOf('budgets', { type: 'object' }) },
-  },
-  'GET /api/charts': {
-    id: 'getCharts',
-    summary: 'The machines of agents, conversations and compactions as they are drawn; with an etag',
-    answer: { status: 200, schema: { type: 'object', properties: { charts: { type: 'object' } } } },
-    also: { 304: {} },
-  },
-  'GET /api/queues': {
-    id: 'getQueues',
-    summary:
-      'Wakes waiting, running and delayed; of the last 1,000 that this process took within 5 minutes how long they waited, and how many failed',
-    answer: { status: 200, schema: QUEUES },
-  },
-  ...ACCESS_OPERATIONS,
-  'GET /metrics': {
-    id: 'getMetrics',
-    summary: "Numbers in Prometheus' text format",
-    answer: { status: 200, type: 'text/plain' },
-    errors: [404],
-  },
-  'GET /healthz': {
-    id: 'getHealth',
-    summary: 'Whether the process lives; no service is asked, and no token needed',
-    answer: { status: 200 },
-  },
-  'GET /readyz': {
-    id: 'getReadiness',
-    summary:
-      'Whether store and queue are reachable and the process is not stopping, else 503; no token needed',
-    answer: { status: 200, schema: READINESS },
-    also: { 503: { type: JSON_TYPE, schema: READINESS } },
-  },
-};
-
-const documents = new Map<boolean, object>();
+import { Event } from '../events/index.ts';
+import { Prompt } from './answers.ts';
+import type { ErrorStatus, Route } from './route.ts';
+import { PATH_PARAMETERS, type PathNoun } from './schemas.ts';
 
 /**
- * The API in OpenAPI 3.1, from the schemas that the routes check with. `keyless`: who sends no credential is let in, too.
- * `base`: the path that the app is mounted at, as its clients see it.
+ * Writes the OpenAPI 3.1 document from the routes' declarations. The OpenAPI libraries for Hono and zod
+ * (`hono-openapi`, `@hono/zod-openapi`, `zod-openapi`) bring their own validation, or only turn schemas into JSON Schema,
+ * which zod does itself. None derives errors, links and scopes from a route, which is most of this file.
  */
-export function openApiDocument({
-  keyless = false,
-  base = '',
-}: { keyless?: boolean; base?: string } = {}): object {
-  const described = documents.get(keyless) ?? describe(keyless);
-  documents.set(keyless, described);
-  return { ...described, servers: [{ url: base || '/' }] };
+export interface DocumentOptions {
+  /** Callers without a credential are let in, too. */
+  keyless?: boolean;
+  /** The path that the app is mounted at, as clients see it. */
+  base?: string;
 }
 
-function describe(keyless: boolean): object {
+const documents = new WeakMap<readonly Route[], Map<boolean, object>>();
+
+export function writeDocument(
+  routes: readonly Route[],
+  { keyless = false, base = '' }: DocumentOptions = {},
+): object {
+  const known = documents.get(routes) ?? new Map<boolean, object>();
+  documents.set(routes, known);
+  const document = known.get(keyless) ?? describeApi(routes, keyless);
+  known.set(keyless, document);
+  return { ...document, servers: [{ url: base || '/' }] };
+}
+
+const JSON_TYPE = 'application/json';
+const ERROR_CONTENT = { [JSON_TYPE]: { schema: { $ref: '#/components/schemas/Error' } } };
+
+/** The one shape of every error. */
+const ERROR = {
+  type: 'object',
+  properties: {
+    error: {
+      type: 'object',
+      properties: { code: { type: 'string' }, message: { type: 'string' }, data: { type: 'object' } },
+      required: ['code', 'message', 'data'],
+    },
+  },
+  required: ['error'],
+};
+
+const ERROR_MEANINGS: Record<ErrorStatus, string> = {
+  400: 'The input is invalid; `data.problems` has each problem with its path',
+  401: 'The credential is missing or unknown',
+  403: 'The caller may not do this, or the page or host name of the request is not trusted',
+  404: 'There is no such id, or the caller was not granted it',
+  409: 'It conflicts with the present state, or another payload has the id',
+  413: 'The body is too large',
+  415: 'The content type of the body is not accepted',
+  429: 'Too many requests of one caller, author or tenant; `retry-after` says when to try again',
+  500: 'An internal error; the server has reported it to its operator',
+  503: 'A service cannot be reached, or the process is ending; try again',
+};
+
+function describeApi(routes: readonly Route[], keyless: boolean): object {
+  const described = routes.filter(({ id }) => id !== null);
   const paths: Record<string, Record<string, object>> = {};
-  for (const [route, operation] of Object.entries(OPERATIONS)) {
-    const [method = '', path = ''] = route.split(' ');
-    (paths[path] ??= {})[method.toLowerCase()] = describeOperation(route, operation, OPERATIONS, keyless);
+  for (const route of described) {
+    const operation = describeRoute(route, described, keyless);
+    (paths[route.path] ??= {})[route.method.toLowerCase()] = operation;
   }
+  const responses = Object.entries(ERROR_MEANINGS).map(([status, description]) => [
+    `Error${status}`,
+    { description, content: ERROR_CONTENT },
+  ]);
   return {
     openapi: '3.1.0',
     info: { title: 'Troupe', version: '1' },
     paths,
     components: {
-      schemas: { Event: schemaOf(Event), Prompt: schemaOf(Inspected), Error: ERROR },
-      responses: ERROR_RESPONSES,
+      schemas: { Event: schemaOf(Event), Prompt: schemaOf(Prompt), Error: ERROR },
+      responses: Object.fromEntries(responses) as object,
       securitySchemes: {
         bearer: {
           type: 'http',
@@ -313,4 +86,124 @@ function describe(keyless: boolean): object {
       },
     },
   };
+}
+
+/** `all`: the routes that its answers may link to. */
+function describeRoute(route: Route, all: readonly Route[], keyless: boolean): object {
+  const { id, summary, query, body, bodyType } = route;
+  const params = paramsOf(route.path);
+  const content = bodyType ? { [bodyType]: {} } : body && { [JSON_TYPE]: { schema: schemaOf(body) } };
+  return {
+    operationId: id,
+    summary,
+    ...securityOf(route, keyless),
+    parameters: [...params.map(pathParameter), ...queryParameters(query)],
+    ...(content && { requestBody: { required: true, content } }),
+    responses: {
+      ...errorsOf(route, params.length > 0),
+      ...answersOf(route, linksOf(route, params, all)),
+      default: { description: 'An error', content: ERROR_CONTENT },
+    },
+  };
+}
+
+/** The errors that follow from what a route takes, and those it declares. */
+function errorsOf(route: Route, hasParams: boolean): Record<string, object> {
+  if (route.scopes === 'public') return {};
+  const statuses: ErrorStatus[] = [401, 403, 429, 500, 503, ...(route.errors ?? [])];
+  const hasBody = route.body !== undefined || route.bodyType !== undefined;
+  if (route.query || hasBody || hasParams) statuses.push(400);
+  if (hasParams) statuses.push(404);
+  if (hasBody) statuses.push(404, 413, 415);
+  if (route.method !== 'GET') statuses.push(409);
+  const refs = statuses.map((status) => [status, { $ref: `#/components/responses/Error${status}` }]);
+  return Object.fromEntries(refs) as Record<string, object>;
+}
+
+function answersOf(route: Route, links: object): Record<string, object> {
+  const { status = 200, answer, answerType = JSON_TYPE, also = {} } = route;
+  const answers: Record<string, object> = {};
+  for (const [other, { type, schema }] of Object.entries(also)) {
+    const content = type || schema ? contentOf(type, schema) : undefined;
+    const description = Number(other) < 400 ? 'Success' : 'Not ready';
+    answers[other] = { description, ...(content && { content }), ...links };
+  }
+  const other = also[status];
+  const content = {
+    ...contentOf(answerType, answer),
+    ...(other && contentOf(other.type, other.schema)),
+  };
+  return { ...answers, [status]: { description: 'Success', content, ...links } };
+}
+
+function contentOf(type: string = JSON_TYPE, schema?: z.ZodType): Record<string, object> {
+  const plain = { type: type === JSON_TYPE ? 'object' : 'string' };
+  return { [type]: { schema: schema ? schemaOf(schema) : plain } };
+}
+
+/** Links to each operation whose path parameters are all in this route's path or answer. */
+function linksOf({ gives }: Route, own: readonly PathParam[], all: readonly Route[]): object {
+  if (!gives) return {};
+  const links = all.flatMap(({ id, path }) => {
+    const params = paramsOf(path);
+    const values = params.map((param) => valueOf(param, gives, own));
+    if (!params.some(({ noun }) => gives[noun]) || values.includes(null)) return [];
+    const parameters = Object.fromEntries(params.map(({ name }, index) => [name, values[index]]));
+    return [[id, { operationId: id, parameters }]];
+  });
+  return { links: Object.fromEntries(links) as object };
+}
+
+function valueOf(
+  { noun }: PathParam,
+  gives: NonNullable<Route['gives']>,
+  own: readonly PathParam[],
+): string | null {
+  if (gives[noun]) return `$response.body#${gives[noun]}`;
+  const same = own.find((param) => param.noun === noun);
+  return same ? `$request.path.${same.name}` : null;
+}
+
+function securityOf({ scopes }: Route, keyless: boolean): object {
+  if (scopes === 'public') return { security: [] };
+  return { security: [{ bearer: [] }, ...(keyless ? [{}] : [])], 'x-troupe-scopes': scopes };
+}
+
+interface PathParam {
+  name: string;
+  /** The word before it. */
+  noun: PathNoun;
+}
+
+function paramsOf(path: string): PathParam[] {
+  const parts = path.split('/');
+  return parts.flatMap((part, index) => {
+    if (!part.startsWith('{')) return [];
+    const noun = parts[index - 1] ?? '';
+    if (!isNoun(noun)) throw new Error(`PATH_PARAMETERS has no schema for ${part} of ${path}`);
+    return [{ name: part.slice(1, -1), noun }];
+  });
+}
+
+function isNoun(word: string): word is PathNoun {
+  return word in PATH_PARAMETERS;
+}
+
+function pathParameter({ name, noun }: PathParam): object {
+  const { schema, example } = PATH_PARAMETERS[noun];
+  return { name, in: 'path', required: true, schema: schemaOf(schema), example };
+}
+
+/** A parameter is required where its schema refuses `undefined`. */
+function queryParameters(query: z.ZodObject | undefined): object[] {
+  return Object.entries(query?.shape ?? {}).map(([name, each]) => {
+    const schema = each as z.ZodType;
+    return { name, in: 'query', required: !schema.safeParse(undefined).success, schema: schemaOf(schema) };
+  });
+}
+
+/** JSON Schema of what clients write, before defaults and transforms. */
+function schemaOf(schema: z.ZodType): object {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  return rest;
 }

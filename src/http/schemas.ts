@@ -1,5 +1,4 @@
 import * as z from 'zod';
-import { NewKey, RotateKey } from '../access/index.ts';
 import { TroupeError } from '../errors.ts';
 import {
   AgentId,
@@ -7,7 +6,6 @@ import {
   Attachments,
   Author,
   BusyPolicy,
-  Command,
   COMMANDS,
   ConversationId,
   EventId,
@@ -18,9 +16,9 @@ import {
 } from '../events/index.ts';
 import type { AttachmentByAddress, NewAttachment } from '../troupe.ts';
 
-/** What clients send. Bodies are strict: an unknown key is a mistake to be told, not to be dropped. */
+/** Parts of requests that several routes share. Bodies are strict: an unknown key is an error, not ignored. */
 
-/** An agent's id or pubkey; who that is, the runtime knows. */
+/** An agent's id or pubkey; the runtime resolves it. */
 const Recipient = z.string().min(1).max(128);
 const MediaType = z.string().min(1).max(255);
 const AttachmentFields = z.strictObject({
@@ -28,10 +26,10 @@ const AttachmentFields = z.strictObject({
   mediaType: MediaType.optional(),
   /** Base64. */
   data: z.string().optional(),
-  /** In its stead: fetched from there, where the agents file allows it. */
+  /** Instead of `data`: fetched from there, where the agents file allows it. */
   url: z.string().min(1).max(2_048).optional(),
 });
-// One object and not a union, so that a problem is told with its path.
+// One object and not a union, so that each problem has its path.
 const NewAttachmentBody = AttachmentFields.superRefine(({ mediaType, data, url }, context) => {
   const problem = (field: string, message: string) =>
     context.addIssue({ code: 'custom', path: [field], message });
@@ -39,134 +37,62 @@ const NewAttachmentBody = AttachmentFields.superRefine(({ mediaType, data, url }
   if (data !== undefined && url !== undefined) problem('url', 'give data or a url, not both');
   if (data !== undefined && mediaType === undefined) problem('mediaType', 'is missing');
 }).meta({
-  // The same for those who read the description.
+  // The same rules for the document.
   oneOf: [{ required: ['data'] }, { required: ['url'] }],
   dependentRequired: { data: ['mediaType'] },
 }) as unknown as z.ZodType<NewAttachment | AttachmentByAddress>;
 export const NewEventBody = z.strictObject({
-  /** One with a ':' is read, so that whoever stored one with an earlier version can send it again; a new one is refused. */
+  /** Ids with a ':' parse, so that messages stored by an earlier version can be sent again; new ones are refused later. */
   id: EventId.meta({
     pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,255}$',
     description:
       'Of your own, so that sending it again stores it once. Ids with a ":" are those of the runtime.',
   }).optional(),
   author: Author,
-  // Counted before any of them is looked at.
+  // The number is checked before any of them is.
   to: z.array(z.unknown()).max(MAX_RECIPIENTS).pipe(z.array(Recipient)).optional(),
   content: z.string(),
   attachments: z.array(NewAttachmentBody).max(MAX_MESSAGE_ATTACHMENTS).optional(),
   replyTo: EventId.optional(),
-  /** What becomes of it where an addressed agent is at work; default: as the agent is set. */
+  /** What happens where an addressed agent is at work. Default: the agent's own setting. */
   whileBusy: BusyPolicy.optional(),
-  /** The rest of an event's context is the runtime's to write. */
+  /** Only the runtime writes the rest of an event's context. */
   context: z.strictObject({ attachments: Attachments.optional() }).optional(),
 });
 
-/** Who asks when a command does not say. */
+/** Author of commands that name none. */
 export const OPERATOR: Author = { kind: 'user', id: 'operator', name: 'Operator' };
-/** What all commands share; the rest of the body is checked as the `Command` it names. */
+/** What all commands share. The rest of the body is checked as the `Command` that it names. */
 export const CommandRequest = z.looseObject({
   command: z.enum(COMMANDS),
   author: Author.default(OPERATOR),
 });
 
-/** A fork is of a turn, or of a conversation and a seq; what carries it out refuses all else. */
-const FORK_RULE = {
-  oneOf: [
-    { required: ['turn'], properties: { conversation: false, seq: false } },
-    { required: ['conversation', 'seq'], properties: { turn: false } },
-  ],
-};
-/** Every command in full, for those who read the API's description. */
-export const AnyCommand = z.union(
-  Command.options.map((option: z.ZodObject) => {
-    const extended = option.extend({ author: Author.optional() });
-    return 'as' in option.shape ? extended.meta(FORK_RULE) : extended;
-  }),
-);
-
-/** A number in an address: decimal digits and nothing else. An empty value is none, and not 0. */
-function whole(schema: z.ZodInt) {
-  return z.preprocess(
-    (text) => (typeof text === 'string' && DIGITS.test(text) ? Number(text) : text),
-    schema,
-  );
+/** A number in a query: decimal digits only. An empty value is refused, and is not 0. */
+function whole(schema: z.ZodInt): z.ZodType<number, number | string> {
+  const toNumber = (text: unknown) => (typeof text === 'string' && DIGITS.test(text) ? Number(text) : text);
+  return z.preprocess(toNumber, schema) as unknown as z.ZodType<number, number | string>;
 }
 const DIGITS = /^\d{1,16}$/;
+
 const TRUE = ['true', '1', 'yes', 'on', 'y', 'enabled'] as const;
 const FALSE = ['false', '0', 'no', 'off', 'n', 'disabled'] as const;
-const Flag = z.enum([...TRUE, ...FALSE]).transform((word) => TRUE.some((each) => each === word));
-const Seq = whole(z.int().nonnegative());
-const limitOf = (most: number) => whole(z.int().min(1).max(most));
-export const EventsQuery = z.object({
-  after: Seq.default(0),
-  limit: limitOf(5_000).default(500),
-});
-export const ConversationsQuery = z.object({
-  limit: limitOf(5_000).optional(),
-  /** The `next` of the page before. */
-  before: z
-    .string()
-    .max(200)
-    .regex(/^\d{1,15}:./, 'is no place in a list: take the "next" of a page')
-    .optional(),
-});
-/** How many of a list to leave out: the `next` of the answer before. */
+export const Flag = z.enum([...TRUE, ...FALSE]).transform((word) => TRUE.some((each) => each === word));
+export const Seq = whole(z.int().nonnegative());
+export const limitOf = (most: number) => whole(z.int().min(1).max(most));
+/** Items of a list to leave out: the `next` of the answer before. */
 const Skip = Seq.default(0);
 export const PageQuery = z.object({ skip: Skip });
-export const TasksQuery = z.object({ open: Flag.optional(), skip: Skip });
-export const StepQuery = z.object({ step: whole(z.int().positive()).optional(), skip: Skip });
-export const DiffQuery = z.object({
-  stepA: whole(z.int().positive()).optional(),
-  stepB: whole(z.int().positive()).optional(),
-});
-export const CostQuery = z.object({
-  vendor: z.enum(['anthropic', 'openai', 'gemini', 'deepseek']).optional(),
-  skip: Skip,
-});
-export const BudgetQuery = z.object({
-  conversation: ConversationId.optional(),
-  agent: z.string().optional(),
-});
-export const StreamQuery = z.object({ conversation: ConversationId.optional(), after: Seq.optional() });
-export const ImportQuery = z.object({
-  conversation: ConversationId.optional(),
-  agent: z.string().min(1).optional(),
-  format: z.string().min(1).optional(),
-  file: z.string().min(1).max(255).optional(),
-});
-export const ExportQuery = z.object({
-  /** With the conversations of what was delegated in it. */
-  threads: Flag.optional(),
-  /** `html`: one page to read, without threads. */
-  format: z.enum(['jsonl', 'html']).default('jsonl'),
-});
+export const Step = whole(z.int().positive()).optional();
 
-/** Names with commas between them. */
-const Names = z
+/** Names separated by commas. */
+export const Names = z
   .string()
   .max(4_000)
   .transform((text) => text.split(',').filter((name) => name !== ''))
   .optional();
-/** Words to look for; blanks around them count for nothing. */
-const Words = z.string().trim().min(1).max(200).regex(/\S/);
-export const OverviewQuery = z.object({ limit: limitOf(64).default(50) });
-/** `at`: as it was after this event. */
-export const SnapshotQuery = z.object({ at: Seq.optional() });
-export const RowsQuery = z.object({
-  before: Seq.optional(),
-  after: Seq.optional(),
-  limit: limitOf(500).default(200),
-  agent: Names,
-  kind: Names,
-  not: Names,
-  level: z.enum(['talk', 'work', 'noise', 'problem']).optional(),
-  turn: z.string().min(1).max(220).optional(),
-  q: Words.optional(),
-});
-export const SearchQuery = z.object({ q: Words, limit: limitOf(100).default(20) });
-/** How many events of a conversation and its threads the client has kept, or that it wants none. */
-export const DeleteQuery = z.object({ exported: z.union([z.literal('none'), Seq]) });
+/** Words to search for, trimmed. */
+export const Words = z.string().trim().min(1).max(200).regex(/\S/);
 export const ConversationPath = z.object({ conversation: ConversationId });
 
 const TurnName = z
@@ -174,7 +100,7 @@ const TurnName = z
   .max(220)
   .regex(/^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}:[A-Za-z0-9][A-Za-z0-9_-]{0,63}:[1-9]\d*$/);
 const RecordId = z.string().regex(/^[A-Za-z0-9_-]{1,128}$/);
-/** What stands in a path, by the word before it. What does not fit is no id of anything: 404, or 400 where it would be made. */
+/** Path parameters by the word before them. A value that does not fit is 404, or 400 where the route would create it. */
 export const PATH_PARAMETERS = {
   conversations: { schema: ConversationId, example: 'main' },
   agents: { schema: AgentId, example: 'writer' },
@@ -184,10 +110,10 @@ export const PATH_PARAMETERS = {
   webhooks: { schema: RecordId, example: 'abcdefghijkl' },
 } as const satisfies Record<string, { schema: z.ZodType; example: string }>;
 
-/** Of those who run the server: whose key it is to be. */
-export const NewKeyBody = NewKey.extend({ tenant: TenantId.optional() });
-export const RotateKeyBody = RotateKey;
-export const KeysQuery = z.object({ tenant: TenantId.optional() });
+export type PathNoun = keyof typeof PATH_PARAMETERS;
+
+/** Server administrators may name another tenant than their own. */
+export const TenantQuery = z.object({ tenant: TenantId.optional() });
 
 const MAX_PROBLEMS = 20;
 

@@ -1,6 +1,6 @@
 import { lastingCount, locateBreak } from '../context/cache/locate-break.ts';
-import { estimateTokens } from '../context/estimate-tokens.ts';
-import { promptChain } from '../context/prompt-chain.ts';
+import { estimateTokens } from '../context/tokens.ts';
+import { promptChain } from '../context/build-prompt.ts';
 import type { Steps } from '../context/steps.ts';
 import { chainSteps } from '../context/view.ts';
 import { TroupeError } from '../errors.ts';

@@ -1,18 +1,12 @@
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from './provider.ts';
-import type { RecordedCall, RecordedProvider, RecordingHeader } from './recording-file.ts';
+import type { RecordedCall, RecordedProvider, RecordingHeader } from './recording.ts';
 import { type Redact, redactAll } from './redact.ts';
-import {
-  alikeParts,
-  firstDifference,
-  placeOf,
-  requestKey,
-  requestParts,
-  type RequestPart,
-} from './request-parts.ts';
+import { createHash } from 'node:crypto';
+import { parseTurnId, type PromptMessage } from '../events/index.ts';
 
-/** What one or several recordings answer. Counts which answers were given, for requests that come again and again. */
+/** Answers from one or several recordings. Counts their uses, because a request may be asked many times. */
 export interface Replay {
-  /** The provider of an agent as it was when it was recorded; `name` for one that was not. */
+  /** The provider of an agent as it was recorded; `name` is used for an agent that was not. */
   provider(agent: string, name: string): Provider;
 }
 
@@ -22,10 +16,10 @@ interface Entry extends RecordedCall {
 }
 
 /**
- * Answers as it was answered when recorded. A request is found again by its agent and everything the model is shown,
- * never by something like it: an answer to another question would make a test pass that should not. What is recorded
- * several times over is answered from the same place of a conversation first, else in the order of the recording.
- * An answer that was broken off by a stop is given as far as it came, and then waits to be stopped.
+ * Answers requests from recordings. A request is matched by its agent and everything the model is shown, never by
+ * similarity: an answer to another question would make a test pass that should fail. Among several recorded answers,
+ * the one from the same place of a conversation comes first, then the order of the recording. A recorded answer that
+ * was aborted is replayed up to that point, and then waits for an abort.
  */
 export function createReplay(
   recordings: readonly { headers: readonly RecordingHeader[]; calls: readonly RecordedCall[] }[],
@@ -92,7 +86,9 @@ function put(map: Map<string, Entry[]>, key: string, entry: Entry): void {
   else map.set(key, [entry]);
 }
 
-/** Among equal requests: of the same place, of the same conversation, one that was not broken off, the least used. */
+/**
+ * Ranks equal requests: the same place first, then the same conversation, then complete answers, then the least used.
+ */
 function likeliest(entries: readonly Entry[], { trace }: ModelRequest): Entry | undefined {
   const place = placeOf(trace);
   const rank = ({ request, events, uses }: Entry): number[] => [
@@ -118,4 +114,112 @@ function unknown(entries: readonly Entry[], { trace }: ModelRequest, parts: read
   if (!nearest) return `${asked}, nor for any other of this agent`;
   const place = placeOf(nearest.request.trace);
   return `${asked}. The nearest is that of ${place}; the first difference: ${firstDifference(nearest.parts, parts)}`;
+}
+
+/** One part of what a model is shown, with its name in reports of differences. */
+interface RequestPart {
+  name: string;
+  text: string;
+}
+
+/**
+ * Everything a model is shown, in order, without what differs between runs by itself: keys of fences, times and turn
+ * ids that Troupe writes, ids of calls. What people and tools said is kept.
+ */
+export function requestParts(request: ModelRequest): RequestPart[] {
+  const { trace, model, session, tools, replySchema, messages } = request;
+  const calls = new Map<string, number>();
+  const callName = (id: string) => {
+    const number = calls.get(id) ?? calls.size + 1;
+    calls.set(id, number);
+    return `call ${number}`;
+  };
+  const steady = steadier(trace.conversation);
+  return [
+    { name: 'purpose', text: trace.purpose ?? 'turn' },
+    { name: 'model', text: model },
+    ...(session ? [{ name: 'session', text: session.kind }] : []),
+    ...tools.map(({ name, description, parameters }, index) => ({
+      name: `tools[${index}] (${name})`,
+      text: `${description}\n${JSON.stringify(parameters)}`,
+    })),
+    ...(replySchema ? [{ name: 'replySchema', text: JSON.stringify(replySchema) }] : []),
+    ...messages.map((message, index) => ({
+      name: `messages[${index}] (${message.role})`,
+      text: steady(messageText(message, callName)),
+    })),
+  ];
+}
+
+function messageText(message: PromptMessage, callName: (id: string) => string): string {
+  const { content } = message;
+  if (message.role === 'tool') {
+    return `[${callName(message.call)}: ${message.name}${message.failed ? ' failed' : ''}]\n${content}`;
+  }
+  if (message.role === 'user')
+    return [content, ...(message.images ?? []).map(({ hash }) => `[image ${hash}]`)].join('\n');
+  if (message.role !== 'assistant') return content;
+  const calls = (message.calls ?? []).map(({ id, name, args }) => `[${callName(id)}: ${name}] ${args}`);
+  const thought = message.reasoning ? [`[reasoning] ${message.reasoning.text}`] : [];
+  return [...thought, content, ...calls].join('\n');
+}
+
+const FENCE_KEY = /(<\/?[a-z]+)-[0-9a-f]{8}>/g;
+const MINUTE = /\b\d{4}-\d\d-\d\dT\d\d:\d\dZ/g;
+/** A reminder holds the time only if the minute has changed, and may hold nothing else. */
+const TIME_OF_REMINDER = /(<reminder-key>\n)time: time\n/g;
+const EMPTY_REMINDER = /(?<!\n)\n*<reminder-key>\n<\/reminder-key>/g;
+/** The date in a line of memories: `#12 Ana (2026-02-11): `. */
+const DAY_OF_LINE = /^(#\d+ .*?\()\d{4}-\d\d-\d\d\): /gm;
+
+function steadier(conversation: string): (text: string) => string {
+  const name = conversation.replace(/[^\w]/g, (mark) => `\\${mark}`);
+  const turn = new RegExp(`(?<![\\w.@:-])${name}:([\\w-]+):(\\d+)`, 'g');
+  return (text) =>
+    text
+      .replace(FENCE_KEY, '$1-key>')
+      .replace(MINUTE, 'time')
+      .replace(TIME_OF_REMINDER, '$1')
+      .replace(EMPTY_REMINDER, '')
+      .replace(DAY_OF_LINE, '$1day): ')
+      .replace(turn, 'conversation:$1:$2');
+}
+
+function requestKey(parts: readonly RequestPart[]): string {
+  const hash = createHash('sha256');
+  for (const { name, text } of parts) hash.update(`${name}\n${text.length}\n${text}\n`);
+  return hash.digest('hex').slice(0, 32);
+}
+
+/** The place of a request in its conversation, independent of the conversation's name. */
+function placeOf({ turn, step, call }: ModelRequest['trace']): string {
+  return `turn ${parseTurnId(turn)?.number ?? turn}, step ${step}, call ${call}`;
+}
+
+/** Length of the common prefix of two requests, in parts. */
+function alikeParts(a: readonly RequestPart[], b: readonly RequestPart[]): number {
+  const index = a.findIndex(({ name, text }, at) => b[at]?.name !== name || b[at].text !== text);
+  return index < 0 ? a.length : index;
+}
+
+const BEFORE_CHARS = 30;
+const SHOWN_CHARS = 120;
+
+/** The first difference of two requests, for people: its place, and both sides from a little before it. */
+function firstDifference(recorded: readonly RequestPart[], asked: readonly RequestPart[]): string {
+  const at = alikeParts(recorded, asked);
+  const [was, is] = [recorded[at], asked[at]];
+  if (was && is && was.name !== is.name) return `it has ${was.name}, this one ${is.name} in its place`;
+  if (!is) return `this one ends before ${was?.name}: ${excerpt(was?.text ?? '', 0)}`;
+  if (!was) return `this one goes on with ${is.name}: ${excerpt(is.text, 0)}`;
+  let from = 0;
+  while (from < was.text.length && was.text[from] === is.text[from]) from += 1;
+  return `in ${is.name}: recorded ${excerpt(was.text, from)}, asked ${excerpt(is.text, from)}`;
+}
+
+function excerpt(text: string, from: number): string {
+  const start = Math.max(0, from - BEFORE_CHARS);
+  const end = start + SHOWN_CHARS;
+  const cut = `${start > 0 ? '…' : ''}${text.slice(start, end)}${end < text.length ? '…' : ''}`;
+  return JSON.stringify(cut.toWellFormed());
 }

@@ -9,9 +9,7 @@ import { createStorePace } from '../queue/fair-share.ts';
 import { createStore } from '../store/create-store.ts';
 import { openMongoDriver } from '../store/mongo/connect-mongo.ts';
 import { slicesOf } from '../slices.ts';
-import { chargeReads } from './charge-reads.ts';
-import { countStoreErrors } from './count-store-errors.ts';
-import { timeStore } from './time-store.ts';
+import { chargeReads, countStoreErrors, timeStore } from './observed-store.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
 export interface DistributedUrls {

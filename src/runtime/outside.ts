@@ -1,6 +1,6 @@
 import { type Clock } from '../clock.ts';
 import { DEFAULT_TENANT, type TenantId } from '../events/index.ts';
-import type { Tenants } from '../facade/known-tenants.ts';
+import type { Tenants } from '../facade/credentials.ts';
 import type { Metrics } from '../metrics.ts';
 import { openSafeFetch } from '../net/safe-fetch.ts';
 import type { AgentKeys } from '../nostr/agent-keys.ts';

@@ -1,15 +1,17 @@
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { AgentDefinition } from '../config/agents-file.ts';
 import { TroupeError } from '../errors.ts';
 import type { Embedder } from '../providers/embedder.ts';
 import type { Provider } from '../providers/provider.ts';
-import { openRecording, readRecording } from '../providers/recording-file.ts';
-import { record } from '../providers/recording.ts';
+import { openRecording, readRecording, record } from '../providers/recording.ts';
 import { createRedact } from '../providers/redact.ts';
 import { createEmbedder, createProvider, type ProviderContext } from '../providers/registry.ts';
 import { createReplay } from '../providers/replay.ts';
-import { type ModelSettings, secretValues } from './secret-names.ts';
-import { sessionHome } from './session-home.ts';
+import { type ModelSettings, secretValues } from './secrets.ts';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { closeToOthers, makePrivateDir } from '../private-files.ts';
+import type { ProviderSettings } from '../providers/settings.ts';
 
 export interface ModelOptions extends Omit<ProviderContext, 'home'> {
   /** Data directory of the embedded mode. */
@@ -30,7 +32,7 @@ export interface Models {
 }
 
 /** The models of a definition: the vendors', recorded if asked for, or a recording. Throws `config_invalid`. */
-export function openModels(definition: ModelSettings, options: ModelOptions): Models {
+export function createModels(definition: ModelSettings, options: ModelOptions): Models {
   const { agents, context: settings } = definition;
   const { replay, env, clock, onWarning } = options;
   const redact = createRedact(secretValues(definition, env));
@@ -64,4 +66,42 @@ export function openModels(definition: ModelSettings, options: ModelOptions): Mo
       home.remove();
     },
   };
+}
+
+/** Where the programs that remember conversations keep them. */
+interface SessionHome {
+  dir: string;
+  /** Of what lasts no longer than the process. */
+  remove(): void;
+}
+
+const REMEMBERS: readonly ProviderSettings['provider'][] = ['claude-code', 'codex'];
+
+/**
+ * Beside the data in the embedded mode; in the distributed mode in the user's own state, so that a process that is
+ * started again finds its sessions. Without data nothing lasts, and so do they not. Nothing is made where nobody needs it.
+ */
+function sessionHome(
+  agents: readonly Pick<ProviderSettings, 'provider'>[],
+  {
+    data,
+    mongodb,
+    prefix = 'troupe',
+  }: { data?: string | undefined; mongodb?: string | undefined; prefix?: string | undefined },
+): SessionHome {
+  const keep = (dir: string): SessionHome => {
+    makePrivateDir(dir);
+    closeToOthers(dir);
+    return { dir, remove: () => undefined };
+  };
+  if (!agents.some(({ provider }) => REMEMBERS.includes(provider)))
+    return { dir: '', remove: () => undefined };
+  if (mongodb !== undefined) return keep(join(stateDir(), 'troupe', prefix, 'sessions'));
+  if (data !== undefined && data !== ':memory:') return keep(resolve(data, 'sessions'));
+  const dir = mkdtempSync(join(tmpdir(), 'troupe-sessions-'));
+  return { dir, remove: () => rmSync(dir, { recursive: true, force: true }) };
+}
+
+function stateDir(): string {
+  return process.env['XDG_STATE_HOME'] ?? join(homedir(), '.local', 'state');
 }

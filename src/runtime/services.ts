@@ -1,20 +1,22 @@
 import type { EngineLimits } from '../actors/engine/engine-deps.ts';
 import type { Clock } from '../clock.ts';
+import { DEFAULT_TENANT, type TenantId } from '../events/index.ts';
+import type { KeyValue } from '../key-value.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Admission, AdmissionCaps } from '../queue/admission.ts';
 import type { Broadcast } from '../queue/broadcast.ts';
 import type { Router } from '../queue/router.ts';
 import type { Store } from '../store/store.ts';
 
-/** What an engine stands on, opened: the embedded mode and the distributed one differ in nothing else. */
+/** The store and the queue of one process. Nothing else differs between the embedded and the distributed mode. */
 export interface Services {
   store: Store;
   router: Router;
   broadcast: Broadcast;
   admission: Admission;
-  /** What this mode needs otherwise than by default. */
+  /** Limits whose defaults this mode overrides. */
   limits: Partial<EngineLimits>;
-  /** After the engine has stopped. */
+  /** Called after the engine has stopped. */
   close(): Promise<void>;
 }
 
@@ -22,10 +24,23 @@ export interface ServiceOptions {
   clock: Clock;
   caps: AdmissionCaps;
   leaseMs: number;
-  /** Actors of one tenant whose wakes are held at most; what is left out is found by sweeps. */
+  /** Most actors of one tenant whose wakes the queue holds; sweeps find the others. */
   mostWaiting: number;
   metrics: Metrics;
   onWarning: (error: unknown, where: string) => void;
-  /** A worker that takes no wakes any more and cannot be mended from within. */
+  /** Called when the worker takes no more wakes and cannot recover in this process. */
   onDeaf: () => void;
+}
+
+/** The key-value entries of one tenant. */
+export function keyValueOf(
+  store: Pick<Store, 'get' | 'compareAndSet' | 'claim'>,
+  tenant: TenantId,
+): KeyValue {
+  const scope = tenant === DEFAULT_TENANT ? '' : `${tenant}/`;
+  return {
+    get: (key) => store.get(tenant, key),
+    compareAndSet: (key, from, to) => store.compareAndSet(tenant, key, from, to),
+    claim: (task, lease) => store.claim(`${scope}${task}`, lease),
+  };
 }

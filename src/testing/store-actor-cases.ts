@@ -8,7 +8,7 @@ import {
   logOf,
   pinned,
   pinOf,
-  postOf,
+  outgoingEventOf,
   rejectsWith,
   timerOf,
 } from './store-stage.ts';
@@ -111,7 +111,7 @@ export const ACTOR_CASES: readonly StoreCase[] = [
           cursor: 5,
           turn: { ...pinOf(WORKER, 4), live: { 'cwd.$x': 'y' } },
           outbox: [draftOf('o1', { to: ['boss'], content: 'lone \ud800' })],
-          posts: [postOf('p1'), postOf('p2', 'talk')],
+          posts: [outgoingEventOf('p1'), outgoingEventOf('p2', 'talk')],
           timers: [timerOf(9000), timerOf(8000)],
         },
       });
@@ -143,7 +143,7 @@ export const ACTOR_CASES: readonly StoreCase[] = [
     'of a record that is filed under another time, or as one with nothing to send, is refused as corrupt',
     async ({ store, driver }) => {
       const record = await acquired(store, WORKER);
-      await store.update(record, { state: { timers: [timerOf(9000)], posts: [postOf('p1')] } });
+      await store.update(record, { state: { timers: [timerOf(9000)], posts: [outgoingEventOf('p1')] } });
       const { data, ...filed } = (await driver.readActor(KEY))!;
       assert.equal(filed.outbox, true);
       for (const change of [{ wakeAt: 8999 }, { wakeAt: null }, { wakeAt: 9000, outbox: false }]) {

@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict';
 import type { Store } from '../store/store.ts';
 import type { StoreCase } from './store-stage.ts';
-import { acquired, addressOf, draftOf, entryOf, logOf, pinned, postOf, timerOf } from './store-stage.ts';
+import {
+  acquired,
+  addressOf,
+  draftOf,
+  entryOf,
+  logOf,
+  pinned,
+  outgoingEventOf,
+  timerOf,
+} from './store-stage.ts';
 
 const LOG = logOf();
 const WORKER = addressOf();
@@ -83,7 +92,7 @@ export const DUE_CASES: readonly StoreCase[] = [
     'posts alone are due as an outbox is',
     async ({ store }) => {
       const record = await acquired(store, WORKER);
-      const full = await store.update(record, { until: 0, state: { posts: [postOf('p1')] } });
+      const full = await store.update(record, { until: 0, state: { posts: [outgoingEventOf('p1')] } });
       assert.deepEqual(await dueAgents(store, { since: 4000 }), ['acme/talk/worker']);
       await store.update(full!, { state: { posts: [] } });
       assert.deepEqual(await dueAgents(store), []);

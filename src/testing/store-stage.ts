@@ -7,7 +7,7 @@ import type {
   AgentId,
   EventDraft,
   PinnedTurn,
-  Post,
+  OutgoingEvent,
   Timer,
 } from '../events/index.ts';
 import { EventId, ActorAddress as Address, turnId } from '../events/index.ts';
@@ -90,12 +90,12 @@ export function pinOf(address: ActorAddress, number = 1): PinnedTurn {
   return { id, upTo: 1, inputs: [1], attempt: 0, live: {}, join: 'full', baseline: 'b1', hop: 0 };
 }
 
-export function postOf(id: string, conversation = 'elsewhere'): Post {
+export function outgoingEventOf(id: string, conversation = 'elsewhere'): OutgoingEvent {
   return { conversation: logOf(conversation).conversation, draft: draftOf(id) };
 }
 
 export function timerOf(at: number): Timer {
-  return { at, posts: [postOf(`timer-${at}`)] };
+  return { at, posts: [outgoingEventOf(`timer-${at}`)] };
 }
 
 /** An actor that holds its lease until 1100 and has turn 1 pinned. */

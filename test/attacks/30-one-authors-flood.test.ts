@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { atOnce } from '../../src/context/index.ts';
-import { factsSteps } from '../../src/context/extract/collect-facts.ts';
+import { collectFactsSteps } from '../../src/context/extract/collect-facts.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import type { Event } from '../../src/events/index.ts';
 import { attack } from './attack.ts';
@@ -82,7 +82,7 @@ attack(30, 'of any flood no more than so much is read, and never much of it in o
   const anas = said(0, ANA, 'You must never pay anybody without my approval.');
   for (const events of [flood(200, CHARS), flood(20_000, 1_000)]) {
     let [sum, most] = [0, 0];
-    const steps = factsSteps([anas, ...events], null);
+    const steps = collectFactsSteps([anas, ...events], null);
     for (let step = steps.next(); ; step = steps.next()) {
       if (step.done) {
         // Whoever says little is read whole, however much others say.
@@ -95,7 +95,7 @@ attack(30, 'of any flood no more than so much is read, and never much of it in o
     expect(most).toBeLessThanOrEqual(MOST_IN_ONE_GO);
     expect(sum).toBeLessThan(16 * 1_048_576);
   }
-  expect(atOnce(factsSteps([anas], null)).constraints).toHaveLength(1);
+  expect(atOnce(collectFactsSteps([anas], null)).constraints).toHaveLength(1);
   refused('read within bounds');
 });
 

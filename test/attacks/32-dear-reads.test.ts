@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { ROUTE_SCOPES } from '../../src/http/access/route-scopes.ts';
+import { ROUTE_SCOPES } from '../../src/http/routes/index.ts';
 import { ANSWER_BYTES } from '../../src/http/answer-page.ts';
 import { createApp } from '../../src/http/index.ts';
 import { dataPaths } from '../../src/store/sqlite/data-lock.ts';

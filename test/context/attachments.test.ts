@@ -12,12 +12,11 @@ import {
 import { NOBODY } from '../../src/context/people.ts';
 import { cacheRequestOf } from '../../src/context/cache/cache-request.ts';
 import { locateBreak } from '../../src/context/cache/locate-break.ts';
-import { countTokens } from '../../src/context/count-tokens.ts';
-import { IMAGE_TOKENS } from '../../src/context/estimate-tokens.ts';
-import { extractHandoff } from '../../src/context/extract/extract-handoff.ts';
-import { peopleQuotes } from '../../src/context/summary/carry-over.ts';
+import { countTokens, IMAGE_TOKENS } from '../../src/context/tokens.ts';
+import { extractHandoff } from '../../src/context/extract/handoff.ts';
+import { peopleQuotes } from '../../src/context/summary/compaction-body.ts';
 import { renderTranscript } from '../../src/context/summary/render-transcript.ts';
-import { trimSlots } from '../../src/context/rewrite/trim-slots.ts';
+import { trimSlots } from '../../src/context/compaction/apply.ts';
 import { chainMessage } from '../../src/context/view.ts';
 import type {
   AgentId,

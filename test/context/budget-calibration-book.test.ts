@@ -1,8 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
 import { systemClock } from '../../src/clock.ts';
-import { estimate, type UsageAnchor } from '../../src/context/budget/calibrate.ts';
-import { NO_TOKENS } from '../../src/context/budget/content-kinds.ts';
+import { estimate, NO_TOKENS, type UsageAnchor } from '../../src/context/budget/calibrate.ts';
 import { type ModelFacts, NOTHING_KNOWN } from '../../src/context/index.ts';
 import { TroupeError } from '../../src/errors.ts';
 import type { TenantId } from '../../src/events/index.ts';

@@ -4,10 +4,13 @@ import {
   Calibration,
   emptyCalibration,
   estimate,
+  kindTokens,
+  type KindTokens,
+  NO_TOKENS,
   observe,
+  sumOf,
   type UsageAnchor,
 } from '../../src/context/budget/calibrate.ts';
-import { kindTokens, type KindTokens, NO_TOKENS, sumOf } from '../../src/context/budget/content-kinds.ts';
 
 /** A vendor whose tokenizer differs from ours by kind, and who adds a prompt of its own. */
 const RATIOS = { prose: 1.1, code: 1.35, calls: 1.5, system: 0.9 };

@@ -3,7 +3,7 @@ import { countTokens as countUnsliced } from 'gpt-tokenizer/encoding/o200k_base'
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { countTokens } from '../../src/context/count-tokens.ts';
+import { countTokens } from '../../src/context/tokens.ts';
 import { ASSISTANT, DATA, HAS_DATA, realLogs } from '../support/real-logs.ts';
 import { eventText } from '../../src/context/event-text.ts';
 

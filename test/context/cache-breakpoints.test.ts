@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { breakpointsOf, sentBefore } from '../../src/context/breakpoints.ts';
+import { breakpointsOf, sentBefore } from '../../src/context/build-prompt.ts';
 import { cacheRequestOf } from '../../src/context/cache/cache-request.ts';
 import { cacheRules } from '../../src/context/cache/rules.ts';
 import { type CacheRequest, simulateCache } from '../../src/context/cache/simulate-cache.ts';

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { countTokens } from '../../src/context/count-tokens.ts';
+import { countTokens } from '../../src/context/tokens.ts';
 import { collectFacts } from '../../src/context/extract/collect-facts.ts';
 import { renderFacts } from '../../src/context/extract/render-facts.ts';
 import { wordsOf } from '../../src/context/extract/sayings.ts';
-import { shareBudget } from '../../src/context/extract/share-budget.ts';
+import { shareBudget } from '../../src/context/compaction/compose.ts';
 import type { Event, Facts } from '../../src/events/index.ts';
 import { HAS_DATA, realLogs } from '../support/real-logs.ts';
 import {

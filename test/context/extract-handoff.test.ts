@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { extractHandoff } from '../../src/context/extract/extract-handoff.ts';
+import { extractHandoff } from '../../src/context/extract/handoff.ts';
 import { type AgentId, HandoffSummary } from '../../src/events/index.ts';
 import { agentSays, at, call, personSays, result, someEvents } from '../support/extract-events.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { countTokens } from '../../src/context/count-tokens.ts';
-import { extractKeyMessages } from '../../src/context/extract/extract-key-messages.ts';
+import { countTokens } from '../../src/context/tokens.ts';
+import { extractKeyMessages } from '../../src/context/extract/key-messages.ts';
 import { quoteTokens } from '../../src/context/extract/pricing.ts';
 import type { Event, Quote } from '../../src/events/index.ts';
 import {

@@ -16,7 +16,7 @@ describe.runIf(HAS_DATA)('what is still there after extraction', () => {
     expect(ours.filter(({ used }) => used > 1)).toEqual([]);
     expect(ours.filter(({ budget }) => budget === 0.2).flatMap(missedGoals)).toEqual([]);
     expect(ours.flatMap((row) => beatenBy(row, rows))).toEqual([]);
-  }, 60_000);
+  });
 });
 
 function missedGoals(row: RetentionRow): string[] {

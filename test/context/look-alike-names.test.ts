@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { beginTurn } from '../../src/context/index.ts';
-import { createPeople, meet, personLabel } from '../../src/context/people.ts';
-import { chooseMemories } from '../../src/context/retrieve/choose-memories.ts';
+import { createPeople, addPerson, personLabel } from '../../src/context/people.ts';
+import { chooseMemories } from '../../src/context/retrieve/memories.ts';
 import { renderTranscript } from '../../src/context/summary/render-transcript.ts';
 import type { Author, EventDraft, TurnId } from '../../src/events/index.ts';
 import { logged, promptOf, viewOf } from '../support/log-player.ts';
@@ -68,8 +68,8 @@ describe('people whose names look the same', () => {
   test('are told apart from the turn on that has seen both of them', () => {
     const people = createPeople();
     const [ana, twin] = [person('u1', 'Ana'), person('u2', '\u0410na')];
-    meet(people, ana, 1);
-    meet(people, twin, 5);
+    addPerson(people, ana, 1);
+    addPerson(people, twin, 5);
     expect(personLabel(people, ana, 4, 2)).toBe('Ana');
     expect(personLabel(people, ana, 5, 2)).toBe('Ana (u1)');
   });

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { MAX_REQUEST_BYTES } from '../../src/context/index.ts';
-import { pruneSlots } from '../../src/context/rewrite/prune-slots.ts';
-import { rewrite } from '../../src/context/rewrite/rewrite.ts';
+import { pruneSlots } from '../../src/context/compaction/prune.ts';
+import { applyRewrite } from '../../src/context/compaction/apply.ts';
 import type { EventDraftOf, EventId } from '../../src/events/index.ts';
 import { NO_USAGE } from '../../src/events/index.ts';
 import type { ModelEvent, ModelRequest } from '../../src/providers/provider.ts';
-import { anthropicBody } from '../../src/providers/anthropic-messages.ts';
+import { anthropicBody } from '../../src/providers/anthropic/messages.ts';
 import { sampleRequest } from '../../src/testing/provider-scene.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { asks, gated, inOrder, says, shown, times } from '../support/engine-models.ts';
@@ -148,7 +148,7 @@ test('usage from before a compaction is trusted', async () => {
     reason: 'over_budget',
     tokens: { before: 2, after: 1, trigger: 1 },
   };
-  rewrite(view, {
+  applyRewrite(view, {
     id: 'p',
     author: { kind: 'agent', id: 'bo', name: 'bo' },
     to: [],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { countTokens } from '../../src/context/count-tokens.ts';
+import { countTokens } from '../../src/context/tokens.ts';
 import {
   extractCompaction,
   pairSafe,
@@ -11,7 +11,7 @@ import {
 } from '../../src/context/index.ts';
 import { NOBODY } from '../../src/context/people.ts';
 import { wordsOf } from '../../src/context/extract/sayings.ts';
-import { renderCompaction } from '../../src/context/summary/render-compaction.ts';
+import { renderCompaction } from '../../src/context/summary/compaction-body.ts';
 import type { AgentId, CompactionBody, Event } from '../../src/events/index.ts';
 import type { ModelRequest } from '../../src/providers/provider.ts';
 import { defineTool } from '../../src/tools/tool.ts';

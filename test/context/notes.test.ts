@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { countTokens } from '../../src/context/count-tokens.ts';
-import { said } from '../../src/context/extract/said.ts';
+import { countTokens } from '../../src/context/tokens.ts';
+import { spokenText } from '../../src/context/extract/spoken-text.ts';
 import {
   beginTurn,
   countedKinds,
@@ -13,11 +13,11 @@ import {
   showWaiting,
   visibleText,
 } from '../../src/context/index.ts';
-import { chainOf } from '../../src/context/prompt-chain.ts';
+import { chainOf } from '../../src/context/build-prompt.ts';
 import type { AgentId, Event, EventDraft, TurnId } from '../../src/events/index.ts';
-import { openAiBody } from '../../src/providers/openai-messages.ts';
-import { anthropicBody } from '../../src/providers/anthropic-messages.ts';
-import { responsesBody } from '../../src/providers/openai-responses-input.ts';
+import { openAiBody } from '../../src/providers/openai/chat-messages.ts';
+import { anthropicBody } from '../../src/providers/anthropic/messages.ts';
+import { responsesBody } from '../../src/providers/openai/responses.ts';
 import type { ModelRequest } from '../../src/providers/provider.ts';
 import { invalidities } from '../support/check-prompt.ts';
 import { logged, own, promptOf, SECRET, viewOf } from '../support/log-player.ts';
@@ -154,7 +154,7 @@ test('from the log it is the same bytes, and its seq is filled in where it was f
 test('others never see it, nor what was made of it', () => {
   const events = log(step(0, 'done?'), note(0, 'not yet'));
   expect(events.map(visibleText).join('')).not.toContain('not yet');
-  expect(events.map(said).join('')).not.toContain('not yet');
+  expect(events.map(spokenText).join('')).not.toContain('not yet');
   const view = viewOf('cy', events);
   showWaiting(view);
   expect(contents(view).join('\n')).toContain('done?');

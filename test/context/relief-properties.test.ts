@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { countTokens } from '../../src/context/count-tokens.ts';
+import { countTokens } from '../../src/context/tokens.ts';
 import {
   type CompactionBase,
   DEFAULT_POLICY,
@@ -10,7 +10,7 @@ import {
   summaryCompaction,
 } from '../../src/context/index.ts';
 import { NOBODY } from '../../src/context/people.ts';
-import { renderCompaction } from '../../src/context/summary/render-compaction.ts';
+import { renderCompaction } from '../../src/context/summary/compaction-body.ts';
 import type { AgentId, CompactionBody, Event } from '../../src/events/index.ts';
 import { invalidities } from '../support/check-prompt.ts';
 import { says } from '../support/engine-models.ts';

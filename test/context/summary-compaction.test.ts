@@ -1,9 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { countTokens } from '../../src/context/count-tokens.ts';
+import { countTokens } from '../../src/context/tokens.ts';
 import { fenceKey, hashText } from '../../src/context/hash.ts';
-import { composeCompaction, peopleQuotes } from '../../src/context/summary/carry-over.ts';
-import { renderCompaction, renderTurnPrefix } from '../../src/context/summary/render-compaction.ts';
+import {
+  composeCompaction,
+  peopleQuotes,
+  renderCompaction,
+  renderTurnPrefix,
+} from '../../src/context/summary/compaction-body.ts';
 import {
   type AgentId,
   CompactionBody,

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { clip, clipToTokens } from '../../src/context/summary/clip.ts';
 import { renderTranscript } from '../../src/context/summary/render-transcript.ts';
 import { peopleOf } from '../../src/context/summary/speakers.ts';
-import { countTokens } from '../../src/context/count-tokens.ts';
+import { countTokens } from '../../src/context/tokens.ts';
 import type { Event, EventDraft } from '../../src/events/index.ts';
 import { logged } from '../support/log-player.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { countTokens } from '../../src/context/count-tokens.ts';
-import { parseHandoff } from '../../src/context/summary/parse-handoff.ts';
+import { countTokens } from '../../src/context/tokens.ts';
+import { parseHandoff } from '../../src/context/summary/handoff-request.ts';
 import { toolSyntaxShare } from '../../src/context/summary/tool-syntax.ts';
 import { verifySummary } from '../../src/context/summary/verify-summary.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';

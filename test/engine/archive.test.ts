@@ -70,7 +70,7 @@ test('what has been quiet for long is archived once, and deleted long after, unl
   expect(await stage.store.listActors(logOf('c'))).toEqual([]);
   expect(await stage.store.head(logOf('waits'))).toBeGreaterThan(0);
   expect(stage.warnings).toEqual([]);
-}, 60_000);
+});
 
 test('nothing is archived or deleted where nothing is said of it', async () => {
   const stage = await opened();

@@ -158,7 +158,7 @@ test('all: what came of a conversation ends for good, its own agents are asked n
   await stage.say('c', ENOUGH, ['bo']);
   await stage.quiet();
   expect((await stage.events('c')).at(-2)).toMatchObject({ body: { content: 'as you wish' } });
-}, 120_000);
+});
 
 test('only people call everything off, and in a thread nobody does', async () => {
   const { stage } = await chainOf(inOrder(says('done')));

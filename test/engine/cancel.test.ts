@@ -147,7 +147,7 @@ test('wherever in a turn the stop comes: once acknowledged, no reply and no hand
   expect(point).toBeGreaterThan(40);
   // Before the pin and after the commit there is nothing to stop.
   expect(acks).toBeGreaterThan(point / 4);
-}, 60_000);
+});
 
 test('a stop at every point of the stream ends the turn as aborted', async () => {
   for (let point = 0; point < 5; point++) {

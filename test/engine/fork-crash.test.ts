@@ -122,7 +122,7 @@ test('whatever is said, done, stopped, retried and forked, both logs are sound',
   expect(figures.retries).toBeGreaterThan(0);
   expect(figures.forks).toBeGreaterThan(0);
   console.log(JSON.stringify(figures));
-}, 90_000);
+});
 
 test('a log of 10,000 events is forked in seconds', async () => {
   const stage = await openStage({ agents: [{ id: 'bo', model: inOrder(says('here')) }] });

@@ -144,7 +144,7 @@ test('an agent sees in a fork what it saw of the original up to there, and goes 
     expect(prompt.verified, as).toBe(true);
     expect(prompt.messages.at(-1)?.content, as).toContain(`go on ${seq}`);
   }
-}, 120_000);
+});
 
 test('a fork of a turn ends before what the turn was to answer, and its agents count on', async () => {
   const model = inOrder(says('one'), says('two'), says('another two'));

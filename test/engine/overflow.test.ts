@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { countTokens } from '../../src/context/count-tokens.ts';
+import { countTokens } from '../../src/context/tokens.ts';
 import type { Author, Event } from '../../src/events/index.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';

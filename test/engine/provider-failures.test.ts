@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { MAX_TRIES } from '../../src/machines/agent-lifecycle.ts';
-import { createAnthropic } from '../../src/providers/anthropic.ts';
-import { createOpenAiCompatible } from '../../src/providers/openai-compatible.ts';
-import { createOpenAi } from '../../src/providers/openai.ts';
+import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
+import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
+import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import type { ModelFailure, Provider } from '../../src/providers/provider.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
 import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';

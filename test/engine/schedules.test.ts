@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { parseTroupe } from '../../src/config/agents-file.ts';
 import type { Event } from '../../src/events/index.ts';
-import { schedulesOf } from '../../src/config/schedule-settings.ts';
-import { fireSchedules } from '../../src/actors/conversations/fire-schedules.ts';
+import { schedulesOf } from '../../src/config/coordination-settings.ts';
+import { fireSchedules } from '../../src/actors/conversations/upkeep.ts';
 import { createParticipantsCache } from '../../src/actors/conversations/participants-cache.ts';
 import { scripted } from '../http/harness.ts';
 import { inOrder, says } from '../support/engine-models.ts';

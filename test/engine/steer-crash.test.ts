@@ -65,7 +65,7 @@ test('whatever the process is at when it dies, what steers is given to the turn 
     if (died === 0) break;
   }
   expect(points).toBeGreaterThan(40);
-}, 90_000);
+});
 
 test('whatever the process is at when it dies, what interrupts ends the turn or is the next one', async () => {
   const kinds = new Set<string>();
@@ -82,7 +82,7 @@ test('whatever the process is at when it dies, what interrupts ends the turn or 
     if (died === 0) break;
   }
   expect([...kinds]).toEqual(['aborted done']);
-}, 90_000);
+});
 
 test.each(['steer', 'interrupt'] as const)(
   'who resumes a turn may die as well: %s',

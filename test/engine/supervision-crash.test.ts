@@ -109,7 +109,7 @@ test('a turn with corrections goes on after a crash at any store operation, and 
     expect(runs.length).toBeLessThanOrEqual(1);
   }
   expect(crashes).toBeGreaterThan(20);
-}, 90_000);
+});
 
 /** Ids of calls are minted anew by each attempt at an answer, and the journal keeps the first. */
 function stable(request: Parameters<typeof bytes>[0]): string {

@@ -32,7 +32,7 @@ test('of agents that always give on there are so many tasks of one message and n
   await stage.quiet();
   expect((await stage.events('c')).at(-2)).toMatchObject({ body: { content: 'as you wish' } });
   expect(stage.warnings).toEqual([]);
-}, 120_000);
+});
 
 test('who goes on though it was told so ends its turn, whatever its steps', async () => {
   const model = bomb(2, 'cy');

@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import type { NewKey, Scope } from '../../src/access/index.ts';
 import { openApiDocument } from '../../src/http/index.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
-import { describedPath, PUBLIC_ROUTES, ROUTE_SCOPES } from '../../src/http/access/route-scopes.ts';
+import { describedPath } from '../../src/http/route.ts';
+import { PUBLIC_ROUTES, ROUTE_SCOPES } from '../../src/http/routes/index.ts';
 import { startGuarded, withKey } from './access.ts';
 import { ANA, startApi } from './harness.ts';
 

@@ -67,7 +67,7 @@ describe('the relief of a view', () => {
     for (const reason of ['overflow', 'join'] as const) {
       expect(effects(reason)).toBe('adopt summarise extract trim -> exhausted');
     }
-    expect(effects('cold_cache')).toBe('adopt prune -> relieved');
+    expect(effects('cold_cache')).toBe('adopt prune -> compacted');
     for (const visit of visits.filter(({ path }) => path.startsWith('cold.'))) {
       for (const step of visit.steps) expect(pathOf(step.next.value)).not.toBe('exhausted');
     }
@@ -75,7 +75,7 @@ describe('the relief of a view', () => {
 
   test('goes on after a failed model, and waits for another agent that is compacting', () => {
     expect(effects('over_budget', { summarise: ['FAILED'], extract: ['FITS'] })).toBe(
-      'adopt prune summarise extract -> relieved',
+      'adopt prune summarise extract -> compacted',
     );
     const locked = { summarise: ['LOCKED'] } as const;
     expect(
@@ -84,9 +84,9 @@ describe('the relief of a view', () => {
         summarise: [...locked.summarise],
         awaitOther: ['ADOPTABLE'],
       }),
-    ).toBe('adopt prune summarise awaitOther adopt -> relieved');
+    ).toBe('adopt prune summarise awaitOther adopt -> compacted');
     expect(effects('overflow', { summarise: ['LOCKED', 'FITS'], awaitOther: ['LOCK_EXPIRED'] })).toBe(
-      'adopt summarise awaitOther summarise -> relieved',
+      'adopt summarise awaitOther summarise -> compacted',
     );
   });
 
@@ -102,7 +102,7 @@ describe('the relief of a view', () => {
     );
   });
 
-  test('is relieved as soon as it fits and aborted at once, from every state with an effect', () => {
+  test('has compacted as soon as it fits and aborted at once, from every state with an effect', () => {
     for (const { snapshot, steps } of visits.filter((visit) => visit.snapshot.tags.size > 0)) {
       const to = (type: string) =>
         steps.filter(({ event }) => event.type === type).map((s) => pathOf(s.next.value));

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { fetchAttachments } from '../../src/facade/fetch-attachments.ts';
+import { fetchAttachments, MAX_FILE_BYTES, readAttachments } from '../../src/facade/attachments.ts';
 import { openSafeFetch, type SafeFetch } from '../../src/net/safe-fetch.ts';
-import { MAX_FILE_BYTES, readAttachments } from '../../src/facade/read-attachments.ts';
 import { recordingServer } from './stage.ts';
 
 const DATA = { mediaType: 'text/plain', data: Buffer.from('given').toString('base64') };

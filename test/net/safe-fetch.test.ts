@@ -2,8 +2,12 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, expect, it, vi } from 'vitest';
 import { TroupeError } from '../../src/errors.ts';
-import { openGuardedAgent } from '../../src/net/guarded-agent.ts';
-import { openSafeFetch, type SafeFetch, type SafeFetchSettings } from '../../src/net/safe-fetch.ts';
+import {
+  openGuardedAgent,
+  openSafeFetch,
+  type SafeFetch,
+  type SafeFetchSettings,
+} from '../../src/net/safe-fetch.ts';
 import { recordingServer } from './stage.ts';
 
 const open: SafeFetch[] = [];

@@ -88,4 +88,4 @@ test('the command line and its server write no secret anywhere, whatever goes we
     if (bytes.length > 0) canaries.see(path.relative(data, file), bytes);
   expect(canaries.leaks()).toEqual([]);
   expect(canaries.size().places).toBeGreaterThan(18);
-}, 60_000);
+});

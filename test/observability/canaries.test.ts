@@ -9,7 +9,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import * as z from 'zod';
 import type { AgentInput, TroupeInput } from '../../src/config/agents-file.ts';
 import { createApp } from '../../src/http/index.ts';
-import { openApiDocument } from '../../src/http/openapi.ts';
+import { openApiDocument } from '../../src/http/index.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';

@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { parseTroupe } from '../../src/config/agents-file.ts';
-import { hideInTools } from '../../src/runtime/hide-in-tools.ts';
-import { hideSecrets } from '../../src/runtime/hide-secrets.ts';
-import { secretValues } from '../../src/runtime/secret-names.ts';
+import { hideInTools, hideSecrets, secretValues } from '../../src/runtime/secrets.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 
 /** Names that say nothing of what they hold: who names them decides. */

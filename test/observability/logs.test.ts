@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { TroupeError } from '../../src/errors.ts';
 import { createJsonLogger } from '../../src/runtime/json-logger.ts';
-import { guardLogger, warnThrough } from '../../src/runtime/operator-log.ts';
+import { guardLogger, warnThrough } from '../../src/runtime/operators.ts';
 import { API_KEY, keepLines, startVendor } from './stage.ts';
 
 test('a turn has a line when it begins and one when it ends, with the ids of the log and what it took', async () => {

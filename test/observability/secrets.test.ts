@@ -6,7 +6,7 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, test } from 'vitest';
 import * as z from 'zod';
-import { hideSecrets } from '../../src/runtime/hide-secrets.ts';
+import { hideSecrets } from '../../src/runtime/secrets.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { API_KEY, keepLines, startVendor } from './stage.ts';

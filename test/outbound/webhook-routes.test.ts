@@ -9,7 +9,8 @@ import { addWebhookCommands } from '../../src/cli/program-webhooks.ts';
 import type { TenantId } from '../../src/events/index.ts';
 import { setCaller } from '../../src/http/access/caller.ts';
 import { errorResponse } from '../../src/http/refusal.ts';
-import { addWebhookRoutes } from '../../src/http/routes/webhooks.ts';
+import { addRoutes, type RouteServer } from '../../src/http/route.ts';
+import { webhookRoutes } from '../../src/http/routes/webhooks.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { startReceiver } from './receiver.ts';
 import { openStage, type Stage } from './stage.ts';
@@ -34,7 +35,7 @@ function routesOf(stage: Stage, principal: Partial<Principal> = {}): Hono {
     });
     await next();
   });
-  addWebhookRoutes(app, root);
+  addRoutes(app, webhookRoutes, { root } as RouteServer);
   app.onError((error, context) => errorResponse(context, error, () => {}));
   return app;
 }

@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createProjectionBook } from '../../src/http/projection-book.ts';
-import {
-  OverviewAnswer,
-  RowsAnswer,
-  SearchAnswer,
-  SnapshotAnswer,
-} from '../../src/http/inspector-schemas.ts';
+import { OverviewAnswer, RowsAnswer, SearchAnswer, SnapshotAnswer } from '../../src/http/answers.ts';
 import { foldEvents, newProjection } from '../../src/projection/projection.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { ANA, type Harness, scripted, startApi } from '../http/harness.ts';

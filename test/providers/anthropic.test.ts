@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createAnthropic } from '../../src/providers/anthropic.ts';
+import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import type { PromptMessage, Reasoning } from '../../src/events/index.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
 import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';

@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest';
 import { backoffMs } from '../../src/providers/backoff.ts';
-import { classifyFailure, parseRetryAfter, type VendorError } from '../../src/providers/classify-failure.ts';
-import { vendorErrorOf } from '../../src/providers/vendor-error.ts';
+import {
+  classifyFailure,
+  parseRetryAfter,
+  type VendorError,
+  vendorErrorOf,
+} from '../../src/providers/classify-failure.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
 const classify = (error: Partial<VendorError>, opened = false) =>

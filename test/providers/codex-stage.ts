@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createCodex, type CodexOptions } from '../../src/providers/codex/codex.ts';
-import { findCodex } from '../../src/providers/codex/find-codex.ts';
+import { findCodex } from '../../src/providers/codex/config.ts';
 import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';

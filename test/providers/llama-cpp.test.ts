@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createOpenAi } from '../../src/providers/openai.ts';
-import { createOpenAiCompatible } from '../../src/providers/openai-compatible.ts';
+import { createOpenAi } from '../../src/providers/openai/openai.ts';
+import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import type { ModelRequest, Provider } from '../../src/providers/provider.ts';
 import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
 import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';

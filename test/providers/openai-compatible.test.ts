@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createOpenAiCompatible } from '../../src/providers/openai-compatible.ts';
+import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
 import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
 import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createOpenAiEmbedder } from '../../src/providers/openai-embedder.ts';
+import { createOpenAiEmbedder } from '../../src/providers/openai/openai-embedder.ts';
 import {
-  createFakeEmbedder,
   embedderConformance,
-  fakeVector,
   type MakeEmbedder,
+  createFakeEmbedder,
+  fakeVector,
 } from '../../src/testing/embedder-conformance.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
 import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';

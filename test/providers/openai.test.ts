@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { PromptMessage, Reasoning } from '../../src/events/index.ts';
-import { createOpenAi } from '../../src/providers/openai.ts';
+import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
 import { startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
 import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';

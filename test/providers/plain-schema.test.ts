@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { createOpenAi } from '../../src/providers/openai.ts';
-import { createOpenAiCompatible } from '../../src/providers/openai-compatible.ts';
+import { createOpenAi } from '../../src/providers/openai/openai.ts';
+import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { plainSchema } from '../../src/providers/plain-schema.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
 import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
 import type { FakeHandler } from '../../src/testing/fake-server.ts';
-import { remind } from '../../src/tools/builtin/remind.ts';
+import { remindTool } from '../../src/tools/builtin/tasks.ts';
 
 const KINDS: Record<string, z.ZodType> = {
-  'the built-in remind tool': remind.schema,
+  'the built-in remind tool': remindTool.schema,
   'an email': z.object({ x: z.email() }),
   'a date': z.object({ x: z.iso.date() }),
   'a pattern with \\d': z.object({ x: z.string().regex(/^\d+$/) }),

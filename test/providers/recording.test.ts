@@ -5,11 +5,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { turnId, type ConversationId } from '../../src/events/index.ts';
 import type { ModelEvent, ModelRequest } from '../../src/providers/provider.ts';
-import { openRecording, readRecording } from '../../src/providers/recording-file.ts';
-import { record } from '../../src/providers/recording.ts';
+import { openRecording, readRecording, record } from '../../src/providers/recording.ts';
 import { createRedact } from '../../src/providers/redact.ts';
-import { createReplay } from '../../src/providers/replay.ts';
-import { requestParts } from '../../src/providers/request-parts.ts';
+import { createReplay, requestParts } from '../../src/providers/replay.ts';
 import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
 import { inOrder, modelOf, says, type TestModel } from '../support/engine-models.ts';
 

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
-import { createOpenAiCompatible } from '../../src/providers/openai-compatible.ts';
+import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
 
 const ANSWER =

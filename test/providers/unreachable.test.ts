@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createConnection, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createAnthropic } from '../../src/providers/anthropic.ts';
-import { createOpenAiCompatible } from '../../src/providers/openai-compatible.ts';
-import { createOpenAi } from '../../src/providers/openai.ts';
+import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
+import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
+import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { collectEvents } from '../../src/testing/provider-scene.ts';
 
 /** Listens and stops, so that the kernel takes as many connections as wait in its queue and no other. */

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
-import { enterSlot, takeToken } from '../../src/queue/admission-rules.ts';
-import type { CallBucket, SlotState } from '../../src/queue/admission-rules.ts';
+import { enterSlot, takeToken, type CallBucket, type SlotState } from '../../src/queue/admission-rules.ts';
 import { admissionScripts } from '../../src/queue/redis/admission-scripts.ts';
 import { suiteSeed } from '../support/engine-random.ts';
 import { createConnections, needsRedis, REDIS_URL, uniquePrefix } from './connections.ts';
@@ -121,7 +120,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis(`the scripts (seed ${SEED})`), () =
       RUNS,
     );
     console.log(`seed ${SEED}: ${admissions} admitted, ${refusals} refused, as the rules say`);
-  }, 60_000);
+  });
 
   test('give and refuse calls exactly as the rules say', async () => {
     const redis = await connections.ready('producer');
@@ -152,7 +151,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis(`the scripts (seed ${SEED})`), () =
       }),
       RUNS,
     );
-  }, 60_000);
+  });
 });
 
 test(`whoever waits as told gets a call (seed ${SEED})`, () => {

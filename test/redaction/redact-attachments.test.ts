@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { createRedaction } from '../../src/actors/log/redaction.ts';
-import { MAX_TEXT_BYTES, readAttachments } from '../../src/facade/read-attachments.ts';
-import { attachedBy } from '../../src/facade/redact-attachments.ts';
+import { attachedBy, MAX_TEXT_BYTES, readAttachments } from '../../src/facade/attachments.ts';
 import type { NewAttachment } from '../../src/troupe.ts';
 
 const ANA = { kind: 'user', id: 'u1', name: 'Ana' } as const;

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { fuseRanks } from '../../src/context/retrieve/fuse-ranks.ts';
-import { createSearchIndex } from '../../src/context/retrieve/search-index.ts';
+import { createSearchIndex, fuseRanks } from '../../src/context/retrieve/search-index.ts';
 import { createVectorIndex } from '../../src/context/retrieve/vector-index.ts';
 import type { AgentId, Event } from '../../src/events/index.ts';
 import { called, dialogue, said } from './said.ts';

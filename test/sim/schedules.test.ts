@@ -47,5 +47,5 @@ describe('the simulation', () => {
     const result = await runPool({ tasks: [task], jobs: 1, mutant: 'no ledger of effects' });
     expect(result.problem).toBeNull();
     expect(result.violation?.violations.join('\n')).toMatch(/I5 .* ran 2 times/);
-  }, 60_000);
+  });
 });

@@ -38,7 +38,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
       .toArray();
     expect(chunks).toHaveLength(3 * 6);
     for (const { size } of chunks) expect(size).toBeLessThan(5 * MIB);
-  }, 60_000);
+  });
 
   test('a large text that a record no longer points to is removed, and no other', async () => {
     const stage = mongoStage();

@@ -4,6 +4,7 @@ import { MongoClient } from 'mongodb';
 import { onTestFinished } from 'vitest';
 import type { DocumentDriver } from '../../src/store/documents/document-driver.ts';
 import { type MongoDriverOptions, openMongoDriver } from '../../src/store/mongo/connect-mongo.ts';
+import { patient } from '../support/mode.ts';
 
 export const MONGODB_URL = process.env['MONGODB_URL'] ?? '';
 
@@ -39,7 +40,7 @@ function newStage() {
   return {
     db,
     async open(options: Partial<MongoDriverOptions> = {}): Promise<DocumentDriver> {
-      const driver = await openMongoDriver({ url: MONGODB_URL, database, ...options });
+      const driver = await openMongoDriver({ url: patient(MONGODB_URL), database, ...options });
       drivers.push(driver);
       return driver;
     },

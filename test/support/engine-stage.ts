@@ -21,8 +21,7 @@ import {
   type StreamDelta,
 } from '../../src/events/index.ts';
 import { noOutside } from './no-outside.ts';
-import { openCredentials } from '../../src/facade/credentials.ts';
-import { createTenants } from '../../src/facade/known-tenants.ts';
+import { createTenants, openCredentials } from '../../src/facade/credentials.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
 import type { Provider } from '../../src/providers/provider.ts';

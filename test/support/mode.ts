@@ -73,6 +73,14 @@ export async function openDriver(): Promise<StoreDriver> {
 export function mongoUrl(database: string): string {
   const url = new URL(process.env['MONGODB_URL'] ?? 'mongodb://127.0.0.1:27017');
   url.pathname = `/${database}`;
+  return patient(url.href);
+}
+
+/** A URL whose timeouts leave a busy test machine time: only a server that hangs runs into them. */
+export function patient(mongodb: string): string {
+  const url = new URL(mongodb);
+  for (const name of ['socketTimeoutMS', 'serverSelectionTimeoutMS', 'waitQueueTimeoutMS'])
+    if (!url.searchParams.has(name)) url.searchParams.set(name, '60000');
   return url.href;
 }
 

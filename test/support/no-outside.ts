@@ -1,5 +1,5 @@
 import { systemClock } from '../../src/clock.ts';
-import { createTenants } from '../../src/facade/known-tenants.ts';
+import { createTenants } from '../../src/facade/credentials.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
 import { createOutside, type Outside } from '../../src/runtime/outside.ts';

@@ -19,7 +19,7 @@ import {
   trimStrategy,
   type View,
 } from '../../src/context/index.ts';
-import { countTokens } from '../../src/context/count-tokens.ts';
+import { countTokens } from '../../src/context/tokens.ts';
 import {
   type AgentId,
   type BaselineBody,
@@ -44,32 +44,30 @@ export interface Compacting {
 }
 
 /** The ladder as the engine climbs it where no model writes summaries. Returns the rewrite, or null if there was nothing to do. */
-export function compactView(relieving: Compacting): EventDraft | null {
-  const { view, policy, room, outputs, reason = 'over_budget' } = relieving;
-  const work = startRun(view, { reason, policy, room });
-  runStrategies(work, relieving);
-  if (isEmptyPlan(work.plan)) return null;
-  const draft = rewriteOf(work, relieving);
+export function compactView(given: Compacting): EventDraft | null {
+  const { view, policy, room, outputs, reason = 'over_budget' } = given;
+  const run = startRun(view, { reason, policy, room });
+  runStrategies(run, given);
+  if (isEmptyPlan(run.plan)) return null;
+  const draft = rewriteOf(run, given);
   outputs.push(draft);
   foldAhead(view, draft, countTokens);
   return draft;
 }
 
-function runStrategies(work: CompactionRun, relieving: Compacting): void {
-  if (adoptStrategy(work) === 'fits' || (work.reason !== 'overflow' && pruneStrategy(work) === 'fits'))
-    return;
-  if (work.reason === 'cold_cache') return;
+function runStrategies(run: CompactionRun, given: Compacting): void {
+  if (adoptStrategy(run) === 'fits' || (run.reason !== 'overflow' && pruneStrategy(run) === 'fits')) return;
+  if (run.reason === 'cold_cache') return;
   for (let round = 0; round < 3; round++) {
-    if (compact(work, relieving) || atOnce(trimStrategy(work, relieving.outputs, countTokens)) === 'fits')
-      return;
+    if (compact(run, given) || atOnce(trimStrategy(run, given.outputs, countTokens)) === 'fits') return;
   }
 }
 
 function compact(
-  work: CompactionRun,
+  run: CompactionRun,
   { view, log, append, reason = 'over_budget', policy }: Compacting,
 ): boolean {
-  const cut = proposeCut(work);
+  const cut = proposeCut(run);
   if (!cut) return false;
   const previous = latestCompaction(view)?.body ?? null;
   const events = log.filter(({ seq }) => seq > (previous?.upTo ?? 0));
@@ -94,7 +92,7 @@ function compact(
   const id = `compaction:${number}` as EventId;
   append({ id, author: SYSTEM_AUTHOR, to: [], kind: 'compaction', body });
   view.compactions.set(id, body);
-  return takeCompaction(work, { id, body }, 'extraction') === 'fits';
+  return takeCompaction(run, { id, body }, 'extraction') === 'fits';
 }
 
 function rewriteOf(

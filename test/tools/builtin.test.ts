@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { ActorAddress } from '../../src/events/index.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { handoff } from '../../src/tools/builtin/handoff.ts';
-import { readArtifact } from '../../src/tools/builtin/read-artifact.ts';
+import { handoffTool } from '../../src/tools/builtin/turn.ts';
+import { readArtifactTool } from '../../src/tools/builtin/read-artifact.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
 import { toolSpec, type Tool } from '../../src/tools/tool.ts';
 
@@ -25,7 +25,7 @@ function run(tool: Tool, args: object) {
 }
 
 test('handoff asks for a handoff with its summary', async () => {
-  const result = await run(handoff, { to: '@bob', goal: 'ship', artifacts: ['x'] });
+  const result = await run(handoffTool('agent'), { to: '@bob', goal: 'ship', artifacts: ['x'] });
   const summary = {
     goal: 'ship',
     done: '',
@@ -43,31 +43,31 @@ test('handoff asks for a handoff with its summary', async () => {
 });
 
 test('handoff needs a goal and an id', async () => {
-  expect(await run(handoff, { to: 'bob' })).toMatchObject({
+  expect(await run(handoffTool('agent'), { to: 'bob' })).toMatchObject({
     outcome: 'failed',
     text: expect.stringContaining('goal'),
   });
-  expect(await run(handoff, { to: 'b o b', goal: 'x' })).toMatchObject({ outcome: 'failed' });
+  expect(await run(handoffTool('agent'), { to: 'b o b', goal: 'x' })).toMatchObject({ outcome: 'failed' });
 });
 
 test('the builtins are described flatly, with only what they need required', () => {
-  expect(toolSpec(handoff).parameters['required']).toEqual(['to', 'goal']);
-  expect(toolSpec(readArtifact).parameters['required']).toEqual(['id']);
+  expect(toolSpec(handoffTool('agent')).parameters['required']).toEqual(['to', 'goal']);
+  expect(toolSpec(readArtifactTool).parameters['required']).toEqual(['id']);
 });
 
 test('read_artifact reads lines and says how to go on', async () => {
-  const { text } = await run(readArtifact, { id: '@artifact/lines', offset: 10, limit: 2 });
+  const { text } = await run(readArtifactTool, { id: '@artifact/lines', offset: 10, limit: 2 });
   expect(text).toBe('line 10\nline 11\n[lines 10 to 11 of 500; continue with offset 12]');
-  const last = await run(readArtifact, { id: 'lines', offset: 499 });
+  const last = await run(readArtifactTool, { id: 'lines', offset: 499 });
   expect(last.text).toBe('line 499\n[lines 499 to 499 of 500]');
-  expect((await run(readArtifact, { id: 'lines', offset: 500 })).text).toContain('has 500 lines');
+  expect((await run(readArtifactTool, { id: 'lines', offset: 500 })).text).toContain('has 500 lines');
 });
 
 test('read_artifact by bytes joins without loss', async () => {
   let offset: number | undefined = 0;
   let whole = '';
   while (offset !== undefined) {
-    const { text } = await run(readArtifact, { id: 'wide', unit: 'bytes', offset, limit: 10_000 });
+    const { text } = await run(readArtifactTool, { id: 'wide', unit: 'bytes', offset, limit: 10_000 });
     const note = text.lastIndexOf('\n[');
     whole += text.slice(0, note);
     const next = /continue with offset (\d+)/.exec(text.slice(note))?.[1];
@@ -77,13 +77,13 @@ test('read_artifact by bytes joins without loss', async () => {
 });
 
 test('read_artifact points from a line that is too long to its bytes', async () => {
-  const { text } = await run(readArtifact, { id: 'wide', offset: 1 });
+  const { text } = await run(readArtifactTool, { id: 'wide', offset: 1 });
   expect(Buffer.byteLength(text)).toBeLessThan(13_000);
   expect(text).toContain('continue with unit bytes, offset 12294');
 });
 
 test('read_artifact names an artifact that does not exist', async () => {
-  expect(await run(readArtifact, { id: 'nope' })).toMatchObject({
+  expect(await run(readArtifactTool, { id: 'nope' })).toMatchObject({
     outcome: 'failed',
     text: expect.stringContaining('"nope"'),
   });

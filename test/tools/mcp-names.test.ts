@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createRedactor } from '../../src/tools/mcp/redact.ts';
+import { createRedactor } from '../../src/tools/mcp/messages.ts';
 import { toolName } from '../../src/tools/mcp/wrap-tool.ts';
 
 test('whatever a server calls its tools, models are told names that all vendors accept', () => {

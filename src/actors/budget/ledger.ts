@@ -3,10 +3,27 @@ import { TroupeError } from '../../errors.ts';
 import type { AgentId, ConversationId, TenantId } from '../../events/index.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { Store } from '../../store/store.ts';
-import { Account, type Amount, NEW_ACCOUNT, NOTHING, place, settle } from './account.ts';
-import { type BudgetRefusal, refusalOf } from './refusal.ts';
-import { createRegisters } from './registers.ts';
-import { type BudgetCaps, cappedScopes, type CappedScope, ceilingOf, registerKey } from './scope.ts';
+import {
+  Account,
+  add,
+  type Amount,
+  type Ceiling,
+  fits,
+  NEW_ACCOUNT,
+  NOTHING,
+  place,
+  settle,
+} from './account.ts';
+import { createEntries } from './entries.ts';
+import {
+  type BudgetCaps,
+  type CappedScope,
+  cappedScopes,
+  ceilingOf,
+  periodEnd,
+  budgetKey,
+  type Scope,
+} from './scope.ts';
 
 /**
  * What may still be spent, over all processes: an account per capped scope and period, in the store.
@@ -61,7 +78,7 @@ export const HOLD_MS = 3_600_000;
 export function createBudgetLedger(options: BudgetLedgerOptions): BudgetLedger {
   const { store, clock, random, metrics, onWarning, caps } = options;
   const onLost = () => metrics.count('budget_retries', {});
-  const registers = createRegisters({ store, clock, random, parse, onLost });
+  const registers = createEntries({ store, clock, random, parse, onLost });
 
   async function settleAll({ tenant, id, keys }: BudgetTicket, actual: Amount): Promise<void> {
     await Promise.all(
@@ -83,7 +100,7 @@ export function createBudgetLedger(options: BudgetLedgerOptions): BudgetLedger {
       const now = clock.now();
       const keys: string[] = [];
       for (const scope of cappedScopes(caps, where)) {
-        const key = registerKey(scope, now);
+        const key = budgetKey(scope, now);
         const hold = { id, ...asked, until: now + HOLD_MS };
         const ceiling = ceilingOf(scope.cap);
         try {
@@ -106,7 +123,7 @@ export function createBudgetLedger(options: BudgetLedgerOptions): BudgetLedger {
     },
     settle: settleAll,
     release: (ticket) => settleAll(ticket, NOTHING),
-    look: (tenant, scope) => registers.look(tenant, registerKey(scope, clock.now())),
+    look: (tenant, scope) => registers.look(tenant, budgetKey(scope, clock.now())),
   };
 }
 
@@ -118,4 +135,59 @@ function parse(text: string | null, key: string): Account {
     const message = `the account ${key} cannot be read, so nobody knows what was spent: repair it, or use a version that knows it`;
     throw new TroupeError('store_corrupt', message, { key }, { cause });
   }
+}
+
+/** Why a call was not let through: one budget, and what stands in it. */
+export interface BudgetRefusal {
+  scope: Scope;
+  /** What there is too little of. */
+  of: 'tokens' | 'usd';
+  cap: Ceiling;
+  spent: Amount;
+  held: Amount;
+  asked: Amount;
+  /** Calls under way hold more than they will cost: when they have ended there may be room. */
+  isHeld: boolean;
+  message: string;
+}
+
+const PER = { day: ' per day', month: ' per month', ever: '' } as const;
+
+function refusalOf(
+  { cap, ...scope }: CappedScope,
+  { spent, held, asked }: Record<'spent' | 'held' | 'asked', Amount>,
+  now: number,
+): BudgetRefusal {
+  const ceiling = ceilingOf(cap);
+  const total = add(add(spent, held), asked);
+  const of = fits(total, { ...ceiling, microUsd: null }) ? 'usd' : 'tokens';
+  const show = (amount: Amount) =>
+    of === 'usd' ? usd(amount.microUsd) : `${amount.tokens.toLocaleString('en-US')} tokens`;
+  const limit = of === 'usd' ? usd(ceiling.microUsd ?? 0) : show({ ...NOTHING, tokens: ceiling.tokens ?? 0 });
+  const setting = scope.kind === 'tree' ? 'limits.maxTreeTokens' : `${pathOf(scope)}.${of}`;
+  const end = periodEnd(cap.per ?? 'ever', now);
+  const tooLarge = !fits(asked, ceiling);
+  const message = [
+    `the budget of ${nameOf(scope)} does not allow another model call: ${limit}${PER[cap.per ?? 'ever']} (${setting})`,
+    `${show(spent)} spent, ${show(held)} held by calls under way, and this call may take ${show(asked)}`,
+    tooLarge
+      ? `one call alone is more than the cap: raise ${setting} in the agents file, or lower maxOutputTokens`
+      : `raise ${setting} in the agents file${end === null ? '' : `, or wait until ${new Date(end).toISOString().slice(0, 16)}Z`}, then ask again`,
+  ].join('. ');
+  return { scope, of, cap: ceiling, spent, held, asked, isHeld: fits(add(spent, asked), ceiling), message };
+}
+
+/** Of cents, as many places as say something. */
+function usd(microUsd: number): string {
+  return `$${(microUsd / 1e6).toFixed(6).replace(/0{1,4}$/, '')}`;
+}
+
+function pathOf(scope: Scope): string {
+  return scope.kind === 'agent' ? `budgets.agents.${scope.id}` : `budgets.${scope.kind}`;
+}
+
+function nameOf(scope: Scope): string {
+  if (scope.kind === 'agent') return `@${scope.id}`;
+  if (scope.kind === 'tree') return 'all that was delegated of one message';
+  return scope.kind === 'tenant' ? 'this tenant' : `the conversation ${scope.id}`;
 }

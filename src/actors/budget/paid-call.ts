@@ -3,10 +3,10 @@ import type { ModelPrice } from '../../providers/prices.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import type { Amount } from './account.ts';
-import { type AskedCall, askedAmount, type CallEnd, spentAmount } from './call-amount.ts';
-import type { BudgetPlace } from './ledger.ts';
-import type { BudgetRefusal } from './refusal.ts';
-import { takeBudget } from './take-budget.ts';
+import { askedAmount, type AskedCall, type CallEnd, spentAmount } from './call-amount.ts';
+import type { BudgetLedger, BudgetPlace, BudgetRefusal, BudgetTicket } from './ledger.ts';
+import type { Clock } from '../../clock.ts';
+import type { TurnRun } from '../turn/turn-run.ts';
 
 export interface PaidCall {
   /** Unique for every call, of every attempt: one that is repeated is paid again. */
@@ -46,4 +46,49 @@ export function countCost(
   const { provider } = profile;
   if (price === null) metrics.count('unpriced_calls', { provider });
   else metrics.count('cost_usd', { tenant, provider }, microUsd / 1e6);
+}
+
+/** Calls under way hold more than they cost: how long one that only they stand in the way of waits for their end. */
+const PATIENCE_MS = 60_000;
+const LOOK_MS = 1_000;
+
+type Taken =
+  | { kind: 'held'; ticket: BudgetTicket }
+  | { kind: 'refused'; refusal: BudgetRefusal }
+  | { kind: 'aborted' };
+
+/** Reserves for one model call. A budget that is used up refuses at once; one that is only held is asked again. */
+export async function takeBudget(
+  {
+    ledger,
+    clock,
+    random,
+    signal,
+  }: { ledger: BudgetLedger; clock: Clock; random: () => number; signal: AbortSignal },
+  place: BudgetPlace,
+  hold: Amount & { id: string },
+): Promise<Taken> {
+  const patience = clock.monotonic() + PATIENCE_MS;
+  for (;;) {
+    const reserved = await ledger.reserve(place, hold);
+    if (reserved.ok) return { kind: 'held', ticket: reserved.ticket };
+    const { refusal } = reserved;
+    if (!refusal.isHeld || clock.monotonic() >= patience) return { kind: 'refused', refusal };
+    await clock.sleep(LOOK_MS * (0.5 + random()), signal);
+    if (signal.aborted) return { kind: 'aborted' };
+  }
+}
+
+/** Who asks for a turn's calls, and for how long: a lost lease and an orderly end break the waiting off. */
+export function budgetPartsOf({ deps, lease }: TurnRun): Parameters<typeof takeBudget>[0] {
+  const { budgets: ledger, clock, random, stopping } = deps;
+  return { ledger, clock, random, signal: AbortSignal.any([lease.signal, stopping]) };
+}
+
+/** What a thread costs is of the conversation that it began in. */
+export function placeOf({ live }: TurnRun): BudgetPlace {
+  const { tenant, conversation, agent } = live.address;
+  const opened = live.tasks.thread?.opened;
+  if (!opened) return { tenant, root: conversation, agent };
+  return { tenant, root: opened.root, agent, tree: opened.tree ?? '' };
 }

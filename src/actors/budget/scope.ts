@@ -58,7 +58,7 @@ function microUsdOf(usd: number): number {
 }
 
 /** Where the account of a scope is in the present period. Ids are slugs and hold no slash. */
-export function registerKey(scope: CappedScope, now: number): string {
+export function budgetKey(scope: CappedScope, now: number): string {
   const name = scope.kind === 'tenant' ? scope.kind : `${scope.kind}/${scope.id}`;
   return `budget/${name}/${periodAt(scope.cap.per ?? 'ever', now)}`;
 }

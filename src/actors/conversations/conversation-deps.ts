@@ -1,5 +1,6 @@
 import { TroupeError } from '../../errors.ts';
 import type {
+  ActorAddress,
   AgentId,
   Author,
   ConversationId,
@@ -10,26 +11,25 @@ import type {
   EventId,
 } from '../../events/index.ts';
 import type { Appended, ConversationKey } from '../../store/store.ts';
-import type { Engine } from '../engine/engine.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { readOwn } from '../log/own-id.ts';
 import type { Participants } from '../../machines/participants.ts';
 import type { ParticipantsCache } from './participants-cache.ts';
 import type { Trust } from './trust.ts';
 
-/** What decides about messages and about who takes part, and what it is decided with. */
+/** Dependencies of the rules for messages, participants and commands. */
 export interface ConversationDeps {
   deps: EngineDeps;
-  engine: Pick<Engine, 'resume'>;
+  engine: { resume(address: ActorAddress, as?: 'RETRY' | 'RECALL'): Promise<void> };
   participantsCache: ParticipantsCache;
   trust: Trust;
-  /** Who answers what nobody is found for. */
+  /** Answers messages that name nobody and match no route. */
   fallback: AgentId | null;
   router: MessageRouter | null;
   newId: () => EventId;
 }
 
-/** Finds whom a message goes to that names nobody. */
+/** Finds the recipients of a message that names none. */
 export interface MessageRouter {
   by: NonNullable<EventContext['routed']>;
   find(
@@ -41,24 +41,25 @@ export interface MessageRouter {
 type Message = EventDraftOf<'message'>;
 
 /**
- * Appends what a trusted person says to agents. First, in the same append, what it brings about: a closed conversation
- * is open again, who was away is back, who was retired is called back. What is stored already brings about nothing.
+ * Appends a message of a trusted person. The same append first makes the changes that the message implies: a closed
+ * conversation is reopened, recipients that left rejoin, retired recipients are recalled. A message that is already
+ * stored implies nothing.
  */
-export async function appendHeard(
-  door: ConversationDeps,
+export async function appendTrusted(
+  conversations: ConversationDeps,
   log: ConversationKey,
   message: Message,
   participants: Participants,
 ): Promise<Appended> {
-  const { deps, engine } = door;
-  const brought = opening(door, message, participants);
-  const isStored = brought.length > 0 && (await deps.store.readById(log, message.id)) !== null;
+  const { deps, engine } = conversations;
+  const changes = impliedChanges(conversations, message, participants);
+  const isStored = changes.length > 0 && (await deps.store.readById(log, message.id)) !== null;
   if (!isStored) {
-    // Before the log says so: one that is called back in the log alone would be called by nobody again.
+    // Before the append: an agent recalled in the log alone would never be resumed.
     for (const agent of message.to)
       if (participants.retired.has(agent)) await engine.resume({ ...log, agent }, 'RECALL');
   }
-  return appendLast(deps, log, isStored ? [message] : [...brought, message]);
+  return appendLast(deps, log, isStored ? [message] : [...changes, message]);
 }
 
 export async function appendLast(
@@ -71,7 +72,7 @@ export async function appendLast(
   return last;
 }
 
-/** Appends under an id that somebody else may take first: then theirs counts, whatever they wrote. */
+/** Appends under an id that another writer may take first. Returns the first event, whoever wrote it. */
 export async function appendFirst(
   { log: events, store }: Pick<EngineDeps, 'log' | 'store'>,
   log: ConversationKey,
@@ -88,7 +89,7 @@ export async function appendFirst(
   return first;
 }
 
-function opening(
+function impliedChanges(
   { deps, newId }: ConversationDeps,
   { author, to }: Message,
   { tasks, retired }: Participants,
@@ -99,7 +100,7 @@ function opening(
     : [];
   const back = to.flatMap((agent): EventDraft[] => [
     ...(tasks.away.has(agent)
-      ? [{ ...by(), kind: 'joined' as const, body: { agent, policy: policyOf(deps, tasks, agent) } }]
+      ? [{ ...by(), kind: 'joined' as const, body: { agent, policy: joinPolicyOf(deps, tasks, agent) } }]
       : []),
     ...(retired.has(agent)
       ? [{ ...by(), kind: 'command' as const, body: { command: 'recall' as const, agent } }]
@@ -108,8 +109,8 @@ function opening(
   return [...reopened, ...back];
 }
 
-/** What an agent sees of what came before it, as it was let in first. */
-export function policyOf(
+/** How much of the earlier conversation an agent sees: as when it first joined, else its profile's default. */
+export function joinPolicyOf(
   { agents }: Pick<EngineDeps, 'agents'>,
   { joined }: Participants['tasks'],
   agent: AgentId,

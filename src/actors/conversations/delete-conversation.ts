@@ -3,7 +3,7 @@ import type { ActorRecord, DelegationOpenedBody } from '../../events/index.ts';
 import type { ConversationKey, Store } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { type PageSource, readPages } from '../log/read-pages.ts';
-import { openedId } from '../tasks/end-task.ts';
+import { openedId } from '../tasks/task-events.ts';
 
 /** A conversation or one of its threads. */
 export interface Branch {

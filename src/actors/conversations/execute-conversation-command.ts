@@ -14,9 +14,9 @@ import type { ConversationKey } from '../../store/store.ts';
 import { resolveAgent } from './address-message.ts';
 import { changeAvailability } from '../engine/change-availability.ts';
 import { tellParked } from '../turn/transition.ts';
-import { appendHeard, appendLast, type ConversationDeps, policyOf } from './conversation-deps.ts';
+import { appendTrusted, appendLast, type ConversationDeps, joinPolicyOf } from './conversation-deps.ts';
 import type { Participants } from '../../machines/participants.ts';
-import { mustBePerson } from './trust.ts';
+import { requirePerson } from './trust.ts';
 
 /** Who takes part, and whether it goes on: decided by people. Throws `command_refused`, `agent_unknown`. */
 export async function executeConversationCommand(
@@ -25,7 +25,7 @@ export async function executeConversationCommand(
   command: ConversationCommand,
   by: Author,
 ): Promise<Event> {
-  mustBePerson(door.trust, by, WORD[command.command]);
+  requirePerson(door.trust, by, WORD[command.command]);
   const participants = await door.participantsCache.of(log);
   const { tasks, retired } = participants;
   switch (command.command) {
@@ -101,7 +101,7 @@ async function letIn(
   if (!isAway && command.command === 'unblock') throw refused(`@${agent} is not blocked`, { agent });
   if (!isAway && tasks.joined.has(agent)) throw refused(`@${agent} takes part already`, { agent });
   const asked = command.command === 'join' ? command.policy : undefined;
-  const body = { agent, policy: asked ?? policyOf(deps, tasks, agent) };
+  const body = { agent, policy: asked ?? joinPolicyOf(deps, tasks, agent) };
   const event = await append(door, log, { author: by, kind: 'joined', body });
   // What it waited for may have come while it was away. A wake that is lost is the sweeper's.
   if (isAway) await deps.router.wake({ ...addressOf(log), agent }).catch(() => undefined);
@@ -164,7 +164,7 @@ async function dispatch(
   // Whoever has passed it on: once is enough.
   const before = await store.readById(log, draft.id);
   if (before && !isImported(before)) return before;
-  return (await appendHeard(door, log, draft, participants)).event;
+  return (await appendTrusted(door, log, draft, participants)).event;
 }
 
 async function append(

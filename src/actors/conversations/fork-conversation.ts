@@ -19,8 +19,7 @@ import type { EngineDeps } from '../engine/engine-deps.ts';
 import { readPages } from '../log/read-pages.ts';
 import { importOwner } from '../engine/settle-imported.ts';
 import { appendFirst, type ConversationDeps } from './conversation-deps.ts';
-import { foldPast, forkEnds, newPast, type Past } from './fork-past.ts';
-import { renamedEvent } from './renamed-event.ts';
+import { foldPast, forkEnds, newPast, type Past, renamedEvent } from './fork-past.ts';
 
 /** Events read and appended at once. */
 const MAX_ID = 128;

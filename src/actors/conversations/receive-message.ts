@@ -1,7 +1,7 @@
 import { TroupeError } from '../../errors.ts';
 import type { AgentId, EventDraftOf } from '../../events/index.ts';
 import type { Appended, ConversationKey } from '../../store/store.ts';
-import { appendHeard, appendLast, type ConversationDeps } from './conversation-deps.ts';
+import { appendTrusted, appendLast, type ConversationDeps } from './conversation-deps.ts';
 import { isHere, type Participants } from '../../machines/participants.ts';
 import { isTrusted } from './trust.ts';
 
@@ -38,7 +38,7 @@ export async function receiveMessage(
   await prepare(placed);
   try {
     return isHeard
-      ? await appendHeard(door, log, placed, participants)
+      ? await appendTrusted(door, log, placed, participants)
       : await appendLast(door.deps, log, [placed]);
   } catch (error) {
     // Sent twice at once, and routed twice: the first counts.

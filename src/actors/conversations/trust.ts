@@ -9,7 +9,7 @@ export function isTrusted(trust: Trust, { kind, id }: Author): boolean {
   return kind !== 'user' || trust === null || trust.includes(id);
 }
 
-export function refuseStranger(trust: Trust, by: Author, what: string): void {
+export function requireTrusted(trust: Trust, by: Author, what: string): void {
   if (isTrusted(trust, by)) return;
   throw new TroupeError('command_refused', `"${by.id}" may not ${what}: it is not one of trust.people`, {
     author: by.id,
@@ -17,8 +17,8 @@ export function refuseStranger(trust: Trust, by: Author, what: string): void {
 }
 
 /** For what is decided by people alone. */
-export function mustBePerson(trust: Trust, by: Author, what: string): void {
-  refuseStranger(trust, by, what);
+export function requirePerson(trust: Trust, by: Author, what: string): void {
+  requireTrusted(trust, by, what);
   if (by.kind === 'user') return;
   throw new TroupeError('command_refused', `only a person may ${what}, not the ${by.kind} "${by.id}"`, {
     author: by.id,

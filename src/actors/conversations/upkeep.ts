@@ -1,19 +1,138 @@
-import type { AgentId, ConversationId } from '../../events/index.ts';
+import { DEFAULT_TENANT, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
+import { TroupeError } from '../../errors.ts';
+import type { ConversationKey } from '../../store/store.ts';
+import type { EngineDeps, Lifecycle, Schedule } from '../engine/engine-deps.ts';
+import { atWork, deleteConversation } from './delete-conversation.ts';
+import { type ParticipantsCache, participantsOf } from './participants-cache.ts';
 
-/** What is said to an agent at certain times. */
-export interface Schedule {
-  name: string;
-  conversation: ConversationId;
-  to: AgentId;
-  content: string;
-  /** The last of its times that is not after `now`, ms. */
-  lastBy(now: number): number | null;
+/** Conversations looked at in one round of the sweeper. */
+const PAGE = 50;
+/** How often all conversations are listed. */
+const LIST_EVERY_MS = 600_000;
+const MOST_LISTED = 1_000_000;
+
+interface Quiet {
+  log: ConversationKey;
+  head: number;
+  at: number;
 }
 
-/** When conversations end by themselves; never where nothing is said. */
-export interface Lifecycle {
-  /** Quiet for so long, a conversation is archived. */
-  archiveAfterMs?: number | undefined;
-  /** So long after its last event, an archived conversation is deleted. */
-  deleteAfterMs?: number | undefined;
+/** Archives and deletes what has been quiet for long, a page a round. What it remembers only spares it looks. */
+export function createEndQuiet(
+  deps: EngineDeps,
+  participantsCache: ParticipantsCache,
+  { archiveAfterMs = Infinity, deleteAfterMs = Infinity }: Lifecycle,
+): () => Promise<void> {
+  const { store, clock, log: events, tenants = async () => [DEFAULT_TENANT] } = deps;
+  const shortest = Math.min(archiveAfterMs, deleteAfterMs);
+  /** Archived ones that nothing more will become of, and threads, which end with their conversation; by their head. */
+  const settled = new Map<string, number>();
+  let queue: Quiet[] = [];
+  let listAt = 0;
+
+  return async function endQuiet() {
+    const now = clock.now();
+    if (shortest === Infinity) return;
+    if (queue.length === 0 && now >= listAt) {
+      listAt = now + Math.min(LIST_EVERY_MS, Math.ceil(shortest / 2));
+      for (const tenant of await tenants()) queue.push(...(await quietOf(tenant, now - shortest)));
+    }
+    // The last active come first, so the longest quiet are taken first.
+    for (const each of queue.splice(-PAGE)) await look(each, now);
+  };
+
+  async function quietOf(tenant: ConversationKey['tenant'], before: number): Promise<Quiet[]> {
+    const all = await store.conversations(tenant, MOST_LISTED);
+    return all.flatMap(({ id, head, at }) => {
+      const log = { tenant, conversation: id };
+      return at <= before && settled.get(quietKey(log)) !== head ? [{ log, head, at }] : [];
+    });
+  }
+
+  async function look({ log, head, at }: Quiet, now: number): Promise<void> {
+    const { tasks } = await participantsOf(events, log);
+    if (tasks.upTo !== head) return;
+    if (tasks.thread) return void settled.set(quietKey(log), head);
+    if (tasks.directions.archived) {
+      if (deleteAfterMs === Infinity) settled.set(quietKey(log), head);
+      else if (at <= now - deleteAfterMs) await remove(log);
+      return;
+    }
+    if (at > now - archiveAfterMs || [...tasks.tasks.values()].some(({ end }) => end === null)) return;
+    if ((await atWork(deps, log)) !== null) return;
+    const body = { reason: 'nothing was said for long' };
+    // One id for one stretch of quiet: of two processes one archives it.
+    const draft = {
+      id: runtimeId('archived', head),
+      author: SYSTEM_AUTHOR,
+      to: [],
+      kind: 'archived' as const,
+      body,
+    };
+    await events.append(log, [draft]);
+  }
+
+  async function remove(log: ConversationKey): Promise<void> {
+    try {
+      await deleteConversation(deps, log, 'none');
+      participantsCache.forget(log);
+    } catch (error) {
+      // Somebody is at work in it: later, perhaps.
+      if (!(error instanceof TroupeError) || error.code !== 'command_refused') throw error;
+    }
+  }
+}
+
+function quietKey({ tenant, conversation }: ConversationKey): string {
+  return `${tenant}/${conversation}`;
+}
+
+const MINUTE_MS = 60_000;
+
+/**
+ * Says what has come due since the last look.
+ *  F1  A time is said once, whoever looks: its event has one id.
+ *  F2  Of the times that passed while nobody looked, the last is said.
+ *  F3  The first look at a schedule says nothing: what was before it is nobody's.
+ */
+export async function fireSchedules(
+  deps: Pick<EngineDeps, 'store' | 'log' | 'clock' | 'onWarning'>,
+  schedules: readonly Schedule[],
+  participantsCache: ParticipantsCache,
+): Promise<void> {
+  const { store, clock, onWarning } = deps;
+  for (const schedule of schedules) {
+    const key = `schedule:${schedule.name}`;
+    try {
+      const now = clock.now();
+      const seen = await store.get(DEFAULT_TENANT, key);
+      const due = seen === null ? now : schedule.lastBy(now);
+      if (due === null || (seen !== null && due <= Number(seen))) continue;
+      if (seen !== null) await fire(deps, schedule, due, participantsCache);
+      // After the event: a process that ends in between says it again, under the same id.
+      await store.compareAndSet(DEFAULT_TENANT, key, seen, String(due));
+    } catch (error) {
+      onWarning(error, key);
+    }
+  }
+}
+
+async function fire(
+  { log: events, onWarning }: Pick<EngineDeps, 'log' | 'onWarning'>,
+  { name, conversation, to, content }: Schedule,
+  due: number,
+  participantsCache: ParticipantsCache,
+): Promise<void> {
+  const log = { tenant: DEFAULT_TENANT, conversation };
+  if ((await participantsCache.of(log)).tasks.directions.archived) {
+    onWarning(`nothing is said in ${conversation}, which is archived`, `schedule:${name}`);
+    return;
+  }
+  const id = runtimeId('schedule', name, Math.floor(due / MINUTE_MS));
+  try {
+    await events.append(log, [{ id, author: SYSTEM_AUTHOR, to: [to], kind: 'message', body: { content } }]);
+  } catch (error) {
+    // Said already, in the words that it had then.
+    if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
+  }
 }

@@ -11,7 +11,7 @@ import { catchUp } from '../log/read-view.ts';
 import type { LiveActor } from './registry.ts';
 import { runTurn } from '../turn/run-turn.ts';
 import { importOwner } from './settle-imported.ts';
-import { sendPosts } from '../tasks/send-posts.ts';
+import { sendOutgoing } from '../tasks/task-events.ts';
 import { tellParked } from '../turn/transition.ts';
 
 /** Before an actor whose lease was lost here is looked at again. */
@@ -96,7 +96,7 @@ async function work(deps: EngineDeps, lease: Lease, runtime: AgentRuntime): Prom
 async function flushOutbox(deps: EngineDeps, lease: Lease): Promise<number> {
   const { outbox, posts, tenant } = lease.record;
   const appended = outbox.length > 0 ? await deps.log.append(lease.record, outbox) : [];
-  await sendPosts(deps, tenant, posts);
+  await sendOutgoing(deps, tenant, posts);
   return appended.at(-1)?.event.seq ?? 0;
 }
 
@@ -106,7 +106,7 @@ async function fireTimers(deps: EngineDeps, lease: Lease): Promise<void> {
   const { timers, tenant } = lease.record;
   const due = timers.filter(({ at }) => at <= now);
   if (due.length === 0) return;
-  await sendPosts(
+  await sendOutgoing(
     deps,
     tenant,
     due.flatMap(({ posts }) => posts),

@@ -1,5 +1,12 @@
 import type { Clock } from '../../clock.ts';
-import type { ActorAddress, StateNote, StreamDelta, TenantId } from '../../events/index.ts';
+import type {
+  ActorAddress,
+  AgentId,
+  ConversationId,
+  StateNote,
+  StreamDelta,
+  TenantId,
+} from '../../events/index.ts';
 import type { Logger } from '../../logger.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { Admission } from '../../queue/admission.ts';
@@ -11,7 +18,6 @@ import type { BudgetLedger } from '../budget/ledger.ts';
 import type { CalibrationBook } from './calibration-book.ts';
 import type { ConversationLog } from '../log/conversation-log.ts';
 import type { Trust } from '../conversations/trust.ts';
-import type { Lifecycle, Schedule } from '../conversations/upkeep.ts';
 import type { AgentRegistry } from './agent-runtime.ts';
 import type { MemorySearch } from '../memory/memory-search.ts';
 import type { PendingCount } from './pending-count.ts';
@@ -70,6 +76,24 @@ export interface EngineDeps {
   onState?: (note: StateNote) => void;
   /** What an operator should know and no event says. */
   onWarning: (error: unknown, where: string) => void;
+}
+
+/** A message that the runtime sends to an agent at fixed times. */
+export interface Schedule {
+  name: string;
+  conversation: ConversationId;
+  to: AgentId;
+  content: string;
+  /** The last scheduled time that is not after `now`, ms; null: none. */
+  lastBy(now: number): number | null;
+}
+
+/** When conversations end by themselves. Default: never. */
+export interface Lifecycle {
+  /** Time without events after which a conversation is archived. */
+  archiveAfterMs?: number | undefined;
+  /** Time after its last event at which an archived conversation is deleted. */
+  deleteAfterMs?: number | undefined;
 }
 
 export interface EngineLimits {

@@ -1,7 +1,6 @@
 import type { EventDraft, PinnedTurn, TurnSteeredBody } from '../../events/index.ts';
 import { catchUp } from '../log/read-view.ts';
-import { isOfPeople } from '../tasks/call-off/halt.ts';
-import { CALLED_OFF, isTurnCalledOff } from '../tasks/call-off/stop-called-off.ts';
+import { CALLED_OFF, isOfPeople, isTurnCalledOff } from '../tasks/called-off.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { isInterrupted, lookBeyond } from './look-beyond.ts';
 import { reachOf } from './reach.ts';

@@ -1,14 +1,12 @@
-import { nearestName } from '../../events/index.ts';
+import { agentAuthor, nearestName, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
 import { isTaskOpen } from '../../machines/task-book.ts';
-import type { RequestOf, ToolRequest } from '../../tools/tool-request.ts';
-import { completeHandoff } from '../handoffs/complete-handoff.ts';
-import { summariseHandoff } from '../handoffs/summarise-handoff.ts';
+import type { RequestOf, ToolRequest } from '../../tools/tool.ts';
+import { completeHandoff, summariseHandoff } from '../handoffs/complete-handoff.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
-import { askPeople } from './people/ask-people.ts';
+import { askPeople } from './ask-people.ts';
 import { type CallPlace, type CarriedOut, effectsOf, refused, stopped } from './call-effects.ts';
-import { cancelTask } from './call-off/cancel-task.ts';
-import { delegate, followUp } from './open-delegation.ts';
-import { remind } from './remind.ts';
+import { delegate, findTask, followUp } from './open-delegation.ts';
+import { abortTask } from './task-events.ts';
 
 /** Does what a call asks of the turn, or says why not. What it returns is recorded before anything comes of it. */
 export async function applyToolRequest(
@@ -83,4 +81,47 @@ function refuseHandoff(run: TurnRun, { to }: RequestOf<'handoff'>, at: CallPlace
     message: `this conversation has been handed over ${turn.hop} times since a person spoke (limits.maxHops ${limits.maxHops}): answer the people instead.`,
     goOn: 'a message of a person begins a new count',
   });
+}
+
+/** An agent ends what it has given to another. If the result is faster, that counts. */
+function cancelTask(run: TurnRun, request: RequestOf<'cancelTask'>): CarriedOut {
+  const task = findTask(run, request.task);
+  if (typeof task === 'string') return refused(task);
+  if (task.end) return refused(`${task.id} has ended already (${task.end.outcome})`);
+  const why = request.reason.trim() || 'its delegator called it off';
+  const posts = abortTask(run.live.address, task, agentAuthor(run.runtime.profile), why);
+  return { outcome: 'done', text: `${task.id} is called off`, effects: effectsOf({ posts }) };
+}
+
+/** Reminders of one agent in one conversation that may wait at once. */
+const MOST_REMINDERS = 50;
+/** The last that a Date can hold, ms. */
+const LAST_TIME = 8.64e15;
+
+/** A message to oneself, later: held with the actor's record, and posted by whoever finds it due. */
+function remind(run: TurnRun, request: RequestOf<'remind'>, place: CallPlace): CarriedOut {
+  const { live, deps, turn, lease } = run;
+  const now = deps.clock.now();
+  const { text, at = now + (request.inMs ?? 0) } = request;
+  if (!(at > now && at < LAST_TIME)) {
+    const asked = Math.abs(at) < LAST_TIME ? new Date(at).toISOString() : String(at);
+    return refused(`${asked} is not a time in the future: it is ${new Date(now).toISOString()}`);
+  }
+  const waiting = lease.record.timers.filter(({ task }) => task === undefined).length + run.timers.length;
+  if (waiting >= MOST_REMINDERS) return refused(`${waiting} reminders wait already: that is the most`);
+  const { conversation, agent } = live.address;
+  const draft = {
+    id: runtimeId('remind', turn.id, `${place.step}.${place.index}`),
+    author: SYSTEM_AUTHOR,
+    to: [agent],
+    hop: turn.hop,
+    kind: 'message' as const,
+    body: { content: `Reminder that you asked for: ${text}` },
+  };
+  const timer = { at: Math.ceil(at), posts: [{ conversation, draft }] };
+  return {
+    outcome: 'done',
+    text: `you are reminded at ${new Date(timer.at).toISOString()}`,
+    effects: effectsOf({ timers: [timer] }),
+  };
 }

@@ -1,7 +1,7 @@
 import {
   type EventDraft,
   type GuardStoppedBody,
-  type Post,
+  type OutgoingEvent,
   SYSTEM_AUTHOR,
   type Timer,
 } from '../../events/index.ts';
@@ -12,7 +12,7 @@ export interface CallEffects {
   /** For the log of this conversation, after the results of the step. */
   events: EventDraft[];
   /** For whichever log each names. */
-  posts: Post[];
+  posts: OutgoingEvent[];
   timers: Timer[];
   /** The turn ends with this step. */
   ends: boolean;

@@ -1,15 +1,20 @@
-import { agentAuthor, type DelegationOpenedBody, type EventDraft, type Post } from '../../events/index.ts';
+import {
+  agentAuthor,
+  type DelegationOpenedBody,
+  type EventDraft,
+  type OutgoingEvent,
+} from '../../events/index.ts';
 import { isResolved, openTasks, type Task } from '../../machines/task-book.ts';
 import { coversOf } from '../steering/reach.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
-import { abortTask, endId } from './end-task.ts';
+import { abortTask, endId } from './task-events.ts';
 
 type TaskOutcome = 'done' | 'failed' | 'aborted';
 
 /** What the end of a turn means for the tasks around it. */
 export interface TaskEnds {
   events: EventDraft[];
-  posts: Post[];
+  posts: OutgoingEvent[];
 }
 
 /**
@@ -70,7 +75,7 @@ export function isSuperseded({ live, turn }: TurnRun): (task: Task) => boolean {
   return ({ group }) => given.has(group) || isResolved(live.tasks, group);
 }
 
-function abortAll({ live, runtime }: TurnRun, tasks: readonly Task[], why: string): Post[] {
+function abortAll({ live, runtime }: TurnRun, tasks: readonly Task[], why: string): OutgoingEvent[] {
   return tasks.flatMap((task) => abortTask(live.address, task, agentAuthor(runtime.profile), why));
 }
 

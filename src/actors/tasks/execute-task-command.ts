@@ -1,10 +1,10 @@
 import { TroupeError } from '../../errors.ts';
-import { Author, type Command, type Event, type TaskCommand } from '../../events/index.ts';
+import { Author, type Command, type CommandOf, type Event, type TaskCommand } from '../../events/index.ts';
 import type { ConversationKey } from '../../store/store.ts';
-import { answerQuestion } from './people/answer-question.ts';
-import type { CallOffDeps } from './call-off/call-off-all.ts';
-import { cancelTaskBy } from './call-off/cancel-task-by.ts';
-import { decideApproval } from './people/decide-approval.ts';
+import { type CallOffDeps, cancelTaskBy } from './cancel-task.ts';
+import { endId } from './task-events.ts';
+import { endByPerson, mustBeOpenTo, type PersonDeps, refusedInLog, taskForPerson } from './person-task.ts';
+import { hashText } from '../../context/index.ts';
 
 export function isTaskCommand(command: Command): command is TaskCommand {
   const { command: name } = command;
@@ -28,4 +28,100 @@ export async function executeTaskCommand(
     case 'cancelTask':
       return cancelTaskBy(deps, log, command, by.data);
   }
+}
+
+/** The first answer of somebody who may answer ends the question; the same again is that answer. */
+export async function answerQuestion(
+  deps: PersonDeps,
+  log: ConversationKey,
+  { question, content }: Pick<CommandOf<'answer'>, 'question' | 'content'>,
+  by: Author,
+): Promise<Event> {
+  if (content.trim() === '') throw invalid('an answer needs words');
+  const attempt = { log, by, command: 'answer', task: question, said: content } as const;
+  const found = await taskForPerson(deps, ['question'], attempt);
+  const { task } = found;
+  const known = { ...attempt, log: found.log, task: task.id };
+  const { choices } = task.body;
+  await mustBeOpenTo(deps, known, found);
+  const choice = choices ? chosen(choices, content) : content;
+  if (choice === undefined) throw invalid(`choose one of: ${choices?.join(', ')}`);
+  return endByPerson(
+    deps,
+    known,
+    {
+      id: endId(task.id),
+      author: by,
+      to: [task.owner],
+      // It is what the agent needs in order to go on.
+      whileBusy: 'steer',
+      kind: 'question.answered',
+      body: { question: task.id, outcome: 'answered', content: choice },
+    },
+    (end) => end.kind === 'question.answered' && end.body.content === choice,
+  );
+}
+
+/**
+ * A message of a person in reply to a question answers it too. What cannot be an answer stays a message: somebody may
+ * well ask back.
+ */
+export async function answerByReply(deps: PersonDeps, log: ConversationKey, event: Event): Promise<void> {
+  if (event.kind !== 'message' || event.author.kind !== 'user' || event.replyTo === undefined) return;
+  const asked = await deps.store.readById(log, event.replyTo);
+  if (asked?.kind !== 'question') return;
+  const answer = { question: asked.body.question, content: event.body.content };
+  try {
+    await answerQuestion(deps, log, answer, event.author);
+  } catch (error) {
+    if (!(error instanceof TroupeError) || error.policy !== 'fix_input') throw error;
+  }
+}
+
+/** As it was offered, however it was typed. */
+function chosen(choices: readonly string[], content: string): string | undefined {
+  const typed = content.trim().toLowerCase();
+  return (
+    choices.find((choice) => choice === content) ??
+    choices.find((choice) => choice.trim().toLowerCase() === typed)
+  );
+}
+
+function invalid(message: string): TroupeError {
+  return new TroupeError('event_invalid', `content: ${message}`, { path: 'content' });
+}
+
+/** The first decision of somebody who may decide counts, and for the very call that was asked for. */
+export async function decideApproval(
+  deps: PersonDeps,
+  log: ConversationKey,
+  { request, approved, note, argsHash }: Omit<CommandOf<'decide'>, 'command' | 'conversation'>,
+  by: Author,
+): Promise<Event> {
+  const outcome = approved ? 'approved' : 'denied';
+  const said = [outcome, argsHash ?? '', note ?? ''].join(' ');
+  const attempt = { log, by, command: 'decide', task: request, said } as const;
+  const found = await taskForPerson(deps, ['approval'], attempt);
+  const { task } = found;
+  const known = { ...attempt, log: found.log, task: task.id };
+  await mustBeOpenTo(deps, known, found);
+  if (argsHash !== undefined && argsHash !== task.body.argsHash)
+    throw await refusedInLog(deps, known, 'this is an approval for other arguments');
+  if (hashText(task.body.args) !== task.body.argsHash)
+    throw await refusedInLog(deps, known, 'its arguments are not those that its hash is of');
+  return endByPerson(
+    deps,
+    known,
+    {
+      id: endId(task.id),
+      author: by,
+      to: [task.owner],
+      kind: 'approval.decided',
+      body: { request: task.id, outcome, note: note ?? '' },
+    },
+    (end) =>
+      end.kind === 'approval.decided' &&
+      end.body.outcome === outcome &&
+      (note === undefined || end.body.note === note),
+  );
 }

@@ -5,7 +5,7 @@ import {
   SYSTEM_AUTHOR,
   type Timer,
 } from '../../events/index.ts';
-import type { RequestOf } from '../../tools/tool-request.ts';
+import type { RequestOf } from '../../tools/tool.ts';
 import { resolveAgent } from '../conversations/address-message.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import {
@@ -16,10 +16,8 @@ import {
   stopped,
   stoppedForGood,
 } from './call-effects.ts';
-import { abortTask, openedId, opening } from './end-task.ts';
-import { guardOf } from './guard-delegation.ts';
-import { descentOf, guardTree, openingPart } from './guard-tree.ts';
-import { taskIdOf, threadOf } from './task-id.ts';
+import { abortTask, openedId, opening, taskIdOf, threadOf } from './task-events.ts';
+import { descentOf, guardOf, guardTree, openingPart } from './guard-delegation.ts';
 import { toTroupeError } from '../../errors.ts';
 
 /**

@@ -24,7 +24,7 @@ export function taskOf(trigger: Event, tasks: TaskBook): string {
 }
 
 /** The live items `delegations` and `todos`: what is open, one line each; null where nothing is. */
-export async function dealingItems(
+export async function openWorkItems(
   deps: Pick<EngineDeps, 'store'>,
   { tenant, agent }: ActorAddress,
   tasks: TaskBook,

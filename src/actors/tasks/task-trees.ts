@@ -4,8 +4,8 @@ import { TroupeError } from '../../errors.ts';
 import { type ConversationId, type EventId, parseTurnId, type TenantId } from '../../events/index.ts';
 import { slicesOf } from '../../slices.ts';
 import type { Store } from '../../store/store.ts';
-import { createRegisters } from '../budget/registers.ts';
-import { endId } from './end-task.ts';
+import { createEntries } from '../budget/entries.ts';
+import { endId } from './task-events.ts';
 
 /**
  * How many tasks come of one message, over all processes: a register per tree in the store.
@@ -65,7 +65,7 @@ export function createTaskTrees(options: {
   limits: TreeLimits;
 }): TaskTrees {
   const { store, clock, random, limits } = options;
-  const registers = createRegisters({ store, clock, random, parse, onLost: () => undefined });
+  const registers = createEntries({ store, clock, random, parse, onLost: () => undefined });
 
   const lookedAt = new Map<string, number>();
 

@@ -4,18 +4,22 @@ import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../..
 import { countedKinds, deltaOf, isPlausible, limitIn, receiptOf } from '../../context/index.ts';
 import { policyOf, TroupeError } from '../../errors.ts';
 import type { CallEnd } from '../budget/call-amount.ts';
-import { countCost, type Paid, type PaidCall, paidCall } from '../budget/paid-call.ts';
-import { payerOf, placeOf } from '../budget/payer.ts';
-import type { BudgetRefusal } from '../budget/refusal.ts';
+import {
+  countCost,
+  type Paid,
+  type PaidCall,
+  paidCall,
+  budgetPartsOf,
+  placeOf,
+} from '../budget/paid-call.ts';
+import type { BudgetRefusal } from '../budget/ledger.ts';
 import { checkReply } from './check-reply.ts';
 import { withImages } from './load-images.ts';
-import { policyFor } from '../compaction/policy-for.ts';
-import { askSession } from '../sessions/ask-session.ts';
-import { answerSession, hearSession, loseSession } from '../sessions/hear-session.ts';
+import { policyFor } from '../compaction/compaction-policy.ts';
+import { answerSession, askSession, hearSession, loseSession } from '../sessions/ask-session.ts';
 import { cacheKeyOf } from '../sessions/settle-session.ts';
-import { isNewFailure, planRetry } from './plan-retry.ts';
+import { isNewFailure, planRetry, takeCall } from './back-off.ts';
 import { journalStep, openStep } from '../steering/step-journal.ts';
-import { takeCall } from './take-call.ts';
 import type { CallEnded } from '../engine/span-facts.ts';
 import { stopDraft } from '../tasks/call-effects.ts';
 import {
@@ -27,7 +31,7 @@ import {
   writeMeanwhile,
   written,
 } from './turn-run.ts';
-import type { CallWatch } from './watch-calls.ts';
+import type { CallWatch } from './watch-turn.ts';
 
 /** It ends the turn. */
 const NOT_TRIED_AGAIN = { retryable: false, isAway: false, answered: 1 };
@@ -105,7 +109,7 @@ async function callOnce(run: TurnRun): Promise<StreamOutcome | Extract<Paid<neve
   for (let round = 1; ; round += 1) {
     run.sending = askSession(run);
     const asked = run.sending.session?.request.kind ?? 'start';
-    const paid = await paidCall(payerOf(run), callOf(run, round), () => {
+    const paid = await paidCall(budgetPartsOf(run), callOf(run, round), () => {
       run.session.open = null;
       run.session.touched ||= asked !== 'start';
       return measured(run);

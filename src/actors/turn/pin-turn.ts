@@ -21,9 +21,8 @@ import {
 } from '../../events/index.ts';
 import { isUnheard } from '../../machines/membership.ts';
 import { isDue, type TaskBook } from '../../machines/task-book.ts';
-import { approvedCalls } from '../tasks/people/approved-calls.ts';
-import { isCalledOff } from '../tasks/call-off/called-off.ts';
-import { haltOf, isOfPeople } from '../tasks/call-off/halt.ts';
+import { approvedCalls } from '../tasks/ask-people.ts';
+import { haltOf, isCalledOff, isOfPeople } from '../tasks/called-off.ts';
 import { taskOf } from '../tasks/task-items.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { freezeBaseline } from './freeze-baseline.ts';

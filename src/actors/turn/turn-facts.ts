@@ -11,7 +11,7 @@ import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { Folded } from '../log/read-view.ts';
 import { retrieveMemories } from '../memory/retrieve-memories.ts';
-import { dealingItems } from '../tasks/task-items.ts';
+import { openWorkItems } from '../tasks/task-items.ts';
 import { type Directive, directiveOf } from '../../machines/directions.ts';
 
 /** How long a fragment may take before the turn goes on without it, ms. */
@@ -47,7 +47,7 @@ export async function readFacts(
   const [fragments, memories, dealings] = await Promise.all([
     readFragments(deps, runtime, about),
     retrieveMemories(deps, address, runtime, view, trigger),
-    dealingItems(deps, address, tasks),
+    openWorkItems(deps, address, tasks),
   ]);
   return { directive, fragments, memories, dealings };
 }

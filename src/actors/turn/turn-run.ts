@@ -3,7 +3,7 @@ import {
   type EventDraft,
   type EventId,
   type PinnedTurn,
-  type Post,
+  type OutgoingEvent,
   type PromptRecord,
   type Reasoning,
   type CompactionReason,
@@ -88,7 +88,7 @@ export interface TurnRun {
   /** What this turn has for the log so far, in order. */
   outputs: EventDraft[];
   /** What it has for the logs of others, and for later. */
-  posts: Post[];
+  posts: OutgoingEvent[];
   timers: Timer[];
   /** Which results its calls have given. */
   repeated: RepeatedCalls;

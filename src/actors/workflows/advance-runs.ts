@@ -1,21 +1,34 @@
-import { type Event, type EventDraft, type Post, runtimeId } from '../../events/index.ts';
+import {
+  type Author,
+  type Event,
+  type EventDraft,
+  type PhaseChangedBody,
+  type OutgoingEvent,
+  type RunDirectiveBody,
+  type RunFact,
+  runFactId,
+  type RunPart,
+  type RunPlace,
+  runtimeId,
+  SYSTEM_AUTHOR,
+} from '../../events/index.ts';
 import { isStepNote, isWith, type Run } from '../../machines/run-book.ts';
 import { openTasks } from '../../machines/task-book.ts';
 import { nextState, stepOf, type WorkflowEvent } from '../../machines/workflow.ts';
 import { reachOf } from '../steering/reach.ts';
 import { isSuperseded, openedBy } from '../tasks/complete-task.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
-import { phaseChange } from './phase-change.ts';
-import { completedDrafts, directedDrafts, failedDrafts } from './run-drafts.ts';
+import { phaseChange } from './change-phase.ts';
+import type { Directions } from '../../machines/directions.ts';
 
 /**
  * What the end of a turn means for the run whose step it was: the next step, or the end. It goes with the turn's commit,
  * so nobody has to watch over a run, and each step is asked once.
  */
-export async function advanceRuns(turn: TurnRun): Promise<Post[]> {
+export async function advanceRuns(turn: TurnRun): Promise<OutgoingEvent[]> {
   const { live } = turn;
   const { agent, conversation } = live.address;
-  const posts: Post[] = [];
+  const posts: OutgoingEvent[] = [];
   for (const run of live.tasks.runs.values()) {
     const { since } = run.state.context;
     if (!isWith(run, agent) || since === null || since > reachOf(turn.turn)) continue;
@@ -82,4 +95,73 @@ function saidIn({ turn, live, outputs, answer, runtime }: TurnRun): Event[] {
   const seq = reachOf(turn) + 1 + own.length;
   const reply = { id: runtimeId(turn.id, 'reply'), author, to: [], ...place, seq };
   return [...own, { ...reply, kind: 'message', body: { content: text } }];
+}
+
+/** What the log is told of a run that has come to its present step, or to its end: each part once, by its id. */
+
+/** `by` where a person begins it, with all its steps. */
+export function directedDrafts(run: Run, phase: PhaseChangedBody | null, by: Author | null): EventDraft[] {
+  const { steps } = run.state.context;
+  const step = stepOf(run.state.context);
+  const place = runPlaceOf(run);
+  if (!step || !place) return [];
+  const author = by ?? SYSTEM_AUTHOR;
+  const told = by ? { ...bodyOf(run, place), steps: [...steps] } : bodyOf(run, place);
+  const asked = `Step ${place.number} of ${place.of} (${step.id}): ${step.brief}`;
+  return [
+    ...(phase ? [{ ...draftOf(run, 'phase', author), kind: 'phase.changed' as const, body: phase }] : []),
+    { ...draftOf(run, 'directive', author), kind: 'run.directive', body: told },
+    // After the directive: who is asked knows of what.
+    {
+      ...draftOf(run, 'step', SYSTEM_AUTHOR),
+      to: [place.agent],
+      kind: 'message',
+      body: { content: asked },
+    },
+  ];
+}
+
+export function failedDrafts(run: Run, reason: string, goOn: string): EventDraft[] {
+  const place = runPlaceOf(run);
+  if (!place) return [];
+  const body = { ...bodyOf(run, place), status: 'failed' as const, reason, goOn };
+  return [{ ...draftOf(run, 'failed', SYSTEM_AUTHOR), kind: 'run.directive', body }];
+}
+
+/** The mode goes back to the one before, unless somebody has changed it meanwhile. */
+function completedDrafts(run: Run, directions: Directions): EventDraft[] {
+  const place = runPlaceOf(run);
+  if (!place) return [];
+  const body = { ...bodyOf(run, place), status: 'completed' as const };
+  const { mode, run: named, rest } = directions;
+  const isNamed = mode === 'run' && named === run.run;
+  return [
+    { ...draftOf(run, 'end', SYSTEM_AUTHOR), kind: 'run.directive', body },
+    ...(isNamed
+      ? [{ ...draftOf(run, 'back', SYSTEM_AUTHOR), kind: 'mode.changed' as const, body: { mode: rest } }]
+      : []),
+  ];
+}
+
+export function modeDraft(run: Run, by: Author): EventDraft {
+  return { ...draftOf(run, 'mode', by), kind: 'mode.changed', body: { mode: 'run', run: run.run } };
+}
+
+function factOf({ run, state }: Run, part: RunPart): RunFact {
+  return { run, part, number: state.context.number, attempt: state.context.attempt };
+}
+
+function draftOf(run: Run, part: RunPart, author: Author) {
+  return { id: runFactId(factOf(run, part)), author, to: [] };
+}
+
+function bodyOf({ run, directive, state }: Run, step: RunPlace): RunDirectiveBody {
+  return { run, directive, brief: stepOf(state.context)?.brief ?? '', status: 'active', step };
+}
+
+function runPlaceOf({ workflow, state }: Run): RunPlace | null {
+  const { steps, number, attempt, agent } = state.context;
+  const step = stepOf(state.context);
+  if (!step || agent === null) return null;
+  return { workflow, number, of: steps.length, id: step.id, agent, attempt };
 }

@@ -5,9 +5,9 @@ import { isHere, type Participants } from '../../machines/participants.ts';
 import { newWorkflow, nextState, stepOf } from '../../machines/workflow.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import type { ConversationDeps } from '../conversations/conversation-deps.ts';
-import { mustBePerson } from '../conversations/trust.ts';
-import { phaseChange } from './phase-change.ts';
-import { directedDrafts, modeDraft } from './run-drafts.ts';
+import { requirePerson } from '../conversations/trust.ts';
+import { phaseChange } from './change-phase.ts';
+import { directedDrafts, modeDraft } from './advance-runs.ts';
 
 /** What a conversation can be taken through, step by step. */
 export interface Workflow {
@@ -28,7 +28,7 @@ export async function startRun(
   command: CommandOf<'run'>,
   by: Author,
 ): Promise<Event> {
-  mustBePerson(door.trust, by, 'run workflows');
+  requirePerson(door.trust, by, 'run workflows');
   const workflow = workflows.find(({ id }) => id === command.workflow);
   if (!workflow) {
     const known = workflows.map(({ id }) => id).join(', ') || 'none';

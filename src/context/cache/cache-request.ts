@@ -1,5 +1,5 @@
 import type { ImageRef, PromptMessage, PromptRecord, ToolSpec } from '../../events/index.ts';
-import { IMAGE_TOKENS } from '../estimate-tokens.ts';
+import { IMAGE_TOKENS } from '../tokens.ts';
 import { hashSteps, hashText } from '../hash.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import type { CacheBlock, CacheRequest } from './simulate-cache.ts';

@@ -1,5 +1,5 @@
 import type { LayerName, PromptLayer, PromptMessage, PromptRecord, ToolSpec } from '../../events/index.ts';
-import { imagesText } from '../message-text.ts';
+import { imagesText } from '../event-text.ts';
 
 /** A logged rewrite that a prompt was rendered under: a compaction adopted, or outputs pruned. */
 export interface Cut {
@@ -46,7 +46,7 @@ function toolsBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
   const [was, is] = [before.tools.map(toolText), after.tools.map(toolText)];
   if (was.length === is.length && was.every((text, index) => text === is[index])) return null;
   const event = sourceOf(after, 'tools');
-  const cause = `tools changed: ${toolNews(before.tools, after.tools)}${inWords(event)}`;
+  const cause = `tools changed: ${toolNews(before.tools, after.tools)}${eventSuffix(event)}`;
   return { layer: 'tools', message: null, event, cause };
 }
 
@@ -77,7 +77,9 @@ function systemBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
   );
   const name = changed?.name ?? 'rules';
   const event = changed ? sourceOf(after, name) : null;
-  const cause = changed ? `${name} changed${inWords(event)}` : 'system text changed, and no layer says so';
+  const cause = changed
+    ? `${name} changed${eventSuffix(event)}`
+    : 'system text changed, and no layer says so';
   return { layer: name, message: 0, event, cause };
 }
 
@@ -134,6 +136,6 @@ function sourceOf(prompt: CutPrompt, name: LayerName): string | null {
   return source === undefined || source === 'next' ? null : source;
 }
 
-function inWords(event: string | null): string {
+function eventSuffix(event: string | null): string {
   return event === null ? '' : ` (${event})`;
 }

@@ -1,5 +1,5 @@
 import type { Adoption, CompactionBody, EventId, TurnId } from '../../events/index.ts';
-import { adopt } from '../rewrite/adopt.ts';
+import { adoptCompaction } from './apply.ts';
 import { forkView, type View } from '../view.ts';
 
 /**
@@ -53,7 +53,7 @@ export function withPlan(view: View, plan: CompactionPlan): View {
   const fork = forkView(view);
   if (plan.compaction) fork.compactions.set(plan.compaction.id, plan.compaction.body);
   const tokens = { before: 0, after: 0, trigger: 0 };
-  adopt(fork, TENTATIVE, adoptionOf(plan, { reason: 'over_budget', tokens }), { hashes: false });
+  adoptCompaction(fork, TENTATIVE, adoptionOf(plan, { reason: 'over_budget', tokens }), { hashes: false });
   return fork;
 }
 

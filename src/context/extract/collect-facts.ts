@@ -1,16 +1,12 @@
 import type { Event, EventOf, Facts, StepBody } from '../../events/index.ts';
 import { atOnce, type Steps } from '../steps.ts';
-import { isTrustedPerson, type Trusted } from '../trusted.ts';
-import { errorLines, errorsOf } from './find-errors.ts';
-import { constraintsOf } from './find-constraints.ts';
-import { filesOf } from './find-files.ts';
-import { type Tasks, tasksOf, tasksOfCall } from './find-pending.ts';
-import { findWords } from './find-words.ts';
-import { noteDealings, noteQuestions } from './open-items.ts';
-import { readerOf, readingOf } from './reading.ts';
-import { demanded, said } from './said.ts';
+import { isTrustedPerson, type Trusted } from '../people.ts';
+import { constraintsOf, errorLines, errorsOf } from './lexicon.ts';
+import { filesOf, findWords } from './find-names.ts';
+import { trackTasks, trackQuestions, type Tasks, tasksOf, tasksOfCall } from './find-pending.ts';
+import { demandingText, limitedReader, readLimits, spokenText } from './spoken-text.ts';
 import { addSaying, type Sayings, sayingsOf, speakerOfEvent, wordsOf } from './sayings.ts';
-import { capped, oneLine } from './sentences.ts';
+import { capped, oneLine } from './cut-text.ts';
 
 /** A listing of a thousand files is in its artifact; carrying it on would push out what somebody needs. */
 const MAX_NEW_PER_RESULT = 150;
@@ -33,7 +29,7 @@ type Read = (text: string) => string;
  * collected in two goes or in one, the lists are the same, as long as all can be read (see `readingOf`). Nothing in
  * `previous` is dropped but pending items that the events show to be done, and what is oldest in a list that is full.
  */
-export function* factsSteps(
+export function* collectFactsSteps(
   events: readonly Event[],
   previous: Facts | null,
   trusted: Trusted = null,
@@ -48,11 +44,11 @@ export function* factsSteps(
     claims: sayingsOf(previous?.claims),
     pending: sayingsOf(previous?.pending),
   };
-  const reading = readingOf(events);
+  const limits = readLimits(events);
   for (const event of events) {
-    const read = readerOf(reading(event));
+    const read = limitedReader(limits(event));
     let length = 0;
-    note(lists, event, trusted, (text) => {
+    collect(lists, event, trusted, (text) => {
       const piece = read(text);
       length += piece.length;
       return piece;
@@ -76,43 +72,43 @@ export function collectFacts(
   previous: Facts | null,
   trusted: Trusted = null,
 ): Facts {
-  return atOnce(factsSteps(events, previous, trusted));
+  return atOnce(collectFactsSteps(events, previous, trusted));
 }
 
-function note(lists: Lists, event: Event, trusted: Trusted, read: Read): void {
+function collect(lists: Lists, event: Event, trusted: Trusted, read: Read): void {
   if (event.kind === 'tool.result') {
     const { artifact, name } = event.body;
     const body = { ...event.body, content: read(event.body.content) };
-    noteArtifacts(lists, body.content);
+    addArtifacts(lists, body.content);
     if (artifact !== undefined) add(lists.artifacts, [`@artifact/${artifact}`]);
     const by = { kind: 'tool' as const, id: name, name };
     for (const text of errorsOf(body)) addSaying(lists.errors, { text, by });
-    noteWords(lists, body.content, false);
+    addWords(lists, body.content, false);
     return;
   }
-  const text = read(said(event));
-  if (event.kind === 'step') noteCalls(lists, event, read);
-  if (text !== '') noteSpeech(lists, event, text, trusted);
-  noteDealings(lists.pending, event);
+  const text = read(spokenText(event));
+  if (event.kind === 'step') addCalls(lists, event, read);
+  if (text !== '') addSpeech(lists, event, text, trusted);
+  trackTasks(lists.pending, event);
   if (event.kind === 'turn.failed')
     addSaying(lists.errors, { text: failureOf(event.body), ...speakerOfEvent(event, trusted) });
 }
 
-function noteSpeech(lists: Lists, event: Event, text: string, trusted: Trusted): void {
-  noteArtifacts(lists, text);
-  noteWords(lists, text, true);
+function addSpeech(lists: Lists, event: Event, text: string, trusted: Trusted): void {
+  addArtifacts(lists, text);
+  addWords(lists, text, true);
   const speaker = speakerOfEvent(event, trusted);
   for (const line of errorLines(text)) addSaying(lists.errors, { text: line, ...speaker });
-  noteDemands(lists, event, text, trusted);
-  noteTasks(lists, event, tasksOf(text), trusted);
-  if (event.kind === 'message') noteQuestions(lists.pending, event, text, trusted);
+  addDemands(lists, event, text, trusted);
+  addTasks(lists, event, tasksOf(text), trusted);
+  if (event.kind === 'message') trackQuestions(lists.pending, event, text, trusted);
 }
 
 /** What a trusted person demands is a constraint. What anybody else demands, or says that somebody did, is a claim. */
-function noteDemands({ constraints, claims }: Lists, event: Event, text: string, trusted: Trusted): void {
+function addDemands({ constraints, claims }: Lists, event: Event, text: string, trusted: Trusted): void {
   // What the runtime itself says is not carried: its rules stand in the frozen layers.
   if (event.author.kind === 'system') return;
-  const own = demanded(event, text);
+  const own = demandingText(event, text);
   if (own === '') return;
   const list = isTrustedPerson(trusted, event) ? constraints : claims;
   const speaker = speakerOfEvent(event, trusted);
@@ -121,7 +117,7 @@ function noteDemands({ constraints, claims }: Lists, event: Event, text: string,
 }
 
 /** Nobody ticks off what others have noted but those whose word counts, and agents, who do the work. */
-function noteTasks({ pending }: Lists, event: Event, { open, done }: Tasks, trusted: Trusted): void {
+function addTasks({ pending }: Lists, event: Event, { open, done }: Tasks, trusted: Trusted): void {
   const speaker = speakerOfEvent(event, trusted);
   for (const text of open) addSaying(pending, { text, ...speaker });
   if (done.length === 0) return;
@@ -132,31 +128,31 @@ function noteTasks({ pending }: Lists, event: Event, { open, done }: Tasks, trus
   }
 }
 
-function noteCalls(lists: Lists, event: EventOf<'step'>, read: Read): void {
+function addCalls(lists: Lists, event: EventOf<'step'>, read: Read): void {
   const { calls }: StepBody = event.body;
   for (const call of calls) {
     if (call.args.length <= MAX_PARSED) {
       const { read: opened, modified } = filesOf(call);
       add(lists.filesRead, opened);
       add(lists.filesModified, modified);
-      noteTasks(lists, event, tasksOfCall(call), null);
+      addTasks(lists, event, tasksOfCall(call), null);
     }
     const args = read(call.args);
-    noteWords(lists, args, false);
-    noteArtifacts(lists, args);
+    addWords(lists, args, false);
+    addArtifacts(lists, args);
   }
 }
 
 const ARTIFACT = /@artifact\/([A-Za-z0-9][\w.@:-]{0,255})/g;
 
-function noteArtifacts(lists: Lists, text: string): void {
+function addArtifacts(lists: Lists, text: string): void {
   if (!text.includes('@artifact/')) return;
   for (const [, id = ''] of text.matchAll(ARTIFACT))
     add(lists.artifacts, [`@artifact/${id.replace(/(?<![.:@-])[.:@-]+$/, '')}`]);
 }
 
 /** A path that a call named is in a list of files already. */
-function noteWords({ identifiers, filesRead, filesModified }: Lists, text: string, spoken: boolean): void {
+function addWords({ identifiers, filesRead, filesModified }: Lists, text: string, spoken: boolean): void {
   const { paths, ids, names } = findWords(text, spoken);
   const words = [...ids, ...paths, ...names].filter(
     (word) => !filesRead.has(word) && !filesModified.has(word),

@@ -1,3 +1,6 @@
+import { bare, capped, sentencesOf } from './cut-text.ts';
+import type { ToolResultBody } from '../../events/index.ts';
+
 /**
  * Words that mark what must not be lost, in English, German, French, Spanish, Portuguese, Italian, Russian, Chinese and
  * Japanese. They find too much rather than too little: a sentence carried in vain costs a few tokens, a lost
@@ -87,3 +90,59 @@ export const ERROR_LINE =
 /** What else a failed call may say. */
 export const FAILURE_WORD =
   /error|fail|exception|denied|refused|not found|no such|cannot|can't|unable|invalid|timed? ?out|abort|missing|exited with/i;
+
+const MAX_CONSTRAINT = 320;
+/** A page of rules is kept whole; a pasted book is not. */
+const MAX_PER_EVENT = 80;
+/** An agent that repeats what it was told. */
+const QUOTES_A_PERSON =
+  /\b(?:you(?:['’]ve| have)? (?:asked|said|told|want|wanted|prefer|preferred|requested|specified|mentioned)|the (?:user|customer|client)|as (?:you )?(?:requested|instructed)|your (?:preference|instruction|request|constraint|requirement)s?|per your|sie (?:sagten|wollten|möchten)|vous (?:avez|voulez)|usted|você|lei ha|вы (?:сказали|просили|хотели))(?![\p{L}\p{N}_])|(?:您|你)(?:说|要求|希望)|とのこと|ご希望/iu;
+
+/** What an agent asks, nobody has demanded. */
+const QUESTION = /[?？]["'”’»)]*$/;
+
+/** What must, must not, or had better be, in the words of whoever said it. */
+export function constraintsOf(text: string, byAgent: boolean): string[] {
+  const found: string[] = [];
+  for (const line of sentencesOf(text)) {
+    const sentence = bare(line);
+    if (sentence.length < 4 || !isConstraint(sentence)) continue;
+    if (byAgent && (QUESTION.test(sentence) || !QUOTES_A_PERSON.test(sentence))) continue;
+    found.push(capped(sentence, MAX_CONSTRAINT, CONSTRAINT));
+    if (found.length === MAX_PER_EVENT) break;
+  }
+  return found;
+}
+
+/** Code and logs are full of these words, and forbid nobody anything. */
+function isConstraint(sentence: string): boolean {
+  return (
+    (CONSTRAINT.test(sentence) || REFUSAL.test(sentence)) &&
+    !/[;{}]\s*$|^[+-]?\s*(?:const|let|var|return|import|\/\/)\s/.test(sentence)
+  );
+}
+
+const MAX_ERROR = 240;
+/** A compiler that stops at a hundred errors has said what it has to say with the first. */
+const MAX_PER_RESULT = 6;
+const CODE_ENDS = /[,;{(\\]$/;
+
+/** Lines of a text that say what went wrong: tracebacks, compilers, shells; not the code that handles errors. */
+export function errorLines(text: string, max = MAX_PER_RESULT): string[] {
+  const found = new Set<string>();
+  for (const line of text.split('\n')) {
+    if (line.length > 4_000 || found.size >= max) continue;
+    const clean = line.trim();
+    if (ERROR_LINE.test(clean) && !CODE_ENDS.test(clean)) found.add(capped(clean, MAX_ERROR));
+  }
+  return [...found];
+}
+
+/** Of a failed result at least one line. */
+export function errorsOf({ outcome, content }: ToolResultBody): string[] {
+  const lines = errorLines(content);
+  if (outcome === 'done' || lines.length > 0) return lines;
+  const all = content.split('\n').map((line) => line.trim());
+  const line = all.find((each) => FAILURE_WORD.test(each)) ?? all.findLast((each) => each !== '');
+  return line === undefined ? [] : [capped(line, MAX_ERROR)];
+}

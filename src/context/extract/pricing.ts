@@ -1,5 +1,5 @@
 import type { Quote } from '../../events/index.ts';
-import type { Candidate, Level } from './candidate.ts';
+import type { Candidate, Level } from './candidates.ts';
 import { headTail } from './cut-text.ts';
 
 type Count = (text: string) => number;

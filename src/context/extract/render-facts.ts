@@ -2,7 +2,7 @@ import type { Facts } from '../../events/index.ts';
 import { NOBODY, type People } from '../people.ts';
 import { header } from '../summary/speakers.ts';
 import { authorOf, type Entry as Words, labelOf, wordsOf } from './sayings.ts';
-import { oneLine } from './sentences.ts';
+import { oneLine } from './cut-text.ts';
 
 /**
  * In the order in which room is given: what was demanded and what is open before what can be looked up again. `part` of

@@ -1,9 +1,8 @@
 import type { Event, Saying } from '../../events/index.ts';
-import { agentLabel, type People, personLabel } from '../people.ts';
+import { agentLabel, isUntrusted, type People, personLabel, type Trusted } from '../people.ts';
 import { RENDERING } from '../rendering.ts';
 import { AT_THE_END } from '../summary/speakers.ts';
-import { equalPart } from './reading.ts';
-import { isStranger, type Trusted } from '../trusted.ts';
+import { equalPart } from './spoken-text.ts';
 
 /** Words with their speaker; a text alone is of a log from before speakers were kept. */
 export type Entry = string | Saying;
@@ -53,7 +52,7 @@ export function wordsOf(entry: Entry): string {
 /** Whose words an event brings. */
 export function speakerOfEvent(event: Event, trusted: Trusted): Omit<Saying, 'text'> {
   const { kind, id, name } = event.author;
-  return { by: { kind, id, name }, ...(isStranger(trusted, event) && { untrusted: true }) };
+  return { by: { kind, id, name }, ...(isUntrusted(trusted, event) && { untrusted: true }) };
 }
 
 /** Who says it, as in a header: `Ana`, `@bo -> @cy`, `Eve, not trusted`; tools are behind an `@`, where no person can be. */

@@ -1,7 +1,6 @@
-import { CONSTRAINT, DECISION, PENDING, REFUSAL } from './lexicon.ts';
-import { errorLines } from './find-errors.ts';
-import { findWords } from './find-words.ts';
-import { sentencesOf } from './sentences.ts';
+import { CONSTRAINT, DECISION, errorLines, PENDING, REFUSAL } from './lexicon.ts';
+import { findWords } from './find-names.ts';
+import { sentencesOf } from './cut-text.ts';
 
 /** What there is to judge of something said or done. */
 export interface Scorable {
@@ -37,10 +36,10 @@ export function scoreEvent(
   most: number = MAX_JUDGED,
 ): Score {
   const judged = (written: string) => bothEnds(written, Math.min(most, MAX_JUDGED));
-  const said = judged(text);
-  const sentences = sentencesOf(said);
+  const spoken = judged(text);
+  const sentences = sentencesOf(spoken);
   const matching = (pattern: RegExp): number => sentences.filter((sentence) => pattern.test(sentence)).length;
-  const { paths, ids } = findWords(`${said}\n${judged(calls)}`, true);
+  const { paths, ids } = findWords(`${spoken}\n${judged(calls)}`, true);
   const parts: [name: string, points: number][] = [
     [role, ROLE_POINTS[role]],
     ['kept before', kept ? 2 : 0],
@@ -50,9 +49,9 @@ export function scoreEvent(
     ['open', upTo(3, 1.5 * matching(PENDING))],
     ['paths', upTo(2, 0.5 * paths.length)],
     ['ids', upTo(2, 0.5 * ids.length)],
-    ['numbers', upTo(1, 0.25 * (said.match(NUMBER)?.length ?? 0))],
-    ['code', CODE.test(said) ? 0.5 : 0],
-    ['errors', upTo(4, 2 * errorLines(`${judged(results)}\n${said}`).length)],
+    ['numbers', upTo(1, 0.25 * (spoken.match(NUMBER)?.length ?? 0))],
+    ['code', CODE.test(spoken) ? 0.5 : 0],
+    ['errors', upTo(4, 2 * errorLines(`${judged(results)}\n${spoken}`).length)],
     ['large result', -upTo(1.5, 0.5 * Math.log2(Math.max(1, results.length / LARGE_RESULT)))],
   ];
   const counted = parts

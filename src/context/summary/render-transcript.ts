@@ -1,10 +1,9 @@
 import { type Event, type EventDraft, isAbout } from '../../events/index.ts';
 import { eventText, handoffText } from '../event-text.ts';
 import { escapeMarks, fence } from '../fence.ts';
-import { isPerson, type People } from '../people.ts';
+import { isPerson, isUntrusted, type People, type Trusted } from '../people.ts';
 import { RENDERING } from '../rendering.ts';
 import { atOnce, type Steps } from '../steps.ts';
-import { isStranger, type Trusted } from '../trusted.ts';
 import { minute } from '../turn-input.ts';
 import { clip } from './clip.ts';
 import { AT_THE_END, header, NOT_TRUSTED, peopleOf, speakerOf } from './speakers.ts';
@@ -80,7 +79,7 @@ function blockOf(
   { key, trusted = null }: TranscriptOptions,
 ): string {
   const place = 'seq' in event ? `#${event.seq} ${minute(event.at)}` : '';
-  const rank = isStranger(trusted, event) ? NOT_TRUSTED : '';
+  const rank = isUntrusted(trusted, event) ? NOT_TRUSTED : '';
   const head = [header(speakerOf(event, people)), place, rank, what].filter(Boolean).join(' ');
   return block(head, body, key, people);
 }

@@ -1,6 +1,6 @@
 import type { Event, EventDraft } from '../../events/index.ts';
 import { escapeFences } from '../fence.ts';
-import { agentLabel, createPeople, meet, type People, personLabel } from '../people.ts';
+import { agentLabel, createPeople, addPerson, type People, personLabel } from '../people.ts';
 import { RENDERING } from '../rendering.ts';
 
 /** A text for every reader names its people as they are known at its end. */
@@ -9,7 +9,7 @@ export const AT_THE_END = Number.MAX_SAFE_INTEGER;
 export function peopleOf(events: readonly (Event | EventDraft)[]): People {
   const people = createPeople();
   for (const event of events) {
-    if (event.author.kind === 'user') meet(people, event.author, 'seq' in event ? event.seq : 0);
+    if (event.author.kind === 'user') addPerson(people, event.author, 'seq' in event ? event.seq : 0);
   }
   return people;
 }

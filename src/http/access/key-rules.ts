@@ -3,7 +3,7 @@ import type { Author } from '../../events/index.ts';
 import { Refusal } from '../refusal.ts';
 import { isSameAuthor } from './author-rule.ts';
 import { unknownConversation } from './limit-troupe.ts';
-import { isOfTheHouse } from './check-scope.ts';
+import { isServerAdmin } from './check-scope.ts';
 
 /** What a key is to open. */
 interface Reach {
@@ -15,7 +15,7 @@ interface Reach {
 /** The tenant whose keys a caller asks for: its own, and for those who run the server any. Throws `Refusal`. */
 export function tenantFor(principal: Principal, asked: string | undefined): string {
   const { tenant } = principal;
-  if (asked === undefined || asked === tenant || isOfTheHouse(principal)) return asked ?? tenant;
+  if (asked === undefined || asked === tenant || isServerAdmin(principal)) return asked ?? tenant;
   throw new Refusal(403, 'scope_missing', 'this caller administers its own tenant alone', { scope: 'admin' });
 }
 

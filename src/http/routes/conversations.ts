@@ -1,47 +1,65 @@
-import type { Hono } from 'hono';
+import * as z from 'zod';
 import { isGranted } from '../../access/index.ts';
-import { Command } from '../../events/index.ts';
+import { Author, Command } from '../../events/index.ts';
+import type { ActorStatus, ConversationList, CostReport, Troupe } from '../../troupe.ts';
 import { checkAuthor, withAuthor } from '../access/author-rule.ts';
-import { callerOf, troupeOf } from '../access/caller.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
-import { commandScope } from '../access/route-scopes.ts';
 import { answerPage } from '../answer-page.ts';
+import { EventAnswer, NextPromptAnswer, partOf, TasksAnswer, typed } from '../answers.ts';
 import { readJson, readMessage } from '../read-json.ts';
 import { rateLimited } from '../refusal.ts';
+import { defineRoute } from '../route.ts';
 import {
   CommandRequest,
   ConversationPath,
-  ConversationsQuery,
-  CostQuery,
-  EventsQuery,
+  Flag,
+  limitOf,
   NewEventBody,
   PageQuery,
   parseInput,
-  TasksQuery,
+  Seq,
 } from '../schemas.ts';
 
-export function addConversationRoutes(app: Hono): void {
-  app.get('/api/conversations', async (context) => {
-    const query = parseInput(ConversationsQuery, context.req.query(), 'the query');
-    return context.json(await troupeOf(context).listConversations(query));
-  });
+export const IN_PARTS =
+  'A list of more than 4 MiB comes in parts: `next` is the `skip` of the one behind, null at the end';
 
-  app.get('/api/conversations/:c', async (context) =>
-    context.json(await troupeOf(context).conversation(context.req.param('c'))),
-  );
+/** A fork names either a turn, or a conversation and a seq. */
+const FORK_RULE = {
+  oneOf: [
+    { required: ['turn'], properties: { conversation: false, seq: false } },
+    { required: ['conversation', 'seq'], properties: { turn: false } },
+  ],
+};
+/** Every command in full, for the document. The handler checks `CommandRequest` first, for better messages. */
+const AnyCommand = z.union(
+  Command.options.map((option: z.ZodObject) => {
+    const extended = option.extend({ author: Author.optional() });
+    return 'as' in option.shape ? extended.meta(FORK_RULE) : extended;
+  }),
+) as unknown as z.ZodType<Command & { author?: Author }>;
 
-  // `:c` may be empty, so that a missing conversation is refused by its name.
-  app.post('/api/conversations/:c{[^/]*}/events', async (context) => {
-    const { conversation } = parseInput(
-      ConversationPath,
-      { conversation: context.req.param('c') },
-      'the path',
-    );
-    const { principal, troupe, traffic } = callerOf(context);
+/** Commands with which people answer what agents wait for. */
+const ANSWERS: ReadonlySet<Command['command']> = new Set(['answer', 'decide', 'cancelTask']);
+
+const sendMessage = defineRoute({
+  method: 'POST',
+  path: '/api/conversations/{c}/events',
+  scopes: ['write'],
+  id: 'sendMessage',
+  summary:
+    'Append a message, with what comes with it as base64; the same id and payload again answers 200, another payload 409, as does an agent at work that takes nothing meanwhile',
+  body: NewEventBody,
+  status: 201,
+  answer: z.object({ event: EventAnswer }),
+  also: { 200: { schema: z.object({ event: EventAnswer }) } },
+  gives: { conversations: '/event/conversation' },
+  allowsEmptyParams: true,
+  async handle({ context, params, caller: { principal, troupe, traffic } }) {
+    const { conversation } = parseInput(ConversationPath, { conversation: params.c }, 'the path');
     const body = withAuthor(principal, await readMessage(context));
     const message = parseInput(NewEventBody, body, 'the body');
-    // What is refused anyway must not use up the rate of whose words it claims to be.
+    // A refused message must not use up the rate of the author it names.
     if (!isGranted(principal, conversation)) throw unknownConversation(conversation);
     checkAuthor(principal, message.author);
     const wait = traffic.message(principal, principal.tenant, message.author);
@@ -49,42 +67,124 @@ export function addConversationRoutes(app: Hono): void {
     if (wait > 0) throw rateLimited(`at most ${limit} messages a second of one author`, limit, wait);
     const { kind, event } = await troupe.send(conversation, message);
     return context.json({ event }, kind === 'appended' ? 201 : 200);
-  });
+  },
+});
 
-  app.get('/api/conversations/:c/events', async (context) => {
-    const range = parseInput(EventsQuery, context.req.query(), 'the query');
-    return context.json(await troupeOf(context).events(context.req.param('c'), range));
-  });
-
-  app.get('/api/conversations/:c/actors', async (context) =>
-    context.json({ actors: await troupeOf(context).actors(context.req.param('c')) }),
-  );
-
-  app.get('/api/conversations/:c/tasks', async (context) => {
-    const { open, skip } = parseInput(TasksQuery, context.req.query(), 'the query');
-    const list = await troupeOf(context).tasks(context.req.param('c'), { open });
-    return answerPage(context, { ...list }, 'tasks', skip);
-  });
-
-  app.get('/api/conversations/:c/agents/:a/prompt', async (context) => {
-    const { skip } = parseInput(PageQuery, context.req.query(), 'the query');
-    const prompt = await troupeOf(context).prompt(context.req.param('c'), context.req.param('a'));
-    return answerPage(context, prompt, 'messages', skip);
-  });
-
-  app.get('/api/conversations/:c/agents/:a/cost', async (context) => {
-    const { vendor, skip } = parseInput(CostQuery, context.req.query(), 'the query');
-    const report = await troupeOf(context).cost(context.req.param('c'), context.req.param('a'), { vendor });
-    return answerPage(context, { ...report }, 'rows', skip);
-  });
-
-  app.post('/api/commands', async (context) => {
-    const { principal, troupe } = callerOf(context);
+const sendCommand = defineRoute({
+  method: 'POST',
+  path: '/api/commands',
+  // The command decides which of the two.
+  scopes: ['write', 'operate'],
+  id: 'sendCommand',
+  summary:
+    'Pause or resume an agent, abort a turn, change the mode or the phase, direct a run, run a workflow, answer a question, decide an approval, call off a task, say who takes part, spawn agents, pass on what was held back, archive or reopen a conversation',
+  body: AnyCommand,
+  status: 202,
+  answer: z.object({ event: EventAnswer, seq: z.int().nonnegative() }),
+  async handle({ context, caller: { principal, troupe } }) {
     const body = withAuthor(principal, await readJson(context));
     const { author, ...given } = parseInput(CommandRequest, body, 'the body');
     const command = parseInput(Command, given, 'the body');
-    checkScope(principal, commandScope(command));
+    checkScope(principal, ANSWERS.has(command.command) ? 'write' : 'operate');
     const event = await troupe.command(command, author);
-    return context.json({ event, seq: event.seq }, 202);
-  });
-}
+    return { event, seq: event.seq };
+  },
+});
+
+export const conversationRoutes = [
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations',
+    scopes: ['read'],
+    id: 'listConversations',
+    summary:
+      'Conversations, the last active first; a page may be short, and goes on with its `next` as `before`, until that is null',
+    query: z.object({
+      limit: limitOf(5_000).optional(),
+      /** The `next` of the page before. */
+      before: z
+        .string()
+        .max(200)
+        .regex(/^\d{1,15}:./, 'is no place in a list: take the "next" of a page')
+        .optional(),
+    }),
+    answer: typed<ConversationList>({
+      type: 'object',
+      properties: {
+        conversations: { type: 'array', items: { type: 'object' } },
+        next: { type: ['string', 'null'] },
+      },
+    }),
+    gives: { conversations: '/conversations/0/id' },
+    handle: ({ troupe, query }) => troupe.listConversations(query),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations/{c}',
+    scopes: ['read'],
+    id: 'getConversation',
+    summary: 'State, mode, phase, run with its step, and open delegations of a conversation',
+    answer: typed<Awaited<ReturnType<Troupe['conversation']>>>(),
+    handle: ({ troupe, params }) => troupe.conversation(params.c),
+  }),
+  sendMessage,
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations/{c}/events',
+    scopes: ['read'],
+    id: 'listEvents',
+    summary:
+      'Events after a seq: at most `limit`, and no more once they are 4 MiB. Fewer than `limit` are no end: ask again after the last one until it is at `head`, or none comes',
+    query: z.object({ after: Seq.default(0), limit: limitOf(5_000).default(500) }),
+    answer: z.object({ events: z.array(EventAnswer), head: z.int().nonnegative() }),
+    handle: ({ troupe, params, query }) => troupe.events(params.c, query),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations/{c}/actors',
+    scopes: ['read'],
+    id: 'listActors',
+    summary: 'The agents of a conversation with their state',
+    answer: z.object({ actors: z.array(typed<ActorStatus>()) }),
+    gives: { agents: '/actors/0/agent', turns: '/actors/0/lastTurn', diff: '/actors/0/lastTurn' },
+    handle: async ({ troupe, params }) => ({ actors: await troupe.actors(params.c) }),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations/{c}/tasks',
+    scopes: ['read'],
+    id: 'listTasks',
+    summary: `What agents wait for: tasks of other agents, questions and approvals, and how they ended. ${IN_PARTS}`,
+    query: PageQuery.extend({ open: Flag.optional() }),
+    answer: TasksAnswer,
+    async handle({ context, troupe, params, query: { open, skip } }) {
+      const list = await troupe.tasks(params.c, { open });
+      return answerPage(context, { ...list }, 'tasks', skip);
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations/{c}/agents/{a}/prompt',
+    scopes: ['read'],
+    id: 'getNextPrompt',
+    summary: `The prompt the agent would be sent now; nothing is sent. ${IN_PARTS}`,
+    query: PageQuery,
+    answer: NextPromptAnswer,
+    handle: async ({ context, troupe, params, query: { skip } }) =>
+      answerPage(context, await troupe.prompt(params.c, params.a), 'messages', skip),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations/{c}/agents/{a}/cost',
+    scopes: ['read'],
+    id: 'getCost',
+    summary: `What the agent's prompts cost with a vendor's cache, call by call; renders each of them again. ${IN_PARTS}`,
+    query: PageQuery.extend({ vendor: z.enum(['anthropic', 'openai', 'gemini', 'deepseek']).optional() }),
+    answer: partOf<CostReport>('rows', { type: 'object' }, { total: { type: 'object' } }),
+    async handle({ context, troupe, params, query: { vendor, skip } }) {
+      const report = await troupe.cost(params.c, params.a, { vendor });
+      return answerPage(context, { ...report }, 'rows', skip);
+    },
+  }),
+  sendCommand,
+] as const;

@@ -1,74 +1,107 @@
-import type { Context, Hono } from 'hono';
-import type { KeyBook, KeyInfo } from '../../access/index.ts';
-import { DEFAULT_TENANT } from '../../events/index.ts';
+import * as z from 'zod';
+import { type KeyBook, type KeyInfo, NewKey, type Principal, RotateKey } from '../../access/index.ts';
+import { DEFAULT_TENANT, TenantId } from '../../events/index.ts';
 import type { Troupe } from '../../troupe.ts';
-import { callerOf } from '../access/caller.ts';
 import { checkReach, sees, tenantFor } from '../access/key-rules.ts';
-import { readJson } from '../read-json.ts';
+import { CallerAnswer, IssuedKeyAnswer, KeyAnswer } from '../answers.ts';
 import { Refusal } from '../refusal.ts';
-import { KeysQuery, NewKeyBody, parseInput, RotateKeyBody } from '../schemas.ts';
+import { defineRoute } from '../route.ts';
+import { TenantQuery } from '../schemas.ts';
 
-/**
- * Who the caller is, and the keys of its tenant. The text of a key is in the answer that makes it, which nothing stores
- * on its way, and nowhere else.
- */
-export function addKeyRoutes(app: Hono, root: Troupe): void {
-  function bookFor(context: Context, tenant: string | undefined): KeyBook {
-    const asked = tenantFor(callerOf(context).principal, tenant);
-    return asked === DEFAULT_TENANT ? root.keys : root.forTenant(asked).keys;
-  }
-
-  function askedBook(context: Context): KeyBook {
-    return bookFor(context, parseInput(KeysQuery, context.req.query(), 'the query').tenant);
-  }
-
-  /** Throws `Refusal` for one that is not the caller's business, as for one that is not there. */
-  async function find(context: Context, book: KeyBook, id: string): Promise<KeyInfo> {
-    const key = (await book.list()).find((each) => each.id === id);
-    if (key && sees(callerOf(context).principal, key)) return key;
-    throw unknownKey(id);
-  }
-
-  app.get('/api/whoami', (context) => {
-    const { id, tenant, scopes, author, conversations } = callerOf(context).principal;
-    return context.json({ id, tenant, scopes, author, conversations });
-  });
-
-  app.get('/api/keys', async (context) => {
-    const keys = await askedBook(context).list();
-    return context.json({ keys: keys.filter((key) => sees(callerOf(context).principal, key)) });
-  });
-
-  app.post('/api/keys', async (context) => {
-    const { principal } = callerOf(context);
-    const body = parseInput(NewKeyBody, await readJson(context), 'the body');
-    const { tenant, ...given } = body;
-    const key = { ...given, author: given.author ?? principal.author ?? undefined };
-    checkReach(principal, key);
-    return context.json(await bookFor(context, tenant).create(key, principal.id), 201, NOT_STORED);
-  });
-
-  app.post('/api/keys/:id/rotate', async (context) => {
-    const book = askedBook(context);
-    const id = context.req.param('id');
-    const options = parseInput(RotateKeyBody, await readJson(context), 'the body');
-    checkReach(callerOf(context).principal, await find(context, book, id));
-    const issued = await book.rotate(id, options);
-    if (!issued) throw unknownKey(id);
-    return context.json(issued, 200, NOT_STORED);
-  });
-
-  app.delete('/api/keys/:id', async (context) => {
-    const book = askedBook(context);
-    const id = context.req.param('id');
-    await find(context, book, id);
-    const key = await book.revoke(id);
-    if (!key) throw unknownKey(id);
-    return context.json({ key });
-  });
-}
+/** The caller, and the API keys of a tenant. Only the answer that issues a key has its text, and is stored nowhere. */
+export const keyRoutes = [
+  defineRoute({
+    method: 'GET',
+    path: '/api/whoami',
+    scopes: [],
+    id: 'getCaller',
+    summary: 'Who the caller is to this server, and what it may do',
+    answer: CallerAnswer,
+    handle({ caller }) {
+      const { id, tenant, scopes, author, conversations } = caller.principal;
+      return { id, tenant, scopes: [...scopes], author, conversations: conversations && [...conversations] };
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/keys',
+    scopes: ['admin'],
+    id: 'listKeys',
+    summary: 'The keys of a tenant, without their secrets',
+    query: TenantQuery,
+    answer: z.object({ keys: z.array(KeyAnswer) }),
+    async handle({ caller: { principal }, query }, { root }) {
+      const keys = await bookFor(root, principal, query.tenant).list();
+      return { keys: keys.filter((key) => sees(principal, key)) };
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/api/keys',
+    scopes: ['admin'],
+    id: 'createKey',
+    summary: 'A new key; its secret is in this answer and cannot be had again',
+    body: NewKey.extend({ tenant: TenantId.optional() }),
+    status: 201,
+    answer: IssuedKeyAnswer,
+    gives: { keys: '/key/id' },
+    async handle({ context, caller: { principal }, body }, { root }) {
+      const { tenant, ...given } = await body();
+      const key = { ...given, author: given.author ?? principal.author ?? undefined };
+      checkReach(principal, key);
+      const issued = await bookFor(root, principal, tenant).create(key, principal.id);
+      return context.json(issued, 201, NOT_STORED);
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/api/keys/{id}/rotate',
+    scopes: ['admin'],
+    id: 'rotateKey',
+    summary: 'A new secret for a key; the old one is good for `graceMs` more',
+    query: TenantQuery,
+    body: RotateKey,
+    answer: IssuedKeyAnswer,
+    async handle({ context, caller: { principal }, params: { id }, query, body }, { root }) {
+      const book = bookFor(root, principal, query.tenant);
+      const options = await body();
+      checkReach(principal, await find(book, principal, id));
+      const issued = await book.rotate(id, options);
+      if (!issued) throw unknownKey(id);
+      return context.json(issued, 200, NOT_STORED);
+    },
+  }),
+  defineRoute({
+    method: 'DELETE',
+    path: '/api/keys/{id}',
+    scopes: ['admin'],
+    id: 'revokeKey',
+    summary: 'Revoke a key; its streams end within 5 seconds',
+    query: TenantQuery,
+    answer: z.object({ key: KeyAnswer }),
+    async handle({ caller: { principal }, params: { id }, query }, { root }) {
+      const book = bookFor(root, principal, query.tenant);
+      await find(book, principal, id);
+      const key = await book.revoke(id);
+      if (!key) throw unknownKey(id);
+      return { key };
+    },
+  }),
+] as const;
 
 const NOT_STORED = { 'cache-control': 'no-store' };
+
+function bookFor(root: Troupe, principal: Principal, tenant: string | undefined): KeyBook {
+  const asked = tenantFor(principal, tenant);
+  return asked === DEFAULT_TENANT ? root.keys : root.forTenant(asked).keys;
+}
+
+/** Throws the same `Refusal` for a key that reaches beyond the caller's grant as for an unknown one. */
+async function find(book: KeyBook, principal: Principal, id: string): Promise<KeyInfo> {
+  const key = (await book.list()).find((each) => each.id === id);
+  if (key && sees(principal, key)) return key;
+  throw unknownKey(id);
+}
 
 function unknownKey(id: string): Refusal {
   return new Refusal(404, 'key_unknown', `there is no key "${id}" that opens anything`, { key: id });

@@ -1,45 +1,144 @@
-import type { Hono } from 'hono';
-import type { Troupe } from '../../troupe.ts';
-import { type Caller, callerOf, troupeOf } from '../access/caller.ts';
-import { isOfTheHouse } from '../access/check-scope.ts';
-import type { ProcessMetrics } from '../metrics.ts';
-import { openApiDocument } from '../openapi.ts';
+import * as z from 'zod';
+import { ConversationId } from '../../events/index.ts';
+import { CHARTS } from '../../projection/charts.ts';
+import type { AgentInfo, BudgetLine, Troupe } from '../../troupe.ts';
+import type { Caller } from '../access/caller.ts';
+import { isServerAdmin } from '../access/check-scope.ts';
+import { QueuesAnswer, ReadinessAnswer, typed } from '../answers.ts';
 import { prefixOf } from '../page.ts';
 import { Refusal } from '../refusal.ts';
-import { BudgetQuery, parseInput } from '../schemas.ts';
+import { defineRoute } from '../route.ts';
 
-export function addStatusRoutes(app: Hono, troupe: Troupe, { keyless }: { keyless: boolean }): void {
-  app.get('/api/agents', (context) => context.json({ agents: troupeOf(context).agents }));
-  app.get('/api/queues', async (context) => {
-    const { principal, troupe: theirs } = callerOf(context);
-    const report = await theirs.queues({ own: !isOfTheHouse(principal) });
-    return context.json({ failed: 0, wait: null, ...report });
-  });
-  app.get('/api/budgets', async (context) => {
-    const of = parseInput(BudgetQuery, context.req.query(), 'the query');
-    return context.json({ budgets: await troupeOf(context).budgets(of) });
-  });
-  app.get('/api/nostr', (context) => {
-    refuseGuests(callerOf(context), 'relays are of the whole server');
-    return context.json({ nostr: troupe.nostr() });
-  });
-  app.get('/api/openapi.json', (context) => {
-    const mount = context.req.path.slice(0, -'/api/openapi.json'.length);
-    const base = `${prefixOf(context.req.header('x-forwarded-prefix'))}${mount}`;
-    return context.json(openApiDocument({ keyless, base }));
-  });
-}
+const CHARTS_BODY = JSON.stringify({ charts: CHARTS });
+const CHARTS_TAG = `"${Object.values(CHARTS)
+  .map(({ hash }) => hash)
+  .join('-')}-${CHARTS_BODY.length}"`;
 
-export function addMetricsRoute(app: Hono, troupe: Troupe, metrics: ProcessMetrics | undefined): void {
-  app.get('/metrics', async (context) => {
-    refuseGuests(callerOf(context), 'these numbers are of all tenants');
+export const statusRoutes = [
+  defineRoute({
+    method: 'GET',
+    path: '/api/agents',
+    scopes: ['read'],
+    id: 'listAgents',
+    summary: 'The agents',
+    answer: z.object({ agents: z.array(typed<AgentInfo>()) }),
+    handle: ({ troupe }) => ({ agents: [...troupe.agents] }),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/budgets',
+    scopes: ['read'],
+    id: 'listBudgets',
+    summary: 'What is spent and held of each budget, in its present period',
+    query: z.object({ conversation: ConversationId.optional(), agent: z.string().optional() }),
+    answer: z.object({ budgets: z.array(typed<BudgetLine>()) }),
+    handle: async ({ troupe, query }) => ({ budgets: await troupe.budgets(query) }),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/charts',
+    scopes: ['read'],
+    id: 'getCharts',
+    summary: 'The machines of agents, conversations and compactions as they are drawn; with an etag',
+    answer: z.object({ charts: typed<typeof CHARTS>() }),
+    also: { 304: {} },
+    handle({ context }) {
+      const headers = { etag: CHARTS_TAG, 'cache-control': 'no-cache' };
+      if (context.req.header('if-none-match') === CHARTS_TAG) return context.body(null, 304, headers);
+      return context.body(CHARTS_BODY, 200, { ...headers, 'content-type': 'application/json' });
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/queues',
+    scopes: ['read'],
+    id: 'getQueues',
+    summary:
+      'Wakes waiting, running and delayed; of the last 1,000 that this process took within 5 minutes how long they waited, and how many failed',
+    answer: QueuesAnswer,
+    async handle({ caller: { principal, troupe } }) {
+      const report = await troupe.queues({ own: !isServerAdmin(principal) });
+      return { failed: 0, wait: null, ...report };
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/nostr',
+    scopes: ['admin'],
+    id: 'getRelays',
+    summary: 'The relays of the troupe, as far as this process holds them; for administrators of the server',
+    answer: z.object({ nostr: typed<ReturnType<Troupe['nostr']>>({ type: ['object', 'null'] }) }),
+    handle({ caller }, { root }) {
+      requireServerAdmin(caller, 'relays belong to the whole server');
+      return { nostr: root.nostr() };
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/openapi.json',
+    scopes: ['read'],
+    id: null,
+    summary: 'This document',
+    handle({ context }, { describe }) {
+      const mount = context.req.path.slice(0, -'/api/openapi.json'.length);
+      const base = `${prefixOf(context.req.header('x-forwarded-prefix'))}${mount}`;
+      return context.json(describe(base));
+    },
+  }),
+] as const;
+
+export const metricsRoute = defineRoute({
+  method: 'GET',
+  path: '/metrics',
+  scopes: ['admin'],
+  id: 'getMetrics',
+  summary: "Numbers in Prometheus' text format",
+  answerType: 'text/plain',
+  errors: [404],
+  async handle({ context, caller }, { root, metrics }) {
+    requireServerAdmin(caller, 'these numbers cover all tenants');
     if (!metrics) throw new Refusal(404, 'route_unknown', 'this server was started without metrics');
-    return context.body(await metrics.text(troupe), 200, { 'content-type': metrics.contentType });
-  });
-}
+    return context.body(await metrics.text(root), 200, { 'content-type': metrics.contentType });
+  },
+});
 
-function refuseGuests({ principal }: Caller, why: string): void {
-  if (isOfTheHouse(principal)) return;
-  const message = `${why}: they are for administrators of the server`;
+/**
+ * Probes of orchestrators and load balancers, most of which send no token and use another host name. They are answered
+ * before the guard. Callers that are no server administrators learn only that the process lives and whether it is ready.
+ *  - `/healthz` asks no service: restarting every process does not bring back a database.
+ *  - `/readyz` says whether to send work here.
+ */
+export const probeRoutes = [
+  defineRoute({
+    method: 'GET',
+    path: '/healthz',
+    scopes: 'public',
+    id: 'getHealth',
+    summary: 'Whether the process lives; no service is asked, and no token needed',
+    answer: z.object({ status: z.literal('ok') }),
+    handle: () => ({ status: 'ok' as const }),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/readyz',
+    scopes: 'public',
+    id: 'getReadiness',
+    summary:
+      'Whether store and queue are reachable and the process is not stopping, else 503; no token needed',
+    answer: ReadinessAnswer,
+    also: { 503: { schema: ReadinessAnswer } },
+    async handle({ context }, { readiness, trustedCaller }) {
+      const { status, store, queue } = await readiness();
+      const caller = await trustedCaller(context);
+      const report = caller && isServerAdmin(caller) ? { status, store, queue } : { status };
+      if (status === 'ok') return report;
+      return context.json(report, 503, { 'retry-after': '1' });
+    },
+  }),
+] as const;
+
+function requireServerAdmin({ principal }: Caller, why: string): void {
+  if (isServerAdmin(principal)) return;
+  const message = `${why}: only administrators of the server may read them`;
   throw new Refusal(403, 'scope_missing', message, { scope: 'admin' });
 }

@@ -1,116 +1,130 @@
-import type { Context, Hono } from 'hono';
+import type { Context } from 'hono';
+import * as z from 'zod';
 import { isGranted } from '../../access/index.ts';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
-import { callerOf } from '../access/caller.ts';
+import { ConversationId, type Event } from '../../events/index.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
-import { untilUnknown } from '../access/until-unknown.ts';
-import { eventJson } from '../event-json.ts';
-import { followAll, followConversation, type Frame } from '../follow.ts';
-import { parseInput, StreamQuery } from '../schemas.ts';
+import { eventJson, followAll, followConversation, type Frame } from '../follow.ts';
 import { rateLimited } from '../refusal.ts';
+import { defineRoute } from '../route.ts';
+import { parseInput, Seq } from '../schemas.ts';
 import { textStream } from '../text-stream.ts';
 
 const RECONNECT_MS = 1_000;
 const STREAM_RETRY_MS = 5_000;
-const WHOSE = { caller: 'one caller', tenant: 'one tenant', process: 'this process' };
+/** How often an open stream checks its caller. With the cache of keys, a revoked key's stream ends within 5 s. */
+const CHECK_CALLER_MS = 2_500;
+const OWNERS = { caller: 'one caller', tenant: 'one tenant', process: 'this process' };
 const HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-store',
   'x-accel-buffering': 'no',
-  // Ends with its stream, so that a closing server need not wait for it to time out.
+  // Ends with its stream, so that a closing server need not wait for the connection to time out.
   connection: 'close',
 };
 
+const StreamQuery = z.object({ conversation: ConversationId.optional(), after: Seq.optional() });
+
 /**
- * Server-sent events: `event` frames, which can be resumed; `stream` frames with a reply as it is written, and `state`
- * frames with what the machines of agents go through, which cannot.
+ * Server-sent events: `event` frames, which can be resumed; `stream` frames with a reply as it is written and `state`
+ * frames with transitions of the agents' machines, which cannot.
  */
-export function addStreamRoutes(
-  app: Hono,
-  { clock, signal }: { clock: Clock; signal: AbortSignal | undefined },
-): void {
-  app.get('/api/events', (context) => {
+export const streamRoute = defineRoute({
+  method: 'GET',
+  path: '/api/events',
+  scopes: ['read'],
+  id: 'streamEvents',
+  summary:
+    'Server-sent events of one conversation (resumable by Last-Event-ID) or live of all: `event` with what is in the log, `stream` with a reply as it is written, `state` with what the machine of an agent went through, `gap` where some of all were dropped',
+  query: StreamQuery,
+  answerType: 'text/event-stream',
+  handle({ context, caller, query }, { clock, signal }) {
     const lastId = context.req.header('last-event-id');
-    const query = lastId ? { after: lastId } : {};
-    const { conversation, after } = parseInput(
-      StreamQuery,
-      { ...context.req.query(), ...query },
-      'the query',
-    );
+    const { conversation } = query;
+    const { after } = lastId ? parseInput(StreamQuery, { after: lastId }, 'the query') : query;
     if (conversation === undefined && after !== undefined) throw notResumable();
-    const { principal, troupe, traffic, isStillGood, reading } = callerOf(context);
-    // One that does not exist yet may be followed, one that was not granted may not.
+    const { principal, troupe, traffic, isStillGood, reading } = caller;
+    // A conversation that does not exist yet may be followed, one that was not granted may not.
     if (conversation !== undefined && !isGranted(principal, conversation))
       throw unknownConversation(conversation);
-    // Its body is never read, so that nothing would end it.
+    // Nobody reads the body of a HEAD request, so its stream would never end.
     if (context.req.method === 'HEAD') return context.body(null, 200, HEADERS);
     const place = traffic.openStream(principal);
     if ('full' in place) {
-      throw rateLimited(
-        `at most ${place.limit} open streams of ${WHOSE[place.full]}`,
-        place.limit,
-        STREAM_RETRY_MS,
-      );
+      const message = `at most ${place.limit} open streams of ${OWNERS[place.full]}`;
+      throw rateLimited(message, place.limit, STREAM_RETRY_MS);
     }
     const gone = new AbortController();
-    if (isStillGood) void untilUnknown(isStillGood, clock, gone);
-    const over = () => {
+    if (isStillGood) void abortWhenUnknown(isStillGood, clock, gone);
+    const close = () => {
       gone.abort();
       place.end();
     };
     const ends = signal ? AbortSignal.any([signal, gone.signal]) : gone.signal;
-    // Whoever does not read would hold its place for as long as it likes.
-    ends.addEventListener('abort', over, { once: true });
+    // A client that does not read would hold its place as long as it likes.
+    ends.addEventListener('abort', close, { once: true });
     const options = { troupe, clock, signal: ends };
     const live =
       conversation === undefined ? followAll(options) : followConversation(conversation, after ?? 0, options);
     const frames = reading ? reading.paced(live, ends) : live;
-    const body = textStream(
-      endingWith(
-        asText(frames, (event) => (conversation === undefined ? '' : `id: ${event.seq}\n`)),
-        over,
-      ),
-      { onCancel: over, ends, onUnread: () => cutOff(context) },
-    );
+    const text = asText(frames, (event) => (conversation === undefined ? '' : `id: ${event.seq}\n`));
+    const body = textStream(finallyDo(text, close), {
+      onCancel: close,
+      ends,
+      onUnread: () => destroyConnection(context),
+    });
     return context.body(body, 200, HEADERS);
-  });
-}
+  },
+});
 
 function notResumable(): TroupeError {
   const message = 'only the events of one conversation can be resumed: name it with ?conversation=';
   return new TroupeError('event_invalid', message, { path: 'conversation' });
 }
 
-/** A connection with more to send than its reader takes would stay until it is read. */
-function cutOff({ env }: Context): void {
+/** Aborts `open` once its caller's credential opens nothing any more, or something else. Ends when `open` is aborted. */
+async function abortWhenUnknown(
+  isStillGood: () => Promise<boolean>,
+  clock: Pick<Clock, 'sleep'>,
+  open: AbortController,
+): Promise<void> {
+  const { signal } = open;
+  for (;;) {
+    await clock.sleep(CHECK_CALLER_MS, signal);
+    if (signal.aborted) return;
+    // After a failed lookup the next round tries again.
+    if (!(await isStillGood().catch(() => true))) return open.abort();
+  }
+}
+
+/** Without this the connection stays open until its client has read everything. */
+function destroyConnection({ env }: Context): void {
   const { outgoing } = Object(env) as { outgoing?: { destroy?: () => void } };
   outgoing?.destroy?.();
 }
 
-/** A reader may be gone before it has begun, so `over` is for `onCancel`, too. */
-async function* endingWith(
+/** Runs `close` at the end of the source. A reader that leaves before it begins is left to `onCancel`. */
+async function* finallyDo(
   source: AsyncGenerator<string, void>,
-  over: () => void,
+  close: () => void,
 ): AsyncGenerator<string, void> {
   try {
     yield* source;
   } finally {
-    over();
+    close();
   }
 }
 
-type EventFrame = Extract<Frame, { type: 'event' }>;
-
 async function* asText(
   frames: AsyncGenerator<Frame, void>,
-  idOf: (event: EventFrame['event']) => string,
+  idOf: (event: Event) => string,
 ): AsyncGenerator<string, void> {
   yield `retry: ${RECONNECT_MS}\n\n`;
   for await (const frame of frames) yield frameText(frame, idOf);
 }
 
-function frameText(frame: Frame, idOf: (event: EventFrame['event']) => string): string {
+function frameText(frame: Frame, idOf: (event: Event) => string): string {
   switch (frame.type) {
     case 'event':
       return `event: event\n${idOf(frame.event)}data: ${eventJson(frame.event)}\n\n`;

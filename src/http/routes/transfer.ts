@@ -1,45 +1,86 @@
-import type { Hono } from 'hono';
-import { callerOf, troupeOf } from '../access/caller.ts';
-import type { BookOf } from '../access/projection-books.ts';
+import * as z from 'zod';
+import { ConversationId } from '../../events/index.ts';
+import type { ImportReport } from '../../import/index.ts';
+import type { Deleted } from '../../troupe.ts';
+import { typed } from '../answers.ts';
 import { exportHtml } from '../export-html.ts';
 import { chunksOf } from '../read-json.ts';
-import { DeleteQuery, ExportQuery, ImportQuery, parseInput } from '../schemas.ts';
+import { defineRoute } from '../route.ts';
+import { Flag, Seq } from '../schemas.ts';
 import { textStream } from '../text-stream.ts';
 
-export function addTransferRoutes(app: Hono, bookOf: BookOf): void {
-  app.post('/api/import', async (context) => {
-    const { file, ...query } = parseInput(ImportQuery, context.req.query(), 'the query');
-    const report = await troupeOf(context).import(chunksOf(context.req.raw), { ...query, fileName: file });
-    return context.json({ conversation: report.conversations[0] ?? null, ...report }, 201);
-  });
+export const transferRoutes = [
+  defineRoute({
+    method: 'DELETE',
+    path: '/api/conversations/{c}',
+    scopes: ['operate'],
+    id: 'deleteConversation',
+    summary:
+      "Delete a conversation with its threads; `exported` is how many of their events were kept, or 'none': 409 where there are others by now, or an agent is at work",
+    query: z.object({ exported: z.union([z.literal('none'), Seq]) }),
+    answer: typed<Deleted>(),
+    handle: ({ troupe, params, query }) => troupe.delete(params.c, query),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations/{c}/export',
+    scopes: ['read'],
+    id: 'exportConversation',
+    summary:
+      'The conversation as JSON lines, with `threads` those of what was delegated in it behind it; as `html`, a page to read',
+    query: z.object({
+      /** Adds the conversations of delegated tasks. */
+      threads: Flag.optional(),
+      /** `html`: one page to read, without threads. */
+      format: z.enum(['jsonl', 'html']).default('jsonl'),
+    }),
+    answerType: 'application/x-ndjson',
+    also: { 200: { type: 'text/html' } },
+    async handle({ context, params, caller, query: { format, ...options } }, { bookOf }) {
+      const conversation = params.c;
+      const { troupe, reading } = caller;
+      const isPage = format === 'html';
+      const source = isPage
+        ? exportHtml(troupe, conversation, bookOf(context))
+        : troupe.export(conversation, options);
+      const lines = reading ? reading.paced(source) : source;
+      // The first line is read before the status is sent, so that an unknown conversation is a 404.
+      const first = await lines.next();
+      const body = first.done ? '' : textStream(prepended(first.value, lines));
+      return context.body(body, 200, {
+        'content-type': isPage ? 'text/html; charset=utf-8' : 'application/x-ndjson; charset=utf-8',
+        'content-disposition': attachment(`${conversation}.${isPage ? 'html' : 'jsonl'}`),
+        // The page runs on our own origin, so the policy makes it as powerless as a local file.
+        ...(isPage && {
+          'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+        }),
+      });
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/api/import',
+    scopes: ['write'],
+    id: 'importTranscript',
+    summary: 'Import a transcript: the body is the file',
+    query: z.object({
+      conversation: ConversationId.optional(),
+      agent: z.string().min(1).optional(),
+      format: z.string().min(1).optional(),
+      /** Name of the file. */
+      file: z.string().min(1).max(255).optional(),
+    }),
+    bodyType: 'application/octet-stream',
+    status: 201,
+    answer: typed<ImportReport & { conversation: string | null }>(),
+    async handle({ context, troupe, query: { file, ...query } }) {
+      const report = await troupe.import(chunksOf(context.req.raw), { ...query, fileName: file });
+      return { conversation: report.conversations[0] ?? null, ...report };
+    },
+  }),
+] as const;
 
-  app.get('/api/conversations/:c/export', async (context) => {
-    const { format, ...options } = parseInput(ExportQuery, context.req.query(), 'the query');
-    const conversation = context.req.param('c');
-    const { troupe, reading } = callerOf(context);
-    const isPage = format === 'html';
-    const source = isPage
-      ? exportHtml(troupe, conversation, bookOf(context))
-      : troupe.export(conversation, options);
-    const lines = reading ? reading.paced(source) : source;
-    // The first line is read before the status is sent, so that an unknown conversation is a 404.
-    const first = await lines.next();
-    const body = first.done ? '' : textStream(prepended(first.value, lines));
-    return context.body(body, 200, {
-      'content-type': isPage ? 'text/html; charset=utf-8' : 'application/x-ndjson; charset=utf-8',
-      'content-disposition': attachment(`${conversation}.${isPage ? 'html' : 'jsonl'}`),
-      // Opened on our own origin it is as powerless as in a file.
-      ...(isPage && { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox" }),
-    });
-  });
-
-  app.delete('/api/conversations/:c', async (context) => {
-    const options = parseInput(DeleteQuery, context.req.query(), 'the query');
-    return context.json(await troupeOf(context).delete(context.req.param('c'), options));
-  });
-}
-
-/** A conversation's id has no other letters than a file may have, but for the colon. */
+/** Colons are the only letters of a conversation id that a file name may not have. */
 function attachment(name: string): string {
   return `attachment; filename="${name.replace(/[^\w.@-]/g, '_')}"`;
 }

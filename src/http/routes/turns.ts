@@ -1,23 +1,43 @@
-import type { Hono } from 'hono';
-import { troupeOf } from '../access/caller.ts';
+import * as z from 'zod';
+import type { PromptDiff, TurnTrace } from '../../troupe.ts';
 import { answerPage } from '../answer-page.ts';
-import { DiffQuery, PageQuery, parseInput, StepQuery } from '../schemas.ts';
+import { type Part, SentPromptAnswer, typed } from '../answers.ts';
+import { defineRoute } from '../route.ts';
+import { PageQuery, Step } from '../schemas.ts';
+import { IN_PARTS } from './conversations.ts';
 
-export function addTurnRoutes(app: Hono): void {
-  app.get('/api/turns/:t', async (context) => {
-    const { skip } = parseInput(PageQuery, context.req.query(), 'the query');
-    const trace = await troupeOf(context).trace(context.req.param('t'));
-    return answerPage(context, { ...trace }, 'events', skip);
-  });
-
-  app.get('/api/turns/:t/prompt', async (context) => {
-    const { step, skip } = parseInput(StepQuery, context.req.query(), 'the query');
-    const prompt = await troupeOf(context).promptOf(context.req.param('t'), step);
-    return answerPage(context, prompt, 'messages', skip);
-  });
-
-  app.get('/api/turns/:a/diff/:b', async (context) => {
-    const steps = parseInput(DiffQuery, context.req.query(), 'the query');
-    return context.json(await troupeOf(context).diff(context.req.param('a'), context.req.param('b'), steps));
-  });
-}
+export const turnRoutes = [
+  defineRoute({
+    method: 'GET',
+    path: '/api/turns/{t}',
+    scopes: ['read'],
+    id: 'getTurn',
+    summary: `Events and model calls of a turn. ${IN_PARTS}`,
+    query: PageQuery,
+    answer: typed<Part<TurnTrace>>(),
+    handle: async ({ context, troupe, params, query: { skip } }) =>
+      answerPage(context, { ...(await troupe.trace(params.t)) }, 'events', skip),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/turns/{t}/prompt',
+    scopes: ['read'],
+    id: 'getSentPrompt',
+    summary: `A prompt as it was sent; the last step by default. ${IN_PARTS}`,
+    query: PageQuery.extend({ step: Step }),
+    answer: SentPromptAnswer,
+    handle: async ({ context, troupe, params, query: { step, skip } }) =>
+      answerPage(context, await troupe.promptOf(params.t, step), 'messages', skip),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/turns/{a}/diff/{b}',
+    scopes: ['read'],
+    id: 'comparePrompts',
+    summary:
+      "What changed between two prompts of an agent: layers, messages line by line, why the cache broke; b may be 'next'. Of more than 1,000 messages, or a million characters, `omitted` has the number of the rest",
+    query: z.object({ stepA: Step, stepB: Step }),
+    answer: typed<PromptDiff>(),
+    handle: ({ troupe, params, query }) => troupe.diff(params.a, params.b, query),
+  }),
+] as const;

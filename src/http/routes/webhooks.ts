@@ -1,84 +1,141 @@
-import type { Context, Hono } from 'hono';
-import { covers } from '../../access/index.ts';
+import * as z from 'zod';
+import { covers, type Principal } from '../../access/index.ts';
 import { DEFAULT_TENANT } from '../../events/index.ts';
 import { NewWebhook } from '../../outbound/webhook.ts';
-import type { WebhookBook, WebhookInfo } from '../../outbound/webhook-book.ts';
-import type { Troupe } from '../../troupe.ts';
-import { callerOf } from '../access/caller.ts';
+import type { IssuedWebhook, WebhookBook, WebhookInfo, WebhookTest } from '../../outbound/webhook-book.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { tenantFor } from '../access/key-rules.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
-import { readJson } from '../read-json.ts';
+import { typed } from '../answers.ts';
 import { Refusal } from '../refusal.ts';
-import { KeysQuery, parseInput } from '../schemas.ts';
-
-/**
- * The webhooks of the caller's tenant. One that hears of more than the caller was granted is none of its business: for
- * the caller it is not there.
- */
-export function addWebhookRoutes(app: Hono, root: Pick<Troupe, 'webhooks' | 'forTenant'>): void {
-  function bookFor(context: Context): WebhookBook {
-    const { tenant } = parseInput(KeysQuery, context.req.query(), 'the query');
-    const asked = tenantFor(callerOf(context).principal, tenant);
-    return asked === DEFAULT_TENANT ? root.webhooks : root.forTenant(asked).webhooks;
-  }
-
-  /** Throws `Refusal`. */
-  async function find(context: Context): Promise<{ book: WebhookBook; webhook: WebhookInfo }> {
-    const book = bookFor(context);
-    const id = context.req.param('id') ?? '';
-    const webhook = await book.get(id);
-    if (webhook && beyondGrant(context, webhook) === null) return { book, webhook };
-    throw unknownWebhook(id);
-  }
-
-  app.get('/api/webhooks', async (context) => {
-    const webhooks = await bookFor(context).list();
-    return context.json({ webhooks: webhooks.filter((each) => beyondGrant(context, each) === null) });
-  });
-
-  app.post('/api/webhooks', async (context) => {
-    // What it is sent can be read.
-    const { principal } = callerOf(context);
-    checkScope(principal, 'read');
-    const book = bookFor(context);
-    const asked = parseInput(NewWebhook, await readJson(context), 'the body');
-    const beyond = beyondGrant(context, asked);
-    if (beyond !== null) throw unknownConversation(beyond);
-    return context.json(await book.create(asked, principal.id), 201, NOT_STORED);
-  });
-
-  app.get('/api/webhooks/:id', async (context) => {
-    const { webhook } = await find(context);
-    return context.json({ webhook });
-  });
-
-  app.delete('/api/webhooks/:id', async (context) => {
-    const { book, webhook } = await find(context);
-    await book.remove(webhook.id);
-    return context.json({ webhook });
-  });
-
-  app.post('/api/webhooks/:id/test', async (context) => {
-    const { book, webhook } = await find(context);
-    return context.json(found(await book.test(webhook.id), webhook.id));
-  });
-
-  app.post('/api/webhooks/:id/rotate', async (context) => {
-    const { book, webhook } = await find(context);
-    return context.json(found(await book.rotate(webhook.id), webhook.id), 200, NOT_STORED);
-  });
-}
+import { defineRoute, type RouteRequest, type RouteServer } from '../route.ts';
+import { TenantQuery } from '../schemas.ts';
 
 const NOT_STORED = { 'cache-control': 'no-store' };
+const WebhookAnswer = z.object({ webhook: typed<WebhookInfo>() });
 
-/** The first conversations that a webhook hears of and its caller may not. */
-function beyondGrant(context: Context, { conversations }: Pick<WebhookInfo, 'conversations'>): string | null {
-  const { principal } = callerOf(context);
+/** The webhooks of a tenant. One that reports conversations beyond the caller's grant does not exist for the caller. */
+export const webhookRoutes = [
+  defineRoute({
+    method: 'GET',
+    path: '/api/webhooks',
+    scopes: ['admin'],
+    id: 'listWebhooks',
+    summary: 'Webhooks, and how their deliveries go',
+    query: TenantQuery,
+    answer: z.object({ webhooks: z.array(typed<WebhookInfo>()) }),
+    async handle({ caller: { principal }, query }, server) {
+      const webhooks = await bookFor(server, principal, query.tenant).list();
+      return { webhooks: webhooks.filter((each) => beyondGrant(principal, each) === null) };
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/api/webhooks',
+    scopes: ['admin'],
+    id: 'createWebhook',
+    summary: 'A new webhook; the only answer with its secret',
+    query: TenantQuery,
+    body: NewWebhook,
+    status: 201,
+    answer: typed<IssuedWebhook>(),
+    gives: { webhooks: '/webhook/id' },
+    async handle({ context, caller: { principal }, query, body }, server) {
+      // Its receiver reads events.
+      checkScope(principal, 'read');
+      const book = bookFor(server, principal, query.tenant);
+      const asked = await body();
+      const beyond = beyondGrant(principal, asked);
+      if (beyond !== null) throw unknownConversation(beyond);
+      return context.json(await book.create(asked, principal.id), 201, NOT_STORED);
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/webhooks/{id}',
+    scopes: ['admin'],
+    id: 'getWebhook',
+    summary: 'A webhook, and how its deliveries go',
+    query: TenantQuery,
+    answer: WebhookAnswer,
+    async handle(request, server) {
+      const { webhook } = await find(request, server);
+      return { webhook };
+    },
+  }),
+  defineRoute({
+    method: 'DELETE',
+    path: '/api/webhooks/{id}',
+    scopes: ['admin'],
+    id: 'deleteWebhook',
+    summary: 'Sends it nothing more',
+    query: TenantQuery,
+    answer: WebhookAnswer,
+    async handle(request, server) {
+      const { book, webhook } = await find(request, server);
+      await book.remove(webhook.id);
+      return { webhook };
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/api/webhooks/{id}/test',
+    scopes: ['admin'],
+    id: 'testWebhook',
+    summary: 'Sends a ping now, and says what was answered',
+    query: TenantQuery,
+    answer: typed<WebhookTest>(),
+    async handle(request, server) {
+      const { book, webhook } = await find(request, server);
+      return found(await book.test(webhook.id), webhook.id);
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/api/webhooks/{id}/rotate',
+    scopes: ['admin'],
+    id: 'rotateWebhook',
+    summary: 'A new secret; the old one signs too for 24 hours',
+    query: TenantQuery,
+    answer: typed<IssuedWebhook>(),
+    async handle(request, server) {
+      const { book, webhook } = await find(request, server);
+      const issued = found(await book.rotate(webhook.id), webhook.id);
+      return request.context.json(issued, 200, NOT_STORED);
+    },
+  }),
+] as const;
+
+type WebhookRequest = Pick<
+  RouteRequest<'/api/webhooks/{id}', z.output<typeof TenantQuery>, unknown>,
+  'caller' | 'params' | 'query'
+>;
+
+function bookFor({ root }: RouteServer, principal: Principal, tenant: string | undefined): WebhookBook {
+  const asked = tenantFor(principal, tenant);
+  return asked === DEFAULT_TENANT ? root.webhooks : root.forTenant(asked).webhooks;
+}
+
+/** Throws `Refusal`. */
+async function find(
+  { caller: { principal }, params: { id }, query }: WebhookRequest,
+  server: RouteServer,
+): Promise<{ book: WebhookBook; webhook: WebhookInfo }> {
+  const book = bookFor(server, principal, query.tenant);
+  const webhook = await book.get(id);
+  if (webhook && beyondGrant(principal, webhook) === null) return { book, webhook };
+  throw unknownWebhook(id);
+}
+
+/** The first pattern of a webhook's conversations that its caller was not granted. */
+function beyondGrant(
+  principal: Principal,
+  { conversations }: Pick<WebhookInfo, 'conversations'>,
+): string | null {
   return (conversations ?? ['*']).find((pattern) => !covers(principal, pattern)) ?? null;
 }
 
-/** Another may have removed it since it was found. */
+/** Another request may have removed the webhook since it was found. */
 function found<T>(answer: T | null, id: string): T {
   if (answer !== null) return answer;
   throw unknownWebhook(id);

@@ -129,16 +129,16 @@ export function createMemoryDocuments(options: MemoryDocumentsOptions = {}): Doc
     registers: {
       insert: ({ tenant, shelf, key }, text, at) =>
         gate('registers.insert', () => {
-          const name = registerKey(tenant, shelf, key);
+          const name = budgetKey(tenant, shelf, key);
           if (registers.has(name)) return false;
           registers.set(name, { shelf, data: text, at });
           return true;
         }),
       find: ({ tenant, shelf, key }) =>
-        gate('registers.find', () => registers.get(registerKey(tenant, shelf, key))?.data ?? null),
+        gate('registers.find', () => registers.get(budgetKey(tenant, shelf, key))?.data ?? null),
       replace: ({ tenant, shelf, key }, from, to) =>
         gate('registers.replace', () => {
-          const name = registerKey(tenant, shelf, key);
+          const name = budgetKey(tenant, shelf, key);
           const stored = registers.get(name);
           if (!stored || stored.data !== from) return false;
           registers.set(name, { ...stored, data: to });
@@ -155,7 +155,7 @@ export function createMemoryDocuments(options: MemoryDocumentsOptions = {}): Doc
         }),
       keysBetween: ({ tenant, shelf, after, before, limit }) =>
         gate('registers.keysBetween', () => {
-          const prefix = registerKey(tenant, shelf, '');
+          const prefix = budgetKey(tenant, shelf, '');
           return [...registers.keys()]
             .flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []))
             .filter((key) => key > after && key < before)
@@ -164,7 +164,7 @@ export function createMemoryDocuments(options: MemoryDocumentsOptions = {}): Doc
         }),
       async remove(keys) {
         for (const { tenant, shelf, key } of keys)
-          await gate('registers.remove', () => registers.delete(registerKey(tenant, shelf, key)));
+          await gate('registers.remove', () => registers.delete(budgetKey(tenant, shelf, key)));
       },
     },
     close: () => Promise.resolve(),
@@ -180,7 +180,7 @@ function actorKey({ tenant, conversation, agent }: ActorKey): string {
   return `${tenant}/${conversation}/${agent}`;
 }
 
-function registerKey(tenant: string, shelf: string, key: string): string {
+function budgetKey(tenant: string, shelf: string, key: string): string {
   return `${tenant}/${shelf}/${key}`;
 }
 

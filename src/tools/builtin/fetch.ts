@@ -7,11 +7,10 @@ import {
 } from '../../net/safe-fetch.ts';
 import type { FetchSettings } from '../../net/settings.ts';
 import { defineTool, type Tool } from '../tool.ts';
-import { htmlText } from './html-text.ts';
 
-/** What is longer is no page to read; of the text itself a prompt shows a preview. */
+/** A larger body is not a page to read. Prompts show only a preview of the text anyway. */
 const DEFAULT_MAX_BYTES = 2 * 1_024 * 1_024;
-/** The fetch ends itself first, with a better reason. */
+/** Lets the fetch time out first: its error says more than that of the tool. */
 const GRACE_MS = 5_000;
 const MAX_URL = 2_048;
 const TEXT_TYPE = /^(?:text\/|application\/(?:.+\+)?(?:json|xml|yaml|javascript|x-ndjson)$)/;
@@ -21,7 +20,7 @@ const Arguments = z.object({
   method: z.enum(['GET', 'HEAD']).default('GET').describe('HEAD: only the status and the type.'),
 });
 
-/** Reads what is on the web, and nothing that is inside: see `SafeFetch`. Nobody can send anything with it but the address. */
+/** Reads the public web and nothing internal: see `SafeFetch`. The address is all that a model can send with it. */
 export function fetchTool(settings: FetchSettings = {}, fetch: SafeFetch = openSafeFetch(settings)): Tool {
   const { maxBytes = DEFAULT_MAX_BYTES, timeoutMs = DEFAULT_TIMEOUT_MS } = settings;
   return defineTool({
@@ -47,7 +46,7 @@ function describe(asked: string, response: SafeResponse, isHead: boolean): strin
   return [
     `status: ${status}`,
     `type: ${type === '' ? 'not said' : type.slice(0, 200)}`,
-    // Without its query, where a server may have put a key.
+    // Omits the query, in which a server may have put a key.
     ...(isElsewhere ? [`redirected to: ${origin}${pathname}`] : []),
     ...(isCut ? [`longer than ${body.length} bytes: this is its beginning`] : []),
     ...(text === null && !isHead
@@ -57,11 +56,11 @@ function describe(asked: string, response: SafeResponse, isHead: boolean): strin
   ].join('\n');
 }
 
-/** Null for what is no text. */
+/** Null if the body is not text. */
 function textOf(type: string, body: Buffer): string | null {
   const essence = (type.split(';')[0] ?? '').trim().toLowerCase();
   const text = decode(type, body);
-  // Servers that say nothing, or `application/octet-stream`, may mean a text all the same; a text has no zeros.
+  // Servers may send text without a content type or as `application/octet-stream`. Text contains no zero bytes.
   if (text === null || text.includes('\0')) return null;
   if (essence === 'text/html' || essence === 'application/xhtml+xml') return htmlText(text);
   const isUnsaid = essence === '' || essence === 'application/octet-stream';
@@ -73,7 +72,80 @@ function decode(type: string, body: Buffer): string | null {
   try {
     return new TextDecoder(charset).decode(body);
   } catch {
-    // A charset that nobody knows.
+    // Unknown charset.
     return null;
   }
+}
+
+/**
+ * Comments, elements that are not for readers, tags, and other markup. Every alternative matches up to the end of the
+ * page if its end is missing: one that fails late would take quadratic time on a hostile page.
+ */
+const MARKUP =
+  /<!--[\s\S]*?(?:-->|$)|<(?:(script|style|noscript|template|svg)\b)[^>]*(?:>[\s\S]*?(?:<\/\1[^>]*>?|$)|$)|<(\/?)([a-z][a-z0-9]*)([^>]*)>?|<[!?/][^>]*>?/gi;
+const BLOCK =
+  /^(?:address|article|aside|blockquote|br|caption|d[dlt]|details|div|fieldset|figure|footer|form|h[1-6]|header|hr|li|main|nav|ol|option|p|pre|section|summary|table|title|tr|ul)$/;
+const CELL = /^t[dh]$/;
+const HREF = /\bhref\s*=\s*(?:"([^"]{1,300})"|'([^']{1,300})'|([^\s"'>]{1,300}))/i;
+const ENTITY = /&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|([a-z]{2,8}));/gi;
+const NAMED: Readonly<Record<string, string>> = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+  nbsp: ' ',
+  mdash: '—',
+  ndash: '–',
+  hellip: '…',
+};
+
+/** A page as lines of text, with link targets in brackets. */
+export function htmlText(html: string): string {
+  const parts: string[] = [];
+  const target: { href: string | null } = { href: null };
+  let isListing = false;
+  let at = 0;
+  const take = (end: number): void => {
+    const text = html.slice(at, end);
+    parts.push(decodeEntities(isListing ? text : text.replace(/\s+/g, ' ')));
+  };
+  for (const match of html.matchAll(MARKUP)) {
+    take(match.index);
+    at = match.index + match[0].length;
+    const [, , slash = '', name = '', rest = ''] = match;
+    const element = name.toLowerCase();
+    const opens = slash === '';
+    if (element === 'pre') isListing = opens;
+    if (element === 'a') parts.push(followLink(target, opens ? rest : null));
+    else if (CELL.test(element)) parts.push(' ');
+    else if (BLOCK.test(element)) parts.push(element === 'li' && opens ? '\n- ' : '\n');
+  }
+  take(html.length);
+  return tidy(parts.join(''));
+}
+
+/** The words of a link stay in place; its target follows them. */
+function followLink(target: { href: string | null }, opening: string | null): string {
+  const { href } = target;
+  const [, double, single, bare] = (opening !== null && HREF.exec(opening)) || [];
+  target.href = double ?? single ?? bare ?? null;
+  return opening === null && href !== null && !href.startsWith('#') ? ` [${decodeEntities(href)}]` : '';
+}
+
+function decodeEntities(text: string): string {
+  return text.replace(ENTITY, (whole, hex?: string, decimal?: string, name?: string) => {
+    if (name !== undefined) return Object.hasOwn(NAMED, name) ? (NAMED[name] ?? whole) : whole;
+    const code = Number.parseInt(hex ?? decimal ?? '', hex === undefined ? 10 : 16);
+    return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code).toWellFormed() : whole;
+  });
+}
+
+/** Removes spaces at the ends of lines, spaces at the start of words, and repeated empty lines. */
+function tidy(text: string): string {
+  const lines = text.split('\n').map((line) => (/^ \S/.test(line) ? line.trim() : line.trimEnd()));
+  return lines
+    .filter((line, index) => line !== '' || lines[index - 1] !== '')
+    .join('\n')
+    .trim();
 }

@@ -1,30 +1,23 @@
 import type { FetchSettings } from '../../net/settings.ts';
 import type { Tool } from '../tool.ts';
-import { ask } from './ask.ts';
-import { cancelTask } from './cancel-task.ts';
-import { completeStep } from './complete-step.ts';
-import { delegate } from './delegate.ts';
+import { askTool, cancelTaskTool, delegateTool, followUpTool, remindTool } from './tasks.ts';
+import { completeStepTool, type HandoffPolicy, handoffTool, noResponseTool, todoTool } from './turn.ts';
 import { fetchTool } from './fetch.ts';
-import { followUp } from './follow-up.ts';
-import { type HandoffPolicy, handoffTool } from './handoff.ts';
-import { noResponse } from './no-response.ts';
-import { readArtifact } from './read-artifact.ts';
-import { remind } from './remind.ts';
-import { todo } from './todo.ts';
+import { readArtifactTool } from './read-artifact.ts';
 
-/** The tools that come with Troupe. An agent has those that its definition names. */
+/** The built-in tools. An agent has those that its definition names. */
 export function builtinTools(handoffs: HandoffPolicy, fetch?: FetchSettings): Tool[] {
   return [
     handoffTool(handoffs),
-    readArtifact,
-    delegate,
-    ask,
-    followUp,
-    cancelTask,
-    remind,
-    todo,
-    noResponse,
-    completeStep,
+    readArtifactTool,
+    delegateTool,
+    askTool,
+    followUpTool,
+    cancelTaskTool,
+    remindTool,
+    todoTool,
+    noResponseTool,
+    completeStepTool,
     fetchTool(fetch),
   ];
 }

@@ -1,8 +1,7 @@
-import type { Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js';
+import type { CallToolResult, ContentBlock, Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js';
 import * as z from 'zod';
 import { defineTool, type Tool } from '../tool.ts';
 import type { Connection } from './connection.ts';
-import { resultText } from './result-text.ts';
 import type { McpServer } from './settings.ts';
 
 /** A tool of a server, under the name that models call it by. */
@@ -10,11 +9,11 @@ export interface McpTool extends Tool {
   readonly origin: { server: string; tool: string };
 }
 
-/** What all vendors accept. */
-const MAX_NAME_LENGTH = 64;
+/** The longest name that all vendors accept. */
+const MAX_TOOL_NAME = 64;
 
 export function toolName(server: string, tool: string): string {
-  return `${server}__${tool.replace(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, MAX_NAME_LENGTH);
+  return `${server}__${tool.replace(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, MAX_TOOL_NAME);
 }
 
 interface Origin {
@@ -30,9 +29,9 @@ export function wrapTool(listed: ListedTool, { server, settings, connection, red
   const tool = defineTool({
     name: toolName(server, listed.name),
     description: (listed.description ?? listed.title ?? '').toWellFormed(),
-    // The server checks what it is sent; it alone can know all of its schema's words.
+    // The server validates the arguments: only it knows every keyword of its schema.
     schema: z.looseObject({}),
-    // Without `properties` a schema is refused by some vendors.
+    // Some vendors refuse a schema without `properties`.
     parameters: { properties: {}, ...parameters },
     idempotent: annotations?.idempotentHint === true || annotations?.readOnlyHint === true,
     timeoutMs: settings.timeoutMs,
@@ -45,4 +44,75 @@ export function wrapTool(listed: ListedTool, { server, settings, connection, red
     },
   });
   return { ...tool, origin: { server, tool: listed.name } };
+}
+
+/** A result as the model sees it: text is shown whole, anything else as one line that names it. */
+function resultText({ content, structuredContent }: CallToolResult): string {
+  const lines = content.map(blockText);
+  const hasText = content.some((block) => block.type === 'text' && block.text !== '');
+  // Servers repeat structured content as text. If one does not, it is the whole result.
+  if (!hasText && structuredContent) lines.unshift(JSON.stringify(structuredContent));
+  return lines.filter((line) => line !== '').join('\n');
+}
+
+function blockText(block: ContentBlock): string {
+  switch (block.type) {
+    case 'text':
+      return block.text;
+    case 'image':
+    case 'audio':
+      return notShown([block.type, block.mimeType], decodedBytes(block.data));
+    case 'resource_link':
+      return notShown(['resource', block.uri, block.mimeType], block.size);
+    case 'resource': {
+      const { uri, mimeType } = block.resource;
+      if ('blob' in block.resource)
+        return notShown(['resource', uri, mimeType], decodedBytes(block.resource.blob));
+      return `[${['resource', uri, mimeType].filter(Boolean).join(' ')}]\n${block.resource.text}`;
+    }
+    default:
+      return block satisfies never;
+  }
+}
+
+function notShown(what: readonly (string | undefined)[], bytes: number | undefined): string {
+  const size = bytes === undefined ? '' : `, ${bytes} bytes`;
+  return `[${what.filter(Boolean).join(' ')}${size}: not shown]`;
+}
+
+function decodedBytes(base64: string): number {
+  return Buffer.byteLength(base64, 'base64');
+}
+
+const MAX_NAME_LENGTH = 256;
+const MAX_DESCRIPTION_LENGTH = 32_768;
+/** The depth that all JSON readers of Troupe accept. */
+const MAX_DEPTH = 64;
+const MAX_SCHEMA_LENGTH = 262_144;
+const NAME_SHOWN = 80;
+
+/** Why a tool cannot be offered to models; null if it can. */
+export function toolProblem({ name, title, description, inputSchema }: ListedTool): string | null {
+  const tool = `its tool ${JSON.stringify(name.slice(0, NAME_SHOWN))}`;
+  if (name === '') return 'it has a tool without a name';
+  if (name.length > MAX_NAME_LENGTH)
+    return `${tool} has a name of ${name.length} characters, and ${MAX_NAME_LENGTH} are the most`;
+  const said = (description ?? title ?? '').length;
+  if (said > MAX_DESCRIPTION_LENGTH)
+    return `${tool} has a description of ${said} characters, and ${MAX_DESCRIPTION_LENGTH} are the most`;
+  if (isDeeper(inputSchema, MAX_DEPTH)) return `${tool} has a schema of more than ${MAX_DEPTH} levels`;
+  const length = JSON.stringify(inputSchema).length;
+  if (length > MAX_SCHEMA_LENGTH)
+    return `${tool} has a schema of ${length} characters, and ${MAX_SCHEMA_LENGTH} are the most`;
+  return null;
+}
+
+/** Goes level by level: recursion into a deep value would overflow the stack. */
+function isDeeper(value: unknown, levels: number): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; depth <= levels; depth += 1) {
+    level = level.flatMap((each) => (typeof each === 'object' && each !== null ? Object.values(each) : []));
+    if (level.length === 0) return false;
+  }
+  return true;
 }

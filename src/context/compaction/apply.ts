@@ -1,0 +1,227 @@
+import type { Adoption, EventDraftOf, EventId, TurnId } from '../../events/index.ts';
+import { closeGroup } from '../own-words.ts';
+import { estimateTokens, FRAME_TOKENS } from '../tokens.ts';
+import { lastSeq, type Line, linesOf, type Part, type Slot } from '../slot.ts';
+import { renderCompaction, renderTurnPrefix } from '../summary/compaction-body.ts';
+import { partTokens, userMessage } from '../turn-input.ts';
+import { bytesOf, chainMessage, type OpenTurn, type View } from '../view.ts';
+import { pruneSlots } from './prune.ts';
+import { kindOf, NO_TOKENS } from '../budget/calibrate.ts';
+import { inputLayers } from '../begin-turn.ts';
+import { atOnce } from '../steps.ts';
+import { escapeMarks } from '../fence.ts';
+
+/**
+ * Begins the view anew with a shared compaction: what it covers is left out, what is newer stays as it was.
+ *  A1  Every event up to `upTo` is covered, but for the inputs of the running turn: what is to be answered stays.
+ *  A2  A step and its results are left out together or not at all.
+ *  A3  Of a block of missed lines only the covered ones are left out.
+ */
+export function adoptCompaction(view: View, id: EventId, adoption: Adoption, { hashes = true } = {}): void {
+  closeGroup(view);
+  const summary = summarySlot(view, adoption);
+  const { slots, turn } = view;
+  const begins = turn?.begins ?? Infinity;
+  const kept: Slot[] = summary ? [summary] : [];
+  const prefix = turn && adoption.turn ? prefixSlot(view, turn, adoption.turn) : null;
+  const isCovered = (seq: number) => summary !== null && seq <= adoption.upTo && !turn?.inputs.has(seq);
+  let keptBefore: number | null = null;
+  let isPrefixed = false;
+  for (const [at, group] of groupsOf(slots)) {
+    if (at >= begins) keptBefore ??= kept.length;
+    const [head] = group;
+    if (prefix && isInPrefix(head, adoption.turn)) {
+      if (!isPrefixed) kept.push(prefix.slot);
+      isPrefixed = true;
+      for (const slot of group) prefix.cover(slot);
+    } else if (summary && head.layer === 'summary') continue;
+    else if (head.part)
+      kept.push(...withoutLines(head, head.part, isCovered, { view, isInput: at >= begins }));
+    else if (!group.every((slot) => isLeftOut(slot, isCovered))) kept.push(...group);
+  }
+  view.slots = kept;
+  if (turn) view.turn = { ...turn, begins: keptBefore ?? kept.length };
+  pruneSlots(view, { events: new Set(adoption.pruned ?? []), memories: new Set(adoption.forgotten ?? []) });
+  trimSlots(view, adoption.trimmed ?? []);
+  if (summary) view.floor = Math.max(view.floor, adoption.upTo);
+  const { compaction, reason, tokens } = adoption;
+  view.cuts.push({ event: id, kind: 'adopt', reason, tokens, upTo: adoption.upTo, compaction });
+  recount(view, { hashes });
+}
+
+function summarySlot(view: View, { compaction, upTo }: Adoption): Slot | null {
+  // A log that was cut before it was imported may name one that is not there: then nothing is covered.
+  const body = compaction === null ? undefined : view.compactions.get(compaction);
+  if (!body) return null;
+  const content = renderCompaction(body, view.secret);
+  return {
+    message: { role: 'user', content, seqs: [] },
+    tokens: body.tokens.after + FRAME_TOKENS,
+    layer: 'summary',
+    part: null,
+    event: compaction,
+    at: upTo,
+    step: null,
+    artifact: null,
+  };
+}
+
+/** The slots, each step with its results. */
+function* groupsOf(slots: readonly Slot[]): Generator<[at: number, group: [Slot, ...Slot[]]]> {
+  for (let at = 0; at < slots.length;) {
+    const head = slots[at] as Slot;
+    let end = at + 1;
+    while (slots[end]?.message.role === 'tool') end += 1;
+    yield [at, [head, ...slots.slice(at + 1, end)]];
+    at = end;
+  }
+}
+
+function isLeftOut(slot: Slot, isCovered: (seq: number) => boolean): boolean {
+  // The synthetic result of a call shares the fate of its step.
+  if (slot.message.role === 'tool' && slot.message.seqs.length === 0 && slot.event === null) return true;
+  return isCovered(lastSeq(slot));
+}
+
+function withoutLines(
+  slot: Slot,
+  part: Part,
+  isCovered: (seq: number) => boolean,
+  { view, isInput }: { view: View; isInput: boolean },
+): Slot[] {
+  const lines = linesOf(part);
+  const left = lines.filter(({ seq }) => !isCovered(seq));
+  if (left.length === lines.length && (lines.length > 0 || !isCovered(lastSeq(slot)))) return [slot];
+  // The running turn's own input ends in its live block, whatever else is left of it.
+  if (left.length === 0 && !(isInput && part.live)) return [];
+  const shorter: Part = {
+    ...part,
+    handoffs: part.handoffs.filter(({ seq }) => !isCovered(seq)),
+    missed: part.missed.filter(({ seq }) => !isCovered(seq)),
+  };
+  const seqs = left.map(({ seq }) => seq);
+  const message = userMessage(shorter, view.secret, seqs);
+  const tokens = partTokens(shorter, message.content, view.secret);
+  return [{ ...slot, part: shorter, message, tokens }];
+}
+
+type Prefix = NonNullable<Adoption['turn']>;
+
+function isInPrefix({ step }: Slot, prefix: Prefix | undefined): boolean {
+  return step !== null && prefix !== undefined && step.turn === prefix.id && step.index < prefix.steps;
+}
+
+/** The early steps of a long turn as one message, which takes over their seqs, also those that come later. */
+function prefixSlot(view: View, turn: OpenTurn, { id, text }: Prefix) {
+  const seqs: number[] = [];
+  const content = renderTurnPrefix(text, view.secret, id);
+  const slot: Slot = {
+    message: { role: 'user', content, seqs },
+    tokens: estimateTokens(content) + FRAME_TOKENS,
+    layer: 'history',
+    part: null,
+    event: null,
+    at: null,
+    step: { turn: id as TurnId, index: 0 },
+    artifact: null,
+  };
+  function cover({ event, message }: Slot): void {
+    seqs.push(...message.seqs);
+    if (event !== null && turn.ahead.has(event)) turn.ahead.set(event, { seqs });
+    // An earlier prefix that is covered in turn has no event of its own; what waits for its seq waits for this one now.
+    for (const [waiting, ahead] of turn.ahead) {
+      if (ahead.seqs === message.seqs) turn.ahead.set(waiting, { seqs });
+    }
+  }
+  return { slot, cover };
+}
+
+/** Sums over the slots, anew after a rewrite, and hashes, which take time by the character; a look ahead needs none. */
+export function recount(view: View, { hashes }: { hashes: boolean }): void {
+  const { slots, turn } = view;
+  view.tokens = 0;
+  view.kinds = { ...NO_TOKENS };
+  view.bytes = 0;
+  view.chain = '';
+  const begins = turn?.begins ?? slots.length;
+  const input = slots.findIndex(({ layer }, at) => at >= begins && layer !== 'history');
+  let chainBefore = '';
+  for (const [at, { message, tokens }] of slots.entries()) {
+    if (at === input) chainBefore = view.chain;
+    view.tokens += tokens;
+    view.kinds[kindOf(message)] += tokens;
+    view.bytes += bytesOf(message);
+    if (hashes) view.chain = chainMessage(view.chain, message);
+  }
+  const frontier = slots.findLastIndex(({ pruned }) => pruned);
+  view.frontier = frontier === -1 ? null : frontier;
+  if (turn && hashes)
+    view.turn = { ...turn, input: atOnce(inputLayers(slots.slice(begins), chainBefore, view.secret)) };
+}
+
+/** Shows messages with a shorter text of theirs, and without images; header and fence stay. Sums are left to `recount`. */
+export function trimSlots(view: View, trimmed: readonly { event: EventId; text: string }[]): void {
+  if (trimmed.length === 0) return;
+  const texts = new Map(trimmed.map(({ event, text }) => [event, text]));
+  view.slots = view.slots.map((slot) => {
+    if (slot.part) return trimPart(slot, slot.part, texts, view.secret);
+    const text = slot.event === null ? undefined : texts.get(slot.event);
+    if (text === undefined || slot.layer === 'summary') return slot;
+    return {
+      ...slot,
+      message: { ...slot.message, content: text },
+      tokens: estimateTokens(text) + FRAME_TOKENS,
+    };
+  });
+}
+
+function trimPart(slot: Slot, part: Part, texts: ReadonlyMap<EventId, string>, secret: string): Slot {
+  if (!linesOf(part).some(({ event }) => texts.has(event))) return slot;
+  const trim = (line: Line): Line => trimLine(line, texts.get(line.event));
+  const shorter: Part = {
+    ...part,
+    plain: part.plain && trim(part.plain),
+    handoffs: part.handoffs.map(trim),
+    missed: part.missed.map(trim),
+  };
+  const message = userMessage(shorter, secret, slot.message.seqs);
+  return { ...slot, part: shorter, message, tokens: partTokens(shorter, message.content, secret) };
+}
+
+function trimLine(line: Line, text: string | undefined): Line {
+  if (text === undefined) return line;
+  const { images: _, ...words } = line;
+  const { content, from, to, tokens } = words;
+  const shown = escapeMarks(text);
+  const share = Math.min(1, shown.length / Math.max(1, to - from));
+  return {
+    ...words,
+    content: content.slice(0, from) + shown + content.slice(to),
+    to: from + shown.length,
+    tokens: Math.ceil(tokens * share),
+  };
+}
+
+/** Cuts that a prompt tells of. Older ones have been covered by newer ones, or are placeholders by now. */
+const MOST_CUTS = 16;
+
+/**
+ * Carries out a logged rewrite of the agent's own view. Everything it does follows from the event and from what the
+ * view holds, so that a cold rebuild arrives at the same bytes.
+ */
+export function applyRewrite(view: View, event: EventDraftOf<'baseline' | 'prune'>): void {
+  // One that was frozen for a turn comes into the log behind the turn's `upTo`: the turn may have begun the next since.
+  if (event.kind === 'baseline' && event.body.epoch <= (view.baseline?.body.epoch ?? 0)) return;
+  // What was reported before is of another prompt.
+  view.anchor = null;
+  view.cuts = view.cuts.slice(1 - MOST_CUTS);
+  if (event.kind === 'prune') {
+    const { events, memories, reason, tokens } = event.body;
+    pruneSlots(view, { events: new Set(events), memories: new Set(memories) });
+    view.cuts.push({ event: event.id, kind: 'prune', reason, tokens, results: events.length });
+    recount(view, { hashes: true });
+    return;
+  }
+  view.baseline = { id: event.id, body: event.body };
+  if (event.body.adopts) adoptCompaction(view, event.id, event.body.adopts);
+}

@@ -1,0 +1,151 @@
+import type { CompactionBody, Event, EventId, Facts } from '../../events/index.ts';
+import type { View } from '../view.ts';
+import { type CompactionPlan, withPlan } from './plan.ts';
+import { type CompactionPolicy, type Room, sizeIn } from './policy.ts';
+import { firstSeq, lastSeq, linesOf, lineTokens, type Slot } from '../slot.ts';
+
+/** A summary below this says nothing; one above `MOST_TOKENS` is no summary. */
+const LEAST_TOKENS = 150;
+const WANTED_TOKENS = 3_000;
+/** What facts and a few sentences take in a small window, where a tenth is hardly more than the frame. */
+const SMALL_TOKENS = 400;
+const FACTS_TOKENS = 6_000;
+
+export interface ProposedCut {
+  upTo: number;
+  /** Room for the compaction as it is rendered. */
+  budget: number;
+  /** What is there now for the events it would cover. */
+  before: number;
+}
+
+/**
+ * How far a new compaction should reach and how large it may be: as much as possible stays verbatim, and less and less
+ * of it until a summary has room. Null where none has.
+ */
+export function cutPointFor(
+  view: View,
+  plan: CompactionPlan,
+  room: Room,
+  policy: CompactionPolicy,
+): ProposedCut | null {
+  const most = policy.quoteTokens + policy.summaryTokens + FACTS_TOKENS;
+  const small = Math.min(SMALL_TOKENS, Math.floor(room.available * 0.25));
+  const wanted = Math.min(WANTED_TOKENS, Math.max(small, Math.floor(room.available * 0.1)));
+  let best: ProposedCut | null = null;
+  for (const keep of [policy.keepTokens, policy.keepTokens / 4, 0]) {
+    const upTo = findCutPoint(view, keep);
+    if (upTo <= view.floor) continue;
+    const rest = sizeIn(withPlan(view, { ...plan, compaction: emptyCompaction(upTo) }), room);
+    const before = sizeIn(view, room) - rest;
+    const budget = Math.min(
+      most,
+      Math.max(room.target - rest, Math.floor(room.trigger * policy.progress) - rest),
+    );
+    if (budget >= wanted) return { upTo, budget, before };
+    // What stays is over the target already: the less of it, the better, and the summary must leave room for the turn.
+    const last = Math.min(Math.max(wanted, LEAST_TOKENS), Math.floor(room.available * 0.95) - rest);
+    if (last >= LEAST_TOKENS) best = { upTo, budget: last, before };
+  }
+  return best;
+}
+
+export const NO_FACTS: Facts = {
+  artifacts: [],
+  filesRead: [],
+  filesModified: [],
+  identifiers: [],
+  errors: [],
+  constraints: [],
+  pending: [],
+};
+
+/** Stands for the events and says nothing, to see what is left beside it. */
+function emptyCompaction(upTo: number): { id: EventId; body: CompactionBody } {
+  const body: CompactionBody = {
+    number: 1,
+    upTo,
+    strategy: 'extraction',
+    reason: 'over_budget',
+    by: 'nobody' as CompactionBody['by'],
+    summary: '',
+    quotes: [],
+    facts: NO_FACTS,
+    listing: '',
+    chosen: [],
+    tokens: { before: 0, after: 0 },
+  };
+  return { id: 'empty' as EventId, body };
+}
+
+/**
+ * Up to which event a new compaction should reach, so that about `keepTokens` stay verbatim behind it; 0 if there is
+ * nothing to cover. What the running turn is to answer and has done is not counted: it stays anyway.
+ */
+export function findCutPoint(view: View, keepTokens: number): number {
+  const units = view.slots.flatMap((slot) => unitsOf(slot, view));
+  let tokens = 0;
+  let from = units.length;
+  for (let at = units.length - 1; at >= 0; at--) {
+    const unit = units[at] as Unit;
+    tokens += unit.tokens;
+    if (tokens > keepTokens) break;
+    // A round begins with words of somebody else; one that would be cut in two is covered whole.
+    if (unit.begins) from = at;
+  }
+  const kept = [...units.slice(from).map(({ first }) => first), ...view.pending.map(({ seq }) => seq)];
+  const covered = units.slice(0, from).map(({ last }) => last);
+  if (covered.length === 0) return 0;
+  return Math.min(Math.max(...covered), ...kept.map((seq) => seq - 1));
+}
+
+interface Unit {
+  first: number;
+  last: number;
+  tokens: number;
+  begins: boolean;
+}
+
+function unitsOf(slot: Slot, { turn }: View): Unit[] {
+  const { message, part, step, tokens, layer } = slot;
+  if (layer === 'summary' || (step !== null && step.turn === turn?.id)) return [];
+  // A synthetic result goes with its step.
+  if (!part && lastSeq(slot) === Infinity) return [];
+  if (!part) return [{ first: firstSeq(slot), last: lastSeq(slot), tokens, begins: message.role === 'user' }];
+  return linesOf(part)
+    .filter(({ seq }) => !turn?.inputs.has(seq))
+    .map((line) => ({ first: line.seq, last: line.seq, tokens: lineTokens(line), begins: true }));
+}
+
+/**
+ * The last place at or before `upTo` where no call waits for its result: a summary that parts a call from its result
+ * would leave one of them alone in somebody's view. `events` reach as far as the log is known.
+ */
+export function pairSafe(events: readonly Event[], upTo: number): number {
+  let safe = upTo;
+  // Where one is left out, an earlier one may be parted by that: so from the last to the first.
+  for (const { from, to } of pairsOf(events).toSorted((a, b) => b.from - a.from)) {
+    if (from <= safe && to > safe) safe = from - 1;
+  }
+  return safe;
+}
+
+/** From each call to its result; those of a turn that is still being written down may have theirs yet to come. */
+function pairsOf(events: readonly Event[]): { from: number; to: number }[] {
+  const pairs: { from: number; to: number; turn: string | undefined }[] = [];
+  const latest = new Map<string, { to: number }>();
+  const ended = new Set<string | undefined>([undefined]);
+  for (const { kind, author, turn, seq, body } of events) {
+    if (kind === 'step') {
+      for (const { id } of body.calls) {
+        const pair = { from: seq, to: Infinity, turn };
+        pairs.push(pair);
+        latest.set(`${author.id} ${id}`, pair);
+      }
+    } else if (kind === 'tool.result') {
+      const pair = latest.get(`${author.id} ${body.call}`);
+      if (pair) pair.to = seq;
+    } else if (kind === 'turn.done' || kind === 'turn.failed' || kind === 'turn.aborted') ended.add(turn);
+  }
+  return pairs.filter(({ to, turn }) => to !== Infinity || !ended.has(turn));
+}

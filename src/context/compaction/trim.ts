@@ -1,0 +1,153 @@
+import type { Event, EventDraft, EventId } from '../../events/index.ts';
+import { collectFactsSteps } from '../extract/collect-facts.ts';
+import { gist, headTail } from '../extract/cut-text.ts';
+import { extractKeyMessages } from '../extract/key-messages.ts';
+import { renderFacts } from '../extract/render-facts.ts';
+import { lineTokens, linesOf, type Slot } from '../slot.ts';
+import type { Steps } from '../steps.ts';
+import type { View } from '../view.ts';
+import { choosePrune } from './prune.ts';
+import { type CompactionPlan, withPlan } from './plan.ts';
+import { type CompactionPolicy, isWithin, type Room } from './policy.ts';
+
+export interface TrimInput {
+  view: View;
+  plan: CompactionPlan;
+  room: Room;
+  policy: CompactionPolicy;
+  /** What the running turn has produced so far. */
+  outputs: readonly EventDraft[];
+  count: (text: string) => number;
+}
+
+/** Shares of what the window leaves: newest outputs, newest steps, and single texts that stay when all else is gone. */
+const OUTPUT_SHARES = [0.3, 0.15, 0.05];
+const STEPS_SHARE = 0.15;
+const PREFIX_SHARE = 0.1;
+const TEXT_SHARE = 0.04;
+const LEAST_TEXT_TOKENS = 80;
+/** What a text is cut from and what it is counted by, in characters, however long it is. */
+const CUT_WORK = 16_384;
+
+/**
+ * The last resort: tool outputs of the running turn and all old memories too, then its early steps as a text, then long
+ * texts that had stayed whole. Each only as long as the prompt is still too long; null where nothing is left to do.
+ */
+export function* planTrim(input: TrimInput): Steps<CompactionPlan | null> {
+  let { plan } = input;
+  for (const stage of [pruneDeep, foldSteps, shorten]) {
+    const view = withPlan(input.view, plan);
+    if (plan !== input.plan && isWithin(view, input.room, input.room.trigger)) break;
+    plan = (yield* stage({ ...input, plan }, view)) ?? plan;
+  }
+  return plan === input.plan ? null : plan;
+}
+
+/** Never what the agent's last step has brought: it has not read it yet. */
+function* pruneDeep(
+  { plan, policy, room, view: whole }: TrimInput,
+  view: View,
+): Steps<CompactionPlan | null> {
+  const unread = newestResults(view);
+  let deeper: CompactionPlan | null = null;
+  for (const share of OUTPUT_SHARES) {
+    const prune = { ...policy.prune, turns: 0, protectTokens: Math.floor(room.available * share) };
+    const { events, memories } = choosePrune(view, { ...policy, prune });
+    yield view.slots.length;
+    const old = events.filter((event) => !unread.has(event));
+    if (old.length + memories.length === 0) continue;
+    deeper = { ...plan, pruned: [...plan.pruned, ...old], forgotten: [...plan.forgotten, ...memories] };
+    if (isWithin(withPlan(whole, deeper), room, room.target)) break;
+  }
+  return deeper;
+}
+
+/** Of the step that the prompt ends with. */
+function newestResults({ slots, turn }: View): ReadonlySet<EventId | null> {
+  const end = slots.findLastIndex(({ message }) => message.role !== 'user') + 1;
+  const from = slots.slice(0, end).findLastIndex(({ message }) => message.role !== 'tool') + 1;
+  // What was taken in since stands behind them; what a turn begins with has nothing of its own before it.
+  return new Set(from < (turn?.begins ?? 0) ? [] : slots.slice(from, end).map(({ event }) => event));
+}
+
+/** The early steps of a turn that has become too long for its window, as a text; the newest stay. */
+function* foldSteps({ plan, room, outputs, count }: TrimInput, view: View): Steps<CompactionPlan | null> {
+  const { turn } = view;
+  if (!turn) return null;
+  const steps = keptFrom(view, turn.id, room.available * STEPS_SHARE);
+  if (steps <= (plan.turn?.steps ?? 0)) return null;
+  const early = earlySteps(outputs, steps).map((draft, index) => asLogged(draft, index + 1));
+  const budget = Math.floor(room.available * PREFIX_SHARE);
+  const facts = renderFacts(yield* collectFactsSteps(early, null), Math.floor(budget / 3), count);
+  const { quotes } = extractKeyMessages({
+    events: early,
+    previous: null,
+    budget: Math.floor(budget / 2),
+    count,
+  });
+  const text = [...quotes.map((quote) => `- ${quote.text}`), facts].filter(Boolean).join('\n');
+  return { ...plan, turn: { id: turn.id, steps, text: text || '(nothing of note)' } };
+}
+
+/** The first step that stays: the newest within the budget, and the last one always. */
+function keptFrom({ slots }: View, turn: string, budget: number): number {
+  const sizes = new Map<number, number>();
+  for (const { step, tokens } of slots) {
+    if (step?.turn === turn) sizes.set(step.index, (sizes.get(step.index) ?? 0) + tokens);
+  }
+  let left = budget;
+  let first: number | null = null;
+  for (const [index, tokens] of [...sizes].toReversed()) {
+    left -= tokens;
+    if (left < 0 && first !== null) break;
+    first = index;
+  }
+  return first ?? 0;
+}
+
+/** Of what a turn has produced: its first steps, with their results. */
+export function earlySteps(outputs: readonly EventDraft[], steps: number): EventDraft[] {
+  return outputs.filter((draft) => stepOf(draft) < steps);
+}
+
+function stepOf(draft: EventDraft): number {
+  if (draft.kind === 'step') return draft.body.index;
+  const match = draft.kind === 'tool.result' ? /:result:(\d+)\./.exec(draft.id) : null;
+  return match ? Number(match[1]) : Infinity;
+}
+
+function asLogged(draft: EventDraft, seq: number): Event {
+  const nowhere = { tenant: 'none', conversation: 'none', at: 0, tokens: 0 };
+  return { ...nowhere, ...draft, seq } as Event;
+}
+
+/** Long texts, but never what the running turn is to answer. */
+function* shorten({ plan, room, count }: TrimInput, view: View): Steps<CompactionPlan | null> {
+  const most = Math.max(LEAST_TEXT_TOKENS, Math.floor(room.available * TEXT_SHARE));
+  const trimmed: { event: EventId; text: string }[] = [];
+  for (const slot of view.slots) trimmed.push(...(yield* shortened(slot, most, view, count)));
+  return trimmed.length === 0 ? null : { ...plan, trimmed: [...plan.trimmed, ...trimmed] };
+}
+
+function* shortened(
+  { part, message, event, tokens, layer }: Slot,
+  most: number,
+  { turn }: View,
+  count: (text: string) => number,
+): Steps<{ event: EventId; text: string }[]> {
+  if (tokens <= most * 1.2 || layer === 'summary') return [];
+  const cut = (text: string) => headTail(gist(text), most, count) || '[left out to make room]';
+  if (!part) {
+    const isCall = message.role === 'assistant' && (message.calls?.length ?? 0) > 0 && message.content === '';
+    if (event === null || isCall) return [];
+    yield CUT_WORK;
+    return [{ event, text: cut(message.content) }];
+  }
+  const long = linesOf(part).filter((line) => lineTokens(line) > most && !turn?.inputs.has(line.seq));
+  const texts: { event: EventId; text: string }[] = [];
+  for (const line of long) {
+    texts.push({ event: line.event, text: cut(line.content.slice(line.from, line.to)) });
+    yield CUT_WORK;
+  }
+  return texts;
+}

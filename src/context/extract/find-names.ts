@@ -1,0 +1,197 @@
+import { whole } from './cut-text.ts';
+import type { ToolCall } from '../../events/index.ts';
+
+/** What a text names. Paths and ids count wherever they stand, names of code only where somebody speaks of them. */
+export interface Named {
+  paths: string[];
+  ids: string[];
+  names: string[];
+}
+
+/** Longer words are data. They are never searched, so that none can make a search slow. */
+const MAX_WORD = 256;
+const WORD = /[^\s"'`<>()[\]{},;|=*]+/g;
+const NOTABLE = /[/\\_@#.\d]|[a-z][A-Z]|[A-Z]{3}/;
+
+const EXTENSIONS =
+  'tsx?|[cm]?[jt]s|jsx|jsonl?|ya?ml|toml|ini|cfg|conf|env|lock|mdx?|txt|rst|csv|tsv|sql|html?|s?css|less|xml|svg|py|ipynb|rs|go|java|kts?|swift|scala|[ch]|cc|[ch]pp|cs|rb|php|pl|lua|sh|bash|zsh|fish|ps1|bat|vue|svelte|proto|graphql|tf|gradle|properties|pdf|docx?|xlsx?|pptx?|png|jpe?g|gif|webp|zip|tar|gz|db|sqlite|diff|patch';
+const FILE_NAME = new RegExp(String.raw`^[\w@.+-]*[\w-]\.(?:${EXTENSIONS})$`, 'i');
+const LAST_PART = /(?<![^/\\])[^/\\]*$/;
+const EXTENSION = /^[^/\\]*[\w-]\.[A-Za-z][A-Za-z0-9]{0,7}$/;
+const ROOTED = /^(?:\.{1,2}|~|[A-Za-z]:)?[/\\][\w.@~+-]+[/\\]/;
+const RELATIVE = /^\.{1,2}\/[\w.@~+-]+/;
+/** A line number, or the line itself where a search printed it without a space. */
+const AFTER_EXTENSION = /(\.[A-Za-z][A-Za-z0-9]{0,7}):.*$|(\.[A-Za-z][A-Za-z0-9]{0,7}:.*[\n\r\u2028\u2029])/g;
+const PATH_SIGNS = /^[\p{L}\p{N}_.@~+\-/\\:%$#!&]+$/u;
+
+const ID_FORMS = [
+  /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i,
+  /^[0-9A-HJKMNP-TV-Z]{26}$/,
+  /^(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}$/i,
+  /^n(?:pub|profile|event|ote|addr)1[0-9a-z]{20,}$/,
+  /^#?[A-Z]{1,6}-?\d{3,}$/,
+  /^[A-Z][A-Z0-9]{1,9}-\d{1,8}$/,
+  /^(?=[A-Z0-9]*[A-Z])(?=[A-Z0-9]*\d[A-Z0-9]*\d)[A-Z0-9]{5,40}$/,
+  /^#\d{1,9}$/,
+  /^\d{6,30}$/,
+  /^[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*[_-]\d{3,}$/,
+  /^[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+$/,
+];
+const NAME_FORMS = [
+  /^[a-z$_][a-z0-9]*[A-Z][A-Za-z0-9]*$/,
+  /^[A-Z][a-z0-9]+[A-Z][A-Za-z0-9]*$/,
+  /^_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+$/,
+  /^[A-Za-z_$][\w$]+(?:(?:\.|::|#)[A-Za-z_$][\w$]+)+$/,
+];
+const IN_BACKTICKS = /`([^`\s]{2,80})`/g;
+const NAME_IN_BACKTICKS = /^[@$\w][\w$.:#@/-]*(?:\(\))?$/;
+/** The value of a field that is called an id, in JSON, also where that stands escaped in JSON. */
+const ID_FIELD =
+  /(?:_?id|Id|ID|_code|Code|_number|Number|_key|_ref|sku|uuid)\\{0,3}"\s{0,2}:\s{0,2}\\{0,3}"?([^"\\\s,}\]]{3,80})/g;
+const LOOKS_LIKE_JSON = /^\s{0,20}[{[]/;
+const LINE_SIGNS = new Set(['n', 'r', 't']);
+const URL = /^https?:\/\/[^\s]{4,}$/;
+const EMPTY_VALUES = new Set(['null', 'true', 'false', 'undefined', 'None']);
+
+export function findWords(written: string, spoken: boolean): Named {
+  const text = LOOKS_LIKE_JSON.test(written) ? unescaped(written) : written;
+  const found: Named = { paths: [], ids: [], names: [] };
+  for (const [raw] of text.matchAll(WORD)) {
+    if (raw.length > MAX_WORD || !NOTABLE.test(raw)) continue;
+    // A range of commits is two of them.
+    for (const word of raw.includes('/') ? [raw] : raw.split('..')) place(word, spoken, found);
+  }
+  for (const [, value = ''] of text.matchAll(ID_FIELD)) {
+    if (!EMPTY_VALUES.has(value) && !/^\d{1,3}$/.test(value) && !value.includes('${')) found.ids.push(value);
+  }
+  if (!spoken) return found;
+  for (const [, name = ''] of text.matchAll(IN_BACKTICKS)) {
+    if (/[A-Za-z]{2}/.test(name) && NAME_IN_BACKTICKS.test(name)) found.names.push(whole(name));
+  }
+  return found;
+}
+
+/** JSON as it reads: the letter of a line end would stick to the path behind it. */
+function unescaped(json: string): string {
+  if (!json.includes('\\')) return json;
+  return json.replace(/\\(.)/g, (_, sign: string) => (LINE_SIGNS.has(sign) ? ' ' : sign));
+}
+
+function place(raw: string, spoken: boolean, found: Named): void {
+  const word = raw.replace(/[.,:!?*_~…。，\\]{1,8}$/, '').replace(/^(?:file:\/\/|\*{1,3}|@(?=\/))/, '');
+  if (word.length < 3) return;
+  if (word.includes('://')) {
+    if (spoken && URL.test(word)) found.ids.push(word);
+    return;
+  }
+  const path = asPath(word);
+  if (path !== null) found.paths.push(path);
+  else if (isId(word)) found.ids.push(word);
+  else if (spoken && NAME_FORMS.some((form) => form.test(word))) found.names.push(word);
+}
+
+function isId(word: string): boolean {
+  return ID_FORMS.some((form) => form.test(word)) && !/^\d{4}-\d\d/.test(word);
+}
+
+/** The path that a word is, without a line number behind it; null where it is none. */
+export function asPath(word: string): string | null {
+  const path = word.includes(':') ? word.replace(AFTER_EXTENSION, '$1$2') : word;
+  if (path.length > MAX_WORD || path.includes('://')) return null;
+  if (!/[/\\]/.test(path)) return FILE_NAME.test(path) ? path : null;
+  if (!PATH_SIGNS.test(path) || /\\[nrtx"]/.test(path)) return null;
+  const last = LAST_PART.exec(path)?.[0] ?? '';
+  const isPath = EXTENSION.test(last) || ((ROOTED.test(path) || RELATIVE.test(path)) && !/\\\\/.test(path));
+  return isPath && /[A-Za-z]/.test(path) ? path : null;
+}
+
+interface Files {
+  read: string[];
+  modified: string[];
+}
+
+const WRITES =
+  /(?:^|[_-])(?:write|edit|multi_?edit|patch|apply|create|str_?replace|replace|insert|append|save|delete|remove|rename|move|copy|upload)|(?:Write|Edit|Patch|Create|Replace|Delete|Rename|Move)/;
+const SHELLS =
+  /(?:^|[_-])(?:bash|sh|shell|exec|execute|terminal|command|run|cmd|powershell)(?:$|[_-])|Bash|Shell/i;
+/** Read like this, a tool that writes files may still name one that it only reads. */
+const READ_FIELD = /^(?:source|src|from|input|cwd|dir|directory|workdir|root)$/i;
+const PATH_FIELD =
+  /^(?:.*_)?(?:path|paths|file|files|file_?name|target|destination|dest|to|uri)$|(?:Path|File|FileName|Paths|Files)$/i;
+const SHELL_FIELD = /^(?:command|cmd|script|code|commands|input)$/i;
+const PATCH_FIELD = /^(?:patch|diff|input|patchText|changes)$/i;
+
+const MAX_COMMAND = 20_000;
+const MAX_DEPTH = 4;
+const CHANGING_COMMAND =
+  /^(?:sudo )?(?:rm|mv|cp|touch|mkdir|tee|truncate|chmod|ln|sed -i|perl -\w*i|git (?:mv|rm|checkout|restore))\b/;
+const PATCHED_FILE = /^(?:\*\*\* (?:Update|Add|Delete|Move to)(?: File)?: |\+\+\+ (?:b\/)?)(\S{1,256})/;
+
+/** The files that a call reads or changes, as its name and arguments tell. */
+export function filesOf({ name, args }: ToolCall): Files {
+  const files: Files = { read: [], modified: [] };
+  const fields = parsed(args);
+  if (fields === null) return files;
+  const writes = WRITES.test(name);
+  const isShell = SHELLS.test(name);
+  for (const [field, value] of fields) {
+    if (isShell && SHELL_FIELD.test(field)) ofCommand(value.slice(0, MAX_COMMAND), files);
+    else if (writes && PATCH_FIELD.test(field) && value.includes('\n'))
+      for (const file of patched(value)) files.modified.push(file);
+    else if (isPathValue(field, value)) {
+      (writes && !READ_FIELD.test(field) ? files.modified : files.read).push(value);
+    }
+  }
+  return files;
+}
+
+/** The texts among the arguments with the name of their field, lists under the name of the list. */
+function parsed(args: string): [field: string, value: string][] | null {
+  let root: unknown;
+  try {
+    root = JSON.parse(args);
+  } catch {
+    // The model wrote no JSON; there is nothing to be told of it.
+    return null;
+  }
+  const fields: [string, string][] = [];
+  const walk = (field: string, value: unknown, depth: number): void => {
+    if (typeof value === 'string') fields.push([field, value]);
+    else if (depth < MAX_DEPTH && Array.isArray(value))
+      for (const item of value) walk(field, item, depth + 1);
+    else if (depth < MAX_DEPTH && typeof value === 'object' && value !== null) {
+      for (const [key, item] of Object.entries(value)) walk(key, item, depth + 1);
+    }
+  };
+  walk('', root, 0);
+  return fields;
+}
+
+/** A field that is called a path may hold any; any other field only what cannot be anything else. */
+function isPathValue(field: string, value: string): boolean {
+  if (value.length > 256 || value.length < 2 || /[\n"<>|*?{}$]/.test(value)) return false;
+  if (PATH_FIELD.test(field))
+    return /[/\\.]/.test(value) && /[\p{L}\p{N}]/u.test(value) && !value.includes('://');
+  return /[/\\]/.test(value) && !/\s/.test(value) && asPath(value) === value;
+}
+
+/** Each part of a command line is told by its first word, and whatever is written to with `>` has changed. */
+function ofCommand(command: string, files: Files): void {
+  for (const part of command.split(/&&|\|\||[;|\n]/)) {
+    const changes = CHANGING_COMMAND.test(part.trim());
+    const words = part.match(/>{1,2}|[^\s"'`<>()]+/g) ?? [];
+    words.forEach((word, index) => {
+      const path = asPath(word);
+      if (path === null || word.startsWith('-')) return;
+      const written = words[index - 1]?.startsWith('>') ?? false;
+      (changes || written ? files.modified : files.read).push(path);
+    });
+  }
+}
+
+function patched(patch: string): string[] {
+  return patch.split('\n').flatMap((line) => {
+    const path = PATCHED_FILE.exec(line)?.[1];
+    return path === undefined || path === '/dev/null' ? [] : [path];
+  });
+}

@@ -1,0 +1,180 @@
+import { type Event, isAbout } from '../../events/index.ts';
+import { handoffText, messageText } from '../event-text.ts';
+import { whole } from './cut-text.ts';
+
+/** What somebody said with an event, calls and results left out; '' where it is bookkeeping. */
+export function spokenText(event: Event): string {
+  if (!isAbout(event, 'words')) return '';
+  switch (event.kind) {
+    case 'message':
+      return messageText(event.body);
+    case 'step':
+      return event.body.content;
+    case 'injection':
+      return event.body.oneStep ? '' : event.body.content;
+    case 'handoff':
+      return handoffText(event.body.summary);
+    case 'turn.failed':
+    case 'turn.aborted':
+      return event.body.partial;
+    case 'question':
+      return event.body.text;
+    case 'question.answered':
+      return event.body.content;
+    case 'approval.requested':
+      return event.body.args;
+    case 'delegation.opened':
+      return event.body.task;
+    case 'delegation.completed':
+    case 'delegation.aborted':
+      return event.body.result;
+    case 'phase.changed':
+      // Its instructions are not for all, and told anew to whom they are for.
+      return event.body.summary ? handoffText(event.body.summary) : '';
+    case 'run.directive':
+      return event.body.directive;
+    case 'tool.result':
+    case 'approval.decided':
+    case 'joined':
+    case 'left':
+    case 'mode.changed':
+    case 'command':
+      return '';
+  }
+}
+
+/**
+ * Of what was said, the words in which its author may demand something. A summary of a hand-over or a phase is what
+ * others said, whoever makes the change, and what is attached is a document.
+ */
+export function demandingText(event: Event, text: string): string {
+  if (event.kind === 'handoff' || event.kind === 'phase.changed') return '';
+  if (event.kind !== 'message' || !event.body.attachments) return text;
+  return event.body.content.slice(0, text.length);
+}
+
+/** The same as a quote shows it: a key event says in words what happened. */
+export function quotableText(event: Event): string {
+  if (!isAbout(event, 'words')) return '';
+  switch (event.kind) {
+    case 'handoff':
+      return `(handoff)\n${spokenText(event)}`;
+    case 'delegation.opened':
+      return `(delegation ${event.body.delegation} to @${event.body.assignee}) ${event.body.task}`;
+    case 'delegation.completed':
+      return `(result of delegation ${event.body.delegation}) ${event.body.result}`;
+    case 'delegation.aborted':
+      return `(delegation ${event.body.delegation} was aborted) ${event.body.result}`;
+    case 'question':
+      return `(question ${event.body.question}) ${event.body.text}`;
+    case 'question.answered':
+      return `(question ${event.body.question} is ${event.body.outcome}) ${event.body.content}`;
+    case 'approval.requested':
+      return `(approval ${event.body.request} of ${event.body.tool} requested) ${event.body.args}`;
+    case 'approval.decided':
+      return `(approval ${event.body.request} is ${event.body.outcome})`;
+    case 'mode.changed':
+      return `(mode is now ${event.body.mode})`;
+    case 'phase.changed':
+      return `(phase is now ${event.body.phase}) ${spokenText(event)}`.trimEnd();
+    case 'run.directive':
+      return `(directive of run ${event.body.run}) ${event.body.directive}`;
+    case 'turn.failed':
+    case 'turn.aborted':
+      return spokenText(event) === '' ? '' : `(interrupted) ${spokenText(event)}`;
+    case 'message':
+    case 'step':
+    case 'injection':
+    case 'joined':
+    case 'left':
+    case 'command':
+      return spokenText(event);
+    case 'tool.result':
+      return '';
+  }
+}
+
+/**
+ * How much of a log is read for facts, in characters: reading takes some 0.3 s for a million. Short texts are read
+ * whole. Of long ones the beginning and the end are read; where there are too many, each author has an equal part,
+ * so that nobody's flood leaves the others unread. The same events are read alike on every machine.
+ */
+const MOST_OF_ONE = 65_536;
+const MOST_IN_ALL = 8 * 1_048_576;
+const HEAD_SHARE = 2 / 3;
+/** Less than this of a text says nothing. */
+const LEAST = 64;
+/** A piece ends between words where there is a gap that near. */
+const WORD = 256;
+
+/** How many characters of an event are read. */
+type ReadLimits = (event: Event) => number;
+
+export function readLimits(events: readonly Event[], most: number = MOST_IN_ALL): ReadLimits {
+  const byAuthor = new Map<string, number[]>();
+  for (const event of events) {
+    const key = keyOf(event);
+    const sizes = byAuthor.get(key) ?? [];
+    sizes.push(Math.min(sizeOf(event), MOST_OF_ONE));
+    byAuthor.set(key, sizes);
+  }
+  const totals = [...byAuthor.values()].map(sum);
+  if (sum(totals) <= most) return () => MOST_OF_ONE;
+  const part = equalPart(totals, most);
+  const limits = new Map([...byAuthor].map(([key, sizes]) => [key, equalPart(sizes, part)]));
+  return (event) => Math.min(MOST_OF_ONE, limits.get(keyOf(event)) ?? 0);
+}
+
+/** The texts of one event share its limit, the first one first. */
+export function limitedReader(limit: number): (text: string) => string {
+  let left = limit;
+  return (text) => {
+    const piece = readable(text, left);
+    left -= piece.length;
+    return piece;
+  };
+}
+
+/** Beginning and end, cut between words: half of a path is another path. */
+export function readable(text: string, most: number): string {
+  if (text.length <= most) return text;
+  if (most < LEAST) return '';
+  const head = text.slice(0, Math.floor(most * HEAD_SHARE));
+  const tail = text.slice(text.length - (most - head.length - 1));
+  return `${whole(withoutLastWord(head))}\n${whole(withoutFirstWord(tail))}`;
+}
+
+function withoutLastWord(head: string): string {
+  const gap = Math.max(head.lastIndexOf(' '), head.lastIndexOf('\n'));
+  return gap > head.length - WORD ? head.slice(0, gap) : head;
+}
+
+function withoutFirstWord(tail: string): string {
+  const gap = tail.slice(0, WORD).search(/[ \n]/);
+  return gap === -1 ? tail : tail.slice(gap + 1);
+}
+
+/** The most that each may have so that all together have no more than `most`: who needs less leaves it to the others. */
+export function equalPart(sizes: readonly number[], most: number): number {
+  let left = most;
+  for (const [index, size] of sizes.toSorted((a, b) => a - b).entries()) {
+    const part = left / (sizes.length - index);
+    if (size > part) return Math.floor(part);
+    left -= size;
+  }
+  return Infinity;
+}
+
+function sizeOf(event: Event): number {
+  if (event.kind === 'tool.result') return event.body.content.length;
+  const spoken = spokenText(event).length;
+  return event.kind === 'step' ? spoken + sum(event.body.calls.map(({ args }) => args.length)) : spoken;
+}
+
+function keyOf({ author }: Event): string {
+  return `${author.kind} ${author.id}`;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

@@ -1,0 +1,297 @@
+import * as z from 'zod';
+import { KeyRecord, Scope } from '../access/index.ts';
+import {
+  AgentId,
+  Author,
+  ConversationId,
+  Cut,
+  type Event,
+  EVENT_KINDS,
+  EventId,
+  Mode,
+  CompactionReason,
+  CompactionStrategy,
+  PromptRecord,
+  TurnId,
+} from '../events/index.ts';
+import type { Projection, Row } from '../projection/model.ts';
+import type { ActorStatus, InspectedPrompt, QueueReport, SentPrompt, TaskList } from '../troupe.ts';
+
+const Count = z.int().nonnegative();
+
+/**
+ * Answers of the API. Where the domain has a type already, `typed` gives the schema that type, and the document says as
+ * much of it as clients need.
+ */
+export function typed<T>(json: object = { type: 'object' }): z.ZodType<T> {
+  return z.custom<T>().meta({ ...json });
+}
+
+/** A list that may come in parts: `next` is the `skip` of the next part, null at the end. */
+export type Part<T> = T & { next: number | null };
+
+const NEXT = { type: ['integer', 'null'] };
+
+export function partOf<T>(list: string, items: object, more: object = {}): z.ZodType<Part<T>> {
+  const properties = { [list]: { type: 'array', items }, ...more, next: NEXT };
+  return typed<Part<T>>({ type: 'object', properties });
+}
+
+/** The named schemas of the document. */
+export const EventAnswer = typed<Event>({ $ref: '#/components/schemas/Event' });
+const PROMPT = { $ref: '#/components/schemas/Prompt' };
+export const NextPromptAnswer = typed<Part<InspectedPrompt>>(PROMPT);
+export const SentPromptAnswer = typed<Part<SentPrompt>>(PROMPT);
+export const Prompt = PromptRecord.extend({
+  cached: z.object({ messages: Count, tokens: Count }),
+  relief: z.object({ at: Count, left: Count }),
+  cuts: z.array(
+    Cut.extend({
+      by: AgentId.optional(),
+      strategy: z.enum(['summary', 'extraction']).optional(),
+      trimmed: Count.optional(),
+      steps: Count.optional(),
+    }),
+  ),
+});
+
+const STRING = { type: 'string' };
+const TASK = {
+  type: 'object',
+  properties: {
+    id: STRING,
+    kind: { enum: ['delegation', 'question', 'approval'] },
+    owner: STRING,
+    assignee: STRING,
+    thread: STRING,
+    text: STRING,
+    tool: STRING,
+    args: STRING,
+    argsHash: STRING,
+    by: { type: 'array', items: STRING },
+    choices: { type: 'array', items: STRING },
+    deadline: { type: ['integer', 'null'] },
+    openedAt: { type: 'object' },
+    end: { type: ['object', 'null'] },
+    group: STRING,
+    join: { enum: ['all', 'first', 'any'] },
+  },
+  required: ['id', 'kind', 'owner', 'deadline', 'openedAt', 'end', 'group', 'join'],
+};
+export const TasksAnswer = partOf<TaskList>('tasks', TASK, { thread: { type: ['object', 'null'] } });
+
+export const QueuesAnswer: z.ZodType<Required<QueueReport>> = z.object({
+  waiting: Count,
+  active: Count,
+  delayed: Count,
+  failed: Count,
+  wait: z.object({ p50Ms: z.number(), p95Ms: z.number(), count: Count }).nullable(),
+});
+
+export const ReadinessAnswer = z.object({
+  status: z.enum(['ok', 'unavailable', 'stopping']),
+  store: z.string().optional(),
+  queue: z.string().optional(),
+});
+
+export const CallerAnswer = z.object({
+  id: z.string(),
+  tenant: z.string(),
+  scopes: z.array(Scope),
+  author: Author.nullable(),
+  conversations: z.array(z.string()).nullable(),
+});
+
+export const KeyAnswer = z.object({
+  ...KeyRecord.omit({ hash: true, previous: true }).shape,
+  createdBy: z.string().nullable(),
+  /** Until when the secret before the last rotation still works, ms since the epoch. */
+  previousUntil: Count.nullable(),
+});
+/** The only answer with the text of a key. */
+export const IssuedKeyAnswer = z.object({ key: KeyAnswer, secret: z.string() });
+
+const Tokens = z.strictObject({ input: Count, output: Count, cacheRead: Count, cacheWrite: Count });
+const Problem = z.strictObject({ code: z.string(), message: z.string(), seq: Count });
+const Place = z.strictObject({ conversation: ConversationId, seq: Count });
+const Condition = z.enum(['failed', 'waiting', 'running', 'held', 'paused', 'idle', 'retired', 'left']);
+
+const AgentView = z.strictObject({
+  id: AgentId,
+  name: z.string(),
+  condition: Condition,
+  state: z.string(),
+  parked: z.enum(['paused', 'failed', 'retired']).nullable(),
+  away: z.enum(['left', 'blocked']).nullable(),
+  since: z.strictObject({ seq: Count, at: Count }),
+  turn: TurnId.nullable(),
+  lastTurn: TurnId.nullable(),
+  pending: z.array(Count),
+  seen: Count,
+  turns: Count,
+  failed: Count,
+  tokens: Tokens,
+  problem: Problem.nullable(),
+});
+
+const TurnView = z.strictObject({
+  id: TurnId,
+  agent: AgentId,
+  number: Count,
+  status: z.enum(['running', 'done', 'failed', 'aborted']),
+  from: Count,
+  to: Count.nullable(),
+  startedAt: Count,
+  endedAt: Count.nullable(),
+  upTo: Count,
+  inputs: z.array(Count),
+  trigger: z.strictObject({ name: z.string(), text: z.string() }).nullable(),
+  missed: z.strictObject({ count: Count, first: Count, last: Count }).nullable(),
+  steps: Count,
+  calls: z.array(
+    z.strictObject({
+      call: z.string(),
+      name: z.string(),
+      outcome: z.enum(['done', 'failed', 'lost', 'waiting']).nullable(),
+      seq: Count,
+    }),
+  ),
+  callCount: Count,
+  tokens: Tokens,
+  retries: Count,
+  error: Problem.nullable(),
+  handoff: z.strictObject({ to: z.array(AgentId), seq: Count }).nullable(),
+  retried: Count.nullable(),
+  said: z.string(),
+});
+
+const TaskView = z.strictObject({
+  id: z.string(),
+  kind: z.enum(['delegation', 'question', 'approval']),
+  owner: AgentId,
+  seq: Count,
+  at: Count,
+  text: z.string(),
+  choices: z.array(z.string()),
+  argsHash: z.string().nullable(),
+  assignee: AgentId.nullable(),
+  thread: ConversationId.nullable(),
+  outcome: z.string().nullable(),
+  endedAt: Count.nullable(),
+});
+
+const CompactionView = z.strictObject({
+  seq: Count,
+  at: Count,
+  agent: AgentId,
+  phase: z.enum(['started', 'pruned', 'summarising', 'done', 'failed']),
+  reason: CompactionReason,
+  strategy: CompactionStrategy.nullable(),
+  range: z.strictObject({ from: Count, upTo: Count }).nullable(),
+  tokens: z.strictObject({ before: Count, after: Count.nullable() }),
+  reduced: Count.nullable(),
+  summary: EventId.nullable(),
+  summarySeq: Count.nullable(),
+  message: z.string().nullable(),
+  endedAt: Count.nullable(),
+});
+
+const ProjectionAnswer: z.ZodType<Projection> = z.strictObject({
+  conversation: ConversationId,
+  seq: Count,
+  at: Count,
+  began: Count,
+  mode: Mode,
+  phase: z.string().nullable(),
+  archived: z.boolean(),
+  agents: z.record(z.string(), AgentView),
+  turns: z.array(TurnView),
+  arrows: z.array(
+    z.strictObject({
+      seq: Count,
+      at: Count,
+      kind: z.enum(EVENT_KINDS as [(typeof EVENT_KINDS)[number]]),
+      from: z.string(),
+      isAgent: z.boolean(),
+      to: z.array(AgentId),
+    }),
+  ),
+  talk: z.array(
+    z.strictObject({
+      seq: Count,
+      agent: AgentId.nullable(),
+      name: z.string(),
+      text: z.string(),
+      shared: z.boolean(),
+    }),
+  ),
+  tasks: z.array(TaskView),
+  compactions: z.array(CompactionView),
+  origin: Place.nullable(),
+  forks: z.array(Place),
+  totals: z.strictObject({
+    events: Count,
+    turns: Count,
+    failed: Count,
+    running: Count,
+    compactions: Count,
+    tokens: Tokens,
+  }),
+});
+
+const RowAnswer: z.ZodType<Row> = z.strictObject({
+  seq: Count,
+  at: Count,
+  kind: z.string(),
+  level: z.enum(['talk', 'work', 'noise', 'problem']),
+  author: z.string(),
+  isAgent: z.boolean(),
+  agent: AgentId.nullable(),
+  to: z.array(AgentId),
+  turn: TurnId.nullable(),
+  summary: z.string(),
+});
+
+const Actor = z.looseObject({
+  agent: AgentId,
+  status: z.string(),
+  state: z.string(),
+}) as unknown as z.ZodType<ActorStatus>;
+
+export const SnapshotAnswer = z.strictObject({
+  seq: Count,
+  head: Count,
+  projection: ProjectionAnswer,
+  actors: z.array(Actor),
+});
+
+export const RowsAnswer = z.strictObject({
+  rows: z.array(RowAnswer),
+  head: Count,
+  more: z.boolean(),
+  next: Count.nullable(),
+});
+
+export const OverviewAnswer = z.strictObject({
+  conversations: z.array(
+    z.strictObject({
+      id: ConversationId,
+      head: Count,
+      at: Count,
+      condition: Condition.nullable(),
+      agents: Count,
+      failed: Count,
+      running: Count,
+      waiting: Count,
+      compactions: Count,
+      turns: Count,
+    }),
+  ),
+  more: z.boolean(),
+});
+
+export const SearchAnswer = z.strictObject({
+  hits: z.array(z.strictObject({ conversation: ConversationId, row: RowAnswer, excerpt: z.string() })),
+  searched: z.strictObject({ conversations: Count, events: Count }),
+  partial: z.boolean(),
+});

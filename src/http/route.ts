@@ -1,0 +1,141 @@
+import type { Context, Hono } from 'hono';
+import type * as z from 'zod';
+import type { Principal, Scope } from '../access/index.ts';
+import type { Clock } from '../clock.ts';
+import type { Troupe } from '../troupe.ts';
+import { type Caller, callerOf } from './access/caller.ts';
+import type { BookOf } from './access/projection-books.ts';
+import type { ProcessMetrics } from './metrics.ts';
+import { readJson } from './read-json.ts';
+import type { Readiness } from './readiness.ts';
+import { parseInput, type PathNoun } from './schemas.ts';
+
+export type Method = 'GET' | 'POST' | 'DELETE';
+export type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503;
+
+/** What handlers need from their process. */
+export interface RouteServer {
+  /** The troupe of the default tenant. */
+  root: Troupe;
+  clock: Clock;
+  /** Aborted when the process is about to end. */
+  signal?: AbortSignal | undefined;
+  metrics?: ProcessMetrics | undefined;
+  bookOf: BookOf;
+  readiness: () => Promise<Readiness>;
+  /** The caller of a public route; null where the guard would refuse them. */
+  trustedCaller: (context: Context) => Promise<Principal | null>;
+  /** The OpenAPI document for clients that reach the app at `base`. */
+  describe: (base: string) => object;
+}
+
+/** The names in `/api/turns/{a}/diff/{b}`. */
+export type ParamName<P extends string> = P extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | ParamName<Rest>
+  : never;
+
+export interface RouteRequest<P extends string, Q, B> {
+  context: Context;
+  params: Record<ParamName<P>, string>;
+  query: Q;
+  /** Reads and checks the body. Throws `event_invalid`, `event_too_large`, `Refusal`. */
+  body: () => Promise<B>;
+  caller: Caller;
+  /** The troupe, narrowed to what the caller may see and do. */
+  troupe: Troupe;
+}
+
+/** An answer of another status or media type than the usual one. Without both it has no body. */
+interface OtherAnswer {
+  type?: string;
+  schema?: z.ZodType;
+}
+
+interface RouteSpec<M extends Method, P extends string, Q, B, A> {
+  method: M;
+  /** With parameters as `{name}`; the word before each says what it is an id of. */
+  path: P;
+  /** A caller needs one of these. `[]`: every known caller may ask. `public`: answered before the guard. */
+  scopes: readonly Scope[] | 'public';
+  /** Operation id; null keeps the route out of the document. */
+  id: string | null;
+  summary: string;
+  query?: z.ZodObject & z.ZodType<Q>;
+  body?: z.ZodType<B>;
+  /** Media type of a body that is a file; its handler reads it. */
+  bodyType?: string;
+  /** Status of success. Default: 200. */
+  status?: 200 | 201 | 202;
+  /** The JSON answer. */
+  answer?: z.ZodType<A>;
+  /** Media type of an answer that is not JSON. */
+  answerType?: string;
+  also?: Readonly<Record<number, OtherAnswer>>;
+  /** Errors beside those that follow from what the route takes. */
+  errors?: readonly ErrorStatus[];
+  /** JSON pointers to ids in the answer, by the path noun that they fit. */
+  gives?: Partial<Record<PathNoun, string>>;
+  /** A parameter may be empty, so that the handler can say which one is missing. */
+  allowsEmptyParams?: true;
+  /** Returns the JSON answer, or a `Response` where status, headers or media type differ. */
+  handle(request: RouteRequest<P, Q, B>, server: RouteServer): A | Response | Promise<A | Response>;
+}
+
+/** A declared route, whatever its types. */
+export type Route = Omit<RouteSpec<Method, string, unknown, unknown, unknown>, 'handle'> & {
+  // A method, whose parameters TypeScript compares both ways: each handler takes the request of its own route.
+  handle(request: never, server: RouteServer): unknown;
+};
+
+/** The one declaration of a route. Guard, OpenAPI document and client derive from it. */
+export function defineRoute<
+  const M extends Method,
+  const P extends string,
+  Q extends z.ZodObject = z.ZodObject<Record<never, never>>,
+  B extends z.ZodType = z.ZodUndefined,
+  A extends z.ZodType = z.ZodNever,
+>(
+  route: Omit<RouteSpec<M, P, z.output<Q>, z.output<B>, z.output<A>>, 'query' | 'body' | 'answer'> & {
+    query?: Q;
+    body?: B;
+    answer?: A;
+  },
+): typeof route {
+  return route;
+}
+
+/** `GET /api/turns/{t}`: the name of a route in tables and in the client. */
+export function routeName({ method, path }: Pick<Route, 'method' | 'path'>): string {
+  return `${method} ${path}`;
+}
+
+/** A Hono path as the document writes it: `/api/turns/:t{[^/]*}` is `/api/turns/{t}`. */
+export function describedPath(path: string): string {
+  return path.replace(/:(\w+)(?:\{[^{}]*\})?/g, '{$1}');
+}
+
+/** Registers routes, in their order. */
+export function addRoutes(app: Hono, routes: readonly Route[], server: RouteServer): void {
+  for (const route of routes) {
+    const path = route.path.replace(/\{(\w+)\}/g, route.allowsEmptyParams ? ':$1{[^/]*}' : ':$1');
+    app.on(route.method, path, (context) => answer(context, route, server));
+  }
+}
+
+async function answer(context: Context, route: Route, server: RouteServer): Promise<Response> {
+  const { query, body, status = 200 } = route;
+  const request: RouteRequest<string, unknown, unknown> = {
+    context,
+    params: context.req.param() as Record<string, string>,
+    query: query ? parseInput(query, context.req.query(), 'the query') : {},
+    body: async () => body && parseInput(body, await readJson(context), 'the body'),
+    get caller() {
+      return callerOf(context);
+    },
+    get troupe() {
+      return callerOf(context).troupe;
+    },
+  };
+  const result = await route.handle(request as never, server);
+  return result instanceof Response ? result : context.json(result as object, status);
+}

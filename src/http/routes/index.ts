@@ -1,0 +1,55 @@
+import type { Scope } from '../../access/index.ts';
+import { type Route, routeName } from '../route.ts';
+import { conversationRoutes } from './conversations.ts';
+import { inspectorRoutes } from './inspector.ts';
+import { keyRoutes } from './keys.ts';
+import { metricsRoute, probeRoutes, statusRoutes } from './status.ts';
+import { streamRoute } from './stream.ts';
+import { transferRoutes } from './transfer.ts';
+import { turnRoutes } from './turns.ts';
+import { webhookRoutes } from './webhooks.ts';
+
+/** All routes, in the order of the document. */
+const DECLARED = [
+  ...conversationRoutes,
+  ...inspectorRoutes,
+  ...transferRoutes,
+  ...turnRoutes,
+  streamRoute,
+  ...statusRoutes,
+  ...keyRoutes,
+  ...webhookRoutes,
+  metricsRoute,
+  ...probeRoutes,
+] as const;
+
+export const ROUTES: readonly Route[] = DECLARED;
+
+/** Every route by its name, for the types of the client. */
+export type Routes = {
+  [R in (typeof DECLARED)[number] as `${R['method']} ${R['path']}`]: R;
+};
+
+/** Scopes by route name; one of them is needed. The guard refuses routes that are not here. */
+export const ROUTE_SCOPES: Readonly<Record<string, readonly Scope[]>> = Object.fromEntries(
+  ROUTES.flatMap((route) => (route.scopes === 'public' ? [] : [[routeName(route), route.scopes]])),
+);
+
+/** Routes that are answered before the guard. */
+export const PUBLIC_ROUTES: ReadonlySet<string> = new Set(
+  ROUTES.filter(({ scopes }) => scopes === 'public').map(routeName),
+);
+
+const METHODS = new Map<string, string[]>();
+for (const { method, path } of ROUTES) {
+  METHODS.set(path, [...(METHODS.get(path) ?? []), method, ...(method === 'GET' ? ['HEAD'] : [])]);
+}
+const PATHS = [...METHODS].map(
+  ([path, methods]) =>
+    [new RegExp(`${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`), methods] as const,
+);
+
+/** The methods that a path answers to, wherever the API is mounted; none for an unknown path. */
+export function methodsOf(path: string): readonly string[] {
+  return PATHS.find(([pattern]) => pattern.test(path))?.[1] ?? [];
+}

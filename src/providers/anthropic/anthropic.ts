@@ -1,0 +1,144 @@
+import type Anthropic from '@anthropic-ai/sdk';
+import { readMessageEvents } from './events.ts';
+import { anthropicBody } from './messages.ts';
+import { fetchOptions, serverOf, vendorFetch } from '../vendor-fetch.ts';
+import { guardStream, type StreamWatch } from '../guard-stream.ts';
+import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
+import { replyLimits, type ReplyLimitSettings } from '../reply-limits.ts';
+import type { AnthropicFields } from '../settings.ts';
+
+export interface AnthropicOptions extends AnthropicFields {
+  /** Default https://api.anthropic.com. A trailing /v1 is dropped, because the SDK adds it. */
+  baseUrl?: string;
+  apiKey: string;
+  /** Limits of the size and duration of an answer. */
+  replyLimits?: ReplyLimitSettings;
+}
+
+const NAME = 'anthropic';
+
+/** Anthropic's messages API. */
+export function createAnthropic(options: AnthropicOptions): Provider {
+  const { baseUrl = 'https://api.anthropic.com', apiKey, contextEditing } = options;
+  const limits = replyLimits(options.replyLimits);
+  let client: Promise<Anthropic> | undefined;
+
+  async function connect(): Promise<Anthropic> {
+    const { Anthropic: Client } = await import('@anthropic-ai/sdk');
+    return new Client({
+      apiKey,
+      baseURL: baseUrl.replace(/\/(v1\/?)?$/, ''),
+      maxRetries: 0,
+      timeout: limits.silenceMs,
+      logLevel: 'off',
+      fetch: vendorFetch(limits),
+      fetchOptions: await fetchOptions(),
+    });
+  }
+
+  async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
+    client ??= connect();
+    const { messages } = await client;
+    const params = anthropicParams(request, options);
+    if (request.replySchema) {
+      const format = await replyFormat(request.replySchema);
+      if ('failed' in format) return yield format.failed;
+      params.output_config = { ...params.output_config, format };
+    }
+    // The SDK types beta parameters elsewhere only, and sends them as they are.
+    const body = Object.assign(anthropicBody(request, NAME), params as object);
+    const events = await messages.create(body, { signal: watch.signal, headers: betasOf(params) });
+    watch.touch();
+    yield* readMessageEvents(events, request, NAME, watch);
+  }
+
+  return {
+    name: NAME,
+    // With the vendor's edits, the counted prompt is not the one that was sent.
+    capabilities: { ...STATELESS, images: true, caching: 'breakpoints', reportsUsage: !contextEditing },
+    server: serverOf(baseUrl),
+    stream: (request, { signal }) =>
+      guardStream({
+        request,
+        signal,
+        limits,
+        read: (watch) => read(request, watch),
+        secrets: [apiKey],
+      }),
+  };
+}
+
+/** The schema in Anthropic's dialect: no open objects; unsupported keywords move into the description. */
+async function replyFormat(
+  schema: Record<string, unknown>,
+): Promise<Anthropic.JSONOutputFormat | { failed: ModelEvent }> {
+  const { transformJSONSchema } = await import('@anthropic-ai/sdk/lib/transform-json-schema');
+  try {
+    return { type: 'json_schema', schema: transformJSONSchema(schema) };
+  } catch (thrown) {
+    const message = `the schema of the reply does not suit Anthropic: ${String(thrown)}`;
+    return { failed: { type: 'failed', error: { code: 'provider_invalid_request', message } } };
+  }
+}
+
+/** Parameters of a request besides messages and tools. Some are beta features of the vendor. */
+interface AnthropicParams {
+  thinking?: Anthropic.Beta.BetaThinkingConfigParam;
+  output_config?: Anthropic.OutputConfig;
+  context_management?: Anthropic.Beta.BetaContextManagementConfig;
+}
+
+/**
+ * For these models the vendor checks that nothing before a thinking block has changed, and refuses the request if it
+ * has. Our prompts change when outputs are pruned or a compaction replaces messages, so the block must be omitted
+ * then. These models think adaptively whether asked to or not.
+ */
+const BINDS_THINKING =
+  /claude-(?:(?:fable|mythos)-5[-.][1-9]|(?:opus|sonnet|haiku)-5[-.][5-9]|[a-z]+-[6-9])(?!\d)/;
+const BINDING = { block_binding: { prefix_mismatch_behavior: 'drop_block' } } as const;
+const BINDING_BETA = 'thinking-binding-controls-2026-08-01';
+const EDITING_BETA = 'context-management-2025-06-27';
+
+/** The header of the beta features that these parameters use. */
+function betasOf({ thinking, context_management }: AnthropicParams): { 'anthropic-beta'?: string } {
+  const betas = [
+    ...(thinking && 'block_binding' in thinking ? [BINDING_BETA] : []),
+    ...(context_management ? [EDITING_BETA] : []),
+  ];
+  return betas.length > 0 ? { 'anthropic-beta': betas.join(',') } : {};
+}
+
+function anthropicParams({ model, maxOutputTokens }: ModelRequest, fields: AnthropicFields): AnthropicParams {
+  const { thinking, effort, contextEditing } = fields;
+  const params: AnthropicParams = {};
+  const binds = BINDS_THINKING.test(model);
+  const binding = binds ? BINDING : {};
+  // A short answer, such as a summary, leaves no room for the budget: the vendor requires it to be lower.
+  if (typeof thinking === 'object' && thinking.budgetTokens < maxOutputTokens)
+    params.thinking = { type: 'enabled', budget_tokens: thinking.budgetTokens, ...binding };
+  else if (thinking === 'adaptive' || binds) params.thinking = { type: 'adaptive', ...binding };
+  if (effort) params.output_config = { effort };
+  if (contextEditing) params.context_management = { edits: editsOf(contextEditing) };
+  return params;
+}
+
+type Edits = NonNullable<Anthropic.Beta.BetaContextManagementConfig['edits']>;
+
+/** Thinking first: the vendor refuses the other order. */
+function editsOf({ clearThinking, clearToolUses }: NonNullable<AnthropicFields['contextEditing']>): Edits {
+  const edits: Edits = [];
+  if (clearThinking) {
+    const keep = { type: 'thinking_turns', value: clearThinking.keepTurns } as const;
+    edits.push({ type: 'clear_thinking_20251015', keep });
+  }
+  if (clearToolUses) {
+    const { triggerTokens, keep, clearAtLeastTokens: least } = clearToolUses;
+    edits.push({
+      type: 'clear_tool_uses_20250919',
+      trigger: { type: 'input_tokens', value: triggerTokens },
+      ...(keep === undefined ? {} : { keep: { type: 'tool_uses', value: keep } }),
+      ...(least === undefined ? {} : { clear_at_least: { type: 'input_tokens', value: least } }),
+    });
+  }
+  return edits;
+}

@@ -1,0 +1,165 @@
+import type Anthropic from '@anthropic-ai/sdk';
+import { NO_USAGE, type Usage } from '../../events/index.ts';
+import { BLOCKS_PREFIX, type PlacedThinking } from './messages.ts';
+import { mintCallId, parseArgs } from '../call-text.ts';
+import type { StreamWatch } from '../guard-stream.ts';
+import type { ModelEvent, ModelRequest, ResponseName } from '../provider.ts';
+import type { ReplyMeter } from '../reply-limits.ts';
+
+type Open =
+  | { type: 'thinking'; thinking: string; signature: string }
+  | { type: 'redacted_thinking'; data: string }
+  | { type: 'text' }
+  | { type: 'tool_use'; id: string; name: string; args: string };
+
+/** The answer is usable but incomplete. `pause_turn` comes from the vendor's own tools, which are not used here. */
+const CUT = ['max_tokens', 'model_context_window_exceeded', 'pause_turn'];
+
+/** Converts stream events to model events. Reasoning and calls are yielded when the stop reason is known. */
+export async function* readMessageEvents(
+  events: AsyncIterable<Anthropic.RawMessageStreamEvent>,
+  request: ModelRequest,
+  provider: string,
+  { touch, meter }: Pick<StreamWatch, 'touch' | 'meter'>,
+): AsyncGenerator<ModelEvent> {
+  const blocks = new Map<number, Open>();
+  let usage = NO_USAGE;
+  let response: ResponseName = {};
+  let stop: string | null = null;
+  try {
+    for await (const event of events) {
+      touch();
+      if (event.type === 'message_start') {
+        const { usage: first, model, id } = event.message;
+        usage = mergeUsage(usage, first);
+        response = { model, id };
+      }
+      if (event.type === 'content_block_start') {
+        const block = openBlock(event.content_block);
+        meterBlock(block, meter);
+        if (block) blocks.set(event.index, block);
+        if (event.content_block.type === 'text' && event.content_block.text)
+          yield { type: 'text', delta: event.content_block.text };
+      }
+      if (event.type === 'content_block_delta') {
+        if (event.delta.type === 'text_delta') {
+          if (event.delta.text) yield { type: 'text', delta: event.delta.text };
+        } else {
+          extendBlock(blocks.get(event.index), event.delta, meter);
+        }
+      }
+      if (event.type === 'message_delta') {
+        stop = event.delta.stop_reason ?? stop;
+        usage = mergeUsage(usage, event.usage);
+      }
+    }
+  } catch (thrown) {
+    // After the stop reason, nothing of the answer is missing.
+    if (stop === null) throw thrown;
+  }
+  if (stop === null) return;
+  yield* finish([...blocks.values()], stop, request, provider);
+  yield { type: 'done', stop: stopOf(stop, blocks), usage, response };
+}
+
+function* finish(
+  blocks: readonly Open[],
+  stop: string,
+  request: ModelRequest,
+  provider: string,
+): Generator<ModelEvent> {
+  const thoughts = thoughtsOf(blocks);
+  const [only] = thoughts;
+  if (only) {
+    const text = thoughts
+      .map((thought) => (thought.type === 'thinking' ? thought.thinking : ''))
+      .join('\n\n');
+    const isSingle = thoughts.length === 1 && only.type === 'thinking' && only.at === undefined;
+    const signature = isSingle ? only.signature : `${BLOCKS_PREFIX}${JSON.stringify(thoughts)}`;
+    yield { type: 'reasoning', reasoning: { text, signature, provider, model: request.model } };
+  }
+  const isCut = CUT.includes(stop);
+  for (const [i, block] of blocks.entries()) {
+    if (block.type !== 'tool_use') continue;
+    if (isCut && parseArgs(block.args) === null) continue;
+    const id = block.id || mintCallId(request.trace, i);
+    yield { type: 'call', call: { id, name: block.name, args: block.args || '{}' } };
+  }
+}
+
+/** Thinking blocks with their positions among the visible blocks. Several texts are one text in the log. */
+function thoughtsOf(blocks: readonly Open[]): PlacedThinking[] {
+  const thoughts: PlacedThinking[] = [];
+  let at = 0;
+  let spoke = false;
+  for (const block of blocks) {
+    if (block.type === 'tool_use' || (block.type === 'text' && !spoke)) at += 1;
+    if (block.type === 'text') spoke = true;
+    if (block.type === 'thinking' || block.type === 'redacted_thinking')
+      thoughts.push(at === 0 ? block : { ...block, at });
+  }
+  return thoughts;
+}
+
+function openBlock(block: Anthropic.ContentBlock): Open | null {
+  if (block.type === 'thinking')
+    return { type: 'thinking', thinking: block.thinking ?? '', signature: block.signature ?? '' };
+  if (block.type === 'redacted_thinking') return { type: 'redacted_thinking', data: block.data };
+  if (block.type === 'text') return { type: 'text' };
+  return block.type === 'tool_use' ? { type: 'tool_use', id: block.id, name: block.name, args: '' } : null;
+}
+
+/** Size charged for a block, even an empty one. */
+const EMPTY_BLOCK = ' '.repeat(64);
+
+function meterBlock(block: Open | null, meter: ReplyMeter): void {
+  meter.reasoning(EMPTY_BLOCK);
+  if (block?.type === 'tool_use') meter.call();
+  if (block?.type === 'redacted_thinking') meter.reasoning(block.data);
+  if (block?.type !== 'thinking') return;
+  meter.reasoning(block.thinking);
+  meter.reasoning(block.signature);
+}
+
+function extendBlock(
+  block: Open | undefined,
+  delta: Anthropic.RawContentBlockDelta,
+  meter: ReplyMeter,
+): void {
+  if (block?.type === 'tool_use' && delta.type === 'input_json_delta') {
+    meter.arguments(delta.partial_json);
+    block.args += delta.partial_json;
+  }
+  if (block?.type !== 'thinking') return;
+  if (delta.type === 'thinking_delta') {
+    meter.reasoning(delta.thinking);
+    block.thinking += delta.thinking;
+  }
+  if (delta.type === 'signature_delta') {
+    meter.reasoning(delta.signature);
+    block.signature += delta.signature;
+  }
+}
+
+function stopOf(stop: string, blocks: Map<number, Open>): Extract<ModelEvent, { type: 'done' }>['stop'] {
+  if (CUT.includes(stop)) return 'length';
+  if (stop === 'refusal') return 'refusal';
+  return [...blocks.values()].some((block) => block.type === 'tool_use') ? 'calls' : 'end';
+}
+
+/**
+ * Later figures replace earlier ones; missing fields keep theirs. Anthropic's input excludes cache reads and writes.
+ */
+function mergeUsage(known: Usage, said: Partial<Anthropic.MessageDeltaUsage> | null | undefined): Usage {
+  if (!said) return known;
+  const cacheRead = said.cache_read_input_tokens ?? known.cacheRead;
+  const cacheWrite = said.cache_creation_input_tokens ?? known.cacheWrite;
+  const fresh = said.input_tokens ?? known.input - known.cacheRead - known.cacheWrite;
+  return {
+    input: fresh + cacheRead + cacheWrite,
+    output: said.output_tokens ?? known.output,
+    cacheRead,
+    cacheWrite,
+    reasoning: said.output_tokens_details?.thinking_tokens ?? known.reasoning,
+  };
+}

@@ -1,0 +1,109 @@
+import { NO_USAGE, type Reasoning, type ToolCall, type Usage } from '../events/index.ts';
+import type { ModelRequest, ResponseName } from './provider.ts';
+import { TroupeError } from '../errors.ts';
+import { mintCallId } from './call-text.ts';
+
+/** Facts about a call that do not come from its vendor. */
+export interface CallFacts {
+  request: ModelRequest;
+  /** Bytes of text, reasoning and arguments received. */
+  saidBytes: number;
+  /** The provider adds its own memory to the request, and may call its model many times for one answer. */
+  remembers: boolean;
+}
+
+/** A token takes at least one byte. Vendors add tokens of their own: around messages, for tools, for a harness. */
+const ADDED_TOKENS = 65_536;
+const TOKENS_PER_MESSAGE = 64;
+const TOKENS_PER_IMAGE = 65_536;
+/** Allowance for hidden reasoning beyond `maxOutputTokens`: some servers do not count it as output. */
+const HIDDEN_TIMES = 4;
+const HIDDEN_TOKENS = 65_536;
+/** For a provider with a memory: a hundred calls of a million tokens. */
+const REMEMBERED_TOKENS = 100_000_000;
+
+/**
+ * The vendor's usage if it is plausible for this call, else none and the reason for the doubt. Budgets, prices and
+ * estimates all build on it, so one figure that contradicts what was sent or received discredits them all.
+ */
+export function checkUsage(told: Usage, facts: CallFacts): { usage: Usage; doubt?: string } {
+  const doubt = doubtOf(told, facts);
+  return doubt === null ? { usage: told } : { usage: NO_USAGE, doubt };
+}
+
+function doubtOf(told: Usage, facts: CallFacts): string | null {
+  for (const [name, value] of Object.entries(told))
+    if (!Number.isSafeInteger(value) || value < 0) return `${name} is ${shown(value)}`;
+  const { input, output, cacheRead, cacheWrite, reasoning } = told;
+  if (cacheRead + cacheWrite > input)
+    return `${cacheRead + cacheWrite} tokens of a cache in an input of ${input}`;
+  const mostInput = facts.remembers ? REMEMBERED_TOKENS : mostSent(facts.request);
+  if (input > mostInput) return `input is ${input}, and what was sent has ${mostInput} at most`;
+  const { maxOutputTokens } = facts.request;
+  const mostOutput = facts.remembers
+    ? REMEMBERED_TOKENS
+    : facts.saidBytes + maxOutputTokens * HIDDEN_TIMES + HIDDEN_TOKENS;
+  const most = Math.max(output, reasoning);
+  return most > mostOutput ? `output is ${most}, and what was received has ${mostOutput} at most` : null;
+}
+
+function mostSent({ messages, images, tools, replySchema }: ModelRequest): number {
+  const bytes = messages.reduce((sum, message) => sum + sizeOf(message), 0);
+  const named = sizeOf(tools) + (replySchema ? sizeOf(replySchema) : 0);
+  const pictures = (images?.size ?? 0) * TOKENS_PER_IMAGE;
+  return bytes + named + pictures + messages.length * TOKENS_PER_MESSAGE + ADDED_TOKENS;
+}
+
+function sizeOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : String(value).slice(0, 40);
+}
+
+const MAX_CHARACTERS = 200;
+
+/** The vendor's own names, bounded in length and dropped if they contain a secret. */
+export function soundName(name: ResponseName, secrets: readonly string[]): ResponseName | undefined {
+  const model = responseText(name.model, secrets);
+  const id = responseText(name.id, secrets);
+  if (model === undefined && id === undefined) return undefined;
+  return { ...(model !== undefined && { model }), ...(id !== undefined && { id }) };
+}
+
+function responseText(text: unknown, secrets: readonly string[]): string | undefined {
+  if (typeof text !== 'string' || text === '') return undefined;
+  if (secrets.some((secret) => secret !== '' && text.includes(secret))) return undefined;
+  return text.slice(0, MAX_CHARACTERS).toWellFormed();
+}
+
+const MAX_NAME_LENGTH = 256;
+
+/** Checks the types: servers are not trusted. Throws `provider_invalid_reply`. */
+export function soundReasoning(reasoning: Reasoning): Reasoning {
+  const { text, signature } = reasoning;
+  if (typeof text !== 'string') throw unsound('reasoning', text);
+  if (signature !== undefined && typeof signature !== 'string') throw unsound('a signature', signature);
+  return reasoning;
+}
+
+export function soundText(delta: unknown): string {
+  if (typeof delta !== 'string') throw unsound('text', delta);
+  return delta;
+}
+
+/** The call with an id and a name, as events require. `index`: position of the call in the answer. */
+export function soundCall({ id, name, args }: ToolCall, { trace }: ModelRequest, index: number): ToolCall {
+  if (typeof args !== 'string') throw unsound('the arguments of a call', args);
+  return { id: nameOf(id) || mintCallId(trace, index), name: nameOf(name) || 'unknown', args };
+}
+
+function nameOf(value: unknown): string {
+  return typeof value === 'string' ? value.slice(0, MAX_NAME_LENGTH) : '';
+}
+
+function unsound(what: string, value: unknown): TroupeError {
+  const kind = value === null ? 'null' : Array.isArray(value) ? 'a list' : typeof value;
+  return new TroupeError('provider_invalid_reply', `${what} in the answer is ${kind}, and no text`);
+}

@@ -1,0 +1,234 @@
+import type OpenAI from 'openai';
+import { fetchOptions, serverOf, vendorFetch } from '../vendor-fetch.ts';
+import { guardStream, type StreamWatch } from '../guard-stream.ts';
+import { openAiBody } from './chat-messages.ts';
+import {
+  type ModelEvent,
+  type ModelRequest,
+  type Provider,
+  type ResponseName,
+  STATELESS,
+} from '../provider.ts';
+import { replyLimits, type ReplyLimitSettings, type ReplyMeter } from '../reply-limits.ts';
+import { type ChatQuirks, quirksOf } from './quirks.ts';
+import { NO_USAGE, type ToolCall, type Usage } from '../../events/index.ts';
+import { mintCallId, parseArgs } from '../call-text.ts';
+
+export interface OpenAiCompatibleOptions {
+  name?: string;
+  baseUrl: string;
+  apiKey: string;
+  /** Limits of the size and duration of an answer. */
+  replyLimits?: ReplyLimitSettings;
+  /** Overrides what is known of the host. */
+  quirks?: ChatQuirks;
+}
+
+/** Any server with OpenAI's chat completions API: OpenAI, vLLM, Ollama, OpenRouter and others. */
+export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provider {
+  const { name = 'openai-compatible', baseUrl, apiKey } = options;
+  const quirks = quirksOf(baseUrl, options.quirks);
+  const isOpenAi = new URL(baseUrl).hostname === 'api.openai.com';
+  const limits = replyLimits(options.replyLimits);
+  let client: Promise<OpenAI> | undefined;
+
+  async function connect(): Promise<OpenAI> {
+    const { OpenAI: Client } = await import('openai');
+    return new Client({
+      apiKey,
+      baseURL: baseUrl,
+      maxRetries: 0,
+      timeout: limits.silenceMs,
+      logLevel: 'off',
+      fetch: vendorFetch(limits),
+      fetchOptions: await fetchOptions(),
+      // Otherwise the SDK reads them from the environment and sends them to this server.
+      ...(isOpenAi ? {} : { organization: null, project: null }),
+    });
+  }
+
+  async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
+    client ??= connect();
+    const { chat } = await client;
+    const chunks = await chat.completions.create(openAiBody(request, quirks, name), { signal: watch.signal });
+    watch.touch();
+    yield* readChunks(chunks, request, name, watch);
+  }
+
+  return {
+    name,
+    capabilities: {
+      ...STATELESS,
+      interleavedSystem: quirks.interleavedSystem ?? false,
+      images: quirks.images ?? false,
+    },
+    server: serverOf(baseUrl),
+    stream: (request, { signal }) =>
+      guardStream({
+        request,
+        signal,
+        limits,
+        read: (watch) => read(request, watch),
+        secrets: [apiKey],
+      }),
+  };
+}
+
+type Chunk = OpenAI.ChatCompletionChunk;
+type Delta = Omit<Chunk['choices'][number]['delta'], 'content'> & {
+  content?: string | Part[] | null;
+  reasoning_content?: unknown;
+  reasoning?: unknown;
+};
+/** Mistral's reasoning models answer in parts. */
+type Part = { type: 'text'; text: string } | { type: 'thinking'; thinking?: Part[] };
+type CallDelta = NonNullable<Delta['tool_calls']>[number];
+
+/** Converts chunks to events. Calls are held back until the vendor says that the answer is finished. */
+async function* readChunks(
+  chunks: AsyncIterable<Chunk>,
+  request: ModelRequest,
+  provider: string,
+  { touch, meter }: Pick<StreamWatch, 'touch' | 'meter'>,
+): AsyncGenerator<ModelEvent> {
+  const answer = new Answer(meter);
+  try {
+    for await (const chunk of chunks) {
+      touch();
+      for (const delta of answer.add(chunk)) yield { type: 'text', delta };
+    }
+  } catch (thrown) {
+    // After the finish reason the answer is complete; only the usage chunk was lost.
+    if (answer.finish === null) throw thrown;
+  }
+  yield* answer.end(request, provider);
+}
+
+/** The parts of an answer that are kept until its end. */
+class Answer {
+  readonly #meter: ReplyMeter;
+  readonly #calls: CallAssembly;
+  finish: string | null = null;
+  #reasoning = '';
+  #usage = NO_USAGE;
+  #response: ResponseName = {};
+  #refused = false;
+
+  constructor(meter: ReplyMeter) {
+    this.#meter = meter;
+    this.#calls = new CallAssembly(meter);
+  }
+
+  /** Yields the texts of the chunk. */
+  *add(chunk: Chunk): Generator<string> {
+    this.#response = { model: chunk.model || this.#response.model, id: chunk.id || this.#response.id };
+    if (chunk.usage) this.#usage = usageOf(chunk.usage);
+    const choice = chunk.choices?.[0];
+    if (!choice) return;
+    const delta: Delta = choice.delta ?? {};
+    const parts = typeof delta.content === 'string' ? [] : (delta.content ?? []);
+    const thought = thoughtOf(delta, parts);
+    this.#meter.reasoning(thought);
+    this.#reasoning += thought;
+    const text = typeof delta.content === 'string' ? delta.content : textOf(parts);
+    if (text) yield text;
+    if (delta.refusal) {
+      this.#refused = true;
+      yield delta.refusal;
+    }
+    for (const call of delta.tool_calls ?? []) this.#calls.add(call);
+    if (choice.finish_reason) this.finish = choice.finish_reason;
+  }
+
+  *end(request: ModelRequest, provider: string): Generator<ModelEvent> {
+    const { finish } = this;
+    if (finish === null) return;
+    if (finish === 'error') {
+      yield {
+        type: 'failed',
+        error: { code: 'provider_failed', message: 'the server ended with an error' },
+      };
+      return;
+    }
+    if (this.#reasoning !== '') {
+      yield { type: 'reasoning', reasoning: { text: this.#reasoning, provider, model: request.model } };
+    }
+    let called = false;
+    for (const call of this.#calls.finished(request, finish === 'length')) {
+      called = true;
+      yield { type: 'call', call };
+    }
+    const stop = stopOf(finish, this.#refused, called);
+    yield { type: 'done', stop, usage: this.#usage, response: this.#response };
+  }
+}
+
+/** Servers use one name or the other, and some send both. */
+function thoughtOf({ reasoning_content, reasoning }: Delta, parts: readonly Part[]): string {
+  const thought = reasoning_content || reasoning;
+  const thinking = parts.map((part) => (part.type === 'thinking' ? textOf(part.thinking ?? []) : ''));
+  return [typeof thought === 'string' ? thought : '', ...thinking].join('');
+}
+
+function textOf(parts: readonly Part[]): string {
+  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+}
+
+/** Call fragments are keyed by index. Servers that number every call 0 are recognised by the id. */
+class CallAssembly {
+  readonly #calls: { index: number; id: string; name: string; args: string }[] = [];
+  readonly #meter: ReplyMeter;
+
+  constructor(meter: ReplyMeter) {
+    this.#meter = meter;
+  }
+
+  add(delta: CallDelta): void {
+    const index = delta.index ?? this.#calls.at(-1)?.index ?? 0;
+    let call = this.#calls.findLast((known) => known.index === index);
+    if (!call || (delta.id && call.id && delta.id !== call.id)) {
+      this.#meter.call();
+      call = { index, id: '', name: '', args: '' };
+      this.#calls.push(call);
+    }
+    call.id ||= delta.id ?? '';
+    call.name ||= delta.function?.name ?? '';
+    const args = delta.function?.arguments ?? '';
+    this.#meter.arguments(args);
+    call.args += args;
+  }
+
+  *finished(request: ModelRequest, cut: boolean): Generator<ToolCall> {
+    for (const [i, { id, name, args }] of this.#calls.entries()) {
+      // An answer cut by its token limit may end inside the arguments; an incomplete call is dropped.
+      if (cut && parseArgs(args) === null) continue;
+      yield { id: id || mintCallId(request.trace, i), name, args };
+    }
+  }
+}
+
+function stopOf(
+  finish: string,
+  refused: boolean,
+  called: boolean,
+): Extract<ModelEvent, { type: 'done' }>['stop'] {
+  if (finish === 'length') return 'length';
+  if (finish === 'content_filter' || refused) return 'refusal';
+  return called ? 'calls' : 'end'; // Many servers say `stop` even after calls.
+}
+
+type VendorUsage = OpenAI.CompletionUsage & { prompt_cache_hit_tokens?: number };
+
+/** The usage as reported; its plausibility is checked for all vendors alike. */
+function usageOf(usage: VendorUsage): Usage {
+  const cached = usage.prompt_tokens_details?.cached_tokens ?? usage.prompt_cache_hit_tokens;
+  const written = (usage.prompt_tokens_details as { cache_write_tokens?: number } | undefined)
+    ?.cache_write_tokens;
+  return {
+    input: usage.prompt_tokens ?? 0,
+    output: usage.completion_tokens ?? 0,
+    cacheRead: cached ?? 0,
+    cacheWrite: written ?? 0,
+    reasoning: usage.completion_tokens_details?.reasoning_tokens ?? 0,
+  };
+}

@@ -1,0 +1,60 @@
+import type OpenAI from 'openai';
+import { guardStream, type StreamWatch } from '../guard-stream.ts';
+import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
+import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
+import { fetchOptions, serverOf, vendorFetch } from '../vendor-fetch.ts';
+import { readResponseEvents, responsesBody } from './responses.ts';
+import { quirksOf } from './quirks.ts';
+
+export interface OpenAiOptions {
+  /** Default https://api.openai.com/v1. */
+  baseUrl?: string;
+  apiKey: string;
+  /** Limits of the size and duration of an answer. */
+  replyLimits?: ReplyLimitSettings;
+}
+
+const NAME = 'openai';
+
+/** OpenAI's Responses API, without its memory: the log is the memory. */
+export function createOpenAi(options: OpenAiOptions): Provider {
+  const { baseUrl = 'https://api.openai.com/v1', apiKey } = options;
+  const quirks = quirksOf(baseUrl);
+  const limits = replyLimits(options.replyLimits);
+  let client: Promise<OpenAI> | undefined;
+
+  async function connect(): Promise<OpenAI> {
+    const { OpenAI: Client } = await import('openai');
+    return new Client({
+      apiKey,
+      baseURL: baseUrl,
+      maxRetries: 0,
+      timeout: limits.silenceMs,
+      logLevel: 'off',
+      fetch: vendorFetch(limits),
+      fetchOptions: await fetchOptions(),
+    });
+  }
+
+  async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
+    client ??= connect();
+    const { responses } = await client;
+    const events = await responses.create(responsesBody(request, NAME, quirks), { signal: watch.signal });
+    watch.touch();
+    yield* readResponseEvents(events, request, NAME, watch);
+  }
+
+  return {
+    name: NAME,
+    capabilities: { ...STATELESS, interleavedSystem: true, images: true },
+    server: serverOf(baseUrl),
+    stream: (request, { signal }) =>
+      guardStream({
+        request,
+        signal,
+        limits,
+        read: (watch) => read(request, watch),
+        secrets: [apiKey],
+      }),
+  };
+}

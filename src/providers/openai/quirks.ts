@@ -1,0 +1,75 @@
+import * as z from 'zod';
+
+/**
+ * Differences of servers with a chat completions API. Omitted fields mean what most accept: one leading system
+ * message, `max_tokens`, usage at the end of the stream, any call id, a plain JSON schema for the reply. The role
+ * `developer` is never sent: most servers do not know it, and OpenAI accepts `system` instead.
+ */
+export const ChatQuirks = z
+  .strictObject({
+    /** Joins consecutive messages of one role, for chat templates that require strict alternation. */
+    mergeConsecutive: z.boolean(),
+    /** System messages may stand between others. */
+    interleavedSystem: z.boolean(),
+    /** Images are sent, as data URLs. */
+    images: z.boolean(),
+    /** Puts a short assistant message between a tool result and a user message. */
+    assistantAfterTool: z.boolean(),
+    maxTokensField: z.enum(['max_tokens', 'max_completion_tokens']),
+    /** Asks for usage at the end of the stream. */
+    streamUsage: z.boolean(),
+    /** Field of the cache key, which groups requests with a common prefix. */
+    cacheKeyField: z.enum(['prompt_cache_key', 'session_id']).nullable(),
+    /** `nine`: exactly nine letters and digits. */
+    callIds: z.enum(['any', 'nine']),
+    /** How the reply schema is sent: as a schema, as JSON mode with words in the prompt, or in words alone. */
+    replyFormat: z.enum(['json_schema', 'json_object', 'prompt']),
+    /** `plain`: schemas of tools and replies are reduced to what grammars of servers support; see `plainSchema`. */
+    schemas: z.enum(['plain', 'whole']),
+    /** Field in which reasoning is sent back to the model that made it; null sends none. */
+    reasoningField: z.enum(['reasoning', 'reasoning_content']).nullable(),
+    /** Sends that field even if it is empty. */
+    reasoningRequired: z.boolean(),
+  })
+  .partial();
+export type ChatQuirks = z.infer<typeof ChatQuirks>;
+
+/**
+ * By host, as of November 2026. Ollama, LM Studio, vLLM, Together and all others use the defaults. LM Studio refuses
+ * `json_object`. vLLM and llama.cpp apply chat templates: Qwen's refuse a system message that is not the first,
+ * Gemma's and Mistral's refuse two user messages in a row; `mergeConsecutive` helps there.
+ */
+export const VENDOR_QUIRKS: Readonly<Record<string, ChatQuirks>> = {
+  // Reasoning models refuse `max_tokens`. Requests with one cache key are routed to one machine.
+  'api.openai.com': {
+    interleavedSystem: true,
+    images: true,
+    maxTokensField: 'max_completion_tokens',
+    cacheKeyField: 'prompt_cache_key',
+    schemas: 'whole',
+  },
+  // Keeps a session on the upstream vendor with the warm cache, and passes reasoning on between calls.
+  'openrouter.ai': { cacheKeyField: 'session_id', reasoningField: 'reasoning' },
+  // Thinking is on by default. Then 400 "The `reasoning_content` in the thinking mode must be passed back to the
+  // API", even if it was empty; 400 "This response_format type is unavailable now" for a schema.
+  'api.deepseek.com': {
+    replyFormat: 'json_object',
+    reasoningField: 'reasoning_content',
+    reasoningRequired: true,
+  },
+  // Refuses unknown fields (422 extra_forbidden, also for stream_options: usage comes unasked), ids of other lengths
+  // ("must be a-z, A-Z, 0-9, with a length of 9") and "Unexpected role 'user' after role 'tool'".
+  'api.mistral.ai': {
+    assistantAfterTool: true,
+    streamUsage: false,
+    cacheKeyField: 'prompt_cache_key',
+    callIds: 'nine',
+  },
+  // "Streaming and tool use are not currently supported with Structured Outputs"; `max_tokens` is deprecated.
+  'api.groq.com': { maxTokensField: 'max_completion_tokens', replyFormat: 'prompt' },
+};
+
+/** The known quirks of the host, overridden by those of the definition. */
+export function quirksOf(baseUrl: string, own: ChatQuirks = {}): ChatQuirks {
+  return { ...VENDOR_QUIRKS[new URL(baseUrl).hostname], ...own };
+}

@@ -1,0 +1,275 @@
+import type OpenAI from 'openai';
+import type { ImageRef, PromptMessage, Reasoning, Usage } from '../../events/index.ts';
+import { fitArgs, fitCacheKey, fitCallId, fitToolName, mintCallId, parseArgs } from '../call-text.ts';
+import { plainSchema } from '../plain-schema.ts';
+import type { ModelEvent, ModelRequest } from '../provider.ts';
+import type { ChatQuirks } from './quirks.ts';
+import { classifyFailure } from '../classify-failure.ts';
+import type { StreamWatch } from '../guard-stream.ts';
+import type { ReplyMeter } from '../reply-limits.ts';
+
+type Body = OpenAI.Responses.ResponseCreateParamsStreaming;
+type Item = OpenAI.Responses.ResponseInputItem;
+type Phase = OpenAI.Responses.EasyInputMessage['phase'];
+
+/** The parts of a step that only its own model can use, stored as JSON in the signature of its reasoning. */
+export interface SignedStep {
+  /** Encrypted reasoning items, each with the number of visible items (text, calls) before it. */
+  items: { at: number; item: OpenAI.Responses.ResponseReasoningItem }[];
+  /** The phase of the step's text; newer models want it back. */
+  phase?: Phase;
+}
+
+const CALL_ID = /^[\s\S]{1,64}$/;
+/** Models without reasoning, which refuse a request for encrypted reasoning. */
+const NOT_REASONING = /^(ft:)?(chatgpt-|gpt-[34]|gpt-5[\d.]*-chat)/;
+
+/** The request body. Nothing is stored with the vendor, so every request carries the whole prompt. */
+export function responsesBody(
+  request: ModelRequest,
+  provider: string,
+  { schemas }: Pick<ChatQuirks, 'schemas'>,
+): Body {
+  const shown = schemas === 'whole' ? (schema: Record<string, unknown>) => schema : plainSchema;
+  const { model, messages, replySchema } = request;
+  const begin = messages.findIndex(({ role }) => role !== 'system');
+  const leading = messages.slice(0, begin < 0 ? messages.length : begin);
+  const body: Body = {
+    model,
+    input: messages
+      .slice(leading.length)
+      .flatMap((message) => itemsOf(message, isOwn(message, model, provider), request.images)),
+    stream: true,
+    store: false,
+    max_output_tokens: request.maxOutputTokens,
+    prompt_cache_key: fitCacheKey(request.cacheKey),
+  };
+  if (leading.length > 0)
+    body.instructions = leading.map(({ content }) => content.toWellFormed()).join('\n\n');
+  if (!NOT_REASONING.test(model)) body.include = ['reasoning.encrypted_content'];
+  if (request.tools.length > 0) {
+    // Strict mode demands more of a schema than tools need to fulfil.
+    body.tools = request.tools.map((tool) => ({
+      type: 'function',
+      ...tool,
+      parameters: shown(tool.parameters),
+      strict: false,
+    }));
+  }
+  if (replySchema) {
+    body.text = { format: { type: 'json_schema', name: 'reply', schema: shown(replySchema), strict: false } };
+  }
+  return body;
+}
+
+/** `type` is set on messages too: OpenAI does not need it, but other servers tell items apart by it. */
+function itemsOf(message: PromptMessage, signed: SignedStep | null, images: ModelRequest['images']): Item[] {
+  const content = message.content.toWellFormed();
+  switch (message.role) {
+    case 'system':
+      return [{ type: 'message', role: 'developer', content }];
+    case 'user': {
+      const shown = imageParts(message.images, images);
+      return [
+        {
+          type: 'message',
+          role: 'user',
+          content: shown.length > 0 ? [...shown, { type: 'input_text', text: content }] : content,
+        },
+      ];
+    }
+    case 'tool':
+      return [{ type: 'function_call_output', call_id: fitCallId(message.call, CALL_ID), output: content }];
+    case 'assistant': {
+      const visible: Item[] = (message.calls ?? []).map((call) => ({
+        type: 'function_call',
+        call_id: fitCallId(call.id, CALL_ID),
+        name: fitToolName(call.name),
+        arguments: fitArgs(call.args),
+      }));
+      if (content !== '') {
+        const phase = signed?.phase;
+        visible.unshift({ type: 'message', role: 'assistant', content, ...(phase ? { phase } : {}) });
+      }
+      return signed ? weave(visible, signed.items) : visible;
+    }
+  }
+}
+
+function imageParts(
+  named: readonly ImageRef[] = [],
+  images: ModelRequest['images'],
+): OpenAI.Responses.ResponseInputImage[] {
+  return named.flatMap(({ hash, mediaType }) => {
+    const data = images?.get(hash);
+    if (data === undefined) return [];
+    return [{ type: 'input_image', image_url: `data:${mediaType};base64,${data}`, detail: 'auto' }];
+  });
+}
+
+/** Reasoning belongs directly before what it led to. */
+function weave(visible: readonly Item[], items: SignedStep['items']): Item[] {
+  const woven: Item[] = [];
+  for (const [index, each] of visible.entries()) {
+    woven.push(...items.filter(({ at }) => at === index).map(({ item }) => item), each);
+  }
+  return woven;
+}
+
+/** Reasoning is readable only for the model that encrypted it. */
+function isOwn(message: PromptMessage, model: string, provider: string): SignedStep | null {
+  if (message.role !== 'assistant' || !message.reasoning) return null;
+  const { reasoning } = message;
+  return reasoning.provider === provider && reasoning.model === model ? signedStep(reasoning) : null;
+}
+
+/** Null if the signature is not ours: a log may come from elsewhere. */
+function signedStep({ signature = '' }: Reasoning): SignedStep | null {
+  const step = parseArgs(signature) as Partial<SignedStep> | null;
+  return Array.isArray(step?.items) ? (step as SignedStep) : null;
+}
+
+type StreamEvent = OpenAI.Responses.ResponseStreamEvent;
+type OutputItem = OpenAI.Responses.ResponseOutputItem;
+type Response = OpenAI.Responses.Response;
+type FunctionCall = Extract<OutputItem, { type: 'function_call' }>;
+
+/**
+ * Converts stream events to model events. Reasoning and calls are yielded when the response is complete. A failed or
+ * incomplete response is an event of the stream, not an exception.
+ */
+export async function* readResponseEvents(
+  events: AsyncIterable<StreamEvent>,
+  request: ModelRequest,
+  provider: string,
+  { touch, meter }: Pick<StreamWatch, 'touch' | 'meter'>,
+): AsyncGenerator<ModelEvent> {
+  const items: OutputItem[] = [];
+  let refused = false;
+  for await (const event of events) {
+    touch();
+    if (!isRead(event)) continue;
+    switch (event.type) {
+      case 'response.output_text.delta':
+        if (event.delta) yield { type: 'text', delta: event.delta };
+        break;
+      case 'response.refusal.delta':
+        refused = true;
+        if (event.delta) yield { type: 'text', delta: event.delta };
+        break;
+      case 'response.output_item.done':
+        items.push(measured(event.item, meter));
+        break;
+      case 'response.completed':
+      case 'response.incomplete':
+        yield* finish(items, event.response, refused, { request, provider });
+        return;
+      case 'response.failed':
+        yield failure(event.response.error);
+        return;
+      case 'error':
+        yield failure(event);
+        return;
+    }
+  }
+}
+
+/**
+ * The part of an item that is kept until the end. The text of a message was already streamed; other items are not
+ * read.
+ */
+function measured(item: OutputItem, meter: ReplyMeter): OutputItem {
+  if (item.type === 'message') {
+    meter.reasoning(item.phase);
+    return { ...item, content: [] };
+  }
+  if (item.type === 'function_call') {
+    meter.call();
+    meter.arguments(item.arguments);
+  } else {
+    meter.reasoning(JSON.stringify(item));
+  }
+  return item;
+}
+
+/** All other events repeat finished items, or belong to tools that are not used. */
+const READ = [
+  'response.output_text.delta',
+  'response.refusal.delta',
+  'response.output_item.done',
+  'response.completed',
+  'response.incomplete',
+  'response.failed',
+  'error',
+] as const;
+
+type Read = Extract<StreamEvent, { type: (typeof READ)[number] }>;
+
+function isRead(event: StreamEvent): event is Read {
+  return READ.some((type) => type === event.type);
+}
+
+type Stop = Extract<ModelEvent, { type: 'done' }>['stop'];
+
+function* finish(
+  items: readonly OutputItem[],
+  { status, incomplete_details: incomplete, usage, model, id }: Response,
+  refused: boolean,
+  { request, provider }: { request: ModelRequest; provider: string },
+): Generator<ModelEvent> {
+  const reasoning = reasoningOf(items);
+  if (reasoning) yield { type: 'reasoning', reasoning: { ...reasoning, provider, model: request.model } };
+  const isCut = status === 'incomplete';
+  const calls = items.filter((item): item is FunctionCall => item.type === 'function_call');
+  let stop: Stop = 'end';
+  for (const [i, call] of calls.entries()) {
+    // An answer cut by its token limit may end inside the arguments; an incomplete call is dropped.
+    if (isCut && parseArgs(call.arguments) === null) continue;
+    stop = 'calls';
+    const id = call.call_id || mintCallId(request.trace, i);
+    yield { type: 'call', call: { id, name: call.name, args: call.arguments } };
+  }
+  if (isCut) stop = 'length';
+  if (refused || incomplete?.reason === 'content_filter') stop = 'refusal';
+  yield { type: 'done', stop, usage: usageOf(usage), response: { model, id } };
+}
+
+function reasoningOf(items: readonly OutputItem[]): { text: string; signature?: string } | null {
+  const texts: string[] = [];
+  const signed: SignedStep = { items: [] };
+  let at = 0;
+  for (const item of items) {
+    if (item.type === 'message') {
+      // Several messages are one text in the log.
+      if (at === 0) at += 1;
+      if (item.phase) signed.phase = item.phase;
+    }
+    if (item.type === 'function_call') at += 1;
+    if (item.type !== 'reasoning') continue;
+    texts.push(...[...item.summary, ...(item.content ?? [])].map(({ text }) => text));
+    // The status belongs to the response and is not sent back.
+    const { status: _, ...kept } = item;
+    if (item.encrypted_content) signed.items.push({ at, item: kept });
+  }
+  const text = texts.join('\n\n');
+  if (signed.items.length > 0 || signed.phase) return { text, signature: JSON.stringify(signed) };
+  return text === '' ? null : { text };
+}
+
+function failure(error: { code: string | null; message: string } | null): ModelEvent {
+  const words = error?.code ? [error.code.toLowerCase()] : [];
+  const message = error?.message || 'the response failed';
+  const vendor = { words, message, connection: false };
+  return { type: 'failed', error: classifyFailure(vendor, { opened: true, now: Date.now() }) };
+}
+
+/** Input includes cached tokens; output includes reasoning. */
+function usageOf(usage: Response['usage']): Usage {
+  return {
+    input: usage?.input_tokens ?? 0,
+    output: usage?.output_tokens ?? 0,
+    cacheRead: usage?.input_tokens_details?.cached_tokens ?? 0,
+    cacheWrite: usage?.input_tokens_details?.cache_write_tokens ?? 0,
+    reasoning: usage?.output_tokens_details?.reasoning_tokens ?? 0,
+  };
+}

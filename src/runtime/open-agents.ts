@@ -1,0 +1,128 @@
+import { readFileSync } from 'node:fs';
+import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
+import type { AgentDefinition, TroupeDefinition } from '../config/agents-file.ts';
+import { buildAgentRegistry } from '../config/build-agent-registry.ts';
+import { countTokens } from '../context/tokens.ts';
+import { TroupeError } from '../errors.ts';
+import { type Provider, STATELESS } from '../providers/provider.ts';
+import { parseGrant, unknownName } from '../tools/mcp/grants.ts';
+import type { McpOptions, McpTools } from '../tools/mcp/open-mcp-tools.ts';
+import type { ModelOptions, Models } from './providers.ts';
+import { hideInTools, type ModelSettings } from './secrets.ts';
+
+export interface AgentOptions extends McpOptions {
+  providerOf: Models['providerOf'];
+  /** URLs of the services; tools must not show their passwords. */
+  urls: readonly (string | undefined)[];
+  /** MCP servers are opened on it. Null: this process takes no turns and opens none. */
+  opened: AsyncDisposableStack | null;
+}
+
+/** The agents and templates of a definition with their models and tools. Throws `config_invalid`. */
+export async function openAgents(
+  definition: TroupeDefinition,
+  { providerOf, urls, opened, ...options }: AgentOptions,
+): Promise<AgentRegistry> {
+  const everyone = withTemplates(definition);
+  const granted = opened ? await grantMcpTools(everyone, options, opened) : everyone;
+  const named = definition.agents.length;
+  return buildAgentRegistry(
+    {
+      ...granted,
+      tools: granted.tools.map(hideInTools(everyone, options.env, urls)),
+      agents: granted.agents.slice(0, named),
+      templates: granted.agents.slice(named),
+    },
+    providerOf,
+    countTokens,
+  );
+}
+
+/** The definition with its templates among the agents: both need models, tools and secrets. */
+export function withTemplates(definition: TroupeDefinition): TroupeDefinition {
+  return { ...definition, agents: [...definition.agents, ...(definition.templates ?? [])] };
+}
+
+/** The providers of all agents; with `work` false stand-ins that need no key. Throws `config_invalid`. */
+export async function openModels(
+  settings: ModelSettings,
+  { work, ...options }: Omit<ModelOptions, 'readScript'> & { work: boolean },
+): Promise<Models> {
+  if (!work) return { providerOf: idleProvider, embedder: null, close: () => Promise.resolve() };
+  const { createModels } = await import('./providers.ts');
+  return createModels(settings, { ...options, readScript });
+}
+
+function idleProvider({ provider }: AgentDefinition): Provider {
+  return {
+    name: provider,
+    capabilities: { ...STATELESS, toolCalling: false, caching: 'none', reportsUsage: false },
+    stream() {
+      throw new Error('a troupe opened with work: false takes no turns');
+    },
+  };
+}
+
+function readScript(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new TroupeError('config_invalid', `cannot read the script ${path}: ${why}`, { path }, { cause });
+  }
+}
+
+type Definition = Pick<TroupeDefinition, 'agents' | 'tools' | 'mcpServers'>;
+
+/** Opens the MCP servers whose tools are granted, and replaces the grants by those tools. Throws `config_invalid`. */
+async function grantMcpTools<D extends Definition>(
+  definition: D,
+  options: McpOptions,
+  opened: AsyncDisposableStack,
+): Promise<D> {
+  const { mcpServers = {} } = definition;
+  const granted = new Set(
+    definition.agents.flatMap(({ tools }) => tools.map((name) => parseGrant(name)?.server)),
+  );
+  for (const name of Object.keys(mcpServers)) {
+    if (!granted.has(name))
+      options.onWarning('no agent is granted its tools, so it is not started', `mcpServers.${name}`);
+  }
+  const wanted = Object.entries(mcpServers).filter(([name]) => granted.has(name));
+  if (wanted.length === 0) return definition;
+  const { openMcpTools } = await import('../tools/mcp/open-mcp-tools.ts');
+  const mcp = await openMcpTools(Object.fromEntries(wanted), options);
+  opened.defer(() => mcp.close());
+  return replaceGrants(definition, mcp);
+}
+
+function replaceGrants<D extends Definition>(
+  definition: D,
+  { tools: offered, leftOut }: Pick<McpTools, 'tools' | 'leftOut'>,
+): D {
+  const problems: string[] = [];
+  const agents = definition.agents.map((agent, index) => ({
+    ...agent,
+    tools: agent.tools.flatMap((name, at) => {
+      const grant = parseGrant(name);
+      if (!grant) return [name];
+      const ofServer = offered.filter(({ origin }) => origin.server === grant.server);
+      const given = ofServer.filter(({ origin }) => grant.tool === null || origin.tool === grant.tool);
+      // A tool that was left out has had its warning; granting it is no mistake.
+      const isLeftOut = leftOut.some(({ server, tool }) => server === grant.server && tool === grant.tool);
+      if (given.length === 0 && grant.tool !== null && !isLeftOut) {
+        const what = `agents[${index}].tools[${at}]: the MCP server "${grant.server}" has no tool "${grant.tool}"`;
+        const known = ofServer.map(({ origin }) => origin.tool);
+        problems.push(unknownName(what, grant.tool, known));
+      }
+      return given.map((tool) => tool.name);
+    }),
+  }));
+  for (const { name, origin } of offered) {
+    if (!definition.tools.some((own) => own.name === name)) continue;
+    problems.push(`tools: "${name}" is also the name of ${origin.server}/${origin.tool}`);
+  }
+  if (problems.length === 0) return { ...definition, agents, tools: [...definition.tools, ...offered] };
+  const message = `${problems.length} problem(s) with tools of MCP servers:\n  ${problems.join('\n  ')}`;
+  throw new TroupeError('config_invalid', message, { problems });
+}

@@ -1,0 +1,172 @@
+import { randomBytes } from 'node:crypto';
+import { createBudgetLedger } from '../actors/budget/ledger.ts';
+import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
+import { createCalibrationBook } from '../actors/engine/calibration-book.ts';
+import {
+  DEFAULT_LIMITS,
+  type EngineDeps,
+  type EngineLimits,
+  MAX_TREE_TOKENS,
+} from '../actors/engine/engine-deps.ts';
+import { createEngine, type Engine } from '../actors/engine/engine.ts';
+import { createPendingCount, type PendingCount } from '../actors/engine/pending-count.ts';
+import { createRegistry } from '../actors/engine/registry.ts';
+import { createColdViews } from '../actors/log/read-view.ts';
+import { createConversationLog } from '../actors/log/conversation-log.ts';
+import { createRedaction } from '../actors/log/redaction.ts';
+import { createMemorySearch } from '../actors/memory/memory-search.ts';
+import { createTaskTrees } from '../actors/tasks/task-trees.ts';
+import type { Clock } from '../clock.ts';
+import type { TroupeDefinition } from '../config/agents-file.ts';
+import { schedulesOf } from '../config/coordination-settings.ts';
+import { countTokens } from '../context/tokens.ts';
+import { fenceKey } from '../context/index.ts';
+import { DEFAULT_TENANT, type StateNote, type StreamDelta } from '../events/index.ts';
+import { createTenants, type Tenants } from '../facade/credentials.ts';
+import type { KeyValue } from '../key-value.ts';
+import type { Metrics } from '../metrics.ts';
+import type { Embedder } from '../providers/embedder.ts';
+import type { Broadcast } from '../queue/broadcast.ts';
+import { keyValueOf, type Services } from './services.ts';
+
+export interface EngineOptions {
+  definition: TroupeDefinition;
+  services: Services;
+  agents: AgentRegistry;
+  embedder: Embedder | null;
+  operators: Pick<EngineDeps, 'logger' | 'tracer' | 'onWarning'>;
+  clock: Clock;
+  metrics: Metrics;
+  /** Id of this process among lease holders. */
+  process: string;
+  /** Takes what must be closed before the services. */
+  opened: AsyncDisposableStack;
+}
+
+export interface OpenedEngine {
+  deps: EngineDeps;
+  engine: Engine;
+  /** Listeners for token deltas and machine states. */
+  deltas: Set<(delta: StreamDelta) => void>;
+  states: Set<(note: StateNote) => void>;
+  pending: PendingCount;
+  tenants: Tenants;
+  rootKeyValue: KeyValue;
+  /** Random secret of the store. */
+  secret: string;
+}
+
+/** The engine with everything it depends on. It takes no turns before `engine.start`. */
+export async function openEngine(options: EngineOptions): Promise<OpenedEngine> {
+  const { definition, services, agents, operators, clock, metrics, opened } = options;
+  const { store, router, broadcast, admission } = services;
+  const { onWarning } = operators;
+  const random = Math.random;
+  const secret = await store.meta('secret', randomBytes(24).toString('hex'));
+  const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
+    fenceKey(secret, `${tenant}/${conversation}`);
+  const limits = limitsOf(definition, services);
+  const models = createCalibrationBook({ store, clock, onWarning });
+  opened.defer(() => models.flush());
+  const memory = opened.use(
+    createMemorySearch({ ...definition.context.embedder, embedder: options.embedder, clock, onWarning }),
+  );
+  const { pendingPerTenant, maxTreeTokens = MAX_TREE_TOKENS } = definition.limits;
+  const pending = createPendingCount({ router, clock, limit: pendingPerTenant });
+  const caps = { ...definition.budgets, tree: { tokens: maxTreeTokens } };
+  const redaction = definition.redact && createRedaction(definition.redact, onWarning);
+  const { deltas, states, onDelta, onState } = createLiveNotes(broadcast, onWarning);
+  const rootKeyValue = keyValueOf(store, DEFAULT_TENANT);
+  const tenants = createTenants(rootKeyValue);
+  const stopping = new AbortController();
+  const log = createConversationLog({
+    store,
+    router,
+    broadcast,
+    clock,
+    countTokens,
+    metrics,
+    redaction,
+    onWarning,
+  });
+  const deps: EngineDeps = {
+    ...operators,
+    store,
+    router,
+    broadcast,
+    admission,
+    log,
+    registry: createRegistry({ secretOf }),
+    agents,
+    models,
+    memory,
+    pending,
+    budgets: createBudgetLedger({ store, clock, random, metrics, onWarning, caps }),
+    trees: createTaskTrees({ store, clock, random, limits }),
+    coldViews: createColdViews(log, secretOf, clock),
+    redaction,
+    metrics,
+    limits,
+    clock,
+    random,
+    process: options.process,
+    secretOf,
+    countTokens,
+    schedules: schedulesOf(definition.schedules ?? []),
+    lifecycle: definition.lifecycle ?? {},
+    tenants: () => tenants.list(),
+    trust: definition.trust?.people ?? null,
+    stopping: stopping.signal,
+    onDelta,
+    onState,
+  };
+  const engine = createEngine(deps, stopping);
+  return { deps, engine, deltas, states, pending, tenants, rootKeyValue, secret };
+}
+
+/** The defaults, changed by the mode and then by the definition. */
+function limitsOf({ limits }: TroupeDefinition, services: Pick<Services, 'limits'>): EngineLimits {
+  const {
+    turnsPerTenant: _turns,
+    pendingPerTenant: _pending,
+    maxTreeTokens: _tokens,
+    providers: _providers,
+    ...own
+  } = limits;
+  const given = Object.entries(own).filter(([, value]) => value !== undefined);
+  return { ...DEFAULT_LIMITS, ...services.limits, ...Object.fromEntries(given) };
+}
+
+/** Token deltas and machine states of all processes, for those who watch. They are never stored. */
+function createLiveNotes(broadcast: Broadcast, onWarning: EngineDeps['onWarning']) {
+  const deltas = new Set<(delta: StreamDelta) => void>();
+  const states = new Set<(note: StateNote) => void>();
+
+  /** A listener that throws keeps nothing from the others. */
+  function notify<T>(listeners: Set<(note: T) => void>, note: T): void {
+    for (const listener of listeners) {
+      try {
+        listener(note);
+      } catch (error) {
+        onWarning(error, 'stream watcher');
+      }
+    }
+  }
+
+  broadcast.subscribe((notice) => {
+    if (notice.type === 'delta') notify(deltas, notice.delta);
+    if (notice.type === 'state') notify(states, notice.note);
+  });
+  return {
+    deltas,
+    states,
+    onDelta(delta: StreamDelta) {
+      notify(deltas, delta);
+      broadcast.publish({ type: 'delta', delta });
+    },
+    onState(note: StateNote) {
+      notify(states, note);
+      broadcast.publish({ type: 'state', note });
+    },
+  };
+}

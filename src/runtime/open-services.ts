@@ -1,0 +1,62 @@
+import { TroupeError } from '../errors.ts';
+import { createInProcessAdmission } from '../queue/in-process-admission.ts';
+import { createBroadcastHub } from '../queue/in-process-broadcast.ts';
+import { createInProcessRouter } from '../queue/in-process.ts';
+import { slicesOf } from '../slices.ts';
+import { createStore } from '../store/create-store.ts';
+import { lockDataDir } from '../store/sqlite/data-lock.ts';
+import { openSqliteDriver } from '../store/sqlite/sqlite-driver.ts';
+import { chargeReads, countStoreErrors } from './observed-store.ts';
+import type { ServiceOptions, Services } from './services.ts';
+
+export interface ServiceUrls {
+  data?: string | undefined;
+  mongodb?: string | undefined;
+  redis?: string | undefined;
+  prefix?: string | undefined;
+}
+
+/** Opens the distributed services where `mongodb` and `redis` are given, else the embedded ones. Throws `config_invalid`. */
+export async function openServices(urls: ServiceUrls, options: ServiceOptions): Promise<Services> {
+  const { data, mongodb, redis, prefix = 'troupe' } = urls;
+  if (mongodb === undefined && redis === undefined) return openEmbedded(data ?? ':memory:', options);
+  if (mongodb === undefined || redis === undefined) {
+    const [given, missing] = mongodb === undefined ? ['redis', 'mongodb'] : ['mongodb', 'redis'];
+    const message = `${given} is given and ${missing} is not: the distributed mode needs both; a single process needs neither`;
+    throw new TroupeError('config_invalid', message);
+  }
+  if (data !== undefined) {
+    const message = 'data is the directory of the embedded mode; with mongodb and redis leave it out';
+    throw new TroupeError('config_invalid', message);
+  }
+  // The drivers are loaded only for the distributed mode.
+  const { openDistributed } = await import('./distributed.ts');
+  return openDistributed({ mongodb, redis, prefix }, options);
+}
+
+/** One process with a data directory, or in memory. Throws `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`. */
+async function openEmbedded(
+  data: string,
+  { clock, caps, mostWaiting, metrics, onWarning }: ServiceOptions,
+): Promise<Services> {
+  const lock = data === ':memory:' ? null : lockDataDir(data);
+  if (lock?.exposed) onWarning(lock.exposed, 'data');
+  try {
+    const driver = await openSqliteDriver({ path: lock?.paths.database ?? ':memory:', onWarning });
+    const store = createStore(chargeReads(countStoreErrors(driver, metrics)), slicesOf(clock));
+    return {
+      store,
+      router: createInProcessRouter({ clock, metrics, mostWaiting }),
+      broadcast: createBroadcastHub().join(onWarning),
+      admission: createInProcessAdmission({ caps, clock }),
+      limits: { soleOwner: true },
+      async close() {
+        await store.close();
+        lock?.release();
+      },
+    };
+  } catch (error) {
+    lock?.release();
+    throw error;
+  }
+}
