@@ -8,7 +8,7 @@ import { messageRouter } from './config/coordination-settings.ts';
 import { loadTokenizer } from './context/tokens.ts';
 import { openCredentials } from './facade/credentials.ts';
 import { createTroupeFacade } from './facade/facade.ts';
-import { createPendingGuard } from './facade/pending-guard.ts';
+import { createPendingGuard } from './facade/send-message.ts';
 import type { Logger } from './logger.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
 import { openSafeFetch } from './net/safe-fetch.ts';

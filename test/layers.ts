@@ -128,6 +128,7 @@ const LAYERS: Record<string, Layer> = {
       'token-bucket.ts',
       'work.ts',
       'access',
+      'net',
       'projection',
       'import',
       'outbound',

@@ -3,19 +3,19 @@ import { TroupeError } from '../errors.ts';
 
 /** Ports that need no entry of their own. */
 const WEB_PORTS: readonly number[] = [80, 443];
-/** What the names of the machine itself mean, whoever is asked. */
+/** Addresses of the machine's own names, whichever resolver is asked. */
 const LOOPBACKS: readonly string[] = ['127.0.0.1', '::1'];
 
-/** Who is asked for: a host as URLs have it (lower case, no brackets, no dot at the end), and a port. */
+/** The target of a request. `host` is in the form of URLs: lower case, no brackets, no dot at the end. */
 export interface Target {
   host: string;
   port: number;
 }
 
-/** Which addresses a target may have: null, or why not this one. */
+/** Checks one address of a target: null if it is allowed, else the reason why not. */
 export type AddressRule = (address: string) => string | null;
 
-/** What may be reached. A refusal is a reason; else what the target's addresses are held against. */
+/** Decides whether a target may be reached: a reason for the refusal, or the rule that its addresses must pass. */
 export type ReachRule = (target: Target) => { refused: string } | { addresses: AddressRule };
 
 type Entry =
@@ -25,9 +25,10 @@ type Entry =
   | { kind: 'range'; list: BlockList; family: 4 | 6 };
 
 /**
- * Entries: `host`, `*.host` (what is below it), `host:port`, `ip`, `ip:port`, `[ipv6]:port`, `cidr`, and `*` for every
- * public host. Without a list: every public host. With one: only what it names; addresses that are not public only
- * where it names them as an ip, a cidr or with a port. Throws `config_invalid` for what is no entry.
+ * Builds the rule of an allow list. Entries: `host`, `*.host` (subdomains), `host:port`, `ip`, `ip:port`,
+ * `[ipv6]:port`, `cidr`, and `*` for every public host. Without a list, every public host is allowed. With one, only
+ * what it names; a non-public address needs an ip, a cidr or a `host:port` entry. Throws `config_invalid` for an
+ * invalid entry.
  */
 export function reachRule(allow: readonly string[] | undefined): ReachRule {
   const entries: readonly Entry[] = allow?.map(parseEntry) ?? [{ kind: 'public' }];
@@ -54,7 +55,7 @@ export function reachRule(allow: readonly string[] | undefined): ReachRule {
   };
 }
 
-/** The same whatever way it is written: as numbers in other bases, in capitals, with a dot at the end. */
+/** The host in one canonical form, however the URL writes it: other number bases, capitals, a dot at the end. */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
 }
@@ -64,7 +65,7 @@ export function portOf(url: URL): number {
   return url.protocol === 'https:' ? 443 : 80;
 }
 
-/** By RFC 6761 they lead nowhere else, so there is nothing to look up. */
+/** RFC 6761: these names always mean the machine itself, so there is nothing to look up. */
 function isLoopbackName(host: string): boolean {
   return host === 'localhost' || host.endsWith('.localhost');
 }
@@ -94,7 +95,7 @@ function rangeEntry(text: string, base: string, bits: string): Entry {
   return { kind: 'range', list: listOf([`${base}/${bits}`]), family };
 }
 
-/** By the rules of URLs, so that what is compared was read by one reader. */
+/** Parses with the URL parser, so that both sides of the comparison were read by the same parser. */
 function parseHost(text: string, rest: string): { host: string; port: number | null } {
   const port = /:(\d{1,5})$/.exec(rest)?.[1];
   const url = /[/?#@\\\s*]/.test(rest) ? null : URL.parse(`http://${rest}`);
@@ -109,14 +110,14 @@ function notAnEntry(text: string): TroupeError {
   });
 }
 
-/** Ranges that no public server answers from, by what they are for (IANA special-purpose registries). */
+/** IPv4 ranges without public servers, by reason (IANA special-purpose registries). */
 const NOT_PUBLIC_IPV4: readonly (readonly [reason: string, ranges: readonly string[]])[] = [
   ['unspecified', ['0.0.0.0/8']],
   ['private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16']],
   ['shared by a carrier', ['100.64.0.0/10']],
   ['loopback', ['127.0.0.0/8']],
   ['link-local', ['169.254.0.0/16']],
-  // One address inside a public range: what the hosts of a large cloud tell their machines.
+  // One address inside a public range: the metadata service of a large cloud.
   ['a cloud host', ['168.63.129.16/32']],
   ['reserved', ['192.0.0.0/24', '192.88.99.0/24', '240.0.0.0/4']],
   ['for documentation', ['192.0.2.0/24', '198.51.100.0/24', '203.0.113.0/24']],
@@ -124,14 +125,14 @@ const NOT_PUBLIC_IPV4: readonly (readonly [reason: string, ranges: readonly stri
   ['multicast', ['224.0.0.0/4']],
 ];
 
-/** Only global unicast is public at all; these are parts of it that are not, or that wrap other addresses. */
+/** Only global unicast is public. These are the parts of it that are not public, or that wrap other addresses. */
 const NOT_PUBLIC_IPV6: readonly (readonly [reason: string, ranges: readonly string[]])[] = [
   ['a tunnel', ['2001::/32', '2002::/16']],
   ['for documentation', ['2001:db8::/32', '3fff::/20']],
   ['reserved', ['2001::/23']],
 ];
 const GLOBAL_UNICAST = '2000::/3';
-/** Networks without IPv4 reach it under this prefix: what is wrapped decides. */
+/** Networks without IPv4 reach it under this prefix; the wrapped address decides. */
 const NAT64 = '64:ff9b::/96';
 
 const ipv4Rules = NOT_PUBLIC_IPV4.map(([reason, ranges]) => [reason, listOf(ranges)] as const);
@@ -140,8 +141,8 @@ const globalUnicast = listOf([GLOBAL_UNICAST]);
 const nat64 = listOf([NAT64]);
 
 /**
- * Why nothing is fetched from an address by default; null where it is public. Refuses whatever is no address in its
- * plain form, with a zone, and every IPv6 form that carries an IPv4 address but that of NAT64.
+ * Why an address is not fetched from by default; null if it is public. Refuses anything but a plain address: zones,
+ * and every IPv6 form that embeds an IPv4 address except NAT64.
  */
 export function whyNotPublic(address: string): string | null {
   if (isIPv4(address)) return ipv4Rules.find(([, list]) => list.check(address, 'ipv4'))?.[0] ?? null;
@@ -151,7 +152,7 @@ export function whyNotPublic(address: string): string | null {
   return ipv6Rules.find(([, list]) => list.check(address, 'ipv6'))?.[0] ?? null;
 }
 
-/** Of one family only: a list of both would take the IPv6 form of an IPv4 address for the IPv4 address. */
+/** One family per list: a list of both would treat the IPv6 form of an IPv4 address as that IPv4 address. */
 function listOf(ranges: readonly string[]): BlockList {
   const list = new BlockList();
   for (const range of ranges) {
@@ -161,7 +162,7 @@ function listOf(ranges: readonly string[]): BlockList {
   return list;
 }
 
-/** The last 32 bits, as an IPv4 address. A URL has an IPv6 address in its shortest form, which here is `64:ff9b::h:l`. */
+/** The last 32 bits as an IPv4 address. A URL holds an IPv6 address in its shortest form, here `64:ff9b::h:l`. */
 function wrappedIn(address: string): string {
   const groups = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')[1]?.split(':') ?? [];
   const [low = 0, high = 0] = groups.map((group) => Number.parseInt(group || '0', 16)).reverse();

@@ -1,22 +1,22 @@
 import { Cutter } from './cutter.ts';
 
 export interface ResponseBounds {
-  /** Of everything, as decoded: of a compressed answer what it decodes to. */
+  /** Limit of the whole body, after decompression. */
   maxBytes: number;
-  /** Of one event, where the answer is a stream of them, which then comes in whole events. */
+  /** Limit of one event. If set, the body is a stream of events and is passed on in whole events. */
   maxEventBytes?: number;
-  /** What the body ends with when it is more than that. `pieces`: it comes in smaller ones than anybody who means well sends. */
+  /** The error that ends a body beyond its limits. `pieces`: the chunks are smaller than any honest server sends. */
   tooLong: (what: 'answer' | 'event' | 'pieces') => Error;
 }
 
-/** Of the body of a refusal: it is cut there, as its beginning says what is wrong. */
+/** Error bodies are cut here: their beginning says what is wrong. */
 const MAX_ERROR_BYTES = 65_536;
-/** So many pieces may be of any size. */
+/** Number of chunks that may have any size. */
 const FREE_PIECES = 10_000;
-/** What pieces have on average at least, once there are more: each costs as much as hundreds of its bytes. */
+/** Minimum average chunk size beyond `FREE_PIECES`: handling a chunk costs as much as hundreds of its bytes. */
 const MIN_PIECE_BYTES = 16;
 
-/** The same response with a body that ends where the bounds are, and is received only as fast as it is read. */
+/** The same response with a bounded body. Backpressure is kept: the body is received only as fast as it is read. */
 export function boundedResponse(response: Response, bounds: ResponseBounds): Response {
   const { body, status, statusText, headers } = response;
   if (!body) return response;
@@ -40,7 +40,7 @@ function within({
       received += piece.length;
       pieces += 1;
       if (received > maxBytes) throw tooLong('answer');
-      // A stream that may go on for ever is kept alive with a few bytes now and then.
+      // An endless stream is exempt: it is kept alive with a few bytes now and then.
       if (Number.isFinite(maxBytes) && pieces > FREE_PIECES && received < pieces * MIN_PIECE_BYTES)
         throw tooLong('pieces');
       const whole = cutter ? cutter.take(piece) : piece;

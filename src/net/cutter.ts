@@ -3,34 +3,34 @@ const CR = 0x0d;
 const FIRST_BYTES = 4_096;
 
 export interface CutterOptions {
-  /** What is given out whole: lines of JSON, or events of `text/event-stream`, which end with an empty line. */
+  /** Unit of output: lines of JSON, or events of `text/event-stream`, which end with an empty line. */
   of: 'lines' | 'events';
-  /** Of one line or event. */
+  /** Limit of one line or event. */
   maxBytes: number;
   tooLong: () => Error;
 }
 
 /**
- * Gives out what comes in pieces of any size in whole lines or events, and holds no more than one of them. Parsers that
- * are given pieces join and search them again with each one, so that small pieces of a long line take quadratic time;
- * of whole lines each byte is looked at once.
+ * Cuts chunks of any size into whole lines or events, and buffers at most one of them. Parsers join and rescan their
+ * buffer with every chunk, so many small chunks of a long line take quadratic time. Given whole lines, they look at
+ * each byte once.
  */
 export class Cutter {
   readonly #options: CutterOptions;
   #held = new Uint8Array(FIRST_BYTES);
   #size = 0;
-  /** Bytes of the event or line that is not whole yet. */
+  /** Bytes of the unfinished line or event. */
   #open = 0;
   #isLineEmpty = true;
   #afterReturn = false;
-  /** An event ended with a carriage return, which a line feed may follow. */
+  /** An event ended with a carriage return; a line feed may still belong to it. */
   #endsHere = false;
 
   constructor(options: CutterOptions) {
     this.#options = options;
   }
 
-  /** All that is whole by now, in one piece; null where nothing is. Throws `tooLong`. */
+  /** All lines or events that are complete by now, as one chunk; null if there are none. Throws `tooLong`. */
   take(piece: Uint8Array): Uint8Array | null {
     const end = this.#options.of === 'lines' ? this.#endOfLines(piece) : this.#endOfEvents(piece);
     if (end === null) {
@@ -43,7 +43,7 @@ export class Cutter {
     return whole;
   }
 
-  /** What is left when nothing more comes. */
+  /** The unfinished remainder at the end of the input. */
   rest(): Uint8Array | null {
     const rest = this.#size === 0 ? null : this.#held.slice(0, this.#size);
     this.#size = 0;
@@ -99,7 +99,7 @@ export class Cutter {
     if (this.#open > this.#options.maxBytes) throw this.#options.tooLong();
   }
 
-  /** Copied: a view would keep all of the piece that it is of. */
+  /** Copies: a view would keep the whole chunk in memory. */
   #hold(piece: Uint8Array): void {
     const size = this.#size + piece.length;
     if (size > this.#held.length) {

@@ -3,21 +3,21 @@ import { constants, createBrotliDecompress, createGunzip } from 'node:zlib';
 
 export const ACCEPTED_ENCODINGS = 'gzip, br';
 
-/** What was read; `isCut`: there was more than the limit. */
+/** `isCut`: the body was longer than the limit. */
 export interface ReadBody {
   bytes: Buffer;
   isCut: boolean;
 }
 
-/** A coding that we did not ask for, or several on top of each other. */
+/** A content coding that was not asked for, or several stacked ones. */
 export class UnknownEncoding extends Error {}
 
-/** Reads at most `maxBytes`, both of what comes and of what it decodes to: a small answer may hold a very large one. */
+/** Reads at most `maxBytes`, both received and decoded: a small body may decode to a very large one. */
 export async function readBody(body: Readable, encoding: string, maxBytes: number): Promise<ReadBody> {
   const coming = { isCut: false };
   const decoder = decoderOf(encoding);
   const source = Readable.from(upTo(body, maxBytes, coming), { objectMode: false });
-  // The loop below is told of every error; without a decoder there is nothing to join.
+  // The loop below receives every error of the pipeline. Without a decoder there is nothing to join.
   const stream = decoder ? pipeline(source, decoder, () => undefined) : source;
   const chunks: Buffer[] = [];
   let size = 0;
@@ -39,7 +39,7 @@ async function* upTo(body: AsyncIterable<Buffer>, maxBytes: number, seen: { isCu
   }
 }
 
-/** Gives what there is of a body that was cut short, like browsers. */
+/** Decoders return what a truncated body contains, as browsers do. */
 function decoderOf(encoding: string): Transform | null {
   const name = encoding.trim().toLowerCase();
   if (name === '' || name === 'identity') return null;

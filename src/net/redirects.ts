@@ -4,8 +4,8 @@ const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 const MAX_REDIRECTS = 5;
 
 /**
- * `fetch` that stays where it was sent: what is asked, and the key it is asked with, is for one origin. A redirect within
- * it is followed where it keeps method and body. Throws `address_refused` for any other, with both origins.
+ * `fetch` for requests that carry a prompt or a key: it follows redirects within the origin only, and only those that
+ * keep method and body. Throws `address_refused`, with both origins, for all others.
  */
 export async function fetchWithinOrigin(input: string | URL, init: RequestInit = {}): Promise<Response> {
   const first = new URL(input);
@@ -15,7 +15,7 @@ export async function fetchWithinOrigin(input: string | URL, init: RequestInit =
     const response = await fetch(url, { ...init, redirect: 'manual' });
     const location = REDIRECTS.includes(response.status) ? response.headers.get('location') : null;
     if (location === null) return response;
-    // Nobody reads it, and its connection would be held for as long as it comes.
+    // Frees the connection: an unread body would hold it until its end.
     response.body?.cancel().catch(() => undefined);
     const next = URL.parse(location, url.href);
     if (next?.origin !== first.origin)
@@ -30,12 +30,12 @@ export async function fetchWithinOrigin(input: string | URL, init: RequestInit =
   }
 }
 
-/** Of an address its origin: the rest may hold a secret. */
+/** Names only the origin: the rest of an address may hold a secret. */
 function refused({ origin }: URL, reason: string): TroupeError {
   return new TroupeError('address_refused', `${origin} is not followed: ${reason}`, { origin, reason });
 }
 
-/** All that is sent on to another origin: whatever else a caller set may be a secret. */
+/** The only headers sent on to another origin: any other may be a secret. */
 const PORTABLE_HEADERS: readonly string[] = ['accept', 'accept-language', 'user-agent'];
 
 export interface Hop {
@@ -43,7 +43,7 @@ export interface Hop {
   headers: Readonly<Record<string, string>>;
 }
 
-/** Where an answer sends on to: null where it does not; a reason where nobody should follow. Pure. */
+/** The next hop of a redirect: null if the response is none, or the reason why it must not be followed. Pure. */
 export function nextHop(
   hop: Hop,
   status: number,

@@ -1,10 +1,10 @@
+import { lookup } from 'node:dns/promises';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Agent, buildConnector, Dispatcher } from 'undici';
 import { TroupeError } from '../errors.ts';
 import { type AddressRule, hostOf, portOf, reachRule, type ReachRule } from './allow-list.ts';
 import { ACCEPTED_ENCODINGS, readBody, UnknownEncoding } from './read-body.ts';
 import { type Hop, nextHop } from './redirects.ts';
-import { lookup } from 'node:dns/promises';
 
 export const DEFAULT_MAX_BYTES = 5 * 1_024 * 1_024;
 export const DEFAULT_TIMEOUT_MS = 30_000;
@@ -12,16 +12,16 @@ const MAX_REDIRECTS = 5;
 const CONNECT_TIMEOUT_MS = 10_000;
 const HEADERS_TIMEOUT_MS = 15_000;
 const BODY_TIMEOUT_MS = 15_000;
-/** A body that nobody wants is let come so far and so long, as its connection can be used again after its end. */
+/** Limits for draining an unwanted body: its connection can be reused after the end of the body. */
 const UNWANTED_BYTES = 4_096;
 const UNWANTED_MS = 1_000;
 
 export interface SafeFetchSettings {
-  /** What may be reached, and nothing else (see `reachRule`); without it every public host on port 80 and 443. */
+  /** The allow list (see `reachRule`). Default: every public host on ports 80 and 443. */
   allow?: readonly string[] | undefined;
-  /** Of a body, after decoding. Default 5 MiB. */
+  /** Limit of a body, after decoding. Default 5 MiB. */
   maxBytes?: number | undefined;
-  /** Of everything together, redirects included. Default 30,000 ms. */
+  /** Limit of a whole fetch, redirects included. Default 30,000 ms. */
   timeoutMs?: number | undefined;
   /** For tests. */
   resolve?: Resolve;
@@ -31,76 +31,43 @@ export interface SafeFetchOptions {
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
   headers?: Readonly<Record<string, string>>;
   body?: string | Uint8Array;
-  /** Of GET and HEAD; what is sent with a body is never sent on. 0 hands the redirect itself back. Default 5. */
+  /** Applies to GET and HEAD; a request with a body is never redirected. 0 returns the redirect itself. Default 5. */
   maxRedirects?: number;
   maxBytes?: number;
   timeoutMs?: number;
   signal?: AbortSignal;
-  /** `head`: status and headers are the answer, whatever becomes of its body. Always so of HEAD. Default `whole`. */
+  /** `head`: returns status and headers, and ignores the body. HEAD always does. Default `whole`. */
   answer?: 'whole' | 'head';
 }
 
 export interface SafeResponse {
-  /** Where it came from, after redirects. */
+  /** The final URL, after redirects. */
   url: string;
   status: number;
-  /** By lower-case name. Cookies are left out. */
+  /** By lower-case name, without cookies. */
   headers: Readonly<Record<string, string>>;
   body: Buffer;
-  /** There was more than the limit: `body` is the beginning. */
+  /** The body was longer than the limit; `body` is its beginning. */
   isCut: boolean;
 }
 
 /**
- * Fetches what others name without reaching what they must not: see `reachRule` and `openGuardedAgent`. Any status is
- * an answer. Throws `address_refused` (for good), `address_unreachable` (try later) or `aborted`; their messages have
- * the host and never the rest of an address, which may hold a secret.
+ * Fetches addresses that others supply, within the limits of `reachRule` and `openGuardedAgent`. A response of any
+ * status is returned. Throws `address_refused` (permanent), `address_unreachable` (may pass) or `aborted`. Messages
+ * name the host only: the rest of an address may hold a secret.
  */
 export interface SafeFetch {
   (url: string, options?: SafeFetchOptions): Promise<SafeResponse>;
   close(): Promise<void>;
 }
 
-/** Throws `config_invalid` for an allow list that is none. Loads its HTTP client with the first request. */
+/** Throws `config_invalid` for an invalid allow list. Loads its HTTP client with the first request. */
 export function openSafeFetch(settings: SafeFetchSettings = {}): SafeFetch {
   const reach = reachRule(settings.allow);
   const resolve = settings.resolve ?? resolveBySystem;
   let opening: Promise<Agent> | null = null;
   const open = (): Promise<Agent> =>
     (opening ??= openGuardedAgent({ reach, resolve, connectTimeoutMs: CONNECT_TIMEOUT_MS }));
-
-  const check = (url: URL): void => {
-    const host = hostOf(url);
-    if (url.protocol !== 'http:' && url.protocol !== 'https:')
-      throw addressRefused(host, 'only http and https addresses are fetched');
-    if (url.username !== '' || url.password !== '')
-      throw addressRefused(host, 'an address with a user or a password is not fetched');
-    const verdict = reach({ host, port: portOf(url) });
-    if ('refused' in verdict) throw addressRefused(host, verdict.refused);
-    const reason = isIP(host) === 0 ? null : verdict.addresses(host);
-    if (reason !== null) throw addressRefused(host, `its address is ${reason}`);
-  };
-
-  const request = async (
-    hop: Hop,
-    options: SafeFetchOptions,
-    signal: AbortSignal,
-  ): Promise<Dispatcher.ResponseData> => {
-    const { method = 'GET', body = null } = options;
-    const headers = { 'accept-encoding': ACCEPTED_ENCODINGS, ...hop.headers };
-    const timeouts = { headersTimeout: HEADERS_TIMEOUT_MS, bodyTimeout: BODY_TIMEOUT_MS };
-    const agent = await open();
-    const { origin, pathname, search } = hop.url;
-    return agent.request({
-      origin,
-      path: `${pathname}${search}`,
-      method,
-      headers,
-      body,
-      signal,
-      ...timeouts,
-    });
-  };
 
   const follow = async (
     first: Hop,
@@ -111,20 +78,16 @@ export function openSafeFetch(settings: SafeFetchSettings = {}): SafeFetch {
     const hops = method === 'GET' || method === 'HEAD' ? maxRedirects : 0;
     let hop = first;
     for (let followed = 0; ; followed += 1) {
-      check(hop.url);
-      const answer = await request(hop, options, signal);
-      // Whoever leaves a body early destroys it, and it says so.
+      assertReachable(hop.url, reach);
+      const answer = await send(await open(), hop, options, signal);
+      // Leaving a body early destroys it, which it reports as an error.
       answer.body.on('error', () => undefined);
       const headers = plainHeaders(answer.headers);
       const next = hops === 0 ? null : nextHop(hop, answer.statusCode, headers['location']);
-      if (!next && (method === 'HEAD' || options.answer === 'head')) {
-        leave(answer.body);
-        return { url: hop.url.href, status: answer.statusCode, headers, body: Buffer.alloc(0), isCut: false };
-      }
       if (!next) {
+        const head = { url: hop.url.href, status: answer.statusCode, headers };
         const maxBytes = options.maxBytes ?? settings.maxBytes ?? DEFAULT_MAX_BYTES;
-        const { bytes, isCut } = await readBody(answer.body, headers['content-encoding'] ?? '', maxBytes);
-        return { url: hop.url.href, status: answer.statusCode, headers, body: bytes, isCut };
+        return { ...head, ...(await takeBody(answer.body, head, options, maxBytes)) };
       }
       answer.body.destroy();
       if ('refused' in next) throw addressRefused(hostOf(hop.url), next.refused);
@@ -158,12 +121,56 @@ export function openSafeFetch(settings: SafeFetchSettings = {}): SafeFetch {
   return Object.assign(fetch, { close });
 }
 
-/** Not waited for: a body that is broken or has no end is no failure of those who did not want it. */
-function leave(body: Dispatcher.ResponseData['body']): void {
+function assertReachable(url: URL, reach: ReachRule): void {
+  const host = hostOf(url);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    throw addressRefused(host, 'only http and https addresses are fetched');
+  if (url.username !== '' || url.password !== '')
+    throw addressRefused(host, 'an address with a user or a password is not fetched');
+  const verdict = reach({ host, port: portOf(url) });
+  if ('refused' in verdict) throw addressRefused(host, verdict.refused);
+  const reason = isIP(host) === 0 ? null : verdict.addresses(host);
+  if (reason !== null) throw addressRefused(host, `its address is ${reason}`);
+}
+
+function send(
+  agent: Agent,
+  { url, headers }: Hop,
+  { method = 'GET', body }: SafeFetchOptions,
+  signal: AbortSignal,
+): Promise<Dispatcher.ResponseData> {
+  return agent.request({
+    origin: url.origin,
+    path: `${url.pathname}${url.search}`,
+    method,
+    headers: { 'accept-encoding': ACCEPTED_ENCODINGS, ...headers },
+    body: body ?? null,
+    signal,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    bodyTimeout: BODY_TIMEOUT_MS,
+  });
+}
+
+async function takeBody(
+  body: Dispatcher.ResponseData['body'],
+  { headers }: Pick<SafeResponse, 'headers'>,
+  { method, answer }: SafeFetchOptions,
+  maxBytes: number,
+): Promise<Pick<SafeResponse, 'body' | 'isCut'>> {
+  if (method === 'HEAD' || answer === 'head') {
+    drain(body);
+    return { body: Buffer.alloc(0), isCut: false };
+  }
+  const { bytes, isCut } = await readBody(body, headers['content-encoding'] ?? '', maxBytes);
+  return { body: bytes, isCut };
+}
+
+/** Runs in the background: a broken or endless body is no failure of a caller that does not want it. */
+function drain(body: Dispatcher.ResponseData['body']): void {
   body.dump({ limit: UNWANTED_BYTES, signal: AbortSignal.timeout(UNWANTED_MS) }).catch(() => undefined);
 }
 
-/** Lower case, and without what decides where a request goes or how it is framed. */
+/** Lower-case names, without the headers that decide where a request goes or how it is framed. */
 function sentHeaders(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   const framing = /^(?:host|connection|content-length|transfer-encoding|upgrade|expect|te|trailer|proxy-.*)$/;
   const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
@@ -179,7 +186,7 @@ function plainHeaders(headers: Dispatcher.ResponseData['headers']): Record<strin
   return plain;
 }
 
-/** The code where there is one: messages of sockets and parsers may quote what was sent. */
+/** Prefers the error code: messages of sockets and parsers may quote what was sent. */
 function reasonOf(thrown: unknown): string {
   if (thrown instanceof UnknownEncoding) return 'its content encoding is not one that was asked for';
   if (thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string') return thrown.code;
@@ -192,11 +199,12 @@ type Resolve = (host: string) => Promise<readonly { address: string; family: num
 const resolveBySystem: Resolve = (host) => lookup(host, { all: true });
 
 /**
- * Connections to where it may. Invariants:
- * 1. Every connection is checked where it is made, whoever asked for it; a kept one was checked when it was made.
- * 2. The addresses that were checked are those connected to: the name is looked up once, in between nobody can change
- *    what it means.
- * 3. One address that is refused refuses the name.
+ * An HTTP agent that connects to allowed addresses only. Invariants:
+ * 1. Every connection is checked when it is made, whoever asked for it. A kept connection was checked when it was
+ *    made.
+ * 2. The checked addresses are those connected to: the name is looked up once, so it cannot change its meaning in
+ *    between.
+ * 3. One refused address refuses the name.
  */
 export async function openGuardedAgent(parts: {
   reach: ReachRule;
@@ -210,7 +218,7 @@ export async function openGuardedAgent(parts: {
     const target = { host, port: Number(port) || (protocol === 'https:' ? 443 : 80) };
     const verdict = parts.reach(target);
     const refused = 'refused' in verdict ? verdict.refused : null;
-    // Sockets do not look up what is an address already.
+    // Sockets do not look up a literal address.
     const reason = refused ?? ('addresses' in verdict && isIP(host) !== 0 ? verdict.addresses(host) : null);
     if (reason !== null || 'refused' in verdict) return callback(addressRefused(host, reason ?? ''), null);
     const lookupChecked = checkedLookup(host, verdict.addresses, parts.resolve);
@@ -233,7 +241,7 @@ function checkedLookup(host: string, addresses: AddressRule, resolve: Resolve): 
         if (!first) return callback(new Error(`${host} has no address`), '');
         for (const { address } of found) {
           const reason = addresses(address);
-          // The address itself would tell who asks what is behind the name.
+          // Omits the address, which would reveal what is behind the name.
           if (reason !== null) return callback(addressRefused(host, `its address is ${reason}`), '');
         }
         if (options.all) callback(null, [...found]);

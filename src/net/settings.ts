@@ -6,17 +6,18 @@ const MAX_BYTES = 16 * 1_024 * 1_024;
 const MAX_TIMEOUT_MS = 600_000;
 
 /**
- * The only hosts there are: `example.org`, `*.example.org`, `host:port`, an IP address, a range like `10.0.0.0/8`, `*` for
- * every public host. What is not public is reached only as an address, a range or with its port. Default: `['*']`.
+ * The only hosts that may be reached: `example.org`, `*.example.org`, `host:port`, an IP address, a range such as
+ * `10.0.0.0/8`, or `*` for every public host. A non-public host needs an address, a range or a port. Default:
+ * `['*']`.
  */
 export const AllowList = z.array(z.string().superRefine(refineEntry)).max(1_000);
 
-/** What agents, and attachments by address, may fetch. */
+/** Limits of the fetch tool and of attachments given by address. */
 export const FetchSettings = z.strictObject({
   allow: AllowList.optional(),
-  /** Of one answer, after decoding. */
+  /** Limit of one response, after decoding. */
   maxBytes: z.int().min(1_024).max(MAX_BYTES).optional(),
-  /** Of one fetch, redirects included. Default 30,000 ms. */
+  /** Limit of one fetch, redirects included. Default 30,000 ms. */
   timeoutMs: z.int().min(100).max(MAX_TIMEOUT_MS).optional(),
 });
 export type FetchSettings = z.infer<typeof FetchSettings>;

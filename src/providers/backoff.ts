@@ -3,14 +3,13 @@ import type { ModelFailure } from './provider.ts';
 
 const FIRST_MS = 500;
 const LIMIT_MS = 30_000;
-/** A server that comes back must not be noticed late. */
+/** Kept short, so that a server's return is noticed soon. */
 const AWAY_LIMIT_MS = 15_000;
 const RETRY_AFTER_LIMIT_MS = 600_000;
 
 /**
- * How long to wait before the next try, or null when another try cannot help. `tries` counts the calls made so far,
- * from 1. Half of the wait is random, also after a vendor's retry-after: agents that were limited together must not
- * come back together.
+ * Delay before the next try; null if another try cannot help. `tries` counts the calls made so far, from 1. Half of
+ * the delay is random, even after a vendor's retry-after: agents that were limited together must not return together.
  */
 export function backoffMs(failure: ModelFailure, tries: number, random: () => number): number | null {
   if (policyOf(failure.code) !== 'retry') return null;

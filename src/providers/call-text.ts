@@ -1,33 +1,36 @@
 import { createHash } from 'node:crypto';
 import type { ModelRequest } from './provider.ts';
 
-/** An id for a call that came without one: the same when the same step is asked again. */
+/** An id for a call that came without one: the same if the same step is asked again. */
 export function mintCallId(trace: ModelRequest['trace'], index: number): string {
   return `call_${trace.turn}_${trace.step}_${index}`.replace(/[^A-Za-z0-9_-]/g, '_');
 }
 
-/** The id itself where the vendor takes it, else a digest: call and result are renamed alike. */
+/** The id itself if the vendor accepts it, else a digest: call and result are renamed alike. */
 export function fitCallId(id: string, accepted: RegExp): string {
   if (accepted.test(id)) return id;
   return `call_${createHash('sha256').update(id).digest('hex').slice(0, 32)}`;
 }
 
-/** Models invent names that vendors then refuse to read back, for the rest of the conversation. */
+/** Models invent tool names that vendors then refuse to read back for the rest of the conversation. */
 export function fitToolName(name: string): string {
   return name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64) || 'unknown';
 }
 
-/** Arguments for vendors that take them as text: some servers parse them and refuse the whole request over one bad text. */
+/**
+ * Arguments for vendors that take them as text: some servers parse them and refuse the whole request over one invalid
+ * text.
+ */
 export function fitArgs(args: string): string {
   return args !== '' && parseArgs(args) ? args.toWellFormed() : '{}';
 }
 
-/** A cache key for a vendor: a digest, as the field takes 64 characters and ids are nobody else's business. */
+/** A cache key for a vendor: a digest, because the field takes 64 characters and the ids are private. */
 export function fitCacheKey(cacheKey: string): string {
   return createHash('sha256').update(cacheKey).digest('base64url');
 }
 
-/** The arguments as an object; null when the text is not one. */
+/** The arguments as an object; null if the text is not one. */
 export function parseArgs(args: string): Record<string, unknown> | null {
   if (args.trim() === '') return {};
   try {
@@ -36,6 +39,6 @@ export function parseArgs(args: string): Record<string, unknown> | null {
       ? (value as Record<string, unknown>)
       : null;
   } catch {
-    return null; // Not JSON: the caller decides what to make of it.
+    return null; // Not JSON: the caller decides what follows.
   }
 }

@@ -3,28 +3,28 @@ import type { ModelRequest, ResponseName } from './provider.ts';
 import { TroupeError } from '../errors.ts';
 import { mintCallId } from './call-text.ts';
 
-/** What is known of a call beside what its vendor says of it. */
+/** Facts about a call that do not come from its vendor. */
 export interface CallFacts {
   request: ModelRequest;
-  /** Bytes that were received of text, reasoning and arguments. */
+  /** Bytes of text, reasoning and arguments received. */
   saidBytes: number;
-  /** The provider adds to the request what it remembers, and may ask its model many times for one answer. */
+  /** The provider adds its own memory to the request, and may call its model many times for one answer. */
   remembers: boolean;
 }
 
-/** No byte is more than a token. Vendors add words of their own: around messages, for tools, for a harness. */
+/** A token takes at least one byte. Vendors add tokens of their own: around messages, for tools, for a harness. */
 const ADDED_TOKENS = 65_536;
 const TOKENS_PER_MESSAGE = 64;
 const TOKENS_PER_IMAGE = 65_536;
-/** Beyond what may be written: thoughts that are not shown. Servers exist that do not count them among the output. */
+/** Allowance for hidden reasoning beyond `maxOutputTokens`: some servers do not count it as output. */
 const HIDDEN_TIMES = 4;
 const HIDDEN_TOKENS = 65_536;
-/** For a program that remembers: a hundred calls within a million tokens. */
+/** For a provider with a memory: a hundred calls of a million tokens. */
 const REMEMBERED_TOKENS = 100_000_000;
 
 /**
- * The usage where it can be one of this call; else none, and what is wrong with it: every budget, price and estimate
- * goes by it. Of figures that contradict what was sent and received none is believed.
+ * The vendor's usage if it is plausible for this call, else none and the reason for the doubt. Budgets, prices and
+ * estimates all build on it, so one figure that contradicts what was sent or received discredits them all.
  */
 export function checkUsage(told: Usage, facts: CallFacts): { usage: Usage; doubt?: string } {
   const doubt = doubtOf(told, facts);
@@ -64,7 +64,7 @@ function shown(value: unknown): string {
 
 const MAX_CHARACTERS = 200;
 
-/** What a vendor said, whatever it said: texts of a length, without what is never to be shown. */
+/** The vendor's own names, bounded in length and dropped if they contain a secret. */
 export function soundName(name: ResponseName, secrets: readonly string[]): ResponseName | undefined {
   const model = responseText(name.model, secrets);
   const id = responseText(name.id, secrets);
@@ -80,7 +80,7 @@ function responseText(text: unknown, secrets: readonly string[]): string | undef
 
 const MAX_NAME_LENGTH = 256;
 
-/** The reasoning, if it is one: servers are believed in nothing. Throws `provider_invalid_reply`. */
+/** Checks the types: servers are not trusted. Throws `provider_invalid_reply`. */
 export function soundReasoning(reasoning: Reasoning): Reasoning {
   const { text, signature } = reasoning;
   if (typeof text !== 'string') throw unsound('reasoning', text);
@@ -93,7 +93,7 @@ export function soundText(delta: unknown): string {
   return delta;
 }
 
-/** With an id and a name, as events hold them. `index`: which call of the answer it is. */
+/** The call with an id and a name, as events require. `index`: position of the call in the answer. */
 export function soundCall({ id, name, args }: ToolCall, { trace }: ModelRequest, index: number): ToolCall {
   if (typeof args !== 'string') throw unsound('the arguments of a call', args);
   return { id: nameOf(id) || mintCallId(trace, index), name: nameOf(name) || 'unknown', args };

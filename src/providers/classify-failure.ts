@@ -1,15 +1,18 @@
 import type { ModelFailure } from './provider.ts';
 
-/** What a vendor or its SDK told us of a failed call, without any vendor's types. */
+/** A failed call as its vendor or SDK described it, without any vendor's types. */
 export interface VendorError {
   status?: number;
-  /** Machine-readable words of the vendor: error codes and types, lower case. */
+  /** The vendor's error codes and types, in lower case. */
   words: readonly string[];
   message: string;
   headers?: { get(name: string): string | null };
-  /** No answer from the vendor at all: refused, reset, timed out, cut. */
+  /** No response from the vendor at all: refused, reset, timed out, cut. */
   connection: boolean;
-  /** Of those: nobody listened, or who did hung up. Names and certificates that are wrong stay so. */
+  /**
+   * A connection failure that may pass: nobody listens, or the server hung up. Wrong names and certificates stay
+   * wrong.
+   */
   away?: boolean;
 }
 
@@ -24,7 +27,7 @@ const QUOTA_WORDS = [
   'usage_not_included',
 ];
 const MODEL_WORDS = ['model_not_found', 'invalid_model', 'model_not_available'];
-/** OpenRouter, DeepSeek and Mistral answer 400 to a name they do not know, without a code that says so. */
+/** OpenRouter, DeepSeek and Mistral answer 400 to an unknown model, without a code for it. */
 const NO_SUCH_MODEL =
   /is not a valid model|model not exist|^(\d{3} )?invalid model\b|model .{0,100}does not exist/i;
 const REFUSED_WORDS = [
@@ -37,27 +40,50 @@ const REFUSED_WORDS = [
   'misalignment_policy_violation',
 ];
 const BUSY_WORDS = ['overloaded_error', 'overloaded', 'server_is_overloaded', 'slow_down'];
+const RATE_WORDS = ['rate_limit_error', 'rate_limit_exceeded'];
 const AUTH_WORDS = ['invalid_api_key', 'authentication_error', 'permission_error'];
 
-/** The code decides what the engine does (see errors.ts), so the specific is asked before the general. */
+/** Decides the code, and with it what the engine does (see errors.ts). The first rule that holds wins: specific before general. */
 function codeOf(error: VendorError, opened: boolean): ModelFailure['code'] {
-  const { status, message } = error;
-  const says = (words: readonly string[]) => error.words.some((word) => words.includes(word));
   if (error.connection) return opened ? 'provider_truncated' : 'provider_unreachable';
-  if (says(OVERFLOW_WORDS) || status === 413) return 'context_overflow';
-  if (status !== 429 && (status ?? 400) < 500 && OVERFLOW.test(message)) return 'context_overflow';
-  if (says(QUOTA_WORDS) || status === 402 || /credit balance is too low/i.test(message))
-    return 'provider_quota';
-  // Before 403: a project without access to a model is answered 403 with this code.
-  if (says(MODEL_WORDS) || isModelRefused(error)) return 'provider_model_unknown';
-  if (status === 401 || status === 403 || says(AUTH_WORDS)) return 'provider_auth';
-  if (says(REFUSED_WORDS) || /content filtering policy/i.test(message)) return 'provider_refused';
-  if (status === 429 || says(['rate_limit_error', 'rate_limit_exceeded'])) return 'provider_rate_limited';
-  if (status === 529 || status === 503 || says(BUSY_WORDS)) return 'provider_overloaded';
-  if (status === 408 || status === 409 || status === 425) return 'provider_failed';
-  if (status !== undefined && status >= 400 && status < 500) return 'provider_invalid_request';
-  if (says(['invalid_request_error'])) return 'provider_invalid_request';
-  return 'provider_failed';
+  return RULES.find(([, holds]) => holds(error))?.[0] ?? 'provider_failed';
+}
+
+const RULES: readonly (readonly [code: ModelFailure['code'], holds: (error: VendorError) => boolean])[] = [
+  ['context_overflow', isOverflow],
+  [
+    'provider_quota',
+    (error) =>
+      says(error, QUOTA_WORDS) || error.status === 402 || /credit balance is too low/i.test(error.message),
+  ],
+  // Before 403: a project without access to a model gets 403 with this code.
+  ['provider_model_unknown', (error) => says(error, MODEL_WORDS) || isModelRefused(error)],
+  ['provider_auth', (error) => hasStatus(error, 401, 403) || says(error, AUTH_WORDS)],
+  [
+    'provider_refused',
+    (error) => says(error, REFUSED_WORDS) || /content filtering policy/i.test(error.message),
+  ],
+  ['provider_rate_limited', (error) => error.status === 429 || says(error, RATE_WORDS)],
+  ['provider_overloaded', (error) => hasStatus(error, 503, 529) || says(error, BUSY_WORDS)],
+  ['provider_failed', (error) => hasStatus(error, 408, 409, 425)],
+  [
+    'provider_invalid_request',
+    ({ status = 0, words }) => (status >= 400 && status < 500) || words.includes('invalid_request_error'),
+  ],
+];
+
+function says({ words }: VendorError, any: readonly string[]): boolean {
+  return words.some((word) => any.includes(word));
+}
+
+function hasStatus({ status }: VendorError, ...any: readonly number[]): boolean {
+  return status !== undefined && any.includes(status);
+}
+
+function isOverflow(error: VendorError): boolean {
+  const { status, message } = error;
+  if (says(error, OVERFLOW_WORDS) || status === 413) return true;
+  return status !== 429 && (status ?? 400) < 500 && OVERFLOW.test(message);
 }
 
 function isModelRefused(error: VendorError): boolean {
@@ -69,10 +95,10 @@ function isNotFound(error: VendorError): boolean {
   return error.status === 404 || error.words.includes('not_found_error');
 }
 
-/** What a server says that is there and has too much to do. */
+/** A server that runs but is overloaded. */
 const BUSY = /overload|capacity|busy|too many|pending requests/i;
 
-/** A proxy whose server is gone, or a server that still loads its model: it is worth waiting for minutes. */
+/** A proxy without its server, or a server that still loads its model. Worth waiting for minutes. */
 function isAway({ status, words, message, away }: VendorError, opened: boolean): boolean {
   if (opened) return false;
   if (away || status === 502) return true;
@@ -80,11 +106,11 @@ function isAway({ status, words, message, away }: VendorError, opened: boolean):
 }
 
 export interface ClassifyOptions {
-  /** The answer had begun: a lost connection then is a truncation. */
+  /** The answer had begun, so a lost connection counts as a truncation. */
   opened: boolean;
-  /** For dates in retry-after; ms since the epoch. */
+  /** For dates in retry-after; milliseconds since the epoch. */
   now: number;
-  /** Texts that must not reach the log: some servers repeat the key they refuse. */
+  /** Texts that must not reach the log: some servers repeat the key that they refuse. */
   secrets?: readonly string[];
 }
 
@@ -109,7 +135,7 @@ export function classifyFailure(
   };
 }
 
-/** `retry-after-ms`, or `retry-after` in seconds or as a date. */
+/** Reads `retry-after-ms`, or `retry-after` in seconds or as a date. */
 export function parseRetryAfter(
   headers: { get(name: string): string | null },
   now: number,
@@ -134,7 +160,7 @@ function retryAfterIn(message: string): number | undefined {
 const NETWORK_CODE =
   /^(E[A-Z]{3,}|UND_ERR_\w+|CERT_\w+|ERR_TLS_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+)$/;
 
-/** Nobody listens, who listened has hung up, or the machine itself is off the network. */
+/** Nobody listens, the server hung up, or this machine is offline. */
 const AWAY_CODES = [
   'ECONNREFUSED',
   'ECONNRESET',
@@ -147,7 +173,7 @@ const AWAY_CODES = [
   'UND_ERR_CONNECT_TIMEOUT',
 ];
 
-/** Reads what an SDK threw by its shape, so that no adapter needs the error classes of its SDK. */
+/** Reads an SDK's error by its shape, so that adapters do not need the error classes of their SDKs. */
 export function vendorErrorOf(thrown: unknown): VendorError {
   const error = recordOf(thrown);
   const body = recordOf(error['error']);
@@ -182,7 +208,7 @@ function isConnectionLoss(error: Error): boolean {
   const { code } = error as { code?: unknown };
   if (typeof code === 'string' && NETWORK_CODE.test(code)) return true;
   if (error.constructor.name.startsWith('APIConnection')) return true;
-  // undici's words for a request that did not start and for a body that was cut.
+  // undici's messages for a request that did not start and for a body that was cut.
   return error instanceof TypeError && (error.message === 'fetch failed' || error.message === 'terminated');
 }
 

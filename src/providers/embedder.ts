@@ -1,10 +1,10 @@
 /**
- * The embedder port: texts in, vectors out, for finding what was said by its meaning.
- * - One vector for every text, in their order, all of one length, also from call to call; any text has one, the empty
- *   one too. No texts: no request.
- * - What is longer than the model takes is cut, never refused.
- * - A failure rejects with a TroupeError of a provider code; when `signal` aborts, with `aborted`.
- * - Adapters never retry: that and when to give up is the caller's.
+ * The embedder port: texts in, vectors out, for search by meaning.
+ * - One vector per text, in order, all of one length across calls. Every text has a vector, even an empty one. No
+ *   texts, no request.
+ * - A text longer than the model's limit is cut, never refused.
+ * - A failure rejects with a TroupeError of a provider code, or `aborted` when `signal` aborts.
+ * - Adapters never retry: the caller decides that.
  */
 export interface Embedder {
   readonly name: string;

@@ -5,13 +5,13 @@ import type { ModelEvent, ModelFailure, ModelRequest } from './provider.ts';
 import { limitsFor, type ReplyLimits, ReplyMeter, replyTooLong } from './reply-limits.ts';
 import { ownFailure } from './vendor-fetch.ts';
 
-/** What the guard hands to an adapter's reader. */
+/** The guard's side of an adapter's reader. */
 export interface StreamWatch {
   /** Ends the vendor's request. */
   signal: AbortSignal;
-  /** To be called for every chunk, also for those that give no event. */
+  /** Called by the reader for every chunk, including those without an event. */
   touch: () => void;
-  /** To be told of what the reader keeps: reasoning, arguments, calls. Text is counted by the guard. */
+  /** Counts what the reader buffers: reasoning, arguments, calls. The guard counts text itself. */
   meter: ReplyMeter;
 }
 
@@ -19,22 +19,24 @@ export interface GuardOptions {
   request: ModelRequest;
   signal: AbortSignal;
   limits: ReplyLimits;
-  /** It remembers what it was sent before. */
+  /** The provider has a memory of its own. */
   remembers?: boolean;
-  /** Yields text, reasoning, calls and `done` or `failed`; may throw; may just end where the vendor's stream did. */
+  /**
+   * Yields text, reasoning, calls and `done` or `failed`. May throw, and may end early where the vendor's stream did.
+   */
   read: (watch: StreamWatch) => AsyncIterable<ModelEvent>;
-  /** Never to be seen in a message: what a vendor echoes of a request is put into errors. */
+  /** Removed from messages: vendors put parts of a request into their errors. */
   secrets: readonly string[];
 }
 
 /**
- * Holds an adapter to the contract of the provider port, whatever its SDK and its vendor do: SDKs end quietly on an abort
- * and on a cut connection, and may never settle; vendors may say anything, of any length. The abort is therefore raced
- * with the stream, not passed on and trusted, and each event is checked for being one.
+ * Holds an adapter to the contract of the provider port, whatever its SDK and vendor do. SDKs end quietly on an abort
+ * or a cut connection, and may never settle; vendors may send anything, of any length. So the abort races the stream
+ * instead of being passed on and trusted, and each event is validated.
  */
 export async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
   const { signal, remembers, read, secrets } = options;
-  // A program that remembers answers with all that it says between calls of tools of its own.
+  // A provider with a memory answers with everything it says between its own tool calls.
   const limits = remembers ? options.limits : limitsFor(options.limits, options.request.maxOutputTokens);
   yield { type: 'start' };
   if (signal.aborted) {
@@ -103,7 +105,7 @@ function silence(silenceMs: number, opened: boolean): ModelFailure {
   return { code, message: `nothing was received for ${silenceMs} ms` };
 }
 
-/** What events must be whoever sent them: texts that are texts, names of a length, a usage that this call can have. */
+/** Validates the events of an adapter: types of texts, lengths of names, a plausible usage. */
 function createCheck(
   { request, remembers = false, secrets }: GuardOptions,
   meter: ReplyMeter,
@@ -158,5 +160,5 @@ function isProviderCode(code: TroupeError['code']): code is ModelFailure['code']
   return code.startsWith('provider_');
 }
 
-/** The ending was already reported; what the SDK says afterwards changes nothing. */
+/** The end of the stream was already reported; a later outcome of the SDK changes nothing. */
 function ignore(): void {}

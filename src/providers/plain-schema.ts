@@ -2,27 +2,26 @@ import type { PromptMessage } from '../events/index.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Beyond it anything goes; a schema that came from outside may be deep. */
+/** Deeper parts accept anything: a schema from elsewhere may be deep. */
 const MAX_DEPTH = 64;
-/** Of what was left out, as it is told in the description. */
+/** Length of the omitted keywords in the description. */
 const TOLD_CHARACTERS = 200;
 
 const KEPT = new Set(['const', 'required', 'title', 'description', 'default', 'examples']);
 const SCHEMA = new Set(['items', 'additionalProperties']);
 const SCHEMA_LISTS = new Set(['anyOf', 'oneOf', 'allOf']);
 const SCHEMA_MAPS = new Set(['properties', '$defs', 'definitions']);
-/** They constrain nothing. */
+/** Keywords that constrain nothing. */
 const SILENT = new Set(['$schema', '$id', '$anchor', '$comment']);
 const SAFE_BOUNDS = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER };
 
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
 
 /**
- * A JSON schema for servers that make a grammar of it and refuse the whole request for what their grammar lacks.
- * llama.cpp refuses `$ref: "#"`, references that lead nowhere, types it does not know, empty lists of kinds and
- * schemas that are booleans; older versions also one `\d` in a pattern. Only the structure stays. Other keywords are
- * told in the description, and what they demand is checked after the answer. Equal schemas give equal bytes, as prompt
- * caches need.
+ * A JSON schema for servers that compile it to a grammar and refuse the whole request for unsupported keywords.
+ * llama.cpp refuses `$ref: "#"`, dangling references, unknown types, empty lists of types and boolean schemas; older
+ * versions also refuse `\d` in a pattern. Only the structure is kept. Other keywords move into the description, and
+ * the answer is checked against them afterwards. Equal schemas give equal bytes, as prompt caches need.
  */
 export function plainSchema(schema: Schema): Record<string, unknown> {
   return new PlainSchema(schema).whole();
@@ -30,9 +29,9 @@ export function plainSchema(schema: Schema): Record<string, unknown> {
 
 class PlainSchema {
   readonly #schema: Schema;
-  /** What references may point to. */
+  /** The targets of references. */
   readonly #targets: ReadonlySet<string>;
-  /** Where the schema itself stands, if it refers to itself. */
+  /** Path of the schema itself, if it refers to itself. */
   readonly #self: string;
   #isRecursive = false;
 
@@ -68,7 +67,7 @@ class PlainSchema {
     return { ...result, description: typeof description === 'string' ? `${description}\n\n${words}` : words };
   }
 
-  /** Undefined where the keyword is left out. */
+  /** Undefined if the keyword is omitted. */
   #value(key: string, value: unknown, depth: number): unknown {
     if (key === 'type') return isType(value) ? value : undefined;
     if (key === 'enum') return isFilled(value) ? value : undefined;
@@ -95,7 +94,7 @@ class PlainSchema {
     return typeof ref === 'string' && this.#targets.has(ref) ? ref : undefined;
   }
 
-  /** A tuple becomes a list of any of its kinds. */
+  /** A tuple becomes a list of its items' kinds in any order. */
   #items({ prefixItems, items }: Schema, depth: number): Record<string, unknown> {
     const kinds = [...(prefixItems as unknown[]), ...(isSchema(items) ? [items] : [])];
     return kinds.length === 0 ? {} : { anyOf: kinds.map((each) => this.#plain(each, depth + 1)) };
@@ -131,8 +130,8 @@ function isSchema(value: unknown): value is Schema {
 }
 
 /**
- * The schema of an answer in words, at the end of the system message, for vendors that take it in no other way: the same
- * in every request of an agent.
+ * Appends the schema of the reply to the system message, for vendors that take it in no other way. Every request of
+ * an agent gets the same text.
  */
 export function tellSchema(messages: readonly PromptMessage[], schema: object): PromptMessage[] {
   const words = `Answer with a JSON object and nothing else. It must fit this JSON schema:\n${JSON.stringify(schema)}`;

@@ -1,10 +1,10 @@
 import * as z from 'zod';
 import type { Usage } from '../events/index.ts';
 
-/** A dollar for a token: more is a slip of the pen. */
+/** US dollars per million tokens. A dollar per token or more is a typing error. */
 const Price = z.number().nonnegative().max(1_000_000);
 const Prices = {
-  /** What is neither read from a cache nor written to one. */
+  /** Input that is neither read from a cache nor written to one. */
   input: Price,
   cacheRead: Price,
   cacheWrite: Price,
@@ -14,12 +14,12 @@ const Prices = {
 /** US dollars per million tokens. */
 export const ModelPrice = z.strictObject({
   ...Prices,
-  /** Paid for every token of a call whose input is longer than `above` tokens. */
+  /** Prices of all tokens of a call whose input is longer than `above` tokens. */
   long: z.strictObject({ above: z.int().positive(), ...Prices }).optional(),
 });
 export type ModelPrice = z.infer<typeof ModelPrice>;
 
-/** About when the lists that the table was made from were published. */
+/** Approximate publication date of the price lists behind the table. */
 export const PRICES_AS_OF = '2026-11-05';
 
 type Row = readonly [
@@ -33,13 +33,13 @@ type Row = readonly [
 type Long = 'gpt' | 'haiku' | 'gemini';
 
 /**
- * List prices of the vendors themselves, standard tier, five-minute caches; hosts of open weights ask what they like.
- * The first name that matches counts, so the specific comes first. Where a vendor charges nothing for writing to its
- * cache, writing costs what input costs. DeepSeek's are those of its peak hours, twice the others; what GPT-6.2 Sol
- * asks for cached input is taken to be what 6.1 does.
+ * The vendors' own list prices: standard tier, five-minute caches. Hosts of open weights set their own. The first
+ * match wins, so specific names come first. If a vendor charges nothing for cache writes, writing costs as much as
+ * input. DeepSeek's are its peak prices, twice the others. The cached-input price of GPT-6.2 Sol is assumed to equal
+ * that of 6.1.
  */
 const MODELS: readonly Row[] = [
-  // Anthropic: writing 1.25 x input
+  // Anthropic: cache writes cost 1.25 x input.
   ['claude-(?:fable|mythos)-5[-.]1', 10, 0.25, 12.5, 50],
   ['claude-(?:fable|mythos)-5', 10, 1, 12.5, 50],
   ['claude-opus-5[-.]5', 4, 0.2, 5, 20],
@@ -52,7 +52,7 @@ const MODELS: readonly Row[] = [
   ['claude-haiku-4', 1, 0.1, 1.25, 5],
   ['claude-3[-.]5-haiku', 0.8, 0.08, 1, 4],
   ['claude-3-haiku', 0.25, 0.03, 0.3, 1.25],
-  // OpenAI: writing 1.25 x input from GPT-5.6 on
+  // OpenAI: cache writes cost 1.25 x input from GPT-5.6 on.
   ['gpt-6[-.]2-astra', 8, 0.4, 10, 40, 'gpt'],
   ['gpt-6[-.][12]-sol', 2, 0.1, 2.5, 10, 'gpt'],
   ['gpt-6-sol', 2, 0.2, 2.5, 10, 'gpt'],
@@ -85,14 +85,14 @@ const MODELS: readonly Row[] = [
   ['deepseek-(?:v4-)?flash', 0.3, 0.006, 0.3, 1.2],
 ];
 
-/** What long prompts cost, in terms of short ones. */
+/** Prices of long prompts as multiples of the short ones. */
 const LONG: Readonly<Record<Long, { above: number; input: number; output: number }>> = {
   gpt: { above: 272_000, input: 2, output: 1.5 },
   haiku: { above: 100_000, input: 5, output: 5 },
   gemini: { above: 200_000, input: 2, output: 1.5 },
 };
 
-/** A name begins the id or follows a prefix: `openai/`, `us.anthropic.`, `ft:`. */
+/** A name starts the id or follows a prefix: `openai/`, `us.anthropic.`, `ft:`. */
 const PATTERNS = MODELS.map((row) => [new RegExp(`(?:^|[/.:@])(?:${row[0]})`), priceIn(row)] as const);
 
 function priceIn([, input, cacheRead, cacheWrite, output, long]: Row): ModelPrice {
@@ -119,11 +119,14 @@ export function priceOf(model: string): ModelPrice | null {
 
 const MILLION = 1_000_000;
 
-/** US dollars of one model call; of a sum over calls only where the price has no `long`, which asks how long each was. */
+/**
+ * US dollars of one model call. Valid for a sum of calls only if the price has no `long`, which depends on the length
+ * of each call.
+ */
 export function costOf({ input, output, cacheRead, cacheWrite }: Usage, price: ModelPrice): number {
   const { long } = price;
   const per = long && input > long.above ? long : price;
-  // Input includes what the cache gave and took.
+  // Input includes cache reads and writes.
   const fresh = Math.max(0, input - cacheRead - cacheWrite);
   const cost =
     fresh * per.input + cacheRead * per.cacheRead + cacheWrite * per.cacheWrite + output * per.output;

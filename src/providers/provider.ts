@@ -20,9 +20,9 @@ export type ModelEvent =
   | { type: 'text'; delta: string }
   | { type: 'reasoning'; reasoning: Reasoning }
   | { type: 'call'; call: ToolCall }
-  /** The provider has shortened its memory by itself. */
+  /** The provider compacted its memory by itself. */
   | { type: 'compacted' }
-  /** `doubt`: why the vendor's usage is not believed; `usage` then is none. */
+  /** `doubt`: why the vendor's usage is not believed; `usage` is then empty. */
   | {
       type: 'done';
       stop: 'end' | 'calls' | 'length' | 'refusal';
@@ -34,7 +34,7 @@ export type ModelEvent =
   | { type: 'failed'; error: ModelFailure }
   | { type: 'aborted' };
 
-/** The answer as its vendor names it; the model may be another than the one that was asked for. */
+/** The vendor's names of the answer. The model may differ from the requested one. */
 export interface ResponseName {
   model?: string | undefined;
   id?: string | undefined;
@@ -43,32 +43,38 @@ export interface ResponseName {
 export interface ModelFailure {
   code: Extract<ErrorCode, `provider_${string}` | 'context_overflow'>;
   message: string;
-  /** When the vendor said how long to wait. */
+  /** The delay that the vendor asked for. */
   retryAfterMs?: number;
-  /** No server took the request, or it said that it is not there yet: it may be restarting, and be back in minutes. */
+  /** No server took the request, or it is still starting. It may be back in minutes. */
   isAway?: boolean;
 }
 
-/** `warm`: it was open in this process and is where it should be. `rewound`: what came after the checkpoint was dropped. */
+/**
+ * `warm`: the session was open in this process, at the right place. `rewound`: what followed the checkpoint was
+ * dropped.
+ */
 export type SessionChange = 'started' | 'warm' | 'resumed' | 'rewound';
 
-/** A place in a provider's own memory of a conversation. Opaque to all but the adapter that gave it. */
+/** A place in a provider's own memory of a conversation. Opaque to all but the adapter that made it. */
 export interface SessionMark {
   id: string;
-  /** The end of the last answer that counts: whatever the session holds beyond it is dropped when it is resumed. */
+  /** End of the last answer that counts. A resume drops everything after it. */
   checkpoint: string;
 }
 
 /**
- * What a session-stateful provider is asked for. A turn that calls tools stays open in the provider: its stream ends
- * with `done` and `stop: 'calls'`, and the next request for the same `cacheKey` continues it with the results.
+ * What a stateful provider is asked to do. A turn that calls tools stays open in the provider: its stream ends with
+ * `done` and `stop: 'calls'`, and the next request for the same `cacheKey` continues it with the results.
  */
 export type SessionRequest =
-  /** `messages` are the whole prompt, baseline first: a new session begins. */
+  /** Begins a new session; `messages` are the whole prompt, baseline first. */
   | { kind: 'start' }
-  /** `messages` are what the session has not seen beyond the mark: one new turn in it. Other roles than `user` may come: words and calls of the agent's own that its session does not hold. */
+  /**
+   * One new turn; `messages` are those that the session has not seen since the mark. They may include roles other
+   * than `user`: the agent's own words and calls that the session lacks.
+   */
   | { kind: 'resume'; mark: SessionMark }
-  /** `messages` are the results of the calls that the last stream ended with, in their order. */
+  /** `messages` are the results of the calls that ended the last stream, in their order. */
   | { kind: 'continue' };
 
 export interface ModelRequest {
@@ -76,21 +82,23 @@ export interface ModelRequest {
   /** Leading system messages first; the last message is `user` or `tool`. */
   messages: readonly PromptMessage[];
   /**
-   * As base64, by hash: the bytes of every image that a message names. Messages for a provider without
-   * `capabilities.images` name none, and say in words what is not shown.
+   * Base64 bytes, by hash, of every image that a message names. Messages for a provider without `capabilities.images`
+   * name none and describe in words what is not shown.
    */
   images?: ReadonlyMap<string, string>;
   tools: readonly ToolSpec[];
-  /** Indexes into `messages` after which an explicit cache breakpoint pays. */
+  /** Indexes into `messages` after which an explicit cache breakpoint pays off. */
   breakpoints: readonly number[];
   maxOutputTokens: number;
   /** Stable per tenant, conversation and agent: for vendors that route by cache key. */
   cacheKey: string;
-  /** Given to session-stateful providers, except for `purpose: 'compaction'`, which must leave no trace in any session. */
+  /** Set for stateful providers, except for `purpose: 'compaction'`, which must leave no trace in any session. */
   session?: SessionRequest;
-  /** JSON schema (draft 2020-12) that the answer must fit, where the agent declares one. */
+  /** JSON schema (draft 2020-12) that the answer must fit, if the agent declares one. */
   replySchema?: Record<string, unknown>;
-  /** Who asks; recorded by fakes, never sent to a vendor. `call` counts the calls of this step, from 1. */
+  /**
+   * Origin of the request. Recorded by fakes, never sent to a vendor. `call` counts the calls of this step, from 1.
+   */
   trace: {
     conversation: string;
     agent: string;
@@ -103,23 +111,25 @@ export interface ModelRequest {
 }
 
 export interface ProviderCapabilities {
-  /** The provider remembers the conversation itself; it is sent deltas. */
+  /** The provider remembers the conversation itself and is sent deltas. */
   sessionResumption: boolean;
-  /** A session can be taken back to an earlier mark. Without it, a session whose turn broke off is given up. */
+  /**
+   * A session can be taken back to an earlier mark. Without this, a session is abandoned when its turn breaks off.
+   */
   rewind: boolean;
   /** A session can be copied. */
   fork: boolean;
   /** System messages may stand between others. */
   interleavedSystem: boolean;
   toolCalling: boolean;
-  /** Images among the messages. */
+  /** Messages may contain images. */
   images: boolean;
   caching: 'none' | 'automatic' | 'breakpoints';
-  /** Whether its usage is what the vendor counted; a guess must not calibrate anything. */
+  /** The usage is the vendor's own count. A guess must not calibrate anything. */
   reportsUsage: boolean;
 }
 
-/** What a plain request-and-answer provider can do; adapters say what differs. */
+/** Capabilities of a plain request-and-response provider; adapters override what differs. */
 export const STATELESS: ProviderCapabilities = {
   sessionResumption: false,
   rewind: false,
@@ -134,12 +144,12 @@ export const STATELESS: ProviderCapabilities = {
 export interface Provider {
   readonly name: string;
   readonly capabilities: ProviderCapabilities;
-  /** Where its sessions live (machine and directories): a session id is worth nothing elsewhere. */
+  /** Where sessions are stored (machine and directories): a session id is worthless elsewhere. */
   readonly home?: string;
-  /** Which server is asked, where it is one. */
+  /** The server that requests go to, if there is one. */
   readonly server?: { address: string; port: number };
   stream(request: ModelRequest, options: { signal: AbortSignal }): AsyncIterable<ModelEvent>;
-  /** The turn that this cache key has open, waiting for results, is not continued. Its session stays usable by its marks. */
+  /** Abandons the open turn of this cache key. Its session stays usable by its marks. */
   leave?(cacheKey: string): void;
   /** Ends processes and connections. */
   close?(): Promise<void>;

@@ -7,22 +7,22 @@ import type { ModelEvent, ModelRequest, Provider } from './provider.ts';
 import type { Clock } from '../clock.ts';
 import { type Redact, redactAll } from './redact.ts';
 
-/** Where recorded calls go. */
+/** Destination of recorded calls. */
 interface RecordSink {
   write: (call: RecordedCall) => void;
   redact: Redact;
   clock: Clock;
-  /** A call that cannot be written is answered all the same. */
+  /** Reports a call that could not be written; the call itself goes on. */
   onWarning: (error: unknown, where: string) => void;
 }
 
 /**
- * The same provider, with every call written down, redacted, before its last event is given: whatever the engine has
- * acted on is in the recording. A call that its reader gave up is recorded as aborted.
+ * The same provider, with every call recorded and redacted before its last event is passed on: whatever the engine
+ * acted on is in the recording. A call whose reader left is recorded as aborted.
  */
 export function record(provider: Provider, sink: RecordSink): Provider {
   const { name, capabilities, home, server } = provider;
-  // All members, those that may be missing too: one that is added to the port must not get lost here.
+  // Lists every member, optional ones too, so that a member added to the port is not lost here.
   const recorder: Required<Omit<Provider, Optional>> & Pick<Provider, Optional> = {
     name,
     capabilities,
@@ -49,7 +49,7 @@ async function* recorded(
     ended = true;
     try {
       const ms = Math.round(clock.monotonic() - began);
-      // Their hashes stand in the messages, and say enough to find a request again.
+      // The hashes in the messages are enough to find a request again.
       const { images: _, ...words } = request;
       write({
         request: redactAll(words, redact),
@@ -74,7 +74,7 @@ async function* recorded(
   }
 }
 
-/** A key may be spread over several pieces of text: then the text is kept in one. */
+/** A key may be split over several deltas; then the text is recorded as one. */
 function unbroken(events: readonly ModelEvent[], redact: Redact): ModelEvent[] {
   const deltas = events.flatMap((event) => (event.type === 'text' ? [event.delta] : []));
   const whole = deltas.join('');
@@ -87,18 +87,18 @@ function unbroken(events: readonly ModelEvent[], redact: Redact): ModelEvent[] {
 }
 
 /**
- * A recording: JSON lines, a header and then one line for every model call that ended, in the order in which they did.
- * A process that goes on with a file writes another header. One file belongs to one process at a time.
+ * A recording is JSON lines: a header, then one line for every finished model call, in order of their ends. A process
+ * that continues a file writes another header. One file belongs to one process at a time.
  */
 const VERSION = 1;
 
-/** What a provider is, so that a replay can be the same without making it. */
+/** The parts of a provider that a replay needs in order to stand in for it. */
 export type RecordedProvider = Pick<Provider, 'name' | 'capabilities' | 'home'>;
 
 const Capabilities = z.looseObject({}) as unknown as z.ZodType<Provider['capabilities']>;
 const Header = z.object({
   recording: z.int(),
-  /** ISO, for people. */
+  /** ISO date, for people. */
   at: z.string(),
   /** By agent. */
   agents: z.record(
@@ -158,17 +158,17 @@ const AnEvent = z.discriminatedUnion('type', [
 const Call = z.object({
   request: Request,
   events: z.array(AnEvent).min(1),
-  /** How long it took; a replay does not wait. */
+  /** Duration; a replay does not wait. */
   ms: z.number(),
 });
 export type RecordedCall = z.infer<typeof Call>;
 
-/** Begins a recording, or goes on with one. Returns what appends a call to it. Throws `config_invalid`. */
+/** Starts a recording or continues one. Returns the function that appends a call. Throws `config_invalid`. */
 export function openRecording(
   path: string,
   header: Omit<RecordingHeader, 'recording'>,
 ): (call: RecordedCall) => void {
-  // One write a line: what another process of this machine appends, by mistake or not, does not tear it.
+  // One write per line: a second process that appends by mistake cannot tear it.
   const append = (line: object, before = '') =>
     appendFileSync(path, `${before}${JSON.stringify(line)}\n`, { mode: 0o600 });
   try {
@@ -181,7 +181,7 @@ export function openRecording(
   return append;
 }
 
-/** Whether its last line has no end. Throws for a file of anything else: nothing is written into that. */
+/** True if the last line is incomplete. Throws for a file that is not a recording: it must not be written to. */
 function isTorn(path: string): boolean {
   if (!existsSync(path)) return false;
   const file = openSync(path, 'r');
@@ -199,14 +199,14 @@ function isTorn(path: string): boolean {
   }
 }
 
-/** Reads a recording. Throws `config_invalid` with the line. */
+/** Reads a recording. Throws `config_invalid` with the line number. */
 export function readRecording(path: string): { headers: RecordingHeader[]; calls: RecordedCall[] } {
   const lines = linesOf(path);
   const headers: RecordingHeader[] = [];
   const calls: RecordedCall[] = [];
   for (const [index, line] of lines.entries()) {
     const value = parseJson(line);
-    // The process that wrote it was killed: the next one began with a header.
+    // A process that is killed leaves a torn line; the next one begins with a header.
     const isLastOfProcess = index === lines.length - 1 || lines[index + 1]?.startsWith('{"recording":');
     if (value === undefined && index > 0 && isLastOfProcess) continue;
     if (isHeader(value) && value.recording > VERSION)
@@ -236,7 +236,7 @@ function parseJson(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
-    return undefined; // No JSON: the caller knows whether that may be.
+    return undefined; // Not JSON: the caller knows whether that is allowed here.
   }
 }
 

@@ -1,4 +1,4 @@
-/** What looks like a key, whoever's it is; the first group, where there is one, is kept. */
+/** Patterns of API keys of all vendors. The first group, if there is one, is kept. */
 const KEYS: readonly RegExp[] = [
   /(?<![\w-])sk-[\w-]{16,}/g,
   /\b(Bearer\s+)[\w.~+/-]{16,}=*/gi,
@@ -8,17 +8,17 @@ const KEYS: readonly RegExp[] = [
   /\bxox[a-z]-[\w-]{16,}/g,
 ];
 const HIDDEN = '[key]';
-/** Shorter values are placeholders such as `none`, and stand in ordinary texts. */
+/** Shorter values are placeholders such as `none`, and occur in ordinary texts. */
 const LEAST_SECRET = 6;
 
 export type Redact = (text: string) => string;
 
-/** Hides these secrets and whatever looks like a key. What it gives, it gives back unchanged. */
+/** Hides these secrets and everything that looks like a key. Idempotent. */
 export function createRedact(secrets: readonly (string | undefined)[]): Redact {
   const known = secrets
     .flatMap((secret) => secret?.trim() ?? [])
     .filter((secret) => secret.length >= LEAST_SECRET)
-    // A secret that contains another is hidden whole.
+    // Longest first: a secret that contains another is hidden whole.
     .sort((a, b) => b.length - a.length);
   return function redact(text) {
     let clean = text;
@@ -29,7 +29,7 @@ export function createRedact(secrets: readonly (string | undefined)[]): Redact {
   };
 }
 
-/** A copy of plain data in which every text is redacted. */
+/** A copy of plain data with every text redacted. */
 export function redactAll<T>(value: T, redact: Redact): T {
   return JSON.parse(
     JSON.stringify(value, (_, part: unknown) => (typeof part === 'string' ? redact(part) : part)),

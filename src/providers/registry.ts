@@ -9,31 +9,32 @@ import { createOpenAi } from './openai/openai.ts';
 import { createOpenAiCompatible } from './openai/openai-compatible.ts';
 import { createOpenAiEmbedder } from './openai/openai-embedder.ts';
 import type { Provider } from './provider.ts';
+import type { ReplyLimitSettings } from './reply-limits.ts';
 import { createScripted } from './scripted.ts';
 import type { EmbedderSettings, ProviderSettings, Script } from './settings.ts';
 
 export interface ProviderContext {
   env: Record<string, string | undefined>;
   clock: Clock;
-  /** The parsed JSON of a script file; checked here. */
+  /** Parses the JSON of a script file; the script is validated here. */
   readScript: (path: string) => unknown;
-  /** Directory in which programs that remember conversations keep them. */
+  /** Directory for the state of providers with a memory. */
   home: string;
 }
 
-/** Where a login to Claude Code is, for use without an API key: `claude setup-token` tells it. */
+/** The login for Claude Code without an API key; `claude setup-token` prints it. */
 const CLAUDE_LOGIN_ENV = 'CLAUDE_CODE_OAUTH_TOKEN';
 
-/** The provider that an agent's settings ask for. Vendor SDKs are loaded with the first call, not here. */
+/** The provider for an agent's settings. Vendor SDKs are loaded with the first call, not here. */
 export function createProvider(
   settings: ProviderSettings,
   { env, clock, readScript, home }: ProviderContext,
 ): Provider {
-  const limits = settings.replyLimits && { replyLimits: settings.replyLimits };
+  const limits = settings.replyLimits ? { replyLimits: settings.replyLimits } : {};
   switch (settings.provider) {
     case 'scripted': {
       const { script } = settings;
-      // createScripted checks what it is given.
+      // createScripted validates its script.
       return createScripted({
         script: (typeof script === 'string' ? readScript(script) : script) as Script,
         clock,
@@ -48,63 +49,79 @@ export function createProvider(
         ...(quirks && { quirks }),
       });
     }
-    case 'anthropic': {
-      const { baseUrl, thinking, maxOutputTokens } = settings;
-      const apiKey = readKey(env, settings.apiKeyEnv) ?? missingKey(settings);
-      if (typeof thinking === 'object' && thinking.budgetTokens >= maxOutputTokens) {
-        throw new TroupeError(
-          'config_invalid',
-          `thinking.budgetTokens is ${thinking.budgetTokens} and must be less than maxOutputTokens (${maxOutputTokens}), which it is part of`,
-        );
-      }
-      const { effort, contextEditing } = settings;
-      return createAnthropic({
-        apiKey,
-        ...limits,
-        ...(baseUrl !== undefined && { baseUrl }),
-        ...(thinking && { thinking }),
-        ...(effort && { effort }),
-        ...(contextEditing && { contextEditing }),
-      });
-    }
+    case 'anthropic':
+      return anthropicOf(settings, env, limits);
     case 'openai': {
       const { baseUrl, apiKeyEnv } = settings;
       const apiKey = readKey(env, apiKeyEnv) ?? missingKey(settings);
       return createOpenAi({ baseUrl, apiKey, ...limits });
     }
     case 'claude-code': {
-      const { cwd, baseUrl, builtinTools } = settings;
-      const apiKey = readKey(env, settings.apiKeyEnv);
-      const names = apiKey === undefined ? [...settings.env, CLAUDE_LOGIN_ENV] : settings.env;
+      const { env: own, builtinTools } = settings;
+      const names = readKey(env, settings.apiKeyEnv) === undefined ? [...own, CLAUDE_LOGIN_ENV] : own;
       return createClaudeCode({
         home: join(home, 'claude-code'),
         env: pick(env, names),
         builtinTools,
         clock,
         ...limits,
-        ...(cwd !== undefined && { cwd: resolve(cwd) }),
-        ...(baseUrl !== undefined && { baseUrl }),
-        ...(apiKey !== undefined && { apiKey }),
+        ...programOptions(settings, env),
       });
     }
     case 'codex': {
-      const { cwd, baseUrl, builtinTools, sandbox } = settings;
-      const apiKey = readKey(env, settings.apiKeyEnv);
+      const { env: own, builtinTools, sandbox } = settings;
       return createCodex({
         home,
-        env: pick(env, settings.env),
+        env: pick(env, own),
         builtinTools,
         sandbox,
         ...limits,
-        ...(cwd !== undefined && { cwd: resolve(cwd) }),
-        ...(baseUrl !== undefined && { baseUrl }),
-        ...(apiKey !== undefined && { apiKey }),
+        ...programOptions(settings, env),
       });
     }
   }
 }
 
-/** The embedder that a definition asks for. */
+type Env = ProviderContext['env'];
+type SettingsOf<P extends ProviderSettings['provider']> = Extract<ProviderSettings, { provider: P }>;
+
+function anthropicOf(
+  settings: SettingsOf<'anthropic'>,
+  env: Env,
+  limits: { replyLimits?: ReplyLimitSettings },
+): Provider {
+  const { baseUrl, thinking, maxOutputTokens, effort, contextEditing } = settings;
+  const apiKey = readKey(env, settings.apiKeyEnv) ?? missingKey(settings);
+  if (typeof thinking === 'object' && thinking.budgetTokens >= maxOutputTokens) {
+    throw new TroupeError(
+      'config_invalid',
+      `thinking.budgetTokens is ${thinking.budgetTokens} and must be less than maxOutputTokens (${maxOutputTokens}), which includes it`,
+    );
+  }
+  return createAnthropic({
+    apiKey,
+    ...limits,
+    ...(baseUrl !== undefined && { baseUrl }),
+    ...(thinking && { thinking }),
+    ...(effort && { effort }),
+    ...(contextEditing && { contextEditing }),
+  });
+}
+
+/** Where a command-line program works, and which server and key it uses. */
+function programOptions(
+  { cwd, baseUrl, apiKeyEnv }: SettingsOf<'claude-code' | 'codex'>,
+  env: Env,
+): { cwd?: string; baseUrl?: string; apiKey?: string } {
+  const apiKey = readKey(env, apiKeyEnv);
+  return {
+    ...(cwd !== undefined && { cwd: resolve(cwd) }),
+    ...(baseUrl !== undefined && { baseUrl }),
+    ...(apiKey !== undefined && { apiKey }),
+  };
+}
+
+/** The embedder of a definition. */
 export function createEmbedder(settings: EmbedderSettings, { env }: Pick<ProviderContext, 'env'>): Embedder {
   const { baseUrl, model } = settings;
   return createOpenAiEmbedder({ baseUrl, model, apiKey: keyOf(settings, env) });
@@ -112,17 +129,17 @@ export function createEmbedder(settings: EmbedderSettings, { env }: Pick<Provide
 
 type OpenAiSettings = Pick<EmbedderSettings, 'provider' | 'baseUrl' | 'apiKeyEnv'>;
 
-function keyOf(settings: OpenAiSettings, env: ProviderContext['env']): string {
+function keyOf(settings: OpenAiSettings, env: Env): string {
   const { baseUrl, apiKeyEnv } = settings;
   return readKey(env, apiKeyEnv) ?? (isPrivateUrl(baseUrl) ? 'none' : missingKey(settings));
 }
 
-function readKey(env: ProviderContext['env'], name: string): string | undefined {
+function readKey(env: Env, name: string): string | undefined {
   // A newline from a file would make the header invalid.
   return env[name]?.trim() || undefined;
 }
 
-function pick(env: ProviderContext['env'], names: readonly string[]): Record<string, string> {
+function pick(env: Env, names: readonly string[]): Record<string, string> {
   return Object.fromEntries(names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])));
 }
 
@@ -138,7 +155,7 @@ const PRIVATE_V4 = /^(127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|169\.254\.
 const PRIVATE_V6 = /^\[(::1|f[cd][0-9a-f]{2}:.*|fe80:.*)\]$/;
 const PRIVATE_NAME = /^(localhost|[^.:[\]]+|.*\.(localhost|local|internal|lan))$/;
 
-/** This machine or its network, where servers such as Ollama ask for no key. */
+/** This machine or its network, where servers such as Ollama need no key. */
 function isPrivateUrl(url: string): boolean {
   const { hostname } = new URL(url);
   return PRIVATE_V4.test(hostname) || PRIVATE_V6.test(hostname) || PRIVATE_NAME.test(hostname);

@@ -4,9 +4,9 @@ import { type Redact, redactAll } from './redact.ts';
 import { createHash } from 'node:crypto';
 import { parseTurnId, type PromptMessage } from '../events/index.ts';
 
-/** What one or several recordings answer. Counts which answers were given, for requests that come again and again. */
+/** Answers from one or several recordings. Counts their uses, because a request may be asked many times. */
 export interface Replay {
-  /** The provider of an agent as it was when it was recorded; `name` for one that was not. */
+  /** The provider of an agent as it was recorded; `name` is used for an agent that was not. */
   provider(agent: string, name: string): Provider;
 }
 
@@ -16,10 +16,10 @@ interface Entry extends RecordedCall {
 }
 
 /**
- * Answers as it was answered when recorded. A request is found again by its agent and everything the model is shown,
- * never by something like it: an answer to another question would make a test pass that should not. What is recorded
- * several times over is answered from the same place of a conversation first, else in the order of the recording.
- * An answer that was broken off by a stop is given as far as it came, and then waits to be stopped.
+ * Answers requests from recordings. A request is matched by its agent and everything the model is shown, never by
+ * similarity: an answer to another question would make a test pass that should fail. Among several recorded answers,
+ * the one from the same place of a conversation comes first, then the order of the recording. A recorded answer that
+ * was aborted is replayed up to that point, and then waits for an abort.
  */
 export function createReplay(
   recordings: readonly { headers: readonly RecordingHeader[]; calls: readonly RecordedCall[] }[],
@@ -86,7 +86,9 @@ function put(map: Map<string, Entry[]>, key: string, entry: Entry): void {
   else map.set(key, [entry]);
 }
 
-/** Among equal requests: of the same place, of the same conversation, one that was not broken off, the least used. */
+/**
+ * Ranks equal requests: the same place first, then the same conversation, then complete answers, then the least used.
+ */
 function likeliest(entries: readonly Entry[], { trace }: ModelRequest): Entry | undefined {
   const place = placeOf(trace);
   const rank = ({ request, events, uses }: Entry): number[] => [
@@ -114,15 +116,15 @@ function unknown(entries: readonly Entry[], { trace }: ModelRequest, parts: read
   return `${asked}. The nearest is that of ${place}; the first difference: ${firstDifference(nearest.parts, parts)}`;
 }
 
-/** A piece of what a model is shown, with the name under which a difference in it is told. */
+/** One part of what a model is shown, with its name in reports of differences. */
 interface RequestPart {
   name: string;
   text: string;
 }
 
 /**
- * All that a model is shown, in order, without what differs from run to run although nobody said anything else: the
- * keys of fences, the times and turn ids that Troupe writes, the ids of calls. What people and tools said stays.
+ * Everything a model is shown, in order, without what differs between runs by itself: keys of fences, times and turn
+ * ids that Troupe writes, ids of calls. What people and tools said is kept.
  */
 export function requestParts(request: ModelRequest): RequestPart[] {
   const { trace, model, session, tools, replySchema, messages } = request;
@@ -164,10 +166,10 @@ function messageText(message: PromptMessage, callName: (id: string) => string): 
 
 const FENCE_KEY = /(<\/?[a-z]+)-[0-9a-f]{8}>/g;
 const MINUTE = /\b\d{4}-\d\d-\d\dT\d\d:\d\dZ/g;
-/** The time is told when the minute has changed, and a reminder may hold nothing else. */
+/** A reminder holds the time only if the minute has changed, and may hold nothing else. */
 const TIME_OF_REMINDER = /(<reminder-key>\n)time: time\n/g;
 const EMPTY_REMINDER = /(?<!\n)\n*<reminder-key>\n<\/reminder-key>/g;
-/** The day in a line of memories: `#12 Ana (2026-02-11): `. */
+/** The date in a line of memories: `#12 Ana (2026-02-11): `. */
 const DAY_OF_LINE = /^(#\d+ .*?\()\d{4}-\d\d-\d\d\): /gm;
 
 function steadier(conversation: string): (text: string) => string {
@@ -189,12 +191,12 @@ function requestKey(parts: readonly RequestPart[]): string {
   return hash.digest('hex').slice(0, 32);
 }
 
-/** Where in a conversation a request stands, whatever the conversation is called. */
+/** The place of a request in its conversation, independent of the conversation's name. */
 function placeOf({ turn, step, call }: ModelRequest['trace']): string {
   return `turn ${parseTurnId(turn)?.number ?? turn}, step ${step}, call ${call}`;
 }
 
-/** How many parts two requests begin with alike. */
+/** Length of the common prefix of two requests, in parts. */
 function alikeParts(a: readonly RequestPart[], b: readonly RequestPart[]): number {
   const index = a.findIndex(({ name, text }, at) => b[at]?.name !== name || b[at].text !== text);
   return index < 0 ? a.length : index;
@@ -203,7 +205,7 @@ function alikeParts(a: readonly RequestPart[], b: readonly RequestPart[]): numbe
 const BEFORE_CHARS = 30;
 const SHOWN_CHARS = 120;
 
-/** The first difference of two requests, for people: where it is, and both sides from a little before it. */
+/** The first difference of two requests, for people: its place, and both sides from a little before it. */
 function firstDifference(recorded: readonly RequestPart[], asked: readonly RequestPart[]): string {
   const at = alikeParts(recorded, asked);
   const [was, is] = [recorded[at], asked[at]];

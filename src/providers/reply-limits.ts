@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
 
 const MEBIBYTE = 1_048_576;
-/** Above it timers overflow. */
+/** Timers overflow above this. */
 const MAX_MS = 86_400_000;
 const Bytes = z
   .int()
@@ -10,25 +10,25 @@ const Bytes = z
   .max(1_024 * MEBIBYTE);
 const Ms = z.int().min(1).max(MAX_MS);
 
-/** How much is taken of one answer of a model, and for how long. What goes beyond ends it as `provider_reply_too_long`. */
+/** Limits of one model answer. An answer beyond one of them ends as `provider_reply_too_long`. */
 const AllLimits = z.strictObject({
-  /** Of one line or event as it is received. */
+  /** One line or event as received. */
   eventBytes: Bytes,
-  /** Of everything that is received, as decoded. */
+  /** The whole body, decoded. */
   receivedBytes: Bytes,
-  /** Of its text; and never much more than what `maxOutputTokens` may come to. */
+  /** Text; also bounded by what `maxOutputTokens` can amount to. */
   textBytes: Bytes,
   reasoningBytes: Bytes,
-  /** Of the arguments of all its calls together. */
+  /** Arguments of all calls together. */
   argumentBytes: Bytes,
   calls: z.int().min(1).max(10_000),
-  /** The longest silence, before and within an answer. One that is longer may be a lost connection: it is asked again. */
+  /** Longest silence before and within an answer. A longer one may be a lost connection, so the call is retried. */
   silenceMs: Ms,
   totalMs: Ms,
 });
 export type ReplyLimits = z.infer<typeof AllLimits>;
 
-/** As written in a definition; what is left out is as in `DEFAULT_REPLY_LIMITS`. */
+/** As written in a definition. Omitted fields default to `DEFAULT_REPLY_LIMITS`. */
 export const ReplyLimitSettings = AllLimits.partial();
 export type ReplyLimitSettings = z.infer<typeof ReplyLimitSettings>;
 
@@ -59,11 +59,11 @@ const WORDS: Readonly<Record<keyof ReplyLimits, (max: number) => string>> = {
   totalMs: (max) => `taken more than ${max} ms`,
 };
 
-/** Twice the longest tokens of the tokenizers in use, which stand for runs of one letter; text has four. */
+/** Twice the longest tokens of current tokenizers, which stand for runs of one letter; text has about four. */
 const BYTES_PER_TOKEN = 256;
 const SPARE_BYTES = 65_536;
 
-/** For a call that may write so many tokens: an answer that is far beyond what was asked for is too long for any window. */
+/** Limits for a call with this many output tokens: an answer far beyond the request fits no context window. */
 export function limitsFor(limits: ReplyLimits, maxOutputTokens: number): ReplyLimits {
   const asked = maxOutputTokens * BYTES_PER_TOKEN + SPARE_BYTES;
   return { ...limits, textBytes: Math.min(limits.textBytes, asked) };
@@ -75,7 +75,7 @@ export function replyTooLong(limit: keyof ReplyLimits, limits: ReplyLimits): Tro
   return new TroupeError('provider_reply_too_long', message, { limit, max });
 }
 
-/** Counts what is kept of one answer, where it is kept. Throws `provider_reply_too_long`. */
+/** Counts the buffered parts of one answer. Throws `provider_reply_too_long`. */
 export class ReplyMeter {
   readonly limits: ReplyLimits;
   #text = 0;
@@ -113,7 +113,7 @@ export class ReplyMeter {
   }
 }
 
-/** What is no text is of no length, and refused where it ends up. */
+/** A value that is not text counts zero; it is refused later. */
 function bytesOf(said: unknown): number {
   return typeof said === 'string' ? Buffer.byteLength(said) : 0;
 }

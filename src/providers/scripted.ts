@@ -13,8 +13,8 @@ import * as z from 'zod';
 import { ERROR_CODES, TroupeError } from '../errors.ts';
 
 /**
- * A model that follows a script: the first rule that matches answers. The answer is a function of the request alone
- * (no state between calls), so that a retry after a crash is answered alike, by any process.
+ * A model that follows a script: the first matching rule answers. The answer depends on the request alone, so that a
+ * retry after a crash gets the same answer from any process.
  */
 export function createScripted({ script, clock }: { script: Script; clock: Clock }): Provider {
   const rules = compileScript(script);
@@ -66,7 +66,7 @@ async function* answer(
   yield { type: 'done', stop: rule.calls.length > 0 ? 'calls' : 'end', usage: usageOf(request, written) };
 }
 
-/** The index, or the next one where it would cut a surrogate pair. */
+/** The index, or the next one if it would split a surrogate pair. */
 function boundary(text: string, index: number): number {
   const code = text.charCodeAt(index - 1);
   return index < text.length && code >= 0xd800 && code <= 0xdbff ? index + 1 : index;
@@ -74,7 +74,7 @@ function boundary(text: string, index: number): number {
 
 const SAMPLES = 32;
 
-/** Four characters to a token; of a long prompt only a sample is measured, as this runs in benchmarks. */
+/** Estimates four characters per token. A long prompt is only sampled, because this runs in benchmarks. */
 function usageOf({ messages }: ModelRequest, written: number): Usage {
   const stride = Math.max(1, messages.length / SAMPLES);
   let characters = 0;
@@ -90,7 +90,7 @@ function noRule(asked: AskedRequest): string {
   return `no rule of the script matches: agent ${agent}, step ${step}, call ${call}, answer ${asked.answer}, last message ${last}`;
 }
 
-/** What a rule looks at, computed only when a rule asks: a prompt may hold thousands of messages. */
+/** The fields that rules test, computed on demand: a prompt may hold thousands of messages. */
 class AskedRequest {
   readonly request: ModelRequest;
   #last: string | undefined;
@@ -106,7 +106,7 @@ class AskedRequest {
       this.request.messages.findLast(({ role }) => role === 'user' || role === 'tool')?.content ?? '');
   }
 
-  /** Number of the answer that is asked for: one more than the agent's own in the prompt. Steps are not answers. */
+  /** Number of the requested answer: one more than the agent's own answers in the prompt. Steps are not answers. */
   get answer(): number {
     if (this.#answer !== undefined) return this.#answer;
     let answers = 0;
@@ -127,7 +127,7 @@ interface CompiledRule {
   fail: { after: number; error: ModelFailure } | undefined;
 }
 
-/** Checks a script and prepares it, so that a rule costs microseconds. Throws `config_invalid`. */
+/** Validates a script and compiles it, so that a rule takes microseconds. Throws `config_invalid`. */
 function compileScript(script: unknown): CompiledRule[] {
   const parsed = Script.safeParse(script);
   if (!parsed.success) {
@@ -153,7 +153,7 @@ function compileRule(rule: Script['rules'][number], index: number): CompiledRule
     reply: compileTemplate(rule.reply, (text) => text),
     calls: rule.calls.map(({ name, args }) => ({
       name,
-      // A text is taken as written, which lets a script send arguments that are not JSON.
+      // A string is used verbatim, so that a script can send arguments that are not JSON.
       args: compileTemplate(typeof args === 'string' ? args : (JSON.stringify(args) ?? '{}'), jsonText),
     })),
     delayMs: rule.delayMs,

@@ -5,36 +5,36 @@ import { ReplyLimitSettings } from './reply-limits.ts';
 import { ChatQuirks } from './openai/quirks.ts';
 
 /**
- * One step of a scripted model. The first rule whose `when` matches answers; `when` looks only at the request, so a
- * retry after a crash is answered alike.
+ * One rule of a scripted model. The first rule whose `when` matches answers. `when` depends on the request alone, so
+ * a retry after a crash gets the same answer.
  */
 export const ScriptRule = z.strictObject({
   when: z
     .strictObject({
       agent: z.string().optional(),
-      /** Text of the last user or tool message contains this. */
+      /** Substring of the last user or tool message. */
       contains: z.string().optional(),
       /** Regular expression (flags `su`) on the same text. */
       matches: z.string().optional(),
       /** Step of the turn, from 1. */
       step: z.int().positive().optional(),
-      /** Which of this agent's answers it is in the prompt, from 1. */
+      /** Number of this agent's answer in the prompt, from 1. */
       answer: z.int().positive().optional(),
       /** Number of the call within the step, from 1: lets the first try fail and the second succeed. */
       call: z.int().positive().optional(),
-      /** What is asked for: a rule that does not say so answers turns only. */
+      /** Purpose of the request. A rule without one answers turns only. */
       purpose: z.enum(['turn', 'compaction']).optional(),
     })
     .default({}),
-  /** The answer; `{{last}}` is the text it answers, `{{n}}` the number of this agent's answer. */
+  /** The answer. `{{last}}` stands for the text it answers, `{{n}}` for the number of this agent's answer. */
   reply: z.string().default(''),
   calls: z.array(z.strictObject({ name: z.string(), args: z.unknown() })).default([]),
-  /** Before the first chunk, and between chunks. */
+  /** Delay before the first chunk and between chunks. */
   delayMs: z.int().nonnegative().default(0),
   chunkDelayMs: z.int().nonnegative().default(0),
   /** Characters per chunk; 0 sends the reply at once. */
   chunk: z.int().nonnegative().default(0),
-  /** Breaks after this many characters of the reply, with this error. */
+  /** Breaks off with this error after this many characters of the reply. */
   fail: z
     .strictObject({
       after: z.int().nonnegative().default(0),
@@ -47,7 +47,7 @@ export type ScriptRule = z.infer<typeof ScriptRule>;
 export const Script = z.strictObject({ rules: z.array(ScriptRule).min(1) });
 export type Script = z.infer<typeof Script>;
 
-/** The name of a variable that holds a key. What is itself a key is refused, and not repeated. */
+/** Name of the variable that holds a key. A value that looks like a key itself is refused, and not repeated. */
 const KeyVariable = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'this is the name of an environment variable, never the key itself')
@@ -57,36 +57,38 @@ const BaseUrl = z
   .url()
   .refine((url) => !/^[a-z+.-]+:\/\/[^/?#]*@/i.test(url), 'a URL is no place for a password: use apiKeyEnv');
 
-/** What an agent definition says about its model. Keys stay in the environment; only their names are written. */
+/**
+ * The model part of an agent definition. Keys stay in the environment; only the names of their variables are written.
+ */
 const Common = {
-  /** Refused, and not only ignored: who writes a key into a file believes that it works. */
+  /** Refused instead of ignored: whoever writes a key into a file expects it to work. */
   apiKey: z.never('keys stay out of files: name the variable that holds it with apiKeyEnv').optional(),
   model: z.string().min(1).default('default'),
   contextWindow: z.int().min(1024).optional(),
   maxOutputTokens: z.int().positive().default(4096),
-  /** What the model costs here, where that is not what its vendor's list says. */
+  /** Price of the model, if it differs from its vendor's list. */
   price: ModelPrice.optional(),
-  /** How much is taken of one answer, and for how long. */
+  /** Limits of the size and duration of an answer. */
   replyLimits: ReplyLimitSettings.optional(),
 };
-/** How hard a Claude model thinks, and what the vendor may take out of a prompt. */
+/** How hard a Claude model thinks, and what the vendor may drop from a prompt. */
 export const AnthropicFields = z.strictObject({
-  /** Newer models decide by themselves how much to think (`adaptive`); older ones are given a budget. */
+  /** `adaptive`: newer models decide how much to think. Older models take a budget. */
   thinking: z.union([z.literal('adaptive'), z.strictObject({ budgetTokens: z.int().min(1024) })]).optional(),
   effort: z.enum(['low', 'medium', 'high', 'xhigh', 'max']).optional(),
   /**
-   * Lets the vendor leave out old results of calls, or old thinking, beyond what our own budgets do. Off by default:
-   * the log does not know what the model was spared, and what the vendor counts is no longer what was sent.
+   * Lets the vendor drop old tool results or old thinking, in addition to our own budgets. Off by default: the log
+   * does not show what the model was spared, and the vendor's count no longer matches what was sent.
    */
   contextEditing: z
     .strictObject({
       clearToolUses: z
         .strictObject({
-          /** From so many tokens of input on. */
+          /** Input tokens from which on results are dropped. */
           triggerTokens: z.int().positive(),
-          /** How many of the newest stay. The vendor's default: 3. */
+          /** Number of the newest results to keep. The vendor's default: 3. */
           keep: z.int().nonnegative().optional(),
-          /** Only if at least so many tokens go, as it breaks the cache. */
+          /** Drops nothing unless at least this many tokens go, because dropping invalidates the cache. */
           clearAtLeastTokens: z.int().positive().optional(),
         })
         .optional(),
@@ -95,18 +97,18 @@ export const AnthropicFields = z.strictObject({
     .optional(),
 });
 export type AnthropicFields = z.infer<typeof AnthropicFields>;
-/** Of an agent whose model is reached through a command-line program that remembers the conversation. */
+/** Settings of a model behind a command-line program that remembers the conversation. */
 const Cli = {
-  /** Where it works; made if missing. Default: an empty directory of the agent's own. */
+  /** Working directory, created if missing. Default: an empty directory of the agent's own. */
   cwd: z.string().min(1).optional(),
-  /** Names of environment variables that it is given beside PATH; it gets no others. */
+  /** Environment variables that the program gets besides PATH. It gets no others. */
   env: z.array(KeyVariable).default([]),
 };
 export const ProviderSettings = z.discriminatedUnion('provider', [
   z.object({
     provider: z.literal('scripted'),
     ...Common,
-    /** Rules inline, or the path of a JSON file with them, relative to the agents file. */
+    /** Inline rules, or the path of a JSON file with them, relative to the agents file. */
     script: z.union([z.string().min(1), Script]),
   }),
   z.object({
@@ -114,7 +116,7 @@ export const ProviderSettings = z.discriminatedUnion('provider', [
     ...Common,
     baseUrl: BaseUrl.default('https://api.openai.com/v1'),
     apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
-    /** Where the server differs from others; comes before what is known of its host. */
+    /** Differences of the server. Overrides what is known of its host. */
     quirks: ChatQuirks.optional(),
   }),
   z.object({
@@ -135,7 +137,7 @@ export const ProviderSettings = z.discriminatedUnion('provider', [
     ...Common,
     ...Cli,
     baseUrl: BaseUrl.optional(),
-    /** Without a value in the environment the CLI's own login is used. */
+    /** If the variable is not set, the CLI's own login is used. */
     apiKeyEnv: KeyVariable.default('ANTHROPIC_API_KEY'),
     /** Claude Code's own tools that this agent may use, by their names there (`Read`, `Bash`). */
     builtinTools: z.array(z.string().min(1)).default([]),
@@ -145,25 +147,25 @@ export const ProviderSettings = z.discriminatedUnion('provider', [
     ...Common,
     ...Cli,
     baseUrl: BaseUrl.optional(),
-    /** Without a value in the environment the CLI's own login is used. */
+    /** If the variable is not set, the CLI's own login is used. */
     apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
-    /** Codex' own tools that this agent may use. */
+    /** Codex's own tools that this agent may use. */
     builtinTools: z.array(z.enum(['shell'])).default([]),
-    /** What its own tools may touch. */
+    /** Access of Codex's own tools to files. */
     sandbox: z.enum(['read-only', 'workspace-write', 'danger-full-access']).default('read-only'),
   }),
 ]);
 export type ProviderSettings = z.infer<typeof ProviderSettings>;
 
-/** What turns texts into vectors. */
+/** The model that turns texts into vectors. */
 export const EmbedderSettings = z.strictObject({
   provider: z.literal('openai-compatible'),
   model: z.string().min(1),
   baseUrl: BaseUrl.default('https://api.openai.com/v1'),
   apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
-  /** How long a turn waits for the vector of its question, ms. */
+  /** How long a turn waits for the vector of its question, in ms. */
   deadlineMs: z.int().min(1).max(60_000).default(300),
-  /** The same until the server has given one: it may have to load its model for it. */
+  /** The same before the first vector, in ms: the server may have to load its model first. */
   firstDeadlineMs: z.int().min(1).max(60_000).default(10_000),
 });
 export type EmbedderSettings = z.infer<typeof EmbedderSettings>;

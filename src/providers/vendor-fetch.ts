@@ -6,7 +6,10 @@ import type { Provider } from './provider.ts';
 
 type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
 
-/** What SDKs are given in place of `fetch`: they read lines of any length, and follow redirects with prompt and key. */
+/**
+ * `fetch` for SDKs: bounds the response, and keeps redirects from taking prompt and key to another origin. SDKs
+ * themselves read lines of any length and follow any redirect.
+ */
 export function vendorFetch(limits: ReplyLimits, { streams = true } = {}): Fetch {
   return async (input, init) => {
     const response = await fetchWithinOrigin(input instanceof Request ? input.url : input, init).catch(
@@ -32,22 +35,22 @@ function redirected({ message, data }: TroupeError): TroupeError {
   return new TroupeError('provider_redirected', `${message}. Is the base URL right?`, data);
 }
 
-/** What of ours an SDK was thrown and has put into an error of its own; null for any other. */
+/** Our own error inside the error of an SDK; null if there is none. */
 export function ownFailure(thrown: unknown): TroupeError | null {
   for (let at = thrown, depth = 0; at instanceof Error && depth < 6; at = at.cause, depth += 1)
     if (at instanceof TroupeError) return at;
   return null;
 }
 
-/** Which server a provider asks. Throws for what is no URL, as the client would. */
+/** The server of a base URL. Throws for an invalid URL, as the client would. */
 export function serverOf(baseUrl: string): NonNullable<Provider['server']> {
   const { hostname, port, protocol } = new URL(baseUrl);
   return { address: hostname, port: port === '' ? (protocol === 'http:' ? 80 : 443) : Number(port) };
 }
 
 /**
- * Node's fetch waits 10 s for a connection and 300 s for headers and between chunks, and has no option for either. Its
- * timers are half a second late, and the first call also loads an SDK: less than 5 s in all.
+ * Node's fetch waits 10 s for a connection and 300 s for headers and between chunks, without an option for either.
+ * Its timers are half a second late, and the first call also loads an SDK: less than 5 s in all.
  */
 const CONNECT_TIMEOUT_MS = 3_500;
 
@@ -55,9 +58,9 @@ type AgentClass = new (options: Record<string, unknown>) => unknown;
 let options: { dispatcher?: unknown } | undefined;
 
 /**
- * Fetch options with a short connect timeout and no other (silence is watched by guard-stream). The class is taken
- * from Node's own dispatcher, which appears with the first fetch, so that undici need not be a dependency and a
- * proxy set for Node (NODE_USE_ENV_PROXY) stays in force. Where Node has none, fetch keeps its defaults.
+ * Fetch options with a short connect timeout and no other (guard-stream watches for silence). The class is taken from
+ * Node's own dispatcher, which appears with the first fetch, so that undici need not be a dependency and a proxy set
+ * for Node (NODE_USE_ENV_PROXY) stays in force. If Node has none, fetch keeps its defaults.
  */
 export async function fetchOptions(): Promise<Record<string, unknown>> {
   if (options) return options;
@@ -69,7 +72,7 @@ export async function fetchOptions(): Promise<Record<string, unknown>> {
     const connect = { timeout: CONNECT_TIMEOUT_MS };
     options = { dispatcher: new Agent({ connect, headersTimeout: 0, bodyTimeout: 0 }) };
   } catch {
-    // A dispatcher of the user's own (undici.setGlobalDispatcher) may be constructed otherwise; it is left in force.
+    // A dispatcher set by the user (undici.setGlobalDispatcher) may have another constructor; it stays in force.
     options = {};
   }
   return options;

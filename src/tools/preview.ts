@@ -1,9 +1,9 @@
 export interface PreviewOptions {
-  /** Size of the preview in UTF-8, its note included. Default 16,384. */
+  /** Size of the preview in UTF-8 bytes, including its note. Default 16,384. */
   maxBytes?: number;
   /** Default 400. */
   maxLines?: number;
-  /** Id of the artifact that holds the whole text; named in the note. */
+  /** Id of the artifact with the whole text; the note names it. */
   artifact?: string;
 }
 
@@ -11,8 +11,8 @@ export interface PreviewOptions {
 const NOTE_BYTES = 320;
 
 /**
- * The text as a prompt shows it: whole where it is short, else its head and tail with a note of what is missing
- * between. A function of its arguments alone: the same output is shown the same for ever.
+ * A text as a prompt shows it: whole if it is short, else head and tail with a note about the missing middle. Depends
+ * on its arguments alone, so the same output looks the same forever.
  */
 export function preview(text: string, options: PreviewOptions = {}): { text: string; cut: boolean } {
   const { maxBytes = 16_384, maxLines = 400, artifact } = options;
@@ -42,11 +42,11 @@ function takeHead(text: string, maxBytes: number, maxLines: number): string {
     const next = text.indexOf('\n', end);
     end = next < 0 ? text.length : next + 1;
   }
-  // A code unit is at least one byte, so this bounds the work before anything is encoded.
+  // A code unit takes at least one byte, so this bounds the text before it is encoded.
   let head = text.slice(0, Math.min(end, maxBytes));
   head = head.slice(0, unitsWithin(head, maxBytes));
   if (isHighSurrogate(head.charCodeAt(head.length - 1))) head = head.slice(0, -1);
-  // Whole lines, unless that would throw most of it away.
+  // Keeps whole lines, unless that would drop most of the text.
   const line = head.lastIndexOf('\n') + 1;
   return head.length < end && line > head.length / 2 ? head.slice(0, line) : head;
 }
@@ -73,7 +73,7 @@ function takeTail(text: string, maxBytes: number, maxLines: number): string {
   return (isPartial || drop > 0) && line > 0 && line < tail.length / 2 ? tail.slice(line) : tail;
 }
 
-/** How many leading code units fit into so many bytes. */
+/** Number of leading code units that fit into `maxBytes`. */
 function unitsWithin(text: string, maxBytes: number): number {
   let bytes = 0;
   for (let at = 0; at < text.length; at += 1) {
@@ -83,7 +83,7 @@ function unitsWithin(text: string, maxBytes: number): number {
   return text.length;
 }
 
-/** UTF-8 bytes of one code unit; half a pair counts two, as the pair is four. */
+/** UTF-8 bytes of one code unit. Half a surrogate pair counts two: the pair takes four. */
 function unitBytes(text: string, at: number): number {
   const code = text.charCodeAt(at);
   if (code < 0x80) return 1;

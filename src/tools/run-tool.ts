@@ -5,14 +5,14 @@ import { type Tool, type ToolContext, ToolRequest } from './tool.ts';
 
 export interface ToolRun {
   outcome: 'done' | 'failed';
-  /** What the model is told. */
+  /** The text shown to the model. */
   text: string;
   request?: ToolRequest;
 }
 
 /**
- * Runs one call. Never throws: whatever goes wrong is a text that the model can act on. Settles at the timeout or the
- * abort even if the tool ignores its signal; what such a tool does later is not seen.
+ * Runs one call. Never throws: every failure becomes a text that the model can act on. Settles at the timeout or the
+ * abort even if the tool ignores its signal; later effects of such a tool are not observed.
  */
 export async function runTool(
   tool: Tool,
@@ -66,7 +66,7 @@ async function parseCall(tool: Tool, call: ToolCall): Promise<{ value: unknown }
   return { failed: `the arguments of ${tool.name} do not fit its schema:\n${z.prettifyError(parsed.error)}` };
 }
 
-/** Tools are also written in JavaScript, so what they return is not taken on trust. */
+/** Tools may be plain JavaScript, so their return values are not trusted. */
 function normalise(returned: unknown): { text: string; request?: ToolRequest } {
   if (returned === undefined || returned === null) return { text: '' };
   if (typeof returned === 'string') return { text: returned.toWellFormed() };

@@ -1,13 +1,9 @@
 import * as z from 'zod';
 import { type ActorAddress, AgentId, HandoffDraft, Join, TodosBody, type ToolSpec } from '../events/index.ts';
 
-/**
- * A tool: a name, a schema, and what to do. `idempotent` tools may be sent again after a crash with the same effect
- * id; others are marked `lost` and the model is told.
- */
 export interface ToolContext {
   address: ActorAddress;
-  /** Idempotency key of this very call: the same after a crash and a retry. */
+  /** Idempotency key of this call: the same after a crash and a retry. */
   effect: string;
   signal: AbortSignal;
   artifacts: { read(id: string): Promise<string | null> };
@@ -19,20 +15,20 @@ export interface Tool {
   readonly name: string;
   readonly description: string;
   readonly schema: z.ZodType;
-  /** What models are told in place of `schema`: the JSON schema of a tool that checks its arguments itself. */
+  /** JSON schema shown to models instead of `schema`, for tools that check their arguments themselves. */
   readonly parameters?: ToolSpec['parameters'];
   readonly idempotent: boolean;
   readonly bounded: boolean;
-  /** Whether a person has to agree to a call before it runs; with a function, to which. */
+  /** Whether a person must approve a call before it runs; a function decides by the arguments. */
   readonly needsApproval?: Approval;
   /** Milliseconds. */
   readonly timeoutMs: number;
-  /** Of an output in a prompt. Default: what the troupe's limits say. */
+  /** Size limit of an output in a prompt. Default: the troupe's limits. */
   readonly previewBytes?: number;
   readonly run: (args: never, context: ToolContext) => Promise<ToolReturn> | ToolReturn;
 }
 
-/** `by`: ids of those who may decide; without it every person. `deadlineMs`: after it the call is denied. */
+/** `by`: ids of the people who may decide; default: everyone. `deadlineMs`: the call is denied after it. */
 export type Approval =
   | boolean
   | ((args: never) => boolean)
@@ -42,21 +38,24 @@ export interface ToolDefinition<S extends z.ZodType> {
   name: string;
   description: string;
   schema: S;
-  /** A JSON schema to tell models in place of `schema`. */
+  /** JSON schema shown to models instead of `schema`. */
   parameters?: ToolSpec['parameters'];
   run(args: z.output<S>, context: ToolContext): Promise<ToolReturn> | ToolReturn;
-  /** Safe to send twice with the same effect id. Default false. */
+  /**
+   * Safe to send twice with the same effect id after a crash. Otherwise such a call counts as `lost`, and the model
+   * learns that. Default false.
+   */
   idempotent?: boolean;
-  /** Limits its own output, which is then shown whole and never as a preview. Default false. */
+  /** The tool bounds its own output, which is then shown whole and never as a preview. Default false. */
   bounded?: boolean;
-  /** A person has to agree to each call before it runs, or to those that a function picks by their arguments. */
+  /** Whether a person must approve a call before it runs; a function decides by the arguments. */
   needsApproval?:
     | boolean
     | ((args: z.output<S>) => boolean)
     | { when?: (args: z.output<S>) => boolean; by?: readonly string[]; deadlineMs?: number };
   /** Default 60,000 ms. */
   timeoutMs?: number;
-  /** Bytes of an output in a prompt; the rest is an artifact. Default: `limits.previewBytes`. */
+  /** Bytes of an output in a prompt; the rest becomes an artifact. Default: `limits.previewBytes`. */
   previewBytes?: number;
 }
 
@@ -88,18 +87,18 @@ export function toolSpec(tool: Tool): ToolSpec {
   return { name, description, parameters };
 }
 
-/** When the tasks of a turn wake their owner, and when they end by themselves. */
+/** When the tasks of a turn wake their owner, and when they expire. */
 const waiting = {
-  /** False: the turn goes on meanwhile. The results wake the agent all the same. */
+  /** False: the turn goes on meanwhile. The results wake the agent in both cases. */
   wait: z.boolean(),
   join: Join,
-  /** From now, ms; the troupe's limit where nothing is said. */
+  /** Milliseconds from now. Default: the troupe's limit. */
   deadlineMs: z.number().positive().optional(),
 };
 
 /**
- * What a tool may ask of the turn beside its text. Whether it may is the engine's to say; it is carried out when the turn
- * commits, and not at all if it does not end well.
+ * What a tool may ask of the turn besides returning text. The engine decides whether it is allowed. It takes effect
+ * when the turn commits, and not at all if the turn fails.
  */
 export const ToolRequest = z.discriminatedUnion('kind', [
   z
@@ -107,7 +106,7 @@ export const ToolRequest = z.discriminatedUnion('kind', [
       kind: z.literal('handoff'),
       to: AgentId,
       summary: HandoffDraft,
-      /** How a summary without a goal is completed; without this it needs one. */
+      /** How a summary without a goal is completed. Without this, the goal is required. */
       fill: z.enum(['extract', 'summarise']).optional(),
     })
     .refine(({ summary, fill }) => fill !== undefined || summary.goal.trim() !== '', {
@@ -119,7 +118,7 @@ export const ToolRequest = z.discriminatedUnion('kind', [
     how: z.enum(['delegate', 'ask']),
     to: z.string(),
     task: z.string(),
-    /** Also to somebody who is waiting for this very work. */
+    /** Allows an agent that is itself waiting for this work. */
     force: z.boolean(),
     ...waiting,
   }),
@@ -132,7 +131,7 @@ export const ToolRequest = z.discriminatedUnion('kind', [
     ...waiting,
   }),
   z.strictObject({ kind: z.literal('cancelTask'), task: z.string(), reason: z.string() }),
-  /** `at`: ms since the epoch; or `inMs` from now. */
+  /** `at`: milliseconds since the epoch. `inMs`: from now. One of the two is given. */
   z.strictObject({
     kind: z.literal('remind'),
     text: z.string(),
@@ -140,7 +139,7 @@ export const ToolRequest = z.discriminatedUnion('kind', [
     inMs: z.number().positive().optional(),
   }),
   TodosBody.extend({ kind: z.literal('todos') }),
-  /** The turn ends without words, on purpose. */
+  /** Ends the turn without words, on purpose. */
   z.strictObject({ kind: z.literal('noResponse'), reason: z.string() }),
 ]);
 export type ToolRequest = z.infer<typeof ToolRequest>;

@@ -8,10 +8,10 @@ import { replyLimits, type ReplyLimitSettings } from '../reply-limits.ts';
 import type { AnthropicFields } from '../settings.ts';
 
 export interface AnthropicOptions extends AnthropicFields {
-  /** Default https://api.anthropic.com; a trailing /v1 is dropped, as the SDK adds it. */
+  /** Default https://api.anthropic.com. A trailing /v1 is dropped, because the SDK adds it. */
   baseUrl?: string;
   apiKey: string;
-  /** How much is taken of an answer, and for how long. */
+  /** Limits of the size and duration of an answer. */
   replyLimits?: ReplyLimitSettings;
 }
 
@@ -45,7 +45,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
       if ('failed' in format) return yield format.failed;
       params.output_config = { ...params.output_config, format };
     }
-    // The SDK knows what is in test elsewhere only, and sends it as it is.
+    // The SDK types beta parameters elsewhere only, and sends them as they are.
     const body = Object.assign(anthropicBody(request, NAME), params as object);
     const events = await messages.create(body, { signal: watch.signal, headers: betasOf(params) });
     watch.touch();
@@ -54,7 +54,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
 
   return {
     name: NAME,
-    // What is counted after the vendor's edits is not what was sent.
+    // With the vendor's edits, the counted prompt is not the one that was sent.
     capabilities: { ...STATELESS, images: true, caching: 'breakpoints', reportsUsage: !contextEditing },
     server: serverOf(baseUrl),
     stream: (request, { signal }) =>
@@ -68,7 +68,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
   };
 }
 
-/** The schema as Anthropic takes it: no open objects, and keywords that it does not know in the description. */
+/** The schema in Anthropic's dialect: no open objects; unsupported keywords move into the description. */
 async function replyFormat(
   schema: Record<string, unknown>,
 ): Promise<Anthropic.JSONOutputFormat | { failed: ModelEvent }> {
@@ -81,7 +81,7 @@ async function replyFormat(
   }
 }
 
-/** What a request says beside its messages and tools; some of it is in test at the vendor's. */
+/** Parameters of a request besides messages and tools. Some are beta features of the vendor. */
 interface AnthropicParams {
   thinking?: Anthropic.Beta.BetaThinkingConfigParam;
   output_config?: Anthropic.OutputConfig;
@@ -89,9 +89,9 @@ interface AnthropicParams {
 }
 
 /**
- * Of these the vendor checks that nothing before a block of thinking has changed, and refuses the request if it has.
- * Our prompts do change, when outputs are pruned or a summary takes the place of what it sums up: then the block is to
- * be left out instead. They think adaptively whether they are asked or not.
+ * For these models the vendor checks that nothing before a thinking block has changed, and refuses the request if it
+ * has. Our prompts change when outputs are pruned or a compaction replaces messages, so the block must be omitted
+ * then. These models think adaptively whether asked to or not.
  */
 const BINDS_THINKING =
   /claude-(?:(?:fable|mythos)-5[-.][1-9]|(?:opus|sonnet|haiku)-5[-.][5-9]|[a-z]+-[6-9])(?!\d)/;
@@ -99,7 +99,7 @@ const BINDING = { block_binding: { prefix_mismatch_behavior: 'drop_block' } } as
 const BINDING_BETA = 'thinking-binding-controls-2026-08-01';
 const EDITING_BETA = 'context-management-2025-06-27';
 
-/** The features in test that these parameters ask for, as a header. */
+/** The header of the beta features that these parameters use. */
 function betasOf({ thinking, context_management }: AnthropicParams): { 'anthropic-beta'?: string } {
   const betas = [
     ...(thinking && 'block_binding' in thinking ? [BINDING_BETA] : []),
@@ -113,7 +113,7 @@ function anthropicParams({ model, maxOutputTokens }: ModelRequest, fields: Anthr
   const params: AnthropicParams = {};
   const binds = BINDS_THINKING.test(model);
   const binding = binds ? BINDING : {};
-  // A short answer, as a summary asks for, leaves no room for the budget: the vendor refuses one that is not below it.
+  // A short answer, such as a summary, leaves no room for the budget: the vendor requires it to be lower.
   if (typeof thinking === 'object' && thinking.budgetTokens < maxOutputTokens)
     params.thinking = { type: 'enabled', budget_tokens: thinking.budgetTokens, ...binding };
   else if (thinking === 'adaptive' || binds) params.thinking = { type: 'adaptive', ...binding };

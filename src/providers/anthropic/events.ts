@@ -12,10 +12,10 @@ type Open =
   | { type: 'text' }
   | { type: 'tool_use'; id: string; name: string; args: string };
 
-/** What is said may be used, but there was more to say. `pause_turn` comes of the vendor's own tools, which nobody asks for. */
+/** The answer is usable but incomplete. `pause_turn` comes from the vendor's own tools, which are not used here. */
 const CUT = ['max_tokens', 'model_context_window_exceeded', 'pause_turn'];
 
-/** Stream events in, model events out. Reasoning and calls are given when the vendor says why it stopped. */
+/** Converts stream events to model events. Reasoning and calls are yielded when the stop reason is known. */
 export async function* readMessageEvents(
   events: AsyncIterable<Anthropic.RawMessageStreamEvent>,
   request: ModelRequest,
@@ -54,7 +54,7 @@ export async function* readMessageEvents(
       }
     }
   } catch (thrown) {
-    // After the stop reason nothing of the answer is missing.
+    // After the stop reason, nothing of the answer is missing.
     if (stop === null) throw thrown;
   }
   if (stop === null) return;
@@ -87,7 +87,7 @@ function* finish(
   }
 }
 
-/** Thinking with its place among what is visible. Several texts are one in the log. */
+/** Thinking blocks with their positions among the visible blocks. Several texts are one text in the log. */
 function thoughtsOf(blocks: readonly Open[]): PlacedThinking[] {
   const thoughts: PlacedThinking[] = [];
   let at = 0;
@@ -109,7 +109,7 @@ function openBlock(block: Anthropic.ContentBlock): Open | null {
   return block.type === 'tool_use' ? { type: 'tool_use', id: block.id, name: block.name, args: '' } : null;
 }
 
-/** A block is kept also where nothing is in it: it counts as so many letters. */
+/** Size charged for a block, even an empty one. */
 const EMPTY_BLOCK = ' '.repeat(64);
 
 function meterBlock(block: Open | null, meter: ReplyMeter): void {
@@ -147,7 +147,9 @@ function stopOf(stop: string, blocks: Map<number, Open>): Extract<ModelEvent, { 
   return [...blocks.values()].some((block) => block.type === 'tool_use') ? 'calls' : 'end';
 }
 
-/** Later figures replace earlier ones; fields left out keep theirs. Anthropic's input excludes what the cache gave. */
+/**
+ * Later figures replace earlier ones; missing fields keep theirs. Anthropic's input excludes cache reads and writes.
+ */
 function mergeUsage(known: Usage, said: Partial<Anthropic.MessageDeltaUsage> | null | undefined): Usage {
   if (!said) return known;
   const cacheRead = said.cache_read_input_tokens ?? known.cacheRead;

@@ -1,12 +1,12 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { fitCallId, fitToolName, parseArgs } from '../call-text.ts';
-import type { ImageRef, PromptMessage, Reasoning } from '../../events/index.ts';
+import type { ImageRef, PromptMessage, Reasoning, ToolCall } from '../../events/index.ts';
 import type { ModelRequest } from '../provider.ts';
 
 type Body = Anthropic.MessageCreateParamsStreaming;
 type Block = Anthropic.ContentBlockParam;
 type Thinking = Anthropic.ThinkingBlockParam | Anthropic.RedactedThinkingBlockParam;
-/** A block of thinking, and how many of the visible blocks (text, calls) stood before it. */
+/** A thinking block, with the number of visible blocks (text, calls) before it. */
 export type PlacedThinking = Thinking & { at?: number };
 interface Turn {
   role: 'user' | 'assistant';
@@ -16,14 +16,14 @@ interface Turn {
 const CALL_ID = /^[A-Za-z0-9_-]{1,64}$/;
 const MAX_BREAKPOINTS = 4;
 const CACHE = { type: 'ephemeral' } as const;
-/** Marks a signature that holds several thinking blocks, as StepBody keeps one text and one signature. */
+/** Prefix of a signature that holds several thinking blocks: StepBody has room for one text and one signature. */
 export const BLOCKS_PREFIX = 'blocks:';
 
-/** The request body. Roles alternate, tool results precede text, and no text block is empty: else Anthropic refuses it. */
+/** The request body. Anthropic requires alternating roles, tool results before text, and no empty text block. */
 export function anthropicBody(request: ModelRequest, provider: string): Body {
   const system: Anthropic.TextBlockParam[] = [];
   const turns: Turn[] = [];
-  /** The block that each message ends in; undefined where it gave none. */
+  /** The last block of each message; undefined if the message yields none. */
   const ends: (Block | undefined)[] = [];
   for (const message of request.messages) {
     if (message.role === 'system' && turns.length === 0) {
@@ -86,24 +86,20 @@ function blocksOf(message: PromptMessage, { model, images }: ModelRequest, provi
       ];
     case 'assistant': {
       const { reasoning } = message;
-      // A signature is valid for the model that gave it, and only before the calls it led to.
+      // A signature is valid only for the model that made it, and only before the calls that it led to.
       const isOwn = reasoning?.provider === provider && reasoning.model === model;
-      const blocks: Block[] = text ? [text] : [];
-      for (const call of message.calls ?? []) {
-        const input = parseArgs(call.args) ?? {};
-        blocks.push({
-          type: 'tool_use',
-          id: fitCallId(call.id, CALL_ID),
-          name: fitToolName(call.name),
-          input: wellFormed(input),
-        });
-      }
+      const blocks = [...(text ? [text] : []), ...(message.calls ?? []).map(callBlock)];
       return isOwn ? weave(blocks, thinkingOf(reasoning)) : blocks;
     }
   }
 }
 
-/** Before the text, as the vendor advises. */
+function callBlock({ id, name, args }: ToolCall): Block {
+  const input = wellFormed(parseArgs(args) ?? {});
+  return { type: 'tool_use', id: fitCallId(id, CALL_ID), name: fitToolName(name), input };
+}
+
+/** Images come before the text, as the vendor advises. */
 function imageBlocks(named: readonly ImageRef[] = [], images: ModelRequest['images']): Block[] {
   return named.flatMap(({ hash, mediaType }): Block[] => {
     const data = images?.get(hash);
@@ -123,7 +119,10 @@ function thinkingOf({ text, signature }: Reasoning): PlacedThinking[] {
   return JSON.parse(signature.slice(BLOCKS_PREFIX.length)) as PlacedThinking[];
 }
 
-/** Thinking where it stood: the vendor refuses it elsewhere. What would end a message stands before its last block. */
+/**
+ * Puts thinking back to its place, as the vendor requires. Thinking that would end a message goes before its last
+ * block.
+ */
 function weave(visible: readonly Block[], thinking: readonly PlacedThinking[]): Block[] {
   const last = visible.length - 1;
   const placed = thinking.map(({ at = 0, ...block }) => ({ at: Math.min(at, Math.max(0, last)), block }));
@@ -134,7 +133,7 @@ function weave(visible: readonly Block[], thinking: readonly PlacedThinking[]): 
   ]);
 }
 
-/** JSON may hold lone surrogates as escapes, which parse into what UTF-8 cannot carry. */
+/** JSON may hold lone surrogates as escapes; the parsed text cannot be encoded as UTF-8. */
 function wellFormed(value: unknown): unknown {
   if (typeof value === 'string') return value.toWellFormed();
   if (Array.isArray(value)) return value.map(wellFormed);
@@ -150,7 +149,10 @@ function isMarkable(block: Block): block is Markable {
   return block.type === 'text' || block.type === 'tool_result' || block.type === 'tool_use';
 }
 
-/** At most four in all: the end of tools and system, which changes least, and then the latest. None asked, none set. */
+/**
+ * Sets at most four breakpoints: the end of tools and system, which changes least, then the latest. Sets none if none
+ * are asked for.
+ */
 function markBreakpoints(
   breakpoints: readonly number[],
   ends: readonly (Block | undefined)[],

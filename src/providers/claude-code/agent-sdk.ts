@@ -7,7 +7,10 @@ import { TroupeError } from '../../errors.ts';
 import { findPeer } from '../cli/find-peer.ts';
 import type { PromptBlock } from './prompt-blocks.ts';
 
-/** What we use of the Claude Agent SDK, by its shape: the package is proprietary and optional, so it is no dependency. */
+/**
+ * The part of the Claude Agent SDK that we use, typed by shape: the package is proprietary and optional, so it is not
+ * a dependency.
+ */
 export interface AgentSdk {
   version: string;
   query(params: {
@@ -22,24 +25,24 @@ export interface SdkUserMessage {
   parent_tool_use_id: null;
 }
 
-/** The fields that are read, of any message. */
+/** The fields that we read, of any message. */
 export interface SdkMessage {
   type: string;
   subtype?: string;
   session_id?: string;
   uuid?: string;
-  /** Set on what subagents say. */
+  /** Set on messages of subagents. */
   parent_tool_use_id?: string | null;
-  /** `stream_event` */
+  /** Of `stream_event`. */
   event?: Anthropic.RawMessageStreamEvent;
-  /** `assistant`: an error of the API, told as if the model had said it. */
+  /** Of `assistant`: an API error, reported as a message of the model. */
   is_api_error_message?: boolean;
   error?: string;
-  /** `assistant` and `result` */
+  /** Of `assistant` and `result`. */
   api_error_status?: number | null;
   api_error_type?: string;
   api_error?: string;
-  /** `result` */
+  /** Of `result`. */
   is_error?: boolean;
   result?: string;
   errors?: string[];
@@ -51,7 +54,7 @@ export interface SdkSpawn extends Pick<SpawnOptions, 'cwd' | 'env'> {
   args: string[];
 }
 
-/** What the SDK needs of a process. */
+/** The interface of a process that the SDK needs. */
 export interface SdkChild {
   stdin: Writable;
   stdout: Readable;

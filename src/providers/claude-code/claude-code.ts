@@ -1,32 +1,28 @@
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
 import { guardStream, type StreamWatch } from '../guard-stream.ts';
-import {
-  type ModelEvent,
-  type ModelFailure,
-  type ModelRequest,
-  type Provider,
-  STATELESS,
-} from '../provider.ts';
+import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { type AgentSdk, loadAgentSdk } from './agent-sdk.ts';
 import { type ClaudeCodeSettings, configDir } from './launch.ts';
 import { createProcesses } from './processes.ts';
 import { promptBlocks } from './prompt-blocks.ts';
-import { readTurn } from './read-turn.ts';
-import { createSessions, launchOf, type OpenTurn, type TurnEnd } from './sessions.ts';
+import { readTurn, type ReadTurnOptions } from './read-turn.ts';
+import { launchOf, type OpenTurn, Sessions, type TurnEnd } from './sessions.ts';
 
 export interface ClaudeCodeOptions extends ClaudeCodeSettings {
   clock?: Clock;
-  /** A session that nobody uses for so long gives up its process. Default 300,000 ms. */
+  /** Time after which an unused session gives up its process. Default 300,000 ms. */
   idleMs?: number;
-  /** Beyond so many, the process that was idle longest is closed. One takes some 200 MB. Default 8. */
+  /** Beyond this number, the process that was idle longest is closed. One takes about 200 MB. Default 8. */
   maxProcesses?: number;
-  /** How long the program may take to be ready. */
+  /** Time for the program to become ready. */
   startTimeoutMs?: number;
-  /** How much is taken of an answer, and for how long; it says every 30 s that a tool of its own is running. */
+  /**
+   * Limits of the size and duration of an answer. While a tool of the program runs, it sends a sign of life every 30
+   * s.
+   */
   replyLimits?: ReplyLimitSettings;
 }
 
@@ -36,8 +32,8 @@ const MAX_PROCESSES = 8;
 const START_TIMEOUT_MS = 30_000;
 
 /**
- * Claude Code as a provider that remembers: for each cache key one session, held by a process that stays open between
- * turns. It is sent only what it has not seen, and is taken back to its mark where a turn broke off.
+ * Claude Code as a stateful provider: one session per cache key, held by a process that stays open between turns. It
+ * is sent only what it has not seen, and is rewound to its mark after a turn that broke off.
  */
 export function createClaudeCode(options: ClaudeCodeOptions): Provider {
   const { clock = systemClock, idleMs = IDLE_MS, maxProcesses = MAX_PROCESSES } = options;
@@ -47,17 +43,19 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
   let sdk: AgentSdk | undefined;
   const loadSdk = async () => (sdk ??= await loadAgentSdk());
   const processes = createProcesses({ loadSdk, settings: options, startTimeoutMs, limits });
-  const sessions = createSessions({ processes, home: options.home, clock, idleMs, maxProcesses });
+  const sessions = new Sessions({ processes, home: options.home, clock, idleMs, maxProcesses });
 
-  /** Ends the process when the reader leaves; lets go of the seat before the last event, as the reader may stop there. */
-  async function* readInSeat(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
-    const seat = sessions.seat(request.cacheKey);
-    const before = seat.free;
+  /**
+   * Ends the process if the reader leaves. Settles the slot before the last event, because the reader may stop there.
+   */
+  async function* readInSession(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
+    const slot = sessions.slot(request.cacheKey);
+    const before = slot.free;
     const mine = Promise.withResolvers<void>();
-    seat.free = mine.promise;
+    slot.free = mine.promise;
     let isOver = false;
     const end = (how: TurnEnd) => {
-      if (!isOver) sessions.settle(seat, how);
+      if (!isOver) sessions.settle(slot, how);
       isOver = true;
       mine.resolve();
     };
@@ -68,7 +66,7 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
         isOver = true;
         return;
       }
-      const turn = await sessions.begin(seat, request);
+      const turn = await sessions.begin(slot, request);
       if ('code' in turn) {
         end({ kind: 'broken' });
         return yield { type: 'failed', error: turn };
@@ -82,7 +80,7 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
     }
   }
 
-  /** Beside all sessions, without a trace. */
+  /** Outside all sessions, without a trace. */
   async function* readOnce(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     const { system, blocks } = promptBlocks(request);
     const process = await processes.start(launchOf(request, system), { kind: 'none' }, request.cacheKey);
@@ -94,34 +92,9 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
     }
   }
 
-  async function* read(
-    request: ModelRequest,
-    watch: StreamWatch,
-    turn: OpenTurn,
-  ): AsyncGenerator<ModelEvent> {
-    const { signal } = watch;
-    const stop = () => void turn.process.stop();
-    signal.addEventListener('abort', stop);
-    if (signal.aborted) stop();
+  function read(request: ModelRequest, watch: StreamWatch, turn: OpenTurn): AsyncGenerator<ModelEvent> {
     const version = sdk?.version ?? '';
-    try {
-      for await (const event of readTurn({ ...turn, request, provider: NAME, version, secrets, watch })) {
-        // Whoever has the last event aborts what is left of a request.
-        if (isLast(event)) signal.removeEventListener('abort', stop);
-        yield event;
-      }
-    } finally {
-      signal.removeEventListener('abort', stop);
-    }
-  }
-
-  async function* readAny(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
-    try {
-      yield* request.session ? readInSeat(request, watch) : readOnce(request, watch);
-    } catch (thrown) {
-      if (!(thrown instanceof TroupeError) || !isOurs(thrown.code)) throw thrown;
-      yield { type: 'failed', error: { code: thrown.code, message: thrown.message } };
-    }
+    return readStoppable({ ...turn, request, provider: NAME, version, secrets, watch }, watch.signal);
   }
 
   return {
@@ -134,12 +107,28 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
         signal,
         limits,
         remembers: true,
-        read: (watch) => readAny(request, watch),
+        read: (watch) => (request.session ? readInSession(request, watch) : readOnce(request, watch)),
         secrets,
       }),
     leave: (cacheKey) => sessions.leave(cacheKey),
     close: () => processes.close(),
   };
+}
+
+/** Reads a turn, and stops its process if the reader leaves before the last event. */
+async function* readStoppable(options: ReadTurnOptions, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+  const stop = () => void options.process.stop();
+  signal.addEventListener('abort', stop);
+  if (signal.aborted) stop();
+  try {
+    for await (const event of readTurn(options)) {
+      // The reader aborts the rest of a request after its last event; the process must survive that.
+      if (isLast(event)) signal.removeEventListener('abort', stop);
+      yield event;
+    }
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
 }
 
 function isLast({ type }: ModelEvent): boolean {
@@ -150,8 +139,4 @@ function endOf(event: ModelEvent): TurnEnd {
   if (event.type !== 'done') return { kind: 'broken' };
   if (event.stop === 'calls') return { kind: 'waits' };
   return event.session ? { kind: 'done', mark: event.session } : { kind: 'broken' };
-}
-
-function isOurs(code: TroupeError['code']): code is ModelFailure['code'] {
-  return code.startsWith('provider_');
 }

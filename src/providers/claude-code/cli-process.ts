@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { type Readable, Transform } from 'node:stream';
+import { Transform } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { TroupeError } from '../../errors.ts';
 import { Cutter } from '../../net/cutter.ts';
@@ -8,19 +8,19 @@ import type { AgentSdk, SdkChild, SdkMessage, SdkSpawn, SdkUserMessage } from '.
 import type { PromptBlock } from './prompt-blocks.ts';
 import type { ToolServer } from './tool-server.ts';
 
-/** One running Claude Code with one session. It stays open between turns. */
+/** A running Claude Code process with one session. It stays open between turns. */
 export interface CliProcess {
   readonly tools: ToolServer;
-  /** False as soon as it is on its way out. */
+  /** False as soon as it begins to end. */
   readonly isAlive: boolean;
   readonly exited: Promise<void>;
-  /** One message of a user: a turn begins. */
+  /** Sends a user message, which begins a turn. */
   send(content: readonly PromptBlock[]): void;
-  /** What it says next; null when it has ended. */
+  /** The next message; null after the end. */
   next(): Promise<SdkMessage | null>;
-  /** Why it ended, whether it had said anything before, and whether it was because it said too much. */
+  /** Why the process ended, whether it had sent anything, and the limit it exceeded, if any. */
   ending(): { spoke: boolean; words: string; excess: TroupeError | null };
-  /** Ends it, whatever it does, in at most two seconds. What it has begun may or may not be in its session. */
+  /** Ends the process in at most two seconds, whatever it does. Its current turn may or may not be in the session. */
   stop(): Promise<void>;
 }
 
@@ -28,12 +28,12 @@ export interface ProcessOptions {
   sdk: AgentSdk;
   tools: ToolServer;
   options: Record<string, unknown>;
-  /** How long it may take to say anything. */
+  /** Time until the first message. */
   startTimeoutMs: number;
   limits: ReplyLimits;
 }
 
-/** It ends in some 70 ms when asked to, and takes its own children with it. */
+/** The process usually ends in about 70 ms, together with its own children. */
 const STOP_MS = 2000;
 const STDERR_LIMIT = 2000;
 
@@ -45,12 +45,13 @@ export function startProcess({ sdk, tools, options, startTimeoutMs, limits }: Pr
   let spoke = false;
   let stopped = false;
   let end = '';
-  let excess: TroupeError | null = null;
-  /** Bytes of the turn that is under way. */
-  let received = 0;
+  const bounds = new OutputBounds(limits, (excess) => {
+    end ||= excess.message;
+    signalGroup(child, 'SIGKILL');
+  });
 
   function spawnCli({ command, args, cwd, env }: SdkSpawn): SdkChild {
-    // In a process group of its own: a Ctrl-C in the terminal is for us to hear.
+    // A process group of its own: Troupe alone handles a Ctrl-C in the terminal.
     const spawned = spawn(command, args, { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
     child = spawned;
     spawned.stderr.setEncoding('utf8');
@@ -58,35 +59,8 @@ export function startProcess({ sdk, tools, options, startTimeoutMs, limits }: Pr
     spawned.stdin.on('error', ignore);
     spawned.once('error', (error) => over(error.message));
     spawned.once('exit', (code, by) => over(by ? `it was ended by ${by}` : `it ended with code ${code}`));
-    if (stopped) signal('SIGKILL');
-    return Object.assign(spawned, { stdout: bounded(spawned.stdout) });
-  }
-
-  /** The SDK reads lines of any length, and keeps what it has read until somebody asks for it. */
-  function bounded(stdout: Readable): Readable {
-    const lines = new Cutter({
-      of: 'lines',
-      maxBytes: limits.eventBytes,
-      tooLong: () => replyTooLong('eventBytes', limits),
-    });
-    const checked = new Transform({
-      transform(piece: Buffer, _, done) {
-        if (excess) return done();
-        try {
-          received += piece.length;
-          if (received > limits.receivedBytes) throw replyTooLong('receivedBytes', limits);
-          const whole = lines.take(piece);
-          done(null, whole ?? undefined);
-        } catch (thrown) {
-          excess = thrown as TroupeError;
-          end ||= excess.message;
-          signal('SIGKILL');
-          done();
-        }
-      },
-      flush: (done) => done(null, (excess ? null : lines.rest()) ?? undefined),
-    });
-    return stdout.pipe(checked);
+    if (stopped) signalGroup(child, 'SIGKILL');
+    return Object.assign(spawned, { stdout: spawned.stdout.pipe(bounds.transform()) });
   }
 
   function over(words: string): void {
@@ -94,14 +68,6 @@ export function startProcess({ sdk, tools, options, startTimeoutMs, limits }: Pr
     clearTimeout(starting);
     inbox.end();
     exited.resolve();
-  }
-
-  function signal(name: NodeJS.Signals): void {
-    try {
-      if (child?.pid !== undefined) process.kill(-child.pid, name);
-    } catch {
-      // It has ended by itself.
-    }
   }
 
   const messages = sdk
@@ -112,7 +78,7 @@ export function startProcess({ sdk, tools, options, startTimeoutMs, limits }: Pr
     [Symbol.asyncIterator]();
   const starting = setTimeout(() => {
     end ||= `it said nothing for ${startTimeoutMs} ms`;
-    signal('SIGKILL');
+    signalGroup(child, 'SIGKILL');
   }, startTimeoutMs);
 
   return {
@@ -122,7 +88,7 @@ export function startProcess({ sdk, tools, options, startTimeoutMs, limits }: Pr
       return end === '';
     },
     send(content) {
-      received = 0;
+      bounds.received = 0;
       inbox.put({ type: 'user', message: { role: 'user', content }, parent_tool_use_id: null });
     },
     async next() {
@@ -133,29 +99,84 @@ export function startProcess({ sdk, tools, options, startTimeoutMs, limits }: Pr
         clearTimeout(starting);
         return value;
       } catch (error) {
-        // The SDK throws for every result that tells of an error, and when the process ends.
+        // The SDK throws for every error result, and when the process ends.
         end ||= error instanceof Error ? error.message : String(error);
         return null;
       }
     },
-    ending: () => ({ spoke, words: [end, stderr.trim()].filter((text) => text !== '').join(': '), excess }),
+    ending: () => ({
+      spoke,
+      words: [end, stderr.trim()].filter((text) => text !== '').join(': '),
+      excess: bounds.excess,
+    }),
     async stop() {
       stopped = true;
       end ||= 'it was stopped';
       if (!child) return over(end);
-      signal('SIGTERM');
-      const late = new AbortController();
-      wait(STOP_MS, undefined, { signal: late.signal }).then(() => signal('SIGKILL'), ignore);
-      await exited.promise;
-      late.abort();
+      await endGroup(child, exited.promise);
     },
   };
 }
 
-/** What is written to a process that is ending is lost, and its end is told otherwise. */
+async function endGroup(child: ChildProcess, exited: Promise<void>): Promise<void> {
+  signalGroup(child, 'SIGTERM');
+  const late = new AbortController();
+  wait(STOP_MS, undefined, { signal: late.signal }).then(() => signalGroup(child, 'SIGKILL'), ignore);
+  await exited;
+  late.abort();
+}
+
+function signalGroup(child: ChildProcess | null, name: NodeJS.Signals): void {
+  try {
+    if (child?.pid !== undefined) process.kill(-child.pid, name);
+  } catch {
+    // It has ended already.
+  }
+}
+
+/** Bounds the output of the process: the SDK reads lines of any length and buffers what it has read. */
+class OutputBounds {
+  readonly #limits: ReplyLimits;
+  readonly #onExcess: (excess: TroupeError) => void;
+  /** Bytes of the current turn. */
+  received = 0;
+  excess: TroupeError | null = null;
+
+  constructor(limits: ReplyLimits, onExcess: (excess: TroupeError) => void) {
+    this.#limits = limits;
+    this.#onExcess = onExcess;
+  }
+
+  transform(): Transform {
+    const limits = this.#limits;
+    const lines = new Cutter({
+      of: 'lines',
+      maxBytes: limits.eventBytes,
+      tooLong: () => replyTooLong('eventBytes', limits),
+    });
+    return new Transform({
+      transform: (piece: Buffer, _, done) => {
+        if (this.excess) return done();
+        try {
+          this.received += piece.length;
+          if (this.received > limits.receivedBytes) throw replyTooLong('receivedBytes', limits);
+          const whole = lines.take(piece);
+          done(null, whole ?? undefined);
+        } catch (thrown) {
+          this.excess = thrown as TroupeError;
+          this.#onExcess(this.excess);
+          done();
+        }
+      },
+      flush: (done) => done(null, (this.excess ? null : lines.rest()) ?? undefined),
+    });
+  }
+}
+
+/** Writes to an ending process are lost; its end is reported elsewhere. */
 function ignore(): void {}
 
-/** A queue that one reader waits at. */
+/** A queue with one reader. */
 interface Inbox<T> extends AsyncIterable<T> {
   put(item: T): void;
   end(): void;

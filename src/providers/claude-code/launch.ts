@@ -5,20 +5,20 @@ import type { ModelRequest, SessionMark } from '../provider.ts';
 import { TOOL_PREFIX } from './tool-server.ts';
 
 export interface ClaudeCodeSettings {
-  /** Its configuration, its sessions and, without `cwd`, the directories it works in are kept here. */
+  /** Directory for configuration, sessions and, without `cwd`, working directories. */
   home: string;
-  /** Where it works; made if missing. Default: an empty directory for each cache key. */
+  /** Working directory, created if missing. Default: an empty directory per cache key. */
   cwd?: string;
-  /** What it is given of the environment beside PATH. */
+  /** Environment variables of the CLI besides PATH. */
   env: Readonly<Record<string, string>>;
   baseUrl?: string;
-  /** Without it the CLI's own login is used, and it then adds words of its own to what is said. */
+  /** Without a key the CLI's own login is used; the CLI then adds words of its own to the prompt. */
   apiKey?: string;
   /** The CLI's own tools that may be used, by their names there. */
   builtinTools: readonly string[];
 }
 
-/** What a process is started for: a request that differs in any of it needs another process. */
+/** The parameters of a process: a request that differs in any of them needs another process. */
 export interface Launch extends Pick<ModelRequest, 'model' | 'tools' | 'maxOutputTokens'> {
   system: string;
 }
@@ -28,9 +28,9 @@ export type SessionStart =
   | { kind: 'resume'; mark: SessionMark }
   | { kind: 'none' };
 
-/** As long as a timer can be: tools run under the deadlines of the runtime. */
+/** The maximum of a timer: tools run under the deadlines of the runtime. */
 const NEVER_MS = 2_000_000_000;
-/** The API's least budget for thinking. */
+/** The API's minimum thinking budget. */
 const LEAST_THINKING_TOKENS = 1024;
 
 const SWITCHES: Readonly<Record<string, string>> = {
@@ -38,7 +38,7 @@ const SWITCHES: Readonly<Record<string, string>> = {
   DISABLE_TELEMETRY: '1',
   DISABLE_ERROR_REPORTING: '1',
   DISABLE_AUTOUPDATER: '1',
-  // Backoff is the engine's. Without streaming, what was said before it broke would be said twice.
+  // The engine does the backoff. Without streaming, text before a failure would be sent twice.
   CLAUDE_CODE_MAX_RETRIES: '0',
   CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: '1',
   CLAUDE_CODE_DISABLE_CLAUDE_MDS: '1',
@@ -46,7 +46,7 @@ const SWITCHES: Readonly<Record<string, string>> = {
   CLAUDE_CODE_DISABLE_MCP_TASK_BACKGROUND: '1',
   ENABLE_TOOL_SEARCH: 'false',
   MCP_TOOL_TIMEOUT: String(NEVER_MS),
-  // Results are cut to size before they come here.
+  // Results are cut to size before they reach the CLI.
   MAX_MCP_OUTPUT_TOKENS: '10000000',
 };
 
@@ -62,7 +62,7 @@ export function shortHash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 32);
 }
 
-/** Options of the SDK's `query`, without those that tie it to a process. */
+/** Options of the SDK's `query`, without those that depend on the process. */
 export function launchOptions(
   settings: ClaudeCodeSettings,
   { launch, session, cacheKey }: { launch: Launch; session: SessionStart; cacheKey: string },
@@ -80,10 +80,10 @@ export function launchOptions(
     permissionMode: 'dontAsk',
     settingSources: [],
     strictMcpConfig: true,
-    // What others say is never a command, nor the name of a file to be read.
+    // Participants' words are never commands or names of files to read.
     verbatimPrompts: true,
     includePartialMessages: true,
-    // Nothing but what is said goes into the request. It cannot read a login then.
+    // Nothing but the conversation goes into the request. In this mode the CLI cannot read a login.
     extraArgs: settings.apiKey === undefined ? {} : { bare: null },
     ...(thinkingTokens(launch) === 0 && { thinking: { type: 'disabled' } }),
     ...sessionOptions(session),
@@ -116,13 +116,13 @@ function envOf(settings: ClaudeCodeSettings, launch: Launch): Record<string, str
     ...(apiKey !== undefined && { ANTHROPIC_API_KEY: apiKey }),
     ...(baseUrl !== undefined && {
       ANTHROPIC_BASE_URL: baseUrl.replace(/\/(v1\/?)?$/, ''),
-      // A gateway that does not know one of them refuses the request, which is then sent three times.
+      // A gateway that does not know a beta refuses the request, which is then sent three times.
       CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS: '1',
     }),
   };
 }
 
-/** Thinking is part of the output: models that are given a budget would else be given all of it. */
+/** Thinking counts as output: models with a budget would otherwise get all of it as their budget. */
 function thinkingTokens({ maxOutputTokens }: Launch): number {
   const half = Math.floor(maxOutputTokens / 2);
   return half < LEAST_THINKING_TOKENS ? 0 : half;

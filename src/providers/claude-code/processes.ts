@@ -17,7 +17,7 @@ export interface Processes {
   readonly count: number;
   /** Throws `provider_unusable`. */
   start(launch: Launch, session: SessionStart, cacheKey: string): Promise<CliProcess>;
-  /** Ends all, and all that are started later. */
+  /** Ends all processes, and all that start later. */
   close(): Promise<void>;
 }
 

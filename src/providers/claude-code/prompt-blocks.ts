@@ -6,19 +6,19 @@ import { tellSchema } from '../plain-schema.ts';
 export type PromptBlock = Anthropic.TextBlockParam | Anthropic.ImageBlockParam;
 
 /**
- * What is sent of a request: instructions, and one message of a user with the words and pictures of all others. After
- * pictures the CLI itself tells the model in which files of its own it keeps them.
+ * The content of a request: instructions, and one user message with the words and images of all other messages. The
+ * CLI itself adds the names of the files in which it stores the images.
  */
 export interface PromptBlocks {
   system: string;
   blocks: PromptBlock[];
 }
 
-/** The API refuses texts without a word, and the CLI waits for ever when there is nothing else. */
+/** The API refuses empty texts, and the CLI waits forever if there is nothing else. */
 const NO_WORDS = '(no words)';
 
 export function promptBlocks({ messages: asked, images, replySchema }: ModelRequest): PromptBlocks {
-  // Where a session goes on, its instructions have it.
+  // A resumed session has its instructions already.
   const begins = asked[0]?.role === 'system';
   const messages = begins && replySchema ? tellSchema(asked, replySchema) : asked;
   const { system, texts } = flattenMessages(messages);

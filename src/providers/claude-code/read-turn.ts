@@ -1,17 +1,17 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { addUsage, NO_USAGE, type Usage } from '../../events/index.ts';
 import { readMessageEvents } from '../anthropic/events.ts';
+import { classifyFailure, type VendorError } from '../classify-failure.ts';
 import type { StreamWatch } from '../guard-stream.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, SessionChange } from '../provider.ts';
 import type { SdkMessage } from './agent-sdk.ts';
 import type { CliProcess } from './cli-process.ts';
 import { TOOL_PREFIX } from './tool-server.ts';
-import { classifyFailure, type VendorError } from '../classify-failure.ts';
 
 export interface ReadTurnOptions {
   process: CliProcess;
   request: ModelRequest;
-  /** Null while a turn goes on. */
+  /** Null if the turn continues. */
   change: SessionChange | null;
   provider: string;
   version: string;
@@ -22,112 +22,136 @@ export interface ReadTurnOptions {
 type Done = Extract<ModelEvent, { type: 'done' }>;
 
 /**
- * Reads one stream of the port out of what Claude Code says. It ends where the model has called a tool of ours, or with
- * the turn; model calls after which only the CLI's own tools are run are told as one. A stop for length or refusal ends
- * it too: the CLI would go on by itself, so that its process must be stopped.
+ * Reads one stream of the port from Claude Code's messages. It ends when the model has called a tool of ours, or with
+ * the turn. Model calls followed only by the CLI's own tools are reported as one. A stop for length or refusal ends
+ * the stream too: the CLI would go on by itself, so its process must be stopped.
  */
-export async function* readTurn(options: ReadTurnOptions): AsyncGenerator<ModelEvent> {
-  const { process, request, provider, version, secrets, watch } = options;
-  const names = new Set(request.tools.map(({ name }) => name));
-  let { change } = options;
-  let usage = NO_USAGE;
-  let opened = false;
-  let said = false;
-  let session: string | undefined;
-  let checkpoint: string | undefined;
-  let apiError: SdkMessage | undefined;
+export function readTurn(options: ReadTurnOptions): AsyncGenerator<ModelEvent> {
+  return new SdkTurnReader(options).events();
+}
 
-  async function next(): Promise<SdkMessage | null> {
+class SdkTurnReader {
+  readonly #options: ReadTurnOptions;
+  readonly #names: ReadonlySet<string>;
+  #change: SessionChange | null;
+  /** A message that was read and not yet handled. */
+  #held: SdkMessage | null | undefined;
+  #opened = false;
+  #said = false;
+  #session: string | undefined;
+  #checkpoint: string | undefined;
+  #apiError: SdkMessage | undefined;
+
+  constructor(options: ReadTurnOptions) {
+    this.#options = options;
+    this.#names = new Set(options.request.tools.map(({ name }) => name));
+    this.#change = options.change;
+  }
+
+  async *events(): AsyncGenerator<ModelEvent> {
+    let usage = NO_USAGE;
+    while (true) {
+      const message = this.#held === undefined ? await this.#next() : this.#held;
+      this.#held = undefined;
+      if (!message) return yield this.#ended();
+      yield* this.#sessionEvents(message);
+      if (message.type === 'result') return yield this.#result(message, usage);
+      if (message.event?.type !== 'message_start') continue;
+      this.#opened = true;
+      const answer = yield* this.#modelCall(message.event);
+      if (!answer) continue;
+      usage = addUsage(usage, answer.usage);
+      if (answer.stop !== 'end' && (answer.stop !== 'calls' || answer.hasOurs))
+        return yield { type: 'done', stop: answer.stop, usage };
+    }
+  }
+
+  async #next(): Promise<SdkMessage | null> {
+    const { process, watch } = this.#options;
     while (true) {
       const message = await process.next();
       watch.touch();
       if (message?.parent_tool_use_id) continue;
-      session = message?.session_id ?? session;
-      if (message?.type === 'assistant' && message.is_api_error_message) apiError = message;
-      else if (message?.type === 'assistant') checkpoint = message.uuid;
+      this.#session = message?.session_id ?? this.#session;
+      if (message?.type === 'assistant' && message.is_api_error_message) this.#apiError = message;
+      else if (message?.type === 'assistant') this.#checkpoint = message.uuid;
       return message;
     }
   }
 
-  let held: SdkMessage | null | undefined;
-  /** The events of one model call. What does not belong to it is left for the loop below. */
-  async function* callEvents(first: Anthropic.RawMessageStreamEvent) {
-    yield first;
-    while ((held = await next())) {
-      if (held.type === 'result' || isBoundary(held)) return;
-      if (held.event) yield held.event;
-      if (held.event?.type === 'message_stop') break;
-    }
-    if (held) held = undefined;
-  }
-
-  while (true) {
-    const message = held === undefined ? await next() : held;
-    held = undefined;
-    if (!message) {
-      const ending = process.ending();
-      if (ending.excess) throw ending.excess;
-      yield { type: 'failed', error: failureOfEnd(ending, { opened, version, secrets }) };
-      return;
-    }
-    if (change && message.type === 'system' && message.subtype === 'init' && session !== undefined) {
-      yield { type: 'session', change, id: session };
-      change = null;
+  *#sessionEvents(message: SdkMessage): Generator<ModelEvent> {
+    const isInit = message.type === 'system' && message.subtype === 'init';
+    if (this.#change && isInit && this.#session !== undefined) {
+      yield { type: 'session', change: this.#change, id: this.#session };
+      this.#change = null;
     }
     if (isBoundary(message)) yield { type: 'compacted' };
-    if (message.type === 'result') {
-      yield resultEvent(message);
-      return;
-    }
-    if (message.event?.type !== 'message_start') continue;
-    opened = true;
-    const answer = yield* modelCall(message.event);
-    if (!answer) continue;
-    usage = addUsage(usage, answer.usage);
-    if (answer.stop !== 'end' && (answer.stop !== 'calls' || answer.hasOurs)) {
-      yield { type: 'done', stop: answer.stop, usage };
-      return;
-    }
   }
 
-  /** Null where it broke off: what was wrong comes with the result. */
-  async function* modelCall(
+  /** Null if the call broke off: the result then holds the reason. */
+  async *#modelCall(
     first: Anthropic.RawMessageStreamEvent,
   ): AsyncGenerator<ModelEvent, { stop: Done['stop']; usage: Usage; hasOurs: boolean } | null> {
+    const { request, provider, watch } = this.#options;
     const calls: ModelEvent[] = [];
     let isFirstText = true;
-    for await (const event of readMessageEvents(callEvents(first), request, provider, watch)) {
+    for await (const event of readMessageEvents(this.#callEvents(first), request, provider, watch)) {
       if (event.type === 'done') {
         if (event.stop === 'calls') yield* calls;
         return { stop: event.stop, usage: event.usage, hasOurs: calls.length > 0 };
       }
-      if (event.type === 'text') {
-        // What was said before a tool of the CLI's own was run is a paragraph of its own.
-        if (isFirstText && said) yield { type: 'text', delta: '\n\n' };
-        isFirstText = false;
-        said = true;
+      if (event.type === 'call') {
+        const name = this.#ownName(event.call.name);
+        if (name !== undefined) calls.push({ type: 'call', call: { ...event.call, name } });
+        continue;
       }
-      const name = event.type === 'call' ? ownName(event.call.name) : undefined;
-      if (event.type === 'call' && name === undefined) continue;
-      if (event.type === 'call' && name !== undefined)
-        calls.push({ type: 'call', call: { ...event.call, name } });
-      else yield event;
+      if (event.type === 'text') {
+        // Text after a tool of the CLI's own starts a new paragraph.
+        if (isFirstText && this.#said) yield { type: 'text', delta: '\n\n' };
+        isFirstText = false;
+        this.#said = true;
+      }
+      yield event;
     }
     return null;
   }
 
-  /** Undefined for the CLI's own tools, and for names that it refuses itself. */
-  function ownName(shown: string): string | undefined {
-    const name = shown.startsWith(TOOL_PREFIX) ? shown.slice(TOOL_PREFIX.length) : undefined;
-    return name !== undefined && names.has(name) ? name : undefined;
+  /** The events of one model call. The first message that does not belong to it is held. */
+  async *#callEvents(
+    first: Anthropic.RawMessageStreamEvent,
+  ): AsyncGenerator<Anthropic.RawMessageStreamEvent> {
+    yield first;
+    while ((this.#held = await this.#next())) {
+      if (this.#held.type === 'result' || isBoundary(this.#held)) return;
+      if (this.#held.event) yield this.#held.event;
+      if (this.#held.event?.type === 'message_stop') break;
+    }
+    if (this.#held) this.#held = undefined;
   }
 
-  function resultEvent(result: SdkMessage): ModelEvent {
-    if (result.is_error || result.subtype !== 'success')
-      return { type: 'failed', error: failureOfResult(result, { apiError, opened, secrets }) };
-    if (session === undefined || checkpoint === undefined || !request.session)
+  /** Undefined for the CLI's own tools, and for names that the CLI itself refuses. */
+  #ownName(shown: string): string | undefined {
+    const name = shown.startsWith(TOOL_PREFIX) ? shown.slice(TOOL_PREFIX.length) : undefined;
+    return name !== undefined && this.#names.has(name) ? name : undefined;
+  }
+
+  #result(result: SdkMessage, usage: Usage): ModelEvent {
+    const { request, secrets } = this.#options;
+    if (result.is_error || result.subtype !== 'success') {
+      const context = { apiError: this.#apiError, opened: this.#opened, secrets };
+      return { type: 'failed', error: failureOfResult(result, context) };
+    }
+    const [id, checkpoint] = [this.#session, this.#checkpoint];
+    if (id === undefined || checkpoint === undefined || !request.session)
       return { type: 'done', stop: 'end', usage };
-    return { type: 'done', stop: 'end', usage, session: { id: session, checkpoint } };
+    return { type: 'done', stop: 'end', usage, session: { id, checkpoint } };
+  }
+
+  #ended(): ModelEvent {
+    const { process, version, secrets } = this.#options;
+    const ending = process.ending();
+    if (ending.excess) throw ending.excess;
+    return { type: 'failed', error: failureOfEnd(ending, { opened: this.#opened, version, secrets }) };
   }
 }
 
@@ -135,7 +159,7 @@ function isBoundary({ type, subtype }: SdkMessage): boolean {
   return type === 'system' && subtype === 'compact_boundary';
 }
 
-/** Words of Claude Code's own, as the API would have said it. */
+/** Claude Code's error words, mapped to those of the API. */
 const WORDS: Readonly<Record<string, string>> = {
   authentication_failed: 'authentication_error',
   oauth_org_not_allowed: 'authentication_error',
@@ -147,14 +171,14 @@ const LOST =
   /No conversation found with session ID|--resume requires a valid session|No message found with message\.uuid/;
 
 interface ResultContext {
-  /** The synthetic message that told of it. */
+  /** The synthetic message that reported the error. */
   apiError: SdkMessage | undefined;
   /** The model had begun to answer. */
   opened: boolean;
   secrets: readonly string[];
 }
 
-/** A turn that ended with an error. The headers of the API's answer are not passed on by Claude Code. */
+/** Classifies a turn that ended with an error. Claude Code does not pass on the headers of the API's response. */
 function failureOfResult(result: SdkMessage, { apiError, opened, secrets }: ResultContext): ModelFailure {
   const errors = result.errors?.join('; ') ?? '';
   if (LOST.test(errors)) return { code: 'provider_session_lost', message: errors };
@@ -171,21 +195,21 @@ function failureOfResult(result: SdkMessage, { apiError, opened, secrets }: Resu
 
 interface EndContext {
   opened: boolean;
-  /** Of the package. */
+  /** Version of the package. */
   version: string;
   secrets: readonly string[];
 }
 
 const ENDED_BY_SIGNAL = /^it was ended by SIG/;
 
-/** A process that ended within a turn. */
+/** Classifies the end of a process within a turn. */
 function failureOfEnd(
   { spoke, words }: { spoke: boolean; words: string },
   { opened, version, secrets }: EndContext,
 ): ModelFailure {
   let message = `Claude Code (@anthropic-ai/claude-agent-sdk ${version}) ${spoke ? 'ended within a turn' : 'did not start'}: ${words}`;
   for (const secret of secrets) message = message.replaceAll(secret, '[key]');
-  // Killed from outside: nothing is wrong with the program, and the next one may start.
+  // Killed from outside: the program itself works, so it may be started again.
   if (!spoke && !ENDED_BY_SIGNAL.test(words)) return { code: 'provider_unusable', message };
   return { code: opened ? 'provider_truncated' : 'provider_failed', message };
 }

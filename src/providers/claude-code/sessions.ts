@@ -1,160 +1,162 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as z from 'zod';
 import type { Clock } from '../../clock.ts';
+import { makePrivateDir } from '../../private-files.ts';
 import type { ModelFailure, ModelRequest, SessionChange, SessionMark } from '../provider.ts';
 import type { CliProcess } from './cli-process.ts';
 import { type Launch, type SessionStart, shortHash } from './launch.ts';
 import type { Processes } from './processes.ts';
 import { type PromptBlock, promptBlocks } from './prompt-blocks.ts';
 import type { ToolMessage } from './tool-server.ts';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import * as z from 'zod';
-import { makePrivateDir } from '../../private-files.ts';
 
 export interface SessionsOptions {
   processes: Processes;
-  /** Where the instructions of sessions are kept. */
+  /** Directory for the instructions of sessions. */
   home: string;
   clock: Clock;
   idleMs: number;
   maxProcesses: number;
 }
 
-/** A turn that can be read. `change` is null where it goes on. */
+/** A turn that can be read. `change` is null if the turn continues. */
 export interface OpenTurn {
   process: CliProcess;
   change: SessionChange | null;
 }
 
-/** How a stream ended, as far as its session is concerned. */
-export type TurnEnd =
-  | { kind: 'waits' }
-  | { kind: 'done'; mark: NonNullable<Seat['at']> }
-  | { kind: 'broken' };
+/** How a stream ended for its session. */
+export type TurnEnd = { kind: 'waits' } | { kind: 'done'; mark: SessionMark } | { kind: 'broken' };
 
 /**
  * The sessions of one provider, each with a process of its own while it is in use.
- * 1. A process is used again only after a turn that ended well; after any other it is stopped, and another one takes the
- *    session back when it is resumed. The CLI keeps what it was told in a turn that broke off.
- * 2. More than `maxProcesses` run only while all of them are within a turn: turns may wait for each other.
- * Callers see to it that a seat has one turn at a time.
+ * 1. A process is reused only after a turn that ended well. After any other turn it is stopped, because the CLI keeps
+ *    the messages of a broken turn; the next process rewinds the session when it resumes it.
+ * 2. More than `maxProcesses` run only while all of them are within a turn, because turns may wait for each other.
+ * Callers make sure that a slot has one turn at a time.
  */
-export interface Sessions {
-  seat(cacheKey: string): Seat;
-  begin(seat: Seat, request: ModelRequest): Promise<OpenTurn | ModelFailure>;
-  settle(seat: Seat, end: TurnEnd): void;
-  leave(cacheKey: string): void;
-}
+export class Sessions {
+  readonly #options: SessionsOptions;
+  readonly #personas: PersonaFile;
+  readonly #slots = new Map<string, SessionSlot>();
+  #uses = 0;
 
-export function createSessions({ processes, home, clock, idleMs, maxProcesses }: SessionsOptions): Sessions {
-  const personas = openPersonaFile(home);
-  const seats = new Map<string, Seat>();
-  let uses = 0;
-
-  async function resume(seat: Seat, request: ModelRequest, mark: NonNullable<Seat['at']>) {
-    const { system, blocks } = promptBlocks(request);
-    const persona = system || personas.read(request.cacheKey, mark.id);
-    if (persona === null) return lost(`the instructions of session ${mark.id} are not known here`);
-    const launch = launchOf(request, persona);
-    const isWarm = isIdle(seat) && endedAt(seat, mark) && seat.launch === hashOf(launch);
-    const change = isWarm ? 'warm' : wentBeyond(seat, mark) ? 'rewound' : 'resumed';
-    const open = isWarm ? seat.process : null;
-    const process = open ?? (await start(seat, request, { launch, session: { kind: 'resume', mark } }));
-    return run(seat, { process, change }, { id: mark.id, blocks });
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+    this.#personas = openPersonaFile(options.home);
   }
 
-  async function startNew(seat: Seat, request: ModelRequest): Promise<OpenTurn> {
+  slot(cacheKey: string): SessionSlot {
+    const slot = this.#slots.get(cacheKey) ?? newSlot();
+    this.#slots.set(cacheKey, slot);
+    return slot;
+  }
+
+  async begin(slot: SessionSlot, request: ModelRequest): Promise<OpenTurn | ModelFailure> {
+    slot.idle.abort();
+    slot.used = this.#uses += 1;
+    if (request.session?.kind === 'continue') return continueTurn(slot, request);
+    if (request.session?.kind === 'resume') return await this.#resume(slot, request, request.session.mark);
+    return await this.#startNew(slot, request);
+  }
+
+  settle(slot: SessionSlot, end: TurnEnd): void {
+    slot.turn = end.kind === 'waits' ? 'waiting' : 'none';
+    if (end.kind === 'broken') void stopProcess(slot);
+    if (end.kind !== 'done') return;
+    Object.assign(slot, { at: end.mark, beyond: null } satisfies Partial<SessionSlot>);
+    void this.#stopWhenIdle(slot);
+  }
+
+  leave(cacheKey: string): void {
+    const slot = this.#slots.get(cacheKey);
+    if (slot?.turn !== 'waiting') return;
+    slot.turn = 'none';
+    void stopProcess(slot);
+  }
+
+  async #resume(
+    slot: SessionSlot,
+    request: ModelRequest,
+    mark: SessionMark,
+  ): Promise<OpenTurn | ModelFailure> {
+    const { system, blocks } = promptBlocks(request);
+    const persona = system || this.#personas.read(request.cacheKey, mark.id);
+    if (persona === null) return lost(`the instructions of session ${mark.id} are not known here`);
+    const launch = launchOf(request, persona);
+    const isWarm = isIdle(slot) && endedAt(slot, mark) && slot.launch === hashOf(launch);
+    const change = isWarm ? 'warm' : wentBeyond(slot, mark) ? 'rewound' : 'resumed';
+    const open = isWarm ? slot.process : null;
+    const process = open ?? (await this.#start(slot, request, { launch, session: { kind: 'resume', mark } }));
+    return run(slot, { process, change }, { id: mark.id, blocks });
+  }
+
+  async #startNew(slot: SessionSlot, request: ModelRequest): Promise<OpenTurn> {
     const { system, blocks } = promptBlocks(request);
     const id = randomUUID();
     const launch = launchOf(request, system);
-    const process = await start(seat, request, { launch, session: { kind: 'new', id } });
-    personas.write(request.cacheKey, { session: id, system });
-    return run(seat, { process, change: 'started' }, { id, blocks });
+    const process = await this.#start(slot, request, { launch, session: { kind: 'new', id } });
+    this.#personas.write(request.cacheKey, { session: id, system });
+    return run(slot, { process, change: 'started' }, { id, blocks });
   }
 
-  async function start(
-    seat: Seat,
+  async #start(
+    slot: SessionSlot,
     { cacheKey }: ModelRequest,
     { launch, session }: { launch: Launch; session: SessionStart },
   ): Promise<CliProcess> {
-    // Two processes on one session would lose what either of them says.
-    await rest(seat);
-    makeRoom();
-    const process = await processes.start(launch, session, cacheKey);
-    Object.assign(seat, { process, launch: hashOf(launch) } satisfies Partial<Seat>);
+    // Two processes on one session would lose each other's messages.
+    await stopProcess(slot);
+    this.#makeRoom();
+    const process = await this.#options.processes.start(launch, session, cacheKey);
+    Object.assign(slot, { process, launch: hashOf(launch) } satisfies Partial<SessionSlot>);
     void process.exited.then(() => {
-      if (seat.process !== process) return;
-      seat.process = null;
-      seat.idle.abort();
+      if (slot.process !== process) return;
+      slot.process = null;
+      slot.idle.abort();
     });
     return process;
   }
 
-  function run(
-    seat: Seat,
-    turn: OpenTurn,
-    { id, blocks }: { id: string; blocks: readonly PromptBlock[] },
-  ): OpenTurn {
-    Object.assign(seat, { turn: 'running', beyond: id } satisfies Partial<Seat>);
-    turn.process.tools.reset();
-    turn.process.send(blocks);
-    return turn;
-  }
-
-  function goOn(seat: Seat, { messages }: ModelRequest): OpenTurn | ModelFailure {
-    const { process } = seat;
-    if (seat.turn !== 'waiting' || !process?.isAlive) return lost('no turn is open that waits for results');
-    seat.turn = 'running';
-    process.tools.answer(messages.filter((message): message is ToolMessage => message.role === 'tool'));
-    return { process, change: null };
-  }
-
-  function makeRoom(): void {
-    const idle = [...seats.values()].filter(isIdle).toSorted((a, b) => a.used - b.used);
+  #makeRoom(): void {
+    const { processes, maxProcesses } = this.#options;
+    const idle = [...this.#slots.values()].filter(isIdle).toSorted((a, b) => a.used - b.used);
     const surplus = processes.count + 1 - maxProcesses;
-    for (const seat of idle.slice(0, Math.max(0, surplus))) void rest(seat);
+    for (const slot of idle.slice(0, Math.max(0, surplus))) void stopProcess(slot);
   }
 
-  /** Its process is not needed for now. */
-  async function rest(seat: Seat): Promise<void> {
-    seat.idle.abort();
-    await seat.process?.stop();
-  }
-
-  async function restWhenIdle(seat: Seat): Promise<void> {
-    const { signal } = (seat.idle = new AbortController());
-    if (!seat.process) return;
+  async #stopWhenIdle(slot: SessionSlot): Promise<void> {
+    const { clock, idleMs } = this.#options;
+    const { signal } = (slot.idle = new AbortController());
+    if (!slot.process) return;
     await clock.sleep(idleMs, signal);
-    if (!signal.aborted) await rest(seat);
+    if (!signal.aborted) await stopProcess(slot);
   }
+}
 
-  return {
-    seat(cacheKey) {
-      const seat = seats.get(cacheKey) ?? newSeat();
-      seats.set(cacheKey, seat);
-      return seat;
-    },
-    async begin(seat, request) {
-      seat.idle.abort();
-      seat.used = uses += 1;
-      if (request.session?.kind === 'continue') return goOn(seat, request);
-      if (request.session?.kind === 'resume') return await resume(seat, request, request.session.mark);
-      return await startNew(seat, request);
-    },
-    settle(seat, end) {
-      seat.turn = end.kind === 'waits' ? 'waiting' : 'none';
-      if (end.kind === 'broken') void rest(seat);
-      if (end.kind !== 'done') return;
-      Object.assign(seat, { at: end.mark, beyond: null } satisfies Partial<Seat>);
-      void restWhenIdle(seat);
-    },
-    leave(cacheKey) {
-      const seat = seats.get(cacheKey);
-      if (seat?.turn !== 'waiting') return;
-      seat.turn = 'none';
-      void rest(seat);
-    },
-  };
+function run(
+  slot: SessionSlot,
+  turn: OpenTurn,
+  { id, blocks }: { id: string; blocks: readonly PromptBlock[] },
+): OpenTurn {
+  Object.assign(slot, { turn: 'running', beyond: id } satisfies Partial<SessionSlot>);
+  turn.process.tools.reset();
+  turn.process.send(blocks);
+  return turn;
+}
+
+function continueTurn(slot: SessionSlot, { messages }: ModelRequest): OpenTurn | ModelFailure {
+  const { process } = slot;
+  if (slot.turn !== 'waiting' || !process?.isAlive) return lost('no turn is open that waits for results');
+  slot.turn = 'running';
+  process.tools.answer(messages.filter((message): message is ToolMessage => message.role === 'tool'));
+  return { process, change: null };
+}
+
+async function stopProcess(slot: SessionSlot): Promise<void> {
+  slot.idle.abort();
+  await slot.process?.stop();
 }
 
 export function launchOf({ model, tools, maxOutputTokens }: ModelRequest, system: string): Launch {
@@ -170,14 +172,14 @@ function lost(message: string): ModelFailure {
 }
 
 /**
- * The instructions of each cache key's latest session. Claude Code is told them at every start, and a request that
- * resumes a session does not bring them. Without them the session counts as lost.
+ * The instructions of each cache key's latest session. Claude Code needs them at every start, but a request that
+ * resumes a session does not contain them. Without them the session counts as lost.
  */
 const Persona = z.object({ session: z.string(), system: z.string() });
 
 interface PersonaFile {
   write(cacheKey: string, persona: z.infer<typeof Persona>): void;
-  /** Null if that session is not the latest, or was not begun here. */
+  /** Null if that session is not the latest, or did not begin here. */
   read(cacheKey: string, session: string): string | null;
 }
 
@@ -194,33 +196,33 @@ function openPersonaFile(home: string): PersonaFile {
         const persona = Persona.parse(JSON.parse(readFileSync(fileOf(cacheKey), 'utf8')));
         return persona.session === session ? persona.system : null;
       } catch {
-        // Missing, or cut off by a crash: a new session costs less than a wrong persona.
+        // Missing, or torn by a crash: a new session costs less than a wrong persona.
         return null;
       }
     },
   };
 }
 
-/** What is known of one cache key's session, and the process that has it open. */
-interface Seat {
+/** The state of one cache key's session, with the process that has it open. */
+interface SessionSlot {
   process: CliProcess | null;
-  /** What the process was started for, as a hash. */
+  /** Hash of the parameters that the process was started with. */
   launch: string;
   /** `waiting`: for results of calls. */
   turn: 'none' | 'running' | 'waiting';
-  /** Where the last turn ended that ended well, as far as is known here. */
+  /** End of the last turn that ended well, as far as this process knows. */
   at: SessionMark | null;
-  /** The session that has more in it than its last mark says, or may have. */
+  /** Id of the session, if it holds more than its last mark, or may hold more. */
   beyond: string | null;
-  /** Order of use, over all seats. */
+  /** Order of use across all slots. */
   used: number;
-  /** Ends the wait for being idle too long. */
+  /** Cancels the idle timeout. */
   idle: AbortController;
   /** Resolves when the last stream is over. */
   free: Promise<void>;
 }
 
-function newSeat(): Seat {
+function newSlot(): SessionSlot {
   return {
     process: null,
     launch: '',
@@ -233,16 +235,16 @@ function newSeat(): Seat {
   };
 }
 
-function isIdle({ process, turn }: Seat): boolean {
+function isIdle({ process, turn }: SessionSlot): boolean {
   return turn === 'none' && (process?.isAlive ?? false);
 }
 
-/** Whether the last turn that ended well did so at the mark. */
-function endedAt({ at }: Seat, mark: SessionMark): boolean {
+/** True if the last turn that ended well did so at the mark. */
+function endedAt({ at }: SessionSlot, mark: SessionMark): boolean {
   return at?.id === mark.id && at.checkpoint === mark.checkpoint;
 }
 
-/** Whether the session is known to hold more than the mark says. */
-function wentBeyond({ at, beyond }: Seat, mark: SessionMark): boolean {
+/** True if the session is known to hold more than the mark. */
+function wentBeyond({ at, beyond }: SessionSlot, mark: SessionMark): boolean {
   return beyond === mark.id || (at?.id === mark.id && at.checkpoint !== mark.checkpoint);
 }

@@ -1,24 +1,24 @@
 import type { PromptMessage, ToolSpec } from '../../events/index.ts';
 
-/** Before the names of our tools, as Claude Code shows them to the model. */
+/** Claude Code puts this before the names of our tools. */
 export const TOOL_PREFIX = 'mcp__troupe__';
 
 export type ToolMessage = Extract<PromptMessage, { role: 'tool' }>;
 
-/** The tools of one process of Claude Code, which asks for their results while its turn stays open. */
+/** The tools of one Claude Code process, which asks for their results while its turn stays open. */
 export interface ToolServer {
   /** For the SDK's option `mcpServers`. */
   servers: Record<string, unknown>;
-  /** Results of calls, by their ids, whether they were asked for yet or not: calls are made one after another. */
+  /** Results by call id. They may arrive before they are asked for: Claude Code makes calls one after another. */
   answer(results: readonly ToolMessage[]): void;
-  /** Another turn begins. */
+  /** Begins another turn. */
   reset(): void;
 }
 
-/** The key under which Claude Code tells whose call it is: the id that the model gave. */
+/** The key under which Claude Code passes the model's call id. */
 const CALL_ID = 'claudecode/toolUseId';
 
-/** An MCP server within this process. Schemas are passed on as they are, which the SDK's own helper cannot. */
+/** An MCP server within this process. Passes schemas on unchanged, which the SDK's own helper cannot. */
 export async function createToolServer(tools: readonly ToolSpec[]): Promise<ToolServer> {
   const [{ Server }, { CallToolRequestSchema, ListToolsRequestSchema }] = await Promise.all([
     import('@modelcontextprotocol/sdk/server/index.js'),
@@ -36,7 +36,7 @@ export async function createToolServer(tools: readonly ToolSpec[]): Promise<Tool
       name,
       description,
       inputSchema: { type: 'object' as const, ...parameters },
-      // Otherwise it may keep tools back until the model has searched for them.
+      // Otherwise Claude Code may hide tools until the model searches for them.
       _meta: { 'anthropic/alwaysLoad': true },
     })),
   }));

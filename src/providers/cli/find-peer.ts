@@ -2,26 +2,25 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { TroupeError } from '../../errors.ts';
 
-/** A package that only some users need, so that it is no dependency of ours. */
+/** An optional package. Only some users need it, so it is not a dependency. */
 export interface Peer {
   dir: string;
   version: string;
   manifest: Record<string, unknown>;
 }
 
-/** What each provider of a program needs: older ones cannot be taken back, or take what others say for commands. */
+/** Minimum versions. Older ones cannot rewind, or treat other participants' words as commands. */
 export const PROGRAMS = {
   'claude-code': { name: '@anthropic-ai/claude-agent-sdk', version: '0.3.330' },
   codex: { name: '@openai/codex', version: '0.169.0' },
 } as const;
 
-/** A directory with a `node_modules` to look in first. */
+/** A directory with a `node_modules` that is searched first. */
 export const PEERS_ENV = 'TROUPE_PEERS';
 
 /**
- * An optional package, where Node would find it from here, or from the directory that commands are run in: Troupe may be
- * installed globally and the package in the project. Throws `provider_unusable` with what to install, where it is missing
- * or older than the version that is needed.
+ * Finds an optional package from this file, or from the working directory: Troupe may be installed globally and the
+ * package in the project. Throws `provider_unusable` with install instructions if it is missing or too old.
  */
 export function findPeer(provider: keyof typeof PROGRAMS, env = process.env): Peer {
   const { name, version } = PROGRAMS[provider];

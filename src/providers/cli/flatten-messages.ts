@@ -1,13 +1,13 @@
 import type { PromptMessage } from '../../events/index.ts';
 
-/** A prompt as a command-line program takes it: instructions, and one text for every other message. */
+/** A prompt for a command-line program: instructions, and one text per other message. */
 export interface FlatPrompt {
-  /** Empty where there are none. */
+  /** Empty if there are none. */
   system: string;
   texts: string[];
 }
 
-/** What the agent itself said and did is told to it in brackets: such a program takes the words of a user only. */
+/** The agent's own words and calls are put in brackets, because such a program accepts user messages only. */
 export function flattenMessages(messages: readonly PromptMessage[]): FlatPrompt {
   const system: string[] = [];
   const texts: string[] = [];

@@ -1,4 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { Cutter } from '../../net/cutter.ts';
@@ -6,12 +7,12 @@ import { type ReplyLimits, replyTooLong } from '../reply-limits.ts';
 import type { Codex } from './config.ts';
 import { ToolCallParams } from './protocol.ts';
 
-/** Who is told of one thread. */
+/** The listener of one thread. */
 export interface ThreadListener {
   notified(method: string, params: unknown): void;
-  /** Resolves with what the tool gave. */
+  /** Resolves with the result of the tool. */
   called(call: ToolCallParams): Promise<ToolAnswer>;
-  /** The process is gone. */
+  /** The process has ended. */
   lost(reason: TroupeError): void;
 }
 
@@ -27,11 +28,11 @@ export interface AppServer {
   readonly ended: Promise<void>;
   /** Rejects with a TroupeError. */
   call(method: string, params: object): Promise<unknown>;
-  /** One listener for a thread; null takes it away. */
+  /** Sets the one listener of a thread; null removes it. */
   listen(threadId: string, listener: ThreadListener | null): void;
-  /** Lets it write what it has to write; kills it if it takes too long. */
+  /** Lets the process write its state; kills it if that takes too long. */
   close(): Promise<void>;
-  /** For a process that does not do as it is told. */
+  /** For a process that does not obey. */
   kill(): void;
 }
 
@@ -49,83 +50,24 @@ const STDERR_CHARS = 2000;
 
 /**
  * Starts `codex app-server`, which holds any number of threads and speaks JSON-RPC over its standard streams. It ends
- * when its input does, so that none is left when this process is killed.
+ * with its input, so none is left over when this process is killed.
  */
 export async function startAppServer(options: AppServerOptions): Promise<AppServer> {
-  const { codex, env, cwd, clock, startTimeoutMs, limits } = options;
+  const { codex, env, cwd, clock, limits } = options;
   const child = spawn(codex.command, [...codex.args, 'app-server'], {
     cwd,
     env,
-    // A group of its own: its children end with it, and a Ctrl-C at the terminal is left to us.
+    // A process group of its own: its children end with it, and Troupe alone handles a Ctrl-C.
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const listeners = new Map<string, ThreadListener>();
-  let said = '';
-  let failure: string | null = null;
-  let excess: TroupeError | null = null;
-
-  const rpc = new JsonRpc((line) => child.stdin.write(line), {
-    notified: (method, params) => listeners.get(threadOf(params))?.notified(method, params),
-    async requested(method, params) {
-      // Approvals and questions have nobody to answer them: an error is a refusal.
-      if (method !== 'item/tool/call') throw new TroupeError('internal', `not answered here: ${method}`);
-      const call = ToolCallParams.parse(params);
-      const listener = listeners.get(call.threadId);
-      if (!listener) throw new TroupeError('internal', 'nobody listens to this thread');
-      return listener.called(call);
-    },
+  const rpc = new JsonRpc((line) => child.stdin.write(line), peerOf(listeners));
+  const output = readOutput(child, rpc, limits);
+  const ended = endOf(child, output, (reason) => {
+    rpc.end(reason);
+    for (const listener of listeners.values()) listener.lost(reason);
   });
-  const lines = new Cutter({
-    of: 'lines',
-    maxBytes: limits.eventBytes,
-    tooLong: () => replyTooLong('eventBytes', limits),
-  });
-  child.stdout.on('data', receive);
-  child.stderr.on('data', (data: Buffer) => (said = (said + data.toString()).slice(-STDERR_CHARS)));
-  // A write to a process that has ended is told of by its end.
-  child.stdin.on('error', () => {});
-
-  /** A line without an end: what follows could not be read either. */
-  function receive(piece: Buffer): void {
-    if (excess) return;
-    try {
-      const whole = lines.take(piece);
-      for (const line of whole ? Buffer.from(whole).toString().split('\n') : []) if (line) rpc.receive(line);
-    } catch (thrown) {
-      if (!(thrown instanceof TroupeError)) throw thrown;
-      excess = thrown;
-      killGroup(child);
-    }
-  }
-
-  const ended = new Promise<void>((resolve) => {
-    child.once('error', (error) => {
-      failure = error.message;
-      if (child.pid === undefined) gone();
-    });
-    child.once('close', gone);
-    function gone(): void {
-      const how = failure ?? child.signalCode ?? `code ${child.exitCode}`;
-      const reason =
-        excess ?? new TroupeError('provider_failed', `Codex ended unexpectedly (${how})${tail(said)}`);
-      rpc.end(reason);
-      for (const listener of listeners.values()) listener.lost(reason);
-      resolve();
-    }
-  });
-
-  async function close(): Promise<void> {
-    child.stdin.end();
-    const closed = new AbortController();
-    const late = clock.sleep(CLOSE_MS, closed.signal).then(() => {
-      if (!closed.signal.aborted) killGroup(child);
-    });
-    await ended;
-    closed.abort();
-    await late;
-  }
-
   const server: AppServer = {
     pid: child.pid ?? 0,
     get isAlive() {
@@ -135,37 +77,116 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
     call: (method, params) => rpc.call(method, params),
     listen: (threadId, listener) =>
       listener ? void listeners.set(threadId, listener) : void listeners.delete(threadId),
-    close,
+    async close() {
+      child.stdin.end();
+      const closed = new AbortController();
+      const late = clock.sleep(CLOSE_MS, closed.signal).then(() => {
+        if (!closed.signal.aborted) killGroup(child);
+      });
+      await ended;
+      closed.abort();
+      await late;
+    },
     kill: () => killGroup(child),
   };
-  await initialize();
+  await initialize(options, rpc, { child, ended, output });
   return server;
+}
 
-  async function initialize(): Promise<void> {
-    const started = new AbortController();
-    const answer = rpc
-      .call('initialize', {
-        clientInfo: { name: 'troupe', title: 'Troupe', version: '0' },
-        capabilities: { experimentalApi: true, requestAttestation: false },
-      })
-      .then(() => 'ready' as const);
-    const late = clock.sleep(startTimeoutMs, started.signal).then(() => 'late' as const);
-    const outcome = await Promise.race([answer, late]).catch((thrown: unknown) => thrown);
-    started.abort();
-    if (outcome === 'ready') return rpc.notify('initialized');
-    // Killed from outside: nothing is wrong with the program, and the next one may start.
-    const isKilled = child.signalCode !== null;
-    killGroup(child);
-    await ended;
-    answer.catch(() => {});
-    if (isKilled && outcome instanceof TroupeError) throw outcome;
-    const why = outcome === 'late' ? `did not answer for ${startTimeoutMs} ms` : messageOf(outcome);
-    const message = `Codex ${codex.version} cannot be used, its app-server ${why}`;
-    throw new TroupeError('provider_unusable', outcome === 'late' ? message + tail(said) : message, {
-      package: '@openai/codex',
-      version: codex.version,
+function peerOf(listeners: ReadonlyMap<string, ThreadListener>): RpcPeer {
+  return {
+    notified: (method, params) => listeners.get(threadOf(params))?.notified(method, params),
+    async requested(method, params) {
+      // Nobody can answer approvals and questions here: an error refuses them.
+      if (method !== 'item/tool/call') throw new TroupeError('internal', `not answered here: ${method}`);
+      const call = ToolCallParams.parse(params);
+      const listener = listeners.get(call.threadId);
+      if (!listener) throw new TroupeError('internal', 'nobody listens to this thread');
+      return listener.called(call);
+    },
+  };
+}
+
+type Child = ChildProcessByStdio<Writable, Readable, Readable>;
+
+/** The tail of stderr, and the error if the process has sent too much. */
+interface Output {
+  stderr: string;
+  excess: TroupeError | null;
+}
+
+function readOutput(child: Child, rpc: JsonRpc, limits: ReplyLimits): Output {
+  const output: Output = { stderr: '', excess: null };
+  const lines = new Cutter({
+    of: 'lines',
+    maxBytes: limits.eventBytes,
+    tooLong: () => replyTooLong('eventBytes', limits),
+  });
+  child.stdout.on('data', (piece: Buffer) => {
+    if (output.excess) return;
+    try {
+      const whole = lines.take(piece);
+      for (const line of whole ? Buffer.from(whole).toString().split('\n') : []) if (line) rpc.receive(line);
+    } catch (thrown) {
+      // An endless line: what follows it cannot be read either.
+      if (!(thrown instanceof TroupeError)) throw thrown;
+      output.excess = thrown;
+      killGroup(child);
+    }
+  });
+  child.stderr.on('data', (data: Buffer) => {
+    output.stderr = (output.stderr + data.toString()).slice(-STDERR_CHARS);
+  });
+  // A failed write means that the process has ended, which `ended` reports.
+  child.stdin.on('error', () => {});
+  return output;
+}
+
+function endOf(child: Child, output: Output, onEnd: (reason: TroupeError) => void): Promise<void> {
+  let failure: string | null = null;
+  return new Promise<void>((resolve) => {
+    child.once('error', (error) => {
+      failure = error.message;
+      if (child.pid === undefined) gone();
     });
-  }
+    child.once('close', gone);
+    function gone(): void {
+      const how = failure ?? child.signalCode ?? `code ${child.exitCode}`;
+      const message = `Codex ended unexpectedly (${how})${tail(output.stderr)}`;
+      onEnd(output.excess ?? new TroupeError('provider_failed', message));
+      resolve();
+    }
+  });
+}
+
+async function initialize(
+  { codex, clock, startTimeoutMs }: AppServerOptions,
+  rpc: JsonRpc,
+  { child, ended, output }: { child: Child; ended: Promise<void>; output: Output },
+): Promise<void> {
+  const started = new AbortController();
+  const answer = rpc
+    .call('initialize', {
+      clientInfo: { name: 'troupe', title: 'Troupe', version: '0' },
+      capabilities: { experimentalApi: true, requestAttestation: false },
+    })
+    .then(() => 'ready' as const);
+  const late = clock.sleep(startTimeoutMs, started.signal).then(() => 'late' as const);
+  const outcome = await Promise.race([answer, late]).catch((thrown: unknown) => thrown);
+  started.abort();
+  if (outcome === 'ready') return rpc.notify('initialized');
+  // Killed from outside: the program itself works, so it may be started again.
+  const isKilled = child.signalCode !== null;
+  killGroup(child);
+  await ended;
+  answer.catch(() => {});
+  if (isKilled && outcome instanceof TroupeError) throw outcome;
+  const why = outcome === 'late' ? `did not answer for ${startTimeoutMs} ms` : messageOf(outcome);
+  const message = `Codex ${codex.version} cannot be used, its app-server ${why}`;
+  throw new TroupeError('provider_unusable', outcome === 'late' ? message + tail(output.stderr) : message, {
+    package: '@openai/codex',
+    version: codex.version,
+  });
 }
 
 function threadOf(params: unknown): string {
@@ -188,14 +209,14 @@ function killGroup({ pid, exitCode, signalCode }: ChildProcess): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // It has ended in the meantime.
+    // It has ended meanwhile.
   }
 }
 
-/** What the other side may ask of us. */
+/** Handles what the other side sends. */
 interface RpcPeer {
   notified(method: string, params: unknown): void;
-  /** A request that is thrown at is answered with an error, so that none is left hanging. */
+  /** A request whose handler throws is answered with an error, so that none is left hanging. */
   requested(method: string, params: unknown): Promise<unknown>;
 }
 
@@ -209,11 +230,11 @@ interface Message {
 
 const METHOD_NOT_FOUND = -32601;
 const CALLERS_FAULT = [-32600, -32602];
-/** The words for a thread or turn that is not there, or that another process holds. */
+/** Messages for a missing thread or turn, or one that another process holds. */
 const LOST =
   /no rollout found|invalid (session|thread) id|(thread|turn|session) not found|active writer|thread .{0,60} is closing/i;
 
-/** JSON-RPC 2.0 in both directions, one message a line. */
+/** JSON-RPC 2.0 in both directions, one message per line. */
 class JsonRpc {
   readonly #write: (line: string) => void;
   readonly #peer: RpcPeer;
@@ -249,7 +270,7 @@ class JsonRpc {
     void this.#answer(id, method, params);
   }
 
-  /** No more answers will come. */
+  /** Rejects all pending calls: no more responses will come. */
   end(reason: TroupeError): void {
     this.#ended ??= reason;
     for (const { reject } of this.#calls.values()) reject(reason);
@@ -277,7 +298,7 @@ class JsonRpc {
   }
 }
 
-/** Null for what is no message: nothing but messages should be written to this stream, yet a panic may be. */
+/** Null for a line that is not a message: a panic, for instance, writes to the same stream. */
 function parse(line: string): Message | null {
   try {
     const value = JSON.parse(line) as unknown;

@@ -2,16 +2,9 @@ import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
 import { makePrivateDir } from '../../private-files.ts';
 import { guardStream, type StreamWatch } from '../guard-stream.ts';
-import {
-  type ModelEvent,
-  type ModelFailure,
-  type ModelRequest,
-  type Provider,
-  STATELESS,
-} from '../provider.ts';
+import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { type AppServer, startAppServer } from './app-server.ts';
 import { codexEnv, codexHome, type CodexSettings, findCodex, NAME, writeHome } from './config.ts';
@@ -19,17 +12,17 @@ import { Sessions } from './sessions.ts';
 
 export interface CodexOptions extends CodexSettings {
   clock?: Clock;
-  /** How long the program may take to be ready. */
+  /** Time for the program to become ready. */
   startTimeoutMs?: number;
-  /** How much is taken of an answer, and for how long; a tool of its own may run long in silence. */
+  /** Limits of the size and duration of an answer. A tool of Codex itself may run long in silence. */
   replyLimits?: ReplyLimitSettings;
 }
 
 const START_TIMEOUT_MS = 30_000;
 
 /**
- * OpenAI's Codex CLI as a provider that remembers: one `codex app-server` process, started with the first request and
- * again after it died, in which each session is a thread. `maxOutputTokens` means nothing to it.
+ * OpenAI's Codex CLI as a stateful provider: one `codex app-server` process, started with the first request and again
+ * after it died. Each session is a thread of it. `maxOutputTokens` has no effect.
  */
 export function createCodex(options: CodexOptions): Provider {
   const { clock = systemClock, startTimeoutMs = START_TIMEOUT_MS } = options;
@@ -37,13 +30,6 @@ export function createCodex(options: CodexOptions): Provider {
   const work = options.cwd ?? join(options.home, 'work');
   const secrets = options.apiKey === undefined ? [] : [options.apiKey];
   let running: Promise<{ server: AppServer; sessions: Sessions }> | null = null;
-
-  function cwdOf(cacheKey: string): string {
-    const own = createHash('sha256').update(cacheKey).digest('hex').slice(0, 16);
-    const dir = options.cwd ?? join(work, own);
-    makePrivateDir(dir);
-    return dir;
-  }
 
   function run(): NonNullable<typeof running> {
     if (running) return running;
@@ -56,7 +42,7 @@ export function createCodex(options: CodexOptions): Provider {
     return started;
   }
 
-  /** That it has ended is known before all it said has been read. */
+  /** The end of the process is known before all of its output has been read. */
   async function alive(): NonNullable<typeof running> {
     const found = await run();
     if (found.server.isAlive) return found;
@@ -76,20 +62,15 @@ export function createCodex(options: CodexOptions): Provider {
       sandbox: options.sandbox,
       hasShell,
       secrets,
-      cwdOf,
+      cwdOf: (cacheKey) => cwdOf(options, work, cacheKey),
       limits,
     });
     return { server, sessions };
   }
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
-    try {
-      const { sessions } = await alive();
-      yield* sessions.stream(request, watch);
-    } catch (thrown) {
-      if (!(thrown instanceof TroupeError) || !isOurs(thrown.code)) throw thrown;
-      yield { type: 'failed', error: { code: thrown.code, message: thrown.message } };
-    }
+    const { sessions } = await alive();
+    yield* sessions.stream(request, watch);
   }
 
   return {
@@ -119,6 +100,9 @@ export function createCodex(options: CodexOptions): Provider {
   };
 }
 
-function isOurs(code: TroupeError['code']): code is ModelFailure['code'] {
-  return code.startsWith('provider_');
+function cwdOf({ cwd }: CodexOptions, work: string, cacheKey: string): string {
+  const own = createHash('sha256').update(cacheKey).digest('hex').slice(0, 16);
+  const dir = cwd ?? join(work, own);
+  makePrivateDir(dir);
+  return dir;
 }

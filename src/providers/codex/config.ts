@@ -17,15 +17,15 @@ export const NAME = 'codex';
 export type Sandbox = 'read-only' | 'workspace-write' | 'danger-full-access';
 
 export interface CodexSettings {
-  /** Where the CLI's state may be kept; each configuration has a directory of its own below it. */
+  /** Root of the CLI's state. Each configuration has a directory of its own below it. */
   home: string;
-  /** Where the CLI works. Default: an empty directory for each session. */
+  /** Working directory of the CLI. Default: an empty directory for each session. */
   cwd?: string;
-  /** What it may see of the environment beside PATH. */
+  /** Environment variables of the CLI besides PATH. */
   env: Readonly<Record<string, string>>;
-  /** Default with a key: OpenAI's; without: what the CLI's own login says. */
+  /** Default: OpenAI's with a key, else that of the CLI's own login. */
   baseUrl?: string;
-  /** Without one the CLI's own login is used. */
+  /** Without a key, the CLI's own login is used. */
   apiKey?: string;
   builtinTools: readonly 'shell'[];
   sandbox: Sandbox;
@@ -43,37 +43,37 @@ const OFF = [
   'skill_search',
   'sleep_tool',
   'tool_suggest',
-  // Otherwise a server that does not answer is asked for ever.
+  // Otherwise it retries forever if a server does not answer.
   'unbounded_connection_retries',
   'view_image',
 ];
 
-/** CODEX_HOME. Two providers that differ in their config.toml must not write each other's. */
+/** CODEX_HOME. Providers with different config.toml files must not overwrite each other's. */
 export function codexHome({ home, baseUrl, apiKey, builtinTools }: CodexSettings): string {
   const parts = JSON.stringify([baseUrl ?? null, apiKey !== undefined, builtinTools]);
   return join(home, `codex-${createHash('sha256').update(parts).digest('hex').slice(0, 12)}`);
 }
 
-/** Writes CODEX_HOME anew, keeping its sessions, and gives its path. */
+/** Writes CODEX_HOME anew, keeping its sessions. Returns its path. */
 export function writeHome(settings: CodexSettings): string {
   const dir = codexHome(settings);
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const file = join(dir, 'config.toml');
   const text = configToml(settings);
-  // Another process may be reading it.
+  // Not rewritten without need: another process may be reading it.
   if (!existsSync(file) || readFileSync(file, 'utf8') !== text) writeFileSync(file, text, { mode: 0o600 });
   if (settings.apiKey === undefined && settings.baseUrl === undefined) linkLogin(join(dir, 'auth.json'));
   return dir;
 }
 
-/** The user's own login. Linked, because its tokens are renewed in place and a copy would go stale. */
+/** Links the user's own login: tokens are renewed in place, so a copy would go stale. */
 function linkLogin(link: string): void {
   const login = join(process.env['CODEX_HOME'] ?? join(homedir(), '.codex'), 'auth.json');
   rmSync(link, { force: true });
   if (existsSync(login)) symlinkSync(login, link);
 }
 
-/** All of the environment that the CLI gets. */
+/** The whole environment of the CLI. */
 export function codexEnv({ env, apiKey }: CodexSettings, dir: string): Record<string, string> {
   const { PATH = '' } = process.env;
   return {
@@ -85,7 +85,7 @@ export function codexEnv({ env, apiKey }: CodexSettings, dir: string): Record<st
   };
 }
 
-/** Nothing but the conversation goes to the model, nothing is fetched or reported, and failures are told at once. */
+/** Sends only the conversation to the model, fetches and reports nothing else, and does not delay failures. */
 function configToml({ baseUrl, apiKey, builtinTools }: CodexSettings): string {
   const shell = builtinTools.includes('shell');
   const custom = baseUrl !== undefined || apiKey !== undefined;
@@ -107,7 +107,7 @@ function configToml({ baseUrl, apiKey, builtinTools }: CodexSettings): string {
     'include_apps_instructions = false',
     'include_collaboration_mode_instructions = false',
     'web_search = "disabled"',
-    // Seconds until a thread that nobody listens to is dropped from memory.
+    // Seconds until a thread without listeners is dropped from memory.
     'thread_unload_delay_secs = 1',
     ...(custom ? provider : []),
     '[agents]',
@@ -135,21 +135,21 @@ function configToml({ baseUrl, apiKey, builtinTools }: CodexSettings): string {
 export interface Codex {
   version: string;
   command: string;
-  /** Before the CLI's own arguments. */
+  /** Arguments before the CLI's own. */
   args: string[];
 }
 
-/** The installed Codex CLI. Throws `provider_unusable` when it is missing or too old. */
+/** The installed Codex CLI. Throws `provider_unusable` if it is missing or too old. */
 export function findCodex(env = process.env): Codex {
   const { dir, version } = findPeer('codex', env);
   const native = findNative(dir);
-  // The script starts the same program, at the price of one more process in between.
+  // The script starts the same program, but with one more process in between.
   return native
     ? { version, command: native, args: [] }
     : { version, command: process.execPath, args: [join(dir, 'bin', 'codex.js')] };
 }
 
-/** The program comes in a package for each platform, in a folder named after the compiler's target. */
+/** The program comes in one package per platform, in a folder named after the compiler's target. */
 function findNative(dir: string): string | null {
   const name = `codex-${process.platform}-${process.arch}`;
   const file = process.platform === 'win32' ? 'codex.exe' : 'codex';

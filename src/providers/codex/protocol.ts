@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { classifyFailure, type VendorError } from '../classify-failure.ts';
 import type { ModelFailure } from '../provider.ts';
 
-/** What we read of the messages of `codex app-server`; its own field names, everything else left out. */
+/** The messages of `codex app-server` that we read, with its own field names and only the fields we use. */
 
 export const TokenCounts = z.object({
   inputTokens: z.number(),
@@ -15,7 +15,7 @@ export type TokenCounts = z.infer<typeof TokenCounts>;
 
 export const TurnError = z.object({
   message: z.string(),
-  /** A word, or an object whose one key is the word. */
+  /** A word, or an object whose only key is the word. */
   codexErrorInfo: z.unknown(),
 });
 export type TurnError = z.infer<typeof TurnError>;
@@ -28,7 +28,7 @@ const Item = z.object({
   content: z.array(z.unknown()).optional(),
 });
 
-/** An item as the model's API gave it. */
+/** An item in the format of the model's API. */
 const RawItem = z.object({
   type: z.string(),
   role: z.string().optional(),
@@ -49,7 +49,7 @@ export type ToolCallParams = z.infer<typeof ToolCallParams>;
 const ofTurn = <Method extends string, Shape extends z.ZodRawShape>(method: Method, shape: Shape) =>
   z.object({ method: z.literal(method), params: z.object({ turnId: z.string(), ...shape }) });
 
-/** A notification that belongs to a turn. */
+/** A notification about a turn. */
 export const TurnNote = z.discriminatedUnion('method', [
   ofTurn('item/agentMessage/delta', { itemId: z.string(), delta: z.string() }),
   ofTurn('item/completed', { item: Item }),
@@ -68,7 +68,7 @@ const METHODS = new Set<string>(TurnNote.options.map(({ shape }) => shape.method
 const Turn = z.object({ id: z.string(), status: z.string(), error: TurnError.nullable() });
 const TurnParams = z.object({ turn: Turn });
 
-/** Null for what concerns no turn, or concerns us not. */
+/** Null for a notification that is not about a turn, or not used here. */
 export function turnNoteOf(method: string, params: unknown): TurnNote | null {
   if (!METHODS.has(method)) return null;
   if (method !== 'turn/completed') return TurnNote.parse({ method, params });
@@ -84,7 +84,7 @@ export const TurnsPage = z.object({
 });
 export type TurnsPage = z.infer<typeof TurnsPage>;
 
-/** Codex' words (`codexErrorInfo`) in those that OpenAI's API uses for the same. */
+/** Codex's error words (`codexErrorInfo`), mapped to those of OpenAI's API. */
 const WORDS: Record<string, string> = {
   contextWindowExceeded: 'context_length_exceeded',
   sessionBudgetExceeded: 'insufficient_quota',
@@ -100,7 +100,7 @@ const WORDS: Record<string, string> = {
   misalignmentPolicyViolation: 'content_policy_violation',
   inferenceHookDenied: 'content_policy_violation',
 };
-/** The API's own words reach us only as this sentence. */
+/** The API's own refusal arrives only as this sentence. */
 const REFUSED = /safety system|content.?policy|usage polic(y|ies)/i;
 const CUT = /stream disconnected before completion: (stream closed|idle timeout|transport error)/i;
 const PREFIX = /^(unexpected status \d+ [^:]*|stream disconnected before completion): /i;
@@ -113,7 +113,7 @@ interface FailureOptions {
   secrets: readonly string[];
 }
 
-/** The closed code for a failed turn. */
+/** Classifies a failed turn. */
 export function failureOf(error: TurnError, options: FailureOptions): ModelFailure {
   if (CUT.test(error.message)) return { code: 'provider_truncated', message: error.message };
   const failure = classifyFailure(vendorErrorOf(error), options);
@@ -121,7 +121,7 @@ export function failureOf(error: TurnError, options: FailureOptions): ModelFailu
   return retryAfterMs === undefined ? failure : { ...failure, retryAfterMs };
 }
 
-/** Codex takes an answer that was cut by its length or by a filter for a failure; the port does not. */
+/** Codex reports an answer cut by its length or by a filter as a failure; the port does not. */
 export function incompleteStop({ message }: TurnError): 'length' | 'refusal' | null {
   const reason = INCOMPLETE.exec(message)?.[1];
   if (reason === undefined) return null;
@@ -137,7 +137,7 @@ function vendorErrorOf({ message, codexErrorInfo }: TurnError): VendorError {
   if (REFUSED.test(plain)) words.push('content_policy_violation');
   const error: VendorError = { words, message: plain, connection: false };
   if (status !== undefined) error.status = status;
-  // A kind of failure that carries a status has none where the server was not reached.
+  // A kind of failure with a status has none if the server was not reached.
   else if (typeof codexErrorInfo === 'object' && codexErrorInfo !== null) error.connection = true;
   return error;
 }
@@ -149,7 +149,7 @@ function infoOf(info: unknown): [word: string, status: number | undefined] {
   return [first?.[0] ?? '', typeof httpStatusCode === 'number' ? httpStatusCode : undefined];
 }
 
-/** A 400 comes as the API's answer itself, where Codex knows no better words. */
+/** An unmapped 400 arrives as the API's response body. */
 function bodyOf(message: string): { message?: string; words: string[] } {
   if (!message.startsWith('{')) return { words: [] };
   try {

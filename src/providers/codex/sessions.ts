@@ -6,10 +6,10 @@ import type { ModelEvent, ModelRequest, SessionChange, SessionMark } from '../pr
 import { flattenMessages } from '../cli/flatten-messages.ts';
 import { Thread, type ThreadOptions } from './thread.ts';
 
-/** Threads kept in memory by the process; an idle one can be resumed from disk. */
+/** Threads that the process keeps in memory. Idle ones can be resumed from disk. */
 const MAX_THREADS = 64;
 
-/** The threads that one process has loaded, and which of them each cache key talks in. */
+/** The loaded threads of one process, and the current thread of each cache key. */
 export class Sessions {
   readonly #options: ThreadOptions;
   /** By id, least recently used first. */
@@ -46,14 +46,14 @@ export class Sessions {
     if (signal.aborted) stop();
     for await (const event of thread.step(touch)) {
       const ends = event.type === 'done' || event.type === 'failed';
-      // The signal also tells that the stream is done with, and a turn that waits for results must outlive that.
+      // The signal also fires when the stream ends, and a turn that waits for results must outlive its stream.
       if (ends) signal.removeEventListener('abort', stop);
       if (event.type !== 'done' || event.stop !== 'end' || thread.leaf === null) yield event;
       else yield { ...event, session: markOf(thread.id, thread.leaf, request.tools) };
     }
   }
 
-  /** A thread for one answer, of which nothing is kept. */
+  /** A thread for one answer, discarded afterwards. */
   async *#once(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     const thread = await Thread.start(this.#options, request, { ephemeral: true });
     try {
@@ -79,7 +79,7 @@ export class Sessions {
     mark: SessionMark,
   ): Promise<{ thread: Thread; change: SessionChange }> {
     const { turn, tools } = readCheckpoint(mark.checkpoint);
-    // Codex takes the tools of a thread when it begins, and never again.
+    // Codex fixes the tools of a thread when it begins.
     if (tools !== null && tools !== fingerprint(request.tools)) throw lost('the tools have changed');
     const { system } = flattenMessages(request.messages);
     let thread = this.#threads.get(mark.id);
@@ -112,7 +112,7 @@ export class Sessions {
   }
 }
 
-/** The last turn that counts, and the tools that the session was begun with. */
+/** The last turn that counts, and the tools that the session began with. */
 function markOf(id: string, turn: string, tools: readonly ToolSpec[]): SessionMark {
   return { id, checkpoint: `${turn}.${fingerprint(tools)}` };
 }

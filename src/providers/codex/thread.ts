@@ -13,26 +13,29 @@ export interface ThreadOptions {
   server: AppServer;
   clock: Clock;
   sandbox: Sandbox;
-  /** Its own tools may touch the file system: without it there is none for them. */
+  /** Codex's own tools may access files. Without this, they have no file system. */
   hasShell: boolean;
   secrets: readonly string[];
   limits: ReplyLimits;
-  /** The directory that a session works in; exists. */
+  /** Working directory of a session; it exists. */
   cwdOf(cacheKey: string): string;
 }
 
 const PAGE = 50;
 
-/** A thread that the process has in memory. One turn at a time: a turn given to a busy thread would be taken for a word within the other. */
+/**
+ * A thread in the memory of the process. It runs one turn at a time: Codex would take a second one as a message
+ * within the first.
+ */
 export class Thread implements ThreadListener {
   readonly id: string;
-  /** Its instructions, which it keeps as long as it is loaded. */
+  /** Instructions, fixed while the thread is loaded. */
   readonly system: string;
   readonly #options: ThreadOptions;
   readonly #raw: boolean;
   #turn: Turn | null = null;
   #model: string;
-  /** The last turn, if it was completed; null while it is not known, or when something came after it. */
+  /** The last turn, if it completed; null if it is unknown, or if something followed it. */
   #leaf: string | null = null;
 
   private constructor(options: ThreadOptions, request: ModelRequest, at: { id: string; raw: boolean }) {
@@ -57,7 +60,7 @@ export class Thread implements ThreadListener {
     }));
     const answer = await options.server.call('thread/start', {
       ...settings(options, request),
-      // Without any it would take its own, which make a programmer of it.
+      // Without instructions Codex uses its own, for a programmer.
       baseInstructions: flattenMessages(request.messages).system,
       dynamicTools: tools,
       ephemeral,
@@ -67,7 +70,7 @@ export class Thread implements ThreadListener {
     return new Thread(options, request, { id: ThreadAnswer.parse(answer).thread.id, raw: true });
   }
 
-  /** From disk; rejects with `provider_session_lost` where there is no such thread. */
+  /** Loads a thread from disk. Rejects with `provider_session_lost` if it does not exist. */
   static async load(options: ThreadOptions, request: ModelRequest, threadId: string): Promise<Thread> {
     const params = { ...settings(options, request), threadId, excludeTurns: true };
     const answer = await options.server.call('thread/resume', params);
@@ -87,7 +90,7 @@ export class Thread implements ThreadListener {
     return this.#turn === null || this.#turn.isOver;
   }
 
-  /** Begins a turn with its images, and one text for each message. */
+  /** Begins a turn with its images, and one text per message. */
   begin(request: ModelRequest, texts: readonly string[]): void {
     const { server, clock, hasShell, secrets, limits } = this.#options;
     const { model, tools, replySchema } = request;
@@ -98,7 +101,7 @@ export class Thread implements ThreadListener {
       ],
       ...(model !== this.#model && model !== 'default' && { model }),
       ...(replySchema && { outputSchema: replySchema }),
-      // Said with every turn, as a resumed thread has the file system again.
+      // Sent with every turn, because a resumed thread regains the file system.
       ...(hasShell ? {} : { environments: [] }),
     };
     this.#model = model;
@@ -129,12 +132,12 @@ export class Thread implements ThreadListener {
     }
   }
 
-  /** Ends the turn that is open, if there is one. */
+  /** Ends the open turn, if there is one. */
   async stop(): Promise<void> {
     await this.#turn?.interrupt();
   }
 
-  /** Drops what came after this turn; tells whether there was anything. */
+  /** Drops everything after this turn. True if there was anything. */
   async rewind(turnId: string): Promise<boolean> {
     const { server } = this.#options;
     const first = await this.#firstAfter(turnId);
@@ -158,12 +161,12 @@ export class Thread implements ThreadListener {
     throw new TroupeError('provider_session_lost', `the session has no turn ${turnId}`);
   }
 
-  /** Out of the memory of the process. An ephemeral thread is gone then. */
+  /** Drops the thread from the memory of the process. An ephemeral thread is gone then. */
   async unload(): Promise<void> {
     await this.stop();
     const { server } = this.#options;
     server.listen(this.id, null);
-    // A process that has ended has unloaded it.
+    // A process that has ended has already dropped it.
     await server.call('thread/unsubscribe', { threadId: this.id }).catch(() => {});
   }
 
@@ -192,7 +195,7 @@ function settings(options: ThreadOptions, { model, messages, cacheKey }: ModelRe
   };
 }
 
-/** As data URLs, in the order in which the messages name them. */
+/** Data URLs, in the order in which the messages name the images. */
 function imagesOf({ messages, images }: ModelRequest): string[] {
   const refs = messages.flatMap((message) => (message.role === 'user' ? (message.images ?? []) : []));
   return refs.flatMap(({ hash, mediaType }) => {

@@ -4,6 +4,8 @@ import { type ReplyLimits, ReplyMeter } from '../reply-limits.ts';
 import { NAME } from './config.ts';
 import type { TokenCounts, ToolCallParams, TurnError, TurnNote } from './protocol.ts';
 
+type NoteParams<M extends TurnNote['method']> = Extract<TurnNote, { method: M }>['params'];
+
 interface ReaderOptions {
   raw: boolean;
   tools: ReadonlySet<string>;
@@ -11,30 +13,31 @@ interface ReaderOptions {
   limits: ReplyLimits;
 }
 
-/** `broken`: by an interrupt, or without a word of why. */
+/** `broken`: interrupted, or ended without a reason. */
 export type TurnEnd = { kind: 'completed' } | { kind: 'broken' } | { kind: 'failed'; error: TurnError };
 
 /**
  * Reads one turn, step by step, as events of the port. Pure: it knows what was said, not when.
  *
- * What Codex 0.169 does, found by trying it:
- * - It starts a tool as soon as the model has said its call whole, and those of one answer side by side: all their
- *   requests (`item/tool/call`) wait for us at once. It says nothing when the answer is over while they wait.
- * - On a thread that was begun in the same process with `experimentalRawEvents` it does: `rawResponse/completed`, with
- *   the exact usage. The step ends there. The request of a call may come shortly after.
- * - On a resumed thread this cannot be had. The step then ends when Codex has been quiet for a moment: a call that comes
- *   later is a step of its own, and the usage of an answer is counted in the step after, when Codex tells it.
- * - Models that call tools from a program (`exec`) make calls at any time after their answer: also by quiet.
- * - An answer that breaks off after a whole call is told only when that call was answered.
+ * Behaviour of Codex 0.169, found by experiment:
+ * - It starts a tool as soon as its call is complete, and runs the calls of one answer side by side: all their
+ *   requests (`item/tool/call`) wait for us at once. It does not report the end of the answer while they wait.
+ * - On a thread that began in this process with `experimentalRawEvents` it does report it: `rawResponse/completed`,
+ *   with the exact usage. The step ends there. The request of a call may follow shortly after.
+ * - On a resumed thread there is no such event. The step then ends after a short silence: a later call becomes a step
+ *   of its own, and the usage of an answer counts for the step in which Codex reports it.
+ * - Models that call tools from a program (`exec`) make calls at any time after their answer, so silence ends these
+ *   steps too.
+ * - An answer that breaks off after a complete call is reported only once that call was answered.
  */
 export class TurnReader {
   readonly #raw: boolean;
   readonly #tools: ReadonlySet<string>;
   readonly #model: string;
-  /** Of the present step. */
+  /** Of the current step. */
   #meter: ReplyMeter;
   readonly #sent = new Map<string, number>();
-  /** Calls that the model has made, by id, with their arguments as it wrote them. */
+  /** Calls that the model has made: arguments as written, by id. */
   readonly #made = new Map<string, string>();
   readonly #asked = new Set<string>();
   #responding = false;
@@ -43,7 +46,7 @@ export class TurnReader {
   #usage = ZERO;
   #total: { seen: Usage; counted: Usage } | null = null;
   #error: TurnError | null = null;
-  /** How the turn has ended. */
+  /** How the turn ended. */
   end: TurnEnd | null = null;
 
   constructor({ raw, tools, model, limits }: ReaderOptions) {
@@ -53,7 +56,7 @@ export class TurnReader {
     this.#model = model;
   }
 
-  /** How long Codex must be quiet for the step to be over: 0 is now, null is not at all. */
+  /** Silence that ends the step, in ms: 0 ends it now, null never. */
   get quietMs(): number | null {
     if (this.#calls.length === 0) return null;
     if (!this.#raw) return PAUSE_MS;
@@ -69,16 +72,9 @@ export class TurnReader {
         return this.#said(note.params.itemId, note.params.delta);
       case 'item/completed':
         return this.#completed(note.params.item);
-      case 'rawResponseItem/completed': {
-        const { type, role, name, call_id: id, arguments: args } = note.params.item;
-        if (type === 'function_call' || type === 'reasoning' || role === 'assistant') this.#responding = true;
-        // What cannot be run as a tool of ours Codex answers itself, and nobody asks us.
-        if (type === 'function_call' && id && this.#tools.has(name ?? '') && isJson(args)) {
-          this.#meter.arguments(args);
-          this.#made.set(id, args ?? '');
-        }
+      case 'rawResponseItem/completed':
+        this.#rawItem(note.params.item);
         return [];
-      }
       case 'rawResponse/completed':
         this.#responding = false;
         if (note.params.usage) this.#usage = add(this.#usage, usageOf(note.params.usage));
@@ -89,17 +85,13 @@ export class TurnReader {
       case 'error':
         if (!note.params.willRetry) this.#error = note.params.error;
         return [];
-      case 'turn/completed': {
-        const { status } = note.params;
-        const error = note.params.error ?? this.#error;
-        if (status === 'completed') this.end = { kind: 'completed' };
-        else this.end = error ? { kind: 'failed', error } : { kind: 'broken' };
+      case 'turn/completed':
+        this.#turnCompleted(note.params);
         return [];
-      }
     }
   }
 
-  /** A tool is to be run. */
+  /** Codex asks for a tool to be run. */
   called({ callId, tool, arguments: args }: ToolCallParams): void {
     this.#meter.call();
     this.#asked.add(callId);
@@ -109,7 +101,7 @@ export class TurnReader {
     this.#calls.push({ id: callId, name: tool, args: said });
   }
 
-  /** What this step came to; the next one begins. */
+  /** Ends the step and returns its calls and usage. The next step begins. */
   endStep(): { calls: ToolCall[]; usage: Usage } {
     // Requests for calls of one answer overtake each other.
     const order = [...this.#made.keys()];
@@ -119,9 +111,30 @@ export class TurnReader {
     this.#meter = new ReplyMeter(this.#meter.limits);
     this.#calls = [];
     this.#speaker = null;
-    // One that was not asked for by now may never be: no later step is to wait for it.
+    // A call that was not requested by now may never be: no later step must wait for it.
     for (const id of order) if (!this.#asked.has(id)) this.#made.delete(id);
     return { calls, usage };
+  }
+
+  #rawItem({
+    type,
+    role,
+    name,
+    call_id: id,
+    arguments: args,
+  }: NoteParams<'rawResponseItem/completed'>['item']): void {
+    if (type === 'function_call' || type === 'reasoning' || role === 'assistant') this.#responding = true;
+    // Codex itself answers calls of tools that are not ours, without a request to us.
+    if (type === 'function_call' && id && this.#tools.has(name ?? '') && isJson(args)) {
+      this.#meter.arguments(args);
+      this.#made.set(id, args ?? '');
+    }
+  }
+
+  #turnCompleted({ status, error: told }: NoteParams<'turn/completed'>): void {
+    const error = told ?? this.#error;
+    if (status === 'completed') this.end = { kind: 'completed' };
+    else this.end = error ? { kind: 'failed', error } : { kind: 'broken' };
   }
 
   #said(itemId: string, delta: string): ModelEvent[] {
@@ -132,7 +145,7 @@ export class TurnReader {
     return [{ type: 'text', delta: apart ? `\n\n${delta}` : delta }];
   }
 
-  #completed(item: Extract<TurnNote, { method: 'item/completed' }>['params']['item']): ModelEvent[] {
+  #completed(item: NoteParams<'item/completed'>['item']): ModelEvent[] {
     switch (item.type) {
       case 'agentMessage':
         return this.#said(item.id, (item.text ?? '').slice(this.#sent.get(item.id) ?? 0));
@@ -149,7 +162,7 @@ export class TurnReader {
     }
   }
 
-  /** Totals are of the whole thread: what it had before this turn is what the first does not say was the last call. */
+  /** Totals cover the whole thread. The part before this turn is the first total minus its last call. */
   #counted({ total, last }: { total: TokenCounts; last: TokenCounts }): void {
     const seen = usageOf(total);
     this.#total ??= { seen, counted: subtract(seen, usageOf(last)) };
@@ -158,9 +171,9 @@ export class TurnReader {
   }
 }
 
-/** Between two calls of one answer, or two that a program makes together. */
+/** Between two calls of one answer, or of one program. */
 const PAUSE_MS = 100;
-/** Until the request comes for a call that was seen; and until an answer that goes on is taken to have broken off. */
+/** LATE_MS: until the request for a seen call arrives. STALL_MS: until an unfinished answer counts as broken off. */
 const LATE_MS = 1000;
 const STALL_MS = 10_000;
 

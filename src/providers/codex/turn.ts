@@ -18,9 +18,9 @@ export interface TurnOptions {
   server: AppServer;
   clock: Clock;
   threadId: string;
-  /** Of `turn/start`, without the thread. */
+  /** Parameters of `turn/start`, without the thread. */
   start: object;
-  /** The thread tells when an answer is over. */
+  /** The thread reports the end of each answer. */
   raw: boolean;
   tools: ReadonlySet<string>;
   secrets: readonly string[];
@@ -30,25 +30,25 @@ export interface TurnOptions {
 
 type Heard = { kind: 'note'; note: TurnNote } | { kind: 'call'; call: ToolCallParams };
 
-/** Codex settles an interrupted turn in some 20 ms; what does not do it in this time is taken to hang. */
+/** Codex settles an interrupted turn in about 20 ms. After this time it counts as hung. */
 const INTERRUPT_MS = 2000;
 
 /**
- * One turn of a thread: what Codex says of it is kept until a step is read. It owns the calls that wait for a result.
+ * One turn of a thread. Buffers what Codex sends until a step is read, and owns the calls that wait for a result.
  *
- * 1. A turn ends once: it is completed, it failed, it was interrupted, or the process died.
- * 2. A step ends in `done` or `failed`, or is not read to its end and then must be interrupted.
+ * 1. A turn ends once: it completes, fails, is interrupted, or its process dies.
+ * 2. A step ends in `done` or `failed`. A step that is not read to its end must be interrupted.
  */
 export class Turn {
   readonly #options: TurnOptions;
   readonly #reader: TurnReader;
   readonly #heard: Heard[] = [];
-  /** Bytes of what was said since the last step was read, and so at most of what waits to be read. */
+  /** Bytes received since the last step was read: an upper bound of the buffer. */
   #received = 0;
   readonly #waiting = new Map<string, PromiseWithResolvers<ToolAnswer>>();
   readonly #over = Promise.withResolvers<void>();
   readonly #started: Promise<string>;
-  /** The calls of the last step: others may have come since. */
+  /** The calls of the last step. More may have arrived since. */
   #told: readonly ToolCall[] = [];
   #lost: TroupeError | null = null;
   #wake = Promise.withResolvers<void>();
@@ -84,7 +84,7 @@ export class Turn {
     try {
       if (method === 'turn/started') this.#id ??= TurnAnswer.parse(params).turn.id;
       const note = turnNoteOf(method, params);
-      // After a resume the thread tells its usage once more, in the name of an old turn.
+      // After a resume, the thread reports its usage again under an old turn.
       if (!note || note.params.turnId !== this.#id) return;
       this.#hear({ kind: 'note', note });
       if (note.method === 'turn/completed') this.#finish();
@@ -108,7 +108,7 @@ export class Turn {
     this.#wake.resolve();
   }
 
-  /** Hands in the results; a call without one is told so. */
+  /** Passes the results on. A call without one gets `no result`. */
   answer(messages: readonly PromptMessage[]): void {
     const results = new Map(messages.flatMap((each) => (each.role === 'tool' ? [[each.call, each]] : [])));
     for (const { id } of this.#told) {
@@ -122,7 +122,7 @@ export class Turn {
     }
   }
 
-  /** Ends the turn, if it must be with its process. Resolves when it is over. */
+  /** Ends the turn, together with the process if it hangs. Resolves when the turn is over. */
   interrupt(): Promise<void> {
     this.#interrupting ??= this.#interrupt();
     return this.#interrupting;
@@ -132,7 +132,7 @@ export class Turn {
     if (this.#isOver) return;
     const { server, clock, threadId } = this.#options;
     const settled = new AbortController();
-    this.#started.then((turnId) => server.call('turn/interrupt', { threadId, turnId })).catch(() => {}); // It was over already, or it will be with the process.
+    this.#started.then((turnId) => server.call('turn/interrupt', { threadId, turnId })).catch(() => {}); // It was over already, or ends with the process.
     const late = clock.sleep(INTERRUPT_MS, settled.signal).then(() => 'late' as const);
     const first = await Promise.race([this.#over.promise, late]);
     settled.abort();
@@ -191,7 +191,7 @@ export class Turn {
     return { code: code as ModelFailure['code'], message };
   }
 
-  /** False when nothing was heard for so long; null waits without end. */
+  /** False after this much silence; null waits forever. */
   async #listen(quietMs: number | null): Promise<boolean> {
     this.#wake = Promise.withResolvers<void>();
     if (quietMs === null) {

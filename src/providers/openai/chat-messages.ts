@@ -11,10 +11,10 @@ type Message = OpenAI.ChatCompletionMessageParam & { reasoning?: string; reasoni
 
 type Schema = Record<string, unknown>;
 
-// OpenAI refuses ids of more than 40 characters; other servers take what they gave.
+// OpenAI refuses ids of more than 40 characters; other servers accept their own ids.
 const CALL_ID = /^[\s\S]{1,40}$/;
 const NINE = /^[A-Za-z0-9]{9}$/;
-/** What an agent is made to say where a vendor wants it to say something between a result and a person. */
+/** Filler for vendors that require an assistant message between a tool result and a user message. */
 const BRIDGE = 'I have the results.';
 
 export function openAiBody(request: ModelRequest, quirks: ChatQuirks, provider: string): Body {
@@ -55,6 +55,7 @@ interface Model {
 type Images = ModelRequest['images'];
 
 function messagesOf(messages: readonly PromptMessage[], quirks: ChatQuirks, model: Model): Message[] {
+  const fitId = quirks.callIds === 'nine' ? nineOf : (id: string) => fitCallId(id, CALL_ID);
   const sent: Message[] = [];
   for (const message of messages) {
     const last = sent.at(-1);
@@ -65,29 +66,37 @@ function messagesOf(messages: readonly PromptMessage[], quirks: ChatQuirks, mode
     if (quirks.assistantAfterTool && message.role === 'user' && last?.role === 'tool') {
       sent.push({ role: 'assistant', content: BRIDGE });
     }
-    const fitId = quirks.callIds === 'nine' ? nineOf : (id: string) => fitCallId(id, CALL_ID);
     const each = openAiMessage(message, fitId, model.images);
-    if (quirks.mergeConsecutive && message.role === 'assistant' && isSaid(last)) {
-      each.content = typeof each.content === 'string' ? `${last.content}\n\n${each.content}` : last.content;
-      sent.pop();
-    }
-    if (message.role === 'assistant' && quirks.reasoningField) {
-      const { reasoning } = message;
-      const isOwn = reasoning?.provider === model.provider && reasoning.model === model.model;
-      const text = isOwn ? reasoning.text.toWellFormed() : '';
-      if (text !== '' || quirks.reasoningRequired) each[quirks.reasoningField] = text;
+    if (message.role === 'assistant') {
+      if (quirks.mergeConsecutive && isSaid(last)) {
+        each.content = typeof each.content === 'string' ? `${last.content}\n\n${each.content}` : last.content;
+        sent.pop();
+      }
+      addReasoning(each, message, quirks, model);
     }
     sent.push(each);
   }
   return sent;
 }
 
-/** Words of the model after which it went on without a call. */
+function addReasoning(
+  to: Message,
+  { reasoning }: Extract<PromptMessage, { role: 'assistant' }>,
+  { reasoningField, reasoningRequired }: ChatQuirks,
+  { provider, model }: Model,
+): void {
+  if (!reasoningField) return;
+  const isOwn = reasoning?.provider === provider && reasoning.model === model;
+  const text = isOwn ? reasoning.text.toWellFormed() : '';
+  if (text !== '' || reasoningRequired) to[reasoningField] = text;
+}
+
+/** An assistant message with text and without calls. */
 function isSaid(message: Message | undefined): message is Message & { content: string } {
   return message?.role === 'assistant' && !message.tool_calls && typeof message.content === 'string';
 }
 
-/** The id itself where it fits, else nine characters made of it. */
+/** The id itself if it fits, else a digest of nine characters. */
 function nineOf(id: string): string {
   if (NINE.test(id)) return id;
   const digest = createHash('sha256').update(id).digest('hex');

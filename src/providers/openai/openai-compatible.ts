@@ -18,13 +18,13 @@ export interface OpenAiCompatibleOptions {
   name?: string;
   baseUrl: string;
   apiKey: string;
-  /** How much is taken of an answer, and for how long. */
+  /** Limits of the size and duration of an answer. */
   replyLimits?: ReplyLimitSettings;
-  /** Changes what is known of the host. */
+  /** Overrides what is known of the host. */
   quirks?: ChatQuirks;
 }
 
-/** Any server that speaks OpenAI's chat completions: OpenAI, vLLM, Ollama, OpenRouter and the like. */
+/** Any server with OpenAI's chat completions API: OpenAI, vLLM, Ollama, OpenRouter and others. */
 export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provider {
   const { name = 'openai-compatible', baseUrl, apiKey } = options;
   const quirks = quirksOf(baseUrl, options.quirks);
@@ -42,7 +42,7 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
       logLevel: 'off',
       fetch: vendorFetch(limits),
       fetchOptions: await fetchOptions(),
-      // Else read from the environment, and told to whatever server this is.
+      // Otherwise the SDK reads them from the environment and sends them to this server.
       ...(isOpenAi ? {} : { organization: null, project: null }),
     });
   }
@@ -80,65 +80,90 @@ type Delta = Omit<Chunk['choices'][number]['delta'], 'content'> & {
   reasoning_content?: unknown;
   reasoning?: unknown;
 };
-/** Mistral's models that reason answer in parts. */
+/** Mistral's reasoning models answer in parts. */
 type Part = { type: 'text'; text: string } | { type: 'thinking'; thinking?: Part[] };
 type CallDelta = NonNullable<Delta['tool_calls']>[number];
 
-/** Chunks in, events out. Calls are held back until the vendor says that the answer is finished. */
+/** Converts chunks to events. Calls are held back until the vendor says that the answer is finished. */
 async function* readChunks(
   chunks: AsyncIterable<Chunk>,
   request: ModelRequest,
   provider: string,
   { touch, meter }: Pick<StreamWatch, 'touch' | 'meter'>,
 ): AsyncGenerator<ModelEvent> {
-  const calls = new CallAssembly(meter);
-  let reasoning = '';
-  let finish: string | null = null;
-  let usage = NO_USAGE;
-  let response: ResponseName = {};
-  let refused = false;
+  const answer = new Answer(meter);
   try {
     for await (const chunk of chunks) {
       touch();
-      response = { model: chunk.model || response.model, id: chunk.id || response.id };
-      if (chunk.usage) usage = usageOf(chunk.usage);
-      const choice = chunk.choices?.[0];
-      if (!choice) continue;
-      const delta: Delta = choice.delta ?? {};
-      const parts = typeof delta.content === 'string' ? [] : (delta.content ?? []);
-      const thought = thoughtOf(delta, parts);
-      meter.reasoning(thought);
-      reasoning += thought;
-      const text = typeof delta.content === 'string' ? delta.content : textOf(parts);
-      if (text) yield { type: 'text', delta: text };
-      if (delta.refusal) {
-        refused = true;
-        yield { type: 'text', delta: delta.refusal };
-      }
-      for (const call of delta.tool_calls ?? []) calls.add(call);
-      if (choice.finish_reason) finish = choice.finish_reason;
+      for (const delta of answer.add(chunk)) yield { type: 'text', delta };
     }
   } catch (thrown) {
-    // Once the vendor has said why it stopped, the answer is whole; only the usage chunk was lost.
-    if (finish === null) throw thrown;
+    // After the finish reason the answer is complete; only the usage chunk was lost.
+    if (answer.finish === null) throw thrown;
   }
-  if (finish === null) return;
-  if (finish === 'error') {
-    yield { type: 'failed', error: { code: 'provider_failed', message: 'the server ended with an error' } };
-    return;
-  }
-  if (reasoning !== '') {
-    yield { type: 'reasoning', reasoning: { text: reasoning, provider, model: request.model } };
-  }
-  let called = false;
-  for (const call of calls.finished(request, finish === 'length')) {
-    called = true;
-    yield { type: 'call', call };
-  }
-  yield { type: 'done', stop: stopOf(finish, refused, called), usage, response };
+  yield* answer.end(request, provider);
 }
 
-/** Servers name it one way or the other, and some send both. */
+/** The parts of an answer that are kept until its end. */
+class Answer {
+  readonly #meter: ReplyMeter;
+  readonly #calls: CallAssembly;
+  finish: string | null = null;
+  #reasoning = '';
+  #usage = NO_USAGE;
+  #response: ResponseName = {};
+  #refused = false;
+
+  constructor(meter: ReplyMeter) {
+    this.#meter = meter;
+    this.#calls = new CallAssembly(meter);
+  }
+
+  /** Yields the texts of the chunk. */
+  *add(chunk: Chunk): Generator<string> {
+    this.#response = { model: chunk.model || this.#response.model, id: chunk.id || this.#response.id };
+    if (chunk.usage) this.#usage = usageOf(chunk.usage);
+    const choice = chunk.choices?.[0];
+    if (!choice) return;
+    const delta: Delta = choice.delta ?? {};
+    const parts = typeof delta.content === 'string' ? [] : (delta.content ?? []);
+    const thought = thoughtOf(delta, parts);
+    this.#meter.reasoning(thought);
+    this.#reasoning += thought;
+    const text = typeof delta.content === 'string' ? delta.content : textOf(parts);
+    if (text) yield text;
+    if (delta.refusal) {
+      this.#refused = true;
+      yield delta.refusal;
+    }
+    for (const call of delta.tool_calls ?? []) this.#calls.add(call);
+    if (choice.finish_reason) this.finish = choice.finish_reason;
+  }
+
+  *end(request: ModelRequest, provider: string): Generator<ModelEvent> {
+    const { finish } = this;
+    if (finish === null) return;
+    if (finish === 'error') {
+      yield {
+        type: 'failed',
+        error: { code: 'provider_failed', message: 'the server ended with an error' },
+      };
+      return;
+    }
+    if (this.#reasoning !== '') {
+      yield { type: 'reasoning', reasoning: { text: this.#reasoning, provider, model: request.model } };
+    }
+    let called = false;
+    for (const call of this.#calls.finished(request, finish === 'length')) {
+      called = true;
+      yield { type: 'call', call };
+    }
+    const stop = stopOf(finish, this.#refused, called);
+    yield { type: 'done', stop, usage: this.#usage, response: this.#response };
+  }
+}
+
+/** Servers use one name or the other, and some send both. */
 function thoughtOf({ reasoning_content, reasoning }: Delta, parts: readonly Part[]): string {
   const thought = reasoning_content || reasoning;
   const thinking = parts.map((part) => (part.type === 'thinking' ? textOf(part.thinking ?? []) : ''));
@@ -149,7 +174,7 @@ function textOf(parts: readonly Part[]): string {
   return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
 }
 
-/** Call fragments are keyed by index; servers that number every call 0 are told apart by the id. */
+/** Call fragments are keyed by index. Servers that number every call 0 are recognised by the id. */
 class CallAssembly {
   readonly #calls: { index: number; id: string; name: string; args: string }[] = [];
   readonly #meter: ReplyMeter;
@@ -175,7 +200,7 @@ class CallAssembly {
 
   *finished(request: ModelRequest, cut: boolean): Generator<ToolCall> {
     for (const [i, { id, name, args }] of this.#calls.entries()) {
-      // An answer that ran out of tokens may end inside the arguments; half a call is none.
+      // An answer cut by its token limit may end inside the arguments; an incomplete call is dropped.
       if (cut && parseArgs(args) === null) continue;
       yield { id: id || mintCallId(request.trace, i), name, args };
     }
@@ -189,12 +214,12 @@ function stopOf(
 ): Extract<ModelEvent, { type: 'done' }>['stop'] {
   if (finish === 'length') return 'length';
   if (finish === 'content_filter' || refused) return 'refusal';
-  return called ? 'calls' : 'end'; // Many servers say `stop` also after calls.
+  return called ? 'calls' : 'end'; // Many servers say `stop` even after calls.
 }
 
 type VendorUsage = OpenAI.CompletionUsage & { prompt_cache_hit_tokens?: number };
 
-/** As it was told: whether it can be is checked for all vendors alike. */
+/** The usage as reported; its plausibility is checked for all vendors alike. */
 function usageOf(usage: VendorUsage): Usage {
   const cached = usage.prompt_tokens_details?.cached_tokens ?? usage.prompt_cache_hit_tokens;
   const written = (usage.prompt_tokens_details as { cache_write_tokens?: number } | undefined)

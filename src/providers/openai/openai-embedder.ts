@@ -10,18 +10,18 @@ export interface OpenAiEmbedderOptions {
   baseUrl: string;
   apiKey: string;
   model: string;
-  /** For one request, from its beginning to the last byte of its answer. Default 30,000 ms. */
+  /** Time for one request, up to the last byte of its response. Default 30,000 ms. */
   timeoutMs?: number;
 }
 
 /** Servers refuse more inputs in one request. */
 const MAX_INPUTS = 96;
-/** About 8,000 tokens, the most that models take of one input: three bytes a token holds for prose of any script. */
+/** About 8,000 tokens, the usual limit of one input: prose of any script has at least three bytes per token. */
 const MAX_INPUT_BYTES = 24_000;
-/** About half of the tokens that OpenAI takes in one request, since keys and numbers have fewer bytes a token. */
+/** About half of the tokens that OpenAI takes in one request: keys and numbers have fewer bytes per token. */
 const MAX_REQUEST_BYTES = 480_000;
 
-/** Of an answer, for each input: models give some thousands of numbers, of some twenty letters each. */
+/** Response size per input: vectors have thousands of numbers, of some twenty characters each. */
 const MAX_VECTOR_BYTES = 262_144;
 
 /** Any server with OpenAI's `/v1/embeddings`. */
@@ -41,19 +41,19 @@ export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
       logLevel: 'off',
       fetch: vendorFetch(replyLimits({ receivedBytes: MAX_INPUTS * MAX_VECTOR_BYTES }), { streams: false }),
       fetchOptions: await fetchOptions(),
-      // Else read from the environment, and told to whatever server this is.
+      // Otherwise the SDK reads them from the environment and sends them to this server.
       ...(isOpenAi ? {} : { organization: null, project: null }),
     });
   }
 
-  /** The SDK's own timeout ends with the headers, so that a body that hangs would never be given up. */
+  /** The SDK's own timeout ends with the headers, so a hanging body would never time out. */
   async function request(input: string[], signal: AbortSignal): Promise<readonly number[][]> {
     const timeout = AbortSignal.timeout(timeoutMs);
     try {
       client ??= connect();
       const { embeddings } = await client;
       signal.throwIfAborted();
-      // Asked for numbers: not every server knows the base64 that the SDK would ask for.
+      // Plain numbers: not every server supports the base64 that the SDK would ask for.
       const body = { model, input, encoding_format: 'float' } as const;
       const answer = await embeddings.create(body, { signal: AbortSignal.any([signal, timeout]) });
       return vectorsOf(answer, input.length);
@@ -79,7 +79,7 @@ export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
   }
 
   function vectorsOf(answer: OpenAI.CreateEmbeddingResponse, wanted: number): number[][] {
-    // Servers that only resemble OpenAI's answer with anything.
+    // Servers that only resemble OpenAI's may answer with anything.
     const data = Array.isArray(answer?.data) ? answer.data : [];
     const vectors = data
       .toSorted((one, other) => (one.index ?? 0) - (other.index ?? 0))
@@ -124,7 +124,7 @@ function fitInput(text: string): string {
   return bytes.toString('utf8', 0, end);
 }
 
-/** A byte within a character of UTF-8. */
+/** A continuation byte of UTF-8. */
 function isContinuation(byte = 0): boolean {
   return (byte & 0b1100_0000) === 0b1000_0000;
 }

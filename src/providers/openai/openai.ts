@@ -10,7 +10,7 @@ export interface OpenAiOptions {
   /** Default https://api.openai.com/v1. */
   baseUrl?: string;
   apiKey: string;
-  /** How much is taken of an answer, and for how long. */
+  /** Limits of the size and duration of an answer. */
   replyLimits?: ReplyLimitSettings;
 }
 

@@ -12,19 +12,19 @@ type Body = OpenAI.Responses.ResponseCreateParamsStreaming;
 type Item = OpenAI.Responses.ResponseInputItem;
 type Phase = OpenAI.Responses.EasyInputMessage['phase'];
 
-/** What of a step only the model that made it can use; kept as JSON in the signature of its reasoning. */
+/** The parts of a step that only its own model can use, stored as JSON in the signature of its reasoning. */
 export interface SignedStep {
-  /** Encrypted reasoning, each with the number of visible items (text, calls) that stood before it. */
+  /** Encrypted reasoning items, each with the number of visible items (text, calls) before it. */
   items: { at: number; item: OpenAI.Responses.ResponseReasoningItem }[];
-  /** What kind of text the step's was; newer models want it back. */
+  /** The phase of the step's text; newer models want it back. */
   phase?: Phase;
 }
 
 const CALL_ID = /^[\s\S]{1,64}$/;
-/** These do not reason, and refuse a request that asks for encrypted reasoning. */
+/** Models without reasoning, which refuse a request for encrypted reasoning. */
 const NOT_REASONING = /^(ft:)?(chatgpt-|gpt-[34]|gpt-5[\d.]*-chat)/;
 
-/** The request body. Nothing is stored with the vendor, so the whole prompt goes with every request. */
+/** The request body. Nothing is stored with the vendor, so every request carries the whole prompt. */
 export function responsesBody(
   request: ModelRequest,
   provider: string,
@@ -48,7 +48,7 @@ export function responsesBody(
     body.instructions = leading.map(({ content }) => content.toWellFormed()).join('\n\n');
   if (!NOT_REASONING.test(model)) body.include = ['reasoning.encrypted_content'];
   if (request.tools.length > 0) {
-    // Not strict: that asks of a schema what tools need not fulfil.
+    // Strict mode demands more of a schema than tools need to fulfil.
     body.tools = request.tools.map((tool) => ({
       type: 'function',
       ...tool,
@@ -62,7 +62,7 @@ export function responsesBody(
   return body;
 }
 
-/** `type` stands on messages too, where OpenAI needs none: other servers tell items by it. */
+/** `type` is set on messages too: OpenAI does not need it, but other servers tell items apart by it. */
 function itemsOf(message: PromptMessage, signed: SignedStep | null, images: ModelRequest['images']): Item[] {
   const content = message.content.toWellFormed();
   switch (message.role) {
@@ -107,7 +107,7 @@ function imageParts(
   });
 }
 
-/** Reasoning belongs right before what it led to. */
+/** Reasoning belongs directly before what it led to. */
 function weave(visible: readonly Item[], items: SignedStep['items']): Item[] {
   const woven: Item[] = [];
   for (const [index, each] of visible.entries()) {
@@ -123,7 +123,7 @@ function isOwn(message: PromptMessage, model: string, provider: string): SignedS
   return reasoning.provider === provider && reasoning.model === model ? signedStep(reasoning) : null;
 }
 
-/** Null where the signature is not ours: a log may come from elsewhere. */
+/** Null if the signature is not ours: a log may come from elsewhere. */
 function signedStep({ signature = '' }: Reasoning): SignedStep | null {
   const step = parseArgs(signature) as Partial<SignedStep> | null;
   return Array.isArray(step?.items) ? (step as SignedStep) : null;
@@ -135,8 +135,8 @@ type Response = OpenAI.Responses.Response;
 type FunctionCall = Extract<OutputItem, { type: 'function_call' }>;
 
 /**
- * Stream events in, model events out. Reasoning and calls are given when the response is completed. A response that
- * failed or is incomplete is an event of the stream, not an exception.
+ * Converts stream events to model events. Reasoning and calls are yielded when the response is complete. A failed or
+ * incomplete response is an event of the stream, not an exception.
  */
 export async function* readResponseEvents(
   events: AsyncIterable<StreamEvent>,
@@ -174,7 +174,10 @@ export async function* readResponseEvents(
   }
 }
 
-/** What is kept until the end. The text of a message has come by then, and other items are not read. */
+/**
+ * The part of an item that is kept until the end. The text of a message was already streamed; other items are not
+ * read.
+ */
 function measured(item: OutputItem, meter: ReplyMeter): OutputItem {
   if (item.type === 'message') {
     meter.reasoning(item.phase);
@@ -189,7 +192,7 @@ function measured(item: OutputItem, meter: ReplyMeter): OutputItem {
   return item;
 }
 
-/** The rest is what a finished item says once more, and tools that nobody asks for. */
+/** All other events repeat finished items, or belong to tools that are not used. */
 const READ = [
   'response.output_text.delta',
   'response.refusal.delta',
@@ -220,7 +223,7 @@ function* finish(
   const calls = items.filter((item): item is FunctionCall => item.type === 'function_call');
   let stop: Stop = 'end';
   for (const [i, call] of calls.entries()) {
-    // An answer that ran out of tokens may end inside the arguments; half a call is none.
+    // An answer cut by its token limit may end inside the arguments; an incomplete call is dropped.
     if (isCut && parseArgs(call.arguments) === null) continue;
     stop = 'calls';
     const id = call.call_id || mintCallId(request.trace, i);
@@ -244,7 +247,7 @@ function reasoningOf(items: readonly OutputItem[]): { text: string; signature?: 
     if (item.type === 'function_call') at += 1;
     if (item.type !== 'reasoning') continue;
     texts.push(...[...item.summary, ...(item.content ?? [])].map(({ text }) => text));
-    // The status is of the answer, not of what is sent back.
+    // The status belongs to the response and is not sent back.
     const { status: _, ...kept } = item;
     if (item.encrypted_content) signed.items.push({ at, item: kept });
   }
@@ -260,7 +263,7 @@ function failure(error: { code: string | null; message: string } | null): ModelE
   return { type: 'failed', error: classifyFailure(vendor, { opened: true, now: Date.now() }) };
 }
 
-/** Input includes what the cache gave, output what was thought. */
+/** Input includes cached tokens; output includes reasoning. */
 function usageOf(usage: Response['usage']): Usage {
   return {
     input: usage?.input_tokens ?? 0,

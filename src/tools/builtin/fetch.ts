@@ -8,9 +8,9 @@ import {
 import type { FetchSettings } from '../../net/settings.ts';
 import { defineTool, type Tool } from '../tool.ts';
 
-/** What is longer is no page to read; of the text itself a prompt shows a preview. */
+/** A larger body is not a page to read. Prompts show only a preview of the text anyway. */
 const DEFAULT_MAX_BYTES = 2 * 1_024 * 1_024;
-/** The fetch ends itself first, with a better reason. */
+/** Lets the fetch time out first: its error says more than that of the tool. */
 const GRACE_MS = 5_000;
 const MAX_URL = 2_048;
 const TEXT_TYPE = /^(?:text\/|application\/(?:.+\+)?(?:json|xml|yaml|javascript|x-ndjson)$)/;
@@ -20,7 +20,7 @@ const Arguments = z.object({
   method: z.enum(['GET', 'HEAD']).default('GET').describe('HEAD: only the status and the type.'),
 });
 
-/** Reads what is on the web, and nothing that is inside: see `SafeFetch`. Nobody can send anything with it but the address. */
+/** Reads the public web and nothing internal: see `SafeFetch`. The address is all that a model can send with it. */
 export function fetchTool(settings: FetchSettings = {}, fetch: SafeFetch = openSafeFetch(settings)): Tool {
   const { maxBytes = DEFAULT_MAX_BYTES, timeoutMs = DEFAULT_TIMEOUT_MS } = settings;
   return defineTool({
@@ -46,7 +46,7 @@ function describe(asked: string, response: SafeResponse, isHead: boolean): strin
   return [
     `status: ${status}`,
     `type: ${type === '' ? 'not said' : type.slice(0, 200)}`,
-    // Without its query, where a server may have put a key.
+    // Omits the query, in which a server may have put a key.
     ...(isElsewhere ? [`redirected to: ${origin}${pathname}`] : []),
     ...(isCut ? [`longer than ${body.length} bytes: this is its beginning`] : []),
     ...(text === null && !isHead
@@ -56,11 +56,11 @@ function describe(asked: string, response: SafeResponse, isHead: boolean): strin
   ].join('\n');
 }
 
-/** Null for what is no text. */
+/** Null if the body is not text. */
 function textOf(type: string, body: Buffer): string | null {
   const essence = (type.split(';')[0] ?? '').trim().toLowerCase();
   const text = decode(type, body);
-  // Servers that say nothing, or `application/octet-stream`, may mean a text all the same; a text has no zeros.
+  // Servers may send text without a content type or as `application/octet-stream`. Text contains no zero bytes.
   if (text === null || text.includes('\0')) return null;
   if (essence === 'text/html' || essence === 'application/xhtml+xml') return htmlText(text);
   const isUnsaid = essence === '' || essence === 'application/octet-stream';
@@ -72,14 +72,14 @@ function decode(type: string, body: Buffer): string | null {
   try {
     return new TextDecoder(charset).decode(body);
   } catch {
-    // A charset that nobody knows.
+    // Unknown charset.
     return null;
   }
 }
 
 /**
- * Comments, what is not for readers, tags, and other markup. Whatever has begun matches up to the end of the page if need
- * be: an alternative that could fail late would cost the square of a page that is made for it.
+ * Comments, elements that are not for readers, tags, and other markup. Every alternative matches up to the end of the
+ * page if its end is missing: one that fails late would take quadratic time on a hostile page.
  */
 const MARKUP =
   /<!--[\s\S]*?(?:-->|$)|<(?:(script|style|noscript|template|svg)\b)[^>]*(?:>[\s\S]*?(?:<\/\1[^>]*>?|$)|$)|<(\/?)([a-z][a-z0-9]*)([^>]*)>?|<[!?/][^>]*>?/gi;
@@ -100,7 +100,7 @@ const NAMED: Readonly<Record<string, string>> = {
   hellip: '…',
 };
 
-/** A page as lines of text, with the targets of its links in brackets. */
+/** A page as lines of text, with link targets in brackets. */
 export function htmlText(html: string): string {
   const parts: string[] = [];
   const target: { href: string | null } = { href: null };
@@ -125,7 +125,7 @@ export function htmlText(html: string): string {
   return tidy(parts.join(''));
 }
 
-/** Between its tags a link is its words; behind them stands where it goes. */
+/** The words of a link stay in place; its target follows them. */
 function followLink(target: { href: string | null }, opening: string | null): string {
   const { href } = target;
   const [, double, single, bare] = (opening !== null && HREF.exec(opening)) || [];
@@ -141,7 +141,7 @@ function decodeEntities(text: string): string {
   });
 }
 
-/** No spaces at the ends of lines, none at the start of words, at most one empty line in a row. */
+/** Removes spaces at the ends of lines, spaces at the start of words, and repeated empty lines. */
 function tidy(text: string): string {
   const lines = text.split('\n').map((line) => (/^ \S/.test(line) ? line.trim() : line.trimEnd()));
   return lines

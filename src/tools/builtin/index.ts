@@ -5,7 +5,7 @@ import { completeStepTool, type HandoffPolicy, handoffTool, noResponseTool, todo
 import { fetchTool } from './fetch.ts';
 import { readArtifactTool } from './read-artifact.ts';
 
-/** The tools that come with Troupe. An agent has those that its definition names. */
+/** The built-in tools. An agent has those that its definition names. */
 export function builtinTools(handoffs: HandoffPolicy, fetch?: FetchSettings): Tool[] {
   return [
     handoffTool(handoffs),

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { defineTool } from '../tool.ts';
 
-/** What one reading adds to a prompt at most; longer ranges are read in parts. */
+/** Limit of one read; longer ranges take several reads. */
 const MAX_BYTES = 12_288;
 const DEFAULT_LINES = 200;
 
@@ -12,7 +12,7 @@ const Arguments = z.object({
   limit: z.int().positive().optional().describe(`How much; at most ${MAX_BYTES} bytes are returned at once.`),
 });
 
-/** Reads a range of a tool output that a prompt shows only as a preview. */
+/** Reads a range of a tool output that prompts show only as a preview. */
 export const readArtifactTool = defineTool({
   name: 'read_artifact',
   description:
@@ -59,7 +59,7 @@ function readBytes(bytes: Buffer, offset: number, limit: number): string {
   return `${part}\n[${note}${end < bytes.length ? `; continue with offset ${end}` : ''}]`;
 }
 
-/** Moves both ends to the starts of characters, so that consecutive reads join without loss. */
+/** Moves both ends to character boundaries, so that consecutive reads join without loss. */
 function sliceBytes(
   bytes: Buffer,
   offset: number,

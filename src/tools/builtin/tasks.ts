@@ -21,7 +21,7 @@ export function waitingOf({ wait, until, deadlineMinutes }: z.output<z.ZodObject
   };
 }
 
-/** Whether that agent exists and may be given this is the engine's to say. */
+/** The engine decides whether the agent exists and may be given the task. */
 export const delegateTool = defineTool({
   name: 'delegate',
   description:
@@ -39,7 +39,7 @@ export const delegateTool = defineTool({
   }),
 });
 
-/** Who is meant by all people here. */
+/** Stands for all people of the conversation. */
 const PEOPLE = 'people';
 
 export const askTool = defineTool({

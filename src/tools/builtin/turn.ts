@@ -20,7 +20,7 @@ export const todoTool = defineTool({
   },
 });
 
-/** For steps of workflows that end with it. */
+/** For workflow steps that the agent itself completes. */
 export const completeStepTool = defineTool({
   name: 'complete_step',
   description:
@@ -55,10 +55,13 @@ const GoalLeftOut = Arguments.extend({
   ),
 });
 
-/** `agent`: the agent must name the goal itself. Else a summary without one is completed, from the log or by a model. */
+/**
+ * Who completes a summary without a goal. `agent`: nobody, the agent must name the goal. `extract`: it is taken from
+ * the log. `summarise`: a model writes it.
+ */
 export type HandoffPolicy = 'agent' | 'extract' | 'summarise';
 
-/** Hands the conversation to another agent. Whether that agent exists and may be handed to is the engine's to say. */
+/** Hands the conversation to another agent. The engine decides whether that agent exists and may receive it. */
 export function handoffTool(policy: HandoffPolicy): Tool {
   return defineTool({
     name: 'handoff',

@@ -5,12 +5,12 @@ import { messageOf } from './messages.ts';
 import { listTools, openSession, type Session } from './session.ts';
 
 /**
- * A server as agents use it: one session for all of them, opened when it is needed and again after it was lost.
+ * A server as agents use it: one session shared by all of them, opened on demand and reopened after a loss.
  *
- * C1 At most one session at a time; everybody who needs one meanwhile waits for the same.
- * C2 After an answer a session is opened at once; each further time without one waits longer.
- * C3 A call is sent once. It is sent again only where the server said that it did nothing with it.
- * C4 What is thrown or told is redacted.
+ * C1 At most one session exists at a time; concurrent callers wait for the same one.
+ * C2 A session that was lost after an answer is reopened at once. Each further failure doubles the wait.
+ * C3 A call is sent once. It is sent again only if the server said that it did nothing with it.
+ * C4 Errors and reports are redacted.
  */
 export interface Connection {
   list(): Promise<ListedTool[]>;
@@ -23,21 +23,77 @@ export interface ConnectionParts {
   timeoutMs: number;
   createLink: () => Promise<Link>;
   redact: (text: string) => string;
-  /** The server has other tools now than it listed. */
+  /** The server's list of tools has changed. */
   onToolsChanged: () => void;
-  /** A session that was open is not any more. */
+  /** An open session was lost. */
   onLost: (why: string) => void;
   clock: Clock;
 }
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
-/** The SDK's own deadline only takes over where ours, which says more, has failed. */
+/** The SDK's own timeout is only a fallback: ours comes first and says more. */
 const SPARE_MS = 5_000;
-/** Of one result. */
+/** Limit of the parts of one result. */
 const MAX_PARTS = 1_000;
 
 export function createConnection(parts: ConnectionParts): Connection {
+  const { timeoutMs } = parts;
+  const thrownAs = redactedThrow(parts.redact);
+  const sessions = createSessions(parts);
+
+  async function list(): Promise<ListedTool[]> {
+    const { client, link } = await sessions.get().catch(thrownAs((error) => messageOf(error)));
+    const tools = await listTools(client, timeoutMs).catch(thrownAs((error) => link.explain(error)));
+    sessions.answered({ listed: true });
+    return tools;
+  }
+
+  async function call(
+    tool: string,
+    args: Record<string, unknown>,
+    signal: AbortSignal,
+  ): Promise<CallToolResult> {
+    const { CallToolResultSchema, ResultSchema } = await import('@modelcontextprotocol/sdk/types.js');
+    const request = { method: 'tools/call' as const, params: { name: tool, arguments: args } };
+    for (let again = true; ; again = false) {
+      const { client, link, lostFor, lose } = await sessions
+        .get()
+        .catch(thrownAs((error) => `its server cannot be reached: ${messageOf(error)}`));
+      signal.throwIfAborted();
+      try {
+        const result = await withSignal(signal, (own) =>
+          client.request(request, ResultSchema, { signal: own, timeout: timeoutMs + SPARE_MS }),
+        );
+        sessions.answered();
+        return CallToolResultSchema.parse(firstParts(result));
+      } catch (error) {
+        if (again && link.isForgotten(error)) {
+          lose(error);
+          continue;
+        }
+        const ending = lostFor();
+        return thrownAs(() =>
+          ending === null
+            ? messageOf(error)
+            : `its server ended during the call (${ending}); whether it had an effect is not known`,
+        )(error);
+      }
+    }
+  }
+
+  return { list, call, close: () => sessions.close() };
+}
+
+interface Sessions {
+  /** The open session, or the one being opened (C1). */
+  get(): Promise<Session>;
+  /** The server has answered: the next session is opened without a wait (C2). */
+  answered(what?: { listed: boolean }): void;
+  close(): Promise<void>;
+}
+
+function createSessions(parts: ConnectionParts): Sessions {
   const { timeoutMs, redact, clock } = parts;
   const closing = new AbortController();
   const links = new Set<Link>();
@@ -45,7 +101,7 @@ export function createConnection(parts: ConnectionParts): Connection {
   let openings = 0;
   let isListed = false;
 
-  function session(): Promise<Session> {
+  function get(): Promise<Session> {
     if (current) return current;
     const opening = open(forget);
     function forget(): void {
@@ -79,63 +135,29 @@ export function createConnection(parts: ConnectionParts): Connection {
     });
   }
 
-  async function list(): Promise<ListedTool[]> {
-    const { client, link } = await session().catch(thrownAs((error) => messageOf(error)));
-    const tools = await listTools(client, timeoutMs).catch(thrownAs((error) => link.explain(error)));
-    isListed = true;
-    openings = 0;
-    return tools;
-  }
-
-  async function call(
-    tool: string,
-    args: Record<string, unknown>,
-    signal: AbortSignal,
-  ): Promise<CallToolResult> {
-    const { CallToolResultSchema, ResultSchema } = await import('@modelcontextprotocol/sdk/types.js');
-    const request = { method: 'tools/call' as const, params: { name: tool, arguments: args } };
-    for (let again = true; ; again = false) {
-      const { client, link, lostFor, lose } = await session().catch(
-        thrownAs((error) => `its server cannot be reached: ${messageOf(error)}`),
-      );
-      signal.throwIfAborted();
-      try {
-        const result = await withSignal(signal, (own) =>
-          client.request(request, ResultSchema, { signal: own, timeout: timeoutMs + SPARE_MS }),
-        );
-        openings = 0;
-        return CallToolResultSchema.parse(firstParts(result));
-      } catch (error) {
-        if (again && link.isForgotten(error)) {
-          lose(error);
-          continue;
-        }
-        const ending = lostFor();
-        return thrownAs(() =>
-          ending === null
-            ? messageOf(error)
-            : `its server ended during the call (${ending}); whether it had an effect is not known`,
-        )(error);
-      }
-    }
-  }
-
-  /** Without the cause, which still says what was redacted. */
-  function thrownAs(words: (error: unknown) => string): (error: unknown) => never {
-    return (error) => {
-      throw new Error(redact(words(error)));
-    };
-  }
-
-  async function close(): Promise<void> {
-    closing.abort();
-    await Promise.all([...links].map((link) => link.end()));
-  }
-
-  return { list, call, close };
+  return {
+    get,
+    answered({ listed } = { listed: false }) {
+      isListed ||= listed;
+      openings = 0;
+    },
+    async close() {
+      closing.abort();
+      await Promise.all([...links].map((link) => link.end()));
+    },
+  };
 }
 
-/** Each part is checked, which takes thousands of times what its bytes take. */
+/** Drops the cause, which still contains what was redacted. */
+function redactedThrow(
+  redact: (text: string) => string,
+): (words: (error: unknown) => string) => (error: unknown) => never {
+  return (words) => (error) => {
+    throw new Error(redact(words(error)));
+  };
+}
+
+/** Validating a part costs thousands of times its bytes, so surplus parts are dropped first. */
 function firstParts(result: Record<string, unknown>): Record<string, unknown> {
   const { content } = result;
   if (!Array.isArray(content) || content.length <= MAX_PARTS) return result;
@@ -143,7 +165,7 @@ function firstParts(result: Record<string, unknown>): Record<string, unknown> {
   return { ...result, content: [...(content.slice(0, MAX_PARTS) as unknown[]), left] };
 }
 
-/** The SDK never takes its listener from a signal: on one that lives on, it would cancel calls that ended long ago. */
+/** The SDK never removes its abort listener. On a signal that lives on, it would cancel calls that ended long ago. */
 async function withSignal<T>(signal: AbortSignal, run: (own: AbortSignal) => Promise<T>): Promise<T> {
   const own = new AbortController();
   const abort = () => own.abort(signal.reason);

@@ -1,13 +1,13 @@
 import { nearestName } from '../../events/index.ts';
 
-/** What `NAME/tool` or `NAME/*` in an agent's `tools` stands for. */
+/** A grant, `NAME/tool` or `NAME/*`, in an agent's `tools`. */
 export interface Grant {
   server: string;
-  /** Null: all of them. */
+  /** Null grants all tools. */
   tool: string | null;
 }
 
-/** Null for the name of a tool of Troupe's or of the application's own. */
+/** Null for the name of a built-in tool or of the application's own. */
 export function parseGrant(name: string): Grant | null {
   const slash = name.indexOf('/');
   if (slash < 0) return null;
@@ -15,16 +15,16 @@ export function parseGrant(name: string): Grant | null {
   return { server: name.slice(0, slash), tool: tool === '*' ? null : tool };
 }
 
-/** Leaves room for a tool's name in the 64 characters that vendors allow for both. */
+/** Leaves room for the tool's name: vendors allow 64 characters for both. */
 const SERVER_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,31}$/;
 
-/** What can be read of servers and agents that may be broken. */
+/** The readable parts of definitions that may be invalid. */
 interface Sketch {
   agents: readonly { tools: readonly (string | undefined)[] }[];
   servers: Readonly<Record<string, { tools?: readonly (string | undefined)[] | undefined }>>;
 }
 
-/** What is wrong with servers and grants, as far as that shows before a server is asked for its tools. */
+/** Problems of servers and grants that show before any server is asked for its tools. */
 export function* grantProblems({
   agents,
   servers,
@@ -51,7 +51,7 @@ function grantProblem({ server, tool }: Grant, servers: Sketch['servers']): stri
   return unknownName(`mcpServers.${server}.tools does not allow "${tool}"`, tool, allowed);
 }
 
-/** Names listed at once. */
+/** Maximum number of names in one message. */
 const KNOWN_SHOWN = 50;
 
 export function unknownName(what: string, typed: string, known: readonly string[]): string {

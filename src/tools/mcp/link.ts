@@ -5,26 +5,26 @@ import type { HttpServer, McpServer, StdioServer } from './settings.ts';
 import { boundedResponse } from '../../net/bounded-response.ts';
 import { createStdioTransport, MAX_MESSAGE_BYTES } from './stdio-transport.ts';
 
-/** One way to a server: used for one connection and then ended. */
+/** One transport to a server. It serves a single connection and then ends. */
 export interface Link {
   transport: Transport;
-  /** What breaks is told as an error only: who waits for an answer would wait in vain. */
+  /** A broken stream is reported as an error only: pending requests would wait forever. */
   breaksSilently: boolean;
-  /** The server refused a request because it knows this session no more; it did nothing with it. */
+  /** The server refused a request because it no longer knows the session; the request had no effect. */
   isForgotten(error: unknown): boolean;
-  /** Why there is no connection (any more). Secrets may be in it. */
+  /** Why the connection failed or ended. May contain secrets. */
   explain(error: unknown): string;
-  /** Resolves when nothing of it is left. May be called again. */
+  /** Resolves when nothing of the link is left. May be called again. */
   end(): Promise<void>;
 }
 
-/** A page of HTML or a stack trace is no message. */
+/** Limit of an explanation: an HTML page or a stack trace is not a message. */
 const EXPLAIN_CHARACTERS = 300;
-/** A server that is away must not hold up the end of this process. */
+/** A server that does not answer must not delay the end of this process. */
 const FAREWELL_MS = 1_000;
 
 export interface LinkParts {
-  /** The variables that the settings name. */
+  /** Values of the variables that the settings name. */
   variables: Readonly<Record<string, string>>;
   clock: Clock;
 }
@@ -54,7 +54,10 @@ async function stdioLink(
   };
 }
 
-/** A server says itself when a stream that ended is opened again, and it may say: at once. */
+/**
+ * A server chooses the delay before an ended stream is reopened, and it may choose zero: this is the minimum between
+ * two.
+ */
 const REOPEN_MS = 1_000;
 
 function boundedFetch(clock: Clock): typeof fetch {
@@ -94,10 +97,10 @@ async function httpLink({ url, headersEnv }: HttpServer, { variables, clock }: L
   }
 
   return {
-    // Its optional fields are declared without `undefined`, which is all that differs.
+    // The transport differs only in its optional fields, which are declared without `undefined`.
     transport: transport as Transport,
     breaksSilently: true,
-    // By the specification 404; many servers say 400.
+    // The specification says 404; many servers answer 400.
     isForgotten: (error) =>
       error instanceof StreamableHTTPError &&
       transport.sessionId !== undefined &&

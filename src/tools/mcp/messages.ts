@@ -1,19 +1,19 @@
-/** Shorter values are words such as "1" or "prod", which any text may hold. */
+/** Shorter values are words such as "1" or "prod", which occur in any text. */
 const MIN_SECRET_LENGTH = 6;
 
-/** Puts the names of variables in place of their values, as they are and as they stand in JSON. */
+/** Replaces the values of variables by their names, both as they are and as they stand in JSON. */
 export function createRedactor(variables: Readonly<Record<string, string>>): (text: string) => string {
   const secrets = Object.entries(variables)
     .filter(([, value]) => value.length >= MIN_SECRET_LENGTH)
     .flatMap(([name, value]) =>
       [...new Set([value, JSON.stringify(value).slice(1, -1)])].map((form) => [name, form] as const),
     )
-    // What contains another goes first, or a part of it would be left.
+    // Longest first: a value that contains another would otherwise be replaced only in part.
     .sort(([, a], [, b]) => b.length - a.length);
   return (text) => secrets.reduce((kept, [name, value]) => kept.replaceAll(value, () => `[${name}]`), text);
 }
 
-/** What an error says, and what its cause says: `fetch failed` alone tells nobody what to do. */
+/** An error's message with that of its cause: `fetch failed` alone explains nothing. */
 export function messageOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown);
   const { message, name, cause } = thrown;

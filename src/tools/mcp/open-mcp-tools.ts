@@ -8,14 +8,14 @@ import { createRedactor, messageOf } from './messages.ts';
 import type { McpServer, McpServers } from './settings.ts';
 import { type McpTool, toolProblem, wrapTool } from './wrap-tool.ts';
 
-/** Between two warnings of one kind. */
+/** Minimum time between two warnings of one kind. */
 const QUIET_MS = 60_000;
 const PROBLEMS_SHOWN = 10;
 const NAME_SHOWN = 80;
 
 export interface McpTools {
   tools: McpTool[];
-  /** What its server has and nobody is offered. */
+  /** Tools of the server that no agent is offered. */
   leftOut: McpTool['origin'][];
   /** Ends all sessions and processes. */
   close(): Promise<void>;
@@ -28,9 +28,9 @@ export interface McpOptions {
 }
 
 /**
- * Starts or reaches every server and wraps its tools. If one cannot be had, none is kept: tools stand at the head of
- * every prompt, and agents that began without theirs would be without them for as long as their conversation lasts.
- * Throws `config_invalid`, with every server that failed.
+ * Starts or reaches every server and wraps its tools. If one server fails, none is kept: tools open every prompt, so
+ * agents that begin without some of them would lack them for the rest of their conversation. Throws `config_invalid`,
+ * with every server that failed.
  */
 export async function openMcpTools(servers: McpServers, options: McpOptions): Promise<McpTools> {
   const connections: Connection[] = [];
@@ -109,7 +109,7 @@ async function openServer(
   return offered.map((tool) => wrapTool(tool, { server: name, settings, connection, redact }));
 }
 
-/** It answers to MCP tasks only, which Troupe does not make: a model that called it could only fail. */
+/** A tool that answers MCP tasks only, which Troupe does not create: every call would fail. */
 function needsTask({ execution }: ListedTool): boolean {
   return execution?.taskSupport === 'required';
 }
@@ -120,7 +120,10 @@ function leftOutText(names: readonly string[]): string {
   return `not offered to agents, as they can be called as MCP tasks only: ${shown.join(', ')}${more}`;
 }
 
-/** Told at once, and then at most once in a while with how often it was said: a server may say it without end. */
+/**
+ * Reports the first event at once, then at most one per period with the number of events: a server may cause them
+ * without end.
+ */
 function tellNow(clock: Clock, tell: (times: number) => void): () => void {
   let toldAt = -Infinity;
   let times = 0;

@@ -4,13 +4,13 @@ import type { Clock } from '../../clock.ts';
 import type { Link } from './link.ts';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 
-/** An open connection. Nothing of it is used again once it is lost. */
+/** An open connection. It is not used again once it is lost. */
 export interface Session {
   client: Client;
   link: Link;
-  /** Why it is lost; null while it is not. */
+  /** Why the session is lost; null while it is not. */
   lostFor: () => string | null;
-  /** The server is gone, or knows the session no more. */
+  /** Marks the session as lost: the server is gone, or no longer knows it. */
   lose: (why: unknown) => void;
 }
 
@@ -25,7 +25,7 @@ const PING_MS = 5_000;
 const MAX_PAGES = 100;
 const MAX_TOOLS = 1_000;
 
-/** Throws why there is none; the link is then ended. */
+/** Throws the reason if no session can be opened; the link is ended by then. */
 export async function openSession(
   link: Link,
   { timeoutMs, clock, onToolsChanged, onLost }: SessionParts,
@@ -37,7 +37,7 @@ export async function openSession(
   let isOpen = false;
   let ending: string | null = null;
   let flooded: Error | null = null;
-  // Which of our versions asks is not told: no server should behave otherwise for it.
+  // The version is a constant: no server should behave differently for one.
   const client = new Client({ name: 'troupe', version: '1' });
   client.setNotificationHandler(ToolListChangedNotificationSchema, onToolsChanged);
   const transport = boundMessages(link.transport, clock, (why) => {
@@ -48,7 +48,7 @@ export async function openSession(
   try {
     await client.connect(transport, { timeout: timeoutMs });
   } catch (error) {
-    // Before it is ended, which would then be the reason.
+    // Asked before the link ends, which would then be the explanation itself.
     const why = link.explain(flooded ?? error);
     await link.end();
     throw new Error(why);
@@ -64,7 +64,7 @@ export async function openSession(
   return { client, link, lostFor: () => ending, lose };
 }
 
-/** Looks after each error whether the server still answers, one look at a time. */
+/** Checks after each error whether the server still answers, one check at a time. */
 function createWatch(client: Client, onGone: (why: unknown) => void): () => void {
   let looking: Promise<void> | null = null;
   return () => {
@@ -78,8 +78,8 @@ function createWatch(client: Client, onGone: (why: unknown) => void): () => void
 }
 
 /**
- * All pages, in the time of one request. Not `client.listTools`, which compiles each output schema and then refuses
- * results that do not fit; and counted before they are looked at.
+ * Reads all pages within the time of one request. `client.listTools` is avoided: it compiles each output schema and
+ * then refuses results that do not fit it. Tools are counted before they are validated.
  */
 export async function listTools(client: Client, timeoutMs: number): Promise<ListedTool[]> {
   const { ListToolsResultSchema, ResultSchema } = await import('@modelcontextprotocol/sdk/types.js');
@@ -99,13 +99,13 @@ export async function listTools(client: Client, timeoutMs: number): Promise<List
   throw new Error(`its list of tools has more than ${MAX_PAGES} pages`);
 }
 
-/** Answers, notices and lines that are none: more in a second is no talk. */
+/** Limit of messages per second: responses, notifications and unparsable lines. */
 const MAX_MESSAGES = 2_000;
 const WINDOW_MS = 1_000;
 
 /**
- * The same transport, which counts what a server says before anybody looks at it, and passes on nothing more once it says
- * too much: each message is checked, and a flood of them would leave no time for anybody else.
+ * Wraps a transport and counts the server's messages before they are validated. Beyond the limit it passes on nothing
+ * more: validating a flood of messages would block everything else.
  */
 function boundMessages(inner: Transport, clock: Clock, onFlood: (why: Error) => void): Transport {
   let since = clock.monotonic();

@@ -9,9 +9,11 @@ import { messageOf } from './messages.ts';
 
 export const MAX_MESSAGE_BYTES = 10 * 1_024 * 1_024;
 const MAX_UNREAD_BYTES = 32 * 1_024 * 1_024;
-/** What is kept of the end of stderr. */
+/** Number of characters kept from the end of stderr. */
 const STDERR_CHARACTERS = 2_048;
-/** After its input has ended, and after SIGTERM. Together well within what a process that shuts down is given. */
+/**
+ * Time to end after stdin is closed, and again after SIGTERM. Both together fit well within a usual shutdown period.
+ */
 const END_GRACE_MS = 500;
 const TERM_GRACE_MS = 1_500;
 
@@ -19,21 +21,23 @@ export interface StdioProcess {
   command: string;
   args: readonly string[];
   cwd: string | undefined;
-  /** All of it: nothing else is inherited. */
+  /** The whole environment: nothing else is inherited. */
   env: Record<string, string>;
 }
+
+type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
 export interface StdioTransport extends Transport {
   /** How the process ended; null while it runs. */
   ending(): string | null;
-  /** The last line of its stderr, or ''. */
+  /** The last line of stderr, or ''. */
   lastLine(): string;
 }
 
 /**
- * A server as a process of its own group, which makes it differ from the SDK's transport: an interrupt at the terminal
- * reaches Troupe alone, whose running calls may then end; whatever the server has started ends with it; and it sees no
- * variable that it is not given.
+ * Runs a server as a process group of its own. Differs from the SDK's transport: an interrupt at the terminal reaches
+ * Troupe alone, so that running calls can finish; child processes of the server end with it; and it sees only the
+ * variables it is given.
  */
 export function createStdioTransport(
   { command, args, cwd, env }: StdioProcess,
@@ -45,7 +49,7 @@ export function createStdioTransport(
     maxBytes: MAX_MESSAGE_BYTES,
     tooLong: () => new Error(`a message is over the maximum size of ${MAX_MESSAGE_BYTES} bytes`),
   });
-  let child: ChildProcessByStdio<Writable, Readable, Readable> | null = null;
+  let child: Child | null = null;
   let closing: Promise<void> | null = null;
   let stderr = '';
   let ending: string | null = null;
@@ -58,7 +62,7 @@ export function createStdioTransport(
         child.on('error', reject);
         child.once('exit', (code, signal) => {
           ending ??= signal === null ? `it ended with code ${code}` : `it was ended by ${signal}`;
-          signalGroup('SIGKILL');
+          signalGroup(child, 'SIGKILL');
         });
         child.once('close', () => {
           gone.abort();
@@ -73,19 +77,19 @@ export function createStdioTransport(
     send(message: JSONRPCMessage) {
       return new Promise((resolve, reject) => {
         const written = (error: Error | null | undefined) => (error ? void refuse(error, reject) : resolve());
-        // It asks and asks, and does not read what it is answered.
+        // The server keeps sending requests and does not read the answers.
         if ((child?.stdin.writableLength ?? 0) > MAX_UNREAD_BYTES)
           giveUp(new Error('it does not read its input'));
         if (child) child.stdin.write(`${JSON.stringify(message)}\n`, written);
         else reject(new Error('it is not running'));
       });
     },
-    close: () => (closing ??= stop()),
+    close: () => (closing ??= stop(child, clock, gone.signal)),
     ending: () => ending,
     lastLine: () => stderr.trimEnd().split('\n').at(-1)?.trim() ?? '',
   };
 
-  /** A pipe that is closed is mostly that of a process about to end: how it ended says more. */
+  /** A closed pipe mostly means that the process is about to end: how it ends explains more. */
   async function refuse(error: Error, reject: (error: Error) => void): Promise<void> {
     await clock.sleep(END_GRACE_MS, gone.signal);
     reject(error);
@@ -97,10 +101,10 @@ export function createStdioTransport(
       const whole = lines.take(chunk);
       if (whole) buffer.append(Buffer.from(whole));
     } catch (error) {
-      // A message without an end: what follows could not be read either.
+      // An endless message: what follows it cannot be read either.
       return giveUp(error);
     }
-    for (let more = !closing; more && !closing;) more = receiveOne();
+    for (let more = !closing; more && !closing;) more = receiveOne(buffer, transport);
   }
 
   function giveUp(why: unknown): void {
@@ -108,38 +112,38 @@ export function createStdioTransport(
     void transport.close();
   }
 
-  /** A line that is no message is passed over: some servers print there. */
-  function receiveOne(): boolean {
-    try {
-      const message = buffer.readMessage();
-      if (message) transport.onmessage?.(message);
-      return message !== null;
-    } catch (error) {
-      transport.onerror?.(error as Error);
-      return true;
-    }
-  }
-
-  async function stop(): Promise<void> {
-    if (child?.pid === undefined || gone.signal.aborted) return;
-    child.stdin.end();
-    await clock.sleep(END_GRACE_MS, gone.signal);
-    if (gone.signal.aborted) return;
-    signalGroup('SIGTERM');
-    await clock.sleep(TERM_GRACE_MS, gone.signal);
-    if (gone.signal.aborted) return;
-    signalGroup('SIGKILL');
-    await clock.sleep(TERM_GRACE_MS, gone.signal);
-  }
-
-  function signalGroup(signal: NodeJS.Signals): void {
-    if (child?.pid === undefined) return;
-    try {
-      process.kill(-child.pid, signal);
-    } catch {
-      // Nobody is left in the group.
-    }
-  }
-
   return transport;
+}
+
+/** A line that is not a message is skipped: some servers print to stdout. */
+function receiveOne(buffer: ReadBuffer, transport: StdioTransport): boolean {
+  try {
+    const message = buffer.readMessage();
+    if (message) transport.onmessage?.(message);
+    return message !== null;
+  } catch (error) {
+    transport.onerror?.(error as Error);
+    return true;
+  }
+}
+
+async function stop(child: Child | null, clock: Clock, gone: AbortSignal): Promise<void> {
+  if (child?.pid === undefined || gone.aborted) return;
+  child.stdin.end();
+  await clock.sleep(END_GRACE_MS, gone);
+  if (gone.aborted) return;
+  signalGroup(child, 'SIGTERM');
+  await clock.sleep(TERM_GRACE_MS, gone);
+  if (gone.aborted) return;
+  signalGroup(child, 'SIGKILL');
+  await clock.sleep(TERM_GRACE_MS, gone);
+}
+
+function signalGroup(child: Child | null, signal: NodeJS.Signals): void {
+  if (child?.pid === undefined) return;
+  try {
+    process.kill(-child.pid, signal);
+  } catch {
+    // The group is already empty.
+  }
 }

@@ -9,7 +9,7 @@ export interface McpTool extends Tool {
   readonly origin: { server: string; tool: string };
 }
 
-/** What all vendors accept. */
+/** The longest name that all vendors accept. */
 const MAX_TOOL_NAME = 64;
 
 export function toolName(server: string, tool: string): string {
@@ -29,9 +29,9 @@ export function wrapTool(listed: ListedTool, { server, settings, connection, red
   const tool = defineTool({
     name: toolName(server, listed.name),
     description: (listed.description ?? listed.title ?? '').toWellFormed(),
-    // The server checks what it is sent; it alone can know all of its schema's words.
+    // The server validates the arguments: only it knows every keyword of its schema.
     schema: z.looseObject({}),
-    // Without `properties` a schema is refused by some vendors.
+    // Some vendors refuse a schema without `properties`.
     parameters: { properties: {}, ...parameters },
     idempotent: annotations?.idempotentHint === true || annotations?.readOnlyHint === true,
     timeoutMs: settings.timeoutMs,
@@ -46,11 +46,11 @@ export function wrapTool(listed: ListedTool, { server, settings, connection, red
   return { ...tool, origin: { server, tool: listed.name } };
 }
 
-/** A result as the model is told it: texts whole, anything else named in a line. */
+/** A result as the model sees it: text is shown whole, anything else as one line that names it. */
 function resultText({ content, structuredContent }: CallToolResult): string {
   const lines = content.map(blockText);
   const hasText = content.some((block) => block.type === 'text' && block.text !== '');
-  // Servers repeat structured content as text; where one does not, it is all there is.
+  // Servers repeat structured content as text. If one does not, it is the whole result.
   if (!hasText && structuredContent) lines.unshift(JSON.stringify(structuredContent));
   return lines.filter((line) => line !== '').join('\n');
 }
@@ -86,12 +86,12 @@ function decodedBytes(base64: string): number {
 
 const MAX_NAME_LENGTH = 256;
 const MAX_DESCRIPTION_LENGTH = 32_768;
-/** What all parts of Troupe take that read JSON from outside. */
+/** The depth that all JSON readers of Troupe accept. */
 const MAX_DEPTH = 64;
 const MAX_SCHEMA_LENGTH = 262_144;
 const NAME_SHOWN = 80;
 
-/** Why a tool cannot stand at the head of prompts; null where it can. */
+/** Why a tool cannot be offered to models; null if it can. */
 export function toolProblem({ name, title, description, inputSchema }: ListedTool): string | null {
   const tool = `its tool ${JSON.stringify(name.slice(0, NAME_SHOWN))}`;
   if (name === '') return 'it has a tool without a name';
@@ -107,7 +107,7 @@ export function toolProblem({ name, title, description, inputSchema }: ListedToo
   return null;
 }
 
-/** Level by level, as a deep value would overflow the stack of whatever goes down into it. */
+/** Goes level by level: recursion into a deep value would overflow the stack. */
 function isDeeper(value: unknown, levels: number): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= levels; depth += 1) {

@@ -1,6 +1,31 @@
-import { choosePrune, latestCompaction, MAX_REQUEST_BYTES } from '../../context/index.ts';
-import type { PromptRecord, CompactionReason } from '../../events/index.ts';
+import {
+  budgetOf,
+  choosePrune,
+  type CompactionPolicy,
+  latestCompaction,
+  MAX_REQUEST_BYTES,
+  type ModelFacts,
+  scaledPolicy,
+} from '../../context/index.ts';
+import type { AgentRuntime } from '../engine/agent-runtime.ts';
+import type { CompactionReason, PromptRecord } from '../../events/index.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
+
+/** The window as defined, or a smaller one that the model was found to have. */
+export function windowFor({ profile }: Pick<AgentRuntime, 'profile'>, { window }: ModelFacts): number {
+  return window === null ? profile.contextWindow : Math.min(profile.contextWindow, window);
+}
+
+/** Tokens that the window leaves beside the answer. */
+export function availableIn(runtime: Pick<AgentRuntime, 'profile'>, model: ModelFacts): number {
+  const { maxOutputTokens } = runtime.profile;
+  return budgetOf({ window: windowFor(runtime, model), maxOutputTokens }).available;
+}
+
+/** Limits in tokens are scaled down to what a small window leaves. */
+export function policyFor(runtime: AgentRuntime, model: ModelFacts): CompactionPolicy {
+  return scaledPolicy(runtime.policy, availableIn(runtime, model));
+}
 
 /** Of what the window leaves: below this a cold cache is no reason to rewrite anything. */
 const WORTH_A_REWRITE_PERCENT = 40;
