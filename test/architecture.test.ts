@@ -35,7 +35,7 @@ describe('the tree', () => {
 
 /** Where a text becomes the id of an event beside `runtimeId`: what clients name, and what is never stored. */
 const OTHER_IDS = [
-  'src/cli/send.ts',
+  'src/cli/act.ts',
   'src/context/compaction/cut-point.ts',
   'src/context/compaction/plan.ts',
   'src/context/compaction/prune.ts',

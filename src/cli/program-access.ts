@@ -1,5 +1,4 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { ofTenant } from './tenant-option.ts';
 
 const SCOPES = ['read', 'write', 'operate', 'admin'];
 const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -41,7 +40,7 @@ export function addAccessCommands(program: Command, client: (command: Command) =
     .action(async (id, options) => (await import('./keys.ts')).keysRevoke(id, options));
 }
 
-function list(text: string): string[] {
+export function list(text: string): string[] {
   return text
     .split(',')
     .map((part) => part.trim())
@@ -82,4 +81,54 @@ function duration(text: string): number {
   if (number === undefined || factor === undefined)
     throw new InvalidArgumentError('It must be a number with s, m, h or d, as 30d.');
   return Number(number) * factor;
+}
+
+/** As `TenantId`, whose schema would be loaded for `--help`, too. */
+const TENANT = /^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$/;
+
+export function ofTenant(command: Command): Command {
+  return command.option('--tenant <id>', 'of this tenant (default: your own)', tenantId);
+}
+
+function tenantId(text: string): string {
+  if (TENANT.test(text)) return text;
+  throw new InvalidArgumentError(
+    'It is 1 to 128 of A-Z a-z 0-9 . _ @ : - and starts with a letter or digit.',
+  );
+}
+
+/** `troupe webhooks …`; `client` adds the options of the commands that need a troupe. */
+export function addWebhookCommands(program: Command, client: (command: Command) => Command): void {
+  const webhooks = program
+    .command('webhooks')
+    .description('where events are sent, signed')
+    .helpCommand(false);
+  const add = (command: Command) => ofTenant(client(command));
+
+  add(webhooks.command('create'))
+    .description('send events of some kinds to a URL; prints the secret that they are signed with')
+    .argument('<url>')
+    .requiredOption('--on <kinds>', 'kinds of events, as message,approval.requested; "*": all', list)
+    .option('--conversations <ids>', 'only of these; "plan*": all that begin so', list)
+    .option('--name <name>', 'for people')
+    .action(async (url, options) => (await import('./webhooks.ts')).webhooksCreate(url, options));
+
+  add(webhooks.command('ls'))
+    .description('webhooks, and how deliveries go')
+    .action(async (options) => (await import('./webhooks.ts')).webhooksList(options));
+
+  add(webhooks.command('rm'))
+    .description('send it nothing more')
+    .argument('<id>')
+    .action(async (id, options) => (await import('./webhooks.ts')).webhooksRemove(id, options));
+
+  add(webhooks.command('test'))
+    .description('send a ping now; one that was disabled and takes it is enabled again')
+    .argument('<id>')
+    .action(async (id, options) => (await import('./webhooks.ts')).webhooksTest(id, options));
+
+  add(webhooks.command('rotate'))
+    .description('a new secret; the old one signs too for 24 hours')
+    .argument('<id>')
+    .action(async (id, options) => (await import('./webhooks.ts')).webhooksRotate(id, options));
 }

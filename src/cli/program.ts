@@ -1,7 +1,6 @@
 import { Argument, Command, Help, InvalidArgumentError, Option } from 'commander';
-import { addAccessCommands } from './program-access.ts';
+import { addAccessCommands, addWebhookCommands, list } from './program-access.ts';
 import { addNostrCommands } from './program-nostr.ts';
-import { addWebhookCommands } from './program-webhooks.ts';
 import { version } from './version.ts';
 
 /** One screen for all commands: what is common to all programs is in the usage line. */
@@ -84,7 +83,7 @@ export function createProgram(): Command {
     .addOption(new Option('--while-busy <policy>', 'where an agent is at work').choices(BUSY_POLICIES))
     .option('--wait', 'with a server: stay until the answers are there')
     .action(async (conversation, text, options) =>
-      (await import('./send.ts')).send(conversation, text, options),
+      (await import('./act.ts')).send(conversation, text, options),
     );
 
   client(program.command('run'))
@@ -97,7 +96,7 @@ export function createProgram(): Command {
     .option('--as <name>', 'your name')
     .option('--wait', 'with a server: stay until the run has ended')
     .action(async (conversation, workflow, options) =>
-      (await import('./run-workflow.ts')).runWorkflow(conversation, workflow, options),
+      (await import('./act.ts')).runWorkflow(conversation, workflow, options),
     );
 
   client(program.command('tasks'))
@@ -113,7 +112,7 @@ export function createProgram(): Command {
     .argument('<question>', 'its id, or the beginning of it')
     .argument('<text>', "the answer; '-' reads stdin")
     .action(async (conversation, question, text, options) =>
-      (await import('./task-command.ts')).answer(conversation, question, text, options),
+      (await import('./act.ts')).answer(conversation, question, text, options),
     );
 
   toTask(program.command('approve'))
@@ -123,7 +122,7 @@ export function createProgram(): Command {
     .option('--note <text>', 'for the agent')
     .option('--args-hash <hash>', 'only if the arguments are those, as "tasks --json" tells')
     .action(async (conversation, request, options) =>
-      (await import('./task-command.ts')).decide(conversation, request, true, options),
+      (await import('./act.ts')).decide(conversation, request, true, options),
     );
 
   toTask(program.command('deny', { hidden: true }))
@@ -132,7 +131,7 @@ export function createProgram(): Command {
     .argument('<request>', 'its id, or the beginning of it')
     .option('--note <text>', 'for the agent')
     .action(async (conversation, request, options) =>
-      (await import('./task-command.ts')).decide(conversation, request, false, options),
+      (await import('./act.ts')).decide(conversation, request, false, options),
     );
 
   toTask(program.command('cancel'))
@@ -141,7 +140,7 @@ export function createProgram(): Command {
     .argument('<task>', 'its id, or the beginning of it')
     .option('--reason <text>', 'for the agents')
     .action(async (conversation, task, options) =>
-      (await import('./task-command.ts')).cancel(conversation, task, options),
+      (await import('./act.ts')).cancel(conversation, task, options),
     );
 
   client(program.command('retry'))
@@ -149,7 +148,7 @@ export function createProgram(): Command {
     .argument('<turn>')
     .option('--as <name>', 'your name')
     .option('--wait', 'with a server: stay until the answer is there')
-    .action(async (turn, options) => (await import('./retry.ts')).retry(turn, options));
+    .action(async (turn, options) => (await import('./act.ts')).retry(turn, options));
 
   client(program.command('fork'))
     .description('go on from an earlier place, in a new conversation')
@@ -158,7 +157,9 @@ export function createProgram(): Command {
     .option('--turn <id>', 'up to what this turn was to answer')
     .option('--as-conversation <name>', 'id of the new one (default: <conversation>-fork-<seq>)')
     .option('--as <name>', 'your name')
-    .action(async (conversation, options) => (await import('./fork.ts')).fork(conversation, options));
+    .action(async (conversation, options) =>
+      (await import('./conversation-command.ts')).fork(conversation, options),
+    );
 
   toAgent(program.command('agent'))
     .description('who takes part: join, leave, block, spawn, ...')
@@ -258,7 +259,7 @@ export function createProgram(): Command {
     .option('--html', 'one HTML file to read, which needs nothing else')
     .option('--out <file>', 'default: stdout')
     .action(async (conversation, options) =>
-      (await import('./export.ts')).exportConversation(conversation, options),
+      (await import('./import.ts')).exportConversation(conversation, options),
     );
 
   addAccessCommands(program, client);
@@ -314,13 +315,6 @@ function toTask(command: Command): Command {
 
 function repeated(file: string, files: string[] = []): string[] {
   return [...files, file];
-}
-
-function list(text: string): string[] {
-  return text
-    .split(',')
-    .map((part) => part.trim())
-    .filter(Boolean);
 }
 
 function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {

@@ -1,7 +1,6 @@
 import { TroupeError } from '../errors.ts';
 import { isLoopback } from '../http/index.ts';
 import type { Troupe } from '../troupe.ts';
-import { readWord } from './read-word.ts';
 
 type Env = Record<string, string | undefined>;
 
@@ -37,4 +36,18 @@ export async function requireCredentials(
   if (opens) return;
   const message = `${why}, and nobody has a key: set TROUPE_TOKEN, which opens everything, and make keys with "troupe keys create"`;
   throw new TroupeError('config_invalid', message);
+}
+
+const ONE_WORD = /^[!-~]+$/;
+
+/**
+ * A key or token from a variable of the environment; undefined where it is not set. Throws `config_invalid` for what fits
+ * no header, without repeating it: the error of `fetch` would, and a server with such a token would let nobody in.
+ */
+export function readWord(env: Record<string, string | undefined>, variable: string): string | undefined {
+  if (!env[variable]) return undefined;
+  const word = env[variable].trim();
+  if (ONE_WORD.test(word)) return word;
+  const message = `${variable} is no key and no token: it must be one word, without spaces, line ends and letters beyond ASCII`;
+  throw new TroupeError('config_invalid', message, { variable });
 }

@@ -10,7 +10,7 @@ import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-response
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
 import type { FakeHandler } from '../../src/testing/fake-reply.ts';
 import type { FakeServer } from '../../src/testing/fake-server.ts';
-import { describeEvent } from '../../src/cli/describe-event.ts';
+import { describeEvent } from '../../src/cli/reply-printer.ts';
 import { ANA, openStage, type Stage } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 import { untilHolds } from '../support/until-holds.ts';
