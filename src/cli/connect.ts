@@ -3,7 +3,7 @@ import { TroupeError } from '../errors.ts';
 import { lockDataDir } from '../store/sqlite/data-lock.ts';
 import type { Client } from './client.ts';
 import { findAgents, recallAgents } from './find-agents.ts';
-import { readWord } from './require-token.ts';
+import { readWord } from './read-word.ts';
 
 export interface ClientOptions {
   url?: string;
