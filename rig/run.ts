@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createStore } from '../src/store/create-store.ts';
-import { openMongoDriver } from '../src/store/mongo/open-mongo-driver.ts';
+import { openMongoDriver } from '../src/store/mongo/connect-mongo.ts';
 import { openRigDatabase } from './database.ts';
 import { figuresLine, figuresOf } from './figures.ts';
 import { judge } from './judge.ts';

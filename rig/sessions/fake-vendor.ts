@@ -1,8 +1,12 @@
 import { below, type Random } from '../../sim/random.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
-import { FAKE_USAGE, type FakeReply, type FakeRequest } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
+import { startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import {
+  FAKE_USAGE,
+  type FakeReply,
+  type FakeRequest,
+  type FakeServer,
+} from '../../src/testing/fake-server.ts';
 import { markerOf } from './markers.ts';
 
 export type Cli = 'claude-code' | 'codex';

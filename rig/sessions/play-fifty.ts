@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTroupe } from '../../src/runtime.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
+import { startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
 import type { Cli } from './fake-vendor.ts';
 
 export interface Economy {

@@ -29,8 +29,8 @@ import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { liveItems, triggersIn } from '../actors/turn/pin-turn.ts';
 import { type PageSource, readPages } from '../actors/log/read-pages.ts';
 import { catchUpInSlices, foldInSlices } from '../actors/log/read-view.ts';
-import { termsFor } from '../actors/sessions/session-terms.ts';
-import { answeredStep } from '../actors/supervision/answered-step.ts';
+import { termsFor } from '../actors/sessions/session-run.ts';
+import { answeredStep } from '../actors/supervision/supervise-turn.ts';
 import { readFacts } from '../actors/turn/turn-facts.ts';
 
 /** What reading a past prompt takes. */

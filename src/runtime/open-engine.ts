@@ -11,7 +11,7 @@ import {
 import { createEngine, type Engine } from '../actors/engine/engine.ts';
 import { createPendingCount, type PendingCount } from '../actors/engine/pending-count.ts';
 import { createRegistry } from '../actors/engine/registry.ts';
-import { createColdViews } from '../actors/log/cold-views.ts';
+import { createColdViews } from '../actors/log/read-view.ts';
 import { createConversationLog } from '../actors/log/conversation-log.ts';
 import { createRedaction } from '../actors/log/redaction.ts';
 import { createMemorySearch } from '../actors/memory/memory-search.ts';

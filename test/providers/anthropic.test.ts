@@ -2,9 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import type { PromptMessage, Reasoning } from '../../src/events/index.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import type { FakeReply } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
-import { collectEvents, sampleRequest } from '../../src/testing/collect-events.ts';
+import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
+import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
 import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
 
 let server: FakeServer;

@@ -5,8 +5,7 @@ import { type ClaudeCodeOptions, createClaudeCode } from '../../src/providers/cl
 import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import type { FakeHandler, FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
+import type { FakeHandler, FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 
 export const CLIS = path.join(import.meta.dirname, '../clis');
 

@@ -6,7 +6,7 @@ import { createCodex, type CodexOptions } from '../../src/providers/codex/codex.
 import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
 import { createProvider } from '../../src/providers/registry.ts';
 import { ProviderSettings } from '../../src/providers/settings.ts';
-import { collectEvents, sampleRequest, textOf } from '../../src/testing/collect-events.ts';
+import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { untilHolds } from '../support/until-holds.ts';
 

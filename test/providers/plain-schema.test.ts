@@ -4,10 +4,9 @@ import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { plainSchema } from '../../src/providers/plain-schema.ts';
 import type { Provider } from '../../src/providers/provider.ts';
-import { collectEvents, sampleRequest } from '../../src/testing/collect-events.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
-import type { FakeHandler } from '../../src/testing/fake-reply.ts';
+import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
+import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import type { FakeHandler } from '../../src/testing/fake-server.ts';
 import { remindTool } from '../../src/tools/builtin/tasks.ts';
 
 const KINDS: Record<string, z.ZodType> = {

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
-import { collectEvents, textOf } from '../../src/testing/collect-events.ts';
+import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
 
 const ANSWER =
   'data: {"choices":[{"index":0,"delta":{"content":"here"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
-import { collectEvents } from '../../src/testing/collect-events.ts';
+import { collectEvents } from '../../src/testing/provider-scene.ts';
 
 /** Listens and stops: the kernel accepts connections until the queue is full, and no more. */
 const STOPPED = `

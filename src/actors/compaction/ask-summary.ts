@@ -3,10 +3,10 @@ import { addUsage, type Usage } from '../../events/index.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { ModelRequest, ResponseName } from '../../providers/provider.ts';
 import type { CallEnd } from '../budget/call-amount.ts';
-import { countCost, paidCall, budgetPartsOf, placeOf } from '../budget/paid-call.ts';
-import { takeCall } from '../turn/take-call.ts';
+import { budgetPartsOf, countCost, paidCall, placeOf } from '../budget/paid-call.ts';
+import { takeCall } from '../turn/back-off.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
-import { createSilence } from './silence.ts';
+import type { Clock } from '../../clock.ts';
 
 export type SummaryAnswer =
   | { kind: 'answered'; text: string; usage: Usage; response?: ResponseName }
@@ -124,5 +124,33 @@ function requestOf(
     maxOutputTokens,
     cacheKey: `${tenant}/${conversation}/compaction`,
     trace: { conversation, agent, turn: turn.id, step: step + 1, call: 1, purpose: 'compaction' },
+  };
+}
+
+/** Aborts its signal when nothing has been heard for so long. */
+interface Silence extends Disposable {
+  signal: AbortSignal;
+  /** Something was heard: the time begins anew. */
+  end(): void;
+}
+
+function createSilence(clock: Pick<Clock, 'monotonic' | 'sleep'>, ms: number): Silence {
+  const over = new AbortController();
+  const quit = new AbortController();
+  let heardAt = clock.monotonic();
+
+  async function watch(): Promise<void> {
+    for (let left = ms; left > 0 && !quit.signal.aborted; left = heardAt + ms - clock.monotonic())
+      await clock.sleep(left, quit.signal);
+    if (!quit.signal.aborted) over.abort();
+  }
+
+  void watch();
+  return {
+    signal: over.signal,
+    end() {
+      heardAt = clock.monotonic();
+    },
+    [Symbol.dispose]: () => quit.abort(),
   };
 }

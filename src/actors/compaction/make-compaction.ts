@@ -9,16 +9,26 @@ import {
   verifySummary,
 } from '../../context/index.ts';
 import { TroupeError } from '../../errors.ts';
-import { type CompactionBody, type Event, type EventId } from '../../events/index.ts';
+import {
+  AgentId,
+  type CompactionBody,
+  type Event,
+  type EventId,
+  eventOf,
+  type EventOf,
+  runtimeId,
+  SYSTEM_AUTHOR,
+} from '../../events/index.ts';
 import type { CompactionEvent } from '../../machines/compaction.ts';
 import { askSummary } from './ask-summary.ts';
-import { compactionDraft, readCompaction, takeLock } from './compaction-lock.ts';
 import { inSlices } from '../engine/in-slices.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { readPages } from '../log/read-pages.ts';
-import { noteCompaction } from './note-compaction.ts';
-import { windowFor } from './policy-for.ts';
-import type { TurnCompaction } from './turn-compaction.ts';
+import { noteCompaction, type TurnCompaction } from './turn-compaction.ts';
+import { windowFor } from './compaction-policy.ts';
+import * as z from 'zod';
+import type { ConversationKey, Store } from '../../store/store.ts';
+import { readOwn } from '../log/own-id.ts';
 
 export interface SharedCompaction {
   id: EventId;
@@ -154,4 +164,39 @@ async function readRange({ run }: TurnCompaction, after: number, upTo: number): 
 
 function not(type: 'SKIPPED' | 'FAILED' | 'LOCKED' | 'ABORTED'): { kind: 'not'; event: CompactionEvent } {
   return { kind: 'not', event: { type } };
+}
+
+/**
+ * Longer than most summaries take, so that nobody has to renew it: whoever is over it may be paid for twice, and counts
+ * once. Others wait for it no longer than a lease.
+ */
+const LOCK_MS = 600_000;
+
+const Lock = z.object({ agent: AgentId, until: z.number() });
+
+/** Compactions of a conversation are numbered, and an id is taken once: that is what makes them one line. */
+function compactionDraft(number: number) {
+  return { id: runtimeId('compaction', number), author: SYSTEM_AUTHOR, kind: 'compaction' as const };
+}
+
+export async function readCompaction(
+  store: Pick<Store, 'readById'>,
+  log: ConversationKey,
+  number: number,
+): Promise<EventOf<'compaction'> | null> {
+  const event = await readOwn(store, log, compactionDraft(number));
+  return event && eventOf(event, 'compaction');
+}
+
+/**
+ * Whether this agent may ask a model for the compaction of this number: the first to say so may, also after a crash.
+ * Only saves a second call, as the first compaction that is written counts anyway; so what is over is anybody's.
+ */
+export async function takeLock({ deps, live }: TurnRun, number: number): Promise<boolean> {
+  const { tenant, conversation, agent } = live.address;
+  const now = deps.clock.now();
+  const mine = JSON.stringify({ agent, until: now + LOCK_MS } satisfies z.infer<typeof Lock>);
+  const stored = await deps.store.journal(tenant, `compaction/${conversation}/${number}`, mine, now);
+  const lock = Lock.parse(JSON.parse(stored));
+  return lock.agent === agent || lock.until < now;
 }

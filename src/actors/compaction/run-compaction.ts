@@ -4,9 +4,7 @@ import { type EventDraft, runtimeId } from '../../events/index.ts';
 import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
 import { compaction, type CompactionEffect } from '../../machines/compaction.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
-import { nameLargest } from './name-largest.ts';
-import { noteCompaction } from './note-compaction.ts';
-import { startCompaction, type TurnCompaction } from './turn-compaction.ts';
+import { nameLargest, noteCompaction, startCompaction, type TurnCompaction } from './turn-compaction.ts';
 import { journalCompaction, applyCompaction } from './replay-compaction.ts';
 import { STRATEGIES } from './strategies.ts';
 

@@ -1,19 +1,51 @@
 import {
   adoptStrategy,
+  earlySteps,
+  latestCompaction,
   proposeCut,
   pruneStrategy,
+  replaceTurnSummary,
   type StrategyOutcome,
   takeCompaction,
   trimStrategy,
+  turnPrefixSteps,
+  verifySummary,
 } from '../../context/index.ts';
 import type { CompactionEffect, CompactionEvent } from '../../machines/compaction.ts';
 import { inSlices } from '../engine/in-slices.ts';
-import { awaitOther } from './await-other.ts';
-import { makeCompaction } from './make-compaction.ts';
-import { brokenCircuit } from './name-largest.ts';
-import { noteCompaction } from './note-compaction.ts';
-import type { TurnCompaction } from './turn-compaction.ts';
-import { retellSteps } from './retell-steps.ts';
+import {
+  makeCompaction,
+  readCompaction,
+  REQUEST_SHARE,
+  summariserWindow,
+  takeLock,
+} from './make-compaction.ts';
+import { brokenCircuit, noteCompaction, type TurnCompaction } from './turn-compaction.ts';
+import { askSummary } from './ask-summary.ts';
+
+const LOOK_MS = 250;
+
+/**
+ * Waits for the compaction that another agent of this conversation is making: one call serves the company. No longer
+ * than a lease, as that agent may be gone; the machine asks for the lock again, and in the end goes on without a model.
+ */
+async function awaitOther({ run }: TurnCompaction): Promise<CompactionEvent> {
+  const { deps, live, lease } = run;
+  const { view, address } = live;
+  const number = (latestCompaction(view)?.body.number ?? 0) + 1;
+  const quit = AbortSignal.any([lease.signal, deps.stopping]);
+  const patience = deps.clock.monotonic() + deps.limits.leaseMs;
+  while (!quit.aborted) {
+    const event = await readCompaction(deps.store, address, number);
+    if (event) {
+      view.compactions.set(event.id, event.body);
+      return { type: 'ADOPTABLE' };
+    }
+    if (deps.clock.monotonic() >= patience || (await takeLock(run, number))) return { type: 'LOCK_EXPIRED' };
+    await deps.clock.sleep(LOOK_MS, quit);
+  }
+  return { type: 'ABORTED' };
+}
 
 /** What the machine's tags name: the rungs of the ladder, each with what came of it. */
 export const STRATEGIES: Record<
@@ -52,4 +84,42 @@ const TOLD = { fits: 'FITS', gained: 'NOT_ENOUGH', nothing: 'SKIPPED' } as const
 
 function told(outcome: StrategyOutcome): CompactionEvent {
   return { type: TOLD[outcome] };
+}
+
+/**
+ * Has a model tell the early steps of a turn that has become too long; what was chosen of them without one stays where
+ * it fails. False if the turn is to stop.
+ */
+async function retellSteps(work: TurnCompaction): Promise<boolean> {
+  const { run, plan, policy } = work;
+  const { view } = run.live;
+  if (!plan.turn || !run.runtime.summarises) return true;
+  const { id, steps } = plan.turn;
+  const count = run.deps.countTokens;
+  const fitting = turnPrefixSteps({
+    turn: id,
+    trigger: view.slots.findLast(({ layer }) => layer === 'trigger')?.message.content ?? '',
+    previous: null,
+    outputs: earlySteps(run.outputs, steps),
+    budgetTokens: policy.summaryTokens,
+    secret: view.secret,
+    maxTokens: Math.floor(((await summariserWindow(run)) - policy.summaryTokens) * REQUEST_SHARE),
+    count,
+  });
+  const request = await inSlices(run.deps.clock, fitting);
+  if (!request) return true;
+  await noteCompaction(work, 'compaction.summarising', { strategy: 'trim' });
+  const answer = await askSummary(run, request, Math.ceil(policy.summaryTokens * 1.5));
+  if (answer.kind === 'aborted') return false;
+  const verdict =
+    answer.kind === 'failed'
+      ? { kind: 'rejected' as const, why: `${answer.code}: ${answer.message}` }
+      : verifySummary(answer.text, { inputTokens: request.tokens, maxTokens: policy.summaryTokens, count });
+  const why =
+    verdict.kind === 'rejected' ? verdict.why : replaceTurnSummary(work, verdict.text) ? null : 'too_long';
+  if (why !== null) {
+    const message = `the summary of the first ${steps} steps was rejected: ${why}`;
+    await noteCompaction(work, 'compaction.failed', { strategy: 'trim', message });
+  }
+  return true;
 }

@@ -1,8 +1,18 @@
-import { baselineTokens, limitIn, type CompactionRun, roomOf, startRun } from '../../context/index.ts';
+import {
+  baselineTokens,
+  budgetOf,
+  type CompactionRun,
+  limitIn,
+  roomOf,
+  type Slot,
+  startRun,
+} from '../../context/index.ts';
 import { TroupeError } from '../../errors.ts';
-import type { CompactionReason } from '../../events/index.ts';
-import type { TurnRun } from '../turn/turn-run.ts';
-import { availableIn } from './policy-for.ts';
+import type { CompactionNote, CompactionReason, EventKind, PromptRecord } from '../../events/index.ts';
+import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
+import { availableIn, windowFor } from './compaction-policy.ts';
+import type { Metrics } from '../../metrics.ts';
+import { hasStalled, STALLED_AFTER } from '../../context/compaction/strategies.ts';
 
 /** A relief of a running turn. */
 export interface TurnCompaction extends CompactionRun {
@@ -31,4 +41,76 @@ export function startCompaction(run: TurnRun, reason: CompactionReason): TurnCom
 /** What the refused request came to, by the provider's count; 0 where it did not say. What was refused did not fit. */
 function askedIn({ failure }: TurnRun): number {
   return limitIn(failure?.message ?? '')?.asked ?? 0;
+}
+
+type NoteKind = Extract<EventKind, `compaction.${string}`>;
+
+/** Tells the log how relief goes, for people: no prompt depends on it. By fence, so that a retry tells its own. */
+export async function noteCompaction(
+  { run, reason, before, after, attempt }: TurnCompaction,
+  kind: NoteKind,
+  more: Partial<Pick<CompactionNote, 'strategy' | 'range' | 'message'>> = {},
+): Promise<void> {
+  const { deps, live, lease, step } = run;
+  const what = more.strategy ? `.${more.strategy}` : '';
+  // By reason too: one that could do nothing counts for nothing, and a refusal may ask for another.
+  const part = `${kind}:${lease.record.fence}.${step}.${attempt}.${reason}${what}`;
+  const own = ownDraft(run, part);
+  const tokens = { before, after: kind === 'compaction.started' ? null : after };
+  const body: CompactionNote = {
+    agent: live.address.agent,
+    attempt,
+    step: step + 1,
+    reason,
+    tokens,
+    ...more,
+  };
+  await deps.log.append(live.address, [{ ...own, kind, body }]);
+  countCompaction(deps.metrics, kind, body);
+}
+
+function countCompaction(
+  metrics: Metrics,
+  kind: NoteKind,
+  { reason, strategy = 'prune', tokens }: CompactionNote,
+): void {
+  if (kind === 'compaction.failed') metrics.count('compactions_failed', { reason });
+  if (kind !== 'compaction.done' && kind !== 'compaction.pruned') return;
+  metrics.count('compactions', { strategy, reason });
+  metrics.count(
+    'compaction_saved_tokens',
+    { strategy, reason },
+    tokens.before - (tokens.after ?? tokens.before),
+  );
+}
+
+/** Why a prompt cannot be made to fit: the room, the layers, and the single messages that are the most of it. */
+export function nameLargest(run: TurnRun, { tokens, layers }: PromptRecord): string {
+  const { live, runtime, model } = run;
+  // The prompt may have been built before its refusal named the window.
+  const { maxOutputTokens } = runtime.profile;
+  const { window, reserved, available } = budgetOf({ window: windowFor(runtime, model), maxOutputTokens });
+  const parts = layers.toSorted((a, b) => b.tokens - a.tokens).slice(0, 3);
+  const largest = live.view.slots.toSorted((a, b) => b.tokens - a.tokens).slice(0, 2);
+  return [
+    `the prompt has about ${tokens.estimate} tokens; a window of ${window} less ${reserved} reserved for the answer leaves ${available}`,
+    `largest layers: ${parts.map(({ name, tokens: size }) => `${name} ${size}`).join(', ')}`,
+    `largest messages: ${largest.map(nameOf).join(', ')}`,
+    brokenCircuit(run),
+    'what is to be answered, the newest results and the instructions are never cut',
+  ]
+    .filter((part) => part !== null)
+    .join('. ');
+}
+
+/** Why no further compaction is made; null if one may be. */
+export function brokenCircuit({ live, policy }: TurnRun): string | null {
+  if (!hasStalled(live.view, policy)) return null;
+  return `the last ${STALLED_AFTER} compactions brought the prompt hardly under its limit, so no further one is made`;
+}
+
+function nameOf({ message, tokens, layer }: Slot): string {
+  const [first] = message.seqs;
+  const which = first === undefined ? layer : `event ${first}`;
+  return `${which} (${message.role}) ${tokens}`;
 }

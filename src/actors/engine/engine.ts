@@ -10,11 +10,12 @@ import type { Availability } from '../../machines/availability.ts';
 import { pathOf } from '../../machines/agent-lifecycle.ts';
 import { changeAvailability } from './change-availability.ts';
 import { activate, park } from './activate.ts';
-import type { EngineDeps } from './engine-deps.ts';
-import { turnToInterrupt } from '../steering/interrupt-turn.ts';
-import { type Sweeper, startSweeper } from './sweeper.ts';
+import { type EngineDeps, KEPT_MS } from './engine-deps.ts';
+import { turnToInterrupt } from '../steering/busy-policy.ts';
 import { stopBelow } from '../tasks/called-off.ts';
 import { tellParked } from '../turn/transition.ts';
+import { createEndQuiet, fireSchedules } from '../conversations/upkeep.ts';
+import { createParticipantsCache } from '../conversations/participants-cache.ts';
 
 /** The turn engine of one process: serves wakes, sweeps, and carries out what people ask of actors. */
 export interface Engine {
@@ -23,7 +24,7 @@ export interface Engine {
   abort(tenant: TenantId, turn: TurnId): Promise<boolean>;
   pause(address: ActorAddress): Promise<void>;
   /** `as` is what its machine calls it. */
-  resume(address: ActorAddress, as?: 'RESUME' | 'RETRY' | 'RECALL'): Promise<void>;
+  resume(address: ActorAddress, as?: 'RESUME' | 'RETRY' | 'REINSTATE'): Promise<void>;
   /**
    * Finishes the steps under way, gives the leases back, and resolves when all is quiet. What still runs after
    * `STOP_GRACE_MS` is broken off; its turns stay pinned for whoever takes them next.
@@ -171,4 +172,99 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
 function notAccepted({ agent }: ActorAddress, command: 'pause' | 'resume', state: Availability): TroupeError {
   const why = state === 'retired' ? 'is retired: recall it first' : `is ${state}: resume it first`;
   return new TroupeError('command_refused', `@${agent} cannot ${command}: it ${why}`, { agent, state });
+}
+
+/** Actors found at once; the rest is found by the next round. */
+const BATCH = 1_000;
+/** How often what no turn needs any more is removed. */
+const EXPIRE_EVERY_MS = 3_600_000;
+
+/**
+ * Finds work that no wake is left for: a crash between append and wake, a wiped queue, a pinned turn or an outbox of
+ * a process that is gone. It only wakes; being wrong costs one look.
+ *  P1  Of all processes one sweeps per round, whoever claims it; none holds the task, so none can hold it up.
+ *  P2  Every round looks at the events of the window. Older ones are looked at by the first round, after a full batch,
+ *      and again as long as such a look finds something: a wake that it made may be lost too.
+ *  P3  Who lost the wakes of all (`lookAtAll`) looks at everything at once, whoever has claimed the round.
+ */
+interface Sweeper {
+  lookAtAll(): void;
+  ended: Promise<void>;
+}
+
+function startSweeper(deps: EngineDeps, stopped: AbortSignal): Sweeper {
+  const call: Call = { isCalled: false, pause: new AbortController() };
+  return {
+    lookAtAll() {
+      call.isCalled = true;
+      call.pause.abort();
+    },
+    ended: runSweeper(deps, stopped, call),
+  };
+}
+
+interface Call {
+  isCalled: boolean;
+  /** Ends the pause before the next round. */
+  pause: AbortController;
+}
+
+async function runSweeper(deps: EngineDeps, stopped: AbortSignal, call: Call): Promise<void> {
+  const { clock, limits, schedules = [], lifecycle = {} } = deps;
+  const participantsCache = createParticipantsCache(deps.log);
+  const endQuiet = createEndQuiet(deps, participantsCache, lifecycle);
+  let lookAtAll = 0;
+  let expireAt = 0;
+  while (!stopped.aborted) {
+    const now = clock.now();
+    const { isCalled } = call;
+    call.isCalled = false;
+    call.pause = new AbortController();
+    try {
+      if ((await claimed(deps, 'sweep', limits.sweepMs * 0.7)) || isCalled) {
+        const isFull = isCalled || now >= lookAtAll;
+        const found = await sweep(deps, isFull ? 0 : now - limits.sweepWindowMs);
+        // What a full page has left out may be older than the window by the next round.
+        if (isFull || found >= BATCH) lookAtAll = nextFullLook(found, now, limits.sweepWindowMs);
+        await fireSchedules(deps, schedules, participantsCache);
+        await endQuiet();
+      }
+      if (now >= expireAt && (await claimed(deps, 'expire', EXPIRE_EVERY_MS / 2))) {
+        await deps.store.expire('journal', now - KEPT_MS);
+        await deps.store.expire('effect', now - KEPT_MS);
+        expireAt = now + EXPIRE_EVERY_MS;
+      }
+    } catch (error) {
+      if (isCalled) lookAtAll = 0;
+      deps.onWarning(error, 'sweep');
+    }
+    const idleSince = clock.now() - limits.idleMs;
+    deps.registry.trim(idleSince);
+    deps.log.trim(idleSince);
+    const pauseMs = limits.sweepMs * (0.75 + deps.random() / 2);
+    await clock.sleep(pauseMs, AbortSignal.any([stopped, call.pause.signal]));
+  }
+}
+
+function nextFullLook(found: number, now: number, windowMs: number): number {
+  if (found === 0) return Number.POSITIVE_INFINITY;
+  return found >= BATCH ? now : now + windowMs / 2;
+}
+
+async function claimed(deps: EngineDeps, task: string, forMs: number): Promise<boolean> {
+  if (deps.limits.soleOwner) return true;
+  const now = deps.clock.now();
+  return deps.store.claim(task, { owner: deps.process, now, until: now + Math.ceil(forMs) });
+}
+
+/** One round; returns how many actors were woken. */
+async function sweep(deps: EngineDeps, since: number): Promise<number> {
+  const { store, router, clock, limits } = deps;
+  // With one owner a live lease is either ours, and then the wake is merged, or that of a dead process.
+  const now = limits.soleOwner ? Number.MAX_SAFE_INTEGER : clock.now();
+  const due = await store.due({ now, clock: clock.now(), since, limit: BATCH });
+  for (const address of due) await router.wake(address);
+  deps.metrics.count('sweeps', {});
+  deps.metrics.count('sweep_found', {}, due.length);
+  return due.length;
 }

@@ -10,7 +10,7 @@ import type { ActorAddress, Event } from '../../events/index.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import { readPages } from '../log/read-pages.ts';
-import { availableIn } from '../compaction/policy-for.ts';
+import { availableIn } from '../compaction/compaction-policy.ts';
 
 /** Share of what a window leaves that the memories of one turn may take: small windows have small memories. */
 const WINDOW_SHARE = 0.05;

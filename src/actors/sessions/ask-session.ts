@@ -1,9 +1,9 @@
 import { deltaOf, placeOf, sessionMismatch, standsAt } from '../../context/index.ts';
-import type { PromptRecord, Session } from '../../events/index.ts';
-import type { TurnRun } from '../turn/turn-run.ts';
-import type { Sending } from './session-run.ts';
-import { termsFor } from './session-terms.ts';
+import type { EventDraft, PromptRecord, Session, SessionReason } from '../../events/index.ts';
+import { ownDraft, type TurnRun, writeMeanwhile } from '../turn/turn-run.ts';
+import { type AnswerSession, type Sending, termsFor } from './session-run.ts';
 import { leaveSession, mayBeTouched } from './settle-session.ts';
+import type { ModelEvent } from '../../providers/provider.ts';
 
 /**
  * A provider without memory is sent the whole prompt. One with a session is sent what the session has not seen: the
@@ -41,4 +41,59 @@ function dismissMismatch(run: TurnRun): void {
   const found: Session = isBroken ? { ...session.base, state: 'unknown' } : session.base;
   const reason = sessionMismatch(live.view, found, termsFor(runtime, baseline.id, found));
   if (reason) Object.assign(session, { base: null, reason });
+}
+
+type SessionKind = Extract<EventDraft['kind'], `session.${string}`>;
+
+/** Records what a provider says of its session. One that goes on where it was is no news. */
+export function hearSession(
+  run: TurnRun,
+  event: Extract<ModelEvent, { type: 'session' | 'compacted' }>,
+): void {
+  const { session } = run;
+  if (event.type === 'compacted') {
+    session.compacted = true;
+    return noteSession(run, 'session.compacted', session.base?.id ?? '');
+  }
+  const { change, id } = event;
+  if (change === 'warm') return;
+  if (change !== 'started') return noteSession(run, `session.${change}`, id);
+  const { reason } = session;
+  noteSession(run, reason === 'first' ? 'session.started' : 'session.rebuilt', id, reason);
+}
+
+/** What is journalled of the session with an answer. From here on the turn is open in the provider, or settled in it. */
+export function answerSession(
+  run: TurnRun,
+  { stop, session: mark }: Extract<ModelEvent, { type: 'done' }>,
+): { session?: AnswerSession } {
+  const { sending, session, runtime } = run;
+  if (!sending?.session) return {};
+  session.open = stop === 'calls' ? sending.session.place : null;
+  return {
+    session: {
+      mark: mark ? { ...mark, home: runtime.provider.home ?? '' } : null,
+      delta: sending.prompt.delta ?? null,
+      compacted: session.compacted,
+    },
+  };
+}
+
+/** The provider does not know the session: what it was sent is sent again, to a new one. */
+export function loseSession(run: TurnRun, message: string): void {
+  const { session, deps, live } = run;
+  noteSession(run, 'session.lost', session.base?.id ?? '', 'lost');
+  Object.assign(session, { base: null, reason: 'lost' });
+  deps.onWarning(new Error(message), `session of @${live.address.agent}`);
+}
+
+function noteSession(run: TurnRun, kind: SessionKind, id: string, reason?: SessionReason): void {
+  const { deps, live, lease, runtime, session } = run;
+  session.notes += 1;
+  const draft: EventDraft = {
+    ...ownDraft(run, `session:${lease.record.fence}.${session.notes}`),
+    kind,
+    body: { provider: runtime.profile.provider, session: id, ...(reason && { reason }) },
+  };
+  writeMeanwhile(run, deps.log.append(live.address, [draft]));
 }

@@ -1,6 +1,7 @@
-import type { SessionPlace } from '../../context/index.ts';
+import type { SessionPlace, SessionTerms } from '../../context/index.ts';
 import type { ActorRecord, PromptReceipt, PromptRecord, Session, SessionReason } from '../../events/index.ts';
 import type { SessionRequest } from '../../providers/provider.ts';
+import type { AgentRuntime } from '../engine/agent-runtime.ts';
 
 /** How a turn stands with the session of its provider. Nothing of it is needed where the provider has none. */
 export interface SessionRun {
@@ -37,4 +38,20 @@ export function sessionRun(record: ActorRecord): SessionRun {
 export interface Sending {
   prompt: PromptRecord;
   session?: { request: SessionRequest; place: SessionPlace };
+}
+
+/** What this session must match to be used by this member. Who only looks has no provider, and asks of no machine. */
+export function termsFor(
+  { profile, provider, keepsCompacted }: AgentRuntime,
+  baseline: string,
+  { home }: Session,
+): SessionTerms {
+  return {
+    provider: profile.provider,
+    model: profile.model,
+    home: provider.home ?? home,
+    baseline,
+    rewind: provider.capabilities.rewind,
+    keepsCompacted,
+  };
 }

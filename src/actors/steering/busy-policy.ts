@@ -1,5 +1,17 @@
-import { type BusyPolicy, type Event, type EventDraft, isTaskEnd } from '../../events/index.ts';
+import {
+  type ActorAddress,
+  type BusyPolicy,
+  type Event,
+  type EventDraft,
+  isTaskEnd,
+  type TurnId,
+} from '../../events/index.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
+import { isUnheard } from '../../machines/membership.ts';
+import type { EngineDeps } from '../engine/engine-deps.ts';
+import { reachOf } from './reach.ts';
+import { TroupeError } from '../../errors.ts';
+import type { ConversationKey } from '../../store/store.ts';
 
 /**
  * What becomes of an event to an agent at work: what its author asks for, else what the agent is set to. The end of a task
@@ -19,4 +31,40 @@ export function busyPolicyOf(
 /** In the thread of a task, to its assignee. */
 function isCalledOff({ kind, id }: Event | EventDraft): boolean {
   return kind === 'delegation.aborted' && id.endsWith(':abort');
+}
+
+/**
+ * The turn of an agent that an event breaks off: the one at work without it. A hint, as wakes are: what is pinned in this
+ * very moment looks for itself before its next step.
+ */
+export async function turnToInterrupt(
+  { store, agents, registry }: Pick<EngineDeps, 'store' | 'agents' | 'registry'>,
+  address: ActorAddress,
+  event: Event,
+): Promise<TurnId | null> {
+  const runtime = agents.get(address.agent);
+  if (!runtime || busyPolicyOf(event, runtime) !== 'interrupt') return null;
+  const live = registry.find(address);
+  if (live && isUnheard(live.tasks, address.agent, event)) return null;
+  const turn = (await store.readActor(address))?.turn;
+  return turn && reachOf(turn) < event.seq ? turn.id : null;
+}
+
+/** Throws `agent_busy` where somebody addressed is at work and takes nothing meanwhile. What is stored already is not new. */
+export async function refuseBusy(
+  { store, agents }: Pick<EngineDeps, 'store' | 'agents'>,
+  log: ConversationKey,
+  draft: EventDraft,
+): Promise<void> {
+  for (const agent of draft.to) {
+    const runtime = agents.get(agent);
+    if (!runtime || busyPolicyOf(draft, runtime) !== 'reject') continue;
+    const turn = (await store.readActor({ ...log, agent }))?.turn;
+    if (!turn || (await store.readById(log, draft.id))) continue;
+    throw new TroupeError(
+      'agent_busy',
+      `@${agent} is at work (turn ${turn.id}) and takes no message meanwhile; nothing was stored. Send it again when the turn has ended, or with whileBusy "queue", "steer" or "interrupt".`,
+      { agent, turn: turn.id },
+    );
+  }
 }

@@ -1,7 +1,7 @@
-import type { GuardStoppedBody } from '../../events/index.ts';
+import type { AgentId, EventDraft, GuardStoppedBody, TodoItem, TodosBody } from '../../events/index.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
-import { countCorrections } from './count-corrections.ts';
-import { gateOf } from './gates.ts';
+import { openTasks, type TaskBook } from '../../machines/task-book.ts';
+import { isSuperseded, openedBy } from '../tasks/complete-task.ts';
 
 export type Verdict =
   | { kind: 'accepted' }
@@ -33,4 +33,109 @@ function stopOf({ outputs, live, runtime, step, deps }: TurnRun): GuardStoppedBo
   if (made.all < most) return null;
   const message = `@${live.address.agent} was told ${made.all} times in one turn that it has not finished (supervision.most ${most})`;
   return { guard: 'supervision', message, goOn: `${goOn}, or raise supervision.most in the agents file` };
+}
+
+interface Corrections {
+  /** In this turn. */
+  all: number;
+  /** Since something changed. */
+  idle: number;
+}
+
+/**
+ * The corrections of a turn, from what it has produced. Something changed where the list is another one, or where a call
+ * has done something; that the list was written once more says nothing.
+ */
+function countCorrections(outputs: readonly EventDraft[], before: TodosBody | null): Corrections {
+  let all = 0;
+  let idle = 0;
+  let list = keyOf(before);
+  let corrected = list;
+  let isChanged = false;
+  for (const draft of outputs) {
+    if (draft.kind === 'todos') list = keyOf(draft.body);
+    else if (draft.kind === 'tool.result') isChanged ||= isWork(draft.body);
+    else if (draft.kind === 'injection' && draft.body.oneStep) {
+      idle = isChanged || list !== corrected ? 1 : idle + 1;
+      all += 1;
+      corrected = list;
+      isChanged = false;
+    }
+  }
+  return { all, idle: isChanged || list !== corrected ? 0 : idle };
+}
+
+function isWork({ name, outcome }: { name: string; outcome: string }): boolean {
+  return outcome === 'done' && name !== 'todo';
+}
+
+function keyOf(list: TodosBody | null): string {
+  return JSON.stringify(list && [list.items.map(({ text, status }) => [text, status]), list.later]);
+}
+
+/**
+ * What keeps a turn from ending with its present answer, in words for the agent; null if nothing does. Decided by facts
+ * alone (the log as pinned, what the turn has done, the settings), never by what the answer says: so whoever goes on with
+ * the turn decides the same.
+ */
+function gateOf(run: TurnRun): string | null {
+  const reasons = [todoGate(run), silentGate(run)].filter((reason) => reason !== null);
+  return reasons.length > 0 ? reasons.join('\n\n') : null;
+}
+
+/** The list has something to be done, and nobody else is waited for. */
+function todoGate(run: TurnRun): string | null {
+  const { live, runtime, outputs } = run;
+  if (!runtime.tools.has('todo') || isWaiting(run)) return null;
+  const open = openItems(listOf(live.tasks, live.address.agent, outputs));
+  return open.length > 0 ? todoText(open) : null;
+}
+
+/** What another result has made needless is called off with this turn, and wakes nobody. */
+function isWaiting(run: TurnRun): boolean {
+  const { tasks, address } = run.live;
+  const isNeedless = isSuperseded(run);
+  return openedBy(run) > 0 || openTasks(tasks, address.agent).some((task) => !isNeedless(task));
+}
+
+/** An answer without words, which nobody has said is meant so. Replies that are data are never without. */
+function silentGate({ runtime, answer, silent }: TurnRun): string | null {
+  if (!runtime.supervision.silent || silent || !answer) return null;
+  return answer.text.trim() === '' ? silentText(runtime.tools.has('no_response')) : null;
+}
+
+/** Items that are named; more are counted. */
+const MOST_NAMED = 12;
+const MOST_TEXT = 120;
+
+function todoText(open: readonly TodoItem[]): string {
+  const lines = open.slice(0, MOST_NAMED).map(({ text, status }) => `- [${status}] ${clipped(text)}`);
+  if (open.length > MOST_NAMED) lines.push(`- and ${open.length - MOST_NAMED} more`);
+  return [
+    `Your turn cannot end yet: your list still has ${open.length} to be done.`,
+    ...lines,
+    'Go on with it. What is done, or not wanted any more, is marked as such with `todo`; a list for another time is given once more with `later`.',
+  ].join('\n');
+}
+
+function silentText(mayStaySilent: boolean): string {
+  const choice = mayStaySilent ? ', or call `no_response` if nothing needs to be said' : '';
+  return `Your turn cannot end yet: your answer had no words. Answer${choice}.`;
+}
+
+function clipped(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  return line.length > MOST_TEXT ? `${line.slice(0, MOST_TEXT).toWellFormed()}…` : line;
+}
+
+/** An agent's list as its running turn has left it; null where it never made one. */
+function listOf(book: TaskBook, agent: AgentId, outputs: readonly EventDraft[]): TodosBody | null {
+  const latest = outputs.findLast(({ kind }) => kind === 'todos');
+  return latest?.kind === 'todos' ? latest.body : (book.todos.get(agent) ?? null);
+}
+
+/** What of a list is to be done now. */
+function openItems(list: TodosBody | null): TodoItem[] {
+  if (!list || list.later) return [];
+  return list.items.filter(({ status }) => status === 'pending' || status === 'active');
 }

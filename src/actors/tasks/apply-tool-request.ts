@@ -1,8 +1,7 @@
 import { agentAuthor, nearestName, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
 import { isTaskOpen } from '../../machines/task-book.ts';
 import type { RequestOf, ToolRequest } from '../../tools/tool.ts';
-import { completeHandoff } from '../handoffs/complete-handoff.ts';
-import { summariseHandoff } from '../handoffs/summarise-handoff.ts';
+import { completeHandoff, summariseHandoff } from '../handoffs/complete-handoff.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { askPeople } from './ask-people.ts';
 import { type CallPlace, type CarriedOut, effectsOf, refused, stopped } from './call-effects.ts';

@@ -2,9 +2,9 @@ import { beginTurnSteps, buildPrompt, foldAhead, MAX_REQUEST_BYTES } from '../..
 import type { PromptRecord } from '../../events/index.ts';
 import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
 import { inSlices } from '../engine/in-slices.ts';
-import { nameLargest } from '../compaction/name-largest.ts';
+import { nameLargest } from '../compaction/turn-compaction.ts';
 import { beginStep, replayCompaction } from '../compaction/replay-compaction.ts';
-import { compactionReason } from '../compaction/compaction-reason.ts';
+import { compactionReason } from '../compaction/compaction-policy.ts';
 import { reachAt } from '../steering/reach.ts';
 import { steerTurn } from '../steering/steer-turn.ts';
 import type { TurnRun } from './turn-run.ts';

@@ -15,13 +15,11 @@ import {
 import type { BudgetRefusal } from '../budget/ledger.ts';
 import { checkReply } from './check-reply.ts';
 import { withImages } from './load-images.ts';
-import { policyFor } from '../compaction/policy-for.ts';
-import { askSession } from '../sessions/ask-session.ts';
-import { answerSession, hearSession, loseSession } from '../sessions/hear-session.ts';
+import { policyFor } from '../compaction/compaction-policy.ts';
+import { answerSession, askSession, hearSession, loseSession } from '../sessions/ask-session.ts';
 import { cacheKeyOf } from '../sessions/settle-session.ts';
-import { isNewFailure, planRetry } from './plan-retry.ts';
+import { isNewFailure, planRetry, takeCall } from './back-off.ts';
 import { journalStep, openStep } from '../steering/step-journal.ts';
-import { takeCall } from './take-call.ts';
 import type { CallEnded } from '../engine/span-facts.ts';
 import { stopDraft } from '../tasks/call-effects.ts';
 import {
@@ -33,7 +31,7 @@ import {
   writeMeanwhile,
   written,
 } from './turn-run.ts';
-import type { CallWatch } from './watch-calls.ts';
+import type { CallWatch } from './watch-turn.ts';
 
 /** It ends the turn. */
 const NOT_TRIED_AGAIN = { retryable: false, isAway: false, answered: 1 };

@@ -10,13 +10,17 @@ import { isTaskOpen, openTasks } from '../../machines/task-book.ts';
 import type { ActorPatch } from '../../store/store.ts';
 import { preview } from '../../tools/preview.ts';
 import { advanceRuns } from '../workflows/advance-runs.ts';
-import { sealTurn } from './seal-turn.ts';
 import { sessionPatch } from '../sessions/settle-session.ts';
 import { hasMore } from '../steering/look-beyond.ts';
 import { coversOf, reachOf } from '../steering/reach.ts';
-import { stoppedBy, tellSteered } from '../steering/steer-turn.ts';
+import { showSteered, stoppedBy, tellSteered } from '../steering/steer-turn.ts';
 import { taskEnds } from '../tasks/complete-task.ts';
 import { type ModelAnswer, ownDraft, type TurnRun, written } from './turn-run.ts';
+import { replayCompaction } from '../compaction/replay-compaction.ts';
+import { runCalls } from './run-calls.ts';
+import { correct } from '../supervision/supervise-turn.ts';
+import { judge } from '../supervision/judge.ts';
+import { journalStep, openStep } from '../steering/step-journal.ts';
 
 /**
  * Ends a turn in one fenced compare-and-set: index, snapshot and everything the turn says, together. Nothing is
@@ -152,4 +156,31 @@ function shown(code: string, partial: string): string {
 
 function dataOf(answer: ModelAnswer | null): { data?: unknown } {
   return answer && 'data' in answer ? { data: answer.data } : {};
+}
+
+/**
+ * Before a turn ends that others may be at work on too: a holder that stood still, and does not know that it is one no
+ * more. Its journalled steps are recorded with what is known of their calls, and where they stop the ending is journalled
+ * itself, once: who comes there later finds it, and calls nothing that no log would tell of.
+ */
+async function sealTurn(run: TurnRun): Promise<void> {
+  const { ending } = run;
+  run.givenUp = true;
+  for (;;) {
+    await showSteered(run);
+    await replayCompaction(run);
+    const entry = (await openStep(run)) ?? (await journalStep(run, { sealed: ending }));
+    if ('sealed' in entry) break;
+    run.answer = entry;
+    if (entry.calls.length > 0) {
+      await runCalls(run);
+      continue;
+    }
+    // An answer that was sent back has steps after it.
+    const verdict = judge(run);
+    if (verdict.kind !== 'corrected') break;
+    correct(run, verdict.text);
+  }
+  // What was found may have been a step too many; the turn ends as it was going to.
+  run.ending = ending;
 }

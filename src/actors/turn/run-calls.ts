@@ -1,5 +1,6 @@
 import { hashText } from '../../context/index.ts';
 import type {
+  Event,
   EventDraft,
   EventDraftOf,
   GuardStoppedBody,
@@ -10,7 +11,6 @@ import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
 import { preview } from '../../tools/preview.ts';
 import { runTool } from '../../tools/run-tool.ts';
 import type { ToolContext } from '../../tools/tool.ts';
-import { readOutput } from './read-output.ts';
 import { redactCall } from './redact-turn.ts';
 import { afterStep, staleNote, staleStop } from './repeated-calls.ts';
 import { type CallEffects, type CallPlace, stopDraft } from '../tasks/call-effects.ts';
@@ -183,4 +183,24 @@ async function resultDraft(
     kind: 'tool.result',
     body: { call: call.id, name: call.name, outcome: end.outcome, content: text, ...(cut && { artifact }) },
   };
+}
+
+/**
+ * The whole of a tool output by the id that a prompt names: an artifact's, or, for an output that was short enough to
+ * be shown whole and was removed later, that of its event. Only the agent's own outputs are read by event.
+ */
+async function readOutput(run: TurnRun, id: string): Promise<string | null> {
+  const { deps, live, outputs } = run;
+  const { address } = live;
+  const artifact = await deps.store.readArtifact(address, id);
+  if (artifact !== null) return artifact;
+  const event = outputs.find((output) => output.id === id) ?? (await deps.store.readById(address, id));
+  return event && isOwnResult(event, address.agent) ? event.body.content : null;
+}
+
+type Result<E> = Extract<E, { kind: 'tool.result' }>;
+
+function isOwnResult(event: Event | EventDraft, agent: string): event is Result<Event> | Result<EventDraft> {
+  const { author, kind } = event;
+  return kind === 'tool.result' && author.kind === 'agent' && author.id === agent;
 }

@@ -17,7 +17,7 @@ import { readBaseline } from './freeze-baseline.ts';
 import type { Lease } from '../engine/lease.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
-import { policyFor } from '../compaction/policy-for.ts';
+import { policyFor } from '../compaction/compaction-policy.ts';
 import { runCompaction } from '../compaction/run-compaction.ts';
 import { runCalls } from './run-calls.ts';
 import { NO_CALLS } from './repeated-calls.ts';

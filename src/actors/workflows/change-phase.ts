@@ -13,7 +13,7 @@ import { phaseSteps } from '../../context/extract/handoff.ts';
 import type { Phase } from '../../machines/directions.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { inSlices } from '../engine/in-slices.ts';
-import { readNewest } from '../log/read-newest.ts';
+import { readNewest } from '../log/read-pages.ts';
 
 /** Others who change it at once: more would be somebody who does nothing else. */
 const MOST_TRIES = 10;
