@@ -57,7 +57,7 @@ export async function executeConversationCommand(
     case 'recall': {
       const agent = resolveAgent(door.deps.agents, command.agent);
       if (!retired.has(agent)) throw refused(`@${agent} is not retired`, { agent });
-      await door.engine.resume({ ...addressOf(log), agent }, 'RECALL');
+      await door.engine.resume({ ...addressOf(log), agent }, 'REINSTATE');
       return append(door, log, { author: by, kind: 'command', body: { command: 'recall', agent } });
     }
     case 'spawn':
