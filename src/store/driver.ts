@@ -80,10 +80,10 @@ export interface ActorExpectation {
 export type AcquireOutcome = { kind: 'acquired'; row: ActorRow } | { kind: 'busy'; until: number };
 
 /** Insert-once records beside the log. Only `effect` and `note` rows are ever swapped. */
-export type Shelf = 'journal' | 'effect' | 'artifact' | 'prompt' | 'body' | 'meta' | 'note';
-export interface RegisterKey {
+export type Namespace = 'journal' | 'effect' | 'artifact' | 'prompt' | 'body' | 'meta' | 'note';
+export interface EntryKey {
   tenant: string;
-  shelf: Shelf;
+  shelf: Namespace;
   key: string;
 }
 
@@ -167,12 +167,12 @@ export interface StoreDriver {
    */
   due(query: { now: number; clock: number; since: number; limit: number }): Promise<ActorKey[]>;
 
-  putOnce(key: RegisterKey, data: string, at: number): Promise<{ inserted: boolean; data: string }>;
-  readRegister(key: RegisterKey): Promise<string | null>;
+  putOnce(key: EntryKey, data: string, at: number): Promise<{ inserted: boolean; data: string }>;
+  readEntry(key: EntryKey): Promise<string | null>;
   /** Replaces `from` by `to`; false if the register holds something else. */
-  swap(key: RegisterKey, from: string, to: string): Promise<boolean>;
+  swap(key: EntryKey, from: string, to: string): Promise<boolean>;
   /** Removes registers of a shelf written before `before`; returns how many. */
-  expire(shelf: Shelf, before: number): Promise<number>;
+  expire(shelf: Namespace, before: number): Promise<number>;
 
   /** Removes all of a conversation, in the order that `Store` promises; see `delete-conversation.ts`. */
   deleteConversation(log: {

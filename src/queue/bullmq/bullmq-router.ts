@@ -267,7 +267,10 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
         serve: (job, token) => serve(current, job, token),
         warn,
         onUnreadable: () => void dropUnreadable(),
-        onFailed: suspect,
+        onFailed: (error) => {
+          suspect(error);
+          queue.suspectLost(error);
+        },
       }),
     );
   }

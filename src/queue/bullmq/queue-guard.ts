@@ -8,8 +8,8 @@ import { guardScripts, QUEUE_KEYS } from './guard-scripts.ts';
  * ours wrote, makes scripts of BullMQ fail half-way, for every process and every wake.
  *
  *  G1  Each look is one script: what is wrong with the keys of fixed names is found, and put right in the same step. Where
- *      one of them is of the wrong type the queue is emptied as a whole, because what lost its list, or was left by a
- *      script that failed, would swallow later wakes. The store is the truth: `onLost` asks for a look at all of it.
+ *      one of them is of the wrong type, or a field of `meta` is not a number, the queue is emptied as a whole: a job that
+ *      lost its list, or was left by a script that failed, would swallow later wakes. The store is the truth: `onLost` asks for a look at all of it.
  *  G2  Keys of single jobs, and those of caps, are looked at when Redis has refused a command for what is in a key, at the
  *      start, and after the queue was emptied: slice by slice, with work going on between.
  *  G3  If commands go on being refused and nothing is found, the queue is emptied as well, at most every `EMPTY_EVERY_MS`.
