@@ -26,13 +26,13 @@ const EffectRecord = z.discriminatedUnion('status', [
   }),
 ]);
 
-/** Not a legal tenant id, so that facts of the store and of a tenant can never meet. */
+/** Not a legal tenant id, so that entries of the store and of a tenant never collide. */
 const STORE_ITSELF = '-';
 
-/** Of one page: a few milliseconds of reading and folding. */
+/** Bounds of one page: a few milliseconds of reading and folding. */
 const SLICE_EVENTS = 250;
 const SLICE_BYTES = 512 * 1024;
-/** Rows checked in one go. */
+/** Rows decoded before the event loop gets a turn. */
 const SLICE_DECODED = 100;
 
 /** Types and validation around a driver. Owns no state; zod runs on what is read, never on what is written. */
@@ -90,7 +90,7 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
   ): Promise<{ rows: EventRow[]; bytes: number; isFull: boolean }> {
     const range = { after, limit, maxBytes, ...(upTo !== undefined && { upTo }) };
     const rows = await driver.readEvents({ tenant, conversation, ...range });
-    // As the driver counts: a page is cut short only by its bytes.
+    // Counted as the driver does.
     const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
     return { rows, bytes, isFull: rows.length >= limit || bytes >= maxBytes };
   }
@@ -125,7 +125,7 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
     if (record.status === 'settled') return record;
     const settled: EffectRecordType = { ...record, status: 'settled', ...end };
     if (await driver.swap(key, stored, JSON.stringify(settled))) return settled;
-    // Someone else has settled it; theirs is what counts.
+    // Another caller has settled it; its result counts.
     const theirs = await driver.readEntry(key);
     if (theirs === null)
       throw new TroupeError('internal', `effect ${id} was settled before it was started`, { id });
@@ -181,7 +181,7 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
       try {
         return { kind: 'acquired', record: decodeActorOrThrow(address, outcome.row) };
       } catch (error) {
-        // Who cannot read it must not keep it from those who can.
+        // Releases the lease: a process that cannot read the record must not block one that can.
         await driver.compareAndSet(address, { fence: outcome.row.fence }, { owner: '', until: 0 });
         throw error;
       }

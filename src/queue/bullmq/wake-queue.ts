@@ -32,7 +32,7 @@ export interface WakeQueueOptions {
   /** Actors of one tenant that wait at most: wakes of more are left out (R8). */
   mostWaiting: number;
   warn: (error: unknown, where: string) => void;
-  /** Told of each command that failed. */
+  /** Called with the error of each failed command. */
   suspect: (error: unknown) => void;
 }
 
@@ -123,7 +123,7 @@ export function openWakeQueue(options: WakeQueueOptions) {
     };
   }
 
-  /** Wakes that somebody should have taken by now: waiting ones, and delayed ones that were due `graceMs` ago. */
+  /** Counts overdue wakes: waiting ones, and delayed ones that were due `graceMs` ago. */
   async function overdue(graceMs: number): Promise<number> {
     const due = (clock.now() - graceMs) * DELAYED_SCORE_FACTOR;
     const [{ waiting }, delayed] = await Promise.all([depth(), redis.zcount(queue.toKey('delayed'), 0, due)]);
@@ -157,7 +157,7 @@ export function openWakeQueue(options: WakeQueueOptions) {
     /** A worker has failed: if it lost a job, wakes may be merging into that job. */
     suspectLost: strays.suspect,
     reached,
-    /** Of those that wait; nothing happens to one that does not. */
+    /** Moves a waiting job to the front; has no effect on others. */
     toFront: (jobId: string): Promise<void> =>
       reached(async () => {
         await queue.getBackend().changePriority(jobId, 0, true);
@@ -172,12 +172,12 @@ export function bracedPrefix(prefix: string): string {
   return `{${prefix}}`;
 }
 
-/** What decoding throws: JSON that is none, or that holds another kind of value than it must. */
+/** Whether decoding failed: invalid JSON, or a value of the wrong kind. */
 export function isDecodeError(error: unknown): boolean {
   return error instanceof SyntaxError || error instanceof TypeError;
 }
 
-/** Whoever calls may hold more than an address. */
+/** Drops other fields of the caller's object. */
 function idsOf({ tenant, conversation, agent }: ActorAddress): ActorAddress {
   return { tenant, conversation, agent };
 }
