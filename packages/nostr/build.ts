@@ -22,7 +22,7 @@ rmSync(OUT, { recursive: true });
 for (const name of readdirSync(DIST)) {
   const file = path.join(DIST, name);
   const text = readFileSync(file, 'utf8');
-  const built = /^troupe\./.test(name) ? text.replace(CORE, '$1troupe/integrations$1') : text;
+  const built = name.startsWith('troupe.') ? text.replace(CORE, '$1troupe/integrations$1') : text;
   if (/\.\.\/src\//.test(built)) throw new Error(`${name} still imports the sources of the core`);
   writeFileSync(file, built);
 }
