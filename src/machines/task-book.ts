@@ -189,7 +189,8 @@ function foldHistory({ tasks }: TaskBook, event: Event): void {
     tasks.set(task.id, { ...task, end: { seq: event.seq, outcome: ended.outcome } });
 }
 
-function openingOf(event: Event): (TaskOpening & { id: string }) | null {
+/** The task that an event opens; null in the task's own thread, where nobody waits for it. */
+export function openingOf(event: Event): (TaskOpening & { id: string }) | null {
   if (!isAbout(event, 'taskOpening')) return null;
   switch (event.kind) {
     case 'delegation.opened':
@@ -202,7 +203,7 @@ function openingOf(event: Event): (TaskOpening & { id: string }) | null {
   }
 }
 
-function endOf(event: Event): { id: string; outcome: TaskEnd['outcome'] } | null {
+export function endOf(event: Event): { id: string; outcome: TaskEnd['outcome'] } | null {
   if (!isAbout(event, 'taskEnd')) return null;
   switch (event.kind) {
     case 'delegation.completed':

@@ -79,7 +79,7 @@ export async function retryTurn(
   const participants = await door.participantsCache.of(address);
   const ended = endOf(end);
   const may = mayRetry({ address, turn, ended, record, participants });
-  const notice = participants.setAside.get(parts.agent) ?? 0;
+  const notice = participants.failedAt.get(parts.agent) ?? 0;
   const ids = [runtimeId(turn, 'retry'), runtimeId(turn, 'resume', notice)] as const;
   const isAside = !record || record.parked === 'failed';
   if (may.kind === 'refused' || !isAside) {
