@@ -1,7 +1,7 @@
 import { systemClock } from '../../src/clock.ts';
 import type { DocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { NewEventRow } from '../../src/store/driver.ts';
-import { openMongoDriver } from '../../src/store/mongo/open-mongo-driver.ts';
+import { openMongoDriver } from '../../src/store/mongo/connect-mongo.ts';
 import { messageText, report, stop } from '../support.ts';
 import { dropDatabase, newDatabaseUrl } from './bench-database.ts';
 

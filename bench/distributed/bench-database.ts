@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock as clock } from '../../src/clock.ts';
 import type { Documents } from '../../src/store/documents/documents.ts';
-import { createMongoClient } from '../../src/store/mongo/connect-mongo.ts';
-import { createMongoDocuments } from '../../src/store/mongo/mongo-documents.ts';
-import { openMongoDriver } from '../../src/store/mongo/open-mongo-driver.ts';
+import {
+  createMongoClient,
+  createMongoDocuments,
+  openMongoDriver,
+} from '../../src/store/mongo/connect-mongo.ts';
 import { stop } from '../support.ts';
 
 /** A database of its own on the server of `MONGODB_URL`, dropped at the end, with a count of the commands sent to it. */

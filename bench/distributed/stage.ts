@@ -15,7 +15,7 @@ import { systemClock as clock } from '../../src/clock.ts';
 import { countTokens } from '../../src/context/tokens.ts';
 import { fenceKey } from '../../src/context/index.ts';
 import type { ActorAddress } from '../../src/events/index.ts';
-import { noOutside } from '../../test/support/no-outside.ts';
+import { noIntegrations } from '../../test/support/no-integrations.ts';
 import { createTenants, openCredentials } from '../../src/facade/credentials.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
@@ -113,7 +113,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const engine = createEngine(deps, stopping);
   const fallback = (definition.defaults.respondWhenUnaddressed ?? null) as ActorAddress['agent'] | null;
   const troupe = createTroupeFacade({
-    outside: noOutside(),
+    integrations: noIntegrations(),
     tenants: createTenants(memoryKeyValue()),
     credentials: openCredentials(memoryKeyValue(), { clock }),
     deps,

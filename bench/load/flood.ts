@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { getPublicKey } from 'nostr-tools/pure';
-import { type RelayProcess, startHostileRelay } from '../../test/nostr/relay-process.ts';
-import { person } from '../../test/nostr/sign.ts';
+import { type RelayProcess, startHostileRelay } from '../../packages/nostr/test/relay-process.ts';
+import { person } from '../../packages/nostr/test/sign.ts';
 import type { Bench } from '../figures.ts';
 import { messageText, percentile } from '../support.ts';
 import { postEvents } from './post-events.ts';

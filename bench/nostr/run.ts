@@ -1,6 +1,6 @@
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import { problemsOf, runLoad } from '../../test/nostr/load.ts';
+import { problemsOf, runLoad } from '../../packages/nostr/test/load.ts';
 
 /**
  * `npm run nostr:load`: signed events, a quarter of them forged, through relays in processes of their own, with duplicates,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../src/clock.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
+import { startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
 import { percentile } from '../recovery.ts';
 import { talkToBareClaude } from './bare-claude.ts';
 import { talkToBareCodex } from './bare-codex.ts';

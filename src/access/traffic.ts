@@ -27,7 +27,7 @@ const MESSAGE_BURST_S = 5;
  * How much callers may ask of one process. Owns what they have asked lately, and who has streams open.
  *  1. Whoever is refused has cost nothing but the look, and is told when to come again.
  *  2. A caller's limits are its own: no other pays for it, but for the streams of its tenant and of the whole process.
- *  3. A tenant makes as many keys as it likes, so that it has a share of all streams. `default` is of the house.
+ *  3. A tenant makes as many keys as it likes, so that it has a share of all streams. `default` is the server's own tenant.
  *  4. `local` is the one user of this machine, or an application that checks its callers: its rates are not counted.
  */
 export class Traffic {

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { toTroupeError, TroupeError } from '../errors.ts';
-import { checkDatabase } from '../store/sqlite/check-database.ts';
+import { checkDatabase } from '../store/sqlite/check-files.ts';
 import { dataPaths, lockDataDir } from '../store/sqlite/data-lock.ts';
 import type { Check } from './check.ts';
 import { checkServices } from './check-services.ts';

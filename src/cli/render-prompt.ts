@@ -44,7 +44,7 @@ function renderHeading(prompt: InspectedPrompt | SentPrompt): string {
   return lines.join('\n');
 }
 
-function renderFacts({ tokens, cached, relief, cuts, messages }: InspectedPrompt): string {
+function renderFacts({ tokens, cached, compaction, cuts, messages }: InspectedPrompt): string {
   const { estimate, percent, level, calibrated } = tokens;
   const learnt = calibrated ? 'calibrated by what the provider reported' : 'not calibrated yet';
   const usage = `${number(estimate)} tokens estimated, ${percent} % of the room: ${level}, ${learnt}`;
@@ -54,13 +54,13 @@ function renderFacts({ tokens, cached, relief, cuts, messages }: InspectedPrompt
       : `${number(cached.tokens)} tokens in ${number(cached.messages)} of ${count(messages.length, 'message')} ` +
         `begin as the last prompt did (${cachedMark()})`;
   const due =
-    relief.left > 0
-      ? `in ${number(relief.left)} tokens, at ${number(relief.at)}`
-      : `due: ${number(relief.at)} tokens are reached`;
+    compaction.left > 0
+      ? `in ${number(compaction.left)} tokens, at ${number(compaction.at)}`
+      : `due: ${number(compaction.at)} tokens are reached`;
   return [
     paint(LEVEL_STYLE[level], paragraph('usage', usage)),
     paragraph('cached', known),
-    paragraph('relief', due),
+    paragraph('compacts', due),
     ...(cuts.length > MOST_CUTS ? [paragraph('cut', `${number(cuts.length - MOST_CUTS)} before these`)] : []),
     ...cuts.slice(-MOST_CUTS).map((cut) => paragraph('cut', describeCut(cut))),
   ].join('\n');

@@ -1,3 +1,5 @@
+import type { ConversationId } from '../events/index.ts';
+
 /**
  * A queue in which tenants take turns, and the families of one tenant among themselves: what one of them has waiting
  * delays another by one turn, however much it is. First in, first out within a family. Every operation costs the same,
@@ -42,7 +44,7 @@ export function createFairQueue<T>(): FairQueue<T> {
     return tenant;
   }
 
-  function familyOf(tenant: Tenant<T>, name: string): Family<T> {
+  function familyIn(tenant: Tenant<T>, name: string): Family<T> {
     const known = tenant.families.get(name);
     if (known) return known;
     const family = { name, items: createFifo<T>() };
@@ -63,7 +65,7 @@ export function createFairQueue<T>(): FairQueue<T> {
   return {
     push(item, place) {
       const tenant = tenantOf(place.tenant);
-      familyOf(tenant, place.family).items.push(item);
+      familyIn(tenant, place.family).items.push(item);
       tenant.size += 1;
       size += 1;
     },
@@ -110,4 +112,19 @@ function createFifo<T>(): Fifo<T> {
     },
     size: () => items.length - head,
   };
+}
+
+/** Threads are named after the conversation that their tasks began in. */
+const THREAD = /^\.d-[0-9a-f]{12}$/;
+const THREAD_LENGTH = '.d-0123456789ab'.length;
+
+/**
+ * What takes turns within a tenant: a conversation with the threads of all that is delegated in it. Read from the name,
+ * so that nobody has to be asked; one that only looks like a thread shares its turns, and nothing else.
+ */
+export function familyOf(conversation: ConversationId): string {
+  let end = conversation.length;
+  while (end >= THREAD_LENGTH && THREAD.test(conversation.slice(end - THREAD_LENGTH, end)))
+    end -= THREAD_LENGTH;
+  return conversation.slice(0, end);
 }

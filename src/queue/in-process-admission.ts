@@ -1,8 +1,14 @@
 import type { Clock } from '../clock.ts';
 import type { ActorAddress } from '../events/index.ts';
 import type { Admission, AdmissionCaps, Entry } from './admission.ts';
-import { admissionLimits, DEFAULT_SLOT_MS, retryInMs } from './admission-limits.ts';
-import { type CallBucket, enterSlot, takeToken } from './admission-rules.ts';
+import {
+  admissionLimits,
+  type CallBucket,
+  DEFAULT_SLOT_MS,
+  enterSlot,
+  retryInMs,
+  takeToken,
+} from './admission-rules.ts';
 
 export interface InProcessAdmissionOptions {
   caps: AdmissionCaps;
@@ -111,4 +117,15 @@ const NOTHING: ReadonlyMap<string, number> = new Map();
 function keep<V extends ReadonlyMap<string, number>>(scopes: Map<string, V>, key: string, value: V): void {
   if (value.size > 0) scopes.set(key, value);
   else scopes.delete(key);
+}
+
+const ADMITTED: Entry = { kind: 'admitted', leave: async () => {} };
+
+/** No caps: everybody may work at once, and nobody is asked (C4). */
+export function createOpenAdmission(): Admission {
+  return {
+    enter: async () => ADMITTED,
+    takeCall: async () => 0,
+    close: async () => {},
+  };
 }

@@ -3,9 +3,8 @@ import { TroupeError } from '../errors.ts';
 import { addressKey } from '../events/index.ts';
 import type { ActorAddress, TenantId } from '../events/index.ts';
 import { type Metrics, NO_METRICS, type Timers } from '../metrics.ts';
-import { createFairQueue } from './fair-queue.ts';
-import { familyOf } from './family.ts';
-import { createSharing, FEW } from './sharing.ts';
+import { createFairQueue, familyOf } from './fair-queue.ts';
+import { createSharing, FEW } from './fair-share.ts';
 import { slicesOf } from '../slices.ts';
 import { MOST_WAITING, type QueueDepth, type Router, type WakeHandler, type WakeOutcome } from './router.ts';
 

@@ -6,14 +6,11 @@ import { TroupeError } from '../../errors.ts';
 import { ActorAddress, addressKey } from '../../events/index.ts';
 import { connectRedis, endConnection } from '../redis/connect-redis.ts';
 import { MOST_WAITING, type QueueDepth, type Router, type WakeHandler, type WakeOutcome } from '../router.ts';
-import { createFairShare } from '../fair-share.ts';
-import type { StorePace } from '../store-pace.ts';
-import { limitWarnings } from './limit-warnings.ts';
-import { watchProgress } from './progress-watch.ts';
+import { createFairShare, type StorePace } from '../fair-share.ts';
+import { limitWarnings } from '../redis/outage.ts';
+import { openWakeWorker, type WakeWorker, watchProgress } from './wake-worker.ts';
 import { createQueueGuard } from './queue-guard.ts';
 import { bracedPrefix, LATER, QUEUE_NAME, WAKE, openWakeQueue } from './wake-queue.ts';
-import { openWakeWorker } from './wake-worker.ts';
-import type { WakeWorker } from './wake-worker.ts';
 
 /**
  * The router of many processes: wakes are BullMQ jobs in one Redis, added by all and served by those that `start`.

@@ -1,7 +1,7 @@
-import { Redis } from 'ioredis';
-import type { RedisOptions } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 import { TroupeError } from '../../errors.ts';
 import { createOutage } from './outage.ts';
+import { createHash } from 'node:crypto';
 
 /**
  * Connections to Redis in two profiles, because the two uses want opposite things:
@@ -117,4 +117,23 @@ export function reason(error: unknown): string {
   if (error instanceof AggregateError && error.message === '')
     return error.errors.map((each) => reason(each)).join(', ');
   return error instanceof Error ? error.message : 'the connection was closed';
+}
+
+/** A script that Redis runs as one step. Only its digest is sent, unless the server does not know it yet. */
+export interface LuaScript {
+  run(redis: Redis, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>;
+}
+
+export function luaScript(text: string): LuaScript {
+  const digest = createHash('sha1').update(text).digest('hex');
+  return {
+    async run(redis, keys, args) {
+      try {
+        return await redis.evalsha(digest, keys.length, ...keys, ...args);
+      } catch (error) {
+        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
+        return redis.eval(text, keys.length, ...keys, ...args);
+      }
+    },
+  };
 }

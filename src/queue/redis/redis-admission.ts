@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { ActorAddress, TenantId } from '../../events/index.ts';
 import type { Admission, AdmissionCaps, Entry } from '../admission.ts';
-import { admissionLimits, DEFAULT_SLOT_MS, retryInMs } from '../admission-limits.ts';
+import { admissionLimits, DEFAULT_SLOT_MS, retryInMs } from '../admission-rules.ts';
 import { admissionScripts } from './admission-scripts.ts';
 import { createOutage } from './outage.ts';
 

@@ -1,9 +1,8 @@
 import type { Redis } from 'ioredis';
 import type { Broadcast, Notice } from '../broadcast.ts';
-import { createListeners } from '../listeners.ts';
-import { createNoticeOutbox } from '../notice-outbox.ts';
+import { createListeners } from '../in-process-broadcast.ts';
+import { createNoticeOutbox, decodeNotices, encodeNotices, isFrom } from '../notice-outbox.ts';
 import { endConnection } from './connect-redis.ts';
-import { decodeNotices, encodeNotices, isFrom } from './notice-message.ts';
 import { createOutage } from './outage.ts';
 
 export interface RedisBroadcastOptions {

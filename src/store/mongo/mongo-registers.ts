@@ -3,10 +3,8 @@ import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import type { RegisterKey, Shelf } from '../driver.ts';
 import type { RegisterDocuments } from '../documents/documents.ts';
-import type { BlobRef, Blobs } from './mongo-blobs.ts';
+import { type BlobRef, type Blobs, type StoredText, toStored } from './mongo-blobs.ts';
 import { isDuplicateKey } from './mongo-error.ts';
-import type { StoredText } from './mongo-text.ts';
-import { toStored } from './mongo-text.ts';
 
 /** `_id` is tenant/shelf/key; neither of the first two has a slash. */
 export interface RegisterDoc {

@@ -1,9 +1,14 @@
 import type { KeyRange } from '../conversation-keys.ts';
 import type { RegisterKey, Shelf } from '../driver.ts';
-import type { Database } from './database.ts';
-import { allRows, getRow, runStatement } from './database.ts';
-import type { StoredText } from './stored-text.ts';
-import { fromStored, toStored } from './stored-text.ts';
+import {
+  allRows,
+  type Database,
+  fromStored,
+  getRow,
+  runStatement,
+  type StoredText,
+  toStored,
+} from './database.ts';
 
 /** Numbers are stored: never change one. Those up to 2 are indexed by age. */
 const SHELVES: Record<Shelf, number> = {
