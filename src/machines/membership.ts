@@ -1,4 +1,5 @@
-import { type AgentId, type Event, type EventOf, isAbout, isTaskEnd } from '../events/index.ts';
+import { isAbout, isTaskEnd } from '../events/aspects.ts';
+import type { AgentId, Event, EventOf } from '../events/index.ts';
 
 /** The agents that take part in one conversation, and the stretches of its log for which one did not. A fold. */
 export interface Membership {

@@ -1,5 +1,5 @@
 import type { AgentId, Event } from '../events/index.ts';
-import { availabilityNoteOf, foldAvailability } from './availability.ts';
+import { availabilityNoteOf, foldAvailability } from './availability-fold.ts';
 import { foldTask, newTaskBook, type TaskBook } from './task-book.ts';
 
 /** Decides who hears a new message of a conversation. A fold of its log, the same in every process. */

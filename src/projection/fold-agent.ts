@@ -1,6 +1,11 @@
 import { isAbout, isTaskEnd } from '../events/aspects.ts';
 import { awayChanges } from '../machines/membership.ts';
-import { availabilityNoteOf, availabilityOf, foldAvailability, parkedIn } from '../machines/availability.ts';
+import {
+  availabilityNoteOf,
+  availabilityOf,
+  foldAvailability,
+  parkedIn,
+} from '../machines/availability-fold.ts';
 import type { Event, EventOf } from '../events/index.ts';
 import { type AgentCondition, type AgentView, MAX_PENDING, type TaskView } from './model.ts';
 import { agentOf, changeAgent, type Draft, meetAgent } from './draft.ts';

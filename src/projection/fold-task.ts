@@ -1,5 +1,5 @@
 import type { AgentId, Event } from '../events/index.ts';
-import { endOf, openingOf } from '../machines/task-book.ts';
+import { endOf, openingOf } from '../machines/task-events.ts';
 import { MAX_ASKED, MAX_OPEN_TASKS, MAX_TASKS, type TaskView } from './model.ts';
 import { type Draft, meetAgent, own } from './draft.ts';
 import { oneLine } from './words.ts';
