@@ -43,7 +43,7 @@ describe('the tree', () => {
 /** Where a text becomes the id of an event beside `runtimeId`: what clients name, and what is never stored. */
 const OTHER_IDS = [
   'packages/nostr/src/receive.ts',
-  'src/cli/send.ts',
+  'src/cli/act.ts',
   'src/context/compaction/cut-point.ts',
   'src/context/compaction/plan.ts',
   'src/context/compaction/prune.ts',

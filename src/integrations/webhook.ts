@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import { isGranted } from '../access/conversation-grant.ts';
-import { ConversationPatterns } from '../access/principal.ts';
+import { ConversationPatterns, isGranted } from '../access/principal.ts';
 import { type Event, EVENT_KINDS } from '../events/index.ts';
 import { type KeyValue, updateEntry } from '../key-value.ts';
 

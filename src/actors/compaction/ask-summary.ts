@@ -70,7 +70,7 @@ async function ask(run: TurnRun, words: SummaryRequest, maxOutputTokens: number)
   const outcome = answer.kind === 'failed' ? answer.code : answer.kind;
   const { tenant } = run.live.address;
   deps.metrics.count('model_calls', { tenant, provider: profile.provider, outcome });
-  if (answer.kind === 'answered') run.usage = addUsage(run.usage, answer.usage);
+  if (answer.kind === 'answered') run.meanwhile.usage = addUsage(run.meanwhile.usage, answer.usage);
   if (answer.kind !== 'aborted') return answer;
   if (lease.signal.aborted || deps.stopping.aborted) return answer;
   return {

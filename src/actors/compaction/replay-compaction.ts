@@ -4,7 +4,7 @@ import {
   type CompactionReason,
 } from '../../events/index.ts';
 import type { FrozenBaseline } from '../engine/agent-runtime.ts';
-import { type TurnRun } from '../turn/turn-run.ts';
+import { type MutableTurnRun, type TurnRun } from '../turn/turn-run.ts';
 
 /**
  * A rewrite that a turn makes is journalled before the prompt that follows from it is sent, so that whoever goes on with
@@ -19,7 +19,7 @@ export async function journalCompaction(run: TurnRun, draft: EventDraft): Promis
 }
 
 /** Takes over what was decided for this step before a crash. */
-export async function replayCompaction(run: TurnRun): Promise<void> {
+export async function replayCompaction(run: MutableTurnRun): Promise<void> {
   if (!run.resumed || run.compaction.replayed === run.step) return;
   beginStep(run);
   run.compaction.replayed = run.step;
@@ -38,7 +38,7 @@ export async function replayCompaction(run: TurnRun): Promise<void> {
 }
 
 /** The rewrite becomes an output of the turn: the log has it where it belongs, between the steps before and after it. */
-export async function applyCompaction(run: TurnRun, draft: EventDraft): Promise<void> {
+export async function applyCompaction(run: MutableTurnRun, draft: EventDraft): Promise<void> {
   const { deps, live } = run;
   const id = draft.kind === 'baseline' ? draft.body.adopts?.compaction : null;
   if (id && !live.view.compactions.has(id)) {
@@ -46,7 +46,7 @@ export async function applyCompaction(run: TurnRun, draft: EventDraft): Promise<
     if (event?.kind === 'compaction') live.view.compactions.set(id, event.body);
   }
   if (draft.kind === 'baseline') useBaseline(run, { ...run.baseline, id: draft.id, body: draft.body });
-  run.outputs.push(draft);
+  run.outputs = [...run.outputs, draft];
   run.compaction.count += 1;
 }
 
@@ -56,12 +56,12 @@ function reasonOf(draft: EventDraft): CompactionReason | undefined {
 }
 
 /** Counts are of one step. */
-export function beginStep(run: TurnRun): void {
+export function beginStep(run: MutableTurnRun): void {
   if (run.compaction.step === run.step) return;
   run.compaction = { ...run.compaction, step: run.step, count: 0, tried: false, overflowed: false };
 }
 
-function useBaseline(run: TurnRun, baseline: FrozenBaseline): void {
+function useBaseline(run: MutableTurnRun, baseline: FrozenBaseline): void {
   run.baseline = baseline;
   run.live.baseline = baseline;
 }

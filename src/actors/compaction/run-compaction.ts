@@ -3,7 +3,7 @@ import { adoptionOf, isEmptyPlan, isPruneOnly, presentIn } from '../../context/i
 import { type EventDraft, runtimeId } from '../../events/index.ts';
 import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
 import { compaction, type CompactionEffect } from '../../machines/compaction.ts';
-import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
+import { ownDraft, type MutableTurnRun, type TurnRun } from '../turn/turn-run.ts';
 import { nameLargest, noteCompaction, startCompaction, type TurnCompaction } from './turn-compaction.ts';
 import { journalCompaction, applyCompaction } from './replay-compaction.ts';
 import { STRATEGIES } from './strategies.ts';
@@ -15,7 +15,7 @@ const DOUBT = 1.1;
  * Makes room in the agent's view: the machine says which rung comes next, the rungs gather a plan, and the plan is
  * carried out as one rewrite, journalled before anything is sent that follows from it.
  */
-export async function runCompaction(run: TurnRun): Promise<AgentEvent> {
+export async function runCompaction(run: MutableTurnRun): Promise<AgentEvent> {
   const reason = run.compaction.reason ?? 'over_budget';
   const work = startCompaction(run, reason);
   run.compaction.tried = true;

@@ -1,20 +1,18 @@
-import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
-import type { FailedCall, TurnRun } from './turn-run.ts';
+import type { FailedCall, Outcome, TurnRun } from './turn-run.ts';
 import { policyOf } from '../../errors.ts';
 import { backoffMs } from '../../providers/backoff.ts';
 import type { ModelFailure } from '../../providers/provider.ts';
 
 /** Waits before the next try of the same request, while the lease is renewed. A restart starts the count again. */
-export async function backOff(run: TurnRun): Promise<AgentEvent> {
+export async function backOff(run: TurnRun): Promise<Outcome> {
   const { deps, failure, lease } = run;
-  if (!failure) return { type: 'RETRY_DUE' };
+  if (!failure) return { event: { type: 'RETRY_DUE' } };
   // A process that ends does not wait: the next one starts the step again.
   await deps.clock.sleep(failure.wait?.ms ?? 0, AbortSignal.any([lease.signal, deps.stopping]));
-  if (lease.signal.aborted) return { type: 'ABORTED' };
+  if (lease.signal.aborted) return { event: { type: 'ABORTED' } };
   const { provider } = run.runtime.profile;
   deps.metrics.count('model_retries', { provider, code: failure.code });
-  run.ending = { kind: 'done' };
-  return { type: 'RETRY_DUE' };
+  return { event: { type: 'RETRY_DUE' }, changes: { ending: { kind: 'done' } } };
 }
 
 /**

@@ -26,6 +26,7 @@ import {
   type Ending,
   type JournalEntry,
   type ModelAnswer,
+  type MutableTurnRun,
   ownDraft,
   type TurnRun,
   writeMeanwhile,
@@ -40,7 +41,7 @@ const NOT_TRIED_AGAIN = { retryable: false, isAway: false, answered: 1 };
  * One model call, journalled once: whatever the journal holds is what was answered, whoever wrote it. A call that
  * failed leaves an `error` event with what was said; a retry sends the identical request.
  */
-export async function callModel(run: TurnRun): Promise<AgentEvent> {
+export async function callModel(run: MutableTurnRun): Promise<AgentEvent> {
   const { turn } = run;
   if (run.step === 0 && turn.approved) return callApproved(run, turn.approved);
   const before = run.resumed ? await openStep(run) : null;
@@ -55,8 +56,8 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
   const answer = entry;
   run.answer = answer;
   run.failure = null;
-  run.partial = '';
-  run.usage = addUsage(run.usage, answer.usage);
+  run.meanwhile.partial = '';
+  run.meanwhile.usage = addUsage(run.meanwhile.usage, answer.usage);
   run.session.compacted ||= answer.session?.compacted ?? false;
   learn(run, answer);
   if (answer.stop === 'refusal' && answer.calls.length === 0) return refused(run, answer);
@@ -64,7 +65,7 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
 }
 
 /** What was approved is called before the model is asked, as if it had asked for it once more. */
-async function callApproved(run: TurnRun, calls: ToolCall[]): Promise<AgentEvent> {
+async function callApproved(run: MutableTurnRun, calls: ToolCall[]): Promise<AgentEvent> {
   const given: ModelAnswer = { text: '', calls, stop: 'calls', usage: NO_USAGE };
   const [entry] = await Promise.all([journalStep(run, given), written(run)]);
   if ('sealed' in entry) return sealed(run, entry.sealed);
@@ -73,7 +74,7 @@ async function callApproved(run: TurnRun, calls: ToolCall[]): Promise<AgentEvent
 }
 
 /** Another holder has begun to end this turn. One that is asked to stop knows so from its record. */
-function sealed(run: TurnRun, ending: Ending): AgentEvent {
+function sealed(run: MutableTurnRun, ending: Ending): AgentEvent {
   if (ending.kind === 'aborted' && ending.by === 'interrupted') {
     run.ending = ending;
     return { type: 'ABORTED' };
@@ -85,9 +86,9 @@ function sealed(run: TurnRun, ending: Ending): AgentEvent {
 }
 
 /** A vendor's filter ended the answer: nothing to repeat, and nothing that may pass for a reply. */
-function refused(run: TurnRun, { text }: ModelAnswer): AgentEvent {
+function refused(run: MutableTurnRun, { text }: ModelAnswer): AgentEvent {
   run.answer = null;
-  run.partial = text;
+  run.meanwhile.partial = text;
   run.ending = {
     kind: 'failed',
     code: 'provider_refused',
@@ -97,15 +98,17 @@ function refused(run: TurnRun, { text }: ModelAnswer): AgentEvent {
 }
 
 /** Nothing was asked: a retry would find the same, and only people can allow more. */
-function overBudget(run: TurnRun, { message }: BudgetRefusal): AgentEvent {
+function overBudget(run: MutableTurnRun, { message }: BudgetRefusal): AgentEvent {
   const goOn = 'raise the budget in the agents file or wait for its next period, then ask again';
-  run.outputs.push(stopDraft(run, { guard: 'budget', message, goOn }));
+  run.outputs = [...run.outputs, stopDraft(run, { guard: 'budget', message, goOn })];
   run.ending = { kind: 'failed', code: 'budget_exceeded', message };
   return { type: 'MODEL_FAILED', failed: NOT_TRIED_AGAIN };
 }
 
 /** A session that is lost is no failed try: the same is asked of another, at the latest of a new one. */
-async function callOnce(run: TurnRun): Promise<StreamOutcome | Extract<Paid<never>, { kind: 'refused' }>> {
+async function callOnce(
+  run: MutableTurnRun,
+): Promise<StreamOutcome | Extract<Paid<never>, { kind: 'refused' }>> {
   for (let round = 1; ; round += 1) {
     run.sending = askSession(run);
     const asked = run.sending.session?.request.kind ?? 'start';
@@ -141,7 +144,7 @@ type StreamOutcome =
   | { kind: 'failed'; failure: ModelFailure }
   | { kind: 'aborted' };
 
-async function measured(run: TurnRun): Promise<{ outcome: StreamOutcome; end: CallEnd }> {
+async function measured(run: MutableTurnRun): Promise<{ outcome: StreamOutcome; end: CallEnd }> {
   const { metrics, clock } = run.deps;
   const { provider } = run.runtime.profile;
   const began = clock.monotonic();
@@ -156,7 +159,7 @@ async function measured(run: TurnRun): Promise<{ outcome: StreamOutcome; end: Ca
   const outcome = heard.kind === 'answered' ? await checkReply(run.runtime.reply, heard) : heard;
   // It is not taken, and was paid for.
   if (heard.kind === 'answered' && outcome.kind === 'failed')
-    run.usage = addUsage(run.usage, heard.answer.usage);
+    run.meanwhile.usage = addUsage(run.meanwhile.usage, heard.answer.usage);
   metrics.time('model_call', { provider }, clock.monotonic() - began);
   const ended = outcome.kind === 'failed' ? outcome.failure.code : outcome.kind;
   metrics.count('model_calls', { tenant: run.live.address.tenant, provider, outcome: ended });
@@ -173,8 +176,8 @@ function toldOf(outcome: StreamOutcome): CallEnded {
 }
 
 /** Before the reply was checked: one that is not taken was paid for. */
-function endOf({ deps, runtime, partial }: TurnRun, heard: StreamOutcome): CallEnd {
-  const words = deps.countTokens(partial);
+function endOf({ deps, runtime, meanwhile }: TurnRun, heard: StreamOutcome): CallEnd {
+  const words = deps.countTokens(meanwhile.partial);
   if (heard.kind === 'aborted') return { kind: 'aborted', heard: words };
   if (heard.kind === 'failed') return { kind: 'failed', code: heard.failure.code, heard: words };
   const { usage } = heard.answer;
@@ -186,7 +189,7 @@ function endOf({ deps, runtime, partial }: TurnRun, heard: StreamOutcome): CallE
   };
 }
 
-async function stream(run: TurnRun, watch: CallWatch): Promise<StreamOutcome> {
+async function stream(run: MutableTurnRun, watch: CallWatch): Promise<StreamOutcome> {
   const { deps, live, turn, lease, runtime } = run;
   let text = '';
   let index = 0;
@@ -229,11 +232,11 @@ async function stream(run: TurnRun, watch: CallWatch): Promise<StreamOutcome> {
       case 'aborted':
         // One that is refused as too long may be sent again shorter: `fail` records what is not.
         if (event.type !== 'failed') recordPrompt(run);
-        run.partial = text;
+        run.meanwhile.partial = text;
         return finished(run, event, { text, calls, reasoning });
     }
   }
-  run.partial = text;
+  run.meanwhile.partial = text;
   return {
     kind: 'failed',
     failure: { code: 'provider_truncated', message: 'the provider ended without a result' },
@@ -241,7 +244,7 @@ async function stream(run: TurnRun, watch: CallWatch): Promise<StreamOutcome> {
 }
 
 function finished(
-  run: TurnRun,
+  run: MutableTurnRun,
   event: Extract<ModelEvent, { type: 'done' | 'failed' | 'aborted' }>,
   said: Pick<ModelAnswer, 'text' | 'calls' | 'reasoning'>,
 ): StreamOutcome {
@@ -279,7 +282,7 @@ function requestOf(run: TurnRun): ModelRequest {
 }
 
 /** One prompt is recorded per step: the one that was accepted, or the last that was refused. */
-function recordPrompt(run: TurnRun): void {
+function recordPrompt(run: MutableTurnRun): void {
   const { deps, live } = run;
   const prompt = run.sending?.prompt;
   if (!prompt || prompt === run.recorded) return;
@@ -289,7 +292,7 @@ function recordPrompt(run: TurnRun): void {
 }
 
 /** The crash may have come between the answer and its receipt. */
-function recordAgain(run: TurnRun, journalled: JournalEntry): void {
+function recordAgain(run: MutableTurnRun, journalled: JournalEntry): void {
   const { prompt, live } = run;
   const session = 'sealed' in journalled ? undefined : journalled.session;
   if (!prompt) return;
@@ -298,7 +301,7 @@ function recordAgain(run: TurnRun, journalled: JournalEntry): void {
 }
 
 /** What the provider counted tells how it counts; a scripted model's figures are guesses and tell nothing. */
-function learn(run: TurnRun, { usage, doubt }: ModelAnswer): void {
+function learn(run: MutableTurnRun, { usage, doubt }: ModelAnswer): void {
   const { deps, live, runtime, baseline } = run;
   const { tenant, agent } = live.address;
   if (doubt !== undefined) deps.models.doubt(tenant, agent, doubt);
@@ -322,7 +325,7 @@ function learn(run: TurnRun, { usage, doubt }: ModelAnswer): void {
   run.model = deps.models.observe(tenant, runtime.profile, report);
 }
 
-async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {
+async function fail(run: MutableTurnRun, failure: ModelFailure): Promise<AgentEvent> {
   const { deps, live, lease } = run;
   // Nothing was said and nothing will be until somebody has acted: the turn waits, and others go on.
   if (policyOf(failure.code) === 'operator') throw new TroupeError(failure.code, failure.message);
@@ -342,7 +345,7 @@ async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {
           code,
           message,
           step: run.step + 1,
-          partial: run.partial,
+          partial: run.meanwhile.partial,
           ...(retryUntil !== undefined && { retryUntil }),
         },
       },
@@ -361,7 +364,7 @@ async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {
 }
 
 /** Once per step: what is asked for again must be shorter, and by how much the refusal may say. */
-function mayRecover(run: TurnRun, { message }: ModelFailure): boolean {
+function mayRecover(run: MutableTurnRun, { message }: ModelFailure): boolean {
   const { compaction, prompt, runtime, live, deps } = run;
   if (compaction.overflowed || !prompt) return false;
   const named = limitIn(message)?.window;

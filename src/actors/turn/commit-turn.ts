@@ -15,7 +15,14 @@ import { hasMore } from '../steering/look-beyond.ts';
 import { coversOf, reachOf } from '../steering/reach.ts';
 import { showSteered, stoppedBy, tellSteered } from '../steering/steer-turn.ts';
 import { taskEnds } from '../tasks/complete-task.ts';
-import { type ModelAnswer, ownDraft, type TurnRun, written } from './turn-run.ts';
+import {
+  applyOutcome,
+  type ModelAnswer,
+  type MutableTurnRun,
+  ownDraft,
+  type TurnRun,
+  written,
+} from './turn-run.ts';
 import { replayCompaction } from '../compaction/replay-compaction.ts';
 import { runCalls } from './run-calls.ts';
 import { correct } from '../supervision/supervise-turn.ts';
@@ -27,7 +34,7 @@ import { journalStep, openStep } from '../steering/step-journal.ts';
  * published before it, and nothing at all if the fence is lost. A turn that was asked to stop is refused by the same
  * write and ends as aborted instead: after an acknowledged stop there is no reply.
  */
-export async function commitTurn(run: TurnRun): Promise<AgentEvent> {
+export async function commitTurn(run: MutableTurnRun): Promise<AgentEvent> {
   const { lease } = run;
   await written(run);
   run.isAddressedAgain = await isAddressedAgain(run);
@@ -45,7 +52,8 @@ export async function commitTurn(run: TurnRun): Promise<AgentEvent> {
 }
 
 function ended(run: TurnRun): AgentEvent {
-  const { deps, ending, usage, runtime, live } = run;
+  const { deps, ending, runtime, live } = run;
+  const { usage } = run.meanwhile;
   const { tenant } = live.address;
   const { metrics } = deps;
   const { provider } = runtime.profile;
@@ -99,7 +107,7 @@ const BEGINNINGS: readonly EventDraft['kind'][] = [
 ];
 
 /** A turn that did not end well hands nothing over and asks nobody: the receiver would answer in its stead. */
-function outputsOf({ ending, outputs }: TurnRun): EventDraft[] {
+function outputsOf({ ending, outputs }: TurnRun): readonly EventDraft[] {
   return ending.kind === 'done' ? outputs : outputs.filter(({ kind }) => !BEGINNINGS.includes(kind));
 }
 
@@ -121,9 +129,9 @@ function waitsFor(run: TurnRun): WaitsFor | null {
 
 /** All endings share one id, so a turn can have only one. */
 function endingOf(run: TurnRun): EventDraft[] {
-  const { turn, ending, answer, usage, step, last } = run;
+  const { turn, ending, answer, step, last, meanwhile } = run;
   // An answer that was complete when the turn was stopped has been heard by whoever watched.
-  const partial = answer?.text ?? run.partial;
+  const partial = answer?.text ?? meanwhile.partial;
   const covers = coversOf(turn);
   const end = ownDraft(run, 'end');
   if (ending.kind === 'aborted') {
@@ -139,7 +147,7 @@ function endingOf(run: TurnRun): EventDraft[] {
     body: {
       covers,
       steps: step + (answer ? 1 : 0),
-      usage,
+      usage: meanwhile.usage,
       ...(answer?.stop === 'length' && { cut: 'length' }),
       ...(last && { last }),
     },
@@ -163,7 +171,7 @@ function dataOf(answer: ModelAnswer | null): { data?: unknown } {
  * more. Its journalled steps are recorded with what is known of their calls, and where they stop the ending is journalled
  * itself, once: who comes there later finds it, and calls nothing that no log would tell of.
  */
-async function sealTurn(run: TurnRun): Promise<void> {
+async function sealTurn(run: MutableTurnRun): Promise<void> {
   const { ending } = run;
   run.givenUp = true;
   for (;;) {
@@ -173,13 +181,14 @@ async function sealTurn(run: TurnRun): Promise<void> {
     if ('sealed' in entry) break;
     run.answer = entry;
     if (entry.calls.length > 0) {
-      await runCalls(run);
+      applyOutcome(run, await runCalls(run));
       continue;
     }
     // An answer that was sent back has steps after it.
     const verdict = judge(run);
     if (verdict.kind !== 'corrected') break;
-    correct(run, verdict.text);
+    applyOutcome(run, correct(run, verdict.text));
+    run.meanwhile.partial = '';
   }
   // What was found may have been a step too many; the turn ends as it was going to.
   run.ending = ending;
