@@ -9,7 +9,7 @@ import { reachAt } from '../steering/reach.ts';
 import { steerTurn } from '../steering/steer-turn.ts';
 import type { MutableTurnRun, TurnRun } from './turn-run.ts';
 
-/** Builds the prompt of the present step from the warm view, and has it made smaller where it is too long. */
+/** Builds the prompt of the present step from the warm view, and asks for a compaction where it is too long. */
 export async function assemble(run: MutableTurnRun): Promise<AgentEvent> {
   await beginTurnOnce(run);
   beginStep(run);

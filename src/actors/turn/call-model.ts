@@ -34,12 +34,12 @@ import {
 } from './turn-run.ts';
 import type { CallWatch } from './watch-turn.ts';
 
-/** It ends the turn. */
+/** A failure that ends the turn. */
 const NOT_TRIED_AGAIN = { retryable: false, isAway: false, answered: 1 };
 
 /**
- * One model call, journalled once: whatever the journal holds is what was answered, whoever wrote it. A call that
- * failed leaves an `error` event with what was said; a retry sends the identical request.
+ * One model call, journalled once. The journal decides what was answered, whichever process wrote it. A failed call leaves
+ * an `error` event with the text so far; a retry sends the identical request.
  */
 export async function callModel(run: MutableTurnRun): Promise<AgentEvent> {
   const { turn } = run;
@@ -64,7 +64,7 @@ export async function callModel(run: MutableTurnRun): Promise<AgentEvent> {
   return answer.calls.length > 0 ? { type: 'MODEL_CALLED' } : { type: 'MODEL_REPLIED' };
 }
 
-/** What was approved is called before the model is asked, as if it had asked for it once more. */
+/** Approved calls are made before the model is asked, as if it had asked for them again. */
 async function callApproved(run: MutableTurnRun, calls: ToolCall[]): Promise<AgentEvent> {
   const given: ModelAnswer = { text: '', calls, stop: 'calls', usage: NO_USAGE };
   const [entry] = await Promise.all([journalStep(run, given), written(run)]);
@@ -73,7 +73,7 @@ async function callApproved(run: MutableTurnRun, calls: ToolCall[]): Promise<Age
   return { type: 'MODEL_CALLED' };
 }
 
-/** Another holder has begun to end this turn. One that is asked to stop knows so from its record. */
+/** Another holder of the lease has begun to end this turn. */
 function sealed(run: MutableTurnRun, ending: Ending): AgentEvent {
   if (ending.kind === 'aborted' && ending.by === 'interrupted') {
     run.ending = ending;
@@ -85,7 +85,7 @@ function sealed(run: MutableTurnRun, ending: Ending): AgentEvent {
   return { type: 'MODEL_FAILED', failed: NOT_TRIED_AGAIN };
 }
 
-/** A vendor's filter ended the answer: nothing to repeat, and nothing that may pass for a reply. */
+/** A vendor's filter ended the answer: a retry would not help, and the text must not count as a reply. */
 function refused(run: MutableTurnRun, { text }: ModelAnswer): AgentEvent {
   run.answer = null;
   run.meanwhile.partial = text;
@@ -97,7 +97,7 @@ function refused(run: MutableTurnRun, { text }: ModelAnswer): AgentEvent {
   return { type: 'MODEL_FAILED', failed: NOT_TRIED_AGAIN };
 }
 
-/** Nothing was asked: a retry would find the same, and only people can allow more. */
+/** The model was not called. A retry would be refused too; only people can raise the budget. */
 function overBudget(run: MutableTurnRun, { message }: BudgetRefusal): AgentEvent {
   const goOn = 'raise the budget in the agents file or wait for its next period, then ask again';
   run.outputs = [...run.outputs, stopDraft(run, { guard: 'budget', message, goOn })];
@@ -105,7 +105,7 @@ function overBudget(run: MutableTurnRun, { message }: BudgetRefusal): AgentEvent
   return { type: 'MODEL_FAILED', failed: NOT_TRIED_AGAIN };
 }
 
-/** A session that is lost is no failed try: the same is asked of another, at the latest of a new one. */
+/** A lost session is not a failed try: the request goes to another session, in the end to a new one. */
 async function callOnce(
   run: MutableTurnRun,
 ): Promise<StreamOutcome | Extract<Paid<never>, { kind: 'refused' }>> {
@@ -127,7 +127,7 @@ async function callOnce(
   }
 }
 
-/** A try that is repeated after a crash has another fence: both may have been paid. */
+/** The fence is part of the id: a try that is repeated after a crash may be paid for twice. */
 function callOf(run: TurnRun, round: number): PaidCall {
   const { turn, step, lease, failure, runtime, prompt } = run;
   const { maxOutputTokens } = runtime.profile;
@@ -157,7 +157,7 @@ async function measured(run: MutableTurnRun): Promise<{ outcome: StreamOutcome; 
   });
   const heard = await call.within(() => stream(run, call));
   const outcome = heard.kind === 'answered' ? await checkReply(run.runtime.reply, heard) : heard;
-  // It is not taken, and was paid for.
+  // The answer is discarded; its tokens still count as spent.
   if (heard.kind === 'answered' && outcome.kind === 'failed')
     run.meanwhile.usage = addUsage(run.meanwhile.usage, heard.answer.usage);
   metrics.time('model_call', { provider }, clock.monotonic() - began);
@@ -175,7 +175,7 @@ function toldOf(outcome: StreamOutcome): CallEnded {
   return outcome.kind === 'failed' ? { kind: 'failed', code: outcome.failure.code } : outcome;
 }
 
-/** Before the reply was checked: one that is not taken was paid for. */
+/** Built before the reply is checked: a discarded reply was paid for too. */
 function endOf({ deps, runtime, meanwhile }: TurnRun, heard: StreamOutcome): CallEnd {
   const words = deps.countTokens(meanwhile.partial);
   if (heard.kind === 'aborted') return { kind: 'aborted', heard: words };
@@ -230,7 +230,7 @@ async function stream(run: MutableTurnRun, watch: CallWatch): Promise<StreamOutc
       case 'done':
       case 'failed':
       case 'aborted':
-        // One that is refused as too long may be sent again shorter: `fail` records what is not.
+        // A prompt that is refused as too long may be sent again shorter; `fail` records the others.
         if (event.type !== 'failed') recordPrompt(run);
         run.meanwhile.partial = text;
         return finished(run, event, { text, calls, reasoning });
@@ -281,7 +281,7 @@ function requestOf(run: TurnRun): ModelRequest {
   };
 }
 
-/** One prompt is recorded per step: the one that was accepted, or the last that was refused. */
+/** Records one prompt per step: the accepted one, or the last refused one. */
 function recordPrompt(run: MutableTurnRun): void {
   const { deps, live } = run;
   const prompt = run.sending?.prompt;
@@ -291,7 +291,7 @@ function recordPrompt(run: MutableTurnRun): void {
   writeMeanwhile(run, deps.store.putReceipt(live.address.tenant, receiptOf(prompt), now));
 }
 
-/** The crash may have come between the answer and its receipt. */
+/** Writes the receipt again: the crash may have come between the answer and its receipt. */
 function recordAgain(run: MutableTurnRun, journalled: JournalEntry): void {
   const { prompt, live } = run;
   const session = 'sealed' in journalled ? undefined : journalled.session;
@@ -300,7 +300,7 @@ function recordAgain(run: MutableTurnRun, journalled: JournalEntry): void {
   recordPrompt(run);
 }
 
-/** What the provider counted tells how it counts; a scripted model's figures are guesses and tell nothing. */
+/** Calibrates the token count by the reported usage. The figures of a scripted model are guesses and are ignored. */
 function learn(run: MutableTurnRun, { usage, doubt }: ModelAnswer): void {
   const { deps, live, runtime, baseline } = run;
   const { tenant, agent } = live.address;
@@ -309,10 +309,10 @@ function learn(run: MutableTurnRun, { usage, doubt }: ModelAnswer): void {
   const isUntold = usage.input === 0;
   if (isUntold && doubt === undefined && !runtime.provider.capabilities.sessionResumption)
     deps.models.doubt(tenant, agent, null);
-  // What is not told with its own call comes with a later one of the turn.
+  // Usage that is missing from its own call is included in a later call of the turn.
   run.session.untold ||= isUntold;
   if (run.session.untold) return;
-  // It counted a memory that is not our view any more.
+  // The provider counted its own shortened memory, which is no longer our view.
   if (run.session.compacted || run.session.base?.compacted) return;
   const report = { reported: usage.input, kinds: countedKinds(live.view, baseline.body) };
   if (!isPlausible(report, run.model.window ?? runtime.profile.contextWindow)) {
@@ -327,7 +327,7 @@ function learn(run: MutableTurnRun, { usage, doubt }: ModelAnswer): void {
 
 async function fail(run: MutableTurnRun, failure: ModelFailure): Promise<AgentEvent> {
   const { deps, live, lease } = run;
-  // Nothing was said and nothing will be until somebody has acted: the turn waits, and others go on.
+  // No retry can succeed until an operator acts: the turn stays pinned, and other agents go on.
   if (policyOf(failure.code) === 'operator') throw new TroupeError(failure.code, failure.message);
   const before = run.failure;
   const failed = planRetry(run, failure);
@@ -338,7 +338,7 @@ async function fail(run: MutableTurnRun, failure: ModelFailure): Promise<AgentEv
     const retryUntil = wait?.until ?? undefined;
     await deps.log.append(live.address, [
       {
-        // By fence, not by attempt: an orderly stop gives its attempt back.
+        // The id uses the fence, not the attempt: an orderly stop does not count as an attempt.
         ...ownDraft(run, `error:${lease.record.fence}.${run.step}.${tries}`),
         kind: 'error',
         body: {
@@ -352,7 +352,7 @@ async function fail(run: MutableTurnRun, failure: ModelFailure): Promise<AgentEv
     ]);
   }
   if (failure.code === 'context_overflow' && mayRecover(run, failure)) {
-    // A shorter prompt is another call.
+    // A shorter prompt is a new call, so the refusal does not count as a try.
     run.failure = { ...failed, answered: before?.answered ?? 0 };
     return { type: 'OVERFLOWED' };
   }
@@ -363,12 +363,12 @@ async function fail(run: MutableTurnRun, failure: ModelFailure): Promise<AgentEv
   };
 }
 
-/** Once per step: what is asked for again must be shorter, and by how much the refusal may say. */
+/** Allowed once per step. The next prompt must be shorter; the refusal may say by how much. */
 function mayRecover(run: MutableTurnRun, { message }: ModelFailure): boolean {
   const { compaction, prompt, runtime, live, deps } = run;
   if (compaction.overflowed || !prompt) return false;
   const named = limitIn(message)?.window;
-  // A window that is not named is smaller than what was refused; that is good for this turn and not for ever.
+  // If the refusal names no window, the refused size is the upper bound, for this turn only.
   const guessed = prompt.tokens.estimate + prompt.tokens.reserved;
   run.model =
     named === undefined

@@ -70,7 +70,7 @@ function commitEvent(run: TurnRun): AgentEvent {
   return { type: 'COMMITTED', waits: waitsFor(run) };
 }
 
-/** What is about to be said is not the last word on the task if another turn follows. */
+/** If another turn follows, this reply is not the last word on the task. */
 async function isAddressedAgain(run: TurnRun): Promise<boolean> {
   const { live, ending } = run;
   return isTaskOpen(live.tasks) && ending.kind === 'done' && (await hasMore(run));
@@ -98,7 +98,7 @@ async function patchOf(run: TurnRun): Promise<ActorPatch> {
   };
 }
 
-/** What begins with the end of a turn, and so only if that is a good one. */
+/** Events that begin work for others. They are published only if the turn ends as done. */
 const BEGINNINGS: readonly EventDraft['kind'][] = [
   'handoff',
   'delegation.opened',
@@ -106,18 +106,18 @@ const BEGINNINGS: readonly EventDraft['kind'][] = [
   'approval.requested',
 ];
 
-/** A turn that did not end well hands nothing over and asks nobody: the receiver would answer in its stead. */
+/** A failed or aborted turn hands nothing over and asks nobody: the receiver would answer in its place. */
 function outputsOf({ ending, outputs }: TurnRun): readonly EventDraft[] {
   return ending.kind === 'done' ? outputs : outputs.filter(({ kind }) => !BEGINNINGS.includes(kind));
 }
 
-/** The deadline of a task ends with it. */
+/** Timers of ended tasks are dropped. */
 function liveTimers({ lease, live }: TurnRun): Timer[] {
   const { tasks } = live.tasks;
   return lease.record.timers.filter(({ task }) => task === undefined || !tasks.get(task)?.end);
 }
 
-/** What the agent waits for after this turn: people before agents, who come by themselves. */
+/** What the agent waits for after this turn. People come first, because agents answer without being asked. */
 function waitsFor(run: TurnRun): WaitsFor | null {
   const { live } = run;
   const kinds = new Set<string>(openTasks(live.tasks, live.address.agent).map(({ kind }) => kind));
@@ -130,7 +130,7 @@ function waitsFor(run: TurnRun): WaitsFor | null {
 /** All endings share one id, so a turn can have only one. */
 function endingOf(run: TurnRun): EventDraft[] {
   const { turn, ending, answer, step, last, meanwhile } = run;
-  // An answer that was complete when the turn was stopped has been heard by whoever watched.
+  // A complete answer was already streamed to watchers when the turn was stopped.
   const partial = answer?.text ?? meanwhile.partial;
   const covers = coversOf(turn);
   const end = ownDraft(run, 'end');
@@ -157,7 +157,7 @@ function endingOf(run: TurnRun): EventDraft[] {
   return [{ ...ownDraft(run, 'reply'), kind: 'message', body: { content: text, ...dataOf(answer) } }, done];
 }
 
-/** Of words without an end their beginning: this is what the agent is shown of them. Its error has them all. */
+/** A reply that never ends is shown to the agent as a preview. The `error` event has all of it. */
 function shown(code: string, partial: string): string {
   return code === 'provider_reply_too_long' ? preview(partial).text : partial;
 }
@@ -167,9 +167,9 @@ function dataOf(answer: ModelAnswer | null): { data?: unknown } {
 }
 
 /**
- * Before a turn ends that others may be at work on too: a holder that stood still, and does not know that it is one no
- * more. Its journalled steps are recorded with what is known of their calls, and where they stop the ending is journalled
- * itself, once: who comes there later finds it, and calls nothing that no log would tell of.
+ * Seals a turn before it ends, because a former holder of the lease may still be running it. The journalled steps become
+ * outputs with what is known of their calls. Behind the last one the ending itself is journalled, once. A former holder
+ * that gets there finds the ending and makes no call that the log would not show.
  */
 async function sealTurn(run: MutableTurnRun): Promise<void> {
   const { ending } = run;
@@ -184,12 +184,12 @@ async function sealTurn(run: MutableTurnRun): Promise<void> {
       applyOutcome(run, await runCalls(run));
       continue;
     }
-    // An answer that was sent back has steps after it.
+    // An answer that was sent back is followed by more steps.
     const verdict = judge(run);
     if (verdict.kind !== 'corrected') break;
     applyOutcome(run, correct(run, verdict.text));
     run.meanwhile.partial = '';
   }
-  // What was found may have been a step too many; the turn ends as it was going to.
+  // The calls may have changed the ending; the turn ends as it was about to.
   run.ending = ending;
 }

@@ -11,9 +11,9 @@ import { mustWait, requestApproval } from '../tasks/ask-people.ts';
 import { type Outcome, ownDraft, type TurnRun } from './turn-run.ts';
 
 /**
- * Runs the calls of one step through the effects ledger: the row is inserted before the tool is called, and only who
- * inserted it may call. A call found started by somebody else is sent again if the tool is idempotent, else it is
- * `lost`, and the model is told so. Every call ends in exactly one `tool.result`.
+ * Runs the calls of one step through the effects ledger. The row is inserted before the tool is called, and only the
+ * process that inserted it may call. A call that another process has started is repeated if the tool is idempotent, else
+ * it is `lost`. Every call ends in exactly one `tool.result`.
  */
 export async function runCalls(run: TurnRun): Promise<Outcome> {
   const { answer, deps, live } = run;
@@ -93,7 +93,7 @@ function onceEach(events: readonly EventDraft[]): EventDraft[] {
   });
 }
 
-/** As `Promise.all`, but fails only when all have ended: no call may still run when the lease is given back. */
+/** Like `Promise.all`, but rejects only when all have ended: no call may run after the lease is released. */
 async function allEnded<T>(work: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(work);
   return Promise.all(work);
@@ -127,7 +127,7 @@ async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<
     : mine || tool?.idempotent
       ? redacted(run, await execute(run, call, effect, at))
       : { outcome: 'lost', text: LOST };
-  // An abort leaves the row as it is: nobody knows how far the call came.
+  // An abort leaves the row unsettled: it is unknown how far the call came.
   if (run.lease.signal.aborted && !run.givenUp) return { outcome: 'lost', text: LOST };
   const settled = await deps.store.settleEffect(tenant, effect, stored, {
     outcome: end.outcome === 'waiting' ? 'failed' : end.outcome,
@@ -137,7 +137,7 @@ async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<
   return { ...(JSON.parse(settled.data) as Settled), outcome: settled.outcome };
 }
 
-/** Before anything is made of it: what the model is told, what is kept, and what the log has are the same. */
+/** Redacted first, so that the model, the ledger and the log get the same text. */
 function redacted({ deps, runtime }: TurnRun, end: Settled): Settled {
   return deps.redaction ? redactCall(deps.redaction, runtime.profile, end) : end;
 }
@@ -189,8 +189,8 @@ async function resultDraft(
 }
 
 /**
- * The whole of a tool output by the id that a prompt names: an artifact's, or, for an output that was short enough to
- * be shown whole and was removed later, that of its event. Only the agent's own outputs are read by event.
+ * A whole tool output by the id that a prompt names. The id is an artifact's, or an event's if the output was shown whole
+ * and pruned later. Only the agent's own outputs are read by event.
  */
 async function readOutput(run: TurnRun, id: string): Promise<string | null> {
   const { deps, live, outputs } = run;

@@ -31,10 +31,10 @@ import { advance } from './transition.ts';
 import { applyOutcome, type MutableTurnRun, type TurnRun, writeMeanwhile } from './turn-run.ts';
 import { watchTurn } from './watch-turn.ts';
 
-/** Clocks of the processes that remove and that resume may differ. */
+/** Allowance for clocks that differ between the process that removes records and the one that resumes. */
 const FORGET_MARGIN_MS = 3_600_000;
 
-/** What the machine's tags name. */
+/** The effects that the machine's tags name. */
 const EFFECTS: Record<EffectName, (run: MutableTurnRun) => Promise<AgentEvent>> = {
   assemble,
   callModel,
@@ -95,7 +95,7 @@ async function perform(run: MutableTurnRun, effect: EffectName): Promise<AgentEv
   }
 }
 
-/** What leads to a model call and was not looked at when the turn was pinned. */
+/** Whether to check again that the turn is still wanted: before every model call but the first. */
 function mayAskAgain({ step, resumed, failure }: TurnRun, effect: EffectName): boolean {
   return effect === 'assemble' ? step > 0 || resumed : effect === 'callModel' && failure !== null;
 }
@@ -119,7 +119,7 @@ function refuse(run: MutableTurnRun, error: TroupeError): AgentEvent {
   return { type: 'REFUSED' };
 }
 
-/** Settled without a model: what a guard stopped is told, and what nobody waits for any more ends in silence. */
+/** Ends a turn without a model: a guard's stop is logged; a turn that nobody waits for ends in silence. */
 function halted(run: MutableTurnRun, halt: Halt): AgentEvent {
   if (halt.kind === 'guard') {
     const { guard, message, goOn } = halt;
@@ -137,7 +137,7 @@ function poison(deps: EngineDeps, turn: PinnedTurn): TroupeError {
   );
 }
 
-/** Without journal and effects nobody knows which of its calls were made, so none may be made again. */
+/** Without journal and ledger it is unknown which calls were made, so none may be made again. */
 async function isForgotten(
   { store, clock }: EngineDeps,
   { address }: LiveActor,

@@ -23,25 +23,25 @@ import type { RepeatedCalls } from './repeated-calls.ts';
 import type { AnswerSession, Sending, SessionRun } from '../sessions/session-run.ts';
 import type { TurnWatch } from './watch-turn.ts';
 
-/** The last of the failed tries of one model call, and when the next one is due. */
+/** The last failed try of one model call, and when the next one is due. */
 export interface FailedCall extends ModelFailure {
-  /** Of this call, from 1. */
+  /** Tries of this call, from 1. */
   tries: number;
-  /** How many of them a server has answered: the others found nobody. */
+  /** Tries that a server has answered. */
   answered: number;
-  /** When the first of them failed; ms since the epoch. */
+  /** Time of the first failed try, ms since the epoch. */
   since: number;
-  /** Monotonic: since when its server has been away without a break; null where it is not. */
+  /** Start of the server's present absence, monotonic ms; null if it answers. */
   awayFrom: number | null;
-  /** Null: it is not tried again. */
+  /** Null if the call is not tried again. */
   wait: RetryWait | null;
 }
 
 export interface RetryWait {
   ms: number;
-  /** When the next try is due; ms since the epoch. */
+  /** Time of the next try, ms since the epoch. */
   next: number;
-  /** Until when a server that is away is waited for; null where tries are counted instead. */
+  /** End of the wait for a server that is away; null if tries are counted instead. */
   until: number | null;
 }
 
@@ -143,25 +143,25 @@ export function applyOutcome(run: MutableTurnRun, { event, changes, added }: Out
   return event;
 }
 
-/** How far the log beyond the turn was looked at. */
+/** How far the log beyond the turn was read. */
 export interface SteerState {
-  /** The last step before which it was. */
+  /** The last step before which the log was read. */
   step: number;
   seen: number;
-  /** Under which of its keys a step is journalled. */
+  /** The journal key of the present step. */
   key: { step: number; index: number } | null;
 }
 
-/** How the view was relieved in the present step. */
+/** Compactions in the present step. */
 export interface CompactionState {
   step: number;
-  /** Rewrites carried out. */
+  /** Compactions applied. */
   count: number;
-  /** Whether a relief was tried, with or without success. */
+  /** Whether one was tried, with or without success. */
   tried: boolean;
-  /** Why one is wanted now. */
+  /** The reason for the compaction that is due. */
   reason: CompactionReason | null;
-  /** The last step for which the journal was asked what had been decided before a crash. */
+  /** The last step whose journalled compactions were applied again after a crash. */
   replayed: number;
   /** Whether the provider has refused this step's prompt as too long. */
   overflowed: boolean;
@@ -179,18 +179,18 @@ export interface ModelAnswer {
   reasoning?: Reasoning | undefined;
   stop: 'end' | 'calls' | 'length' | 'refusal';
   usage: Usage;
-  /** Why what was said of the usage is not believed. */
+  /** Why the reported usage is not believed. */
   doubt?: string;
-  /** Of a provider that remembers. */
+  /** Set by providers with sessions. */
   session?: AnswerSession;
-  /** Of an agent whose replies are data. */
+  /** Set for agents whose replies are data. */
   data?: unknown;
 }
 
-/** What stands in the journal for a step: its answer, or that the turn ends without one. */
+/** The journal entry of a step: its answer, or the ending of the turn. */
 export type JournalEntry = ModelAnswer | { sealed: Ending };
 
-/** Where the answer of a step is journalled. */
+/** The journal key of a step's answer. */
 export function journalKey(turn: TurnId, step: number): string {
   return `${turn}/${step}`;
 }
