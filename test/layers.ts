@@ -117,7 +117,13 @@ const LAYERS: Record<string, Layer> = {
   },
   /** Runs in browsers, too. */
   projection: {
-    may: ['events/aspects.ts', 'machines/directions.ts'],
+    may: [
+      'events/aspects.ts',
+      'machines/availability-fold.ts',
+      'machines/directions.ts',
+      'machines/membership.ts',
+      'machines/task-events.ts',
+    ],
     mayTypes: ['events'],
     packages: [],
     pure: true,

@@ -23,10 +23,7 @@ export const DEMO_COMPANY: TroupeInput = {
   context: { summaries: 'extract' },
   agents: [
     scripted(
-      'planner',
-      'Planner',
-      'manager',
-      'Plans the work and hands it out.',
+      { id: 'planner', name: 'Planner', role: 'manager', description: 'Plans the work and hands it out.' },
       [
         {
           when: { contains: CUES.status, step: 1 },
@@ -60,10 +57,7 @@ export const DEMO_COMPANY: TroupeInput = {
       ['ask'],
     ),
     scripted(
-      'coder',
-      'Coder',
-      'worker',
-      'Writes the code.',
+      { id: 'coder', name: 'Coder', role: 'worker', description: 'Writes the code.' },
       [
         {
           when: { contains: CUES.profile, step: 1 },
@@ -102,7 +96,7 @@ export const DEMO_COMPANY: TroupeInput = {
       ],
       ['profile'],
     ),
-    scripted('reviewer', 'Reviewer', 'peer', 'Reviews what others made.', [
+    scripted({ id: 'reviewer', name: 'Reviewer', role: 'peer', description: 'Reviews what others made.' }, [
       {
         when: { contains: 'is asked for again' },
         reply:
@@ -130,11 +124,15 @@ export const DEMO_COMPANY: TroupeInput = {
 
 type ScriptedRules = Extract<Extract<AgentInput, { provider: 'scripted' }>['script'], object>['rules'];
 
+interface ScriptedAgent {
+  id: string;
+  name: string;
+  role: 'manager' | 'worker' | 'peer';
+  description: string;
+}
+
 function scripted(
-  id: string,
-  name: string,
-  role: 'manager' | 'worker' | 'peer',
-  description: string,
+  { id, name, role, description }: ScriptedAgent,
   rules: ScriptedRules,
   more: readonly string[] = [],
 ): AgentInput {
