@@ -12,7 +12,7 @@ import { stop } from '../support.ts';
 export interface BenchDatabase {
   documents: Documents;
   url: string;
-  /** Commands since the last call, without those that keep the listing of conversations, which no turn waits for. */
+  /** Commands since the last call, except those for the listing of conversations, which no turn waits for. */
   takeCommands(): number;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -26,7 +26,7 @@ export function newDatabaseUrl(): { url: string; database: string } {
 
 export async function openBenchDatabase(): Promise<BenchDatabase> {
   const { url, database } = newDatabaseUrl();
-  // Makes the collections and indexes.
+  // Creates the collections and indexes.
   await (await openMongoDriver({ url, onWarning: stop })).close();
   const client = createMongoClient(url, { monitorCommands: true });
   let commands = 0;

@@ -2,8 +2,7 @@ import * as z from 'zod';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { Author, parseGiven, type TenantId } from '../events/index.ts';
-import { updateEntry, type KeyValue } from '../key-value.ts';
-import type { KeyCache } from './key-cache.ts';
+import { type KeyValue, updateEntry } from '../key-value.ts';
 import {
   hashSecret,
   isKeyId,
@@ -18,8 +17,7 @@ import {
   parseKeyRecord,
   type RandomBytes,
 } from './key-record.ts';
-import { ConversationPatterns } from './principal.ts';
-import { Scope } from './scope.ts';
+import { ConversationPatterns, Scope } from './principal.ts';
 
 export type { KeyInfo } from './key-record.ts';
 
@@ -64,7 +62,7 @@ export interface KeyBook {
 }
 
 export interface KeyBookParts {
-  /** Of the root tenant, wherever the keys open: one look finds a key by its id. */
+  /** Entries of the default tenant, which hold the keys of all tenants: one read finds a key by its id. */
   rootNotes: Pick<KeyValue, 'get' | 'compareAndSet'>;
   tenant: TenantId;
   cache: KeyCache;
@@ -76,8 +74,8 @@ const Ids = z.array(z.string());
 
 /**
  * Owns `key/<id>` and, per tenant, `keys/<tenant>` with the ids.
- *  1. An id stands in the index before its key is written: no key opens that no list shows.
- *  2. Whatever is written is put into the cache, so that it counts in this process at once.
+ *  1. The index has an id before its key is written: no key is valid that no list shows.
+ *  2. Every written record enters the cache, so that it counts in this process at once.
  */
 export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: KeyBookParts): KeyBook {
   const index = `keys/${tenant}`;
@@ -89,19 +87,14 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
   }
 
   async function readAll(ids: readonly string[]): Promise<KeyRecord[]> {
-    const records: KeyRecord[] = [];
-    for (let from = 0; from < ids.length; from += BATCH) {
-      const batch = await Promise.all(ids.slice(from, from + BATCH).map(read));
-      records.push(...batch.filter((record) => record !== null));
-    }
-    return records;
+    return (await inBatches(ids, read)).filter((record) => record !== null);
   }
 
   async function listed(): Promise<string[]> {
     return parseIds(await rootNotes.get(index));
   }
 
-  /** Ids whose places may be taken: of keys that open nothing any more. One without a key may be about to get it. */
+  /** Ids of keys that are no longer valid, whose places may be reused. An id without a record may be about to get one. */
   async function spent(): Promise<Set<string>> {
     const records = await readAll(await listed());
     return new Set(records.filter((record) => !opens(record, clock.now())).map(({ id }) => id));
@@ -118,7 +111,7 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
     });
   }
 
-  /** Null where there is no such key of this tenant, or `apply` leaves it. */
+  /** Null where the tenant has no such key, or `apply` returns null. */
   async function change(
     id: string,
     apply: (record: KeyRecord) => KeyRecord | null,
@@ -134,22 +127,7 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
 
   return {
     async create(given, createdBy) {
-      const { name, scopes, author, conversations, expiresAt } = parseGiven(NewKey, given, 'the key');
-      if (expiresAt !== undefined && expiresAt <= clock.now()) throw isOver();
-      const [id, secret] = [newKeyId(randomBytes), newSecret(randomBytes)];
-      const record: KeyRecord = {
-        id,
-        tenant,
-        name,
-        scopes,
-        author: author ?? null,
-        conversations: conversations ?? null,
-        hash: hashSecret(secret),
-        createdAt: clock.now(),
-        createdBy: createdBy ?? null,
-        expiresAt: expiresAt ?? null,
-        revokedAt: null,
-      };
+      const { id, secret, record } = newRecord({ tenant, given, createdBy, now: clock.now(), randomBytes });
       await enter(id);
       const text = JSON.stringify(record);
       if ((await rootNotes.compareAndSet(keyNote(id), null, text)) !== text)
@@ -180,7 +158,36 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
   };
 }
 
-/** How long the old secret opens beside the new one. */
+interface NewRecordParts {
+  tenant: TenantId;
+  given: NewKey;
+  createdBy: string | undefined;
+  now: number;
+  randomBytes: RandomBytes;
+}
+
+/** Throws `config_invalid`. */
+function newRecord(parts: NewRecordParts): { id: string; secret: string; record: KeyRecord } {
+  const { tenant, createdBy = null, now, randomBytes } = parts;
+  const given = parseGiven(NewKey, parts.given, 'the key');
+  const { name, scopes, author = null, conversations = null, expiresAt = null } = given;
+  if (expiresAt !== null && expiresAt <= now) throw isOver();
+  const [id, secret] = [newKeyId(randomBytes), newSecret(randomBytes)];
+  const hash = hashSecret(secret);
+  const rights = { name, scopes, author, conversations };
+  const record = { id, tenant, ...rights, hash, createdAt: now, createdBy, expiresAt, revokedAt: null };
+  return { id, secret, record };
+}
+
+async function inBatches<T, R>(items: readonly T[], read: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  for (let from = 0; from < items.length; from += BATCH) {
+    results.push(...(await Promise.all(items.slice(from, from + BATCH).map(read))));
+  }
+  return results;
+}
+
+/** How long the old secret stays valid beside the new one. */
 export const RotateKey = z.strictObject({ graceMs: z.int().min(0).max(MAX_GRACE_MS).default(0) });
 
 function isOver(): TroupeError {
@@ -190,4 +197,58 @@ function isOver(): TroupeError {
 
 function parseIds(text: string | null): string[] {
   return text === null ? [] : Ids.parse(JSON.parse(text));
+}
+
+/** After this a key is looked up again: another process may have revoked it. */
+const KEY_LIFE_MS = 2_000;
+const MAX_KNOWN = 5_000;
+const MAX_UNKNOWN = 5_000;
+
+interface Entry {
+  record: KeyRecord | null;
+  at: number;
+}
+
+/**
+ * Recently looked-up keys. One per process, shared by its key books and its authenticator.
+ *  1. A record written by this process counts at once, also over a lookup that began before.
+ *  2. Unknown ids are cached apart, so that guesses evict no key.
+ */
+export class KeyCache {
+  readonly #known = new Map<string, Entry>();
+  readonly #unknown = new Map<string, Entry>();
+  readonly #clock: Pick<Clock, 'monotonic'>;
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  async find(id: string, read: (id: string) => Promise<KeyRecord | null>): Promise<KeyRecord | null> {
+    const before = this.#entry(id);
+    if (before && this.#clock.monotonic() - before.at < KEY_LIFE_MS) return before.record;
+    const at = this.#clock.monotonic();
+    const record = await read(id);
+    const now = this.#entry(id);
+    if (now && now !== before) return now.record;
+    this.#set(id, { record, at });
+    return record;
+  }
+
+  /** Records that were just written. */
+  put(record: KeyRecord): void {
+    this.#set(record.id, { record, at: this.#clock.monotonic() });
+  }
+
+  #entry(id: string): Entry | undefined {
+    return this.#known.get(id) ?? this.#unknown.get(id);
+  }
+
+  #set(id: string, entry: Entry): void {
+    this.#known.delete(id);
+    this.#unknown.delete(id);
+    const [entries, most] = entry.record ? [this.#known, MAX_KNOWN] : [this.#unknown, MAX_UNKNOWN];
+    entries.set(id, entry);
+    const [oldest] = entries.keys();
+    if (entries.size > most && oldest !== undefined) entries.delete(oldest);
+  }
 }

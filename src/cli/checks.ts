@@ -3,9 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { toTroupeError, TroupeError } from '../errors.ts';
 import { checkDatabase } from '../store/sqlite/check-files.ts';
 import { dataPaths, lockDataDir } from '../store/sqlite/data-lock.ts';
-import type { Check } from './check.ts';
-import { checkServices } from './check-services.ts';
-import { type FoundAgents, findAgents, recallAgents } from './find-agents.ts';
+import { findAgents, type FoundAgents, recallAgents } from './find-agents.ts';
 import { findPeer, PROGRAMS } from '../providers/cli/find-peer.ts';
 import { nodeProblem } from './node-version.ts';
 
@@ -15,7 +13,7 @@ interface CheckOptions {
   env: Record<string, string | undefined>;
 }
 
-/** What must be right before agents can work; each check says what it found. */
+/** Checks what agents need to work. */
 export async function runChecks({ file, data, env }: CheckOptions): Promise<Check[]> {
   const [agents, services] = await Promise.all([checkAgents(file, data), checkServices(env)]);
   return [
@@ -51,7 +49,7 @@ async function checkAgents(
   }
 }
 
-/** Names the variables and whether they are set; never what they hold. */
+/** Names environment variables and whether they are set, never their values. */
 function checkKeys(found: FoundAgents | null, env: CheckOptions['env']): Check[] {
   const users = new Map<string, string[]>();
   for (const agent of found?.definition.agents ?? []) {
@@ -61,12 +59,12 @@ function checkKeys(found: FoundAgents | null, env: CheckOptions['env']): Check[]
   return [...users].map(([variable, ids]) => {
     const isSet = Boolean(env[variable]?.trim());
     const detail = `${variable} is ${isSet ? 'set' : 'not set'} (${ids.join(' ')})`;
-    // A server on one's own machine may need no key, so this alone is no failure.
+    // A local server may need no key, so a missing key is no failure by itself.
     return { name: 'key', status: isSet ? 'ok' : 'warning', detail };
   });
 }
 
-/** The packages of programs that agents live in. */
+/** The packages of agent programs such as Claude Code. */
 function checkPrograms(found: FoundAgents | null, env: CheckOptions['env']): Check[] {
   const used = new Set((found?.definition.agents ?? []).map(({ provider }) => provider));
   return (['claude-code', 'codex'] as const).flatMap((provider): Check[] => {
@@ -96,7 +94,7 @@ function checkData(data: string): Check[] {
   return [exposed === null ? free : { ...free, status: 'warning', detail: exposed }, checkIntegrity(dir)];
 }
 
-/** The nearest directory that exists, as the missing ones are made. */
+/** The nearest existing directory: missing ones are created. */
 function checkParent(dir: string): Check {
   const parent = dirname(dir);
   if (!existsSync(parent)) return checkParent(parent);
@@ -104,7 +102,7 @@ function checkParent(dir: string): Check {
     accessSync(parent, constants.W_OK);
     return { name: 'data', status: 'ok', detail: `${dir} will be made` };
   } catch {
-    // Why it is not writable does not change what to do.
+    // The remedy is the same for every cause.
     return {
       name: 'data',
       status: 'failed',
@@ -124,4 +122,59 @@ function checkIntegrity(dir: string): Check {
   } catch (error) {
     return { name, status: 'failed', detail: toTroupeError(error).message };
   }
+}
+
+type Env = Record<string, string | undefined>;
+
+/** Checks the servers of the distributed mode that are configured. */
+async function checkServices(env: Env): Promise<Check[]> {
+  const mongodb = env['MONGODB_URL']?.trim();
+  const redis = env['REDIS_URL']?.trim();
+  const checks = await Promise.all([
+    mongodb ? checkMongodb(mongodb) : null,
+    redis ? checkRedisServer(redis) : null,
+  ]);
+  const found = checks.filter((check) => check !== null);
+  if (found.length !== 1) return found;
+  const [named, other] = mongodb ? ['MONGODB_URL', 'REDIS_URL'] : ['REDIS_URL', 'MONGODB_URL'];
+  const detail = `${named} is set and ${other} is not: troupe serve and troupe worker need both`;
+  return [...found, { name: 'services', status: 'warning', detail }];
+}
+
+async function checkMongodb(url: string): Promise<Check> {
+  const name = 'mongodb';
+  try {
+    const { checkMongo } = await import('../store/mongo/check-mongo.ts');
+    const { at, version, replicaSet } = await checkMongo(url);
+    if (replicaSet !== null)
+      return { name, status: 'ok', detail: `${at}: ${version}, replica set ${replicaSet}` };
+    const detail = `${at}: ${version}, no replica set: what it holds is lost with its disk`;
+    return { name, status: 'warning', detail };
+  } catch (error) {
+    return { name, status: 'failed', detail: toTroupeError(error).message };
+  }
+}
+
+async function checkRedisServer(url: string): Promise<Check> {
+  const name = 'redis';
+  const warnings: string[] = [];
+  try {
+    const [{ checkRedis }, { redisAddress }] = await Promise.all([
+      import('../queue/redis/check-redis.ts'),
+      import('../queue/redis/connect-redis.ts'),
+    ]);
+    const onWarning = (warning: unknown) => warnings.push(String(warning));
+    const { version, policy } = await checkRedis(url, { onWarning });
+    if (warnings.length > 0) return { name, status: 'warning', detail: warnings.join('; ') };
+    return { name, status: 'ok', detail: `${redisAddress(url)}: ${version}, ${policy}` };
+  } catch (error) {
+    return { name, status: 'failed', detail: toTroupeError(error).message };
+  }
+}
+
+/** One finding of `troupe doctor`. */
+export interface Check {
+  name: string;
+  status: 'ok' | 'warning' | 'failed';
+  detail: string;
 }

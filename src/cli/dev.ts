@@ -4,10 +4,10 @@ import type { HttpServer } from '../http/index.ts';
 import { demoAgents, findAgents, type FoundAgents, rememberAgents } from './find-agents.ts';
 import { onInterrupt } from './interrupt.ts';
 import { type OperatorFlags, readOperators } from './operator-flags.ts';
-import { openBrowser } from './open-browser.ts';
 import { count, paint, print, printJson, table } from './output.ts';
 import type { Troupe } from '../troupe.ts';
 import { version } from './version.ts';
+import { spawn } from 'node:child_process';
 
 interface DevOptions extends OperatorFlags {
   port: number;
@@ -41,7 +41,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
     import('../store/sqlite/server-info.ts'),
   ]);
   const token = readToken(process.env);
-  // What people read stays so, unless lines are asked for.
+  // Output stays human-readable unless log lines are asked for.
   const { onError, ...operators } = await readOperators(options, process.env, null);
   const found = (await findAgents(file)) ?? (await demoAgents());
   const stop = new AbortController();
@@ -84,7 +84,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
     if (options.open) await openBrowser(page);
     if (found.file === null && options.demo && !json && !readOnly) void showDemo(troupe, stop.signal);
     await stopped;
-    // Together: turns under way finish their step while requests under way are answered.
+    // At the same time: turns finish their step while open requests are answered.
     await Promise.all([server.close(), troupe.close()]);
   } finally {
     await troupe.close();
@@ -92,7 +92,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   }
 }
 
-/** So that the page of the demo company has something to show. That it could not be played takes nothing from the rest. */
+/** Gives the demo company's page something to show. A failure here does not stop the server. */
 async function showDemo(troupe: Troupe, signal: AbortSignal): Promise<void> {
   const { playDemo } = await import('./demo-story.ts');
   await playDemo(troupe, signal).catch((error: unknown) => {
@@ -114,4 +114,22 @@ function showBanner({ url, port }: HttpServer, { definition, file }: FoundAgents
   const target = `${options.data === '.troupe' ? '' : ` --url ${url}`}`;
   print(`Try: troupe send hello "Plan a small release"${target} --wait`);
   print(paint('dim', 'Ctrl-C finishes the steps under way, twice stops at once.'));
+}
+
+const OPENERS: Partial<Record<NodeJS.Platform, [string, ...string[]]>> = {
+  darwin: ['open'],
+  win32: ['cmd', '/c', 'start', ''],
+};
+
+/** Opens the browser if there is one, and reports a failure. */
+async function openBrowser(url: string): Promise<void> {
+  const [command, ...args] = OPENERS[process.platform] ?? ['xdg-open'];
+  const child = spawn(command, [...args, url], { stdio: 'ignore', detached: true });
+  const problem = await new Promise<Error | null>((resolve) => {
+    child.once('spawn', () => resolve(null));
+    child.once('error', resolve);
+  });
+  if (problem)
+    process.stderr.write(`no browser could be opened (${problem.message}); the page is at ${url}\n`);
+  else child.unref();
 }

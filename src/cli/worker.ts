@@ -1,11 +1,10 @@
 import { hostname } from 'node:os';
 import { DEFAULT_LIMITS } from '../actors/engine/engine-deps.ts';
-import { systemClock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import type { HttpServer } from '../http/index.ts';
 import { count, paint, print, printJson, table } from './output.ts';
 import { aborted, agentNames, AT_FAULT, type ProcessParts, runProcess } from './run-process.ts';
 import type { UrlOptions } from './service-urls.ts';
-import { watchLag } from './watch-lag.ts';
 
 interface WorkerOptions extends UrlOptions {
   concurrency: number;
@@ -34,7 +33,7 @@ export async function worker(file: string | undefined, options: WorkerOptions): 
     else showBanner(name, server, parts, concurrency);
     await aborted(signal);
     await parts.troupe.close();
-    // To the end: it says that this process is stopping.
+    // The status port stays open until the end: it reports that the process is stopping.
     await server?.close();
     unwatch();
   });
@@ -82,4 +81,35 @@ function showBanner(
   print(paint('bold', `troupe: worker ${name} for ${count(found.definition.agents.length, 'agent')} ready`));
   print(table(rows.map(([label = '', value = '']) => [`  ${paint('dim', label)}`, value])));
   print(paint('dim', 'Ctrl-C finishes the steps under way, twice stops at once.'));
+}
+
+interface LagOptions {
+  clock: Pick<Clock, 'monotonic' | 'sleep'>;
+  /** The longest stall that is put up with, ms; 0 puts up with any. */
+  maxLagMs: number;
+  onStall: (lagMs: number) => void;
+}
+
+const BEAT_MS = 250;
+
+/**
+ * Detects that this process stalled: a tool that computes without pause, a long garbage collection, a suspended machine.
+ * During a stall no lease is renewed, so its actors may run elsewhere. A process that never runs again detects nothing;
+ * `/healthz` does not answer then. Returns a function that ends the watch.
+ */
+export function watchLag({ clock, maxLagMs, onStall }: LagOptions): () => void {
+  const stopped = new AbortController();
+  const beat = Math.min(BEAT_MS, Math.max(1, maxLagMs / 4));
+
+  async function watch(): Promise<void> {
+    while (!stopped.signal.aborted) {
+      const before = clock.monotonic();
+      await clock.sleep(beat, stopped.signal);
+      const lag = clock.monotonic() - before - beat;
+      if (lag > maxLagMs && !stopped.signal.aborted) onStall(Math.round(lag));
+    }
+  }
+
+  if (maxLagMs > 0) void watch();
+  return () => stopped.abort();
 }

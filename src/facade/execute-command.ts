@@ -51,7 +51,7 @@ export async function executeCommand(parts: CommandParts, given: Command, by: Au
     return changePhase(conversations, await existing(command.conversation), command, by);
   if (command.command === 'run') {
     const log = { tenant, conversation: conversationId(command.conversation) };
-    return startRun(conversations, parts.workflows, log, command, by);
+    return startRun({ ...conversations, workflows: parts.workflows }, log, command, by);
   }
   if (command.command === 'retry') return retryTurn(conversations, tenant, command.turn, by);
   if (command.command === 'fork') return forkConversation(conversations, tenant, command, by);

@@ -8,7 +8,7 @@ import type { Workflow } from '../actors/workflows/start-run.ts';
 import { TroupeError } from '../errors.ts';
 import type { AgentId, EventDraft, StateNote, StreamDelta, TenantId } from '../events/index.ts';
 import type { SafeFetch } from '../net/safe-fetch.ts';
-import type { Outside } from '../runtime/outside.ts';
+import type { Integrations } from '../runtime/integrations.ts';
 import type { QueueWaits } from '../runtime/queue-waits.ts';
 import type { ConversationKey } from '../store/store.ts';
 import type { AgentInfo, Troupe } from '../troupe.ts';
@@ -36,7 +36,7 @@ export interface FacadeParts {
   credentials: Credentials;
   /** Reads attachments by address. Null: such attachments are refused. */
   fetch?: SafeFetch | null;
-  outside: Pick<Outside, 'webhooksOf' | 'agentKeys' | 'nostr'>;
+  integrations: Pick<Integrations, 'webhooksOf' | 'agentKeys' | 'nostr'>;
   /** Called once, after the engine has stopped. */
   release: () => Promise<void>;
 }

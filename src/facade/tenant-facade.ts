@@ -25,16 +25,16 @@ import { waitUntilQuiet } from './wait-until-quiet.ts';
 
 export function tenantFacade(context: TenantContext): Troupe {
   const { parts, tenant, agents, forTenant, close } = context;
-  const { credentials, outside } = parts;
+  const { credentials, integrations } = parts;
   return {
     tenant,
     agents,
     forTenant,
     keys: credentials.keysOf(tenant),
     authenticate: (credential) => credentials.authenticate(credential),
-    webhooks: outside.webhooksOf(tenant),
-    agentKeys: outside.agentKeys,
-    nostr: () => (tenant === DEFAULT_TENANT ? outside.nostr() : null),
+    webhooks: integrations.webhooksOf(tenant),
+    agentKeys: integrations.agentKeys,
+    nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),
     send: (conversation, message) => sendMessage(context, conversation, message),
     watch: (watcher, { conversation = null } = {}) => context.watchers.add(tenant, conversation, watcher),
     ...readingMethods(context),

@@ -3,7 +3,6 @@ import type { Context, Hono } from 'hono';
 import { basePath } from 'hono/route';
 import { isKeyless } from './access/gate.ts';
 import { checkHost, type GuardOptions, READS } from './guard.ts';
-import { fillPage, missingPage, type PageMode } from './page-html.ts';
 import { BUILT_PAGE, readWebFile } from './web-folder.ts';
 
 export interface PageOptions {
@@ -13,9 +12,9 @@ export interface PageOptions {
   version?: string | undefined;
 }
 
-/** These never answer with the page, whoever asks. */
+/** First parts of paths that never answer with the page. */
 const NOT_THE_PAGE = new Set(['api', 'metrics', 'healthz', 'readyz']);
-/** Put in front by proxies that take a prefix off the path. */
+/** Prefix reported by proxies that strip it from the path. */
 const FORWARDED_PREFIX = /^(?:\/[A-Za-z0-9._~-]+)*\/?$/;
 const MAX_PREFIX_CHARS = 1_000;
 
@@ -26,20 +25,20 @@ const HEADERS = {
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',
 };
-/** Their names change with what is in them. */
+/** For files whose names change with their content. */
 const FOREVER = 'public, max-age=31536000, immutable';
 
 /**
- * The page, under whatever path the app is mounted at: its files, and its one document for every other path that a
- * browser asks for, since which view that names is the page's own affair.
+ * Serves the page at the path that the app is mounted at: its files, and its document for every other path, which the page
+ * itself routes.
  *
- * It stands before the guard: where a key is needed the document has no secret and must be able to ask for the key.
- * Where none is it carries what writes are made with, and is given under trusted names only.
+ * The page is served before the guard. Where a credential is needed, the document has no secret and asks the user for it.
+ * Otherwise it contains the write token, and is served under trusted host names only.
  */
 export function addPageRoutes(app: Hono, options: PageOptions & { trust: GuardOptions }): void {
   const { web = BUILT_PAGE, version = '', trust } = options;
   if (web === false) return;
-  // No route of the API: what it does not answer itself goes on.
+  // Middleware and no route: requests that it does not answer go on.
   app.use(async (context, next) => {
     const { req } = context;
     if (!READS.has(req.method)) return next();
@@ -79,7 +78,7 @@ async function fileOf(context: Context, web: string, path: string): Promise<Resp
   });
 }
 
-/** Never stored: it names the token of this start. */
+/** Never cached: it contains the token of this start. */
 function documentOf(context: Context, html: string): Response {
   const etag = `"${createHash('sha256').update(html).digest('base64url').slice(0, 27)}"`;
   const headers = { ...HEADERS, 'cache-control': 'no-store', etag, vary: 'accept' };
@@ -87,9 +86,69 @@ function documentOf(context: Context, html: string): Response {
   return context.body(html, 200, { ...headers, 'content-type': 'text/html; charset=utf-8' });
 }
 
-/** What does not look like a path is no prefix. */
+/** Returns the empty string for a value that does not look like a path. */
 export function prefixOf(header = ''): string {
-  // Looked at from its front alone: a search for its end takes the square of its length.
+  // Matched from the front only: a search for the end would take quadratic time.
   if (header.length > MAX_PREFIX_CHARS || !FORWARDED_PREFIX.test(header)) return '';
   return header.endsWith('/') ? header.slice(0, -1) : header;
+}
+
+/** What the page may do with this server. `token`: it asks its user for a credential first. */
+type PageMode = 'read-only' | 'write' | 'token';
+
+interface PageFacts {
+  /** Where the app is mounted, with a slash at both ends. */
+  base: string;
+  /** The page sends this with its writes. Empty where it may not write, or needs a credential. */
+  token: string;
+  mode: PageMode;
+  version: string;
+}
+
+/** Fills the places that `web/index.html` keeps for what only the running server knows. */
+function fillPage(html: string, { base, token, mode, version }: PageFacts): string {
+  let filled = setAttribute(html, '<base href="', escapeHtml(base));
+  for (const [name, value] of Object.entries({ token, mode, version })) {
+    filled = setAttribute(filled, `<meta name="troupe-${name}" content="`, escapeHtml(value));
+  }
+  return filled;
+}
+
+/** Shown in a checkout where the page is not built. */
+function missingPage(base: string): string {
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <base href="${escapeHtml(base)}">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="color-scheme" content="light dark">
+    <title>Troupe</title>
+  </head>
+  <body>
+    <h1>The page is not built</h1>
+    <p>The runtime and its API are running. To see the page, run <code>npm run build:web</code> in the checkout and load this again.</p>
+    <p><a href="api/openapi.json">The API</a></p>
+  </body>
+</html>
+`;
+}
+
+/** The value that `opening` opens, up to its quotation mark. */
+function setAttribute(html: string, opening: string, value: string): string {
+  const at = html.indexOf(opening);
+  const end = html.indexOf('"', at + opening.length);
+  return at < 0 || end < 0 ? html : html.slice(0, at + opening.length) + value + html.slice(end);
+}
+
+const ENTITIES: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (mark) => ENTITIES[mark] ?? mark);
 }

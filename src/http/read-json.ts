@@ -3,13 +3,12 @@ import type { Full } from '../access/index.ts';
 import { TroupeError } from '../errors.ts';
 import { MAX_ATTACHED_BYTES } from '../events/index.ts';
 import { callerOf } from './access/caller.ts';
-import { GrowingBuffer } from './growing-buffer.ts';
 import { rateLimited, Refusal } from './refusal.ts';
 
 const MAX_BODY_BYTES = 1_048_576;
-/** Of a message with all that it may bring along as base64. */
+/** A message with the largest attachments as base64. */
 const MAX_MESSAGE_BYTES = MAX_BODY_BYTES + Math.ceil(MAX_ATTACHED_BYTES / 3) * 4;
-/** From here on a body takes milliseconds to read, and waits for its turn beside other long work. */
+/** Larger bodies take milliseconds to parse, so they wait for their turn among other long work. */
 const LONG_BODY_BYTES = 65_536;
 export const MAX_JSON_DEPTH = 64;
 const BODIES_RETRY_MS = 1_000;
@@ -116,7 +115,7 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-/** Counts brackets outside of strings; whether the text is JSON at all is not asked. */
+/** Counts brackets outside of strings, without checking that the text is JSON. */
 export function isDeeperThan(text: string, limit: number): boolean {
   let depth = 0;
   for (let at = 0; at < text.length; at++) {
@@ -136,4 +135,41 @@ function endOfString(text: string, start: number): number {
     if (slashes % 2 === 0) return at;
   }
   return text.length;
+}
+
+const FIRST_BYTES = 4_096;
+/** This many pieces may have any size. */
+const FREE_PIECES = 1_000;
+/** Smallest average of more pieces than that: each piece costs as much as hundreds of bytes. */
+const MIN_PIECE_BYTES = 64;
+
+/**
+ * Collects pieces in one buffer. Pieces are copied and not kept: a list of one-byte pieces takes hundreds of times their
+ * size. The buffer doubles as it fills, and ignores announced sizes.
+ */
+export class GrowingBuffer {
+  #bytes = new Uint8Array(FIRST_BYTES);
+  #pieces = 0;
+  size = 0;
+
+  append(piece: Uint8Array): void {
+    const size = this.size + piece.length;
+    if (size > this.#bytes.length) {
+      const larger = new Uint8Array(Math.max(size, this.#bytes.length * 2));
+      larger.set(this.#bytes.subarray(0, this.size));
+      this.#bytes = larger;
+    }
+    this.#bytes.set(piece, this.size);
+    this.size = size;
+    this.#pieces += 1;
+  }
+
+  /** Whether the pieces are more and smaller than any well-meant client sends. */
+  isCrumbled(): boolean {
+    return this.#pieces > FREE_PIECES && this.size < this.#pieces * MIN_PIECE_BYTES;
+  }
+
+  bytes(): Uint8Array {
+    return this.#bytes.subarray(0, this.size);
+  }
 }

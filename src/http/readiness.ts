@@ -1,6 +1,5 @@
 import type { Clock } from '../clock.ts';
 import type { Troupe } from '../troupe.ts';
-import { within } from './within.ts';
 
 /** Whether work should be sent to this process. `store` and `queue` are `ok` or say what is wrong. */
 export interface Readiness {
@@ -35,8 +34,21 @@ export function createReadiness(
     if (!asked || now - asked.at >= KEPT_MS) asked = { at: now, health: ask() };
     const { store, queue } = await asked.health;
     const isReachable = store === 'ok' && queue === 'ok';
-    // Asked last: it may have begun to stop meanwhile.
+    // Read last: the process may have begun to stop meanwhile.
     const status = signal?.aborted ? 'stopping' : isReachable ? 'ok' : 'unavailable';
     return { status, store, queue };
   };
+}
+
+/** The value of `promise`; null if it rejects or takes longer than `ms`. */
+export async function within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), ms);
+  });
+  try {
+    return await Promise.race([promise.catch(() => null), late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -1,11 +1,10 @@
-import { type Clock } from '../clock.ts';
+import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
-import type { ConversationId } from '../events/index.ts';
-import { excerptOf } from '../projection/match-event.ts';
+import type { ConversationId, Event } from '../events/index.ts';
+import { excerptOf, matchesRow, type RowFilter } from '../projection/match-event.ts';
 import type { Row } from '../projection/model.ts';
 import { rowOf } from '../projection/row.ts';
 import type { Troupe } from '../troupe.ts';
-import { backwards } from './scan-rows.ts';
 
 const MAX_CONVERSATIONS = 50;
 const MAX_EVENTS = 100_000;
@@ -14,11 +13,11 @@ const MAX_MS = 2_000;
 export interface SearchHits {
   hits: { conversation: ConversationId; row: Row; excerpt: string }[];
   searched: { conversations: number; events: number };
-  /** Whether something was left unsearched. */
+  /** Whether part of the log was not searched. */
   partial: boolean;
 }
 
-/** Looks for words in all conversations, the last active one first, and in each from its end. */
+/** Searches all conversations, the most recently active first, each from its end. */
 export async function searchConversations(
   troupe: Pick<Troupe, 'listConversations' | 'events'>,
   clock: Clock,
@@ -43,9 +42,117 @@ export async function searchConversations(
         }
       }
     } catch (error) {
-      // Deleted meanwhile.
+      // The conversation was deleted meanwhile.
       if (!(error instanceof TroupeError) || error.code !== 'conversation_unknown') throw error;
     }
   }
   return { hits, searched, partial: next !== null };
+}
+
+const PAGE = 1_000;
+/** Size of the first page when reading backwards, which is often enough. Later pages are longer. */
+const FIRST_STRETCH = 50;
+/** Events read for one answer. Callers that want more ask again, and others get their turn in between. */
+export const MAX_SCANNED = 20_000;
+/** Pages read for one answer: a page holds few large events. */
+const MAX_PAGES = 50;
+
+interface RowsRequest extends RowFilter {
+  before?: number | undefined;
+  after?: number | undefined;
+  limit: number;
+}
+
+interface FoundRows {
+  /** Ascending by seq. */
+  rows: Row[];
+  head: number;
+  /** Whether the log continues: backwards, or with `after` forwards. */
+  more: boolean;
+  /** The next `before` or `after`; null at the end. */
+  next: number | null;
+}
+
+/** Matching rows: the newest before a seq, or the oldest after one. Throws `conversation_unknown`. */
+export function scanRows(
+  troupe: Pick<Troupe, 'events'>,
+  conversation: string,
+  { before, after, limit, ...filter }: RowsRequest,
+): Promise<FoundRows> {
+  const place = { conversation, limit, filter };
+  return after === undefined ? scanBack(troupe, before, place) : scanForward(troupe, after, place);
+}
+
+interface ScanPlace {
+  conversation: string;
+  limit: number;
+  filter: RowFilter;
+}
+
+async function scanBack(
+  troupe: Pick<Troupe, 'events'>,
+  before: number | undefined,
+  { conversation, limit, filter }: ScanPlace,
+): Promise<FoundRows> {
+  const { head } = await troupe.events(conversation, { after: 0, limit: 1 });
+  const rows: Row[] = [];
+  let next = Math.min(before ?? head + 1, head + 1);
+  const least = next - MAX_SCANNED;
+  let pages = 0;
+  for await (const page of backwards(troupe, conversation, next)) {
+    for (const event of page) {
+      if (rows.length >= limit || event.seq < least) break;
+      next = event.seq;
+      take(rows, event, filter);
+    }
+    pages += 1;
+    if (rows.length >= limit || next <= least || pages >= MAX_PAGES) break;
+  }
+  return { rows: rows.reverse(), head, more: next > 1, next: next > 1 ? next : null };
+}
+
+async function scanForward(
+  troupe: Pick<Troupe, 'events'>,
+  after: number,
+  { conversation, limit, filter }: ScanPlace,
+): Promise<FoundRows> {
+  const rows: Row[] = [];
+  for (let next = after, pages = 1; ; pages += 1) {
+    const { events, head } = await troupe.events(conversation, { after: next, limit: PAGE });
+    for (const event of events) {
+      take(rows, event, filter);
+      next = event.seq;
+      if (rows.length >= limit) break;
+    }
+    const isOver = events.length === 0 || next >= head;
+    if (isOver || rows.length >= limit || next - after >= MAX_SCANNED || pages >= MAX_PAGES)
+      return { rows, head, more: !isOver, next: isOver ? null : next };
+  }
+}
+
+function take(rows: Row[], event: Event, filter: RowFilter): void {
+  const row = rowOf(event);
+  if (matchesRow(row, event, filter)) rows.push(row);
+}
+
+/** Pages of events before a seq, the newest first, whatever the size of the events. */
+async function* backwards(
+  troupe: Pick<Troupe, 'events'>,
+  conversation: string,
+  before: number,
+): AsyncGenerator<Event[], void> {
+  let stretch = FIRST_STRETCH;
+  for (let end = before - 1; end > 0;) {
+    const after = Math.max(0, end - stretch);
+    const { events, head } = await troupe.events(conversation, { after, limit: end - after });
+    const last = events.at(-1)?.seq ?? end;
+    if (last < Math.min(end, head)) {
+      // Pages are read forwards, and this one ended before the stretch did.
+      stretch = Math.min(events.length, Math.floor((end - after) / 2));
+      continue;
+    }
+    yield events.toReversed();
+    end = after;
+    stretch = Math.min(PAGE, 2 * stretch);
+  }
 }

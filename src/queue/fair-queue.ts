@@ -8,10 +8,10 @@ import type { ConversationId } from '../events/index.ts';
  */
 export interface FairQueue<T> {
   push(item: T, place: { tenant: string; family: string }): void;
-  /** The next item, of the next tenant that may have its turn now; whoever may not keeps its place. */
+  /** The next item of the next tenant that `may` start now. A tenant that may not keeps its place. */
   shift(may?: (tenant: string) => boolean): T | undefined;
   size(): number;
-  /** Of one tenant. */
+  /** Number of waiting items of one tenant. */
   sizeOf(tenant: string): number;
 }
 
@@ -27,7 +27,7 @@ interface Tenant<T> {
   ring: Fifo<Family<T>>;
 }
 
-/** Tenants that are asked in one `shift`: so many at most, whatever waits. */
+/** Maximum number of tenants asked in one `shift`. */
 const MOST_ASKED = 64;
 
 export function createFairQueue<T>(): FairQueue<T> {
@@ -119,8 +119,8 @@ const THREAD = /^\.d-[0-9a-f]{12}$/;
 const THREAD_LENGTH = '.d-0123456789ab'.length;
 
 /**
- * What takes turns within a tenant: a conversation with the threads of all that is delegated in it. Read from the name,
- * so that nobody has to be asked; one that only looks like a thread shares its turns, and nothing else.
+ * The unit that takes turns within a tenant: a conversation with the threads of its delegated tasks. Read from the name,
+ * so no lookup is needed. A conversation that only looks like a thread shares turns and nothing else.
  */
 export function familyOf(conversation: ConversationId): string {
   let end = conversation.length;

@@ -2,8 +2,8 @@ import type { Clock } from '../clock.ts';
 import type { TenantId } from '../events/index.ts';
 
 /**
- * Who of those that a worker has taken begins. While tenants share it, one with much to do has no more at work than the
- * store keeps pace with, and what others do stays as fast as it was.
+ * Decides which wakes taken by a worker begin. While tenants share it, a busy tenant runs no more at once than the
+ * store keeps pace with, so that other tenants stay as fast as before.
  *
  * Owns: what is here by tenant, at work or waiting. Does not own: how long the store takes.
  *  1. A tenant with at most `FEW` actors here, now and lately, begins at once, and so does everybody while one tenant has
@@ -22,12 +22,12 @@ export interface FairShare {
   close(): void;
 }
 
-/** The pace changes by itself. */
+/** Interval at which the changing pace is read. */
 const LOOK_EVERY_MS = 50;
-/** A tenant that had many actors here is taken for one with many for so long. */
+/** How long a tenant counts as busy after it had many actors here. */
 const MANY_FOR_MS = 10_000;
 const MOST_WAITING = 8;
-/** Who comes again does so between these, ms. */
+/** A postponed wake returns after a time between these, ms. */
 const SOONEST_MS = 250;
 const LATEST_MS = 30_000;
 const WEIGHT = 0.2;
@@ -120,7 +120,7 @@ export function createFairShare(options: { pace: StorePace; clock: Clock }): Fai
 
 /** Whether tenants share a process: two of them had something to do here one after the other, not long ago. */
 interface Sharing {
-  /** The tenant has something to do here. */
+  /** Records that the tenant has work here. */
   note(tenant: TenantId): void;
   isShared(): boolean;
 }
@@ -144,23 +144,23 @@ export function createSharing(clock: Pick<Clock, 'monotonic'>): Sharing {
 }
 
 /**
- * How much at once a store keeps pace with, told by how long it takes: with more than that each operation only waits for
+ * The concurrency a store keeps pace with, derived from its latency: beyond it each operation only waits for
  * the others. The limit goes up while the store answers about as fast as it ever did, and down when it does not, as with
  * the congestion windows of TCP Vegas (Brakmo and Peterson, 1995).
  */
 export interface StorePace {
-  /** An operation took so long, ms. */
+  /** Records the duration of an operation, ms. */
   took(ms: number): void;
-  /** Told how much goes on at the moment. At least 1. */
+  /** The limit, at least 1, given the current concurrency. */
   limit(running: number): number;
 }
 
-/** Share of one operation in the average. */
+/** Weight of one operation in the moving average. */
 const AVERAGE_WEIGHT = 0.05;
-/** So many times as slow as its best, and so many ms beyond it: then it does not keep pace. */
+/** The store is too slow beyond this multiple of its best latency plus these ms. */
 const SLOW_TIMES = 2;
 const SLOW_MS = 2;
-/** Between two changes of the limit: what the last one brought has to show. */
+/** Minimum time between two changes of the limit, so that the effect of each shows. */
 const CHANGE_EVERY_MS = 100;
 const LESS = 0.7;
 const MORE = 1.1;

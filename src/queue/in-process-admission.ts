@@ -18,7 +18,7 @@ export interface InProcessAdmissionOptions {
   random?: () => number;
 }
 
-/** What the members of one process share. One member is an embedded troupe; a simulation has several. */
+/** State shared by the members of one process. An embedded troupe is one member; a simulation has several. */
 export interface AdmissionHub {
   /** After `died` nothing is renewed or left any more, as if the member's process had been killed. */
   join(died?: AbortSignal): Admission;
@@ -121,7 +121,7 @@ function keep<V extends ReadonlyMap<string, number>>(scopes: Map<string, V>, key
 
 const ADMITTED: Entry = { kind: 'admitted', leave: async () => {} };
 
-/** No caps: everybody may work at once, and nobody is asked (C4). */
+/** Admission without caps (C4). */
 export function createOpenAdmission(): Admission {
   return {
     enter: async () => ADMITTED,

@@ -1,6 +1,6 @@
 import type { Broadcast, Notice } from './broadcast.ts';
 
-/** Joins the members of one process. A member alone, as an embedded troupe is, speaks to nobody, which costs nothing. */
+/** Connects the members of one process. A single member, such as an embedded troupe, publishes at no cost. */
 export interface BroadcastHub {
   join(onWarning: (error: unknown, where: string) => void): Broadcast;
 }
@@ -20,7 +20,7 @@ export function createBroadcastHub(): BroadcastHub {
     return {
       publish(notice) {
         if (!members.has(me) || members.size === 1) return;
-        // Later, as over a network: no listener runs inside the publisher's work.
+        // Delivered later, as over a network: no listener runs inside the publisher's call.
         queueMicrotask(() => deliver(notice));
       },
       subscribe: listeners.add,
@@ -34,7 +34,7 @@ export function createBroadcastHub(): BroadcastHub {
   return { join };
 }
 
-/** The listeners of one member. */
+/** Listeners of one member. */
 interface Listeners {
   add: (listener: (notice: Notice) => void) => () => void;
   tell: (notice: Notice) => void;
@@ -43,7 +43,7 @@ interface Listeners {
 
 /** A listener that throws takes nothing from the others (B3). */
 export function createListeners(onWarning: (error: unknown, where: string) => void): Listeners {
-  // Each subscription is one of its own, even if the same function subscribes twice.
+  // The same function may subscribe twice; each subscription is separate.
   const all = new Set<{ hear: (notice: Notice) => void }>();
   return {
     add(hear) {

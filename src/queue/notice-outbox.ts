@@ -22,10 +22,10 @@ import * as z from 'zod';
  */
 export interface NoticeOutbox {
   add(notice: Notice): void;
-  /** Everything that waits, oldest first. */
+  /** Removes and returns all waiting notices, oldest first. */
   take(): Notice[];
   isEmpty(): boolean;
-  /** Deltas given up so far, each counted once however many pieces it had. */
+  /** Number of dropped deltas, each counted once whatever its number of pieces. */
   dropped(): number;
 }
 
@@ -160,7 +160,7 @@ export function encodeNotices(from: string, notices: readonly Notice[]): string 
   return JSON.stringify({ from, notices });
 }
 
-/** Without reading it: one's own are the most of them where one process does the most. */
+/** Checks the sender without parsing: a busy process hears mostly its own messages. */
 export function isFrom(text: string, from: string): boolean {
   return text.startsWith(`{"from":${JSON.stringify(from)},`);
 }

@@ -17,7 +17,7 @@ export interface EmbedderFixture extends AsyncDisposable {
 /** `unreachable` is a vendor that does not listen. */
 export type EmbedderScene = Pick<FakeReply, 'error' | 'hang' | 'delayMs'> | 'unreachable';
 
-/** Null where the scene means nothing to the adapter: its cases then pass without having been tried. */
+/** Null if the scene does not apply to the adapter: its cases then pass unrun. */
 export type MakeEmbedder = (scene: EmbedderScene) => Promise<EmbedderFixture | null>;
 
 const CODES = [

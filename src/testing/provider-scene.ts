@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { type ConversationId, NO_USAGE, type PromptMessage, turnId, type Usage } from '../events/index.ts';
 import { gzipSync } from 'node:zlib';
 
-/** A provider whose next answers are all the scene. */
+/** A provider whose answers all follow the scene. */
 export interface ProviderFixture extends AsyncDisposable {
   provider: Provider;
   model?: string;
@@ -20,7 +20,7 @@ export interface ProviderFixture extends AsyncDisposable {
 /** `unreachable` is a vendor that does not listen. */
 export type ProviderScene = FakeReply | 'unreachable';
 
-/** Null where the scene means nothing to the adapter: its cases then pass without having been tried. */
+/** Null if the scene does not apply to the adapter: its cases then pass unrun. */
 export type MakeProvider = (
   scene: ProviderScene,
   replyLimits: ReplyLimitSettings,

@@ -21,7 +21,7 @@ import assert from 'node:assert/strict';
 import { turnId } from '../events/index.ts';
 import type { ConversationKey, Store } from '../store/store.ts';
 
-/** What every store must do. `open` gives a driver of an empty store that no other case shares. */
+/** Cases that every store must pass. `open` returns a driver of an empty store that no other case shares. */
 export function storeConformance(open: () => Promise<StoreDriver>): ConformanceCase[] {
   const cases = [...LOG_CASES, ...ACTOR_CASES, ...DUE_CASES, ...REGISTER_CASES, ...DELETE_CASES];
   return cases.map((each) => storeCase(open, each));

@@ -22,7 +22,7 @@ type Sent = { role: string; content: Record<string, unknown>[] }[];
 const text = (content: string) => ({ type: 'text', text: content });
 const CACHED = { cache_control: { type: 'ephemeral' } };
 
-/** Where cache_control stands: `system.0`, `tools.0`, `messages.2.1`. */
+/** The places of cache_control: `system.0`, `tools.0`, `messages.2.1`. */
 function marksOf(body: Record<string, unknown>): string[] {
   const marks: string[] = [];
   for (const field of ['tools', 'system'] as const) {

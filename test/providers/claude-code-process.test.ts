@@ -153,7 +153,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
       for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
     });
 
-    /** Another SDK in place of the real one, for one test. */
+    /** Replaces the real SDK with another one, for one test. */
     function install(version: string, code: string): void {
       const folder = mkdtempSync(path.join(tmpdir(), 'troupe-peers-'));
       folders.push(folder);

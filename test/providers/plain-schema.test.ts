@@ -21,7 +21,7 @@ const KINDS: Record<string, z.ZodType> = {
 const schemaOf = (type: z.ZodType): Record<string, unknown> =>
   z.toJSONSchema(type, { io: 'input' }) as Record<string, unknown>;
 
-/** Keywords for which a server that makes a grammar of the schema may refuse the request. */
+/** Keywords that make some servers with schema grammars refuse the request. */
 const REFUSED = /"(?:pattern|format|prefixItems|m(?:in|ax)(?:Length|Items|imum)|exclusiveM\w+|multipleOf)":/;
 const refuse: FakeHandler = ({ body }) => {
   const { tools, response_format, text } = body as Record<string, unknown>;

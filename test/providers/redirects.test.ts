@@ -7,7 +7,7 @@ import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
 const ANSWER =
   'data: {"choices":[{"index":0,"delta":{"content":"here"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
 
-/** Sends on from `/v1` to `/v2` and answers there; every path beyond sends on for ever. */
+/** Redirects from `/v1` to `/v2` and answers there. Every deeper path redirects forever. */
 async function startMoved(status: number) {
   const asked: string[] = [];
   const server = createServer((incoming, outgoing) => {

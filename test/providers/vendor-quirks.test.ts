@@ -34,7 +34,7 @@ const CONVERSATION: PromptMessage[] = [
   user('two'),
 ];
 
-/** What a fake server is sent by an adapter that treats it as this vendor. */
+/** The body that an adapter sends to a fake server which it takes for this vendor. */
 function sentAs(host: string, over: Partial<ModelRequest> = {}, own: ChatQuirks = {}) {
   const quirks = quirksOf(`https://${host}/v1`, own);
   const provider = createOpenAiCompatible({ baseUrl: server.url, apiKey: 'k', quirks });

@@ -1,17 +1,19 @@
 import type { Context } from 'hono';
-import { DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
+import { DEFAULT_TENANT, type Event, type TenantId } from '../../events/index.ts';
 import type { Troupe } from '../../troupe.ts';
-import { createProjectionBook, type ProjectionBook } from '../projection-book.ts';
 import { callerOf } from './caller.ts';
+import { TroupeError } from '../../errors.ts';
+import type { Projection } from '../../projection/model.ts';
+import { foldEvents, newProjection } from '../../projection/projection.ts';
 
-/** Tenants whose projections are remembered, those that asked last. */
+/** Tenants whose projections are kept, the most recently used ones. */
 const MAX_TENANTS = 32;
 
-/** Gives the caller of a request the projections of its tenant, and of those what it was granted. */
+/** Returns the projections that the caller of a request may see. */
 export type BookOf = (context: Context) => ProjectionBook;
 
 export function createProjectionBooks(root: Troupe): BookOf {
-  /** The last used one last. */
+  /** In order of use, the most recent one last. */
   const books = new Map<TenantId, ProjectionBook>();
 
   function bookOfTenant(tenant: TenantId): ProjectionBook {
@@ -28,7 +30,7 @@ export function createProjectionBooks(root: Troupe): BookOf {
     const { principal, troupe } = callerOf(context);
     const book = bookOfTenant(principal.tenant);
     if (principal.conversations === null) return book;
-    // The projection is everybody's; whether the caller may have it, its own troupe says.
+    // All callers share the projection; the caller's own troupe says whether they may see it.
     const check = (conversation: string) => troupe.events(conversation, { after: 0, limit: 1 });
     return {
       async latest(conversation) {
@@ -40,5 +42,153 @@ export function createProjectionBooks(root: Troupe): BookOf {
         return book.at(conversation, seq);
       },
     };
+  };
+}
+
+/** Projections of conversations for the inspector. Each event is folded once. */
+export interface ProjectionBook {
+  /** The projection at the head of the log. Concurrent calls share the work. Throws `conversation_unknown`. */
+  latest(conversation: string): Promise<Projection>;
+  /** The projection after this seq, and the present head of the log. */
+  at(conversation: string, seq: number): Promise<{ projection: Projection; head: number }>;
+}
+
+/** Conversations that are kept, the most recently used ones. */
+const MAX_CONVERSATIONS = 64;
+/** Distance of kept past projections. Each shares its unchanged parts with its successors. */
+const CHECKPOINT_EVENTS = 2_000;
+/** Per conversation. In longer conversations they are further apart. */
+const MAX_CHECKPOINTS = 8;
+/** Over all conversations. */
+const MAX_ALL_CHECKPOINTS = 64;
+const PAGE = 1_000;
+
+interface Entry {
+  latest: Projection;
+  /** Id of the last folded event. It differs where the conversation was deleted and started again. */
+  lastId: string | null;
+  past: Projection[];
+  /** Events between two past projections. */
+  interval: number;
+  running: Promise<Projection> | null;
+  /** Calls during a run share the next one: the run may have read before their events were written. */
+  queued: Promise<Projection> | null;
+}
+
+export function createProjectionBook(troupe: Pick<Troupe, 'events'>): ProjectionBook {
+  /** In order of use, the most recent one last. */
+  const entries = new Map<string, Entry>();
+
+  function entryOf(conversation: string): Entry {
+    const entry = entries.get(conversation) ?? newEntry(conversation);
+    entries.delete(conversation);
+    entries.set(conversation, entry);
+    for (const [oldest] of entries) {
+      if (entries.size <= MAX_CONVERSATIONS) break;
+      entries.delete(oldest);
+    }
+    return entry;
+  }
+
+  async function catchUp(conversation: string, entry: Entry): Promise<Projection> {
+    for (;;) {
+      const known = entry.latest.seq;
+      // The last known event is read again, to check that it is still the same.
+      const after = Math.max(0, known - 1);
+      const { events, head } = await troupe.events(conversation, { after, limit: PAGE });
+      const isOther = known > 0 && events[0]?.id !== entry.lastId;
+      if (isOther) {
+        Object.assign(entry, newEntry(conversation), { running: entry.running });
+        continue;
+      }
+      fold(entry, events, entries);
+      if (entry.latest.seq >= head) return entry.latest;
+      if (entry.latest.seq > known) continue;
+      // The last known event filled a page by itself.
+      fold(entry, (await troupe.events(conversation, { after: known, limit: PAGE })).events, entries);
+      if (entry.latest.seq === known) return entry.latest;
+    }
+  }
+
+  function run(conversation: string, entry: Entry): Promise<Projection> {
+    entry.running = catchUp(conversation, entry)
+      .catch((error: unknown) => {
+        if (error instanceof TroupeError && error.code === 'conversation_unknown')
+          entries.delete(conversation);
+        throw error;
+      })
+      .finally(() => {
+        entry.running = null;
+      });
+    return entry.running;
+  }
+
+  function latest(conversation: string): Promise<Projection> {
+    const entry = entryOf(conversation);
+    if (!entry.running) return run(conversation, entry);
+    entry.queued ??= entry.running
+      .catch(() => undefined)
+      .then(() => {
+        entry.queued = null;
+        return run(conversation, entry);
+      });
+    return entry.queued;
+  }
+
+  return {
+    latest,
+    async at(conversation, seq) {
+      const now = await latest(conversation);
+      if (seq >= now.seq) return { projection: now, head: now.seq };
+      const start = entries.get(conversation)?.past.findLast((each) => each.seq <= seq);
+      let projection = start ?? newProjection(conversation);
+      while (projection.seq < seq) {
+        const limit = Math.min(PAGE, seq - projection.seq);
+        const { events } = await troupe.events(conversation, { after: projection.seq, limit });
+        if (events.length === 0) break;
+        projection = foldEvents(projection, events);
+      }
+      return { projection, head: now.seq };
+    },
+  };
+}
+
+type Entries = ReadonlyMap<string, Entry>;
+
+function fold(entry: Entry, events: readonly Event[], entries: Entries): void {
+  for (let from = 0; from < events.length;) {
+    const next = entry.latest.seq - (entry.latest.seq % entry.interval) + entry.interval;
+    const end = events.findIndex(({ seq }) => seq >= next);
+    const to = end < 0 ? events.length : end + 1;
+    entry.latest = foldEvents(entry.latest, events.slice(from, to));
+    from = to;
+    if (entry.latest.seq === next) keepCheckpoint(entry, entries);
+  }
+  entry.lastId = events.at(-1)?.id ?? entry.lastId;
+}
+
+function keepCheckpoint(entry: Entry, entries: Entries): void {
+  entry.past.push(entry.latest);
+  if (entry.past.length > MAX_CHECKPOINTS) {
+    entry.interval *= 2;
+    entry.past = entry.past.filter(({ seq }) => seq % entry.interval === 0);
+  }
+  let all = 0;
+  for (const { past } of entries.values()) all += past.length;
+  for (const other of entries.values()) {
+    if (all <= MAX_ALL_CHECKPOINTS) break;
+    all -= other.past.length;
+    other.past = [];
+  }
+}
+
+function newEntry(conversation: string): Entry {
+  return {
+    latest: newProjection(conversation),
+    lastId: null,
+    past: [],
+    interval: CHECKPOINT_EVENTS,
+    running: null,
+    queued: null,
   };
 }

@@ -4,8 +4,8 @@ import type { ActorAddress, TenantId } from '../../events/index.ts';
 import { familyOf } from '../fair-queue.ts';
 
 /**
- * In which lane a wake queues, so that tenants take turns, and within a tenant its conversations with their threads.
- * What waits is counted three times:
+ * Chooses the lane of a wake, so that tenants take turns, and within a tenant its conversations with their threads.
+ * Waiting actors are counted three times:
  *  F1  By conversation. What is far behind there has a late lane by that alone.
  *  F2  By tenant, but only what is not far behind in its conversation. So the rest of one conversation delays no other,
  *      and a tenant with many of them is as late as they are many.
@@ -20,7 +20,7 @@ export interface FairLanes {
 
 export function createFairLanes(options: {
   redis: Redis;
-  /** Where a set of actors stands, by what it counts. */
+  /** Redis key of a set of actors, by what it counts. */
   keyOf: (counted: 'backlog' | 'front' | 'family', group: string) => string;
   countWaiting: () => Promise<number>;
   clock: Clock;
@@ -67,7 +67,7 @@ export function createFairLanes(options: {
  */
 const PLAIN_WAKES = 64;
 const MAX_LANE = 10_000;
-/** What was heard longer ago says nothing about now. */
+/** Sizes older than this are ignored. */
 const FRESH_MS = 5_000;
 /** A group that is not behind is asked for after so many wakes: one command more for sixteen. */
 const ASK_EVERY = 16;
@@ -87,7 +87,7 @@ interface Known {
 interface TenantBacklogDeps {
   redis: Redis;
   keyOf: (group: string) => string;
-  /** Waiting wakes of all tenants. */
+  /** Number of waiting wakes of all tenants. */
   countWaiting: () => Promise<number>;
   clock: Clock;
 }
@@ -115,7 +115,7 @@ function createTenantBacklog({ redis, keyOf, countWaiting, clock }: TenantBacklo
     if (known.lane > 0) void repair(group, known);
   }
 
-  /** As far as it was heard; who is refused by it asks again. */
+  /** An estimate from the last known size. A refused caller asks again. */
   function estimate(group: string): number {
     const known = groups.get(group);
     if (!known || clock.monotonic() - known.heardAt > FRESH_MS) return 0;
@@ -142,7 +142,7 @@ function createTenantBacklog({ redis, keyOf, countWaiting, clock }: TenantBacklo
     }
   }
 
-  /** The actor waits no more. Told to Redis once per turn of the event loop for all that were taken in it. */
+  /** Counts the actor as no longer waiting. Redis gets one command per event-loop turn for all of them. */
   function leave(group: string, member: string): void {
     if (taken.size === 0) setImmediate(sendTaken);
     const members = taken.get(group);
@@ -188,5 +188,5 @@ function createTenantBacklog({ redis, keyOf, countWaiting, clock }: TenantBacklo
   };
 }
 
-/** An estimate that could not be written is a little wrong; the wake itself tells that Redis is away. */
+/** A failed write only makes the estimate inexact; the wake itself reports that Redis is unavailable. */
 function ignore(_error: unknown): void {}

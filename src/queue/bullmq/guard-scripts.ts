@@ -38,13 +38,13 @@ local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 `;
 
-/** A lock or a check that is held for longer was not written by us: BullMQ gives each an end. */
+/** Longest lifetime of a lock or a check. BullMQ gives each an expiry, so a longer one is foreign. */
 const LONGEST_HELD_MS = 86_400_000;
-/** No wake is put off for longer. */
+/** Longest delay of a wake. */
 const LONGEST_DELAY_MS = 400 * LONGEST_HELD_MS;
-/** Locks of the oldest jobs at work that are looked at. */
+/** How many locks of the oldest active jobs are inspected. */
 const LOCKS_LOOKED_AT = 200;
-/** Wakes without a sensible time that are removed in one step. */
+/** How many wakes with an impossible due time are removed in one step. */
 const STUCK_REMOVED = 500;
 /**
  * Each add takes an id, merged or not. The ids after an emptying begin where none was before: at so many for each ms

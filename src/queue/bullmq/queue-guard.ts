@@ -8,8 +8,8 @@ import { guardScripts, QUEUE_KEYS } from './guard-scripts.ts';
  * ours wrote, makes scripts of BullMQ fail half-way, for every process and every wake.
  *
  *  G1  Each look is one script: what is wrong with the keys of fixed names is found, and put right in the same step. Where
- *      one of them is of the wrong type the queue is emptied as a whole, because what lost its list, or was left by a
- *      script that failed, would swallow later wakes. The store is the truth: `onLost` asks for a look at all of it.
+ *      one of them is of the wrong type, or a field of `meta` is not a number, the queue is emptied as a whole: a job that
+ *      lost its list, or was left by a script that failed, would swallow later wakes. The store is the truth: `onLost` asks for a look at all of it.
  *  G2  Keys of single jobs, and those of caps, are looked at when Redis has refused a command for what is in a key, at the
  *      start, and after the queue was emptied: slice by slice, with work going on between.
  *  G3  If commands go on being refused and nothing is found, the queue is emptied as well, at most every `EMPTY_EVERY_MS`.
@@ -28,18 +28,18 @@ export interface QueueGuardOptions {
 }
 
 export interface QueueGuard {
-  /** Begins to look and to mend, until the signal; `onLost`: wakes were dropped. */
+  /** Inspects and repairs until the signal aborts. `onLost` is called when wakes were dropped. */
   start(signal: AbortSignal, onLost: () => void): void;
-  /** Some command has failed. What does not come from what is in the keys is none of the guard's business. */
+  /** Reports a failed command. Failures that a key's contents did not cause are ignored. */
   suspect(error: unknown): void;
-  /** Throws `queue_unavailable` with what keeps the queue from working. */
+  /** Throws `queue_unavailable` with the reason why the queue does not work. */
   check(): Promise<void>;
 }
 
-/** Between two looks, whatever is suspected. */
+/** Minimum pause between two inspections. */
 const LOOK_PAUSE_MS = 200;
 const EMPTY_EVERY_MS = 60_000;
-/** Looks in a row that found nothing while commands were refused. */
+/** Consecutive inspections without a finding while commands kept failing. */
 const LOOKS_IN_VAIN = 3;
 const KEY_SHOWN = 120;
 const BY_CONTENTS =
@@ -79,7 +79,7 @@ export function createQueueGuard(options: QueueGuardOptions): QueueGuard {
     pause.abort();
   }
 
-  /** One at a time; who comes meanwhile is answered with that one. */
+  /** One repair at a time; concurrent callers share it. */
   function mend(): Promise<void> {
     mending ??= mendNow().finally(() => (mending = null));
     return mending;
@@ -134,7 +134,7 @@ export function createQueueGuard(options: QueueGuardOptions): QueueGuard {
   async function check(): Promise<void> {
     if (started) {
       await mend();
-      // One refusal may be left over from what was put right meanwhile.
+      // One refusal may predate the repair.
       if (inVain > 1) throw damaged('commands are refused for what is in its keys; a look goes on');
       return;
     }
@@ -150,17 +150,17 @@ function damaged(what: string): TroupeError {
   return new TroupeError('queue_unavailable', `the queue in Redis is damaged: ${what}`);
 }
 
-/** Names of keys may be anybody's. */
+/** Key names may come from anyone, so they are shortened and escaped. */
 function told({ key, what }: Problem): string {
   const shown = key.length > KEY_SHOWN ? `${key.slice(0, KEY_SHOWN)}…` : key;
   return `the key ${JSON.stringify(shown).slice(1, -1)} ${what}`;
 }
 
-/** What one look at the keys of fixed names found. */
+/** Result of one inspection of the keys with fixed names. */
 interface Look {
-  /** The queue was emptied up to this job, and what its jobs left is not cleared away yet; '': all is. */
+  /** The queue was emptied up to this job id and keys of its jobs remain; '' when none remain. */
   cut: string;
-  /** By this very look. */
+  /** Whether this inspection emptied it. */
   emptied: boolean;
   problems: Problem[];
 }

@@ -20,9 +20,9 @@ export interface WakeWorkerOptions {
   stalledCheckMs: number;
   serve: (job: Job<unknown>, token: string) => Promise<void>;
   warn: (error: unknown, where: string) => void;
-  /** A job that cannot be decoded was met. */
+  /** Called when a job cannot be decoded. */
   onUnreadable: () => void;
-  /** BullMQ could not do something. */
+  /** Called with each error of BullMQ. */
   onFailed: (error: unknown) => void;
 }
 
@@ -32,7 +32,7 @@ export interface WakeWorker {
 
 const SETTLE_MS = 1_000;
 const CUT_MS = 500;
-/** How long an idle worker blocks before it looks by itself. */
+/** How long an idle worker blocks on the queue, seconds. */
 const IDLE_LOOK_S = 5;
 const RETRY_FETCH_MS = 1_000;
 /** A stalled job is a wake like any other, however often it stalls: the store counts what is poison. */
@@ -113,7 +113,7 @@ interface ProgressWatchDeps {
   /** Overdue work of the whole queue. */
   countOverdue: () => Promise<number>;
   hasRoom: () => boolean;
-  /** How many wakes this process has taken so far. */
+  /** Wakes this process has taken so far. */
   countTaken: () => number;
   replaceWorker: () => void;
   onDeaf: () => void;

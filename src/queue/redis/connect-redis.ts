@@ -62,12 +62,12 @@ export function connectRedis(url: string, { profile, onWarning }: RedisConnectOp
   return redis;
 }
 
-/** Read anew: the status changes while we wait, which the type checker does not see. */
+/** Reads the status again: it changes during a wait, which the type checker does not see. */
 export function isReady(redis: Redis): boolean {
   return redis.status === 'ready';
 }
 
-/** Whether it is ready by then. */
+/** Resolves to whether the connection is ready within `ms`. */
 export function readyWithin(redis: Redis, ms: number): Promise<boolean> {
   if (isReady(redis)) return Promise.resolve(true);
   return new Promise((resolve) => {
@@ -83,19 +83,19 @@ export function readyWithin(redis: Redis, ms: number): Promise<boolean> {
   });
 }
 
-/** Ends a connection for good, in whatever state it is, and fails what still waits for it. */
+/** Ends a connection for good in any state, and fails its waiting commands. */
 export function endConnection(redis: Redis): void {
   if (redis.status === 'end') return;
-  const parked = redis.status === 'reconnecting';
+  const reconnecting = redis.status === 'reconnecting';
   redis.disconnect();
-  if (!parked) return;
+  if (!reconnecting) return;
   // Between two attempts ioredis only forgets its timer: no `end`, and commands in the queue wait for ever. An attempt
   // that is broken off ends it properly.
   redis.connect().catch(() => {});
   redis.disconnect();
 }
 
-/** Host, port and database: what may be printed. The URL may hold a password. */
+/** Host, port and database, safe to print. The URL may hold a password. */
 export function redisAddress(url: string): string {
   const { hostname, port, pathname } = parseRedisUrl(url);
   return `${hostname}:${port || '6379'}${pathname.length > 1 ? pathname : ''}`;

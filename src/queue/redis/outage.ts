@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts';
 
 /**
- * Tells an operator once that a service is away and once that it is back, however many calls find out. It is away
+ * Warns once when a service becomes unavailable and once when it returns, however many calls notice. It is unavailable
  * while any of its parts is: a connection to publish and one to listen are lost and found one by one.
  */
 export interface Outage {
@@ -42,12 +42,12 @@ type Warn = (error: unknown, where: string) => void;
 const EVERY_MS = 10_000;
 const MAX_KINDS = 100;
 
-/** Lets a warning of each kind through every ten seconds: a Redis in trouble tells the same for each job. */
+/** Passes one warning of each kind per ten seconds: a failing Redis repeats the same one for each job. */
 export function limitWarnings(onWarning: Warn, clock: Clock): Warn {
   const toldAt = new Map<string, number>();
   return (error, where) => {
     const text = error instanceof Error ? error.message : String(error);
-    // Job ids and numbers make no new kind.
+    // Warnings that differ only in numbers are of one kind.
     const kind = `${where}: ${text.replaceAll(/\d+/g, '#').slice(0, 60)}`;
     const now = clock.monotonic();
     if (now - (toldAt.get(kind) ?? Number.NEGATIVE_INFINITY) < EVERY_MS) return;

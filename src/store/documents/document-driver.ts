@@ -1,7 +1,7 @@
 import { TroupeError } from '../../errors.ts';
 import { newActorRow } from '../actor-row.ts';
 import { deleteInOrder } from '../create-store.ts';
-import type { AcquireOutcome, ActorKey, RegisterKey, StoreDriver } from '../driver.ts';
+import type { AcquireOutcome, ActorKey, EntryKey, StoreDriver } from '../driver.ts';
 import { type AppendQueueOptions, type AppendStats, createAppendQueue } from './append-queue.ts';
 import type { ActorCondition, Addressee, Documents } from './documents.ts';
 
@@ -78,7 +78,7 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     }
   }
 
-  async function putOnce(key: RegisterKey, data: string, at: number) {
+  async function putOnce(key: EntryKey, data: string, at: number) {
     for (let round = 1; round <= MAX_ROUNDS; round += 1) {
       if (await registers.insert(key, data, at)) return { inserted: true, data };
       const winner = await registers.find(key);
@@ -116,7 +116,7 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     due: begun((query) => findDue(documents, query)),
 
     putOnce: begun(putOnce),
-    readRegister: begun((key) => registers.find(key)),
+    readEntry: begun((key) => registers.find(key)),
     swap: begun((key, from, to) => registers.replace(key, from, to)),
     expire: begun(async (shelf, before) => {
       let removed = 0;

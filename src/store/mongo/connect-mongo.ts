@@ -19,7 +19,7 @@ import { type ConversationDoc, createConversations } from './mongo-conversations
 import { createEventDocuments, type EventDoc } from './mongo-events.ts';
 import { createRegisterDocuments, type RegisterDoc } from './mongo-registers.ts';
 
-/** What correctness rests on; a url cannot change it. */
+/** Options that correctness depends on; a URL cannot override them. */
 const FIXED: MongoClientOptions = {
   writeConcern: { w: 'majority', journal: true },
   readPreference: 'primary',
@@ -29,7 +29,7 @@ const FIXED: MongoClientOptions = {
 };
 
 /**
- * What a url may say otherwise. Together they bound every wait: for a server, for an answer, for a connection; those
+ * Options that a URL may override. Together they bound every wait: for a server, for an answer, for a connection; those
  * that wait for a connection are told at once when answers have stopped.
  * Writes are not retried by the driver: not every server can, and every write here can be looked up or repeated.
  */

@@ -145,7 +145,7 @@ function createDriver(database: Database, { path, onWarning = () => {} }: Sqlite
 
     putOnce: (key, data, at) =>
       queue.write(() => registers.putOnce(key, data, at), PROMISED.has(key.shelf) ? 'synced' : 'ordered'),
-    readRegister: (key) => read(() => registers.readRegister(key)),
+    readEntry: (key) => read(() => registers.readEntry(key)),
     swap: (key, from, to) => queue.write(() => registers.swap(key, from, to), 'ordered'),
     async expire(shelf, before) {
       let removed = 0;
