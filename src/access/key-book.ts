@@ -62,7 +62,7 @@ export interface KeyBook {
 }
 
 export interface KeyBookParts {
-  /** Of the root tenant, wherever the keys open: one look finds a key by its id. */
+  /** Entries of the default tenant, which hold the keys of all tenants: one read finds a key by its id. */
   rootNotes: Pick<KeyValue, 'get' | 'compareAndSet'>;
   tenant: TenantId;
   cache: KeyCache;
@@ -210,9 +210,9 @@ interface Entry {
 }
 
 /**
- * Keys that were looked up lately. Owned by the one process, and shared by its key books and its authenticator.
- *  1. What a book of this process has written counts at once, also over a look-up that began before.
- *  2. Ids that nobody has are remembered apart, so that guesses push no key out.
+ * Recently looked-up keys. One per process, shared by its key books and its authenticator.
+ *  1. A record written by this process counts at once, also over a lookup that began before.
+ *  2. Unknown ids are cached apart, so that guesses evict no key.
  */
 export class KeyCache {
   readonly #known = new Map<string, Entry>();
@@ -234,7 +234,7 @@ export class KeyCache {
     return record;
   }
 
-  /** What has just been written. */
+  /** Records that were just written. */
   put(record: KeyRecord): void {
     this.#set(record.id, { record, at: this.#clock.monotonic() });
   }

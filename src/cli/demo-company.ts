@@ -3,7 +3,7 @@ import type { AgentInput, TroupeInput } from '../config/agents-file.ts';
 import { defineTool } from '../tools/tool.ts';
 import { CUES } from './demo-story.ts';
 
-/** Long enough that the coder's next prompts have to be made shorter. */
+/** Long enough that the coder's next prompts are compacted. */
 const profile = defineTool({
   name: 'profile',
   description: 'Runs the program under load and returns every sample.',
@@ -17,7 +17,7 @@ const profile = defineTool({
   },
 });
 
-/** What `troupe dev` runs where there is no agents file: three agents that follow a script, so no key is needed. */
+/** The company that `troupe dev` runs without an agents file: three scripted agents, which need no API key. */
 export const DEMO_COMPANY: TroupeInput = {
   tools: [profile],
   context: { summaries: 'extract' },
