@@ -43,7 +43,7 @@ describe('the tree', () => {
 /** Where a text becomes the id of an event beside `runtimeId`: what clients name, and what is never stored. */
 const OTHER_IDS = [
   'packages/nostr/src/receive.ts',
-  'src/cli/act.ts',
+  'src/cli/commands/act.ts',
   'src/context/compaction/cut-point.ts',
   'src/context/compaction/plan.ts',
   'src/context/compaction/prune.ts',
@@ -159,7 +159,7 @@ describe('the layer check', () => {
       }),
     ).toEqual([
       'src/runtime.ts imports packages/nostr/src/index.ts: a package is loaded by its name, in its loader only',
-      'src/cli/nostr.ts imports @troupe/nostr: a package is loaded by its name, in its loader only',
+      'src/cli/commands/nostr.ts imports @troupe/nostr: a package is loaded by its name, in its loader only',
     ]);
     expect(
       checkPackages([
