@@ -154,7 +154,7 @@ describe('the layer check', () => {
     expect(
       check({
         'runtime.ts': `import { nostr } from '../packages/nostr/src/index.ts';`,
-        'cli/nostr.ts': `const load = () => import('@troupe/nostr' as string);`,
+        'cli/commands/nostr.ts': `const load = () => import('@troupe/nostr' as string);`,
         'integrations/nostr.ts': `const load = () => import('@troupe/nostr' as string);`,
       }),
     ).toEqual([
