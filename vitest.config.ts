@@ -35,7 +35,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'embedded',
-          include: ['test/**/*.test.ts'],
+          include: ['test/**/*.test.ts', 'packages/*/test/**/*.test.ts'],
           exclude: ['test/support/no-services.test.ts', 'test/clis/**'],
         },
       },

@@ -5,8 +5,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { fill, messageText, ANA, ONE_AGENT, report, withTroupe } from './support.ts';
 
 /**
- * Appends of messages to nobody: many at once, and one after the other, where each waits for its own sync; beside the
- * latter a bare loop that inserts and syncs row by row.
+ * Appends of messages without a recipient: many at once, and one after the other, each waiting for its own sync. The
+ * latter runs next to a bare loop that inserts and syncs row by row.
  */
 const EVENTS = 10_000;
 

@@ -1,6 +1,9 @@
 import { messageText, percentile, report } from './support.ts';
 
-/** The other floor: an array in memory, copied for every request. Nothing survives. Argument: messages before. */
+/**
+ * The other floor: an array in memory, copied for every request. Nothing survives. Argument: number of earlier
+ * messages.
+ */
 const EVENTS = Number(process.argv[2]);
 const history = Array.from({ length: EVENTS }, (_, index) => ({ role: 'user', content: messageText(index) }));
 const times: number[] = [];

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { messageText, percentile, report } from './support.ts';
 
 /**
- * The floor: a loop that stores the message, reads the whole history, and stores the reply, each durably, with nothing
- * around it. Argument: events in the conversation before.
+ * The floor: a loop that stores the message, reads the whole history, and stores the reply, each durably, and nothing
+ * else. Argument: number of earlier events in the conversation.
  */
 const EVENTS = Number(process.argv[2]);
 const dir = mkdtempSync(join(tmpdir(), 'troupe-bench-'));

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { messageText, report } from './support.ts';
 
-/** The floor of the throughput figure: two rows a turn, one durable transaction per 64 turns, nothing around it. */
+/** The floor of the throughput figure: two rows per turn, one durable transaction per 64 turns, and nothing else. */
 const TURNS = 3_000;
 const AT_ONCE = 64;
 const dir = mkdtempSync(join(tmpdir(), 'troupe-bench-'));

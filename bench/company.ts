@@ -1,7 +1,7 @@
 import type { TroupeInput } from '../src/index.ts';
 import { ANA, report, withTroupe } from './support.ts';
 
-/** Many agents in one conversation, and what actors at rest cost. */
+/** Many agents in one conversation, and the cost of idle actors. */
 const AGENTS = 1_000;
 
 const definition: TroupeInput = {

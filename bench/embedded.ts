@@ -1,6 +1,9 @@
 import type { Bench } from './figures.ts';
 
-/** One process on SQLite. The model answers at once: what is measured is Troupe, durable, with all history in the prompt. */
+/**
+ * One process on SQLite. The model answers at once, so the figures are Troupe's alone: durable, with the whole
+ * history in the prompt.
+ */
 export function measureEmbedded({ heading, measure, add }: Bench): void {
   heading('Embedded: one process on SQLite');
   const small = measure('turn-latency', ['10']);

@@ -14,12 +14,12 @@ export interface Goal {
   atLeast?: number;
 }
 
-/** Runs the scripts beside this file and prints what they found. */
+/** Runs the scripts in this folder and prints their figures. */
 export interface Bench {
   heading: (text: string) => void;
-  /** Says what is not measured, and why. */
+  /** Reports what is not measured, and why. */
   skip: (reason: string) => void;
-  /** Medians of fresh processes, `runs` of them. What a script prints last is an object of numbers. */
+  /** Medians of `runs` fresh processes. The last line of a script is an object of numbers. */
   measure: (script: string, args?: readonly string[], options?: { runs?: number }) => Record<string, number>;
   add: (name: string, value: number | undefined, unit: string, goal?: Goal) => void;
 }

@@ -1,7 +1,7 @@
 import { RALLY, rallyStart } from './rally.ts';
 import { ANA, report, withTroupe } from './support.ts';
 
-/** Two agents that hand a conversation to and fro: model calls, and events that stand twice in a prompt. */
+/** Two agents that hand a conversation back and forth: model calls, and events that occur twice in a prompt. */
 await withTroupe(RALLY, async (troupe) => {
   await troupe.send('rally', { author: ANA, content: 'Hello.', to: ['left', 'right'] });
   await troupe.idle();

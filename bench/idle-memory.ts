@@ -1,7 +1,7 @@
 import { type Clock, createTroupe, systemClock } from '../src/index.ts';
 import { ANA, ONE_AGENT, report } from './support.ts';
 
-/** Heap held per actor while warm, and after it has gone quiet and was passivated. Time runs 100 times as fast. */
+/** Heap per actor, while it is warm and after passivation. Time runs 100 times as fast. */
 const CONVERSATIONS = 2_000;
 const SPEED = 100;
 const IDLE_MS = 120_000;

@@ -6,8 +6,9 @@ import { createJsonLogger } from '../src/runtime/json-logger.ts';
 import { ANA, ONE_AGENT, percentile, report, stop, turnWatcher } from './support.ts';
 
 /**
- * What telling operators costs per turn of a model that answers at once: CPU time of this process, each way in turn, round
- * after round. The SDK makes every span and drops it, lines are made and dropped: what sending costs is the sender's.
+ * Cost of observability per turn of a model that answers at once: CPU time of this process, each setting in turn,
+ * round after round. The SDK makes and drops every span; log lines are made and dropped: sending is the exporter's
+ * cost.
  */
 const ROUNDS = 12;
 const TURNS = 30;
@@ -29,7 +30,7 @@ for (const [way, options] of Object.entries(WAYS)) {
   troupes.push([way, { troupe, ended: turnWatcher(troupe) }, []]);
 }
 for (let round = -3; round < ROUNDS; round++) {
-  // Not always in the same order: who comes first pays for what the last one left.
+  // The order changes: the first setting pays for what the last one left behind.
   const turned = [
     ...troupes.slice(Math.abs(round) % troupes.length),
     ...troupes.slice(0, Math.abs(round) % troupes.length),

@@ -1,6 +1,9 @@
 import type { TroupeInput } from '../src/index.ts';
 
-/** Two agents that hand a conversation to and fro. Each answers one round and starts the next; the last just answers. */
+/**
+ * Two agents that hand a conversation back and forth. Each answers one round and starts the next; the last just
+ * answers.
+ */
 export const RALLY_TURNS = 50;
 
 const goal = (turn: number) => `round ${String(turn).padStart(3, '0')}`;
@@ -23,5 +26,5 @@ const side = (id: string, other: string, first: number) => ({
 });
 
 export const RALLY: TroupeInput = { agents: [side('left', 'right', 1), side('right', 'left', 2)] };
-/** The message that starts it, to `left`. */
+/** The message to `left` that starts it. */
 export const rallyStart = `Start ${goal(1)}.`;

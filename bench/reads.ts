@@ -8,15 +8,15 @@ import { openSqliteDriver } from '../src/store/sqlite/sqlite-driver.ts';
 import type { Troupe } from '../src/troupe.ts';
 
 /**
- * What each read route costs where there is much to read: CPU, bytes answered, and the longest hold of the event loop.
+ * Cost of each read route with much data: CPU, response size, and the longest block of the event loop.
  *
- *     node bench/reads.ts [conversations] [events] [--each 1]
+ * node bench/reads.ts [conversations] [events] [--each 1]
  */
 const [CONVERSATIONS = 100_000, EVENTS = 200_000] = process.argv.slice(2).map(Number);
 const TENANT = 'acme';
 const BATCH = 2_000;
 const AUTHOR = { kind: 'user', id: 'ana', name: 'Ana' } as const;
-/** Streams are read for so long. */
+/** Reading time of a stream. */
 const STREAM_MS = 3_000;
 
 async function fill(path: string, from: number): Promise<void> {
@@ -50,7 +50,7 @@ async function fill(path: string, from: number): Promise<void> {
   await driver.close();
 }
 
-/** Between two turns of the event loop, ms. */
+/** Time between two turns of the event loop, ms. */
 function watchHolds(): { longest: number; end: () => void } {
   let before = performance.now();
   const holds = { longest: 0, end: () => clearInterval(timer) };
@@ -90,7 +90,7 @@ try {
   const narrow = await troupe
     .forTenant(TENANT)
     .keys.create({ name: 'narrow', scopes: ['read'], conversations: ['nothing-*'] });
-  // Without rates: what is asked here is what it costs, and not who waits.
+  // Without rate limits: this measures cost, not waiting.
   const options: AppOptions = {
     keyless: 'refused',
     authenticate: (credential) => troupe.authenticate(credential),

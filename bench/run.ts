@@ -4,9 +4,9 @@ import { measureEmbedded } from './embedded.ts';
 import { createBench } from './figures.ts';
 
 /**
- * `npm run bench`: every figure is the median of fresh processes, beside its floor in the same run. Machines are shared
- * and noisy: read the ratios. `--embedded` or `--distributed` runs one half; `--json` prints one object; `--runs N`
- * (default 3) changes the number of processes. What the figures mean: docs/benchmarks.md.
+ * `npm run bench`: every figure is the median of fresh processes, next to its floor from the same run. Machines are
+ * shared and noisy: compare the ratios. `--embedded` or `--distributed` runs one half; `--json` prints one object;
+ * `--runs N` (default 3) sets the number of processes. docs/benchmarks.md explains the figures.
  */
 const given = process.argv.slice(2);
 const json = given.includes('--json');

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { ANA, fill, messageText, ONE_AGENT, report, turnWatcher, withTroupe } from './support.ts';
 
-/** Growth of the data file and of memory per turn. Argument: events in the conversation before. */
+/** Growth of the data file and of memory per turn. Argument: number of earlier events in the conversation. */
 const EVENTS = Number(process.argv[2]);
 const TURNS = 60;
 
@@ -28,7 +28,7 @@ await withTroupe(ONE_AGENT, async (troupe, dir) => {
   });
 });
 
-/** After a checkpoint, what the file holds. */
+/** Size of the file after a checkpoint. */
 function usedBytes(dir: string): number {
   const path = join(dir, 'troupe.db');
   const database = new DatabaseSync(path);

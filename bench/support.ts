@@ -31,7 +31,7 @@ export async function withTroupe<T>(
   }
 }
 
-/** A warning means the figure would be wrong. */
+/** A warning means that the figure would be wrong. */
 export function stop(error: unknown, where: string): void {
   console.error(where, error);
   process.exit(1);
@@ -48,7 +48,7 @@ export function turnWatcher(troupe: Troupe): (conversation: string) => Promise<v
   return (conversation) => new Promise((resolve) => waiting.set(conversation, resolve));
 }
 
-/** A user message without anybody to answer it. */
+/** A user message that nobody answers. */
 export async function fill(troupe: Troupe, conversation: string, count: number): Promise<void> {
   const BATCH = 500;
   for (let from = 0; from < count; from += BATCH) {

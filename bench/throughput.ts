@@ -1,6 +1,6 @@
 import { ANA, messageText, ONE_AGENT, report, turnWatcher, withTroupe } from './support.ts';
 
-/** Turns a second: 1,000 conversations x 3 turns, 64 at once, durable. */
+/** Turns per second: 1,000 conversations x 3 turns, 64 at once, durable. */
 const CONVERSATIONS = 1_000;
 const TURNS = 3;
 const AT_ONCE = 64;

@@ -2,7 +2,8 @@ import { fill, ANA, ONE_AGENT, messageText, percentile, report, turnWatcher, wit
 
 /**
  * Engine overhead of one turn: from the call that posts a message to the end of its turn in the log, durable, with
- * the whole history in the prompt and a model that answers at once. Argument: events in the conversation before.
+ * the whole history in the prompt and a model that answers at once. Argument: number of earlier events in the
+ * conversation.
  */
 const EVENTS = Number(process.argv[2]);
 const WARM_UP = 150;
@@ -17,7 +18,7 @@ await withTroupe(ONE_AGENT, async (troupe) => {
     await done;
     return performance.now() - start;
   };
-  // The same code path on another conversation, so that both sizes are measured equally warm.
+  // Runs the same code on another conversation first, so that both sizes are equally warm.
   for (let index = 0; index < WARM_UP; index++) await turn('warm-up', messageText(index));
   await fill(troupe, 'measured', EVENTS);
   for (let index = 0; index < 5; index++) await turn('measured', messageText(index));
@@ -25,7 +26,7 @@ await withTroupe(ONE_AGENT, async (troupe) => {
   const times: number[] = [];
   for (let index = 0; index < TURNS; index++) {
     times.push(await turn('measured', messageText(index)));
-    // The next message comes when the actor has come to rest, as with a person at the other end.
+    // The next message comes when the actor is idle again, as from a person.
     await troupe.idle();
   }
   report({ p50: percentile(times, 0.5), p99: percentile(times, 0.99) });

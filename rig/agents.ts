@@ -2,8 +2,8 @@ import * as z from 'zod';
 import { defineTool, defineTroupe } from '../src/index.ts';
 
 /**
- * The company of the kill rig. Everything it calls is the rig's own: `RIG_MODEL_URL`, `RIG_TOOLS_URL`. What it sends
- * carries the name of its process (`RIG_PROCESS`), so that the rig knows whose work a kill has broken off.
+ * The company of the kill rig. It calls only servers of the rig: `RIG_MODEL_URL`, `RIG_TOOLS_URL`. Requests carry the
+ * name of their process (`RIG_PROCESS`), so that the rig knows whose work a kill broke off.
  */
 export const AGENT_IDS = ['ada', 'bo', 'cy'] as const;
 export const LEASE_MS = 2_000;
@@ -47,8 +47,7 @@ export const troupe = defineTroupe({
     tools: ['book', 'look', 'handoff'],
   })),
   tools: [book, look],
-  // A turn is killed as often as chance will have it; none of them is poison.
-  // All clients are one caller and one author here.
+  // A turn may be killed any number of times; none is poison. All clients are one caller and one author here.
   access: { limits: { requestsPerSecond: 100_000, messagesPerSecond: 100_000 } },
   limits: { leaseMs: LEASE_MS, sweepMs: SWEEP_MS, maxAttempts: 1_000, maxHops: 3 },
 });

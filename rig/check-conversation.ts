@@ -4,18 +4,19 @@ import type { Post } from './clients.ts';
 import { type Execution, turnOfEffect } from './fake-tools.ts';
 
 /**
- * One conversation as it was left, held against what was done to it from outside. Beside the invariants of `checkLog`:
- *  I5    Every execution of a tool is known to the log under its effect id, as done, failed, or lost (which tells the
- *        model); none that may not be repeated happened twice; none is called done that never happened.
- *  ack   What was acknowledged to a client is in the log once, as it was sent, at the seq that was told.
- *  turn  No actor was set aside, and no turn failed but for its model: all else that the rig does can be lived through.
- * I9 (budgets) is not checked: there are no budgets yet.
+ * The final state of one conversation, compared with the requests and faults it received. Checks, besides the invariants
+ * of `checkLog`:
+ *  I5    The log has every execution of a tool under its effect id, as done, failed or lost (the model learns of it). No
+ *        execution that must not be repeated happened twice. No call is logged as done that never happened.
+ *  ack   An acknowledged message is in the log once, as it was sent, at the acknowledged seq.
+ *  turn  No actor failed, and no turn failed except by its model: every other fault of the rig is survivable.
+ * I9 (budgets) is not checked.
  */
 export interface ConversationRun {
   conversation: string;
   events: readonly Event[];
   actors: readonly ActorRecord[];
-  /** Reasons of the actors that cannot be read. */
+  /** Errors of actors that cannot be read. */
   corrupt: readonly string[];
   posts: readonly Post[];
   executions: readonly Execution[];
@@ -28,9 +29,9 @@ export interface Finding {
   problem: string;
 }
 
-/** Tools that may be sent again under the same effect id. */
+/** Tools that may be called again under the same effect id. */
 const IDEMPOTENT = new Set(['look']);
-/** Of our own tools; hand-overs have no effect outside. */
+/** Our own tools with effects outside; handoffs have none. */
 const OUTSIDE = new Set(['book', 'look']);
 
 export function checkConversation(run: ConversationRun): Finding[] {

@@ -2,19 +2,19 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Random } from '../test/support/engine-random.ts';
 import { AGENT_IDS } from './agents.ts';
 
-/** A message that a client wants in the log, and what it knows about it. */
+/** A message that a client wants in the log, and what the client knows about it. */
 export interface Post {
   conversation: string;
   id: string;
   content: string;
   to: string[];
-  /** Requests sent for it. */
+  /** Number of requests sent for it. */
   tries: number;
-  /** The answer of the first acknowledgement; null while there is none. */
+  /** The first acknowledgement; null if there is none yet. */
   acked: { seq: number; at: number } | null;
 }
 
-/** Answers that no fault explains: a refusal, a conflict, another seq for the same id. */
+/** An answer that no fault explains: a refusal, a conflict, another seq for the same id. */
 export interface Misanswer {
   what: string;
   status: number;
@@ -23,16 +23,16 @@ export interface Misanswer {
 
 export interface Clients {
   posts: Post[];
-  /** Turns whose cancel was acknowledged. */
+  /** Turns whose cancellation was acknowledged. */
   cancelled: string[];
   misanswers: Misanswer[];
   /** Starts a burst of messages in one conversation. */
   burst(): void;
-  /** One message to one agent, in a conversation that begins with it. */
+  /** Sends one message to one agent, which begins a conversation. */
   begin(): Post;
-  /** Asks for a stop of the turn that this agent is at, once. */
+  /** Requests the cancellation of the agent's current turn, once. */
   cancel(conversation: string, agent: string): void;
-  /** Requests that are not acknowledged yet. */
+  /** Number of requests that are not acknowledged yet. */
   open(): number;
 }
 
@@ -40,23 +40,32 @@ export interface ClientOptions {
   random: Random;
   conversations: number;
   apis: () => string[];
-  /** Of the APIs. */
+  /** Token for the APIs. */
   token: string;
 }
 
 const PATIENCE_MS = 2_500;
-/** It grows with every try: on a machine that is slow for all, repeating what is still being answered makes it slower. */
+/**
+ * Upper bound of the timeout, which grows with every try: on a slow machine, repeating a request that is still being
+ * answered makes everything slower.
+ */
 const MOST_PATIENCE_MS = 20_000;
 const FIRST_PAUSE_MS = 50;
 const MOST_PAUSE_MS = 800;
 const AGAIN = 0.05;
-/** Most messages at once: what comes while an agent is busy is answered by its next turn, so a burst is few turns. */
+/**
+ * Maximum number of messages at once. Messages to a busy agent are answered by its next turn, so a burst is few
+ * turns.
+ */
 const BURST = 14;
-/** Messages to everybody. */
+/** Share of messages to everybody. */
 const TO_ALL = 0.03;
 const AUTHOR = { kind: 'user', id: 'u1', name: 'Ana' } as const;
 
-/** Clients as they should be: an id of one's own, the same request until it is acknowledged, each time to any API. */
+/**
+ * Well-behaved clients: each message has its own id, and the same request is repeated, at any API, until it is
+ * acknowledged.
+ */
 export function createClients({ random, conversations, apis, token }: ClientOptions): Clients {
   const posts: Post[] = [];
   const cancelled: string[] = [];
@@ -66,7 +75,7 @@ export function createClients({ random, conversations, apis, token }: ClientOpti
 
   function burst(): void {
     const started = lengths.size;
-    // Every conversation is begun before any is gone back to.
+    // Every conversation begins before any is revisited.
     const number = started < conversations ? started : Math.floor(random() * conversations);
     const conversation = `k${number}`;
     const favourite = anyAgent();
@@ -99,7 +108,7 @@ export function createClients({ random, conversations, apis, token }: ClientOpti
     if (random() < AGAIN) await attempt(post, PATIENCE_MS);
   }
 
-  /** True when there is no use in going on. */
+  /** True if further tries are pointless. */
   async function attempt(post: Post, patienceMs: number): Promise<boolean> {
     const { conversation, id, content, to } = post;
     const body = { id, author: AUTHOR, to, content };
@@ -125,9 +134,9 @@ export function createClients({ random, conversations, apis, token }: ClientOpti
     const turn = actors.find((actor) => actor.agent === agent)?.turn;
     if (turn === null || turn === undefined) return;
     const answer = await request('/api/commands', { command: 'abort', turn });
-    if (answer === null || isOutage(answer)) return; // not acknowledged; whether it was heard is open
+    if (answer === null || isOutage(answer)) return; // Not acknowledged; it may or may not have been received.
     if (answer.status === 202) cancelled.push(turn);
-    // Refused: it has ended meanwhile, or the conversation has no such turn.
+    // Refused: the turn has ended meanwhile, or the conversation has no such turn.
     else if (answer.status !== 409) misanswers.push({ what: `abort ${turn}`, ...answer });
   }
 
@@ -147,7 +156,7 @@ export function createClients({ random, conversations, apis, token }: ClientOpti
       });
       return { status: response.status, body: await response.text() };
     } catch {
-      return { status: 0, body: '' }; // killed, stopped or reset: no answer is no acknowledgement
+      return { status: 0, body: '' }; // Killed, stopped or reset: no answer means no acknowledgement.
     }
   }
 

@@ -1,7 +1,7 @@
 import { type Event, parseTurnId } from '../src/events/index.ts';
 import type { ConversationRun } from './check-conversation.ts';
 
-/** What happened in one conversation, in figures. */
+/** Figures of one conversation. */
 export interface Counts {
   events: number;
   /** (addressed event, addressee) pairs. */

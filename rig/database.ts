@@ -6,11 +6,11 @@ import { DEFAULT_TENANT } from '../src/events/index.ts';
 import type { Store } from '../src/store/store.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
-/** The rig's own database on the server of MONGODB_URL, and the way to it that can be broken. */
+/** The rig's own database on the server of MONGODB_URL, and the breakable connection to it. */
 export interface RigDatabase {
-  /** Straight to the server. */
+  /** Direct URL of the server. */
   url: string;
-  /** For the processes under test. */
+  /** URL for the processes under test. */
   proxiedUrl: string;
   proxy: TcpProxy | null;
   drop(): Promise<void>;
@@ -37,7 +37,7 @@ export function withName(serverUrl: string, name: string): string {
   return `${head}/${name}${options}`;
 }
 
-/** A driver that discovers its servers would go around the proxy. */
+/** A driver that discovers its servers would bypass the proxy. */
 export function singleHost(url: string): { host: string; port: number; written: string } | null {
   const match = /^mongodb:\/\/(?:[^@/]*@)?(([^,:/@]+)(?::(\d+))?)\//.exec(url);
   if (!match || !url.includes('directConnection=true')) return null;
@@ -54,7 +54,7 @@ export interface History {
 
 const ALL = 1_000_000;
 
-/** Everything that is stored, one conversation at a time. */
+/** All stored data, one conversation at a time. */
 export async function* readHistories(store: Store): AsyncGenerator<History> {
   for (const { id } of await patiently(() => store.conversations(DEFAULT_TENANT, ALL))) {
     const log = { tenant: DEFAULT_TENANT, conversation: id satisfies ConversationId };
@@ -70,7 +70,7 @@ export async function* readHistories(store: Store): AsyncGenerator<History> {
 
 const TRIES = 5;
 
-/** A server that is late under all this load is asked again: its lateness is no finding. */
+/** Retries a server that is late under this load: lateness is not a finding. */
 async function patiently<T>(read: () => Promise<T>): Promise<T> {
   for (let left = TRIES; ; left--) {
     try {

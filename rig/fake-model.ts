@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { FakeReply, FakeRequest } from '../src/testing/fake-reply.ts';
+import type { FakeReply, FakeRequest } from '../src/testing/fake-server.ts';
 import { hashOf, type Random } from '../test/support/engine-random.ts';
 import { AGENT_IDS, LEASE_MS } from './agents.ts';
 import type { WorkLog } from './work-log.ts';
 
-/** Of a chat completion, what the rig looks at. */
+/** The part of a chat completion that the rig reads. */
 export interface ChatRequest {
   model: string;
   messages: { role: string; content: string | null; tool_calls?: unknown[] }[];
@@ -14,15 +14,15 @@ const CHUNKS = 20;
 const CHUNK = 8;
 const SLOW_CHUNK_MS = 75;
 const FAULTS = 0.05;
-/** Longer than a lease, and not for ever: the client's own patience is five minutes. */
+/** Longer than a lease, but finite: the client itself waits for five minutes. */
 const HANG_MS = 1.5 * LEASE_MS;
-/** Names the message of a client in whatever is said about it. */
+/** The label of a client's message, in any text about it. */
 const LABEL = /\b(k\d+)-m\d+\b/g;
 
 /**
- * The model: an answer depends on the request alone, so that a request that is sent again gets the same kind of answer.
- * Whether it hangs, is refused or breaks off is chance, and ends with the faults. While it is slow, an answer is text
- * alone and takes long enough to be hit on purpose.
+ * The model. An answer depends on the request alone, so a repeated request gets the same kind of answer. Hanging,
+ * refusing and breaking off are random, and end with the faults. While the model is slow, answers are text only and
+ * take long enough to be hit on purpose.
  */
 export function createFakeModel(
   random: Random,
@@ -32,7 +32,7 @@ export function createFakeModel(
 ) {
   return async function answer(request: FakeRequest): Promise<FakeReply> {
     const chat = request.body as ChatRequest;
-    // Kept by the server for tests that look at requests; a long run would not fit into memory.
+    // The server keeps requests for tests that look at them; those of a long run would not fit into memory.
     request.body = { model: chat.model };
     const done = work.begin({
       process: (request.headers['authorization'] ?? '').replace('Bearer ', ''),
@@ -57,7 +57,7 @@ async function faulty(reply: FakeReply, random: Random, faultsOn: () => boolean)
   return { ...reply, breaks: { after: 0, how: 'reset' } };
 }
 
-/** What this request is answered with: text of 20 chunks, before or without calls. */
+/** The answer to a request: text of 20 chunks, before or without calls. */
 export function plannedReply(chat: ChatRequest): FakeReply {
   const from = chat.messages.findLastIndex(isTrigger);
   const trigger = chat.messages[from]?.content ?? '';
@@ -70,7 +70,7 @@ export function plannedReply(chat: ChatRequest): FakeReply {
 
 type Calls = { name: string; args: string }[];
 
-/** The calls of each step of a turn, by what set it off. */
+/** The calls of each step of a turn, by its trigger. */
 function planOf(hash: number, model: string, label: string): Calls[] {
   const tool = (name: string) => ({ name, args: '{}' });
   const [dice, other] = [hash % 100, hash % 7];
@@ -88,7 +88,7 @@ function isTrigger({ role, content }: ChatRequest['messages'][number]): boolean 
   return role === 'user' && content !== null && content.search(LABEL) >= 0;
 }
 
-/** The newest client message that is spoken of. */
+/** The newest client message mentioned in the request. */
 function labelOf({ messages }: ChatRequest): { label: string; conversation: string } | null {
   for (const { content } of messages.toReversed()) {
     const [label, conversation] = [...(content ?? '').matchAll(LABEL)].at(-1) ?? [];

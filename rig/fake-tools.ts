@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Random } from '../test/support/engine-random.ts';
 import type { WorkLog } from './work-log.ts';
 
-/** One execution of a tool. What is here has happened, whatever the caller came to know of it. */
+/** One execution of a tool. It has happened, whether or not the caller learned of it. */
 export interface Execution {
   at: number;
   tool: string;
@@ -18,7 +18,7 @@ export interface FakeTools {
   close(): Promise<void>;
 }
 
-/** Most calls take a few ms; some take long enough to be hit by a kill. */
+/** Most calls take a few ms; some take long enough for a kill to hit them. */
 const QUICK_MS = 8;
 const SLOW_MS = 250;
 const SLOW = 0.1;

@@ -5,7 +5,7 @@ import type { Fleet, FleetProcess, Place } from './fleet.ts';
 import type { RigRedis } from './own-redis.ts';
 import type { TcpProxy } from './tcp-proxy.ts';
 
-/** What was done to the system, in order: the one record of it that a violation can be held against. */
+/** A fault that was injected. The list of faults, in order, is the only record to judge a violation by. */
 export interface Fault {
   at: number;
   what: 'kill' | 'stop' | 'continue' | 'wipe queue' | 'cut queue file' | 'reset connections';
@@ -16,29 +16,29 @@ export interface FaultOptions {
   seed: number;
   fleet: Fleet;
   redis: RigRedis;
-  /** Null where the database cannot be put behind a proxy. */
+  /** Null if the database cannot be put behind a proxy. */
   proxy: TcpProxy | null;
   signal: AbortSignal;
-  /** Just before a process is killed. */
+  /** Called just before a process is killed. */
   onKill: (target: FleetProcess) => void;
 }
 
 const STOP_MS = 2 * LEASE_MS;
-/** A process that was continued lives for this long at least: what it does with its old leases is what is tested. */
+/** Minimum lifetime of a continued process: the test is about what it does with its old leases. */
 const AFTERMATH_MS = 1_000;
-/** Fewer that are up, and a slow machine would do nothing but start processes. */
+/** With fewer processes up, a slow machine would do nothing but start processes. */
 const LEAST_UP = 3;
 const QUEUE_LOSS_EVERY_MS = 24_000;
 const RESET_EVERY_MS = 11_000;
 
-/** Starts all faults; `faults` grows, and `done` resolves after the signal, when nothing is stopped any more. */
+/** Starts all faults. `faults` grows; `done` resolves after the signal, when nothing is stopped any more. */
 export function startFaults(options: FaultOptions): { faults: Fault[]; done: Promise<void> } {
   const { seed, fleet, redis, proxy, signal, onKill } = options;
   const faults: Fault[] = [];
   const spared = new Set<FleetProcess>();
   const note = (what: Fault['what'], target: string) => faults.push({ at: Date.now(), what, target });
 
-  /** A chance of its own for each kind, so that one does not shift the others. */
+  /** Each kind has a random stream of its own, so that one does not shift the others. */
   async function every(stream: number, pause: (random: Random) => number, act: Act): Promise<void> {
     const random = randomOf(seed * 31 + stream);
     for (;;) {
@@ -95,7 +95,7 @@ export function startFaults(options: FaultOptions): { faults: Fault[]; done: Pro
   }
 
   const done = Promise.all([
-    // 200 to 600 ms, more often long: what is killed has to start anew on the same few cores.
+    // 200 to 600 ms, with a bias to longer pauses: a killed process must restart on the same few cores.
     every(1, (random) => 200 + Math.sqrt(random()) * 400, kill),
     every(2, (random) => 200 + random() * 500, stop),
     every(3, (random) => QUEUE_LOSS_EVERY_MS * (0.8 + random() * 0.4), loseQueue),

@@ -3,7 +3,7 @@ import type { Fault } from './faults.ts';
 import { RECOVERY_LIMIT_MS } from './goals.ts';
 import { percentile } from './recovery.ts';
 
-/** The result of a run: one line, or with `--json` one object. */
+/** The result of a run: one line, or one object with `--json`. */
 export interface Figures {
   seconds: number;
   conversations: number;
@@ -25,13 +25,16 @@ export interface Figures {
   violations: number;
   answerP50Ms: number;
   answerP99Ms: number;
-  /** How many turns the recovery figures stand on: those of the phase without load and other faults. */
+  /** Number of turns behind the recovery figures: those of the phase without load and other faults. */
   recovered: number;
   recoveryP50Ms: number;
   recoveryP99Ms: number;
-  /** What the last is held against. */
+  /** The limit of the recovery time. */
   recoveryLimitMs: number;
-  /** The same of the main run. Found just as soon, most of it then waits for a free worker, or is hit again. */
+  /**
+   * The same for the main run. Broken turns are found as soon there, but most then wait for a free worker, or are hit
+   * again.
+   */
   recoveredUnderLoad: number;
   recoveryUnderLoadP50Ms: number;
   recoveryUnderLoadP99Ms: number;
@@ -48,7 +51,7 @@ export interface RunTotals {
   failedStarts: number;
   posts: readonly { tries: number }[];
   violations: number;
-  /** Ms. */
+  /** Milliseconds. */
   recovered: readonly number[];
   recoveredUnderLoad: readonly number[];
   quietAfterMs: number;

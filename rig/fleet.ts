@@ -4,13 +4,13 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 
 /**
- * The processes of the system under test. A place (an API or a worker) always has a process or is waiting for one;
- * processes come from a pool of standbys.
+ * The processes of the system under test. A place (an API or a worker) always has a process or waits for one; processes
+ * come from a pool of standbys.
  *
- * Owns: child processes and their logs. Does not own: who is hit, and when.
- *  P1  A process is `up` from the line it prints when it is ready until it is hit or ends.
- *  P2  A process that ends by itself after it was up is told in `exits`: nothing that the rig does to others may end it.
- *  P3  A stopped process is in its place, and not up, until it is continued.
+ * Owns: child processes and their logs. Does not own: the choice of victims and times.
+ *  P1  A process is `up` from its ready line until it is hit or ends.
+ *  P2  A process that was up and ends by itself is listed in `exits`: faults in other processes must not end it.
+ *  P3  A stopped process keeps its place, but is not up, until it is continued.
  */
 export type Role = 'api' | 'worker';
 
@@ -41,7 +41,7 @@ export interface Exit {
 export interface Fleet {
   places: readonly Place[];
   exits: Exit[];
-  /** Starts that failed before the process was ready; they are repeated. */
+  /** Starts that failed before the process was ready. They are retried. */
   failedStarts: number;
   /** Resolves when every place is up. */
   allUp(): Promise<void>;
@@ -54,7 +54,7 @@ export interface Fleet {
 }
 
 export interface FleetOptions {
-  /** `standby.ts`, or what was made of it. */
+  /** `standby.ts`, or its bundle. */
   script: string;
   places: readonly Role[];
   /** The command line of a place. */
@@ -63,7 +63,7 @@ export interface FleetOptions {
   logs: string;
 }
 
-/** Kept ready for each role. */
+/** Standbys per role. */
 const STANDBYS = 1;
 const POLL_MS = 20;
 const CLOSE_MS = 10_000;
@@ -89,7 +89,7 @@ export function startFleet({ script, places: roles, argsOf, env, logs }: FleetOp
     const started: FleetProcess = { name, role, child, state: 'standby', upSince: 0, url: null, log };
     pool.push(started);
     everyone.add(started);
-    child.stdin?.on('error', () => {}); // a standby that ended; `exit` tells
+    child.stdin?.on('error', () => {}); // A standby that ended; `exit` reports it.
     createInterface({ input: child.stdout! }).on('line', (line) => hear(started, line));
     child.on('exit', (code) => left(started, code));
     return started;
@@ -117,7 +117,7 @@ export function startFleet({ script, places: roles, argsOf, env, logs }: FleetOp
     fill();
   }
 
-  /** Gives every empty place a standby, loaded or still loading, and sees to it that there are others. */
+  /** Gives every empty place a standby, loaded or still loading, and starts new ones. */
   function fill(): void {
     for (const role of new Set(roles)) {
       const empty = places.filter((place) => place.role === role && !place.process);
@@ -164,7 +164,7 @@ export function startFleet({ script, places: roles, argsOf, env, logs }: FleetOp
       return target;
     },
     resume(place) {
-      if (!place.process) return; // all are being ended
+      if (!place.process) return; // All processes are being ended.
       const target = hit(place, 'SIGCONT');
       target.state = 'up';
       target.upSince = Date.now();
@@ -184,7 +184,7 @@ function parseLine(line: string): Record<string, unknown> | null {
     const value: unknown = JSON.parse(line);
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
   } catch {
-    return null; // not for us
+    return null; // Not ours.
   }
 }
 

@@ -1,14 +1,14 @@
 import { LEASE_MS, SWEEP_MS } from './agents.ts';
 import { percentile } from './recovery.ts';
 
-/** What a run of one minute must have done to say anything; longer runs in proportion, where that makes sense. */
+/** Minimum work of a one-minute run that says anything. Longer runs in proportion, if that makes sense. */
 const PER_MINUTE = { kills: 100, stops: 10, triggers: 3_000, queueLosses: 2 } as const;
 const CONVERSATIONS = 300;
 const CONVERSATIONS_PER_SECOND = 5;
 const MOST_CONVERSATIONS = 10_000;
-/** Of a run of a minute and of longer ones: what is said about them does not depend on the length of the run. */
+/** Independent of the length of the run, as are the statements based on it. */
 const RECOVERIES = 25;
-/** A lease and a sweep; sweeps are a quarter of their pause apart at random. */
+/** A lease and a sweep. Sweeps are jittered by a quarter of their pause. */
 export const RECOVERY_LIMIT_MS = LEASE_MS + 1.25 * SWEEP_MS;
 
 export interface Progress {
@@ -19,12 +19,12 @@ export interface Progress {
   conversations: number;
 }
 
-/** Short runs begin fewer conversations, so that each of them still has a history. */
+/** Short runs begin fewer conversations, so that each of them still gets a history. */
 export function conversationsFor(seconds: number): number {
   return Math.min(MOST_CONVERSATIONS, Math.max(10, Math.round(seconds * CONVERSATIONS_PER_SECOND)));
 }
 
-/** What is still missing, in words. */
+/** The missed goals, in words. */
 export function missingGoals(seconds: number, done: Progress): string[] {
   const share = seconds / 60;
   const goals: Progress = {
@@ -40,7 +40,7 @@ export function missingGoals(seconds: number, done: Progress): string[] {
   });
 }
 
-/** Recoveries of the phase that is for nothing else. */
+/** Recoveries in the recovery phase. */
 export function recoveriesFor(seconds: number): number {
   return Math.max(1, Math.floor(RECOVERIES * Math.min(1, seconds / 60)));
 }

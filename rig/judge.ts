@@ -13,8 +13,8 @@ export interface Verdict {
 }
 
 /**
- * Reads everything and holds it against everything. What is needed to look into a finding is left in `dir`: the
- * conversation with its actors, posts and executions, and the faults in order.
+ * Checks everything that was stored. Writes the evidence of a finding to `dir`: the conversation with its actors,
+ * posts and executions, and the faults in order.
  */
 export async function judge(run: KillRun, store: Store, dir: string): Promise<Verdict> {
   const posts = Map.groupBy(run.clients.posts, ({ conversation }) => conversation);
@@ -47,7 +47,7 @@ export async function judge(run: KillRun, store: Store, dir: string): Promise<Ve
   return { findings, counts, conversations: seen.size };
 }
 
-/** What no log tells: answers that no fault explains, and processes that ended by themselves. */
+/** Findings outside the logs: answers that no fault explains, and processes that ended by themselves. */
 function aboutProcesses({ clients, fleet, quietAfterMs }: KillRun): Finding[] {
   const problems = [
     ...clients.misanswers.map(

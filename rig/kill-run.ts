@@ -18,15 +18,15 @@ import { recoveryPhase } from './recovery-phase.ts';
 import { createWorkLog, type WorkLog } from './work-log.ts';
 
 /**
- * One run: processes up -> load and faults together -> faults end, everything up -> quiet -> single kills that time
- * recovery -> quiet. What is left is in the database and in what this returns; nothing is judged here.
+ * One run: start the processes; load and faults together; end of faults, all up; quiet; single kills that measure
+ * recovery; quiet. The results are in the database and in the return value; nothing is judged here.
  */
 export interface KillRunOptions {
   seconds: number;
   seed: number;
   /** No faults. */
   calm: boolean;
-  /** Logs of the processes go here. */
+  /** Directory for the logs of the processes. */
   dir: string;
   prefix: string;
   database: RigDatabase;
@@ -36,44 +36,47 @@ export interface KillRunOptions {
 }
 
 export interface KillRun {
-  /** Of load and faults. */
+  /** Duration of load and faults. */
   seconds: number;
   clients: Clients;
   tools: FakeTools;
   faults: Fault[];
   fleet: Fleet;
-  /** Recovery times, ms: of the phase for them, and of the rest. */
+  /** Recovery times in ms: of the recovery phase, and of the rest. */
   recovered: readonly number[];
   recoveredUnderLoad: readonly number[];
   missing: string[];
-  /** Not even half of what was to be done: such a run says nothing. */
+  /** Less than half of the planned work was done, so the run says nothing. */
   didLittle: boolean;
-  /** From the end of the faults to quiet, ms; null if it was not, or not after the recovery phase. */
+  /** From the end of the faults to quiet, ms; null if it did not become quiet, or not after the recovery phase. */
   quietAfterMs: number | null;
 }
 
 const API_TOKEN = 'rig';
-/** What a process of the fleet is started with. */
+/** Entry points of the fleet's processes. */
 const SOURCES = {
   standby: path.join(import.meta.dirname, 'standby.ts'),
   agents: path.join(import.meta.dirname, 'agents.ts'),
 };
 const ROLES: Role[] = ['api', 'api', 'worker', 'worker', 'worker'];
-/** Turns at once of a worker. More of them only take longer each, and what takes longer than a worker lives never ends. */
+/** Concurrent turns of a worker. More only make each slower, and a turn that outlasts its worker never ends. */
 const CONCURRENCY = 4;
 const BURSTS_PER_SECOND = 8;
 const CANCEL_EVERY_MS = 500;
 const TELL_EVERY_MS = 5_000;
 const BACKLOG_EVERY_MS = 2_000;
-/** Load waits while so many actors have something to do, or so many requests have no answer: it is not a flood test. */
+/** Load pauses at this many busy actors or unanswered requests: this is not a flood test. */
 const MOST_BACKLOG = 500;
 const MOST_OPEN = 150;
-/** Without any progress: a slow machine may take its time, a system that is stuck may not. */
+/** Time without any progress: a slow machine may take its time, a stuck system may not. */
 const QUIET_WITHIN_MS = 60_000;
 const START_WITHIN_MS = 30_000;
-/** Where the machine is slow, a run goes on until it has done what it is for, at most for half its time again. */
+/** On a slow machine, a run goes on until its goals are met, for at most half its time again. */
 const MOST_TIMES = 1.5;
-/** Until it has done half of that, without which it says nothing: longer. Shared machines were seen to halve in speed. */
+/**
+ * Limit until half of the goals are met, without which the run says nothing. Shared machines were seen to halve in
+ * speed.
+ */
 const MOST_TIMES_FOR_HALF = 4;
 const RECOVERY_POLL_MS = 150;
 /** Beyond the goal. */
@@ -115,7 +118,7 @@ export async function killRun(options: KillRunOptions): Promise<KillRun> {
       TROUPE_TOKEN: API_TOKEN,
       RIG_MODEL_URL: model.url,
       RIG_TOOLS_URL: tools.url,
-      // Loading is most of what a restart costs.
+      // Loading is most of the cost of a restart.
       NODE_COMPILE_CACHE: path.join(dir, 'compile-cache'),
     },
     logs,
@@ -211,7 +214,7 @@ interface LoadState {
   fleet: Fleet;
   faults: Fault[];
   recovery: Recovery;
-  /** Actors with something to do. */
+  /** Actors with pending work. */
   backlog: number;
   signal: AbortSignal;
 }
@@ -269,7 +272,7 @@ function progressOf({ clients, faults }: LoadState) {
   };
 }
 
-/** Nothing posted is open, and no actor has anything to do, leases or not, at two looks in a row. */
+/** Resolves when no post is open and no actor has pending work, with or without leases, at two checks in a row. */
 async function quiet(state: LoadState): Promise<number | null> {
   const { clients, store } = state;
   const began = Date.now();
@@ -315,7 +318,7 @@ async function tell(
   }
 }
 
-/** False when the signal ends it. */
+/** False if the signal ends the pause. */
 async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
   await wait(ms, undefined, { signal }).catch(() => undefined);
   return !signal.aborted;

@@ -5,9 +5,11 @@ export interface RigOptions {
   seed: number;
   json: boolean;
   keep: boolean;
-  /** Load without faults: what the machine can do, to hold a bad run against. */
+  /** Load without faults: the capacity of the machine, for comparison with a bad run. */
   calm: boolean;
-  /** A missed goal fails the run. Else only violations do, and a run that did not do half of what it was to do. */
+  /**
+   * A missed goal fails the run. Without this, only violations and runs with less than half of the planned work do.
+   */
   strict: boolean;
 }
 

@@ -5,13 +5,13 @@ import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 
-/** The queue's server, and two ways to lose what it holds. */
+/** The queue's server, with two ways to lose its data. */
 export interface RigRedis {
   url: string;
-  /** Whether the process is ours, so that its file may be cut. */
+  /** True if the process is ours, so that its file may be cut. */
   own: boolean;
   wipe(): Promise<void>;
-  /** Kills the server, cuts the end off its append-only file, starts it again on the same port. Own servers only. */
+  /** Kills the server, cuts the end off its append-only file, and restarts it on the same port. Own servers only. */
   cutFile(keep: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -32,7 +32,7 @@ export async function startOwnRedis(dir: string): Promise<RigRedis | null> {
       String(value),
     ]);
     const child = spawn('redis-server', args, { stdio: 'ignore' });
-    child.on('error', () => {}); // told by `isUp`
+    child.on('error', () => {}); // `isUp` reports it.
     return child;
   }
 
@@ -65,7 +65,7 @@ export async function startOwnRedis(dir: string): Promise<RigRedis | null> {
   };
 }
 
-/** Somebody else's server: its database may be wiped, nothing more. */
+/** A foreign server: its database may be wiped, nothing more. */
 export function foreignRedis(url: string): RigRedis {
   return {
     url,
@@ -76,10 +76,10 @@ export function foreignRedis(url: string): RigRedis {
   };
 }
 
-/** A reconnecting client would hide what is being tested here. */
+/** A reconnecting client would hide the fault under test. */
 function probe(url: string): Redis {
   const client = new Redis(url, { maxRetriesPerRequest: 0, retryStrategy: () => 20 });
-  client.on('error', () => {}); // each command tells by itself
+  client.on('error', () => {}); // Each command reports its own error.
   return client;
 }
 
@@ -99,7 +99,10 @@ function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   return ended;
 }
 
-/** The parts that grow; the base part is written at a rewrite only, and a cut in it is damage, not loss. */
+/**
+ * The growing parts. The base part is written only when Redis rewrites the file; a cut in it would be damage, not
+ * loss.
+ */
 function appendFiles(dir: string): string[] {
   const folder = path.join(dir, 'appendonlydir');
   return readdirSync(folder)

@@ -8,9 +8,9 @@ import { createRecovery, type Recovery } from './recovery.ts';
 import type { WorkLog } from './work-log.ts';
 
 /**
- * Recovery as it is promised, with nothing else in its way: no other faults, no backlog, a free place for every turn.
- * Per round: all up -> one message to each of `ASKED` new conversations -> one worker killed in the middle of their
- * answers -> taken up by others, everything answered. The answers of the model must be slow for it.
+ * Measures recovery alone: no other faults, no backlog, a free place for every turn. Each round: all processes are
+ * up; one message goes to each of `ASKED` new conversations; one worker is killed in the middle of their answers;
+ * others take them up, and everything is answered. Requires a slow model.
  */
 export interface RecoveryPhaseOptions {
   random: Random;
@@ -18,21 +18,21 @@ export interface RecoveryPhaseOptions {
   clients: Clients;
   work: WorkLog;
   store: Pick<Store, 'readActor'>;
-  /** Rounds begin while there are fewer recoveries. */
+  /** Starts rounds while there are fewer recoveries. */
   recoveries: number;
-  /** Just after a worker was killed. */
+  /** Called just after a worker was killed. */
   onKill: (target: string) => void;
   say: (line: string) => void;
-  /** Ends the watching of what was not taken up yet; later than this function, so that slow ones count. */
+  /** Ends the watch of pending recoveries. It fires after this function, so that slow ones count. */
   ended: AbortSignal;
 }
 
 /** As many as the workers serve at once: each has work, and none waits for another. */
 const ASKED = 12;
-/** Of the conversations, before anybody is killed; those that are not at the model yet are waited for so long. */
+/** Number of conversations at the model before a worker is killed, and how long to wait for them. */
 const AT_WORK = 10;
 const AT_WORK_WITHIN_MS = 2_000;
-/** After that, at random: less than what an answer takes. */
+/** Random delay before the kill, shorter than an answer. */
 const KILL_WITHIN_MS = 700;
 const LASTS_MS = 40_000;
 const POLL_MS = 50;
@@ -64,7 +64,7 @@ async function ask({ clients, work }: RecoveryPhaseOptions): Promise<Post[]> {
   return posts;
 }
 
-/** Null if nobody had anything to break off any more. */
+/** Null if no worker had work to break off. */
 async function killOne(options: RecoveryPhaseOptions, recovery: Recovery): Promise<string | null> {
   const { random, fleet, work, onKill } = options;
   await wait(random() * KILL_WITHIN_MS);
@@ -88,7 +88,7 @@ async function isAnswered(store: RecoveryPhaseOptions['store'], { conversation, 
   return actor !== null && actor.turn === null && actor.processed >= acked.seq;
 }
 
-/** Resolves when it is so, and at `until` at the latest. */
+/** Resolves when the condition holds, at the latest at `until`. */
 async function holds(isSo: () => boolean | Promise<boolean>, until: number): Promise<void> {
   while (!(await isSo()) && Date.now() < until) await wait(POLL_MS);
 }

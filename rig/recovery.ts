@@ -4,20 +4,20 @@ import type { Store } from '../src/store/store.ts';
 import type { Work } from './work-log.ts';
 
 /**
- * Recovery time: from the SIGKILL of a process that had a model or tool request of an actor open, to the moment another
- * process takes that actor's lease (its fence rises). Seen by polling, so each is too long by up to `pollMs`, never too
- * short. Actors whose turn was committed by then are left out: nothing of them was broken off.
+ * Recovery time: from the SIGKILL of a process with an open model or tool request of an actor, to the moment when
+ * another process takes that actor's lease (its fence rises). Measured by polling, so each time is too long by up to
+ * `pollMs`, never too short. Actors whose turn was committed by then do not count: nothing of them was broken off.
  */
 export interface Recovery {
-  /** Watches what this kill has broken off. */
+  /** Watches the work that this kill broke off. */
   watch(broken: readonly Work[], killedAt: number): void;
-  /** One per turn taken up again, ms. */
+  /** One per resumed turn, ms. */
   times: number[];
-  /** Turns not taken up yet. */
+  /** Turns not resumed yet. */
   open(): number;
 }
 
-/** Beyond that, reading what became of the victims would be a load of its own. */
+/** Watching more would be a load of its own. */
 const MOST_WATCHED = 30;
 
 export function createRecovery(
@@ -37,7 +37,7 @@ export function createRecovery(
       const now = await store.readActor(address);
       if (!now) return;
       if (now.fence > before.fence) return void times.push(Date.now() - killedAt);
-      // Its last write was on the way to the database when it was killed.
+      // Its last write was on its way to the database when it was killed.
       if (now.turn === null) return;
     }
   }
@@ -49,7 +49,7 @@ export function createRecovery(
       for (const work of broken) {
         if (watched >= MOST_WATCHED) return;
         watched += 1;
-        // A read that fails costs one figure.
+        // A failed read costs one figure.
         void watchOne(work, killedAt)
           .catch(() => undefined)
           .finally(() => (watched -= 1));

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createStore } from '../src/store/create-store.ts';
-import { openMongoDriver } from '../src/store/mongo/open-mongo-driver.ts';
+import { openMongoDriver } from '../src/store/mongo/connect-mongo.ts';
 import { openRigDatabase } from './database.ts';
 import { figuresLine, figuresOf } from './figures.ts';
 import { judge } from './judge.ts';
@@ -11,12 +11,13 @@ import { readOptions, type RigOptions } from './options.ts';
 import { foreignRedis, type RigRedis, startOwnRedis } from './own-redis.ts';
 
 /**
- * `npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict]`: real processes on a real Redis and a
- * real server of MongoDB's protocol, killed, stopped and cut off at random; then everything that was stored is checked.
- * Ends with one line of figures. Exit code 1 on a violation, or where not half of what was to be done was done. A missed
- * goal is told; on a slow machine it says more of the machine, so only `--strict` fails for it.
+ * `npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict]`: kills, stops and cuts off real
+ * processes at random, on a real Redis and a real server of MongoDB's protocol, and then checks everything that was
+ * stored. Prints one line of figures at the end. Exit code 1 on a violation, or if less than half of the planned work
+ * was done. A missed goal is reported; on a slow machine it says more about the machine, so it fails the run only
+ * with `--strict`.
  */
-// An orderly end would close the handles of sockets that were reset, and Node 24 turns in that loop for ever.
+// A regular exit would close the handles of reset sockets, and Node 24 loops there forever.
 process.exit(await main(readOptions(process.argv.slice(2))));
 
 async function main(options: RigOptions): Promise<number> {

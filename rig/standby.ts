@@ -2,9 +2,9 @@ import { flushCompileCache } from 'node:module';
 import { createInterface } from 'node:readline';
 
 /**
- * A process that has loaded everything and waits. Its one line of input, a JSON array, is the command line that it then
- * runs: from there on it is the production command. Loading costs most of a start, and a process that is killed shall
- * be followed by the next one at once.
+ * A process that has loaded everything and waits. It then runs the command line in its only line of input, a JSON
+ * array, and from there on is the production command. Loading is most of a start, and a killed process must be
+ * replaced at once.
  */
 const [role] = process.argv.slice(2);
 const [{ runCli }] = await Promise.all([
@@ -19,7 +19,7 @@ const [{ runCli }] = await Promise.all([
   import('./agents.ts'),
   ...(role === 'api' ? [import('../src/cli/serve.ts')] : [import('../src/cli/worker.ts'), import('openai')]),
 ]);
-// Else done at the end of a process, which none of these comes to.
+// Usually done at the end of a process, which none of these reaches.
 flushCompileCache();
 
 const lines = createInterface({ input: process.stdin });

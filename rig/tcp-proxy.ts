@@ -1,9 +1,9 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
-/** Stands between processes and a server, so that connections can be broken without touching either. */
+/** A proxy between processes and a server: breaks connections without touching either. */
 export interface TcpProxy {
   port: number;
-  /** Resets every connection, on both sides; returns how many there were. New ones are taken as before. */
+  /** Resets every connection on both sides and returns their number. New ones are accepted as before. */
   resetAll(): number;
   close(): Promise<void>;
 }
@@ -17,7 +17,7 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
     pairs.add(pair);
     for (const [from, to] of [pair, [upstream, client] as const]) {
       from.pipe(to);
-      // A broken side breaks the other; the error itself says nothing that the close does not.
+      // A broken side breaks the other; the close already says what the error would.
       from.on('error', () => to.resetAndDestroy());
       from.on('close', () => {
         pairs.delete(pair);

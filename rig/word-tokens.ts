@@ -1,7 +1,7 @@
-/** In the place of a tokenizer's vocabulary, whose loading takes 160 ms; see `bundle-process.ts`. */
+/** Replaces the vocabulary of the tokenizer, which takes 160 ms to load; see `bundle-process.ts`. */
 export function countTokens(text: string): number {
   return Math.ceil(text.length / 4);
 }
 
-/** It remembers nothing. */
+/** There is no cache. */
 export function setMergeCacheSize(_size: number): void {}

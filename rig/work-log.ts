@@ -1,15 +1,15 @@
-/** A model or tool request that a process has open, for one agent in one conversation. */
+/** An open model or tool request of a process, for one agent in one conversation. */
 export interface Work {
   process: string;
   conversation: string;
   agent: string;
 }
 
-/** Which work is under way in which process, as its servers see it: what a kill now would break off. */
+/** The work under way in each process, as its servers see it: what a kill now would break off. */
 export interface WorkLog {
-  /** Returns what to call when the request is over, however it ended. */
+  /** Returns the function to call when the request is over, however it ended. */
   begin(work: Work): () => void;
-  /** The actors a process is at work for. */
+  /** The actors that a process works for. */
   of(process: string): Work[];
   all(): Work[];
 }

@@ -10,7 +10,7 @@ import type { Clock } from '../src/clock.ts';
 import { type ErrorCode, TroupeError } from '../src/errors.ts';
 import { NO_METRICS } from '../src/metrics.ts';
 import type { Notice } from '../src/queue/broadcast.ts';
-import { createOpenAdmission } from '../src/queue/open-admission.ts';
+import { createOpenAdmission } from '../src/queue/in-process-admission.ts';
 import type { Router } from '../src/queue/router.ts';
 import { createStore } from '../src/store/create-store.ts';
 import { createDocumentDriver } from '../src/store/documents/document-driver.ts';

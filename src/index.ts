@@ -14,6 +14,13 @@ export type {
   PromptRecord,
   Usage,
 } from './events/index.ts';
+export type {
+  IncomingMessage,
+  Integration,
+  IntegrationHost,
+  IntegrationTroupe,
+} from './integrations/integration.ts';
+export type { KeyValue } from './key-value.ts';
 export { type AppOptions, createApp } from './http/index.ts';
 export { createOrchestrator, type Orchestrator, type OrchestratorOptions } from './routing/orchestrator.ts';
 export { openSafeFetch, type SafeFetch, type SafeFetchOptions, type SafeResponse } from './net/safe-fetch.ts';

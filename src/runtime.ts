@@ -8,7 +8,9 @@ import { messageRouter } from './config/coordination-settings.ts';
 import { loadTokenizer } from './context/tokens.ts';
 import { openCredentials } from './facade/credentials.ts';
 import { createTroupeFacade } from './facade/facade.ts';
-import { createPendingGuard } from './facade/pending-guard.ts';
+import type { Integration } from './integrations/integration.ts';
+import { loadNostr } from './integrations/nostr.ts';
+import { createPendingGuard } from './facade/send-message.ts';
 import type { Logger } from './logger.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
 import { openSafeFetch } from './net/safe-fetch.ts';
@@ -16,7 +18,7 @@ import { openAgents, openModels, withTemplates } from './runtime/open-agents.ts'
 import { openEngine } from './runtime/open-engine.ts';
 import { openServices } from './runtime/open-services.ts';
 import { openOperators } from './runtime/operators.ts';
-import { createOutside, type Outside } from './runtime/outside.ts';
+import { createIntegrations, type Integrations } from './runtime/integrations.ts';
 import { watchWaits } from './runtime/queue-waits.ts';
 import { keyValueOf, type ServiceOptions } from './runtime/services.ts';
 import type { TracingOptions } from './tracing.ts';
@@ -51,6 +53,8 @@ export interface TroupeOptions {
   tracing?: boolean | TracingOptions;
   /** Receives a line per turn, and warnings unless `onWarning` is given. Default: none. */
   logger?: Logger;
+  /** Connections to other systems, such as `nostr(settings)` of `@troupe/nostr`. They run in processes that take turns. */
+  integrations?: readonly Integration[] | undefined;
   /** Called when this process takes no more wakes and should be restarted. Default: a warning. */
   onDeaf?: () => void;
   clock?: Clock;
@@ -66,7 +70,8 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
   const { work = true, concurrency = 64, env = process.env, clock = systemClock, mongodb, redis } = options;
   const metrics = watchWaits(options.metrics ?? NO_METRICS, clock);
   const definition = readDefinition(input, options);
-  const everyone = withTemplates(definition);
+  const integrations = await integrationsOf(definition, options);
+  const everyone = { ...withTemplates(definition), integrations };
   const owner = randomUUID().slice(0, 8);
   const operators = await openOperators(everyone, { ...options, env, process: owner });
   const { onWarning } = operators;
@@ -84,6 +89,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     opened.defer(() => services.close());
     const { store } = services;
     const agents = await openAgents(definition, {
+      integrations,
       providerOf: models.providerOf,
       urls: [mongodb, redis],
       opened: work ? opened : null,
@@ -105,9 +111,10 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     if (work) engine.start({ concurrency });
     const fetch = definition.fetch ? openSafeFetch(definition.fetch) : null;
     opened.defer(() => fetch?.close());
-    const outside = createOutside({
+    const running = createIntegrations({
+      integrations,
       keyValueOf: (tenant) => keyValueOf(store, tenant),
-      settings: definition,
+      webhooks: definition.webhooks,
       random: Math.random,
       tenants,
       secret,
@@ -117,12 +124,12 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       metrics,
       onWarning,
     });
-    opened.defer(() => outside.close());
+    opened.defer(() => running.close());
     const troupe = createTroupeFacade({
       ...live,
       deps,
       engine,
-      outside,
+      integrations: running,
       fetch,
       tenants,
       ...facadeSettings(definition),
@@ -132,7 +139,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       credentials: openCredentials(rootKeyValue, { clock, access: definition.access }),
       release: () => opened.disposeAsync(),
     });
-    if (work) await startOutside(outside, troupe);
+    if (work) await startIntegrations(running, troupe);
     return troupe;
   } catch (error) {
     await opened.disposeAsync();
@@ -188,9 +195,17 @@ function facadeSettings({ defaults, trust, workflows = [] }: TroupeDefinition) {
   return { fallback: defaults.respondWhenUnaddressed ?? null, trust: trust?.people ?? null, workflows };
 }
 
-async function startOutside(outside: Outside, troupe: Troupe): Promise<void> {
+/** Those of the options, and Nostr if the definition has its key. Throws `config_invalid`. */
+async function integrationsOf(
+  { nostr }: TroupeDefinition,
+  { integrations = [] }: TroupeOptions,
+): Promise<readonly Integration[]> {
+  return nostr === undefined ? integrations : [...integrations, (await loadNostr()).nostr(nostr)];
+}
+
+async function startIntegrations(integrations: Integrations, troupe: Troupe): Promise<void> {
   try {
-    await outside.start(troupe);
+    await integrations.start(troupe);
   } catch (error) {
     await troupe.close();
     throw error;

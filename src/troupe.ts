@@ -22,9 +22,8 @@ import type { Inspection } from './inspect/inspect-prompt.ts';
 import type { TaskInfo, TaskList, ThreadInfo } from './actors/tasks/read-tasks.ts';
 import type { TurnTrace } from './inspect/trace.ts';
 import type { ImportReport } from './import/index.ts';
-import type { AgentKeys } from './nostr/agent-keys.ts';
-import type { NostrStatus } from './nostr/open-nostr.ts';
-import type { WebhookBook } from './outbound/webhook-book.ts';
+import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
+import type { WebhookBook } from './integrations/webhook-book.ts';
 import type { QueueDepth } from './queue/router.ts';
 import type { Appended } from './store/store.ts';
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { MAX_LINES, checkLayers, checkLength } from './layers.ts';
+import { MAX_LINES, checkLayers, checkLength, checkPackages } from './layers.ts';
 import type { SourceFile } from './layers.ts';
 
 const ROOT = path.dirname(import.meta.dirname);
@@ -15,9 +15,16 @@ describe('the tree', () => {
     );
   });
 
+  test('has no package that imports more of the core than its public door', () => {
+    const files = filesOf('packages').filter(({ path: file }) => /^packages\/[^/]+\/src\//.test(file));
+    expect(files.length).toBeGreaterThan(0);
+    expect(checkPackages(files)).toEqual([]);
+  });
+
   test(`has no file over ${MAX_LINES} lines`, () => {
     const files = [
       'src',
+      'packages',
       'test',
       'bench',
       'sim',
@@ -35,18 +42,20 @@ describe('the tree', () => {
 
 /** Where a text becomes the id of an event beside `runtimeId`: what clients name, and what is never stored. */
 const OTHER_IDS = [
-  'src/cli/send.ts',
+  'packages/nostr/src/receive.ts',
+  'src/cli/act.ts',
   'src/context/compaction/cut-point.ts',
   'src/context/compaction/plan.ts',
   'src/context/compaction/prune.ts',
   'src/events/ids.ts',
   'src/facade/parse-input.ts',
   'src/import/draft-writer.ts',
-  'src/nostr/receive.ts',
 ];
 
 test('ids of events are minted by runtimeId alone, so that none is one that a client can take', () => {
-  const minting = filesOf('src').filter(({ text }) => /\bas (?:\(\) => )?EventId\b/.test(text));
+  const minting = [...filesOf('src'), ...filesOf('packages/nostr/src')].filter(({ text }) =>
+    /\bas (?:\(\) => )?EventId\b/.test(text),
+  );
   expect(minting.map((file) => file.path).toSorted()).toEqual(OTHER_IDS);
 });
 
@@ -139,6 +148,28 @@ describe('the layer check', () => {
     ],
   ])('reports %s', (_, files, problems) => {
     expect(check(files)).toEqual(problems);
+  });
+
+  test('reports packages that the core imports, and packages that import the core beside the seam', () => {
+    expect(
+      check({
+        'runtime.ts': `import { nostr } from '../packages/nostr/src/index.ts';`,
+        'cli/nostr.ts': `const load = () => import('@troupe/nostr' as string);`,
+        'integrations/nostr.ts': `const load = () => import('@troupe/nostr' as string);`,
+      }),
+    ).toEqual([
+      'src/runtime.ts imports packages/nostr/src/index.ts: a package is loaded by its name, in its loader only',
+      'src/cli/nostr.ts imports @troupe/nostr: a package is loaded by its name, in its loader only',
+    ]);
+    expect(
+      checkPackages([
+        { path: 'packages/a/src/troupe.ts', text: `export * from '../../../src/integrations/index.ts';` },
+        { path: 'packages/a/src/b.ts', text: `import type { Clock } from '../../../src/clock.ts';` },
+        { path: 'packages/a/src/c.ts', text: `import * as z from 'zod';\nimport { b } from './b.ts';` },
+      ]),
+    ).toEqual([
+      'packages/a/src/b.ts imports src/clock.ts: a package imports src/integrations/index.ts only, in packages/a/src/troupe.ts',
+    ]);
   });
 
   test('lets through what is allowed, and is not fooled by comments and strings', () => {

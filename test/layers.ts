@@ -68,13 +68,17 @@ const LAYERS: Record<string, Layer> = {
     may: ['events', 'errors.ts', 'clock.ts', 'key-value.ts', 'slices.ts', 'token-bucket.ts', 'work.ts'],
   },
   net: { may: ['errors.ts', 'clock.ts'] },
-  outbound: {
-    may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'key-value.ts', 'access', 'net'],
-    mayTypes: ['troupe.ts'],
-  },
-  nostr: {
-    may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'key-value.ts', 'token-bucket.ts', 'outbound'],
-    mayTypes: ['troupe.ts'],
+  integrations: {
+    may: [
+      'events',
+      'errors.ts',
+      'clock.ts',
+      'metrics.ts',
+      'key-value.ts',
+      'token-bucket.ts',
+      'access',
+      'net',
+    ],
   },
   import: { may: ['events', 'errors.ts'] },
   actors: { may: ['events', 'errors.ts', 'clock.ts', ...WATCHING, 'machines', 'context', ...PORTS] },
@@ -91,8 +95,8 @@ const LAYERS: Record<string, Layer> = {
       'access',
       'routing',
       ...PORTS,
-      ...['net', 'nostr', 'providers'].map((layer) => `${layer}/settings.ts`),
-      'outbound/webhook-settings.ts',
+      ...['net', 'providers'].map((layer) => `${layer}/settings.ts`),
+      'integrations/webhook-settings.ts',
       'providers/redact.ts',
     ],
   },
@@ -128,9 +132,10 @@ const LAYERS: Record<string, Layer> = {
       'token-bucket.ts',
       'work.ts',
       'access',
+      'net',
       'projection',
       'import',
-      'outbound',
+      'integrations',
     ],
     mayTypes: ['troupe.ts'],
   },
@@ -157,10 +162,29 @@ const IMPURE: readonly RegExp[] = [
   /\bfetch\(/,
 ];
 
+/** The one place that loads a package of `packages/`, by its name. */
+const PACKAGE_LOADERS: Readonly<Record<string, string>> = { '@troupe/nostr': 'integrations/nostr.ts' };
+/** The one file of a package that imports the core, and what it imports. */
+const SEAM = { file: 'src/troupe.ts', core: 'src/integrations/index.ts' };
+
 export const MAX_LINES = 400;
 
 export function checkLayers(files: readonly SourceFile[]): string[] {
   return [...files.flatMap(checkFile), ...findCycles(files)];
+}
+
+/** The rules of `packages/NAME/src`, with paths from the root: a package uses its own files, npm packages, and the seam. */
+export function checkPackages(files: readonly SourceFile[]): string[] {
+  return files.flatMap(({ path, text }) => {
+    const home = /^packages\/[^/]+\//.exec(path)?.[0] ?? '';
+    const isSeam = path === `${home}${SEAM.file}`;
+    return importsOf(path, text, '').flatMap(({ to }) => {
+      if (to.startsWith(`${home}src/`) || !/^(?:src|packages|test|troupe|@troupe)(?:\/|$)/.test(to))
+        return [];
+      if (isSeam && to === SEAM.core) return [];
+      return [`${path} imports ${to}: a package imports ${SEAM.core} only, in ${home}${SEAM.file}`];
+    });
+  });
 }
 
 export function checkLength({ path, text }: SourceFile): string[] {
@@ -186,6 +210,10 @@ function checkFile({ path, text }: SourceFile): string[] {
 
 function checkImport(from: string, { to, typeOnly }: Import): string[] {
   const layer = LAYERS[layerOf(from)];
+  if (to.startsWith('packages/') || to.startsWith('@troupe/')) {
+    if (PACKAGE_LOADERS[to] === from) return [];
+    return [`src/${from} imports ${to}: a package is loaded by its name, in its loader only`];
+  }
   if (!to.startsWith('src/')) {
     const allowed = layer?.packages?.some((name) => to === name || to.startsWith(`${name}/`)) ?? true;
     return allowed
@@ -257,7 +285,7 @@ const STATEMENT =
 const CALL = /\bimport\(\s*['"]([^'"\n]+)['"]/.source;
 
 /** Own files as `src/…`, everything else as written. */
-function importsOf(path: string, text: string): Import[] {
+function importsOf(path: string, text: string, root = 'src/'): Import[] {
   const code = withoutComments(text);
   const statements = [...code.matchAll(STATEMENT)].map((match) => ({
     to: match[2] ?? '',
@@ -266,12 +294,15 @@ function importsOf(path: string, text: string): Import[] {
   const calls = [...code.matchAll(CALL_OR_TEXT)].flatMap(({ 1: to }) =>
     to ? [{ to, typeOnly: false }] : [],
   );
-  return [...statements, ...calls].map(({ to, typeOnly }) => ({ to: resolveImport(path, to), typeOnly }));
+  return [...statements, ...calls].map(({ to, typeOnly }) => ({
+    to: resolveImport(root + path, to),
+    typeOnly,
+  }));
 }
 
 function resolveImport(from: string, to: string): string {
   if (!to.startsWith('.')) return to;
-  const { pathname } = new URL(to, `file:///src/${from}`);
+  const { pathname } = new URL(to, `file:///${from}`);
   return pathname.slice(1);
 }
 

@@ -1,13 +1,13 @@
 import { systemClock } from '../../src/clock.ts';
 import type { DocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { NewEventRow } from '../../src/store/driver.ts';
-import { openMongoDriver } from '../../src/store/mongo/open-mongo-driver.ts';
+import { openMongoDriver } from '../../src/store/mongo/connect-mongo.ts';
 import { messageText, report, stop } from '../support.ts';
 import { dropDatabase, newDatabaseUrl } from './bench-database.ts';
 
 /**
- * Drivers that share nothing but the server append to one conversation, one event after the other, all at once. Then the
- * log is read: every event once, seq 1, 2, 3 ... Argument: how many drivers.
+ * Drivers that share only the server append to one conversation at the same time, one event after the other. Then the
+ * log is checked: every event once, seq 1, 2, 3 ... Argument: number of drivers.
  */
 const DRIVERS = Number(process.argv[2] ?? 32);
 const EVENTS = 320;
@@ -15,7 +15,7 @@ const LOG = { tenant: 'default', conversation: 'crowded' };
 
 const { url } = newDatabaseUrl();
 const open = () => openMongoDriver({ url, clock: systemClock, onWarning: stop });
-// The first one makes the indexes.
+// The first one creates the indexes.
 const drivers: DocumentDriver[] = [await open()];
 for (let index = 1; index < DRIVERS; index++) drivers.push(await open());
 

@@ -4,8 +4,8 @@ import { messageText, report } from '../support.ts';
 import { openBenchDatabase } from './bench-database.ts';
 
 /**
- * The floor of `workers.ts`: the ten operations of a plain turn on the same server, one after the other as a turn does
- * them, as many turns at once, with no engine and no queue around them.
+ * The floor of `workers.ts`: the ten operations of a plain turn on the same server, in the order of a turn and with
+ * as many turns at once, without engine or queue.
  */
 const TURNS = 240;
 const AT_ONCE = 16;

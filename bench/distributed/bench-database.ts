@@ -1,16 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock as clock } from '../../src/clock.ts';
 import type { Documents } from '../../src/store/documents/documents.ts';
-import { createMongoClient } from '../../src/store/mongo/connect-mongo.ts';
-import { createMongoDocuments } from '../../src/store/mongo/mongo-documents.ts';
-import { openMongoDriver } from '../../src/store/mongo/open-mongo-driver.ts';
+import {
+  createMongoClient,
+  createMongoDocuments,
+  openMongoDriver,
+} from '../../src/store/mongo/connect-mongo.ts';
 import { stop } from '../support.ts';
 
 /** A database of its own on the server of `MONGODB_URL`, dropped at the end, with a count of the commands sent to it. */
 export interface BenchDatabase {
   documents: Documents;
   url: string;
-  /** Commands since the last call, without those that keep the listing of conversations, which no turn waits for. */
+  /** Commands since the last call, except those for the listing of conversations, which no turn waits for. */
   takeCommands(): number;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -24,7 +26,7 @@ export function newDatabaseUrl(): { url: string; database: string } {
 
 export async function openBenchDatabase(): Promise<BenchDatabase> {
   const { url, database } = newDatabaseUrl();
-  // Makes the collections and indexes.
+  // Creates the collections and indexes.
   await (await openMongoDriver({ url, onWarning: stop })).close();
   const client = createMongoClient(url, { monitorCommands: true });
   let commands = 0;

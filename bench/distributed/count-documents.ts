@@ -1,6 +1,6 @@
 import type { Documents } from '../../src/store/documents/documents.ts';
 
-/** Operations of a store, each one round trip, and the bytes of JSON that were handed to it to write. */
+/** Operations of a store, one round trip each, and the bytes of JSON given to it to write. */
 export interface Counted {
   documents: Documents;
   /** Since the last call of `take`. */

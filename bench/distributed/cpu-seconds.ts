@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { REDIS_URL } from './stage.ts';
 
-/** Seconds of a processor that this process and the Redis server have used so far: what a busy machine cannot blur. */
+/** CPU seconds that this process and the Redis server have used so far, which other load does not distort. */
 export async function cpuSeconds(): Promise<{ node: number; redis: number }> {
   const { user, system } = process.cpuUsage();
   const redis = new Redis(REDIS_URL);

@@ -11,7 +11,10 @@ export interface Call {
 }
 export type Answer = { id: number } & ({ value: unknown } | { error: string });
 
-/** Documents in the memory of another process, as a database is: so this one holds what the runtime holds, and no more. */
+/**
+ * Documents in the memory of another process, like those of a database: this process then holds the runtime's memory
+ * alone.
+ */
 export async function openDocumentsElsewhere(): Promise<Documents> {
   const host = fork(fileURLToPath(new URL('documents-host.ts', import.meta.url)), {
     serialization: 'advanced',

@@ -1,7 +1,7 @@
 import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
 import type { Answer, Call } from './documents-elsewhere.ts';
 
-/** The other end of `documents-elsewhere.ts`; ends when it is let go. */
+/** The other side of `documents-elsewhere.ts`; ends when its parent disconnects. */
 const documents = createMemoryDocuments();
 
 async function answerTo({ id, collection, name, args }: Call): Promise<Answer> {

@@ -2,7 +2,7 @@ import { createTroupe } from '../../src/index.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
 import { FIFTY } from './fan-out-company.ts';
 
-/** One worker process of `fan-out.ts`: serves until it is told to end, and says what it counted. */
+/** One worker process of `fan-out.ts`: serves until it gets the message to end, then sends its counts. */
 const [mongodb = '', redis = '', prefix = ''] = process.argv.slice(2);
 const counted = { turns: 0, retries: 0, leasesLost: 0 };
 const troupe = await createTroupe(FIFTY, {

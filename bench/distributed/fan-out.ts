@@ -8,8 +8,8 @@ import { FIFTY, TURNS_PER_MESSAGE } from './fan-out-company.ts';
 import { dropKeys, newPrefix, REDIS_URL } from './stage.ts';
 
 /**
- * A company of fifty fans out three levels deep on two worker processes, a few times at once: every task is worked on,
- * every result comes back, and no document is written by all.
+ * A company of fifty fans out three levels deep on two worker processes, several times at once. Checks that every
+ * task is done, that every result comes back, and that no document is written by all.
  */
 const WORKERS = 2;
 const MESSAGES = 6;

@@ -3,7 +3,7 @@ import { ANA, report } from '../support.ts';
 import { RALLY, RALLY_TURNS, rallyStart } from '../rally.ts';
 import { NO_SWEEPS, openStage } from './stage.ts';
 
-/** Jobs added to the queue, and actors taken from it, for each turn of two agents that hand over to one another. */
+/** Jobs added to the queue, and actors taken from it, per turn of two agents that hand over to each other. */
 let taken = 0;
 await using stage = await openStage({
   definition: RALLY,

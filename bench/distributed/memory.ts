@@ -4,13 +4,13 @@ import { openDocumentsElsewhere } from './documents-elsewhere.ts';
 import { CONCURRENCY, openStage } from './stage.ts';
 
 /**
- * Memory of a worker process over 10,000 conversations x 3 turns on Redis, with the store in another process: at its end
- * with and without garbage, and after everything warm was dropped. All beside what it held after a warm-up.
+ * Memory of a worker process over 10,000 conversations x 3 turns on Redis, with the store in another process: at the
+ * end with and without garbage, and after all caches were dropped. All relative to its size after a warm-up.
  */
 const CONVERSATIONS = 10_000;
 const TURNS = 3;
 const WARM_UP = 1_000;
-/** Sweeps drop what was idle so long. */
+/** Sweeps drop what was idle this long. */
 const IDLE_MS = 4_000;
 const SWEEP_MS = 2_000;
 

@@ -3,11 +3,11 @@ import { Redis } from 'ioredis';
 import { CONCURRENCY, dropKeys, newPrefix, REDIS_URL } from './stage.ts';
 
 /**
- * The floor: BullMQ alone, with a processor that does nothing. Its jobs are those of the router: deduplicated per key
+ * The floor: BullMQ alone, with a processor that does nothing. Its jobs are like the router's: deduplicated per key
  * with `keepLastIfActive`, small, and removed when they are done.
  */
 export interface RawQueue {
-  /** Resolves when the job is in the queue, and `ended` when it has been processed. */
+  /** Resolves when the job is in the queue; `ended` resolves when it was processed. */
   add(key: string): Promise<{ ended: Promise<void> }>;
   [Symbol.asyncDispose](): Promise<void>;
 }

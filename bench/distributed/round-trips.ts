@@ -8,14 +8,14 @@ import { openBenchDatabase } from './bench-database.ts';
 import { NO_SWEEPS, openStage } from './stage.ts';
 
 /**
- * Operations on the store for one turn, the append of its message included, and what a further step and a further tool
- * call add; the bytes that are written. Arguments: `memory` or `mongodb`, and events in the conversation before.
- * On the server the commands are counted too, to see that an operation is one command.
+ * Store operations for one turn, including the append of its message; the additional ones for a further step and a
+ * further tool call; and the bytes written. Arguments: `memory` or `mongodb`, and the number of earlier events in the
+ * conversation. On the server, commands are counted too, to check that an operation is one command.
  */
 const [kind, before = '0'] = process.argv.slice(2);
 const WARM_UP = 3;
 const TURNS = 20;
-/** The one sweep of a process that starts is over by then. */
+/** By then the sweep of a starting process is over. */
 const AFTER_SWEEP_MS = 200;
 
 const note = defineTool({
@@ -25,7 +25,7 @@ const note = defineTool({
   run: () => 'Noted.',
 });
 
-/** An agent that calls the tool so often in each of its steps before the last, which answers. */
+/** An agent that calls the tool this many times in each step except the last, which answers. */
 const agentOf = (id: string, callsOfSteps: readonly number[]): TroupeInput['agents'][0] => ({
   id,
   provider: 'scripted',
@@ -90,7 +90,7 @@ const plain = await costOf('plain');
 const oneCall = await costOf('one-call');
 const twoCalls = await costOf('two-calls');
 const twoSteps = await costOf('two-steps');
-// Another process, which knows the agent but has not seen the conversation.
+// Another process, which knows the agent but has not loaded the conversation.
 await using elsewhere = await openStage({ definition, documents: counted.documents, limits: NO_SWEEPS });
 for (const conversation of ['elsewhere', 'plain']) {
   await sleep(AFTER_SWEEP_MS);

@@ -15,7 +15,7 @@ import { systemClock as clock } from '../../src/clock.ts';
 import { countTokens } from '../../src/context/tokens.ts';
 import { fenceKey } from '../../src/context/index.ts';
 import type { ActorAddress } from '../../src/events/index.ts';
-import { noOutside } from '../../test/support/no-outside.ts';
+import { noIntegrations } from '../../test/support/no-integrations.ts';
 import { createTenants, openCredentials } from '../../src/facade/credentials.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
@@ -32,10 +32,12 @@ import type { Documents } from '../../src/store/documents/documents.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { stop } from '../support.ts';
 
-/** The engine of the distributed mode, composed as `runtime.ts` and `runtime/distributed.ts` do it, over any documents. */
+/**
+ * The engine of the distributed mode, composed as in `runtime.ts` and `runtime/distributed.ts`, over any documents.
+ */
 export interface Stage {
   troupe: Troupe;
-  /** What BullMQ told last (about a thousand events are kept), counted by name, e.g. `added`. */
+  /** BullMQ's latest events (it keeps about a thousand), counted by name, e.g. `added`. */
   queueEvents(): Promise<Record<string, number>>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -50,9 +52,9 @@ export interface StageOptions {
 }
 
 export const REDIS_URL = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379';
-/** Turns at once, and jobs at once of the queue beside it. */
+/** Concurrent turns, and concurrent jobs of the bare queue. */
 export const CONCURRENCY = 64;
-/** For runs in which looking for lost work would be counted too. */
+/** For runs in which the search for lost work would count too. */
 export const NO_SWEEPS: Partial<EngineLimits> = { sweepMs: 3_600_000 };
 
 export function newPrefix(): string {
@@ -113,7 +115,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const engine = createEngine(deps, stopping);
   const fallback = (definition.defaults.respondWhenUnaddressed ?? null) as ActorAddress['agent'] | null;
   const troupe = createTroupeFacade({
-    outside: noOutside(),
+    integrations: noIntegrations(),
     tenants: createTenants(memoryKeyValue()),
     credentials: openCredentials(memoryKeyValue(), { clock }),
     deps,
@@ -177,7 +179,7 @@ function companyOf(definition: ReturnType<typeof parseTroupe>, { onModelCall }: 
   );
 }
 
-/** Leaves nothing behind on a server that may not be ours. */
+/** Cleans up: the server may not be ours. */
 export async function dropKeys(prefix: string): Promise<void> {
   const redis = new Redis(REDIS_URL);
   for (const pattern of [`{${prefix}}:*`, `${prefix}:*`]) {

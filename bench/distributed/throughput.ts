@@ -5,16 +5,16 @@ import { openRawQueue } from './raw-queue.ts';
 import { CONCURRENCY, openStage } from './stage.ts';
 
 /**
- * Turns a second on Redis and a store in memory, beside jobs a second of BullMQ alone: one process, the same load, in
- * turns. Steady: 64 clients, each waits for the end of its turn. Pile: 64 clients that wait for nothing but the
- * acknowledgement, so that work piles up.
+ * Turns per second on Redis and a store in memory, next to jobs per second of BullMQ alone: one process, the same
+ * load, alternating. Steady: 64 clients that wait for the end of their turns. Pile: 64 clients that wait for the
+ * acknowledgement only, so that work piles up.
  */
 const CONVERSATIONS = 1_000;
 const TURNS = 3;
 const PILE = 3_000;
 const ROUNDS = 3;
 
-/** What a client does: its first promise is the acknowledgement, the second one the end. */
+/** A client's action: its first promise is the acknowledgement, the second one the end. */
 type Post = (key: string, turn: number) => Promise<{ ended: Promise<void> }>;
 
 async function steady(post: Post, round: number): Promise<Cost> {
@@ -44,7 +44,7 @@ async function byClients(count: number, work: (index: number) => Promise<void>):
 
 interface Cost {
   perSecond: number;
-  /** Microseconds of a processor each. */
+  /** Microseconds of CPU each. */
   node: number;
   redis: number;
 }
@@ -83,7 +83,7 @@ for (const [name, load] of [
     const job = await load(postJob, round);
     const turn = await load(postTurn, round);
     await stage.troupe.idle();
-    // The first round warms up.
+    // The first round is a warm-up.
     if (round > 0) rounds.push({ turn, job });
   }
   const median = (value: (each: (typeof rounds)[0]) => number) => percentile(rounds.map(value), 0.5);

@@ -5,8 +5,8 @@ import { openRawQueue } from './raw-queue.ts';
 import { NO_SWEEPS, openStage } from './stage.ts';
 
 /**
- * From `send` to the moment an actor is handed to the engine, and to the model's call, in an idle system with a store in
- * memory; in turns with BullMQ alone, from `add` to the processor. One process, one message at a time.
+ * Time from `send` to the moment when the engine gets the actor, and to the model's call, in an idle system with a
+ * store in memory. Alternates with BullMQ alone, from `add` to the processor. One process, one message at a time.
  */
 const SAMPLES = 600;
 const WARM_UP = 200;

@@ -7,8 +7,8 @@ import { dropDatabase, newDatabaseUrl } from './bench-database.ts';
 import { dropKeys, newPrefix, REDIS_URL } from './stage.ts';
 
 /**
- * Turns a second of worker processes on Redis and the MongoDB-protocol server, through the public door. Argument: how
- * many workers. The messages are sent by this process; their appends are part of the time.
+ * Turns per second of worker processes on Redis and the MongoDB-protocol server, through the public API. Argument:
+ * number of workers. This process sends the messages; their appends are part of the time.
  */
 const WORKERS = Number(process.argv[2] ?? 1);
 const CONVERSATIONS = 80;
@@ -41,7 +41,7 @@ async function play(turns: number): Promise<void> {
   await client.idle();
 }
 
-// The first turn of a conversation costs more: all have had it.
+// The first turn of a conversation costs more, so all have had one.
 await play(CONVERSATIONS);
 const start = performance.now();
 await play(TURNS);

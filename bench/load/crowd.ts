@@ -6,15 +6,18 @@ import { postEvents } from './post-events.ts';
 import { type LoadServer, startServer } from './server-process.ts';
 
 const STREAMS = 10_000;
-/** As the server of these benches is set up, of one caller and of all. */
+/** Stream limit of the server in these benches, per caller and in total. */
 const STREAMS_LET_IN = 1_000;
-/** Connections that are being made at once. */
+/** Connections opened at a time. */
 const AT_ONCE = 200;
-/** What the other tenant says meanwhile. */
+/** The other tenant's load meanwhile. */
 const PER_SECOND = 50;
 const MIB = 1024 * 1024;
 
-/** A caller that opens ten thousand streams, and one that brings a million tiny events, beside somebody who just talks. */
+/**
+ * A caller that opens ten thousand streams, and one that sends a million tiny events, next to a tenant who just
+ * talks.
+ */
 export async function measureCrowd(bench: Bench, { events }: { events: number }): Promise<void> {
   const server = await startServer();
   try {
@@ -56,7 +59,7 @@ async function measureStreams(bench: Bench, server: LoadServer): Promise<void> {
   agent.destroy();
 }
 
-/** Resolves with the answer's head: a stream has no end. */
+/** Resolves with the head of the response: a stream has no end. */
 function ask({ url, keys }: LoadServer, agent: Agent): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${keys.load}` };
   return new Promise((resolve, reject) => {
@@ -87,7 +90,7 @@ async function measureImport(bench: Bench, server: LoadServer, events: number): 
   bench.add('resident memory after', after.rss / MIB, 'MiB');
 }
 
-/** The number that is in the log afterwards. */
+/** The number of events in the log afterwards. */
 async function importLines({ url, keys }: LoadServer, events: number): Promise<number> {
   const headers = { authorization: `Bearer ${keys.load}`, 'content-type': 'application/x-ndjson' };
   const status = await new Promise<number>((resolve, reject) => {
@@ -104,13 +107,13 @@ async function importLines({ url, keys }: LoadServer, events: number): Promise<n
   return ((await response.json()) as { head: number }).head;
 }
 
-/** A thousand of them a piece. */
+/** A thousand events per request. */
 function* lines(events: number): Generator<string> {
   const line = '{"role":"user","content":"."}\n';
   for (let left = events; left > 0; left -= 1_000) yield line.repeat(Math.min(left, 1_000));
 }
 
-/** Somebody of another tenant; from when each event was due to its answer, ms. */
+/** A user of another tenant. Times each event from when it was due to its answer, ms. */
 async function talk({ url, keys }: LoadServer, seconds: number): Promise<number[]> {
   const posted = await postEvents({
     url,

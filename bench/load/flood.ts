@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { getPublicKey } from 'nostr-tools/pure';
-import { type RelayProcess, startHostileRelay } from '../../test/nostr/relay-process.ts';
-import { person } from '../../test/nostr/sign.ts';
+import { type RelayProcess, startHostileRelay } from '../../packages/nostr/test/relay-process.ts';
+import { person } from '../../packages/nostr/test/sign.ts';
 import type { Bench } from '../figures.ts';
 import { messageText, percentile } from '../support.ts';
 import { postEvents } from './post-events.ts';
@@ -11,13 +11,13 @@ import { startServer } from './server-process.ts';
 const KEY_VARIABLE = 'TROUPE_LOAD_KEY';
 const AUTHORS = 200;
 const PER_SECOND = 5_000;
-/** More than are verified in the time of the measurement: what is not read yet stays with the relay. */
+/** More than can be verified during the measurement; unread events stay with the relay. */
 const SIGNED = 8_000;
 const APPENDS_PER_SECOND = 100;
 
 /**
- * What the appends of one tenant cost while a relay sends another's agents signed events without end: with signatures
- * that do not hold, for which it is isolated, and with ones that do, which is the dear kind.
+ * Cost of one tenant's appends while a relay floods another tenant's agents with signed events: with invalid
+ * signatures, for which the relay is isolated, and with valid ones, which cost more.
  */
 export async function measureFlood(bench: Bench, { seconds }: { seconds: number }): Promise<void> {
   const secret = randomBytes(32);

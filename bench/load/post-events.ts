@@ -1,17 +1,17 @@
 import { Agent, request } from 'node:http';
 
 export interface Posted {
-  /** From the request to its answer, ms, of each event in the order in which they were sent. */
+  /** From the request to its answer, ms, per event in the order of sending. */
   delays: number[];
-  /** Answers that were no 201, by status. */
+  /** Answers other than 201, by status. */
   refused: Map<number, number>;
-  /** How many were stored, by conversation. */
+  /** Number of stored events, by conversation. */
   stored: Map<string, number>;
 }
 
 /**
- * Events at a steady rate, each sent when it is due whether the ones before it were answered or not: a server that falls
- * behind is seen in the delays, not in a lower rate.
+ * Sends events at a steady rate, each when it is due, whether or not earlier ones were answered. A server that falls
+ * behind shows in the delays, not in a lower rate.
  */
 export async function postEvents(options: {
   url: string;

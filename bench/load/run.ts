@@ -5,8 +5,10 @@ import { measureFlood } from './flood.ts';
 import { measureStreams } from './streams.ts';
 
 /**
- * `npm run bench:load [-- --seconds 60 --events 1000000 --json --only streams|flood|crowd]`: what many readers, a flood of
- * signatures, ten thousand streams and a million tiny events cost, all of it over sockets with keys. Exits with 1 if an event was lost or a goal missed.
+ * `npm run bench:load [-- --seconds 60 --events 1000000 --json --only streams
+ * flood
+ * crowd]`: the cost of many readers, a flood of signatures, ten thousand streams and a million tiny events, all over
+ * sockets with keys. Exit code 1 if an event was lost or a goal was missed.
  */
 const argument = (name: string) => {
   const at = process.argv.indexOf(`--${name}`);

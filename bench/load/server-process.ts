@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 export interface LoadServer {
   url: string;
   keys: { load: string; other: string; operator: string };
-  /** After a collection of garbage, bytes. */
+  /** Bytes after a garbage collection. */
   memory(): Promise<{ rss: number; heapUsed: number; external: number }>;
   stop(): Promise<void>;
 }

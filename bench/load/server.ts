@@ -4,8 +4,8 @@ import { defineTroupe } from '../../src/index.ts';
 import { stop } from '../support.ts';
 
 /**
- * The server under load, in a process of its own: embedded, durable, with keys for two tenants. Tells its parent where it is
- * and what the keys are, and how much memory it has whenever it is asked. Arguments: data directory, JSON of more settings.
+ * The server under load, in a process of its own: embedded, durable, with keys for two tenants. Sends its address and
+ * keys to its parent, and its memory use on request. Arguments: data directory, JSON of more settings.
  */
 const [data = ':memory:', more = '{}'] = process.argv.slice(2);
 const settings = JSON.parse(more) as object;

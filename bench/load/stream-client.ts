@@ -1,16 +1,16 @@
 import { get, type IncomingMessage } from 'node:http';
 
 export interface StreamClient {
-  /** The last seq that came without a gap before it. */
+  /** The last seq without a gap before it. */
   upTo: () => number;
   /** Events that came twice or out of order. */
   faults: () => number;
-  /** From now on as fast as it comes. */
+  /** From now on, reads as fast as events come. */
   hurry: () => void;
   close: () => void;
 }
 
-/** A slow reader takes one chunk of what the kernel holds, and then nothing for so long. */
+/** A slow reader takes one chunk of what the kernel holds, and then pauses this long. */
 const SLOW_PAUSE_MS = 2_000;
 
 /** Follows one conversation over a socket, and checks that its seqs are 1, 2, 3, … */

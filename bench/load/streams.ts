@@ -12,7 +12,7 @@ const PER_SECOND = 300;
 const MIB = 1024 * 1024;
 const CATCH_UP_MS = 60_000;
 
-/** 200 readers of streams, 50 of them slow, while 300 events a second are written. */
+/** 200 stream readers, 50 of them slow, while 300 events per second are written. */
 export async function measureStreams(bench: Bench, { seconds }: { seconds: number }): Promise<void> {
   const server = await startServer();
   try {

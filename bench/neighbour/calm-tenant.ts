@@ -3,23 +3,23 @@ import { get, type IncomingMessage } from 'node:http';
 import { postJson } from './post-json.ts';
 import type { System } from './system.ts';
 
-/** What a tenant feels: ms from when a message was due to its answer 201, and to the end of its turn. */
+/** What a tenant experiences: ms from when a message was due to its answer 201, and to the end of its turn. */
 export interface Felt {
   appends: number[];
   answers: number[];
-  /** Messages whose turn had not ended when the wait for it did. They count as if it had ended then. */
+  /** Messages whose turn had not ended by the end of the wait. They count as if it had ended then. */
   unanswered: number;
-  /** Messages that were not taken at all: refused, or the connection ended. */
+  /** Messages that were not accepted at all: refused, or the connection ended. */
   refused: number;
 }
 
-/** What the slower parts keep up with: a MongoDB-protocol server in Python and five processes on two cores. */
+/** A rate that the slower setup sustains: a MongoDB-protocol server in Python and five processes on two cores. */
 const PER_SECOND = { embedded: 20, distributed: 4 };
 const CONVERSATIONS = 40;
 const LAST_ANSWERS_MS = 10_000;
 const OPENING_MS = 10_000;
 
-/** Says something at a steady rate in its own tenant, each message when it is due, and waits for the answers. */
+/** Sends messages at a steady rate in its own tenant, each when it is due, and waits for the answers. */
 export async function listenAsCalm(system: System, { seconds }: { seconds: number }): Promise<Felt> {
   const perSecond = PER_SECOND[system.mode];
   const turns = await watchTurns(system);
@@ -58,7 +58,7 @@ export async function listenAsCalm(system: System, { seconds }: { seconds: numbe
 }
 
 interface Turns {
-  /** When the turn that answered a message ended, by `conversation/seq`. */
+  /** End of the turn that answered a message, by `conversation/seq`. */
   ended: ReadonlyMap<string, number>;
   endedOf(due: ReadonlyMap<string, number>): number;
   close(): void;

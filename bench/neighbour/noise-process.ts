@@ -1,7 +1,9 @@
 import { isNoise, makeNoise } from './noises.ts';
 import type { Serving } from './process.ts';
 
-/** Makes one kind of noise until its parent goes, in a process of its own so that its work delays no measurement. */
+/**
+ * Makes one kind of noise until its parent ends. It is a process of its own, so that its work delays no measurement.
+ */
 const [name = '', serving = '{}'] = process.argv.slice(2);
 process.on('disconnect', () => process.exit(0));
 if (!isNoise(name)) throw new Error(`no such noise: ${name}`);

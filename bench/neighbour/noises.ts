@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import { postJson } from './post-json.ts';
 import type { Serving } from './process.ts';
 
-/** What the other tenant does, each of it with a key of its own and under default limits. */
+/** The other tenant's activities, each with a key of its own and under default limits. */
 export const NOISES = {
   flood: 'one author sends 90 messages of 0.95 MB to one agent, over and over',
   bomb: 'agents that give 20 tasks in every turn, and these again',
@@ -24,7 +24,7 @@ const LONG_EVENTS = 200_000;
 const READERS = 40;
 const STREAMS = 8;
 
-/** Goes on until the process ends. `onLoud` is called once the noise has begun in earnest. */
+/** Runs until the process ends. Calls `onLoud` once the noise is at full strength. */
 export async function makeNoise(noise: Noise, to: Serving, onLoud: () => void): Promise<void> {
   const make = { flood, bomb, reads, stream };
   await make[noise](to, onLoud);
@@ -43,7 +43,7 @@ async function flood(to: Serving, onLoud: () => void): Promise<void> {
   }
 }
 
-/** Sentences that differ, with all that facts are made of. */
+/** Varied sentences, with everything that facts are extracted from. */
 function longText(seed: number): string {
   let text = '';
   for (let line = 0; text.length < FLOOD_BYTES; line++)
@@ -74,7 +74,7 @@ async function reads(to: Serving, onLoud: () => void): Promise<void> {
   await Promise.all(Array.from({ length: READERS }, (_, index) => reader(index)));
 }
 
-/** Whatever it is answered; what is refused is asked again after the time that the refusal names, as clients do. */
+/** Ignores the answers. A refused request is repeated after the time that the refusal names, as clients do. */
 function read({ url, keys }: Serving, path: string): Promise<void> {
   const headers = { authorization: `Bearer ${keys.noisy}` };
   return new Promise((resolve) => {
@@ -129,7 +129,7 @@ async function say(
     key: keys.noisy,
     body,
   });
-  // Refused under a limit: that is what the limit is for.
+  // Refused by a limit, as intended.
   if (answered.status === 429 || answered.status === 503)
     await new Promise((resolve) => setTimeout(resolve, 1_000));
 }

@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http';
 
-/** A server that is silent for so long is frozen: the request counts as not taken. */
+/** A server that is silent this long is frozen: the request counts as not accepted. */
 const PATIENCE_MS = 10_000;
 
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
@@ -39,6 +39,6 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return null; // What is no JSON has a status that says enough.
+    return null; // A response that is not JSON has a status that says enough.
   }
 }

@@ -3,8 +3,8 @@ import { createTroupe, type TroupeOptions } from '../../src/index.ts';
 import { neighbours } from './company.ts';
 
 /**
- * One process of the system under test: `both` serves and works, `api` only serves, `worker` only works. It tells its
- * parent where it serves and the keys of the two tenants. Argument: a `ProcessTask` as JSON.
+ * One process of the system under test: `both` serves and works, `api` only serves, `worker` only works. Sends its
+ * address and the keys of the two tenants to its parent. Argument: a `ProcessTask` as JSON.
  */
 export interface ProcessTask {
   role: 'both' | 'api' | 'worker';
@@ -22,7 +22,7 @@ const warnings = new Map<string, number>();
 const troupe = await createTroupe(neighbours(modelUrl), {
   ...options,
   work: role !== 'api',
-  // Noise is meant to be warned about: each kind is told once.
+  // Noise is expected to cause warnings: each kind is printed once.
   onWarning(error, where) {
     const seen = warnings.get(where) ?? 0;
     warnings.set(where, seen + 1);

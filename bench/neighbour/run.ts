@@ -9,9 +9,12 @@ import { isNoise, type Noise, NOISES } from './noises.ts';
 import { type Mode, MODES, startSystem } from './system.ts';
 
 /**
- * `npm run bench:neighbour [-- --seconds 20 --only flood|bomb|reads|stream --mode embedded|distributed --json]`: what one
- * tenant feels of another one's noise. Each kind of noise has a fresh system, which is measured quiet first. Exits
- * with 1 if a goal is missed.
+ * `npm run bench:neighbour [-- --seconds 20 --only flood
+ * bomb
+ * reads
+ * stream --mode embedded
+ * distributed --json]`: the effect of one tenant's noise on another. Each kind of noise gets a fresh system, which is
+ * measured without noise first. Exit code 1 if a goal is missed.
  */
 const argument = (name: string) => {
   const at = process.argv.indexOf(`--${name}`);

@@ -15,7 +15,7 @@ export type Mode = (typeof MODES)[number];
 /** A fresh system of one mode: one process on SQLite, or an API and two workers on MongoDB and Redis. */
 export interface System extends Serving {
   mode: Mode;
-  /** Whether a process has ended by itself. */
+  /** True if a process has ended by itself. */
   hasFailed(): boolean;
   stop(): Promise<void>;
 }
@@ -75,7 +75,7 @@ function systemOf(
       for (const child of children) {
         if (child.exitCode !== null || child.signalCode !== null) continue;
         const exited = once(child, 'exit');
-        // A process that noise has frozen hears no message.
+        // A process that noise has frozen receives no message.
         child.kill('SIGKILL');
         await exited;
       }
@@ -84,7 +84,7 @@ function systemOf(
   };
 }
 
-/** Leaves nothing behind on a server that may not be ours. */
+/** Cleans up: the server may not be ours. */
 async function dropKeys(url: string, prefix: string): Promise<void> {
   const redis = new Redis(url);
   for await (const keys of redis.scanStream({ match: `*${prefix}*`, count: 1_000 }))

@@ -1,11 +1,11 @@
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import { problemsOf, runLoad } from '../../test/nostr/load.ts';
+import { problemsOf, runLoad } from '../../packages/nostr/test/load.ts';
 
 /**
- * `npm run nostr:load`: signed events, a quarter of them forged, through relays in processes of their own, with duplicates,
- * disorder, disconnects and an hour in which the gateway is away. Ends with 1 if a valid one is not stored once, an agent
- * is not woken once for it, or a forged one is stored. `--events 10000 --seed 1`.
+ * `npm run nostr:load`: signed events, a quarter of them forged, through relays in processes of their own, with
+ * duplicates, disorder, disconnects and an hour without the gateway. Exit code 1 if a valid event is not stored
+ * exactly once, an agent is not woken exactly once for it, or a forged one is stored. `--events 10000 --seed 1`.
  */
 const { values } = parseArgs({
   options: { events: { type: 'string', default: '10000' }, seed: { type: 'string', default: '1' } },

@@ -8,8 +8,8 @@ const BETWEEN_MS = 25;
 const PATIENCE_MS = 10_000;
 
 /**
- * Milliseconds from the call that appends an event to the frame that shows its text. Both sides read the clock of this
- * machine.
+ * Milliseconds from the call that appends an event to the frame that shows its text. Both sides read the clock of
+ * this machine.
  */
 export async function eventToPixelMs(page: Page, stage: PageStage, conversation: string): Promise<number[]> {
   await page.evaluate(IN_PAGE);
@@ -20,7 +20,7 @@ export async function eventToPixelMs(page: Page, stage: PageStage, conversation:
     await stage.say(conversation, [], `mark-${n}-end`);
     await wait(BETWEEN_MS);
   }
-  // Not `waitForFunction`: the policy of the page lets nobody evaluate strings in it.
+  // Not `waitForFunction`: the page's policy forbids the evaluation of strings.
   const count = () => page.evaluate<number>('Object.values(bench.seen).filter(Boolean).length');
   for (const until = Date.now() + PATIENCE_MS; (await count()) < EVENTS && Date.now() < until;)
     await wait(50);

@@ -7,7 +7,7 @@ const MIB = 1024 * 1024;
 const LOOK_MS = 200;
 const PATIENCE_MS = 240_000;
 
-/** MiB of live JavaScript objects in the page once it has shown `counts` events that came while it was open. */
+/** MiB of live JavaScript objects in the page after it has shown `counts` events that came while it was open. */
 export async function heapAfter(
   page: Page,
   stage: PageStage,
@@ -26,7 +26,7 @@ export async function heapAfter(
   return heaps;
 }
 
-/** The page tells the seq that it has come to. */
+/** Resolves when the page shows this seq. */
 async function shows(page: Page, seq: number): Promise<void> {
   const texts = [String(seq), seq.toLocaleString('en-US')];
   const deadline = Date.now() + PATIENCE_MS;

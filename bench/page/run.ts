@@ -14,8 +14,8 @@ import { scroll } from './scrolling.ts';
 import { pageSizes } from './size.ts';
 
 /**
- * `npm run bench:page`: how large and how fast the page is, in a real Chromium on this machine. Run `npm run build:web`
- * first. `--json` prints one object. Without a GPU frames are drawn by the processor: other work on it shows here.
+ * `npm run bench:page`: size and speed of the page in a real Chromium on this machine. Run `npm run build:web` first.
+ * `--json` prints one object. Without a GPU the processor draws the frames, so other load shows in the figures.
  */
 const KIB = 1024;
 const LONG_LOG_EVENTS = 10_000;

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { BUILT_PAGE } from '../../src/http/web-folder.ts';
 
-/** Bytes of each file of the built page as gzip makes them; what was compressed before is left out. */
+/** Gzipped size of each file of the built page, in bytes. Files that are compressed already do not count. */
 export function pageSizes(folder = BUILT_PAGE): { file: string; bytes: number }[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((file) => statSync(path.join(folder, file)).isFile() && !/\.(br|gz|map)$/.test(file))

@@ -15,7 +15,7 @@ import { parseTurnId } from '../../src/events/index.ts';
 import { isDeeperThan, MAX_JSON_DEPTH } from '../../src/http/read-json.ts';
 import { conversationName } from '../../src/import/import-transcript.ts';
 import { escapeHtml } from '../../src/projection/render-html.ts';
-import { readReferences } from '../../src/nostr/references.ts';
+import { readReferences } from '../../packages/nostr/src/references.ts';
 import { bestByCapability } from '../../src/routing/route.ts';
 import { createRedact } from '../../src/providers/redact.ts';
 import { redactSecrets } from '../../src/config/redact-secrets.ts';

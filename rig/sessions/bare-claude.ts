@@ -8,7 +8,7 @@ import { createInbox } from '../../src/providers/claude-code/cli-process.ts';
 import { launchOptions } from '../../src/providers/claude-code/launch.ts';
 import { TALK, type Talk, type TalkOptions } from './talk.ts';
 
-/** Claude Code as its own SDK runs it, with the options that Troupe gives it and nothing else of Troupe's. */
+/** Claude Code as its own SDK runs it, with Troupe's options and nothing else of Troupe. */
 export async function talkToBareClaude({ url, dir }: TalkOptions): Promise<Talk> {
   const sdk = await loadAgentSdk();
   const settings = { home: dir, env: {}, baseUrl: url, apiKey: TALK.key, builtinTools: [] };
@@ -35,7 +35,7 @@ export async function talkToBareClaude({ url, dir }: TalkOptions): Promise<Talk>
       }
     },
     async [Symbol.asyncDispose]() {
-      // It ends when nobody can say anything more.
+      // It ends when its input ends.
       said.end();
       while (!(await heard.next()).done);
     },

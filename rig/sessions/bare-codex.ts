@@ -7,7 +7,7 @@ import { DEFAULT_REPLY_LIMITS } from '../../src/providers/reply-limits.ts';
 import { systemClock } from '../../src/clock.ts';
 import { TALK, type Talk, type TalkOptions } from './talk.ts';
 
-/** What is read of its notifications. */
+/** The fields that we read of its notifications. */
 interface Note {
   delta?: string;
   turn?: { status: string; error: { message: string } | null };
@@ -16,8 +16,8 @@ interface Note {
 const START_TIMEOUT_MS = 30_000;
 
 /**
- * One thread of `codex app-server`, spoken to in its own protocol, with the configuration that Troupe gives it. Of
- * Troupe's there are only the pipes to its process.
+ * One thread of `codex app-server` in its own protocol, with Troupe's configuration. Apart from the pipes to the
+ * process, nothing of Troupe runs.
  */
 export async function talkToBareCodex({ url, dir }: TalkOptions): Promise<Talk> {
   const cwd = join(dir, 'work');

@@ -2,9 +2,9 @@ import { type Event, eventOf } from '../../src/events/index.ts';
 import type { Seen } from './fake-vendor.ts';
 import { markersIn } from './markers.ts';
 
-/** In requests for summaries that Troupe makes and not a program. */
+/** Marks the requests for summaries that Troupe makes itself. */
 const TROUPES_OWN = '<transcript-';
-/** Claude Code leaves out the beginning where not even its request for a summary fits, and says so. */
+/** Claude Code drops the beginning if even its request for a summary does not fit, and says so. */
 const CUT_BY_PROGRAM = '[earlier conversation truncated for compaction retry]';
 
 interface Turn {
@@ -12,18 +12,20 @@ interface Turn {
   after: number;
   upTo: number;
   isDone: boolean;
-  /** Up to where Troupe itself had summarised by the end of it: what is before may be shown, or found again, or not. */
+  /**
+   * Seq up to which Troupe itself had summarised by the end of the turn. Earlier messages may or may not be shown.
+   */
   summarised: number;
 }
 
 /**
- * Holds what the API was sent against the log of the conversation:
+ * Compares the requests to the API with the log of the conversation:
  *  R1  A request shows no marker twice.
- *  R2  It shows every message that its turn was to see, once: of others up to where the turn was pinned, and the agent's
- *      own replies. Of what a program has put into a summary of its own, only what is new to the turn; and of that only what
- *      it did not show when it asked for the summary: some programs shorten their memory between two steps of a turn.
- *      Where a program says that it had to cut that request, what it had been sent by then is its own to lose.
- *  R3  Every turn that was answered had a request that showed what was new to it.
+ *  R2  It shows once every message that its turn had to see: those of others up to the turn's pinned seq, and the
+ *      agent's own replies. After the program's own compaction, only messages that are new to the turn are required, and
+ *      of those only the ones missing from its request for the summary: some programs compact between two steps of a
+ *      turn. If a program says that it had to cut that request, it may lose what it had been sent by then.
+ *  R3  Every answered turn had a request that showed its new messages.
  */
 export function checkRun(events: readonly Event[], agent: string, seen: readonly Seen[]): string[] {
   const seqs = new Map<string, number>();

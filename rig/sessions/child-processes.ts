@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Processes that this one has started, and what they have started. Linux only: elsewhere none are found. */
+/** Descendants of this process. Linux only: elsewhere none are found. */
 export function childProcesses(pid = process.pid): number[] {
   let tasks: string[];
   try {

@@ -1,20 +1,24 @@
 import { below, type Random } from '../../sim/random.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
-import { FAKE_USAGE, type FakeReply, type FakeRequest } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
+import { startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import {
+  FAKE_USAGE,
+  type FakeReply,
+  type FakeRequest,
+  type FakeServer,
+} from '../../src/testing/fake-server.ts';
 import { markerOf } from './markers.ts';
 
 export type Cli = 'claude-code' | 'codex';
 
-/** One request to the API behind a program: all that its model saw. */
+/** One request to the API behind a program: everything its model saw. */
 export interface Seen {
   text: string;
-  /** The program shortens its memory: its model is asked for a summary. */
+  /** The program compacts: its model is asked for a summary. */
   isCompaction: boolean;
-  /** The memory was shortened before. */
+  /** The memory was compacted before. */
   isShortened: boolean;
-  /** The answer is the last of its turn, and was sent whole. */
+  /** The last answer of its turn, if it was sent whole. */
   reply: string | null;
 }
 
@@ -26,17 +30,17 @@ export interface Vendor extends AsyncDisposable {
   calm(): void;
 }
 
-/** What programs, and Troupe, write into the request for a summary. */
+/** Phrases of programs, and of Troupe, in a request for a summary. */
 const ASKS_SUMMARY = ['create a detailed summary', 'CONTEXT CHECKPOINT COMPACTION', '<transcript-'];
 const SUMMARY = 'SUMMARY-OF-WHAT-WAS';
 const ERRORS = ['provider_overloaded', 'provider_failed', 'provider_rate_limited'] as const;
-/** Of answers that are no summary. */
+/** Shares of the kinds of answers other than summaries. */
 const SHARES = { error: 0.12, cut: 0.08, overflow: 0.03, call: 0.3, full: 0.08 };
-/** Makes a program believe that its model's window is full, so that it shortens its memory. */
+/** Makes a program believe that its model's window is full, so that it compacts. */
 const FULL_USAGE = { ...FAKE_USAGE, input: 400_000 };
 let replies = 0;
 
-/** A model that answers, calls a tool, refuses, breaks off or finds the prompt too long, by chance. */
+/** A model that answers, calls a tool, refuses, breaks off or finds the prompt too long, at random. */
 export async function startVendor(cli: Cli, random: Random): Promise<Vendor> {
   const seen: Seen[] = [];
   const figures = { errors: 0, cuts: 0, calls: 0, compactions: 0, overflows: 0 };
@@ -95,7 +99,7 @@ function messagesOf(body: unknown): unknown {
   return messages ?? input ?? [];
 }
 
-/** Every text in it, however deep: what a model reads. */
+/** Every text in the body, at any depth: what a model reads. */
 function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (Array.isArray(value)) return value.flatMap(textsIn);

@@ -1,4 +1,4 @@
-/** Words that stand for an event in what a vendor's API was sent: nothing else is written so. */
+/** Words that mark an event in requests to a vendor's API. Nothing else looks like them. */
 export function markerOf(kind: 'said' | 'other' | 'reply', number: number): string {
   return `<<${kind}-${number}>>`;
 }

@@ -5,8 +5,8 @@ import type { Cli } from './fake-vendor.ts';
 import { timeTalks, type TurnTimes } from './time-talks.ts';
 
 /**
- * `npm run rig:overhead -- [--turns 30] [--cli claude-code|codex] [--json]`: what Troupe adds to a warm turn of the real
- * programs, before fake APIs that answer at once.
+ * `npm run rig:overhead -- [--turns 30] [--cli claude-code
+ * codex] [--json]`: Troupe's overhead in a warm turn of the real programs, with fake APIs that answer at once.
  */
 const TARGETS_MS: Readonly<Record<Cli, number>> = { 'claude-code': 40, codex: 60 };
 
@@ -25,7 +25,7 @@ if (!Number.isInteger(turns) || turns < 1) throw new Error(`--turns is a whole n
 const installed = await installClis();
 if ('missing' in installed) throw new Error(`the programs are not here: ${installed.missing}`);
 process.env[PEERS_ENV] = installed.home;
-// On a busy machine the figures tell more of the machine.
+// On a busy machine the figures say more about the machine.
 const load = round(loadavg()[0] ?? 0);
 if (!values.json) console.log(`${availableParallelism()} cores, load ${load} at the start\n`);
 

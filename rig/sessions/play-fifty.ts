@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTroupe } from '../../src/runtime.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
+import { startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
 import type { Cli } from './fake-vendor.ts';
 
 export interface Economy {
-  /** Characters of input that the program was given over all turns. */
+  /** Characters of input to the program over all turns. */
   sent: number;
-  /** What sending the whole prompt with each turn takes. */
+  /** Characters of the whole prompts of all turns. */
   whole: number;
   percent: number;
   medianMs: number;
@@ -19,7 +19,7 @@ const TURNS = 50;
 const ANSWER = 'That depends on the season, on the harbour and on who keeps the books there. '.repeat(6);
 const PERSON = { kind: 'user', id: 'u1', name: 'Ana' } as const;
 
-/** A conversation of fifty turns with a program that remembers, and what it would have cost with one that does not. */
+/** A conversation of fifty turns with a program that remembers, and its cost with one that does not. */
 export async function playFifty(cli: Cli): Promise<Economy> {
   const dir = mkdtempSync(join(tmpdir(), 'troupe-fifty-'));
   const start = cli === 'claude-code' ? startFakeAnthropic : startFakeOpenAiResponses;
@@ -64,7 +64,7 @@ export async function playFifty(cli: Cli): Promise<Economy> {
   return { sent, whole, percent: (100 * sent) / whole, medianMs: median };
 }
 
-/** Of the texts that the API was sent: what a provider without memory would have to be given. */
+/** Length of all texts in a request to the API: what a provider without memory would need. */
 function lengthOf(body: unknown): number {
   const { messages, input } = body as { messages?: unknown; input?: unknown };
   const texts = (value: unknown): number => {

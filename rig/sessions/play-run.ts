@@ -40,10 +40,10 @@ const AGENT = 'cli';
 const OTHER = 'other';
 const CONVERSATION = 'talk';
 const PERSON = { kind: 'user', id: 'u1', name: 'Ana' } as const;
-/** A turn that takes longer than this on a fake model hangs. */
+/** A turn that takes longer than this with a fake model hangs. */
 const PATIENCE_MS = 60_000;
 const ACTIONS = { least: 6, more: 7 };
-/** What the engine waits between two tries, shortened: the vendor is a fake. */
+/** Divisor of the engine's backoff: the vendor is a fake. */
 const HASTE = 20;
 
 /** The number is that of its answer in the conversation. */
@@ -51,7 +51,7 @@ const OTHER_MARKER = '<<other-{{n}}>>';
 
 let said = 0;
 
-/** One conversation with a real program, whose work is disturbed by chance; then what its API was sent is checked, and may be looked at. */
+/** One conversation with a real program under random faults. The requests to its API are then checked. */
 export async function playRun(
   cli: Cli,
   seed: number,
@@ -118,7 +118,7 @@ async function open({ cli, dir, vendor }: { cli: Cli; dir: string; vendor: Vendo
         apiKeyEnv: 'KEY_OF_RIG',
         tools: ['note'],
         instructions: 'You answer.',
-        // It is the program that shall make room, not Troupe.
+        // The program must compact, not Troupe.
         contextWindow: 10_000_000,
       },
       { id: OTHER, provider: 'scripted', script: { rules: [{ reply: `hm, ${OTHER_MARKER} I think` }] } },
@@ -159,7 +159,7 @@ async function abort(troupe: Troupe): Promise<boolean> {
   );
 }
 
-/** One of the processes behind the agent, or all. */
+/** Kills one of the processes behind the agent, or all. */
 function kill(random: Random): number {
   const pids = childProcesses();
   const victims = random() < 0.5 ? pids : pids.slice(0, 1);
@@ -173,7 +173,7 @@ function kill(random: Random): number {
   return victims.length > 0 ? 1 : 0;
 }
 
-/** Until everything that addresses the agent is settled. */
+/** Resolves when everything addressed to the agent is settled. */
 async function quiet(troupe: Troupe): Promise<void> {
   const until = systemClock.monotonic() + PATIENCE_MS;
   for (;;) {
@@ -209,7 +209,7 @@ function figuresOf(events: readonly Event[], { seen, figures }: Vendor) {
   };
 }
 
-/** What was sent to the program for its turns, beside what the whole prompts would have been. */
+/** Characters sent to the program for its turns, compared with whole prompts. */
 async function economyOf(troupe: Troupe, events: readonly Event[]) {
   let sentTokens = 0;
   let wholeTokens = 0;

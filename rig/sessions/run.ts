@@ -5,9 +5,10 @@ import { playRun, type RunFigure, type RunResult } from './play-run.ts';
 import { playFifty } from './play-fifty.ts';
 
 /**
- * `npm run rig:sessions -- [--runs 200] [--seed N] [--cli claude-code|codex] [--json]`: the real programs behind fake
- * APIs that record every request, in random interleavings of turns, stops, failures, kills, restarts, other agents'
- * messages and compactions; then what 50 turns cost beside sending everything each time. Exit code 1 on a violation.
+ * `npm run rig:sessions -- [--runs 200] [--seed N] [--cli claude-code
+ * codex] [--json]`: runs the real programs with fake APIs that record every request, in random interleavings of
+ * turns, stops, failures, kills, restarts, other agents' messages and compactions. Then compares the cost of 50 turns
+ * with that of whole prompts. Exit code 1 on a violation.
  */
 const CLIS: readonly Cli[] = ['claude-code', 'codex'];
 

@@ -1,17 +1,17 @@
-/** One way to talk with a program that remembers: its process and its session stay open between turns. */
+/** One way to talk with a program that remembers. Its process and session stay open between turns. */
 export interface Talk extends AsyncDisposable {
-  /** Resolves with the answer as soon as the turn is known to be over. */
+  /** Resolves with the answer as soon as the turn is over. */
   say(words: string): Promise<string>;
 }
 
 export interface TalkOptions {
-  /** Of the fake API. */
+  /** URL of the fake API. */
   url: string;
-  /** Where all of its files go. */
+  /** Directory for all of its files. */
   dir: string;
 }
 
-/** What is the same in every way: differences in time are then of the ways. */
+/** Settings common to all ways, so that time differences are due to the way alone. */
 export const TALK = {
   key: 'sk-ant-key-of-rig',
   system: 'You advise a harbour office about its books. Be brief, and name what you are not sure of.',

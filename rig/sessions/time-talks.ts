@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../src/clock.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
+import { startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
 import { percentile } from '../recovery.ts';
 import { talkToBareClaude } from './bare-claude.ts';
 import { talkToBareCodex } from './bare-codex.ts';
@@ -12,29 +12,29 @@ import { talkByTroupe } from './by-troupe.ts';
 import type { Cli } from './fake-vendor.ts';
 import type { Talk, TalkOptions } from './talk.ts';
 
-/** The program alone, the adapter of ours with it, and all of Troupe. */
+/** The program alone, with our adapter, or with all of Troupe. */
 export type Way = 'bare' | 'adapter' | 'troupe';
 
-/** Of warm turns, ms. */
+/** Milliseconds of warm turns. */
 export interface TurnTimes {
   p50: number;
   p90: number;
-  /** Median of the part until the API is asked. */
+  /** Median of the time until the API gets the request. */
   untilAsked: number;
-  /** Median of the part after that: the answer comes at once. */
+  /** Median of the remaining time; the API answers at once. */
   afterAsked: number;
 }
 
-/** Beside the first, which starts the program: until what runs often is compiled. */
+/** Turns after the first one, which starts the program, until hot code is compiled. */
 const WARM_UP_TURNS = 5;
-/** What one way still has to do after its turn is not to be paid by the next. */
+/** Lets one way finish its work after a turn, so that it does not slow the next one. */
 const PAUSE_MS = 40;
 const PATIENCE_MS = 30_000;
 const ANSWER = 'That depends on the season, on the harbour and on who keeps the books there. '.repeat(3);
-/** Characters per delta, some ten of them. */
+/** Characters per delta; an answer has about ten deltas. */
 const CHUNK = 24;
 
-/** All ways in one run, turn by turn beside each other, so that what else the machine does hits them alike. */
+/** All ways in one run, alternating turn by turn, so that other load affects them alike. */
 export async function timeTalks(cli: Cli, turns: number): Promise<Record<Way, TurnTimes>> {
   await using opened = new AsyncDisposableStack();
   const dir = mkdtempSync(join(tmpdir(), 'troupe-overhead-'));
@@ -60,7 +60,7 @@ export async function timeTalks(cli: Cli, turns: number): Promise<Record<Way, Tu
     const words = `Question ${turn}: what would you advise the office, and why?`;
     const answer = await inTime(talks[way].say(words), `turn ${turn} by ${way}`);
     const ended = performance.now();
-    // An answer that is not whole would be a quick one.
+    // An incomplete answer would count as a fast one.
     if (answer !== ANSWER) throw new Error(`turn ${turn} by ${way} was answered: ${answer}`);
     return { until: askedAt - began, after: ended - askedAt };
   }
@@ -81,7 +81,7 @@ const ORDERS: readonly (readonly Way[])[] = [
   ['adapter', 'bare', 'troupe'],
 ];
 
-/** Each is first, second and last equally often. */
+/** Each way comes first, second and last equally often. */
 function inTurn(turn: number): readonly Way[] {
   return ORDERS[turn % ORDERS.length] ?? [];
 }

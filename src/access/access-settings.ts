@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import * as z from 'zod';
 import { DEFAULT_TENANT, TenantId } from '../events/index.ts';
-import { Scope } from './scope.ts';
+import { Scope } from './principal.ts';
 
 /** Where the verifier has a secret, whoever verifies can sign: only public keys, and never `none`. */
 const JWT_ALGORITHMS = [

@@ -1,7 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { KeyValue } from '../key-value.ts';
-import type { JwtVerifier } from './jwt.ts';
-import type { KeyCache } from './key-cache.ts';
+import type { KeyCache } from './key-book.ts';
 import {
   hashSecret,
   isSameHash,
@@ -11,7 +10,11 @@ import {
   parseKeyRecord,
   parseKeyText,
 } from './key-record.ts';
-import type { Principal } from './principal.ts';
+import { ConversationPatterns, type Principal, type Scope, SCOPES } from './principal.ts';
+import type { JWTPayload, JWTVerifyOptions } from 'jose';
+import { TroupeError } from '../errors.ts';
+import { type Author, TenantId } from '../events/index.ts';
+import { type JwtSettings, readPublicKey } from './access-settings.ts';
 
 export interface Authenticator {
   /** Whose credential it is; null for whatever is none, for no reason given. */
@@ -55,4 +58,106 @@ function checkKey(record: KeyRecord | null, hash: string, now: number): Principa
   const { id, tenant, scopes, author, conversations, previous } = record;
   if (!isCurrent && !(isPrevious && previous && now < previous.until)) return null;
   return { id: `key:${id}`, tenant, scopes, author, conversations };
+}
+
+export interface JwtVerifier {
+  /** Null for what is no token, or none for us. Throws `store_unavailable` where the issuer's keys cannot be had. */
+  verify(token: string): Promise<Principal | null>;
+}
+
+/** As `fetch`, for one address that the operator has set. */
+export type FetchKeys = (
+  url: string,
+  options: { headers: Headers; method: 'GET'; redirect: 'manual'; signal: AbortSignal },
+) => Promise<Response>;
+
+const CLOCK_TOLERANCE_S = 30;
+const LOOKS_LIKE_ONE = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+const Subject = /^.{1,128}$/su;
+const MAX_NAME_CHARS = 200;
+/** Of jose: not the token is at fault, but the way to the keys. */
+const KEYS_NOT_HAD = new Set(['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC']);
+
+type Verify = (token: string, options: JWTVerifyOptions) => Promise<{ payload: JWTPayload }>;
+
+/** Verifies tokens of an application's users. Nothing is loaded, and no key fetched, before the first of them comes. */
+export function createJwtVerifier(
+  settings: JwtSettings,
+  { clock, fetch }: { clock: Pick<Clock, 'now'>; fetch: FetchKeys },
+): JwtVerifier {
+  const { issuer, audience, algorithms } = settings;
+  let loading: Promise<Verify> | undefined;
+
+  return {
+    async verify(token) {
+      if (!LOOKS_LIKE_ONE.test(token)) return null;
+      const verify = await (loading ??= loadVerify(settings, fetch));
+      try {
+        const { payload } = await verify(token, {
+          issuer,
+          audience,
+          algorithms,
+          clockTolerance: CLOCK_TOLERANCE_S,
+          requiredClaims: ['exp', 'sub'],
+          currentDate: new Date(clock.now()),
+        });
+        return principalOf(payload, settings);
+      } catch (cause) {
+        if (cause instanceof TroupeError) throw cause;
+        return null;
+      }
+    },
+  };
+}
+
+async function loadVerify({ jwks, publicKey }: JwtSettings, fetch: FetchKeys): Promise<Verify> {
+  const { createRemoteJWKSet, customFetch, jwtVerify } = await import('jose');
+  if (jwks !== undefined) {
+    const keys = createRemoteJWKSet(new URL(jwks), { [customFetch]: fetch });
+    return (token, options) => jwtVerify(token, (header, jws) => keys(header, jws).catch(rethrow), options);
+  }
+  const key = readPublicKey(publicKey ?? '');
+  return (token, options) => jwtVerify(token, key, options);
+}
+
+/** A key that the issuer does not have is the token's fault; that its keys cannot be had is not. */
+function rethrow(cause: unknown): never {
+  const { code } = Object(cause) as { code?: unknown };
+  const isOurs = typeof code === 'string' && code.startsWith('ERR_J') && !KEYS_NOT_HAD.has(code);
+  if (isOurs) throw cause;
+  const message = 'the keys of the issuer of tokens cannot be fetched now; try again';
+  throw new TroupeError('store_unavailable', message, {}, { cause });
+}
+
+function principalOf(payload: JWTPayload, settings: JwtSettings): Principal | null {
+  const { claims } = settings;
+  const { sub = '' } = payload;
+  if (!Subject.test(sub)) return null;
+  const tenant = TenantId.safeParse(claims.tenant === undefined ? settings.tenant : payload[claims.tenant]);
+  const conversations =
+    claims.conversations === undefined
+      ? { success: true as const, data: null }
+      : ConversationPatterns.safeParse(payload[claims.conversations]);
+  if (!tenant.success || !conversations.success) return null;
+  const scopes =
+    claims.scopes === undefined
+      ? settings.scopes
+      : scopesIn(payload[claims.scopes]).filter((scope) => settings.scopes.includes(scope));
+  return {
+    id: `jwt:${sub}`,
+    tenant: tenant.data,
+    scopes,
+    author: authorOf(sub, payload[claims.name]),
+    conversations: conversations.data,
+  };
+}
+
+function scopesIn(claim: unknown): Scope[] {
+  const words: unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : [];
+  return SCOPES.filter((scope) => words.includes(scope));
+}
+
+function authorOf(sub: string, name: unknown): Author {
+  const isName = typeof name === 'string' && name.trim() !== '';
+  return { kind: 'user', id: sub, name: (isName ? name : sub).slice(0, MAX_NAME_CHARS) };
 }

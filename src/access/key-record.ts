@@ -1,8 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod';
 import { Author, TenantId } from '../events/index.ts';
-import { ConversationPatterns } from './principal.ts';
-import { Scope } from './scope.ts';
+import { ConversationPatterns, Scope } from './principal.ts';
 
 const KEY_ID_LENGTH = 12;
 const SECRET_BYTES = 32;

@@ -1,9 +1,9 @@
-import type { NostrStatus } from '../nostr/open-nostr.ts';
+import type { NostrStatus } from '../integrations/nostr.ts';
 import type { IssuedKey, KeyInfo, NewKey } from '../access/index.ts';
 import type { AgentId, Author, Command, ConversationId, Event, StateNote } from '../events/index.ts';
 import type { ImportReport } from '../import/index.ts';
-import type { NewWebhook } from '../outbound/webhook.ts';
-import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../outbound/webhook-book.ts';
+import type { NewWebhook } from '../integrations/webhook.ts';
+import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../integrations/webhook-book.ts';
 import type {
   ActorStatus,
   ConversationInfo,

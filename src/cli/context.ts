@@ -1,11 +1,9 @@
 import { TroupeError } from '../errors.ts';
 import { parseTurnId } from '../events/index.ts';
-import type { CostOptions } from '../troupe.ts';
+import type { CostOptions, CostReport } from '../troupe.ts';
 import type { Client } from './client.ts';
 import { type ClientOptions, connect } from './connect.ts';
-import { printJson, print } from './output.ts';
-import { createProgress } from './progress.ts';
-import { renderCost } from './render-cost.ts';
+import { count, number, paint, paragraph, print, printable, printJson, table } from './output.ts';
 import { renderDiff } from './render-diff.ts';
 import { renderPrompt } from './render-prompt.ts';
 
@@ -97,4 +95,121 @@ function withTurns(error: unknown, conversation: string): unknown {
 
 function invalid(path: string, message: string): TroupeError {
   return new TroupeError('event_invalid', message, { path });
+}
+
+/** Tells on stderr how far something is that takes longer than a second; on what is no terminal, once. */
+interface Progress {
+  tell: (what: string) => void;
+  end: () => void;
+}
+
+const PATIENCE_MS = 1_000;
+const EVERY_MS = 200;
+
+function createProgress(task: string): Progress {
+  const { stderr } = process;
+  let next = Date.now() + PATIENCE_MS;
+  let told = 0;
+
+  function tell(what: string): void {
+    if (Date.now() < next || (told > 0 && !stderr.isTTY)) return;
+    next = Date.now() + EVERY_MS;
+    told += 1;
+    const line = what === '' ? `${task}…` : `${task}: ${what}`;
+    stderr.write(stderr.isTTY ? `\r\u001b[K${line}` : `${line}\n`);
+  }
+
+  const timer = setTimeout(() => tell(''), PATIENCE_MS);
+  return {
+    tell,
+    end() {
+      clearTimeout(timer);
+      if (told > 0 && stderr.isTTY) stderr.write('\r\u001b[K');
+    },
+  };
+}
+
+const CAUSE_INDENT = 4;
+
+/** What an agent's prompts cost, call by call, for people. */
+function renderCost(report: CostReport): string {
+  const { agent, conversation, vendor, model, rows } = report;
+  const heading = paint(
+    'bold',
+    `@${agent} in ${conversation}: prompts in the cache of ${vendor} (${printable(model)})`,
+  );
+  if (rows.length === 0) return `${heading}\nno prompt of a turn that has ended is known`;
+  return [heading, renderRows(report), renderTotal(report)].join('\n\n');
+}
+
+type Row = CostReport['rows'][number];
+
+/** A row, and under it why it is not as cheap as it could be. */
+function renderRows({ rows }: CostReport): string {
+  const heads = ['turn.step', 'input', 'read', 'written', 'fresh', 'cost', 'reported read/written'];
+  const cells = rows.map(({ turn, step, input, read, written, fresh, cost, reported }) => [
+    `${turn.slice(turn.lastIndexOf(':') + 1)}.${step}`,
+    ...[input, read, written, fresh, Math.round(cost)].map(number),
+    reported ? `${number(reported.cacheRead)}/${number(reported.cacheWrite)}` : '-',
+  ]);
+  const [head, ...lines] = table([heads, ...cells], [1, 2, 3, 4, 5, 6]).split('\n');
+  const explained = lines.flatMap((line, index) => {
+    const row = rows[index];
+    return row
+      ? [
+          line,
+          ...keyValueOf(row).map((note) => paint('yellow', paragraph('', note, { indent: CAUSE_INDENT }))),
+        ]
+      : [];
+  });
+  return [paint('dim', head ?? ''), ...explained].join('\n');
+}
+
+function keyValueOf({ broke, coldAfterMs, verified }: Row): string[] {
+  return [
+    ...(coldAfterMs === null ? [] : [`cold: nothing was sent for ${duration(coldAfterMs)}`]),
+    ...(broke ? [`broke in ${broke.layer}${at(broke.message)}: ${printable(broke.cause)}`] : []),
+    ...(verified ? [] : ['the log does not give the bytes that were sent']),
+  ];
+}
+
+function at(message: number | null): string {
+  return message === null ? '' : ` at message ${message}`;
+}
+
+function duration(ms: number): string {
+  const minutes = ms / 60_000;
+  if (minutes < 120) return `${number(Math.round(minutes))} min`;
+  return `${number(Math.round(minutes / 60))} h`;
+}
+
+function renderTotal({ rows, total, reported }: CostReport): string {
+  const { input, read, written, fresh, output, cost, uncached, hitRate } = total;
+  const saved = uncached === 0 ? 0 : 1 - cost / uncached;
+  const lines = [
+    paragraph(
+      'total',
+      `${number(input)} input tokens in ${count(rows.length, 'call')}: ${number(read)} read (${percent(hitRate)}), ` +
+        `${number(written)} written, ${number(fresh)} fresh; ${number(output)} of output`,
+    ),
+    paragraph(
+      'cost',
+      `${number(Math.round(cost))} in fresh input tokens, output included; ` +
+        `${number(Math.round(uncached))} without a cache (${percent(saved)} saved)`,
+    ),
+  ];
+  if (reported) {
+    lines.push(
+      paragraph(
+        'reported',
+        `${number(reported.input)} input tokens: ${number(reported.cacheRead)} read ` +
+          `(${percent(reported.input === 0 ? 0 : reported.cacheRead / reported.input)}), ${number(reported.cacheWrite)} written`,
+      ),
+    );
+  }
+  return lines.join('\n');
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`;
 }

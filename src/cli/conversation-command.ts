@@ -1,7 +1,16 @@
-import type { AgentId, ConversationCommand, ConversationId, Event } from '../events/index.ts';
+import {
+  type AgentId,
+  type CommandOf,
+  type ConversationCommand,
+  type ConversationId,
+  type Event,
+  parseTurnId,
+  type TurnId,
+} from '../events/index.ts';
 import { authorNamed } from './author-named.ts';
 import { type ClientOptions, connect } from './connect.ts';
 import { print, printJson } from './output.ts';
+import { TroupeError } from '../errors.ts';
 
 interface SayOptions extends ClientOptions {
   as?: string;
@@ -80,4 +89,34 @@ function doneText(event: Event): string {
   if (event.kind === 'joined') return `@${event.body.agent} takes part`;
   if (event.kind === 'left') return `@${event.body.agent} ${event.body.blocked ? 'is blocked' : 'has left'}`;
   return event.kind === 'command' ? `${event.body.command} of @${event.body.agent}` : event.kind;
+}
+
+interface ForkOptions extends ClientOptions {
+  at?: number;
+  turn?: string;
+  asConversation?: string;
+  as?: string;
+}
+
+/** A new conversation with the beginning of another; with all of it where nothing is said. */
+export async function fork(conversation: string, options: ForkOptions): Promise<void> {
+  const { at, turn, asConversation } = options;
+  if (at !== undefined && turn !== undefined)
+    throw new TroupeError('config_invalid', 'it is forked at an event or before a turn: --at or --turn');
+  if (turn !== undefined && parseTurnId(turn)?.conversation !== conversation)
+    throw new TroupeError('turn_unknown', `there is no turn "${turn}" in ${conversation}`, { turn });
+  const author = authorNamed(options.as);
+  const client = await connect(options, { needs: 'names' });
+  try {
+    const place: Omit<CommandOf<'fork'>, 'command'> = turn === undefined
+      ? { conversation: conversation as ConversationId, seq: at ?? (await client.head(conversation)) }
+      : { turn: turn as TurnId };
+    const as = asConversation === undefined ? {} : { as: asConversation as ConversationId };
+    const event = await client.command({ command: 'fork', ...place, ...as }, author);
+    const made = event.kind === 'command' ? event.body.fork : undefined;
+    if (options.json) printJson({ event, fork: made });
+    else print(`${made?.conversation} has the first ${made?.seq} events of ${event.conversation}`);
+  } finally {
+    await client.close();
+  }
 }

@@ -4,10 +4,10 @@ import type { HttpServer } from '../http/index.ts';
 import { demoAgents, findAgents, type FoundAgents, rememberAgents } from './find-agents.ts';
 import { onInterrupt } from './interrupt.ts';
 import { type OperatorFlags, readOperators } from './operator-flags.ts';
-import { openBrowser } from './open-browser.ts';
 import { count, paint, print, printJson, table } from './output.ts';
 import type { Troupe } from '../troupe.ts';
 import { version } from './version.ts';
+import { spawn } from 'node:child_process';
 
 interface DevOptions extends OperatorFlags {
   port: number;
@@ -114,4 +114,22 @@ function showBanner({ url, port }: HttpServer, { definition, file }: FoundAgents
   const target = `${options.data === '.troupe' ? '' : ` --url ${url}`}`;
   print(`Try: troupe send hello "Plan a small release"${target} --wait`);
   print(paint('dim', 'Ctrl-C finishes the steps under way, twice stops at once.'));
+}
+
+const OPENERS: Partial<Record<NodeJS.Platform, [string, ...string[]]>> = {
+  darwin: ['open'],
+  win32: ['cmd', '/c', 'start', ''],
+};
+
+/** Best effort: where there is no browser to open, that is said and nothing else happens. */
+async function openBrowser(url: string): Promise<void> {
+  const [command, ...args] = OPENERS[process.platform] ?? ['xdg-open'];
+  const child = spawn(command, [...args, url], { stdio: 'ignore', detached: true });
+  const problem = await new Promise<Error | null>((resolve) => {
+    child.once('spawn', () => resolve(null));
+    child.once('error', resolve);
+  });
+  if (problem)
+    process.stderr.write(`no browser could be opened (${problem.message}); the page is at ${url}\n`);
+  else child.unref();
 }

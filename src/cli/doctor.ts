@@ -1,4 +1,4 @@
-import type { Check } from './check.ts';
+import type { Check } from './checks.ts';
 import { paint, print, printable, printJson, table } from './output.ts';
 
 interface DoctorOptions {

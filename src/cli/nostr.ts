@@ -4,8 +4,14 @@ import type { TroupeInput } from '../config/agents-file.ts';
 import { systemClock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { nearestName } from '../events/index.ts';
-import type { AgentKey, AgentKeys } from '../nostr/agent-keys.ts';
-import type { Answer, RelayReport } from '../nostr/probe-relay.ts';
+import {
+  type AgentKey,
+  type AgentKeys,
+  loadNostr,
+  type NostrStatus,
+  type RelayAnswer,
+  type RelayReport,
+} from '../integrations/nostr.ts';
 import { type ClientOptions, connect } from './connect.ts';
 import { findAgents, recallAgents } from './find-agents.ts';
 import { clip, paint, print, printJson, table } from './output.ts';
@@ -72,7 +78,7 @@ export async function removeKey(agent: string, options: KeyOptions & { yes?: boo
 }
 
 export async function testRelay(url: string, options: { json?: boolean }): Promise<void> {
-  const { probeRelay } = await import('../nostr/probe-relay.ts');
+  const { probeRelay } = await loadNostr();
   const report = await probeRelay(url, { clock: systemClock });
   const isWell = report.read.ok && report.write.ok;
   if (options.json) printJson({ ok: isWell, ...report });
@@ -111,8 +117,8 @@ export async function showStatus(options: ClientOptions): Promise<void> {
 }
 
 /** What our agents have said comes back from every relay: that is no problem of anybody. */
-function notTaken({ echo: _ours, ...rejected }: Record<string, number>): number {
-  return Object.values(rejected).reduce((sum, count) => sum + count, 0);
+function notTaken({ echo: _ours, ...rejected }: NostrStatus['relays'][number]['rejected']): number {
+  return Object.values(rejected).reduce<number>((sum, count = 0) => sum + count, 0);
 }
 
 /** Who only looks makes no data directory. */
@@ -200,7 +206,7 @@ function renderReport({ url, connectMs, information, read, write, auth }: RelayR
   ].join('\n');
 }
 
-function renderAnswer({ ok, ms, reason, isSilent }: Answer): string {
+function renderAnswer({ ok, ms, reason, isSilent }: RelayAnswer): string {
   if (ok) return `${Math.round(ms)} ms`;
   if (isSilent) return paint('yellow', `not acknowledged: ${clip(reason, 90)}; it did not refuse either`);
   return paint('red', `refused: ${clip(reason === '' ? 'it did not say why' : reason, 90)}`);

@@ -1,5 +1,4 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { ofTenant } from './tenant-option.ts';
 
 const SCOPES = ['read', 'write', 'operate', 'admin'];
 const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -13,35 +12,35 @@ export function addAccessCommands(program: Command, client: (command: Command) =
     .helpCommand(false);
 
   ofTenant(client(keys.command('create')))
-    .description('make a key and show it, once')
-    .argument('<name>', 'whose it is, or what for')
+    .description('create a key and show it once')
+    .argument('<name>', 'its owner or purpose')
     .addOption(
-      new Option('--scopes <list>', 'of read, write, operate, admin')
+      new Option('--scopes <list>', 'from read, write, operate, admin')
         .argParser(scopes)
         .default(['read', 'write'], 'read,write'),
     )
-    .option('--author <who>', 'whose words it brings, and no others: KIND:ID or KIND:ID:NAME', author)
-    .option('--conversations <list>', "what it sees: ids, or beginnings with '*' (default: all)", list)
-    .option('--expires <time>', 'how long it is good for, as 30d or 12h (default: for ever)', lifetime)
+    .option('--author <who>', 'the only author it may write as: KIND:ID or KIND:ID:NAME', author)
+    .option('--conversations <list>', "what it may see: ids, or prefixes with '*' (default: all)", list)
+    .option('--expires <time>', 'lifetime, as 30d or 12h (default: unlimited)', lifetime)
     .action(async (name, options) => (await import('./keys.ts')).keysCreate(name, options));
 
   ofTenant(client(keys.command('ls')))
-    .description('the keys, without their secrets')
+    .description('list keys, without their secrets')
     .action(async (options) => (await import('./keys.ts')).keysList(options));
 
   ofTenant(client(keys.command('rotate')))
-    .description('give a key a new secret and show it, once')
+    .description('give a key a new secret and show it once')
     .argument('<id>')
-    .option('--grace <time>', 'how long the old one stays good, as 1h (default: not at all)', grace)
+    .option('--grace <time>', 'how long the old secret stays valid, as 1h (default: not at all)', grace)
     .action(async (id, options) => (await import('./keys.ts')).keysRotate(id, options));
 
   ofTenant(client(keys.command('revoke')))
-    .description('take a key back, for ever')
+    .description('revoke a key permanently')
     .argument('<id>')
     .action(async (id, options) => (await import('./keys.ts')).keysRevoke(id, options));
 }
 
-function list(text: string): string[] {
+export function list(text: string): string[] {
   return text
     .split(',')
     .map((part) => part.trim())
@@ -65,7 +64,7 @@ function author(text: string): string {
 function lifetime(text: string): number {
   const ms = duration(text);
   if (ms > 0) return ms;
-  throw new InvalidArgumentError('The key would open nothing.');
+  throw new InvalidArgumentError('The key would never be valid.');
 }
 
 /** Ms. */
@@ -82,4 +81,54 @@ function duration(text: string): number {
   if (number === undefined || factor === undefined)
     throw new InvalidArgumentError('It must be a number with s, m, h or d, as 30d.');
   return Number(number) * factor;
+}
+
+/** As `TenantId`, whose schema would be loaded for `--help`, too. */
+const TENANT = /^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$/;
+
+export function ofTenant(command: Command): Command {
+  return command.option('--tenant <id>', 'of this tenant (default: your own)', tenantId);
+}
+
+function tenantId(text: string): string {
+  if (TENANT.test(text)) return text;
+  throw new InvalidArgumentError(
+    'It is 1 to 128 of A-Z a-z 0-9 . _ @ : - and starts with a letter or digit.',
+  );
+}
+
+/** `troupe webhooks …`; `client` adds the options of the commands that need a troupe. */
+export function addWebhookCommands(program: Command, client: (command: Command) => Command): void {
+  const webhooks = program
+    .command('webhooks')
+    .description('send signed events to URLs: create, ls, test, rotate, rm')
+    .helpCommand(false);
+  const add = (command: Command) => ofTenant(client(command));
+
+  add(webhooks.command('create'))
+    .description('send events of some kinds to a URL; prints the signing secret')
+    .argument('<url>')
+    .requiredOption('--on <kinds>', 'kinds of events, as message,approval.requested; "*": all', list)
+    .option('--conversations <ids>', 'only these conversations; "plan*" matches a prefix', list)
+    .option('--name <name>', 'a name to show')
+    .action(async (url, options) => (await import('./webhooks.ts')).webhooksCreate(url, options));
+
+  add(webhooks.command('ls'))
+    .description('list webhooks and the state of their deliveries')
+    .action(async (options) => (await import('./webhooks.ts')).webhooksList(options));
+
+  add(webhooks.command('rm'))
+    .description('remove a webhook')
+    .argument('<id>')
+    .action(async (id, options) => (await import('./webhooks.ts')).webhooksRemove(id, options));
+
+  add(webhooks.command('test'))
+    .description('send a ping now; a disabled webhook that accepts it is enabled again')
+    .argument('<id>')
+    .action(async (id, options) => (await import('./webhooks.ts')).webhooksTest(id, options));
+
+  add(webhooks.command('rotate'))
+    .description('create a new secret; the old one signs too for 24 hours')
+    .argument('<id>')
+    .action(async (id, options) => (await import('./webhooks.ts')).webhooksRotate(id, options));
 }

@@ -3,8 +3,8 @@ import { TroupeError } from '../errors.ts';
 const ONE_WORD = /^[!-~]+$/;
 
 /**
- * A key or token from a variable of the environment; undefined where it is not set. Throws `config_invalid` for what fits
- * no header, without repeating it: the error of `fetch` would, and a server with such a token would let nobody in.
+ * A key or token from an environment variable; undefined where it is not set. Throws `config_invalid` for a value that
+ * fits no header, without repeating it: the error of `fetch` would, and a server with such a token would admit nobody.
  */
 export function readWord(env: Record<string, string | undefined>, variable: string): string | undefined {
   if (!env[variable]) return undefined;

@@ -1,7 +1,7 @@
 import { type Event, isAbout } from '../events/index.ts';
 import type { Frame } from './client.ts';
-import { describeEvent } from './describe-event.ts';
 import { paint, print, printable } from './output.ts';
+import { tellEvent } from '../projection/summarise-event.ts';
 
 /** Shows what agents say: on a terminal as they say it, elsewhere when they have said it. */
 export interface ReplyPrinter {
@@ -84,4 +84,12 @@ export function createReplyPrinter(): ReplyPrinter {
 
 function heading(name: string): string {
   return `${paint('bold', printable(name))}: `;
+}
+
+/** What an event says, in a line. */
+export function describeEvent(event: Event): string {
+  const told = tellEvent(event);
+  if (told) return `${told.head}${told.text}`;
+  const to = event.to.length > 0 ? ` → ${event.to.map((agent) => `@${agent}`).join(' ')}` : '';
+  return `${event.author.name}${to}: ${JSON.stringify(event.body)}`;
 }

@@ -1,7 +1,9 @@
-import type { TaskInfo, ThreadInfo } from '../troupe.ts';
+import type { ActorStatus, TaskInfo, ThreadInfo } from '../troupe.ts';
 import type { Client } from './client.ts';
 import { type ClientOptions, connect } from './connect.ts';
 import { clip, paint, print, printable, printJson, screenWidth } from './output.ts';
+import { TroupeError } from '../errors.ts';
+import { isTaskEnd } from '../events/index.ts';
 
 interface TasksOptions extends ClientOptions {
   open?: boolean;
@@ -11,8 +13,8 @@ interface TasksOptions extends ClientOptions {
 /** A task with those that its assignee has opened for it. */
 type TaskTree = TaskInfo & { tasks?: TaskTree[] };
 
-/** Tasks within tasks that are followed; a log may say anything. */
-const MOST_DEPTH = 16;
+/** Levels of tasks within tasks that are followed: a troupe's own limit may be raised, and a log may contain anything. */
+const MAX_DEPTH = 16;
 const LEAST_TEXT = 30;
 
 export async function tasks(conversation: string, options: TasksOptions): Promise<void> {
@@ -40,7 +42,7 @@ async function withThreads(
   const trees: TaskTree[] = [];
   for (const task of found) {
     const { thread } = task;
-    if (thread === undefined || seen.has(thread) || depth >= MOST_DEPTH) {
+    if (thread === undefined || seen.has(thread) || depth >= MAX_DEPTH) {
       trees.push(task);
       continue;
     }
@@ -82,11 +84,11 @@ function lineOf(task: TaskInfo, indent: string): string {
   const status = task.end?.outcome ?? 'open';
   const until = task.end || task.deadline === null ? '' : ` (until ${timeText(task.deadline)})`;
   const width = screenWidth() - indent.length - task.id.length - status.length - until.length - 4;
-  const what = clip(textOf(task), Math.max(LEAST_TEXT, width));
+  const what = clip(taskText(task), Math.max(LEAST_TEXT, width));
   return `${indent}${task.id}  ${paint(STATUS_STYLE[status], status)}  ${what}${paint('dim', until)}`;
 }
 
-function textOf({ kind, owner, assignee, text = '', tool = '', args = '', choices }: TaskInfo): string {
+function taskText({ kind, owner, assignee, text = '', tool = '', args = '', choices }: TaskInfo): string {
   switch (kind) {
     case 'delegation':
       return `@${owner} → @${assignee}: ${text}`;
@@ -99,4 +101,100 @@ function textOf({ kind, owner, assignee, text = '', tool = '', args = '', choice
 
 function timeText(at: number): string {
   return new Date(at).toISOString().slice(0, 16).replace('T', ' ');
+}
+
+/** A task that nobody works on: it waits for people, or for somebody who takes no turns. */
+export interface Wait {
+  /** Where it stands. */
+  conversation: string;
+  task: TaskInfo;
+}
+
+interface Waits {
+  /** Whether any agent works on what is waited for. */
+  atWork: boolean;
+  waits: Wait[];
+}
+
+/** What the agents of a conversation wait for now, down to the tasks that are at the bottom of it. */
+export async function openWaits(client: Client, conversation: string): Promise<Waits> {
+  const seen = new Set<string>();
+  return waitsIn(conversation, 0);
+
+  async function waitsIn(at: string, depth: number): Promise<Waits> {
+    seen.add(at);
+    const { tasks } = await tasksOf(client, at);
+    const found: Waits = { atWork: false, waits: [] };
+    for (const task of tasks) {
+      const { thread } = task;
+      const isBelow = thread !== undefined && !seen.has(thread) && depth < MAX_DEPTH;
+      const below = isBelow ? await waitsIn(thread, depth + 1) : { atWork: false, waits: [] };
+      const atWork = below.atWork || (isBelow && (await isAtWork(client, thread, task.assignee)));
+      found.atWork ||= atWork;
+      if (below.waits.length > 0) found.waits.push(...below.waits);
+      else if (!atWork) found.waits.push({ conversation: at, task });
+    }
+    return found;
+  }
+}
+
+async function tasksOf(client: Client, conversation: string): Promise<{ tasks: TaskInfo[] }> {
+  try {
+    return await client.tasks(conversation, { open: true });
+  } catch (error) {
+    // Opened, and its first event is still on its way.
+    if (error instanceof TroupeError && error.code === 'conversation_unknown') return { tasks: [] };
+    throw error;
+  }
+}
+
+/** Before its first turn an agent has no record, but a wake. */
+async function isAtWork(client: Client, thread: string, agent: string | undefined): Promise<boolean> {
+  const actors = await client.actors(thread).catch((error: unknown) => {
+    if (error instanceof TroupeError && error.code === 'conversation_unknown') return [];
+    throw error;
+  });
+  const actor = actors.find((each) => each.agent === agent);
+  if (!actor) return true;
+  if (actor.status === 'paused' || actor.status === 'failed' || actor.status === 'retired') return false;
+  return actor.turn !== null || (await isAddressed(client, thread, actor));
+}
+
+/** Whether something is on its way to it. The end of a task may wait for others. */
+async function isAddressed(
+  client: Client,
+  conversation: string,
+  { agent, lastProcessedIndex }: Pick<ActorStatus, 'agent' | 'lastProcessedIndex'>,
+): Promise<boolean> {
+  const head = await client.head(conversation);
+  if (lastProcessedIndex >= head) return false;
+  const stop = new AbortController();
+  try {
+    for await (const frame of client.follow(conversation, lastProcessedIndex, stop.signal)) {
+      if (frame.type !== 'event') continue;
+      if (frame.event.to.includes(agent) && !isTaskEnd(frame.event)) return true;
+      if (frame.event.seq >= head) return false;
+    }
+    return false;
+  } finally {
+    stop.abort();
+  }
+}
+
+const MOST_TEXT = 200;
+
+/** What is waited for, and the command that helps. */
+export function waitText({ conversation, task }: Wait): string {
+  const { id, kind, owner, assignee, text = '', tool = '', args = '', choices, by = [] } = task;
+  const only = by.length > 0 ? ` (of ${printable(by.join(', '))})` : '';
+  switch (kind) {
+    case 'question': {
+      const offered = choices ? ` [${printable(choices.join(' / '))}]` : '';
+      return `@${owner} asks${only}: ${clip(text, MOST_TEXT)}${offered}; answer with: troupe answer ${conversation} ${id} TEXT`;
+    }
+    case 'approval':
+      return `@${owner} asks to call${only} ${clip(`${tool} ${args}`, MOST_TEXT)}; decide with: troupe approve ${conversation} ${id}, or: troupe deny ${conversation} ${id}`;
+    case 'delegation':
+      return `@${owner} waits for @${assignee}: ${clip(text, MOST_TEXT)}; see: troupe tasks ${conversation} --tree, or call it off with: troupe cancel ${conversation} ${id}`;
+  }
 }

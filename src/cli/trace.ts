@@ -1,6 +1,6 @@
 import type { TurnTrace } from '../troupe.ts';
 import { type ClientOptions, connect } from './connect.ts';
-import { describeEvent } from './describe-event.ts';
+import { describeEvent } from './reply-printer.ts';
 import { clip, number, paint, print, printJson, screenWidth, table } from './output.ts';
 
 export async function trace(turn: string, options: ClientOptions): Promise<void> {

@@ -5,7 +5,7 @@ import { matchesRow, type RowFilter } from '../projection/match-event.ts';
 import { rowOf } from '../projection/row.ts';
 import type { AgentState, Client, WatchFrame } from './client.ts';
 import { type ClientOptions, connect } from './connect.ts';
-import { describeEvent } from './describe-event.ts';
+import { describeEvent } from './reply-printer.ts';
 import { onInterrupt } from './interrupt.ts';
 import { clip, paint, print, printable, printJson, screenWidth } from './output.ts';
 

@@ -1,5 +1,5 @@
-import type { WebhookKind } from '../outbound/webhook.ts';
-import type { IssuedWebhook, WebhookInfo } from '../outbound/webhook-book.ts';
+import type { WebhookKind } from '../integrations/webhook.ts';
+import type { IssuedWebhook, WebhookInfo } from '../integrations/webhook-book.ts';
 import type { Client } from './client.ts';
 import { type ClientOptions, connect } from './connect.ts';
 import { clip, count, paint, print, printable, printHint, printJson, table } from './output.ts';

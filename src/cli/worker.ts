@@ -1,11 +1,10 @@
 import { hostname } from 'node:os';
 import { DEFAULT_LIMITS } from '../actors/engine/engine-deps.ts';
-import { systemClock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import type { HttpServer } from '../http/index.ts';
 import { count, paint, print, printJson, table } from './output.ts';
 import { aborted, agentNames, AT_FAULT, type ProcessParts, runProcess } from './run-process.ts';
 import type { UrlOptions } from './service-urls.ts';
-import { watchLag } from './watch-lag.ts';
 
 interface WorkerOptions extends UrlOptions {
   concurrency: number;
@@ -82,4 +81,35 @@ function showBanner(
   print(paint('bold', `troupe: worker ${name} for ${count(found.definition.agents.length, 'agent')} ready`));
   print(table(rows.map(([label = '', value = '']) => [`  ${paint('dim', label)}`, value])));
   print(paint('dim', 'Ctrl-C finishes the steps under way, twice stops at once.'));
+}
+
+interface LagOptions {
+  clock: Pick<Clock, 'monotonic' | 'sleep'>;
+  /** The longest stall that is put up with, ms; 0 puts up with any. */
+  maxLagMs: number;
+  onStall: (lagMs: number) => void;
+}
+
+const BEAT_MS = 250;
+
+/**
+ * Notices when this process stood still: a tool that computes without pause, a long collection of garbage, a stopped
+ * machine. While it stood still it renewed no lease, and its actors may be at work elsewhere.
+ * A process that never runs again notices nothing; `/healthz` does not answer then. Returns what ends the watch.
+ */
+export function watchLag({ clock, maxLagMs, onStall }: LagOptions): () => void {
+  const stopped = new AbortController();
+  const beat = Math.min(BEAT_MS, Math.max(1, maxLagMs / 4));
+
+  async function watch(): Promise<void> {
+    while (!stopped.signal.aborted) {
+      const before = clock.monotonic();
+      await clock.sleep(beat, stopped.signal);
+      const lag = clock.monotonic() - before - beat;
+      if (lag > maxLagMs && !stopped.signal.aborted) onStall(Math.round(lag));
+    }
+  }
+
+  if (maxLagMs > 0) void watch();
+  return () => stopped.abort();
 }

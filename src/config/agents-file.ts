@@ -15,8 +15,7 @@ import { TroupeError } from '../errors.ts';
 import { AgentId, BusyPolicy, nearestName } from '../events/index.ts';
 import { fragmentProblems } from './fragments.ts';
 import { FetchSettings } from '../net/settings.ts';
-import { type NostrInput, NostrSettings } from '../nostr/settings.ts';
-import { WebhookSettings } from '../outbound/webhook-settings.ts';
+import { WebhookSettings } from '../integrations/webhook-settings.ts';
 import { ProviderSettings } from '../providers/settings.ts';
 import { RetrySettings } from './retry-settings.ts';
 import { RedactSetting } from './redact-secrets.ts';
@@ -152,8 +151,8 @@ export const TroupeDefinition = z.strictObject({
   access: AccessSettings.optional(),
   /** Where webhooks may lead, and how long they are tried. */
   webhooks: WebhookSettings.optional(),
-  /** Relays that the troupe listens and speaks to. */
-  nostr: NostrSettings.optional(),
+  /** Settings of `@troupe/nostr`, which validates them when it is loaded. */
+  nostr: z.record(z.string(), z.unknown()).optional(),
   /** What agents with the tool `fetch`, and attachments by address, may reach. */
   fetch: FetchSettings.optional(),
 });
@@ -184,8 +183,8 @@ export interface TroupeInput extends CoordinationInput {
   access?: z.input<typeof AccessSettings> | undefined;
   /** Where webhooks may lead: by default to every public host. */
   webhooks?: z.input<typeof WebhookSettings> | undefined;
-  /** Nostr relays that the troupe listens and speaks to. */
-  nostr?: NostrInput | undefined;
+  /** Nostr relays that the troupe listens and speaks to: `NostrInput` of `@troupe/nostr`, which must be installed. */
+  nostr?: Readonly<Record<string, unknown>> | undefined;
   /** What agents with the tool `fetch`, and attachments by address, may reach. Without it nothing is fetched for attachments. */
   fetch?: z.input<typeof FetchSettings> | undefined;
 }

@@ -148,7 +148,7 @@ export function* coordinationProblems(
 /** What a conversation can be taken through, one step after the other. */
 const WorkflowSettings = z.strictObject({
   id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'a workflow id is 1 to 64 of A-Z a-z 0-9 _ -'),
-  /** What a run is for that does not say. */
+  /** Purpose of a run that names none. */
   directive: z.string().min(1).optional(),
   steps: z.array(RunStep).min(1, 'a workflow needs at least one step').max(200),
 });

@@ -5,11 +5,11 @@ import { fenceKey } from './hash.ts';
 import { agentLabel, isPerson, personLabel, hasSeveralPeople } from './people.ts';
 import type { View } from './view.ts';
 
-/** Who reads, and what was known of the others when the prompt was made. */
+/** The reader of a prompt, and what was known of the other speakers when the prompt was made. */
 export interface Reader {
   view: Pick<View, 'agent' | 'secret' | 'people' | 'rendering'>;
   upTo: number;
-  /** Whether several people speak: from then on new lines carry their names. */
+  /** Whether several people speak. From then on new lines carry their names. */
   named: boolean;
   rendering: number;
 }
@@ -27,14 +27,16 @@ function speaker({ author }: Event, { view, upTo, rendering }: Reader): string {
   return author.kind === 'system' ? 'system' : personLabel(view.people, author, upTo, rendering);
 }
 
-/** The line of attribution, or null where the text stands bare: the one human, to me or to all. */
+/**
+ * The line of attribution. Null where the text stands without one: the only human, speaking to this agent or to all.
+ */
 function headerOf(event: Event, reader: Reader): string | null {
   const toOthers = event.to.length > 0 && !event.to.includes(reader.view.agent);
   if (event.author.kind === 'user' && !toOthers && !reader.named) return null;
   return `[${speaker(event, reader)}${toOthers ? target(event) : ''}]`;
 }
 
-/** A header that is always there, with all recipients, for lists. */
+/** A header for lists: always present, with all recipients. */
 export function listHeader(event: Event, reader: Reader): string {
   return `[${speaker(event, reader)}${target(event)}]`;
 }
@@ -45,12 +47,12 @@ export function fenceText(event: Event, text: string, { view }: Reader, head = '
 }
 
 /**
- * Also of people who have not spoken yet: once they have, what stands here is read beside their own lines. Lines of
- * attachments are no names; see `messageText`.
+ * Matches names of people who have not spoken yet, too: once they have, this text is read beside their own lines.
+ * Attachment lines are not names; see `messageText`.
  */
 const MAY_BE_NAME = /^(?!(?:image|file|text): )(?=\P{L}*\p{L}.*\p{L})[^"{}=;|]+$/u;
 
-/** One event of somebody else as the text of a user message. Only the fence says where an agent's words end. */
+/** Another author's event as the text of a user message. Only the fence marks the end of an agent's words. */
 export function renderOther(event: Event, text: string, reader: Reader, head = ''): Framed {
   const header = headerOf(event, reader);
   if (event.author.kind !== 'user') return fenceText(event, text, reader, `${head}${header}\n`);

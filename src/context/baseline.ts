@@ -2,7 +2,7 @@ import type { AgentId, BaselineBody, BaselineLayer, LayerName, Mode, ToolSpec } 
 import { type AgentFragments, NO_FRAGMENTS } from './fragment.ts';
 import { hashText } from './hash.ts';
 
-/** What the context module needs to know of an agent. */
+/** The part of an agent's definition that the context module needs. */
 export interface AgentProfile {
   id: AgentId;
   name: string;
@@ -15,20 +15,20 @@ export interface AgentProfile {
   maxOutputTokens: number;
   join: 'full' | 'summary' | 'fresh';
   tools: readonly ToolSpec[];
-  /** What the application adds to its prompts. */
+  /** Prompt fragments that the application adds. */
   fragments?: AgentFragments;
 }
 
 interface LayerText {
   text: string;
   hash: string;
-  /** Counted when it is asked for: most commands freeze nothing, and loading the tokenizer takes a third of their time. */
+  /** Counted lazily: most commands freeze no baseline, and loading the tokenizer takes a third of their time. */
   tokens: () => number;
 }
 
 export interface BaselineText extends LayerText {
   name: Extract<LayerName, 'rules' | 'persona' | 'tools' | 'environment'>;
-  /** What stands there in chat mode, where that is something else. */
+  /** Replaces `text` in chat mode, where the two differ. */
   inChat?: LayerText;
 }
 
@@ -39,7 +39,7 @@ export const RULES = `You are one of several participants in a shared conversati
 - A <missed-…> block lists what was said while you were away. A <reminder-…> block at the end of a message is from the runtime that runs you.
 - Answer as yourself, without a name in front and without imitating these marks. Other agents are reached with tools, not by writing their names.`;
 
-/** The four frozen layers, in the order in which they are sent. */
+/** The four frozen layers, in sending order. */
 export function baselineTexts(
   agent: AgentProfile,
   roster: readonly AgentProfile[],
@@ -60,14 +60,14 @@ export function baselineTexts(
   ];
 }
 
-/** The texts as a conversation in this mode has them. */
+/** The texts for a conversation in this mode. */
 export function textsInMode(texts: readonly BaselineText[], mode: Mode | null): BaselineText[] {
   return texts.map(({ inChat, ...text }) => (mode === 'chat' ? { ...text, ...inChat } : text));
 }
 
 /**
- * Why the baseline must be frozen again, or null if it may stay. A new roster alone lets it stay: freezing it would
- * cost every conversation its cache whenever an agent is added, so it is told instead (`rosterNews`).
+ * Reason to freeze the baseline again, or null if it may stay. A changed roster alone is no reason: freezing would
+ * cost every conversation its cache whenever an agent is added. `rosterNews` announces it instead.
  */
 export function baselineDrift(
   frozen: BaselineBody | null,
@@ -86,7 +86,7 @@ export function baselineDrift(
   return changed.every((name) => name === 'environment') ? null : `${changed.join(', ')} changed`;
 }
 
-/** The agents as they are now, where what the agent was given at the start or told last says otherwise; else null. */
+/** The current roster, if it differs from the frozen one or from the last one announced. Null otherwise. */
 export function rosterNews(
   frozen: BaselineBody,
   texts: readonly BaselineText[],
@@ -109,13 +109,12 @@ export function baselineBody(
 }
 
 /**
- * What an agent is told of itself and of its company, by its role. A manager sees the platform and everybody. A worker
- * has the manager's instructions where it has none of its own, sees the managers only, and leaves people to them. Peers
- * see everybody.
+ * An agent's description of itself and of the others, by role. A manager sees the platform and everybody. A worker
+ * without instructions inherits the manager's, sees only the managers, and leaves people to them. Peers see everybody.
  */
 type Agents = readonly AgentProfile[];
 
-/** Rosters longer than this are cut: a company of a thousand must not fill every prompt with names. */
+/** Longer rosters are cut, so that a thousand agents do not fill every prompt with names. */
 const MAX_ROSTER = 50;
 
 const MANAGER = 'You coordinate: you decide who does what and answer the people.';
@@ -125,7 +124,7 @@ const WORKER_ALONE = 'You are a worker: stay on the task you were given and repo
 const PLATFORM = `# The platform
 Troupe runs this company of agents. It keeps the log of the conversation, wakes the agents that are addressed, and shows each of them what it has missed. Naming an agent in a text wakes nobody.`;
 
-/** What the tools that reach other agents do, by name. */
+/** Descriptions of the tools that reach other agents, by tool name. */
 const ACTIONS: Readonly<Record<string, string>> = {
   handoff: 'another agent takes the conversation over and answers in your place; your turn ends',
   delegate: 'another agent does a task and you are woken with its result; it sees the task alone',
@@ -134,7 +133,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
   cancel_task: 'a task that you gave is called off',
 };
 
-/** Chat leaves out the instructions; who it is and whom it answers to an agent must know in every mode. */
+/** Chat mode omits the instructions. Identity and reporting lines are needed in every mode. */
 function personaText(agent: AgentProfile, agents: Agents, mode: 'chat' | 'agent'): string {
   const identity = `# You are ${agent.name} (@${agent.id})`;
   const instructions = mode === 'chat' ? '' : instructionsOf(agent, agents);

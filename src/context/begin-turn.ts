@@ -38,7 +38,7 @@ export function beginTurn(view: View, turn: TurnInput): void {
   atOnce(beginTurnSteps(view, turn));
 }
 
-/** The view is whole again when the last step is done: nobody else may look at it before. */
+/** The view is inconsistent until the last step is done; nothing else may read it before. */
 export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
   closeGroup(view);
   view.rendering = turn.rendering ?? 1;
@@ -56,7 +56,7 @@ export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
     : (context.pop() ?? (yield* blockPart([], [], reader)));
 
   const begins = view.slots.length;
-  // A newcomer has missed nothing: what came before it is its history.
+  // A newcomer has missed nothing: everything earlier counts as its history.
   const start = view.chain;
   for (const part of context) yield* pushUser(view, part, turn.upTo, newcomer ? 'history' : 'missed');
   const chainBefore = newcomer ? view.chain : start;
@@ -102,7 +102,7 @@ function isHandoff(event: Event, inputs: ReadonlySet<number>): boolean {
   return event.kind === 'handoff' && inputs.has(event.seq);
 }
 
-/** A preview without a trigger: what waits, as the block it would be. */
+/** A preview without a trigger: the pending events as the block they would become. */
 export function showWaiting(view: View): void {
   atOnce(showWaitingSteps(view));
 }
@@ -122,13 +122,13 @@ export function* showWaitingSteps(view: View): Steps<void> {
 }
 
 /**
- * Renders what has waited up to `upTo` as history, and returns what is left for the turn to show: everything of others
- * after the agent's last own words, and the inputs of the turn wherever they stand, so that they come last.
+ * Renders pending events up to `upTo` as history. Returns what is left for the turn to show, so that it comes last:
+ * events of others after the agent's last own words, and the inputs of the turn wherever they stand.
  */
 function* settlePending(view: View, upTo: number, inputs: ReadonlySet<number>): Steps<Event[]> {
   const later = view.pending.findIndex((event) => event.seq > upTo);
   const reached = later === -1 ? view.pending : view.pending.slice(0, later);
-  // The end of a task is given with all that it was waited for with.
+  // A finished task is shown together with everything its owner waited for.
   const isHeld = (event: Event) => isTaskEnd(event) && !inputs.has(event.seq);
   const events = yield* boundShown(
     reached.filter((event) => !isHeld(event)),
@@ -165,8 +165,8 @@ function placed({ id, seq, tokens }: Event) {
 }
 
 /**
- * What a running turn was given between two of its steps: messages of their own, behind the results of the step before.
- * From here on they are inputs of the turn as the others are.
+ * Renders inputs that arrived between two steps of a running turn, as messages behind the results of the last step.
+ * They become inputs of the turn like the others.
  */
 export function* steerTurn(view: View, { upTo, inputs }: TurnSteeredBody): Steps<void> {
   closeGroup(view);
@@ -182,7 +182,7 @@ export function* steerTurn(view: View, { upTo, inputs }: TurnSteeredBody): Steps
   if (view.turn) view.turn = { ...view.turn, inputs: new Set([...view.turn.inputs, ...inputs]) };
 }
 
-/** The layers of a turn's input, from its slots; `chainBefore` is the chain over all that stands before them. */
+/** Layers of a turn's input, computed from its slots. `chainBefore` is the chain over everything before them. */
 export function* inputLayers(
   slots: readonly Slot[],
   chainBefore: string,

@@ -4,15 +4,15 @@ import { mostShown } from './rendering.ts';
 import type { Steps } from './steps.ts';
 import { type Attachment, type Event, isAbout } from '../events/index.ts';
 
-/** What is left of a text that stands before what is whole, and of one still further back, in characters. */
+/** Characters kept of a text older than the whole ones, and of a still older one. */
 const PIECE = 2_048;
 const SCRAP = 64;
-/** What a look at one event takes, as if it were so many characters. */
+/** Cost of looking at one event, in characters. */
 const LOOK = 16;
 
 /**
- * The events as a prompt may show them: the newest as they are, of those before only beginnings and ends. Rendering
- * costs time and memory by the character, and beyond this nothing could be sent anyway.
+ * The events as a prompt may show them: the newest whole, older ones as beginnings and ends. Rendering costs time and
+ * memory by the character, and a longer prompt could not be sent.
  */
 export function* boundShown(events: readonly Event[], rendering: number): Steps<readonly Event[]> {
   const most = mostShown(rendering);
@@ -29,7 +29,7 @@ export function* boundShown(events: readonly Event[], rendering: number): Steps<
     const event = events[at] as Event;
     const length = lengths[at] ?? 0;
     yield LOOK;
-    // The first that does not fit ends what is whole: a later gap would be harder to understand.
+    // The first text that does not fit ends the whole ones: a later gap would be harder to understand.
     whole = length <= whole ? whole - length : 0;
     if (whole > 0) {
       bounded.push(event);

@@ -15,10 +15,10 @@ import { closeGroup } from './own-words.ts';
 import { hashText } from './hash.ts';
 import { chainMessage, type Note, type View } from './view.ts';
 
-/** What is known of the model beside its definition. */
+/** Facts about the model beyond its definition. */
 export interface ModelFacts {
   calibration: Calibration;
-  /** The window as a provider's refusal told it. */
+  /** The window that a provider named when it refused a request. */
   window: number | null;
 }
 
@@ -39,9 +39,9 @@ export interface PromptInput {
 }
 
 /**
- * The prompt: baseline as one system message, then the view. Costs the same however long the history is, but for one
- * copy of an array of references. The view is closed (synthetic results) but otherwise left alone. A note stands behind
- * all that lasts, and nothing is cached from there on.
+ * The prompt: the baseline as one system message, then the view. Costs the same for any length of history, except for
+ * one copy of an array of references. The open call group is closed with synthetic results; otherwise the view stays
+ * as it is. A note comes last, and nothing is cached from there on.
  */
 export function buildPrompt(input: PromptInput): PromptRecord {
   const { view, conversation, agent, baseline, step } = input;
@@ -90,12 +90,12 @@ function systemMessage(texts: readonly BaselineText[]): PromptMessage {
   return { role: 'system', content: spoken.map(({ text }) => text).join('\n\n'), seqs: [] };
 }
 
-/** Tokens of the baseline: in every prompt, never cut. */
+/** Tokens of the baseline, which is in every prompt and never shortened. */
 export function baselineTokens({ layers }: BaselineBody): number {
   return layers.reduce((sum, { tokens }) => sum + tokens, 0);
 }
 
-/** What was counted, by kind of content. */
+/** Counted tokens by kind of content. */
 export function countedKinds(view: View, baseline: BaselineBody): KindTokens {
   const { kinds, note } = view;
   const counted = { ...kinds, system: kinds.system + baselineTokens(baseline) };
@@ -154,33 +154,32 @@ function layersOf(view: View, baseline: PromptInput['baseline']): PromptLayer[] 
   return layers;
 }
 
-/** Of the vendors that cache explicitly, Anthropic takes the fewest. */
+/** Anthropic allows the fewest of the vendors with explicit caching. */
 const MAX_BREAKPOINTS = 4;
 
 interface BreakpointInput {
-  /** Messages in the prompt, the system message among them. All indexes are of that list. */
+  /** Messages in the prompt, including the system message. All indexes refer to this list. */
   count: number;
-  /** The last message before this turn's input; null where no turn runs. */
+  /** The last message before the input of this turn. Null where no turn runs. */
   turnBegins: number | null;
   /** The message that holds the summary. */
   summaryEnds: number | null;
-  /** The last message that the latest prune has rewritten. */
+  /** The last message changed by the latest prune. */
   frontier: number | null;
   /**
-   * The message that the last request ended in; see `sentBefore`. Where it is not known, `turnBegins` stands in. In the
-   * first request after a prune nothing behind the frontier before it is cached: then that frontier.
+   * The last message of the previous request; see `sentBefore`. `turnBegins` stands in where it is unknown. In the
+   * first request after a prune it is the previous frontier: nothing behind that is cached.
    */
   sent?: number | null;
 }
 
 /**
- * Where a provider with explicit caching is told to cache: the indexes of the messages after which a breakpoint stands,
- * ascending, at most four.
+ * Indexes of the messages behind which a provider with explicit caching sets a breakpoint: ascending, at most four.
  *
- * A read looks back 20 blocks from a breakpoint and no further, and a step of many parallel calls adds more than that.
- * So besides the ends of the prompt the most wanted place is the very message that the last request ended in: what it
- * wrote is found there however much has come since. Then the frontier, which the next prune will leave as it is, and
- * the summary, which has the frontier behind it where there is one and is the first to go.
+ * A read looks back 20 blocks from a breakpoint, and a step with many parallel calls adds more than that. So after
+ * both ends of the prompt, the most valuable place is the last message of the previous request: its cache entry is
+ * found there however much was added since. Next comes the frontier, which the next prune leaves alone. The summary is
+ * dropped first, since the frontier stands behind it.
  */
 export function breakpointsOf({ count, turnBegins, summaryEnds, frontier, sent }: BreakpointInput): number[] {
   if (count === 0) return [];
@@ -191,18 +190,18 @@ export function breakpointsOf({ count, turnBegins, summaryEnds, frontier, sent }
   return [...places].slice(0, MAX_BREAKPOINTS).toSorted((a, b) => a - b);
 }
 
-/** The message that the last request ended in: its answer is the agent's latest words. */
+/** The last message of the previous request. The agent's latest words are the answer to it. */
 export function sentBefore(messages: readonly PromptMessage[]): number | null {
   const answer = messages.findLastIndex(({ role }) => role === 'assistant');
   return answer > 0 ? answer - 1 : null;
 }
 
-/** The chained hash of a prompt: its system message, then the chain over the view's messages. */
+/** The chained hash of a prompt: its system message, then the chain over the messages of the view. */
 export function promptChain(system: PromptMessage, viewChain: string): string {
   return hashText(`${chainMessage('', system)}\n${viewChain}`);
 }
 
-/** The same from the messages themselves. */
+/** The same, computed from the messages. */
 export function chainOf([system, ...view]: readonly PromptMessage[]): string {
   if (!system) return '';
   return promptChain(

@@ -10,7 +10,7 @@ import {
   type MessageBody,
 } from '../events/index.ts';
 
-/** The words of an event as some agent may come to read them; '' for what no prompt ever shows. */
+/** The words of an event that some agent may read; '' for events that no prompt shows. */
 export function eventText(event: EventDraft | Event): string {
   if (!isAbout(event, 'prompt')) return '';
   switch (event.kind) {
@@ -61,7 +61,7 @@ type TaskEnd = Extract<
   { kind: 'delegation.completed' | 'delegation.aborted' | 'question.answered' | 'approval.decided' }
 >;
 
-/** What became of a task, as whoever waited for it reads it. */
+/** The outcome of a task, as its owner reads it. */
 function taskEndText(event: TaskEnd): string {
   switch (event.kind) {
     case 'question.answered': {
@@ -84,7 +84,7 @@ function taskEndText(event: TaskEnd): string {
 
 const ENDED = { failed: 'failed', aborted: 'was called off' } as const;
 
-/** What an agent is told when its turn is asked for again; null for every other command. */
+/** The text for an agent whose turn is requested again. Null for every other command. */
 function retryText({ command, code, inputs = [] }: CommandBody): string | null {
   if (command !== 'retry') return null;
   const how = code === undefined ? 'was stopped' : `failed (${code})`;
@@ -92,13 +92,16 @@ function retryText({ command, code, inputs = [] }: CommandBody): string | null {
   return `Your last turn ${how} and is asked for again: answer now what it was given${given}. What it said and did before is above and holds.`;
 }
 
-/** Whether it is for an agent to see: what is between two is not for the others. */
+/** Whether an agent may see the event. Events between two parties are hidden from the others. */
 export function isShownTo(agent: string, event: Event): boolean {
   const isBetweenTwo = event.kind === 'delegation.opened' || event.kind === 'command' || isTaskEnd(event);
   return !isBetweenTwo || event.to.some((each) => each === agent);
 }
 
-/** What another agent may see of an event: calls, results and bare failures are the author's own; null hides it. */
+/**
+ * The part of an event that other agents see. Null hides it: calls, results and failures without words belong to the
+ * author.
+ */
 export function visibleText(event: Event): string | null {
   if (!isAbout(event, 'prompt')) return null;
   if (event.kind === 'injection' && event.body.oneStep) return null;
@@ -131,7 +134,7 @@ export function visibleText(event: Event): string | null {
   }
 }
 
-/** Tokens of what others see of an event: of a step, its share without the calls. */
+/** Tokens of the part that others see. For a step, its share without the calls. */
 export function visibleTokens(event: Event): number {
   if (event.kind !== 'step') return event.tokens;
   const { content, calls } = event.body;
@@ -141,7 +144,7 @@ export function visibleTokens(event: Event): number {
 
 const MAX_NAME_CHARS = 100;
 
-/** All the words of a message: what was said, then what came with it, a line each; of a short text all of it. */
+/** All words of a message: its text, then its attachments, a line each. A short text attachment is shown whole. */
 export function messageText({ content, attachments }: MessageBody): string {
   if (!attachments) return content;
   const lines = attachments.map(attachmentText);
@@ -155,7 +158,7 @@ function attachmentText(attachment: Attachment): string {
   return `[${type}: ${[...(name === undefined ? [] : [oneName(name)]), mediaType, `${kilobytes} kB`].join(', ')}]`;
 }
 
-/** A name in one line and without brackets, so that it ends where its line does. */
+/** A name on one line, without brackets, so that it cannot end its line early. */
 function oneName(name: string): string {
   const line = name
     .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
@@ -164,7 +167,7 @@ function oneName(name: string): string {
   return line.length <= MAX_NAME_CHARS ? line : `${line.slice(0, MAX_NAME_CHARS - 1).toWellFormed()}…`;
 }
 
-/** What of an event is shown as pictures. */
+/** The images of an event. */
 export function imagesOf(event: Event | EventDraft): ImageRef[] {
   if (event.kind !== 'message') return [];
   return (event.body.attachments ?? []).flatMap((attachment) =>
@@ -172,7 +175,7 @@ export function imagesOf(event: Event | EventDraft): ImageRef[] {
   );
 }
 
-/** What stands for images where prompts are compared by a text; '' for none. */
+/** Stands for images where prompts are compared as text; '' for none. */
 export function imagesText(images: readonly ImageRef[] = []): string {
   return images.length === 0 ? '' : JSON.stringify(images.map(({ hash, mediaType }) => [hash, mediaType]));
 }

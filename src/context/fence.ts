@@ -1,10 +1,10 @@
 /** One letter of a class, or any number of them. */
 type Piece = readonly [count: 'one' | 'many', letters: RegExp];
 
-/** At most 30 pieces, each a bit in a set of places. */
+/** At most 30 pieces: each is a bit in a set of places. */
 interface Pieces {
   letters: readonly RegExp[];
-  /** Places of those that may stand any number of times. */
+  /** Places of the pieces that may repeat or be absent. */
   many: number;
 }
 
@@ -14,9 +14,9 @@ function piecesOf(...pieces: readonly Piece[]): Pieces {
 }
 
 /**
- * Whether these pieces stand in the text from `at` on. Their classes may share letters: every way to read the text is
- * followed at once, as a set of places among the pieces. A regular expression tries one way after the other, and a few
- * letters that belong to several classes would keep it busy for ever.
+ * Whether the pieces match the text from `at` on. Their classes may share letters, so all readings are followed at
+ * once, as a set of places among the pieces. A regular expression would try one reading after the other and could take
+ * exponential time.
  */
 function followPieces(text: string, at: number, { letters, many }: Pieces): boolean {
   const end = 1 << letters.length;
@@ -37,7 +37,7 @@ function followPieces(text: string, at: number, { letters, many }: Pieces): bool
   return true;
 }
 
-/** Of any number there may be none. */
+/** A piece of any number may be absent. */
 function withSkipped(places: number, many: number): number {
   let all = places;
   for (let next = all | ((all & many) << 1); next !== all; next = all | ((all & many) << 1)) all = next;
@@ -45,25 +45,27 @@ function withSkipped(places: number, many: number): number {
 }
 
 /**
- * Fences keep an author's text from imitating anything around it. The delimiter carries a key derived from the
- * conversation's secret, so no author can close a fence or open another; look-alikes are escaped all the same, so
- * that neither a model nor a reader is misled. Characters that are not seen (zero-width, bidi) hide no look-alike.
+ * Fences keep an author's text from imitating what surrounds it. The delimiter carries a key derived from the
+ * conversation's secret, so no author can close a fence or open another. Look-alikes are escaped as well, so that no
+ * model or reader is misled. Invisible characters (zero-width, bidi) hide no look-alike.
  */
 const FENCE_TAGS = ['msg', 'missed', 'handoff', 'reminder', 'summary', 'transcript'] as const;
 export type FenceTag = (typeof FENCE_TAGS)[number];
 
-/** What looks like the sign, in some script or font: written out, since no two of them mean the same to Unicode. */
+/** Characters that look like the sign in some script or font. They are written out: Unicode does not relate them. */
 const LESS = String.raw`<\uFF1C\uFE64\u2039\u2329\u3008\u27E8\u02C2\u1438\u276C\u276E\u29FC`;
 const GREATER = String.raw`>\uFF1E\uFE65\u203A\u232A\u3009\u27E9\u02C3\u1433\u276D\u276F\u29FD`;
 const DASH = String.raw`\-\u2010-\u2015\u2043\u2212\u02D7\uFE58\uFE63\uFF0D`;
 const OPEN = String.raw`\[\uFF3B\u2045\u2772\u27E6\u3010\u3014\u3016\u301A\uFE5D`;
 const CLOSE = String.raw`\]\uFF3D\u2046\u2773\u27E7\u3011\u3015\u3017\u301B\uFE5E`;
 const AT = String.raw`@\uFF20\uFE6B`;
-/** Letters that are, or look like, Latin ones: any may stand for any, which only finds too much. */
+/** Latin letters and their look-alikes. Any may stand for any other, which only finds too much. */
 const LETTERS = String.raw`\u017F\u02B0-\u02B8\u0370-\u052F\u1D00-\u1DBF\u2070-\u209C\u2100-\u214F\u2160-\u217F\u24B6-\u24E9\uFF21-\uFF5A\u{1D400}-\u{1D7CB}\u{1F110}-\u{1F189}`;
 const LINE_ENDS = String.raw`\n\r\v\f\u0085\u2028\u2029`;
 
-/** Some letters are hidden and look like others, too: what has several repetitions is read by `followPieces`. */
+/**
+ * Some letters are both invisible and look-alikes, so patterns with several repetitions are matched by `followPieces`.
+ */
 const HIDDEN = String.raw`\p{Cf}\p{DI}\p{M}`;
 const GAP: Piece = ['many', anyOf(String.raw`\s${HIDDEN}`)];
 const UNSEEN: Piece = ['many', anyOf(HIDDEN)];
@@ -71,7 +73,7 @@ const TAGS = FENCE_TAGS.map((tag) =>
   piecesOf(['many', anyOf(String.raw`\s${HIDDEN}/\uFF0F\u2044\u2215`)], ...loose(tag), ['one', anyOf(DASH)]),
 );
 const MAYBE_FENCE = new RegExp(`[${LESS}]`);
-/** All that a tag is made of up to its dash. */
+/** Everything that a tag may consist of, up to its dash. */
 const FENCE_LOOKALIKE = new RegExp(
   String.raw`[${LESS}](?=[\s${HIDDEN}/\uFF0F\u2044\u2215${LETTERS}${FENCE_TAGS.join('')}]*[${DASH}])`,
   'giu',
@@ -92,12 +94,12 @@ const HEADERS = [
   ),
 ];
 const MAYBE_HEADER = new RegExp(`[${OPEN}]`);
-/** As the lines that tell what came with a message; see `messageText`. */
+/** The shape of attachment lines; see `messageText`. */
 const ATTACHED = ['image', 'file', 'text'].map((word) =>
   piecesOf(GAP, ...loose(word), GAP, ['one', anyOf(String.raw`:\uFF1A\uFE55`)]),
 );
 const LINE_OPENED = new RegExp(String.raw`${LINE_START}([${OPEN}])`, 'gimu');
-/** To the end of its line, however much of it is not seen. */
+/** Extends to the end of its line, invisible characters included. */
 const BRACKETED = new RegExp(
   String.raw`${LINE_START}([${OPEN}])([^${CLOSE}${LINE_ENDS}]+)(?=[${CLOSE}])`,
   'gimu',
@@ -122,7 +124,7 @@ export function fenceEnds(tag: FenceTag, key: string): [open: string, close: str
   return [`<${tag}-${key}>\n`, `\n</${tag}-${key}>`];
 }
 
-/** Text that cannot be taken for a fence. Lone surrogates become U+FFFD: providers refuse them. */
+/** Text that cannot pass for a fence. Lone surrogates become U+FFFD, since providers refuse them. */
 export function escapeFences(text: string): string {
   const clean = text.isWellFormed() ? text : text.toWellFormed();
   if (!MAYBE_FENCE.test(clean)) return clean;
@@ -131,12 +133,12 @@ export function escapeFences(text: string): string {
   );
 }
 
-/** An author's own words, in which nothing looks like the line of an attachment. */
+/** An author's own words, in which no line looks like an attachment. */
 export function escapeAttached(text: string): string {
   return escapeOpened(text, ATTACHED);
 }
 
-/** Escapes a bracket that opens a line where one of these stands behind it. */
+/** Escapes a bracket at the start of a line if one of these patterns follows it. */
 function escapeOpened(text: string, opened: readonly Pieces[]): string {
   if (!MAYBE_HEADER.test(text)) return text;
   return text.replace(LINE_OPENED, (all, start: string, space: string, open: string, index: number) =>
@@ -146,7 +148,9 @@ function escapeOpened(text: string, opened: readonly Pieces[]): string {
   );
 }
 
-/** Text that can be taken neither for a fence nor for a line of attribution; `isName` where people's names are shown. */
+/**
+ * Text that can pass neither for a fence nor for a line of attribution. Pass `isName` where names of people are shown.
+ */
 export function escapeMarks(text: string, isName?: (name: string) => boolean): string {
   const clean = escapeFences(text);
   const escaped = escapeOpened(clean, HEADERS);

@@ -10,14 +10,14 @@ import { atOnce, type Steps } from './steps.ts';
 import { isOwn, type View } from './view.ts';
 
 /**
- * Folds one event of the log into the view. Events at or before `view.upTo` are skipped, so a re-read does no harm.
- * Only the events of the running turn are rendered at once (V3).
+ * Folds one event of the log into the view. Skips events at or before `view.upTo`, so reading them again is harmless.
+ * Only events of the running turn are rendered at once (V3).
  */
 export function foldEvent(view: View, event: Event): void {
   atOnce(foldSteps(view, event));
 }
 
-/** The beginning of a turn renders all that waited for it. The view is whole again when the last step is done. */
+/** The start of a turn renders everything pending. The view is inconsistent until the last step is done. */
 export function* foldSteps(view: View, event: Event): Steps<void> {
   if (event.seq <= view.upTo) return;
   view.upTo = event.seq;
@@ -35,7 +35,7 @@ export function* foldSteps(view: View, event: Event): Steps<void> {
   else if (isSpoken(event)) view.pending.push(event);
 }
 
-/** Folds what the running turn has produced and the log does not have yet; its seq is filled in when it comes. */
+/** Folds a draft of the running turn that is not in the log yet. Its seq is filled in when the event arrives. */
 export function foldAhead(view: View, draft: EventDraft, count: (text: string) => number): void {
   if (!view.turn || view.turn.id !== draft.turn || view.turn.ahead.has(draft.id)) return;
   if (draft.kind === 'baseline' || draft.kind === 'prune') {
@@ -79,7 +79,9 @@ function placedAt({ id, seq, tokens, turn }: Event) {
   return { id, seqs: [seq], tokens, turn };
 }
 
-/** What the provider reported for the turn's last call; one that reports nothing, or nonsense, leaves nothing to go by. */
+/**
+ * The usage that the provider reported for the last call of the turn. Null if it reported none or an implausible one.
+ */
 function anchorOf({ last }: TurnDoneBody): UsageAnchor | null {
   if (!last) return null;
   const anchor = { reported: last.reported, kinds: { ...NO_TOKENS, ...last.kinds } };

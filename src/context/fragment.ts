@@ -2,9 +2,9 @@ import * as z from 'zod';
 import { AgentId, type ConversationId, type TenantId } from '../events/index.ts';
 
 /**
- * Prompt fragments: what an application adds to the prompts of its agents. A static one stands in a frozen layer and is
- * evaluated when the company is built. A dynamic one is an item of the live block: evaluated when a turn is pinned,
- * recorded with that turn, and restated only when it has changed.
+ * Prompt fragments: text that an application adds to the prompts of its agents. A static fragment belongs to a frozen
+ * layer and is evaluated when the runtime starts. A dynamic one is an item of the live block: evaluated when a turn is
+ * pinned, recorded with that turn, and restated only when it changes.
  */
 export interface AboutAgent {
   agent: AgentId;
@@ -19,11 +19,11 @@ export interface AboutTurn {
   at: number;
 }
 
-/** Null where the fragment has nothing to say. */
+/** Null omits the fragment. */
 export type StaticText = (about: AboutAgent) => string | null;
 export type DynamicText = (about: AboutTurn) => string | null | Promise<string | null>;
 
-/** The fragments of one agent, each list in the order of the fragments' names. */
+/** The fragments of one agent, each list ordered by fragment name. */
 export interface AgentFragments {
   rules: readonly string[];
   environment: readonly string[];
@@ -33,14 +33,14 @@ export interface AgentFragments {
 export const NO_FRAGMENTS: AgentFragments = { rules: [], environment: [], live: [] };
 
 const common = {
-  /** The name of the live item, if it is dynamic; never a number, or items would change their order. */
+  /** Name of the live item of a dynamic fragment. Never a number: that would change the order of the items. */
   name: z
     .string()
     .regex(
       /^[A-Za-z][A-Za-z0-9_-]{0,63}$/,
       'a fragment name is 1 to 64 of A-Z a-z 0-9 _ - and starts with a letter',
     ),
-  /** Who is given it; all agents by default. */
+  /** Agents that receive it. Default: all. */
   agents: z.array(AgentId).min(1).optional(),
 };
 

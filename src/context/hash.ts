@@ -1,15 +1,15 @@
 import { createHash, createHmac, hash } from 'node:crypto';
 import type { Steps } from './steps.ts';
 
-/** 128 bits of SHA-256 as hex: short enough to store per layer, long enough never to collide. */
+/** 128 bits of SHA-256 as hex: short enough to store per layer, long enough to avoid collisions. */
 export function hashText(text: string): string {
   return hash('sha256', text, 'hex').slice(0, 32);
 }
 
-/** Characters hashed in one step: less than a millisecond. */
+/** Characters hashed in one step; takes less than a millisecond. */
 export const HASHED = 262_144;
 
-/** `hashText` of all pieces one after the other, however long they are. No piece begins with the second half of a character. */
+/** `hashText` of all pieces joined, for any length. No piece may begin with a low surrogate. */
 export function* hashSteps(pieces: Iterable<string>): Steps<string> {
   const sum = createHash('sha256');
   for (const piece of pieces) {
@@ -23,7 +23,7 @@ export function* hashSteps(pieces: Iterable<string>): Steps<string> {
   return sum.digest('hex').slice(0, 32);
 }
 
-/** Halves of a character that are encoded apart give other bytes. */
+/** Surrogate pairs must not be split: their halves encode to other bytes. */
 function pieceEnd(text: string, from: number): number {
   const end = from + HASHED;
   if (end >= text.length) return text.length;

@@ -14,14 +14,14 @@ import { escapeFences, escapeMarks, fence } from './fence.ts';
 import { fenceKey } from './hash.ts';
 import { pushSlot, type View } from './view.ts';
 
-/** Whether an own event has anything to render; the rest is bookkeeping. */
+/** Whether an own event has anything to render. The others are bookkeeping. */
 export function isSpoken(event: EventDraft | Event): boolean {
   if (!isAbout(event, 'own')) return false;
   switch (event.kind) {
     case 'message':
       return messageText(event.body).trim() !== '';
     case 'handoff':
-      // Made with a tool, the call already says it.
+      // The call of the handoff tool already shows it.
       return event.turn === undefined;
     case 'step':
       return event.body.calls.length > 0 || event.body.content.trim() !== '';
@@ -32,14 +32,14 @@ export function isSpoken(event: EventDraft | Event): boolean {
   }
 }
 
-/** What one step of the running turn is told, and nobody else. */
+/** A note for one step of the running turn, seen by nobody else. */
 export function isNote(event: EventDraft | Event): boolean {
   return event.kind === 'injection' && event.body.oneStep;
 }
 
 /**
- * Renders an own event: the agent's words as its own, never prefixed. Null where nothing is rendered; `late` for the
- * result of a call that was already answered synthetically: that is news and edits nothing.
+ * Renders an own event: the agent's words, never prefixed. Null where nothing is rendered. `late` for the result of a
+ * call that already has a synthetic one: it becomes news and edits nothing.
  */
 export function foldOwn(view: View, event: EventDraft | Event, at: Placed): PromptMessage | 'late' | null {
   if (isNote(event)) return takeNote(view, eventText(event), at);
@@ -61,7 +61,7 @@ export function foldOwn(view: View, event: EventDraft | Event, at: Placed): Prom
   }
 }
 
-/** Marked as the reminders of the runtime are. */
+/** Marked like a reminder of the runtime. */
 function takeNote(view: View, text: string, { id, seqs, tokens }: Placed): PromptMessage {
   const content = fence('reminder', fenceKey(view.secret, `note ${id}`), escapeMarks(text));
   const message: PromptMessage = { role: 'user', content, seqs };
@@ -69,7 +69,7 @@ function takeNote(view: View, text: string, { id, seqs, tokens }: Placed): Promp
   return message;
 }
 
-/** A failed turn is shown once, at its place: what was said, and one line, so that "continue" has its anchor. */
+/** A failed turn is shown once, in its place: the words it had, and one line for "continue" to refer to. */
 function pushFailure(view: View, partial: string, line: string, at: Placed): PromptMessage {
   const tokens = at.tokens + estimateTokens(line);
   return pushOwn(view, partial === '' ? line : `${partial}\n${line}`, { ...at, tokens });
@@ -91,7 +91,7 @@ function pushOwn(view: View, text: string, { id: event, seqs, tokens }: Placed):
 }
 
 /**
- * A step and its results stand together in a prompt, whatever the log has between them; every call has exactly one
+ * A step and its results stand together in a prompt, whatever lies between them in the log. Every call has exactly one
  * result, or providers refuse the request.
  */
 const INTERRUPTED =
@@ -118,7 +118,7 @@ function openGroup(view: View, body: StepBody, placed: Placed): PromptMessage {
   const message: PromptMessage = {
     role: 'assistant',
     content: body.content.toWellFormed(),
-    // Words that the runtime answered: a plain message.
+    // A step without calls is a plain message.
     ...(calls.length > 0 && { calls }),
     seqs,
     ...(body.reasoning && { reasoning: body.reasoning }),
@@ -130,7 +130,7 @@ function openGroup(view: View, body: StepBody, placed: Placed): PromptMessage {
   return message;
 }
 
-/** Vendors reuse ids like call_0 from step to step; within one request each must be unique. */
+/** Vendors reuse ids such as call_0 in every step. Within one request each id must be unique. */
 function uniqueCallId(view: View, id: string): string {
   const { calls } = view;
   let number = calls.get(id) ?? 0;
@@ -141,9 +141,9 @@ function uniqueCallId(view: View, id: string): string {
   return unique;
 }
 
-/** The rendered result, `late` for a call that was already answered synthetically, or null for one that nobody made. */
+/** The rendered result. `late` for a call that already has a synthetic result, null for a call that nobody made. */
 function addResult(view: View, body: ToolResultBody, placed: Placed): PromptMessage | 'late' | null {
-  // Two calls of one step may carry the same id: their results come in the order of the calls.
+  // Two calls of one step may share an id. Their results come in the order of the calls.
   const { group } = view;
   const call = group?.waiting.find(({ written }) => written === body.call);
   if (!group || !call) return view.lost.has(body.call) ? 'late' : null;
@@ -173,7 +173,7 @@ function addResult(view: View, body: ToolResultBody, placed: Placed): PromptMess
   return message;
 }
 
-/** Gives every call that is still open its synthetic result. */
+/** Gives every open call its synthetic result. */
 export function closeGroup(view: View): void {
   const { group } = view;
   if (!group) return;

@@ -1,12 +1,12 @@
 import type { Author, Event } from '../events/index.ts';
 import unhomoglyph from 'unhomoglyph';
 
-/** Not seen, or seen as nothing but a gap. */
+/** Invisible, or visible only as a gap. */
 const UNSEEN = /[\s\p{C}\p{DI}\u2800]/gu;
 
 /**
- * What a text looks like, to compare: of texts that a reader takes for the same, the looks are the same. Never shown.
- * `I` and `l` look the same, and `I` is the same letter as `i`: so all three are one here.
+ * The skeleton of a text: texts that a reader would confuse have the same one. Never shown. `I` resembles `l` and is
+ * the capital of `i`, so all three are one here.
  */
 function skeletonOf(text: string): string {
   const seen = text
@@ -16,28 +16,28 @@ function skeletonOf(text: string): string {
   return unhomoglyph(unhomoglyph(seen).toLowerCase()).replaceAll('i', 'l');
 }
 
-/** Some letters look like Latin ones as capitals only (`т`), others as small ones only (`υ`). */
+/** Some letters resemble Latin ones only as capitals (`т`), others only as small letters (`υ`). */
 function asLatin(letter: string): string {
   const small = unhomoglyph(letter);
   return /^\p{ASCII}+$/u.test(small) ? small : unhomoglyph(letter.toUpperCase());
 }
 
-/** Somebody with a name, from the seq at which they first spoke under it. */
+/** A person under one name, from the seq at which they first spoke under it. */
 interface Speaker {
   id: string;
   since: number;
-  /** What the short id looks like. */
+  /** Skeleton of the short id. */
   mark: string;
 }
 
 /**
- * The people of a conversation: what a prompt knows of them depends on the log alone, never on when it was read. Up to
- * rendering 1 namesakes have the same name, from 2 on names that look the same.
+ * The people of a conversation. The content depends on the log alone, never on when it was read. Up to rendering 1,
+ * namesakes have equal names; from 2 on, names with equal skeletons.
  */
 export interface People {
   names: Map<string, Speaker[]>;
   skeletons: Map<string, Speaker[]>;
-  /** The look of each name that was met: it is found once. */
+  /** Skeleton of each known name, computed once. */
   skeletonOf: Map<string, string>;
 }
 
@@ -45,7 +45,7 @@ export function createPeople(): People {
   return { names: new Map(), skeletons: new Map(), skeletonOf: new Map() };
 }
 
-/** Where nobody is known: never written to. */
+/** Stands for unknown people. Never written to. */
 export const NOBODY: People = createPeople();
 
 export function copyPeople({ names, skeletons, skeletonOf: known }: People): People {
@@ -55,13 +55,13 @@ export function copyPeople({ names, skeletons, skeletonOf: known }: People): Peo
 }
 
 const KEY = /^(?:[0-9a-f]{32,}|n(?:pub|profile)1[0-9a-z]{20,})$/i;
-/** What Troupe writes in headers itself. */
+/** Words that Troupe itself writes in headers. */
 const RESERVED = /^(?:system|troupe|late result\b.*)$/i;
 const RESERVED_SKELETONS = ['system', 'troupe', 'late result'].map(skeletonOf);
-/** As namesakes are told apart, with or without a count of those with the same short id. */
+/** The suffix that tells namesakes apart, with or without the count of equal short ids. */
 const TOLD_APART = / \([A-Za-z0-9_.:-]{1,8}(?:#\d+)?\)$/;
 
-/** What a reader does not see, or sees as the same, taken away. */
+/** Without anything that a reader cannot see or would confuse. */
 function cleanName(name: string): string {
   return name
     .normalize('NFKC')
@@ -70,7 +70,7 @@ function cleanName(name: string): string {
     .trim();
 }
 
-/** A name as it may stand in a header: one line, no brackets or arrows, and no leading '@', which marks agents alone. */
+/** A name fit for a header: one line, no brackets or arrows, and no leading '@', which marks agents. */
 function plainName(author: Author): string {
   const name = cleanName(author.name);
   const isNone = name === '' || KEY.test(name);
@@ -83,7 +83,7 @@ function displayName(author: Author): string {
   return RESERVED.test(name) || TOLD_APART.test(name) ? `${name} (${shortId(author.id)})` : name;
 }
 
-/** Whether a look begins as what Troupe writes in headers itself, ends as the label of a namesake, or is of nothing. */
+/** Whether a skeleton begins like a word of Troupe's headers, ends like the label of a namesake, or has no letters. */
 function isTaken(skeleton: string): boolean {
   const word = skeleton.replace(/^[^\p{L}\p{N}]+/u, '');
   return (
@@ -91,7 +91,7 @@ function isTaken(skeleton: string): boolean {
   );
 }
 
-/** Ids come from outside too: nothing of them may break a header. */
+/** Ids come from outside as well, so nothing in them may break a header. */
 function shortId(id: string): string {
   return id.replace(/[^A-Za-z0-9_.:-]/g, '').slice(0, 8) || 'unknown';
 }
@@ -124,14 +124,14 @@ export function hasSeveralPeople(people: People, upTo: number): boolean {
   return false;
 }
 
-/** Whether a text between brackets would be read as the name of somebody who had spoken by `upTo`. */
+/** Whether a text in brackets would read as the name of a person who had spoken by `upTo`. */
 export function isPerson(people: People, text: string, upTo: number, rendering: number): boolean {
   const name = cleanName(text);
   const known = [name, name.replace(TOLD_APART, '')].flatMap((each) => speakersOf(people, each, rendering));
   return known.some(({ since }) => since <= upTo);
 }
 
-/** No name is longer; ignorable letters may stand between all of it. */
+/** Names are shorter. The limit leaves room for ignorable characters between the letters. */
 const MOST_OF_NAME = 1_024;
 
 function speakersOf(people: People, name: string, rendering: number): readonly Speaker[] {
@@ -141,8 +141,8 @@ function speakersOf(people: People, name: string, rendering: number): readonly S
 }
 
 /**
- * The name, with a short id where another person had the same one by `upTo`, or it could be taken for words of Troupe;
- * of those whose short ids are the same too, the later ones are numbered, in the order in which they first spoke.
+ * The name. It is followed by a short id if another person had the same name by `upTo`, or if it could pass for
+ * Troupe's words. Among equal short ids, the later ones are numbered in the order in which they first spoke.
  */
 export function personLabel(people: People, author: Author, upTo: number, rendering: number): string {
   return rendering < 2 ? labelByName(people, author, upTo) : labelByLook(people, author, upTo);
@@ -171,10 +171,10 @@ function numbered(short: string, alike: number): string {
   return alike > 0 ? `${short}#${alike + 1}` : short;
 }
 
-/** Ids of the people whose word counts (`trust.people`); null: everybody's. */
+/** Ids of trusted people (`trust.people`). Null trusts everybody. */
 export type Trusted = readonly string[] | null;
 
-/** Whether an event is a person's whose word counts. What agents say is never a person's word, whoever they quote. */
+/** Whether a trusted person is the author. An agent's words are never a person's, whomever it quotes. */
 export function isTrustedPerson(
   trusted: Trusted,
   { author, context }: Pick<Event, 'author' | 'context'>,
@@ -182,7 +182,7 @@ export function isTrustedPerson(
   return author.kind === 'user' && !isUntrusted(trusted, { author, context });
 }
 
-/** A person who may be heard and may not command: as the settings say now, or as a gateway said then. */
+/** A person who may be heard but may not command, by the present settings or by the gateway's verdict at the time. */
 export function isUntrusted(
   trusted: Trusted,
   { author, context }: Pick<Event, 'author' | 'context'>,

@@ -3,15 +3,15 @@ import { chainMessage, type View } from './view.ts';
 import { hashText } from './hash.ts';
 import type { Slot } from './slot.ts';
 
-/** Up to where of a view a session was sent, and whose answers it holds beyond that. */
+/** How much of a view a session was sent, and which turn's answers it holds beyond that. */
 export type SessionPlace = Pick<Session, 'sent' | 'sentHash' | 'turn'>;
 
-/** The end of the view as it is now: all of it was sent. */
+/** The present end of the view: all of it was sent. */
 export function placeOf(view: View, turn: SessionPlace['turn']): SessionPlace {
   return { sent: view.slots.length, sentHash: view.chain, turn };
 }
 
-/** Whether the view still begins with what was sent: a relief rewrites it, and then what was sent is something else. */
+/** Whether the view still begins with what was sent. A compaction changes that. */
 export function standsAt({ slots }: View, { sent, sentHash }: SessionPlace): boolean {
   if (slots.length < sent) return false;
   const chain = slots.slice(0, sent).reduce((so, { message }) => chainMessage(so, message), '');
@@ -25,13 +25,13 @@ export interface SessionTerms {
   home: string;
   /** The baseline event in force. */
   baseline: string;
-  /** A session whose turn broke off can be taken back. */
+  /** Whether a session whose turn broke off can be rewound. */
   rewind: boolean;
-  /** A session that the provider has shortened goes on. */
+  /** Whether a session that the provider compacted stays usable. */
   keepsCompacted: boolean;
 }
 
-/** Why a session may not be used; null if it may. */
+/** Reason not to use a session; null if it may be used. */
 export function sessionMismatch(view: View, session: Session, terms: SessionTerms): SessionReason | null {
   if (session.provider !== terms.provider) return 'provider';
   if (session.model !== terms.model) return 'model';
@@ -43,9 +43,9 @@ export function sessionMismatch(view: View, session: Session, terms: SessionTerm
 }
 
 /**
- * Of a whole prompt, what a session that stands at `place` has not seen: the view from there on, without the answers
- * that the session gave itself, and without the baseline. Words of the agent's own that the session does not hold (of a
- * turn that broke off, or was taken back) stay.
+ * The part of a prompt that a session at `place` has not seen: the rest of the view, without the session's own answers
+ * and without the baseline. The agent's own words stay where the session lacks them, because their turn broke off or
+ * was rewound.
  */
 export function deltaOf(
   full: PromptRecord,
@@ -72,7 +72,7 @@ function isAnswerOf(turn: string, { message, event }: Slot): boolean {
   return message.role === 'assistant' && (event?.startsWith(`${turn}:`) ?? false);
 }
 
-/** A turn's input is in the delta whole or not at all: it is sent with its first step. */
+/** A turn's input is sent with its first step, so a delta holds all of it or nothing. */
 function layersOf(
   { layers, upTo }: PromptRecord,
   view: View,

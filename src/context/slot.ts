@@ -1,19 +1,19 @@
 import type { EventId, ImageRef, LiveItems, PromptMessage, TurnId } from '../events/index.ts';
 import { IMAGE_TOKENS } from './tokens.ts';
 
-/** One event as a line of a user message. Only its text is ever shortened, never what stands around it. */
+/** One event as a line of a user message. Only its text is ever shortened, never its frame. */
 export interface Line extends Framed {
   event: EventId;
   seq: number;
-  /** Of the text alone. */
+  /** Tokens of the text alone. */
   tokens: number;
-  /** What came with it as pictures; never empty. */
+  /** Its images; never empty. */
   images?: readonly ImageRef[];
 }
 
 /**
- * What a user message is made of, so that it can be made again with less in it: either one plain line, or a block of
- * hand-overs and of what was missed. `live` hangs at the end.
+ * The parts of a user message, kept so that a shorter one can be rendered: either one plain line, or a block of
+ * handoffs and missed lines. `live` stands at the end.
  */
 export interface Part {
   plain: Line | null;
@@ -24,26 +24,26 @@ export interface Part {
 
 export type SlotLayer = 'summary' | 'history' | 'missed' | 'trigger';
 
-/** A rendered message and what rewrites need to know of it. */
+/** A rendered message, with what a compaction needs to know of it. */
 export interface Slot {
   message: PromptMessage;
   tokens: number;
   layer: SlotLayer;
-  /** Of a user message; null for own words, results and a summary. */
+  /** Set for user messages. Null for own words, results and a summary. */
   part: Part | null;
-  /** Of own words and results. */
+  /** Set for own words and results. */
   event: EventId | null;
-  /** Of a user message that may render no event: its place in the log, to tell whether a summary covers it. */
+  /** Set for user messages, which may render no event: the place in the log, to tell whether a summary covers it. */
   at: number | null;
-  /** Of own words: the step of which turn. */
+  /** Set for own words: the turn and its step. */
   step: { turn: TurnId; index: number } | null;
-  /** Of a result: where all of it is. */
+  /** Set for results: id of the artifact with the whole output. */
   artifact: string | null;
   /** Shown as a placeholder. */
   pruned?: true;
 }
 
-/** Where a message begins and ends in the log; what the log does not have yet is beyond all it has. */
+/** Place of a message in the log. Messages that are not in the log yet come after all others. */
 export function firstSeq({ message, at }: Slot): number {
   return message.seqs[0] ?? at ?? Infinity;
 }
@@ -65,7 +65,7 @@ export function lineTokens({ tokens, images = [] }: Line): number {
   return tokens + images.length * IMAGE_TOKENS;
 }
 
-/** An author's text within what Troupe writes around it: `content.slice(from, to)` is the text. */
+/** An author's text within Troupe's frame: `content.slice(from, to)` is the text. */
 export interface Framed {
   content: string;
   from: number;

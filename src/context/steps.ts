@@ -1,10 +1,10 @@
 /**
- * Long work in steps: each `yield` says how many characters were looked at since the one before. Whoever drives it may
- * let others run in between. What comes out is the same however it is driven.
+ * Long work in steps. Each `yield` gives the characters processed since the last one, and the driver may let other
+ * work run. The result does not depend on the driver.
  */
 export type Steps<T> = Generator<number, T, void>;
 
-/** Without a pause: for what is short, and where nobody waits. */
+/** Without pauses: for short work, and where nobody waits. */
 export function atOnce<T>(steps: Steps<T>): T {
   for (;;) {
     const step = steps.next();

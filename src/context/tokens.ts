@@ -4,35 +4,35 @@ import { createRequire } from 'node:module';
 type Tokenizer = typeof o200k;
 
 /**
- * Tokens of a text in o200k. Loading takes 270 ms and 77 MB, so that is not done with the program: most commands count
- * nothing. Whoever serves loads it before; elsewhere the first text that is counted does, at once.
- * The tokenizer throws on text that looks like its own special tokens unless told not to, is quadratic on text without
- * word breaks (100 kB of one letter takes 4 s), and takes some microseconds for every token that is not a word, as in
- * Chinese or base64. So text is counted in slices, and of a text that would take long, slices in even steps are counted
- * and stand for the rest. The same text always gives the same count.
+ * Tokens of a text in o200k. Loading takes 270 ms and 77 MB, so it does not happen at start: most commands count
+ * nothing. A server loads it beforehand; elsewhere the first counted text does.
+ * The tokenizer throws on its own special tokens unless told not to, is quadratic on text without word breaks (4 s for
+ * 100 kB of one letter), and takes some microseconds for every token that is not a word, as in Chinese or base64. So
+ * text is counted in slices. Of a text that would take long, evenly spaced slices are counted and stand for the rest.
+ * The count is deterministic.
  */
 const SLICE = 1_024;
-/** Where nothing breaks a slice. */
+/** Length of a slice without a break. */
 const UNBROKEN_SLICE = 256;
-/** Slices counted first, to see what kind of text a long one is. */
+/** Slices counted first, to classify a long text. */
 const PROBES = 16;
-/** Tokens per character from which on a text is made of something else than words. */
+/** From this many tokens per character on, a text does not consist of words. */
 const DENSE = 0.4;
-/** Characters of a long text that are counted; the second is for text that is slow to count. */
+/** Characters counted of a long text, and of one that is slow to count. */
 const COUNTED = 65_536;
 const COUNTED_IF_SLOW = 8_192;
 const NOTHING_SPECIAL = { disallowedSpecial: new Set<string>() };
 
 let tokenizer: Tokenizer | null = null;
 
-/** For who serves: before they say that they are ready. A bundler finds this import, and not what is required below. */
+/** Call it before a server reports ready. A bundler sees this import, but not the `require` below. */
 export async function loadTokenizer(): Promise<void> {
   if (!tokenizer) remember(await import('gpt-tokenizer/encoding/o200k_base'));
 }
 
 function remember(loaded: Tokenizer): Tokenizer {
   tokenizer = loaded;
-  // It remembers words it has merged, 100,000 by default; full, its memory makes it a hundred times slower.
+  // The default cache of 100,000 merges makes counting a hundred times slower once it is full.
   tokenizer.setMergeCacheSize(1_000);
   return tokenizer;
 }
@@ -48,7 +48,7 @@ function countPiece(text: string): number {
 
 export function countTokens(written: string): number {
   if (written.length <= SLICE) return written === '' ? 0 : countPiece(written);
-  // Halves of characters all become the same one anyway; so they also make the same slices.
+  // Lone surrogates all count as U+FFFD, so they also give the same slices.
   const text = written.toWellFormed();
   const slices = slicesOf(text);
   const counts = new Map<string, number>();
@@ -57,11 +57,11 @@ export function countTokens(written: string): number {
   const isSlow = probe.tokens > probe.length * DENSE || text.length < (slices.length * SLICE) / 2;
   const step = Math.ceil(text.length / (isSlow ? COUNTED_IF_SLOW : COUNTED));
   const { tokens, length } = countEvery(slices, step, counts);
-  // No token is less than a byte; where almost each is one, what was counted may stand for a little too much.
+  // A token has at least one byte, but extrapolation may exceed that where almost every byte is a token.
   return Math.min(Math.round((tokens * text.length) / length), Buffer.byteLength(text));
 }
 
-/** From the middle of the first step on; a slice that is there again is counted once. */
+/** Starts in the middle of the first step. Equal slices are counted once. */
 function countEvery(slices: readonly string[], step: number, counts: Map<string, number>) {
   let tokens = 0;
   let length = 0;
@@ -85,7 +85,7 @@ function slicesOf(text: string): string[] {
   return slices;
 }
 
-/** Before a space or after a line where there is one in the second half, never inside a surrogate pair. */
+/** Before a space or after a line, if there is one in the second half. Never inside a surrogate pair. */
 function sliceEnd(text: string, start: number): number {
   if (start + SLICE >= text.length) return text.length;
   const half = text.slice(start + SLICE / 2, start + SLICE);
@@ -101,17 +101,16 @@ export function estimateTokens(text: string): number {
   return Math.ceil(text.length / 4);
 }
 
-/** For headers, fences and reminders: their keys and times take a token for about every two characters. */
+/** For headers, fences and reminders: keys and times take a token for about two characters. */
 export function estimateFraming(length: number): number {
   return Math.ceil(Math.max(0, length) / 2);
 }
 
-/** What a provider adds to every message. */
+/** A provider's overhead per message. */
 export const FRAME_TOKENS = 4;
 
 /**
- * For an image, whatever its size. Anthropic's documentation of its vision says that what has more than about 1,600
- * tokens is scaled down to that. Newer models may count a large picture higher, small ones are less; what providers
- * report makes up for it.
+ * Per image, of any size. Anthropic documents that images over about 1,600 tokens are scaled down. Newer models may
+ * count large ones higher, and small ones count less; calibration makes up for it.
  */
 export const IMAGE_TOKENS = 1_600;

@@ -36,7 +36,7 @@ function seqsOf(part: Part): number[] {
   return linesOf(part).map(({ seq }) => seq);
 }
 
-/** Counted: the words. Estimated: pictures, and what Troupe writes around them. */
+/** Words are counted; images and framing are estimated. */
 export function partTokens(part: Part, content: string, secret: string): number {
   const lines = linesOf(part);
   const words = lines.reduce((sum, { tokens }) => sum + tokens, 0);
@@ -48,10 +48,10 @@ export function partTokens(part: Part, content: string, secret: string): number 
   return words + framing + liveTokens(part, live) + imagesIn(part).length * IMAGE_TOKENS + FRAME_TOKENS;
 }
 
-/** Bytes of prose for a token, with some to spare. */
+/** Bytes of prose per token, rounded down. */
 const PROSE_BYTES = 3;
 
-/** Of a live block as rendered: its keys and times as framing, what was retrieved as prose. */
+/** Tokens of a rendered live block: its keys and times as framing, retrieved events as prose. */
 export function liveTokens({ live }: Part, text: string): number {
   const memories = live?.items[MEMORIES] ?? '';
   return (
@@ -59,7 +59,7 @@ export function liveTokens({ live }: Part, text: string): number {
   );
 }
 
-/** A request must end in words of somebody else; this stands in where the log has none. */
+/** A request must end in words of somebody else. Stands in where the log has none. */
 const NOTHING_SAID = '[nothing new was said: go on]';
 
 export function renderPart(part: Part, secret: string): string {
@@ -74,7 +74,7 @@ function* renderSteps(part: Part, secret: string): Steps<string> {
 
 const LIVE_GAP = '\n\n';
 
-/** Of a message as rendered from the part, all but its live block. */
+/** A rendered message without its live block. */
 export function withoutLive(content: string, live: string): string {
   return live === '' ? content : content.slice(0, content.length - live.length - LIVE_GAP.length);
 }
@@ -82,7 +82,7 @@ export function withoutLive(content: string, live: string): string {
 /** Lines joined in one step. */
 const JOINED = 200;
 
-/** The summaries of whoever hands over, and behind them what else was missed. */
+/** The handoff summaries, then the missed lines. */
 function* renderBlock({ handoffs, missed }: Part, secret: string): Steps<string | null> {
   const parts = handoffs.map(({ content }) => content);
   const [first] = missed;
@@ -103,7 +103,7 @@ export function plainPart(line: Line): Part {
   return { plain: line, handoffs: [], missed: [], live: null };
 }
 
-/** What was said since the agent last spoke, in one block, behind the summaries of who handed over. */
+/** Everything said since the agent last spoke, in one block, behind the handoff summaries. */
 export function* blockPart(
   handoffs: readonly Event[],
   missed: readonly Event[],
@@ -122,7 +122,7 @@ export function* blockPart(
   return { plain: null, ...lines, live: null };
 }
 
-/** What the header, the key and the time of a line take, as if they were so many characters. */
+/** Cost of a line's header, key and time, in characters. */
 export const LINE_WORK = 256;
 
 export function withLive(part: Part, items: LiveItems, turn: TurnId): Part {
@@ -133,7 +133,7 @@ export function liveText({ live }: Part, secret: string): string {
   return live ? renderLive(live.items, secret, live.turn) : '';
 }
 
-/** One message of its own. */
+/** A message of its own. */
 export function verbatim(event: Event, reader: Reader, head = ''): Line {
   if (event.kind === 'phase.changed') return phaseLine(event, reader, head);
   if (event.kind === 'command') return retryLine(event, reader);
@@ -160,7 +160,7 @@ function handoffLine(event: Event, reader: Reader): Line {
   return lineOf(event, frame(head + open, escapeMarks(eventText(event)), close));
 }
 
-/** Fenced whoever changed it: what is in the summary others have said. */
+/** Always fenced: the summary holds words of others. */
 function phaseLine(event: EventOf<'phase.changed'>, reader: Reader, head: string): Line {
   const { phase, from } = event.body;
   const ended = from === undefined ? '' : ` and ended ${phaseName(from)}`;
@@ -169,13 +169,13 @@ function phaseLine(event: EventOf<'phase.changed'>, reader: Reader, head: string
   return lineOf(event, frame(text + open, escapeMarks(eventText(event)), close));
 }
 
-/** Marked as the reminders of the runtime are: nobody said it. */
+/** Marked like a reminder of the runtime: nobody said it. */
 function retryLine(event: EventOf<'command'>, { view }: Reader): Line {
   const [open, close] = fenceEnds('reminder', fenceKey(view.secret, `retry ${event.seq}`));
   return lineOf(event, frame(open, escapeMarks(eventText(event)), close));
 }
 
-/** It stands in a line of ours: without what could end it, or be taken for a header or a fence. */
+/** Stands in one of Troupe's lines, so nothing may end the line or pass for a header or a fence. */
 function phaseName(name: string): string {
   return name.replace(/\s+/g, ' ').replace(/[\p{C}\p{Zl}\p{Zp}[\]<>]/gu, '');
 }
@@ -193,7 +193,7 @@ function shownText(event: Event, { rendering }: Reader): string {
   return visibleText(rendering >= 2 ? withoutForgedLines(event) : event) ?? '';
 }
 
-/** Only what did come with a message has a line that says so. */
+/** Only real attachments have such a line. */
 function withoutForgedLines(event: Event): Event {
   if (event.kind !== 'message') return event;
   const { content, attachments } = event.body;
@@ -214,7 +214,7 @@ function lineOf(event: Event, framed: Framed): Line {
   return images.length > 0 ? { ...line, images } : line;
 }
 
-/** The last time that a Date can hold; imported events may name a later one. */
+/** The largest time a Date can hold. Imported events may name a later one. */
 const LAST_TIME = 8.64e15;
 
 /** UTC to the minute, as 2026-11-21T22:05Z. */

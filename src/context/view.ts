@@ -21,16 +21,17 @@ import type { Slot } from './slot.ts';
 import { atOnce, type Steps } from './steps.ts';
 
 /**
- * A view: the log as one agent sees it, as a fold that grows at the end and is rewritten only by events.
+ * A view: the log as one agent sees it. It is a fold that grows at the end; only logged compactions and prunes change
+ * what stands before.
  *
  * Owns the rendered messages and what is needed to render the next ones. Does not own budgets, layers or baselines.
- *  V1  Between two logged rewrites messages never change: request n+1 begins with all bytes of request n, but for the
- *      note that request n may have ended in. A note is for one step: it is in no slot and in no later request.
- *  V2  Every visible event is in exactly one place: rendered, `pending`, or covered by a summary.
- *  V3  Only the events of the running turn are rendered as they come. Everything else (others' words, own words outside
- *      a turn, as in imported history) is `pending` until a turn begins that reaches it.
- *  V4  So what is rendered depends on the log and on the `upTo` of its turns alone, not on when it was read: a cold
- *      rebuild gives the same bytes as a warm extension, whatever was appended while a turn was being started.
+ *   V1  Between two logged compactions or prunes messages never change: request n+1 begins with all bytes of request
+ *       n, except for a note at its end. A note is for one step: it is in no slot and in no later request.
+ *   V2  Every visible event is in exactly one place: rendered, `pending`, or covered by a summary.
+ *   V3  Only events of the running turn are rendered as they arrive. All others (others' words, and own words outside
+ *       a turn, as in imported history) are `pending` until a turn begins that reaches them.
+ *   V4  So the rendered messages depend on the log and on the `upTo` of its turns alone, not on when it was read. A
+ *       cold rebuild gives the same bytes as a warm extension, whatever was appended while a turn was being started.
  */
 export interface View {
   readonly agent: AgentId;
@@ -49,45 +50,45 @@ export interface View {
   pending: Event[];
   people: People;
   group: CallGroup | null;
-  /** Every call id ever rendered, to keep them unique, with the last number that was appended to it. */
+  /** Every call id rendered so far, with the last number appended to it to keep ids unique. */
   calls: Map<string, number>;
-  /** Calls answered synthetically; a result that comes later is news, not an answer. */
+  /** Calls with a synthetic result. A later result is news, not an answer. */
   lost: Set<string>;
   turn: OpenTurn | null;
-  /** What the next step of the running turn is told, and nobody else ever. */
+  /** A note to the next step of the running turn alone. */
   note: Note | null;
   told: Told;
   directions: Directions;
   directives: Directives;
-  /** By which rules words of others are rendered: those of the last turn. */
+  /** Version of the rules by which others' words are rendered: that of the last turn. */
   rendering: number;
-  /** The baseline in force: the last one this agent has logged. */
+  /** The baseline in force: the last one logged by this agent. */
   baseline: { id: EventId; body: BaselineBody } | null;
-  /** Whether the agent has said anything or been given a turn. */
+  /** Whether the agent has spoken or had a turn. */
   present: boolean;
-  /** The shared compactions of the conversation, by id, oldest first. Bodies are the log's own. */
+  /** The shared compactions of the conversation, by id, oldest first. Bodies are shared with the log. */
   compactions: Map<EventId, CompactionBody>;
-  /** Events up to here are covered by the summary that the view begins with. */
+  /** Events up to here are covered by the summary at the start of the view. */
   floor: number;
-  /** The rewrites in force, oldest first. */
+  /** The compactions and prunes in force, oldest first. */
   cuts: Cut[];
-  /** The last slot that a prune has rewritten. */
+  /** The last slot changed by a prune. */
   frontier: number | null;
-  /** What the provider reported for the last call since the last rewrite, and what we had counted. */
+  /** Usage that the provider reported for the last call since the last compaction, with our count. */
   anchor: UsageAnchor | null;
-  /** When the agent's last turn ended, ms: tells whether its cache has gone cold. */
+  /** End of the agent's last turn, ms. Tells whether its cache has expired. */
   spokeAt: number | null;
-  /** The last turn of the agent whose ending was folded. */
+  /** The agent's last finished turn. */
   lastTurn: TurnId | null;
 }
 
-/** A step whose results are still coming. `written` is the id as the author wrote it, `id` the one in the prompt. */
+/** A step that waits for results. `written` is the id as the author wrote it, `id` the one in the prompt. */
 export interface CallGroup {
   step: Slot['step'];
   waiting: { written: string; id: string; name: string }[];
 }
 
-/** A message that is sent behind all others, once. */
+/** A message sent once, behind all others. */
 export interface Note {
   message: PromptMessage;
   tokens: number;
@@ -96,16 +97,16 @@ export interface Note {
 /** The agent's own turn, from its first message to its ending. */
 export interface OpenTurn {
   id: TurnId;
-  /** Messages rendered ahead of the log (drafts of this turn), waiting for their seq. */
+  /** Messages of drafts that are not in the log yet. Their seqs are filled in later. */
   ahead: Map<EventId, { seqs: number[] }>;
   /** Where this turn's input begins in `slots`. */
   begins: number;
-  /** Seqs of what it answers: never covered while it runs. */
+  /** Seqs of the inputs it answers, never covered while it runs. */
   inputs: ReadonlySet<number>;
   input: InputLayers;
 }
 
-/** What the layers of a turn's input cost, and the chain before them. */
+/** Tokens and hashes of the layers of a turn's input, and the chain before them. */
 export interface InputLayers {
   chainBefore: string;
   tokens: { missed: number; trigger: number; live: number };
@@ -145,7 +146,7 @@ export function createView(agent: AgentId, secret: string): View {
   };
 }
 
-/** A copy to look ahead with; the original is not touched, nor are its messages that still wait for their seq. */
+/** A copy for looking ahead. Neither the original nor its messages that wait for their seq are touched. */
 export function forkView(view: View): View {
   const seqs = new Map([...(view.turn?.ahead.values() ?? [])].map((m) => [m.seqs, m.seqs.slice()]));
   const ahead = new Map(
@@ -176,16 +177,18 @@ function withSeqs(message: PromptMessage, seqs: ReadonlyMap<number[], number[]>)
   return copy ? { ...message, seqs: copy } : message;
 }
 
-/** Providers want the first message from somebody else, and a conversation may begin with the agent's own words. */
+/**
+ * Providers require the first message to be somebody else's, but a conversation may begin with the agent's own words.
+ */
 const OPENER: PromptMessage = { role: 'user', content: '[the conversation begins]', seqs: [] };
 const OPENER_TOKENS = 6 + FRAME_TOKENS;
 
-/** Appends a message. The chain covers what is sent, never the seqs: those are known later for an agent's own words. */
+/** Appends a message. The chain covers what is sent but not the seqs, which arrive later for own words. */
 export function pushSlot(view: View, slot: Slot): void {
   atOnce(pushSlotSteps(view, slot));
 }
 
-/** The view is whole again when the last step is done. */
+/** The view is inconsistent until the last step is done. */
 export function* pushSlotSteps(view: View, slot: Slot): Steps<void> {
   if (view.slots.length === 0 && slot.message.role === 'assistant') {
     pushSlot(view, { ...slot, message: OPENER, tokens: OPENER_TOKENS, event: null, at: 0, step: null });
@@ -197,10 +200,10 @@ export function* pushSlotSteps(view: View, slot: Slot): Steps<void> {
   view.chain = yield* chainSteps(view.chain, slot.message);
 }
 
-/** Sums are made anew for every look ahead, and messages never change. */
+/** Every look ahead sums the sizes again, and messages never change. */
 const SIZES = new WeakMap<PromptMessage, number>();
 
-/** What a message takes of a request, about: its text and its calls in UTF-8. */
+/** Approximate size of a message in a request: its text and calls in UTF-8. */
 export function bytesOf(message: PromptMessage): number {
   const known = SIZES.get(message);
   if (known !== undefined) return known;
@@ -233,7 +236,7 @@ export function* chainSteps(chain: string, message: PromptMessage): Steps<string
   return yield* hashSteps([`${chain}\n${role}\n${content.length}\n`, content, restOf(message)]);
 }
 
-/** What is sent beside the text; '' where there is nothing. */
+/** What is sent beside the text; '' if nothing. */
 function restOf(message: PromptMessage): string {
   switch (message.role) {
     case 'system':

@@ -14,22 +14,22 @@ import type { Redaction } from '../actors/log/redaction.ts';
 import type { SafeFetch } from '../net/safe-fetch.ts';
 
 export const MAX_FILE_BYTES = 5 * 1_024 * 1_024;
-/** Vendors take an image of 5 MiB as base64; one that they refuse would be refused with every later prompt. */
+/** Vendors accept 5 MiB of base64. A larger image would be refused again with every later prompt. */
 export const MAX_IMAGE_BYTES = (MAX_FILE_BYTES * 3) / 4;
-/** A longer text is kept as a file: what is in an event is in prompts. */
+/** Longer texts are kept as files: the text of an event is part of prompts. */
 export const MAX_TEXT_BYTES = 64 * 1_024;
 /** Anthropic refuses larger ones. */
 const MAX_SIDE_PIXELS = 8_000;
 
 const TEXT_TYPE = /^(?:text\/.+|application\/json)$/;
 
-/** What comes with a message, and the bytes that are kept beside the log, as base64 by hash. */
+/** The attachments of a message, and their bytes as base64 by hash, which are stored beside the log. */
 export interface ReadAttachments {
   attachments: Attachment[];
   bodies: Map<string, string>;
 }
 
-/** Checks what a client attached. Throws `event_invalid` or `event_too_large`; `data.path` says which piece. */
+/** Checks the attachments of a client. Throws `event_invalid` or `event_too_large` with `data.path`. */
 export function readAttachments(given: readonly NewAttachment[]): ReadAttachments {
   if (given.length > MAX_MESSAGE_ATTACHMENTS) {
     const message = `attachments: at most ${MAX_MESSAGE_ATTACHMENTS}, got ${given.length}`;
@@ -55,7 +55,7 @@ function bytesOf({ data }: NewAttachment, path: string): { bytes: Buffer; base64
   if (length > MAX_FILE_BYTES) throw tooLarge(path, 'a file', MAX_FILE_BYTES);
   const bytes = typeof data === 'string' ? Buffer.from(data, 'base64') : Buffer.from(data);
   const base64 = bytes.toString('base64');
-  // Whatever the decoder passed over is missing in what it gives back.
+  // The decoder skips invalid characters, so the round trip differs.
   if (typeof data === 'string' && data !== base64)
     throw invalid(`${path}.data`, 'it is not base64 (the plain alphabet, padded, without line breaks)');
   if (bytes.length === 0) throw invalid(`${path}.data`, 'it is empty');
@@ -63,8 +63,8 @@ function bytesOf({ data }: NewAttachment, path: string): { bytes: Buffer; base64
   return { bytes, base64 };
 }
 
-function classify({ name, mediaType: said }: NewAttachment, bytes: Buffer, path: string): Attachment {
-  const { data: mediaType, error } = MediaType.safeParse(plainType(said));
+function classify({ name, mediaType: declared }: NewAttachment, bytes: Buffer, path: string): Attachment {
+  const { data: mediaType, error } = MediaType.safeParse(plainType(declared));
   if (mediaType === undefined) throw invalid(`${path}.mediaType`, error?.issues[0]?.message ?? 'it is none');
   const named = name === undefined ? {} : { name };
   const kept = { hash: hash('sha256', bytes, 'hex'), ...named, bytes: bytes.length };
@@ -75,18 +75,18 @@ function classify({ name, mediaType: said }: NewAttachment, bytes: Buffer, path:
 }
 
 /** In lower case and without parameters. */
-export function plainType(said: string): string {
-  const type = (said.split(';')[0] ?? '').trim().toLowerCase();
+export function plainType(declared: string): string {
+  const type = (declared.split(';')[0] ?? '').trim().toLowerCase();
   return type === 'image/jpg' ? 'image/jpeg' : type;
 }
 
-/** What the bytes are, held against what was said of them; null for what is shown to nobody. */
+/** The image type of the bytes, checked against the declared type. Null: it is not shown as an image. */
 function imageOf(mediaType: string, bytes: Buffer, path: string): ImageType | null {
-  const isSaid = IMAGE_TYPES.some((type) => type === mediaType);
-  if (!isSaid && mediaType !== 'application/octet-stream') return null;
+  const isDeclared = IMAGE_TYPES.some((type) => type === mediaType);
+  if (!isDeclared && mediaType !== 'application/octet-stream') return null;
   const header = readImageHeader(bytes);
-  if (!header && !isSaid) return null;
-  if (header?.mediaType !== mediaType && isSaid)
+  if (!header && !isDeclared) return null;
+  if (header?.mediaType !== mediaType && isDeclared)
     throw invalid(
       `${path}.mediaType`,
       `it says ${mediaType}, and the bytes are ${header?.mediaType ?? 'no image'}`,
@@ -99,12 +99,12 @@ function imageOf(mediaType: string, bytes: Buffer, path: string): ImageType | nu
   return header.mediaType;
 }
 
-/** Null for what is not UTF-8. */
+/** Null where the bytes are not UTF-8. */
 function decode(bytes: Buffer): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    // It is another encoding, or no text at all: then it is a file like others.
+    // Another encoding, or no text: it is kept as a file.
     return null;
   }
 }
@@ -119,9 +119,10 @@ function tooLarge(path: string, what: string, limit: number): TroupeError {
 
 const REDACTED_TYPE = /^(?:text\/|application\/(?:json|xml|yaml|x-yaml|x-ndjson)\b)/;
 
-/** What comes with a message, its texts redacted before anything is made of them. Nobody looks into images and other files. */
-export function attachedBy(
-  { attachments, author }: { attachments: readonly NewAttachment[]; author: NewMessage['author'] },
+/** Redacts attached texts before anything is derived from them. Images and other files are not inspected. */
+export function redactAttachments(
+  attachments: readonly NewAttachment[],
+  author: NewMessage['author'],
   redaction: Redaction | undefined,
 ): readonly NewAttachment[] {
   if (!redaction) return attachments;
@@ -133,7 +134,7 @@ export function attachedBy(
   });
 }
 
-/** Null for what is not UTF-8, or no base64: that is refused later, or kept as a file. */
+/** Null where the bytes are not UTF-8 or the base64 is invalid: those are refused later, or kept as files. */
 function redactableText({ data }: NewAttachment): string | null {
   const bytes = typeof data === 'string' ? Buffer.from(data, 'base64') : Buffer.from(data);
   if (typeof data === 'string' && bytes.toString('base64') !== data) return null;
@@ -144,20 +145,20 @@ function redactableText({ data }: NewAttachment): string | null {
   }
 }
 
-/** All attachments of one message together: its sender waits for them. */
+/** Time limit for all attachments of a message: its sender waits for them. */
 const TIMEOUT_MS = 60_000;
 const MAX_NAME = 255;
 
 /**
- * Puts in place of each address what is there. `fetch` is null where the definition has no `fetch` settings: then nothing
- * is fetched for anybody. Throws what `readAttachments` throws, and `address_refused` and `address_unreachable`, with
- * `data.path`. One after the other, so that a message holds no more in memory than it may have.
+ * Replaces attachments by address with what is there, one after the other, so that no more than one message's worth of
+ * bytes is in memory. `fetch` is null without `fetch` settings: then addresses are refused. Throws what `readAttachments`
+ * throws, `address_refused` and `address_unreachable`, with `data.path`.
  */
 export async function fetchAttachments(
   given: readonly (NewAttachment | AttachmentByAddress)[],
   fetch: SafeFetch | null,
 ): Promise<readonly NewAttachment[]> {
-  // How many there may be is told by who reads them; nothing is fetched for too many.
+  // `readAttachments` refuses too many; nothing is fetched for them.
   const isTooMany = given.length > MAX_MESSAGE_ATTACHMENTS;
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   const attachments: NewAttachment[] = [];
@@ -198,8 +199,8 @@ async function readAddress(
     const message = `${path}.url: it has more than ${maxBytes} bytes, which is all there is room for`;
     throw new TroupeError('event_too_large', message, { path, limit: maxBytes });
   }
-  const said = mediaType ?? headers['content-type'] ?? 'application/octet-stream';
-  return { ...(name !== undefined && { name }), mediaType: said, data: body };
+  const declared = mediaType ?? headers['content-type'] ?? 'application/octet-stream';
+  return { ...(name !== undefined && { name }), mediaType: declared, data: body };
 }
 
 function atPath({ code, message, data }: TroupeError, path: string): TroupeError {
@@ -211,7 +212,7 @@ function nameIn(url: string): string | undefined {
   try {
     return decodeURIComponent(last).slice(0, MAX_NAME).toWellFormed() || undefined;
   } catch {
-    // Not every % stands for a character.
+    // A stray % is not an escape.
     return last.slice(0, MAX_NAME) || undefined;
   }
 }

@@ -12,13 +12,13 @@ import type { Clock } from '../clock.ts';
 import { DEFAULT_TENANT, TenantId } from '../events/index.ts';
 import { type KeyValue, updateEntry } from '../key-value.ts';
 
-/** The keys of all tenants, and who is let in by them. */
+/** The API keys of all tenants, and the check of credentials. */
 export interface Credentials {
   keysOf(tenant: TenantId): KeyBook;
   authenticate(credential: string): Promise<Principal | null>;
 }
 
-/** Keys stand in the root tenant's notes, so that one look finds a key whosever it is. */
+/** Keys are entries of the root tenant, so one look-up finds a key of any tenant. */
 export function openCredentials(
   rootNotes: KeyValue,
   { clock, access = {} }: { clock: Clock; access?: AccessSettings | undefined },
@@ -32,26 +32,26 @@ export function openCredentials(
   };
 }
 
-/** Who has ever written anything here, so that what runs by itself (archiving, webhooks) reaches every tenant. */
+/** All tenants that ever wrote anything. Background work (archiving, webhooks) goes through this list. */
 export interface Tenants {
-  /** Remembers one; asks the store once per process and tenant. */
+  /** Adds a tenant. Asks the store once per process and tenant. */
   note(tenant: TenantId): Promise<void>;
   list(): Promise<TenantId[]>;
 }
 
 const KEY = 'tenants';
 
-export function createTenants(notes: KeyValue): Tenants {
+export function createTenants(entries: KeyValue): Tenants {
   const noted = new Set<TenantId>([DEFAULT_TENANT]);
   return {
     async note(tenant) {
       if (noted.has(tenant)) return;
-      await updateEntry(notes, KEY, parseTenants, (known) =>
+      await updateEntry(entries, KEY, parseTenants, (known) =>
         known.includes(tenant) ? null : [...known, tenant],
       );
       noted.add(tenant);
     },
-    list: async () => [DEFAULT_TENANT, ...parseTenants(await notes.get(KEY))],
+    list: async () => [DEFAULT_TENANT, ...parseTenants(await entries.get(KEY))],
   };
 }
 

@@ -26,9 +26,9 @@ import { conversationId, mintId, parseDraft } from './parse-input.ts';
 import type { ConversationKey } from '../store/store.ts';
 import type { Redaction } from '../actors/log/redaction.ts';
 
-/** What commands are carried with. */
+/** What commands are executed with. */
 export interface CommandParts {
-  door: ConversationDeps;
+  conversations: ConversationDeps;
   engine: Pick<Engine, 'abort' | 'pause' | 'resume'>;
   tenant: TenantId;
   workflows: readonly Workflow[];
@@ -36,41 +36,41 @@ export interface CommandParts {
   existing: (conversation: string) => Promise<ConversationKey>;
 }
 
-/** Does what somebody commands, and gives the event that says so. */
+/** Executes a command. Returns the event that records it. */
 export async function executeCommand(parts: CommandParts, given: Command, by: Author): Promise<Event> {
-  const { door, engine, tenant, existing } = parts;
-  const { deps, trust } = door;
+  const { conversations, engine, tenant, existing } = parts;
+  const { deps, trust } = conversations;
   const command = deps.redaction ? redactCommand(deps.redaction, given, by) : given;
-  // Who is refused at a task stands in the log.
+  // Refusals of commands to tasks are recorded in the log, so they are not refused here.
   if (isTaskCommand(command))
     return executeTaskCommand({ ...deps, trust }, await existing(command.conversation), command, by);
   requireTrusted(trust, by, 'give commands');
   if (isConversationCommand(command))
-    return executeConversationCommand(door, await existing(command.conversation), command, by);
+    return executeConversationCommand(conversations, await existing(command.conversation), command, by);
   if (command.command === 'phase')
-    return changePhase(door, await existing(command.conversation), command, by);
+    return changePhase(conversations, await existing(command.conversation), command, by);
   if (command.command === 'run') {
     const log = { tenant, conversation: conversationId(command.conversation) };
-    return startRun(door, parts.workflows, log, command, by);
+    return startRun({ ...conversations, workflows: parts.workflows }, log, command, by);
   }
-  if (command.command === 'retry') return retryTurn(door, tenant, command.turn, by);
-  if (command.command === 'fork') return forkConversation(door, tenant, command, by);
+  if (command.command === 'retry') return retryTurn(conversations, tenant, command.turn, by);
+  if (command.command === 'fork') return forkConversation(conversations, tenant, command, by);
   const draft = commandDraft(command, by);
   if (command.command === 'mode' || command.command === 'directive') {
-    return appendOne(door, await existing(command.conversation), draft);
+    return appendOne(conversations, await existing(command.conversation), draft);
   }
   if (command.command === 'abort') {
     const turn = parseTurnId(command.turn);
     if (!turn) throw new TroupeError('turn_unknown', `"${command.turn}" is not a turn id`);
     const log = await existing(turn.conversation);
-    if (await engine.abort(tenant, command.turn)) return appendOne(door, log, draft);
+    if (await engine.abort(tenant, command.turn)) return appendOne(conversations, log, draft);
     const message = `turn ${command.turn} is not running: it has ended or never began`;
     throw new TroupeError('command_refused', message, { turn: command.turn });
   }
   const agent = resolveAgent(deps.agents, command.agent);
   const address = { tenant, conversation: conversationId(command.conversation), agent };
   await existing(command.conversation);
-  const event = await appendOne(door, address, draft);
+  const event = await appendOne(conversations, address, draft);
   await (command.command === 'pause' ? engine.pause(address) : engine.resume(address));
   return event;
 }
@@ -94,7 +94,7 @@ function commandDraft(command: PlainCommand, by: Author): EventDraft {
   return parseDraft({ id: mintId(), author: by, to: [], ...commandEvent(command) });
 }
 
-/** What a command appends: an actor's command is recorded as such, the others are the change itself. */
+/** Commands to actors are recorded as `command` events; the others are recorded as the change itself. */
 function commandEvent(command: PlainCommand): { kind: EventKind; body: object } {
   switch (command.command) {
     case 'mode': {
@@ -113,7 +113,7 @@ function commandEvent(command: PlainCommand): { kind: EventKind; body: object } 
   }
 }
 
-/** What of a command is text, and the kind of event that it goes into. */
+/** The text fields of each command, and the kind of event that stores them. */
 const TEXTS: Partial<Record<Command['command'], { kind: EventKind; fields: readonly string[] }>> = {
   answer: { kind: 'question.answered', fields: ['content'] },
   decide: { kind: 'approval.decided', fields: ['note'] },
@@ -128,7 +128,7 @@ const TEXTS: Partial<Record<Command['command'], { kind: EventKind; fields: reado
   reopen: { kind: 'reopened', fields: ['reason'] },
 };
 
-/** Where it comes in, and not only on its way into the log: what it says is held against what the log has. */
+/** Redacts a command on its way in. Redacting the stored event is too late: commands are compared with the log. */
 export function redactCommand(redaction: Redaction, command: Command, author: Author): Command {
   const { kind, fields } = TEXTS[command.command] ?? { kind: 'command', fields: [] };
   const made = Object.entries(command).map(([name, value]) => {

@@ -1,20 +1,20 @@
 import type { ImageType } from '../events/index.ts';
 
-/** What a picture's first bytes say of it. */
+/** Type and size of an image, from its first bytes. */
 export interface ImageHeader {
   mediaType: ImageType;
   width: number;
   height: number;
 }
 
-/** Null for what is none of the four formats, or is broken off before its size. */
+/** Null where the bytes are none of the four formats, or end before the size. */
 export function readImageHeader(data: Uint8Array): ImageHeader | null {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   const found = readPng(bytes) ?? readJpeg(bytes) ?? readGif(bytes) ?? readWebp(bytes);
   return found && found.width > 0 && found.height > 0 ? found : null;
 }
 
-/** The signature, and the chunk that must be the first. */
+/** The signature and the header of the chunk that must come first. */
 const PNG = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
 const VP8_START = Buffer.from('9d012a', 'hex');
 
@@ -28,7 +28,7 @@ function readGif(bytes: Buffer): ImageHeader | null {
   return { mediaType: 'image/gif', width: bytes.readUInt16LE(6), height: bytes.readUInt16LE(8) };
 }
 
-/** The size is in the first frame header (SOF0 to SOF15, without the three markers among them that are none). */
+/** The size is in the first frame header: SOF0 to SOF15 without DHT, JPG and DAC. */
 function readJpeg(bytes: Buffer): ImageHeader | null {
   if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xffd8) return null;
   for (let at = 2; at + 9 <= bytes.length;) {

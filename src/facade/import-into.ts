@@ -22,7 +22,7 @@ import type { ImportLimits, ImportRequest } from '../troupe.ts';
 /** Drafts appended at once. */
 const BATCH = 500;
 
-/** Appends a transcript, streaming, without waking anybody: what was said in it has been answered. */
+/** Appends a transcript as it streams in. It wakes nobody: its messages have been answered. */
 export async function importInto(
   deps: EngineDeps,
   tenant: TenantId,
@@ -30,27 +30,14 @@ export async function importInto(
   request: ImportRequest & ImportLimits,
 ): Promise<ImportReport> {
   const report = newImportReport();
-  const agent = AgentId.safeParse(request.agent ?? 'assistant');
-  if (!agent.success) throw new TroupeError('import_invalid', `agent: ${agent.error.issues[0]?.message}`);
-  const agentName = deps.agents.get(agent.data)?.profile.name;
-  const items = importTranscript(
-    chunks,
-    {
-      format: formatOf(request.format),
-      agent: agent.data,
-      ...(agentName !== undefined && { agentName }),
-      ...(request.conversation !== undefined && { conversation: request.conversation }),
-      ...(request.fileName !== undefined && { fileName: request.fileName }),
-    },
-    report,
-  );
+  const items = importTranscript(chunks, transcriptOptions(deps, request), report);
   let batch = null as Batch | null;
   let lastAt = deps.clock.now();
   for await (const { conversation, draft: given, at, line } of items) {
     const place = { conversation, line, place: report.lines };
-    // Other formats have words and calls alone, under ids that no runtime mints.
+    // Other formats hold messages and calls only, under ids that no runtime makes.
     const draft = report.format === 'troupe' ? admitDraft(given, place) : given;
-    refuseLeads(conversation, draft, request.mayLeadTo);
+    refuseForeignConversations(conversation, draft, request.mayLeadTo);
     if (batch && batch.log.conversation !== conversation) {
       await appendBatch(deps, batch);
       batch = null;
@@ -60,7 +47,7 @@ export async function importInto(
       batch = { log: { tenant, conversation }, drafts: [], at: [], progress: newProgress() };
       if (report.format === 'troupe') await refuseOtherContents(deps, batch.log, draft);
     }
-    // What has not happened yet is told as of now.
+    // Times in the future become now.
     lastAt = Math.min(at ?? lastAt, deps.clock.now());
     batch.drafts.push(draft);
     batch.at.push(lastAt);
@@ -68,6 +55,22 @@ export async function importInto(
   }
   if (batch) await appendBatch(deps, batch);
   return report;
+}
+
+function transcriptOptions(
+  { agents }: Pick<EngineDeps, 'agents'>,
+  { format, agent: author = 'assistant', conversation, fileName }: ImportRequest,
+) {
+  const agent = AgentId.safeParse(author);
+  if (!agent.success) throw new TroupeError('import_invalid', `agent: ${agent.error.issues[0]?.message}`);
+  const agentName = agents.get(agent.data)?.profile.name;
+  return {
+    format: formatOf(format),
+    agent: agent.data,
+    ...(agentName !== undefined && { agentName }),
+    ...(conversation !== undefined && { conversation }),
+    ...(fileName !== undefined && { fileName }),
+  };
 }
 
 interface Batch {
@@ -84,8 +87,8 @@ async function appendBatch(deps: EngineDeps, { log, drafts, at, progress }: Batc
 }
 
 /**
- * An export may be laid over the very conversation that it is of, or over what an earlier version made of it: what is
- * there stays as it is, without the mark.
+ * Appends the drafts that are missing. An export may be imported over its own conversation, or over an import by an
+ * earlier version: existing events stay as they are, without the import mark.
  */
 async function appendMissing(
   deps: EngineDeps,
@@ -98,7 +101,7 @@ async function appendMissing(
     await deps.log.append(log, drafts, { at: time, wake: false, spares: false });
   } catch (error) {
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
-    // What was not there is stored by now; so each must be, and say the same.
+    // The missing ones are stored by now, so every draft must equal a stored event.
     for (const draft of drafts) {
       const there = await deps.store.readById(log, draft.id);
       if (!there || !isSame(there, deps.redaction?.draft(draft) ?? draft)) throw error;
@@ -112,11 +115,15 @@ function isSame(there: Event, draft: EventDraft): boolean {
 }
 
 /**
- * A file must not lead whoever brings it where they may not go themselves. The name that a conversation is given may begin
- * otherwise than the one that was asked for; whoever works on a task answers where it is waited for; and who exports or
- * deletes a conversation gets the threads that its tasks name.
+ * Refuses a file that reaches conversations its caller may not use. The file can do so in three ways: the target name may
+ * differ from the requested one, a task names the conversation its result goes to, and an export or deletion includes
+ * the threads that tasks name.
  */
-function refuseLeads(conversation: string, draft: EventDraft, mayLeadTo: ImportLimits['mayLeadTo']): void {
+function refuseForeignConversations(
+  conversation: string,
+  draft: EventDraft,
+  mayLeadTo: ImportLimits['mayLeadTo'],
+): void {
   if (!mayLeadTo) return;
   const named = [conversation];
   if (draft.kind === 'delegation.opened') {
@@ -129,7 +136,7 @@ function refuseLeads(conversation: string, draft: EventDraft, mayLeadTo: ImportL
   throw new TroupeError('conversation_unknown', message, { conversation: beyond });
 }
 
-/** An export refers to its events by seq, so it can only be laid where they get the same ones. */
+/** An export refers to events by seq, so its conversation must be empty or begin with the same event. */
 async function refuseOtherContents(deps: EngineDeps, log: ConversationKey, first: EventDraft): Promise<void> {
   const [present] = await deps.store.read(log, { after: 0, limit: 1 });
   if (!present || present.id === first.id) return;

@@ -3,7 +3,7 @@ import { ConversationId, EventDraft, type EventId, tryParse } from '../events/in
 import { randomFillSync } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
 
-/** What callers hand in, as the typed thing it must be. Throws `event_invalid` with the path of the first problem. */
+/** Parses an event of a caller. Throws `event_invalid` with the path of the first problem. */
 export function parseDraft(input: unknown): EventDraft {
   const parsed = tryParse(EventDraft, input);
   if (parsed.success) return parsed.data;
@@ -20,7 +20,7 @@ export function conversationId(text: string): ConversationId {
   });
 }
 
-/** Asking for randomness costs more than all the rest of an id, so it is asked for in bulk. */
+/** Random bytes are fetched in bulk: asking for them costs more than the rest of an id. */
 const pool = new Uint8Array(4_096);
 let used = pool.length;
 
@@ -32,5 +32,5 @@ function fromPool(): number {
   return pool[used++]! / 256;
 }
 
-/** A ULID: ids of one process rise, also within a millisecond. */
+/** A ULID. The ids of one process increase, also within a millisecond. */
 export const mintId = monotonicFactory(fromPool) as () => EventId;

@@ -2,15 +2,15 @@ import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import type { Router } from '../queue/router.ts';
 
-/** This many looks are one turn of the event loop apart, the others `PAUSE_MS`. */
-const QUICK_LOOKS = 50;
+/** The first checks are one turn of the event loop apart, later ones `PAUSE_MS`. */
+const QUICK_CHECKS = 50;
 const PAUSE_MS = 5;
-const AWAY_PAUSE_MS = 100;
-/** A queue that does not answer for so long is away. A single look may fail in a process that was busy for seconds. */
+const UNANSWERED_PAUSE_MS = 100;
+/** Time without an answer after which the queue counts as unavailable. A busy process may fail a single check. */
 const PATIENCE_MS = 10_000;
 
 /**
- * Resolves when no wake is waiting or running. Of a queue that is `closed` nothing more is hoped for.
+ * Resolves when no wake is waiting or running. Once `closed`, an unavailable queue is not asked again.
  *
  * @throws `queue_unavailable` when the queue has not answered for 10 s.
  */
@@ -19,16 +19,16 @@ export async function waitUntilQuiet(
   { clock, closed }: { clock: Clock; closed: AbortSignal },
 ): Promise<void> {
   let answeredAt = clock.monotonic();
-  for (let looks = 0; ; looks++) {
-    let pauseMs = looks < QUICK_LOOKS ? 0 : PAUSE_MS;
+  for (let checks = 0; ; checks++) {
+    let pauseMs = checks < QUICK_CHECKS ? 0 : PAUSE_MS;
     try {
       const { waiting, active, delayed } = await router.depth();
       if (waiting + active + delayed === 0) return;
       answeredAt = clock.monotonic();
     } catch (error) {
-      const isAway = error instanceof TroupeError && error.code === 'queue_unavailable';
-      if (!isAway || closed.aborted || clock.monotonic() - answeredAt > PATIENCE_MS) throw error;
-      pauseMs = AWAY_PAUSE_MS;
+      const isUnavailable = error instanceof TroupeError && error.code === 'queue_unavailable';
+      if (!isUnavailable || closed.aborted || clock.monotonic() - answeredAt > PATIENCE_MS) throw error;
+      pauseMs = UNANSWERED_PAUSE_MS;
     }
     await clock.sleep(pauseMs);
   }

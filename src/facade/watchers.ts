@@ -12,45 +12,44 @@ export interface WatchersParts {
 }
 
 /**
- * Who watches which conversations. A thousand readers of a thousand conversations cost an event of one of them a look
- * into a map, and not a thousand questions whose it is.
- *  W1  A watcher hears of its own tenant alone, and of one conversation where it named one.
- *  W2  One that throws takes nothing from the others.
- *  W3  While nobody watches, nothing is listened to: events of other processes are not even read.
+ * The watchers of conversations, by conversation: an event costs one map look-up, however many others are watched.
+ *  W1  A watcher is notified of its own tenant only, and of one conversation where it named one.
+ *  W2  A watcher that throws does not affect the others.
+ *  W3  Without watchers nothing is listened to: events of other processes are not even read.
  */
 export class Watchers {
   readonly #parts: WatchersParts;
-  readonly #byPlace = new Map<string, Set<Watcher>>();
-  #silence: (() => void) | null = null;
+  readonly #byConversation = new Map<string, Set<Watcher>>();
+  #stopListening: (() => void) | null = null;
 
   constructor(parts: WatchersParts) {
     this.#parts = parts;
   }
 
   add(tenant: TenantId, conversation: string | null, watcher: Watcher): () => void {
-    const place = placeOf(tenant, conversation);
-    const there = this.#byPlace.get(place) ?? new Set();
-    // Wrapped, so that the same function may watch twice.
+    const key = keyOf(tenant, conversation);
+    const watchers = this.#byConversation.get(key) ?? new Set();
+    // Wrapped: the same function may watch twice.
     const own: Watcher = (note) => watcher(note);
-    this.#byPlace.set(place, there.add(own));
-    this.#silence ??= this.#listen();
+    this.#byConversation.set(key, watchers.add(own));
+    this.#stopListening ??= this.#listen();
     return () => {
-      if (!there.delete(own) || there.size > 0 || this.#byPlace.get(place) !== there) return;
-      this.#byPlace.delete(place);
-      if (this.#byPlace.size > 0) return;
-      this.#silence?.();
-      this.#silence = null;
+      if (!watchers.delete(own) || watchers.size > 0 || this.#byConversation.get(key) !== watchers) return;
+      this.#byConversation.delete(key);
+      if (this.#byConversation.size > 0) return;
+      this.#stopListening?.();
+      this.#stopListening = null;
     };
   }
 
   #listen(): () => void {
     const { log, deltas, states } = this.#parts;
-    const onDelta = (delta: StreamDelta) => this.#tell(delta.address, { type: 'delta', delta });
-    const onState = (state: StateNote) => this.#tell(state.address, { type: 'state', state });
+    const onDelta = (delta: StreamDelta) => this.#notify(delta.address, { type: 'delta', delta });
+    const onState = (state: StateNote) => this.#notify(state.address, { type: 'state', state });
     deltas.add(onDelta);
     states?.add(onState);
     const off = log.onAppended((tenant, event) =>
-      this.#tell({ tenant, conversation: event.conversation }, { type: 'event', event }),
+      this.#notify({ tenant, conversation: event.conversation }, { type: 'event', event }),
     );
     return () => {
       deltas.delete(onDelta);
@@ -59,9 +58,9 @@ export class Watchers {
     };
   }
 
-  #tell({ tenant, conversation }: { tenant: TenantId; conversation: string }, note: Note): void {
-    for (const place of [placeOf(tenant, conversation), placeOf(tenant, null)]) {
-      for (const watcher of this.#byPlace.get(place) ?? []) {
+  #notify({ tenant, conversation }: { tenant: TenantId; conversation: string }, note: Note): void {
+    for (const key of [keyOf(tenant, conversation), keyOf(tenant, null)]) {
+      for (const watcher of this.#byConversation.get(key) ?? []) {
         try {
           watcher(note);
         } catch (error) {
@@ -72,6 +71,6 @@ export class Watchers {
   }
 }
 
-function placeOf(tenant: TenantId, conversation: string | null): string {
+function keyOf(tenant: TenantId, conversation: string | null): string {
   return `${tenant}/${conversation ?? ''}`;
 }

@@ -44,7 +44,8 @@ export const NextPromptAnswer = typed<Part<InspectedPrompt>>(PROMPT);
 export const SentPromptAnswer = typed<Part<SentPrompt>>(PROMPT);
 export const Prompt = PromptRecord.extend({
   cached: z.object({ messages: Count, tokens: Count }),
-  relief: z.object({ at: Count, left: Count }),
+  compaction: z.object({ at: Count, left: Count }),
+  relief: z.object({ at: Count, left: Count }).meta({ deprecated: true }),
   cuts: z.array(
     Cut.extend({
       by: AgentId.optional(),

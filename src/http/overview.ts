@@ -5,7 +5,7 @@ import type { Projection } from '../projection/model.ts';
 import { type OverviewFigures, overviewFigures } from '../projection/needs.ts';
 import { newProjection } from '../projection/projection.ts';
 import type { ConversationInfo, Troupe } from '../troupe.ts';
-import type { ProjectionBook } from './projection-book.ts';
+import type { ProjectionBook } from './access/projection-books.ts';
 
 /** A conversation in a list. Of one that takes long to read for the first time, what its agents do is not known yet. */
 export interface OverviewLine extends OverviewFigures {

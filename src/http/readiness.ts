@@ -1,6 +1,5 @@
 import type { Clock } from '../clock.ts';
 import type { Troupe } from '../troupe.ts';
-import { within } from './within.ts';
 
 /** Whether work should be sent to this process. `store` and `queue` are `ok` or say what is wrong. */
 export interface Readiness {
@@ -39,4 +38,17 @@ export function createReadiness(
     const status = signal?.aborted ? 'stopping' : isReachable ? 'ok' : 'unavailable';
     return { status, store, queue };
   };
+}
+
+/** What `promise` gives if it does so within `ms`; null if it fails or is late. */
+export async function within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), ms);
+  });
+  try {
+    return await Promise.race([promise.catch(() => null), late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -77,7 +77,7 @@ const AVAILABILITY_COMMANDS = {
   PAUSE: 'pause',
   RESUME: 'resume',
   RETIRE: 'retire',
-  RECALL: 'recall',
+  REINSTATE: 'recall',
 } as const;
 
 /** What people may do to an agent beside its turns. Who is at work is not offered to retire. */

@@ -27,7 +27,9 @@ export interface Inspection {
    * where the log does not give what was sent. Never more tokens than the prompt has.
    */
   cached: { messages: number; tokens: number };
-  /** The tokens at which room is made, and how many are left until then. */
+  /** The size in tokens at which the next compaction starts, and the tokens left until then. */
+  compaction: { at: number; left: number };
+  /** @deprecated The same as `compaction`. It will be removed in the next version. */
   relief: { at: number; left: number };
   cuts: CutDetail[];
 }
@@ -55,7 +57,8 @@ export async function inspectPrompt<P extends PromptRecord & { verified?: boolea
   ]);
   const { window, reserved, estimate } = prompt.tokens;
   const at = Math.ceil((window - reserved) * runtime.policy.trigger);
-  return { ...prompt, cached, relief: { at, left: Math.max(0, at - estimate) }, cuts };
+  const compaction = { at, left: Math.max(0, at - estimate) };
+  return { ...prompt, cached, compaction, relief: compaction, cuts };
 }
 
 const NOTHING = { messages: 0, tokens: 0 };

@@ -118,7 +118,7 @@ export const agentLifecycle = setup({
     },
     backoff: {
       tags: 'backOff',
-      on: { RETRY_DUE: 'working.streaming', ABORTED: 'working.committing', REFUSED: 'working.committing' },
+      on: { RETRY_DUE: 'working.streaming', ABORTED: 'working.committing' },
     },
     waiting: {
       initial: 'answer',

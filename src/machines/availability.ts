@@ -11,7 +11,7 @@ export type AvailabilityEvent =
   | { type: 'BREAK' }
   | { type: 'RETRY' }
   | { type: 'RETIRE' }
-  | { type: 'RECALL' };
+  | { type: 'REINSTATE' };
 
 export const availability = setup({ types: { events: {} as AvailabilityEvent } }).createMachine({
   id: 'availability',
@@ -20,7 +20,7 @@ export const availability = setup({ types: { events: {} as AvailabilityEvent } }
     available: { on: { PAUSE: 'paused', BREAK: 'failed', RETIRE: 'retired' } },
     paused: { on: { RESUME: 'available', BREAK: 'failed', RETIRE: 'retired' } },
     failed: { on: { RESUME: 'available', RETRY: 'available', RETIRE: 'retired' } },
-    retired: { on: { RECALL: 'available' } },
+    retired: { on: { REINSTATE: 'available' } },
   },
 });
 

@@ -2,39 +2,40 @@ import { assign, setup } from 'xstate';
 import type { CompactionReason } from '../events/index.ts';
 
 /**
- * How an agent's view is made to fit its window, as decisions only: which rung of the ladder comes next.
+ * Makes an agent's view fit its window, as decisions only: which strategy comes next.
  *
- * Each working state carries one tag, the name of the effect that `src/actors` performs there; its outcome comes back as
- * an event. A run lives within one step of a turn and is never persisted.
- *  C1  Cheap before dear: what is there already, then tool outputs, then a model, then a selection, then shortening.
- *  C2  `cold` uses a moment in which the cache is lost anyway: nothing needs to fit, so it cannot fail.
- *      After a refusal of the provider (`overflow`) the counts were wrong, and pruning by them would be refused again;
- *      who joins with a summary wants one.
- *  C3  Every run ends after at most `MAX_RELIEF_EFFECTS` effects, whatever their outcomes: only a wait for another
- *      agent and a further round of shortening go back, and both count against `MAX_ROUNDS`.
+ * Each working state carries one tag, the name of the effect that `src/actors` performs there. The outcome of the effect
+ * comes back as an event. A run lives within one step of a turn and is never persisted.
+ *  C1  Cheap strategies come first: an existing compaction, tool outputs, a model's summary, a selection, shortening.
+ *  C2  A `cold` run uses a moment in which the cache is lost anyway. Nothing has to fit, so it cannot fail.
+ *      After an `overflow` pruning is skipped: the counts were wrong, and a prune sized by them would be refused again.
+ *      A `join` skips it too: the newcomer wants a summary.
+ *  C3  Every run ends after at most `MAX_COMPACTION_EFFECTS` effects, whatever their outcomes. Only waiting for another
+ *      agent and shortening again go back, and both count against `MAX_ROUNDS`.
+ *  C4  Adopting and pruning call no model: neither can fail, and `cold` and `sparing` runs cannot be aborted.
  */
 export const COMPACTION_EFFECTS = ['adopt', 'prune', 'summarise', 'awaitOther', 'extract', 'trim'] as const;
 export type CompactionEffect = (typeof COMPACTION_EFFECTS)[number];
 
-/** Rounds without success, after which the circuit is broken. */
+/** Rounds without success before the run gives up. */
 export const MAX_ROUNDS = 3;
-/** adopt, prune, then summarise, await, adopt twice, then summarise, extract, trim. */
+/** The longest run: adopt and prune, twice summarise, await and adopt, then summarise, extract and trim. */
 export const MAX_COMPACTION_EFFECTS = 11;
 
 export interface CompactionContext {
-  /** Rounds that ended without success: the effects choose a stricter target with each. */
+  /** Rounds that ended without success. */
   rounds: number;
 }
 
 export type CompactionEvent =
   | { type: 'START'; reason: CompactionReason }
-  /** The estimate is under the target. */
+  /** The estimate is below the target. */
   | { type: 'FITS' }
-  /** Something was gained. */
+  /** Something was gained, but too little. */
   | { type: 'NOT_ENOUGH' }
   /** There was nothing to do. */
   | { type: 'SKIPPED' }
-  /** A model failed, or what it wrote was rejected. */
+  /** A model failed or its summary was rejected, or the compaction could not be stored. */
   | { type: 'FAILED' }
   /** Another agent holds the conversation's compaction lock. */
   | { type: 'LOCKED' }
@@ -43,12 +44,10 @@ export type CompactionEvent =
   | { type: 'LOCK_EXPIRED' }
   | { type: 'ABORTED' };
 
-/** Where a rung that is done leads, whatever it has brought. */
+/** The next strategy follows, whether this one gained something or had nothing to do. */
 function onward<T extends string>(target: T) {
-  return { NOT_ENOUGH: target, SKIPPED: target, FAILED: target } as const;
+  return { NOT_ENOUGH: target, SKIPPED: target } as const;
 }
-
-const ENDS = { FITS: 'compacted', ABORTED: 'aborted' } as const;
 
 export const compaction = setup({
   types: { context: {} as CompactionContext, events: {} as CompactionEvent },
@@ -77,7 +76,7 @@ export const compaction = setup({
     },
     cold: {
       initial: 'adopting',
-      on: ENDS,
+      on: { FITS: 'compacted' },
       states: {
         adopting: { tags: 'adopt', on: onward('pruning') },
         pruning: { tags: 'prune', on: onward('#compaction.compacted') },
@@ -85,7 +84,7 @@ export const compaction = setup({
     },
     sparing: {
       initial: 'adopting',
-      on: ENDS,
+      on: { FITS: 'compacted' },
       states: {
         adopting: { tags: 'adopt', on: onward('pruning') },
         pruning: { tags: 'prune', on: onward('#compaction.compacting.summarising') },
@@ -93,13 +92,14 @@ export const compaction = setup({
     },
     compacting: {
       initial: 'adopting',
-      on: ENDS,
+      on: { FITS: 'compacted', ABORTED: 'aborted' },
       states: {
         adopting: { tags: 'adopt', on: onward('summarising') },
         summarising: {
           tags: 'summarise',
           on: {
             ...onward('extracting'),
+            FAILED: 'extracting',
             LOCKED: [
               { guard: 'hasRoundsLeft', target: 'waiting', actions: 'countRound' },
               { target: 'extracting' },
@@ -107,7 +107,7 @@ export const compaction = setup({
           },
         },
         waiting: { tags: 'awaitOther', on: { ADOPTABLE: 'adopting', LOCK_EXPIRED: 'summarising' } },
-        extracting: { tags: 'extract', on: onward('trimming') },
+        extracting: { tags: 'extract', on: { ...onward('trimming'), FAILED: 'trimming' } },
         trimming: {
           tags: 'trim',
           on: {
@@ -116,7 +116,6 @@ export const compaction = setup({
               { target: '#compaction.exhausted' },
             ],
             SKIPPED: '#compaction.exhausted',
-            FAILED: '#compaction.exhausted',
           },
         },
       },

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { ImageRef } from '../events/index.ts';
 import type { ModelRequest } from './provider.ts';
 
 /** An id for a call that came without one: the same if the same step is asked again. */
@@ -41,4 +42,15 @@ export function parseArgs(args: string): Record<string, unknown> | null {
   } catch {
     return null; // Not JSON: the caller decides what follows.
   }
+}
+
+/** The images that a message names, with their bytes in base64. A request may lack some of them. */
+export function shownImages(
+  named: readonly ImageRef[] = [],
+  images: ModelRequest['images'],
+): { mediaType: ImageRef['mediaType']; data: string; url: string }[] {
+  return named.flatMap(({ hash, mediaType }) => {
+    const data = images?.get(hash);
+    return data === undefined ? [] : [{ mediaType, data, url: `data:${mediaType};base64,${data}` }];
+  });
 }

@@ -26,15 +26,15 @@ const REMEMBERED_TOKENS = 100_000_000;
  * The vendor's usage if it is plausible for this call, else none and the reason for the doubt. Budgets, prices and
  * estimates all build on it, so one figure that contradicts what was sent or received discredits them all.
  */
-export function checkUsage(told: Usage, facts: CallFacts): { usage: Usage; doubt?: string } {
-  const doubt = doubtOf(told, facts);
-  return doubt === null ? { usage: told } : { usage: NO_USAGE, doubt };
+export function checkUsage(reported: Usage, facts: CallFacts): { usage: Usage; doubt?: string } {
+  const doubt = doubtOf(reported, facts);
+  return doubt === null ? { usage: reported } : { usage: NO_USAGE, doubt };
 }
 
-function doubtOf(told: Usage, facts: CallFacts): string | null {
-  for (const [name, value] of Object.entries(told))
+function doubtOf(reported: Usage, facts: CallFacts): string | null {
+  for (const [name, value] of Object.entries(reported))
     if (!Number.isSafeInteger(value) || value < 0) return `${name} is ${shown(value)}`;
-  const { input, output, cacheRead, cacheWrite, reasoning } = told;
+  const { input, output, cacheRead, cacheWrite, reasoning } = reported;
   if (cacheRead + cacheWrite > input)
     return `${cacheRead + cacheWrite} tokens of a cache in an input of ${input}`;
   const mostInput = facts.remembers ? REMEMBERED_TOKENS : mostSent(facts.request);
@@ -65,7 +65,7 @@ function shown(value: unknown): string {
 const MAX_CHARACTERS = 200;
 
 /** The vendor's own names, bounded in length and dropped if they contain a secret. */
-export function soundName(name: ResponseName, secrets: readonly string[]): ResponseName | undefined {
+export function checkName(name: ResponseName, secrets: readonly string[]): ResponseName | undefined {
   const model = responseText(name.model, secrets);
   const id = responseText(name.id, secrets);
   if (model === undefined && id === undefined) return undefined;
@@ -81,20 +81,20 @@ function responseText(text: unknown, secrets: readonly string[]): string | undef
 const MAX_NAME_LENGTH = 256;
 
 /** Checks the types: servers are not trusted. Throws `provider_invalid_reply`. */
-export function soundReasoning(reasoning: Reasoning): Reasoning {
+export function checkReasoning(reasoning: Reasoning): Reasoning {
   const { text, signature } = reasoning;
   if (typeof text !== 'string') throw unsound('reasoning', text);
   if (signature !== undefined && typeof signature !== 'string') throw unsound('a signature', signature);
   return reasoning;
 }
 
-export function soundText(delta: unknown): string {
+export function checkText(delta: unknown): string {
   if (typeof delta !== 'string') throw unsound('text', delta);
   return delta;
 }
 
 /** The call with an id and a name, as events require. `index`: position of the call in the answer. */
-export function soundCall({ id, name, args }: ToolCall, { trace }: ModelRequest, index: number): ToolCall {
+export function checkCall({ id, name, args }: ToolCall, { trace }: ModelRequest, index: number): ToolCall {
   if (typeof args !== 'string') throw unsound('the arguments of a call', args);
   return { id: nameOf(id) || mintCallId(trace, index), name: nameOf(name) || 'unknown', args };
 }

@@ -1,7 +1,7 @@
 import type { TroupeError } from '../errors.ts';
-import { checkUsage, soundCall, soundName, soundReasoning, soundText } from './check-event.ts';
+import { checkUsage, checkCall, checkName, checkReasoning, checkText } from './check-event.ts';
 import { classifyFailure, vendorErrorOf } from './classify-failure.ts';
-import type { ModelEvent, ModelFailure, ModelRequest } from './provider.ts';
+import type { ModelEvent, ModelFailure, ModelRequest, Provider } from './provider.ts';
 import { limitsFor, type ReplyLimits, ReplyMeter, replyTooLong } from './reply-limits.ts';
 import { ownFailure } from './vendor-fetch.ts';
 
@@ -27,6 +27,17 @@ export interface GuardOptions {
   read: (watch: StreamWatch) => AsyncIterable<ModelEvent>;
   /** Removed from messages: vendors put parts of a request into their errors. */
   secrets: readonly string[];
+}
+
+/** The `stream` method of an adapter. */
+export function guardedStream({
+  read,
+  ...parts
+}: Omit<GuardOptions, 'request' | 'signal' | 'read'> & {
+  read: (request: ModelRequest, watch: StreamWatch) => AsyncIterable<ModelEvent>;
+}): Provider['stream'] {
+  return (request, { signal }) =>
+    guardStream({ ...parts, request, signal, read: (watch) => read(request, watch) });
 }
 
 /**
@@ -114,12 +125,12 @@ function createCheck(
   return (event) => {
     switch (event.type) {
       case 'text':
-        meter.text(soundText(event.delta));
+        meter.text(checkText(event.delta));
         return event;
       case 'reasoning':
-        return { type: 'reasoning', reasoning: soundReasoning(event.reasoning) };
+        return { type: 'reasoning', reasoning: checkReasoning(event.reasoning) };
       case 'call':
-        return { type: 'call', call: soundCall(event.call, request, calls++) };
+        return { type: 'call', call: checkCall(event.call, request, calls++) };
       case 'done':
         return sound(
           event,
@@ -143,7 +154,7 @@ function sound(
   usage: Pick<Done, 'usage' | 'doubt'>,
   secrets: readonly string[],
 ): Done {
-  const name = response && soundName(response, secrets);
+  const name = response && checkName(response, secrets);
   return { ...event, ...usage, ...(name && { response: name }) };
 }
 

@@ -5,7 +5,7 @@ type Schema = Readonly<Record<string, unknown>>;
 /** Deeper parts accept anything: a schema from elsewhere may be deep. */
 const MAX_DEPTH = 64;
 /** Length of the omitted keywords in the description. */
-const TOLD_CHARACTERS = 200;
+const DESCRIPTION_CHARACTERS = 200;
 
 const KEPT = new Set(['const', 'required', 'title', 'description', 'default', 'examples']);
 const SCHEMA = new Set(['items', 'additionalProperties']);
@@ -57,7 +57,7 @@ class PlainSchema {
     for (const [key, value] of Object.entries(schema)) {
       const next = this.#value(key, value, depth);
       if (next !== undefined) kept.push([key, next]);
-      else if (isTold(key, value)) dropped.push(`${key}: ${told(key, value)}`);
+      else if (isDescribed(key, value)) dropped.push(`${key}: ${described(key, value)}`);
     }
     const result = Object.fromEntries(kept);
     if (Array.isArray(schema['prefixItems'])) result['items'] = this.#items(schema, depth);
@@ -114,15 +114,15 @@ function isFilled(list: unknown): list is unknown[] {
   return Array.isArray(list) && list.length > 0;
 }
 
-function isTold(key: string, value: unknown): boolean {
+function isDescribed(key: string, value: unknown): boolean {
   if (SILENT.has(key)) return false;
   return !(key in SAFE_BOUNDS) || SAFE_BOUNDS[key as keyof typeof SAFE_BOUNDS] !== value;
 }
 
-function told(key: string, value: unknown): string {
+function described(key: string, value: unknown): string {
   if (key === 'prefixItems' && Array.isArray(value)) return `${value.length}, in this order`;
   if (typeof value === 'object' && value !== null) return 'not shown';
-  return (JSON.stringify(value) ?? 'null').slice(0, TOLD_CHARACTERS).toWellFormed();
+  return (JSON.stringify(value) ?? 'null').slice(0, DESCRIPTION_CHARACTERS).toWellFormed();
 }
 
 function isSchema(value: unknown): value is Schema {
@@ -133,7 +133,7 @@ function isSchema(value: unknown): value is Schema {
  * Appends the schema of the reply to the system message, for vendors that take it in no other way. Every request of
  * an agent gets the same text.
  */
-export function tellSchema(messages: readonly PromptMessage[], schema: object): PromptMessage[] {
+export function appendSchema(messages: readonly PromptMessage[], schema: object): PromptMessage[] {
   const words = `Answer with a JSON object and nothing else. It must fit this JSON schema:\n${JSON.stringify(schema)}`;
   const [first, ...rest] = messages;
   if (first?.role !== 'system') return [{ role: 'system', content: words, seqs: [] }, ...messages];

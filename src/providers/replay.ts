@@ -56,8 +56,8 @@ export function createReplay(
 async function* answer(found: Entry | string, signal: AbortSignal): AsyncGenerator<ModelEvent> {
   yield { type: 'start' };
   if (typeof found !== 'string') found.uses += 1;
-  const told = typeof found === 'string' ? [refusal(found)] : found.events;
-  for (const event of told.filter(({ type }) => type !== 'start')) {
+  const events = typeof found === 'string' ? [refusal(found)] : found.events;
+  for (const event of events.filter(({ type }) => type !== 'start')) {
     if (event.type === 'aborted') await abortOf(signal);
     if (signal.aborted) {
       yield { type: 'aborted' };

@@ -4,13 +4,13 @@ import { fetchWithinOrigin } from '../net/redirects.ts';
 import { type ReplyLimits, replyTooLong } from './reply-limits.ts';
 import type { Provider } from './provider.ts';
 
-type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
+export type VendorFetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
 
 /**
  * `fetch` for SDKs: bounds the response, and keeps redirects from taking prompt and key to another origin. SDKs
  * themselves read lines of any length and follow any redirect.
  */
-export function vendorFetch(limits: ReplyLimits, { streams = true } = {}): Fetch {
+export function vendorFetch(limits: ReplyLimits, { streams = true } = {}): VendorFetch {
   return async (input, init) => {
     const response = await fetchWithinOrigin(input instanceof Request ? input.url : input, init).catch(
       (thrown: unknown) => {

@@ -1,19 +1,22 @@
+import { TroupeError } from '../errors.ts';
+import type { AdmissionCaps, ProviderCaps } from './admission.ts';
+
 /**
  * The decisions of admission as pure functions: state in, answer and new state out. The in-process adapter runs them;
  * the Redis adapter runs the same in Lua, where these are the oracle of its tests. Times are whole ms of one clock.
  *  L1  Whole numbers only, so that JavaScript and Lua agree to the last digit and nothing is lost on the way to a key.
- *  L2  What has lapsed (`until` <= now) does not count, whether or not it was removed yet.
+ *  L2  A lapsed slot (`until` <= now) does not count, even before it is removed.
  */
 
 /** Until when each slot is held, by slot. A slot begins with its tenant: `<tenant>/<unique>`. */
 export type Held = ReadonlyMap<string, number>;
 
 export interface SlotState {
-  /** Slots of the tenant that asks. */
+  /** Slots of the asking tenant. */
   tenant: Held;
-  /** Slots of the provider it asks for. */
+  /** Slots of the requested provider. */
   provider: Held;
-  /** Until when each tenant counts as one that asks for this provider. */
+  /** Until when each tenant counts as asking for this provider. */
   asking: ReadonlyMap<string, number>;
 }
 
@@ -25,12 +28,12 @@ export interface SlotAsk {
   providerCap: number | null;
 }
 
-/** Who was refused asks again in less than half a second, unless its process is busy: then its place is kept so long. */
+/** A refused tenant asks again within half a second. Its claim is kept this long in case its process is busy. */
 export const REFUSED_ASKS_MS = 5_000;
-/** Who was admitted may have more to do, which shows soon; if not, the others need not leave slots free for it. */
+/** An admitted tenant with more work asks again soon. After this time the others need not leave slots free for it. */
 export const ADMITTED_ASKS_MS = 1_000;
 
-/** A tenant at its own cap does not ask: it could not use what others would leave free for it. */
+/** A tenant at its own cap does not count as asking: it could not use the slots that others leave free. */
 export function enterSlot(
   before: SlotState,
   ask: SlotAsk,
@@ -94,7 +97,7 @@ export interface CallRate {
 /** With a minute's ms as the parts of a call, the rise in one ms is `callsPerMinute`: whole (L1). */
 export const CALL = 60_000;
 
-/** Null is a full bucket. A clock that went back costs no call and gives none. */
+/** A null bucket is full. A clock that goes back neither takes nor gives calls. */
 export function takeToken(
   before: CallBucket | null,
   { callsPerMinute, burst }: CallRate,
@@ -105,4 +108,55 @@ export function takeToken(
   const level = Math.min(full, risen);
   if (level >= CALL) return { waitMs: 0, bucket: { level: level - CALL, at: now } };
   return { waitMs: Math.ceil((CALL - level) / callsPerMinute), bucket: { level, at: now } };
+}
+
+/** The caps in the form adapters use; null is no cap. */
+interface AdmissionLimits {
+  tenantCap: number | null;
+  providerCap(provider: string): number | null;
+  callRate(provider: string): CallRate | null;
+}
+
+export const DEFAULT_SLOT_MS = 30_000;
+
+const RETRY_FROM_MS = 100;
+const RETRY_TO_MS = 400;
+
+/** Random, so that callers refused together do not return together. */
+export function retryInMs(random: () => number): number {
+  return RETRY_FROM_MS + Math.floor(random() * (RETRY_TO_MS - RETRY_FROM_MS));
+}
+
+/** Throws `config_invalid`. */
+export function admissionLimits(caps: AdmissionCaps): AdmissionLimits {
+  const providers = new Map(Object.entries(caps.providers ?? {}));
+  const tenantCap = whole('turnsPerTenant', caps.turnsPerTenant);
+  const providerCaps = new Map<string, number | null>();
+  const rates = new Map<string, CallRate | null>();
+  for (const [name, provider] of providers) {
+    providerCaps.set(name, whole(`providers.${name}.turns`, provider.turns));
+    rates.set(name, callRate(name, provider));
+  }
+  return {
+    tenantCap,
+    providerCap: (provider) => providerCaps.get(provider) ?? null,
+    callRate: (provider) => rates.get(provider) ?? null,
+  };
+}
+
+function callRate(name: string, { callsPerMinute, burst }: ProviderCaps): CallRate | null {
+  const rate = whole(`providers.${name}.callsPerMinute`, callsPerMinute);
+  const atOnce = whole(`providers.${name}.burst`, burst);
+  if (rate === null) return null;
+  return { callsPerMinute: rate, burst: atOnce ?? Math.max(1, Math.floor(rate / 10)) };
+}
+
+function whole(name: string, value: number | undefined): number | null {
+  if (value === undefined) return null;
+  if (Number.isSafeInteger(value) && value >= 1) return value;
+  throw new TroupeError(
+    'config_invalid',
+    `the cap ${name} must be a whole number from 1, not ${value}; leave it out for no cap`,
+    { cap: name, value },
+  );
 }

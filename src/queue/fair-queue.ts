@@ -1,3 +1,5 @@
+import type { ConversationId } from '../events/index.ts';
+
 /**
  * A queue in which tenants take turns, and the families of one tenant among themselves: what one of them has waiting
  * delays another by one turn, however much it is. First in, first out within a family. Every operation costs the same,
@@ -6,10 +8,10 @@
  */
 export interface FairQueue<T> {
   push(item: T, place: { tenant: string; family: string }): void;
-  /** The next item, of the next tenant that may have its turn now; whoever may not keeps its place. */
+  /** The next item of the next tenant that `may` start now. A tenant that may not keeps its place. */
   shift(may?: (tenant: string) => boolean): T | undefined;
   size(): number;
-  /** Of one tenant. */
+  /** Number of waiting items of one tenant. */
   sizeOf(tenant: string): number;
 }
 
@@ -25,7 +27,7 @@ interface Tenant<T> {
   ring: Fifo<Family<T>>;
 }
 
-/** Tenants that are asked in one `shift`: so many at most, whatever waits. */
+/** Maximum number of tenants asked in one `shift`. */
 const MOST_ASKED = 64;
 
 export function createFairQueue<T>(): FairQueue<T> {
@@ -42,7 +44,7 @@ export function createFairQueue<T>(): FairQueue<T> {
     return tenant;
   }
 
-  function familyOf(tenant: Tenant<T>, name: string): Family<T> {
+  function familyIn(tenant: Tenant<T>, name: string): Family<T> {
     const known = tenant.families.get(name);
     if (known) return known;
     const family = { name, items: createFifo<T>() };
@@ -63,7 +65,7 @@ export function createFairQueue<T>(): FairQueue<T> {
   return {
     push(item, place) {
       const tenant = tenantOf(place.tenant);
-      familyOf(tenant, place.family).items.push(item);
+      familyIn(tenant, place.family).items.push(item);
       tenant.size += 1;
       size += 1;
     },
@@ -110,4 +112,19 @@ function createFifo<T>(): Fifo<T> {
     },
     size: () => items.length - head,
   };
+}
+
+/** Threads are named after the conversation that their tasks began in. */
+const THREAD = /^\.d-[0-9a-f]{12}$/;
+const THREAD_LENGTH = '.d-0123456789ab'.length;
+
+/**
+ * The unit that takes turns within a tenant: a conversation with the threads of its delegated tasks. Read from the name,
+ * so no lookup is needed. A conversation that only looks like a thread shares turns and nothing else.
+ */
+export function familyOf(conversation: ConversationId): string {
+  let end = conversation.length;
+  while (end >= THREAD_LENGTH && THREAD.test(conversation.slice(end - THREAD_LENGTH, end)))
+    end -= THREAD_LENGTH;
+  return conversation.slice(0, end);
 }

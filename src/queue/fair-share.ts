@@ -1,11 +1,9 @@
 import type { Clock } from '../clock.ts';
 import type { TenantId } from '../events/index.ts';
-import { createSharing, FEW } from './sharing.ts';
-import type { StorePace } from './store-pace.ts';
 
 /**
- * Who of those that a worker has taken begins. While tenants share it, one with much to do has no more at work than the
- * store keeps pace with, and what others do stays as fast as it was.
+ * Decides which wakes taken by a worker begin. While tenants share it, a busy tenant runs no more at once than the
+ * store keeps pace with, so that other tenants stay as fast as before.
  *
  * Owns: what is here by tenant, at work or waiting. Does not own: how long the store takes.
  *  1. A tenant with at most `FEW` actors here, now and lately, begins at once, and so does everybody while one tenant has
@@ -24,12 +22,12 @@ export interface FairShare {
   close(): void;
 }
 
-/** The pace changes by itself. */
+/** Interval at which the changing pace is read. */
 const LOOK_EVERY_MS = 50;
-/** A tenant that had many actors here is taken for one with many for so long. */
+/** How long a tenant counts as busy after it had many actors here. */
 const MANY_FOR_MS = 10_000;
 const MOST_WAITING = 8;
-/** Who comes again does so between these, ms. */
+/** A postponed wake returns after a time between these, ms. */
 const SOONEST_MS = 250;
 const LATEST_MS = 30_000;
 const WEIGHT = 0.2;
@@ -116,6 +114,84 @@ export function createFairShare(options: { pace: StorePace; clock: Clock }): Fai
       closing.abort();
       for (const refuse of waiting) refuse(CLOSED);
       waiting = [];
+    },
+  };
+}
+
+/** Whether tenants share a process: two of them had something to do here one after the other, not long ago. */
+interface Sharing {
+  /** Records that the tenant has work here. */
+  note(tenant: TenantId): void;
+  isShared(): boolean;
+}
+
+const SHARED_MS = 10_000;
+
+/** Actors of one tenant that begin at once beside other tenants: somebody who talks, and no flood. */
+export const FEW = 4;
+
+export function createSharing(clock: Pick<Clock, 'monotonic'>): Sharing {
+  let last: TenantId | null = null;
+  let until = Number.NEGATIVE_INFINITY;
+  return {
+    note(tenant) {
+      if (tenant === last) return;
+      if (last !== null) until = clock.monotonic() + SHARED_MS;
+      last = tenant;
+    },
+    isShared: () => clock.monotonic() < until,
+  };
+}
+
+/**
+ * The concurrency a store keeps pace with, derived from its latency: beyond it each operation only waits for
+ * the others. The limit goes up while the store answers about as fast as it ever did, and down when it does not, as with
+ * the congestion windows of TCP Vegas (Brakmo and Peterson, 1995).
+ */
+export interface StorePace {
+  /** Records the duration of an operation, ms. */
+  took(ms: number): void;
+  /** The limit, at least 1, given the current concurrency. */
+  limit(running: number): number;
+}
+
+/** Weight of one operation in the moving average. */
+const AVERAGE_WEIGHT = 0.05;
+/** The store is too slow beyond this multiple of its best latency plus these ms. */
+const SLOW_TIMES = 2;
+const SLOW_MS = 2;
+/** Minimum time between two changes of the limit, so that the effect of each shows. */
+const CHANGE_EVERY_MS = 100;
+const LESS = 0.7;
+const MORE = 1.1;
+/** The best is that of this time or the one before: a store that has become slower for good is no longer measured by it. */
+const BEST_OF_MS = 600_000;
+
+export function createStorePace(most: number, clock: Pick<Clock, 'monotonic'>): StorePace {
+  let average: number | null = null;
+  let best = { now: Infinity, before: Infinity, since: clock.monotonic() };
+  let limit = most;
+  let changedAt = Number.NEGATIVE_INFINITY;
+
+  function isSlow(): boolean {
+    const least = Math.min(best.now, best.before);
+    return average !== null && average > least * SLOW_TIMES + SLOW_MS;
+  }
+
+  return {
+    took(ms) {
+      average = average === null ? ms : average + AVERAGE_WEIGHT * (ms - average);
+      const now = clock.monotonic();
+      if (now - best.since > BEST_OF_MS) best = { now: Infinity, before: best.now, since: now };
+      best.now = Math.min(best.now, average);
+    },
+    limit(running) {
+      const now = clock.monotonic();
+      if (now - changedAt >= CHANGE_EVERY_MS) {
+        changedAt = now;
+        limit = isSlow() ? Math.max(1, Math.min(limit, running) * LESS) : Math.min(most, limit * MORE + 1);
+      }
+      return Math.floor(limit);
     },
   };
 }

@@ -1,8 +1,14 @@
 import type { Clock } from '../clock.ts';
 import type { ActorAddress } from '../events/index.ts';
 import type { Admission, AdmissionCaps, Entry } from './admission.ts';
-import { admissionLimits, DEFAULT_SLOT_MS, retryInMs } from './admission-limits.ts';
-import { type CallBucket, enterSlot, takeToken } from './admission-rules.ts';
+import {
+  admissionLimits,
+  type CallBucket,
+  DEFAULT_SLOT_MS,
+  enterSlot,
+  retryInMs,
+  takeToken,
+} from './admission-rules.ts';
 
 export interface InProcessAdmissionOptions {
   caps: AdmissionCaps;
@@ -12,7 +18,7 @@ export interface InProcessAdmissionOptions {
   random?: () => number;
 }
 
-/** What the members of one process share. One member is an embedded troupe; a simulation has several. */
+/** State shared by the members of one process. An embedded troupe is one member; a simulation has several. */
 export interface AdmissionHub {
   /** After `died` nothing is renewed or left any more, as if the member's process had been killed. */
   join(died?: AbortSignal): Admission;
@@ -111,4 +117,15 @@ const NOTHING: ReadonlyMap<string, number> = new Map();
 function keep<V extends ReadonlyMap<string, number>>(scopes: Map<string, V>, key: string, value: V): void {
   if (value.size > 0) scopes.set(key, value);
   else scopes.delete(key);
+}
+
+const ADMITTED: Entry = { kind: 'admitted', leave: async () => {} };
+
+/** Admission without caps (C4). */
+export function createOpenAdmission(): Admission {
+  return {
+    enter: async () => ADMITTED,
+    takeCall: async () => 0,
+    close: async () => {},
+  };
 }

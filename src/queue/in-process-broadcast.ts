@@ -1,7 +1,6 @@
 import type { Broadcast, Notice } from './broadcast.ts';
-import { createListeners } from './listeners.ts';
 
-/** Joins the members of one process. A member alone, as an embedded troupe is, speaks to nobody, which costs nothing. */
+/** Connects the members of one process. A single member, such as an embedded troupe, publishes at no cost. */
 export interface BroadcastHub {
   join(onWarning: (error: unknown, where: string) => void): Broadcast;
 }
@@ -21,7 +20,7 @@ export function createBroadcastHub(): BroadcastHub {
     return {
       publish(notice) {
         if (!members.has(me) || members.size === 1) return;
-        // Later, as over a network: no listener runs inside the publisher's work.
+        // Delivered later, as over a network: no listener runs inside the publisher's call.
         queueMicrotask(() => deliver(notice));
       },
       subscribe: listeners.add,
@@ -33,4 +32,34 @@ export function createBroadcastHub(): BroadcastHub {
   }
 
   return { join };
+}
+
+/** Listeners of one member. */
+interface Listeners {
+  add: (listener: (notice: Notice) => void) => () => void;
+  tell: (notice: Notice) => void;
+  clear: () => void;
+}
+
+/** A listener that throws takes nothing from the others (B3). */
+export function createListeners(onWarning: (error: unknown, where: string) => void): Listeners {
+  // The same function may subscribe twice; each subscription is separate.
+  const all = new Set<{ hear: (notice: Notice) => void }>();
+  return {
+    add(hear) {
+      const listener = { hear };
+      all.add(listener);
+      return () => void all.delete(listener);
+    },
+    tell(notice) {
+      for (const listener of all) {
+        try {
+          listener.hear(notice);
+        } catch (error) {
+          onWarning(error, 'listener of notices');
+        }
+      }
+    },
+    clear: () => all.clear(),
+  };
 }

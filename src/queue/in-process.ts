@@ -3,9 +3,8 @@ import { TroupeError } from '../errors.ts';
 import { addressKey } from '../events/index.ts';
 import type { ActorAddress, TenantId } from '../events/index.ts';
 import { type Metrics, NO_METRICS, type Timers } from '../metrics.ts';
-import { createFairQueue } from './fair-queue.ts';
-import { familyOf } from './family.ts';
-import { createSharing, FEW } from './sharing.ts';
+import { createFairQueue, familyOf } from './fair-queue.ts';
+import { createSharing, FEW } from './fair-share.ts';
 import { slicesOf } from '../slices.ts';
 import { MOST_WAITING, type QueueDepth, type Router, type WakeHandler, type WakeOutcome } from './router.ts';
 
@@ -29,7 +28,7 @@ interface Actor {
   readonly key: string;
   readonly address: ActorAddress;
   state: ActorState;
-  /** When it began to wait, on the monotonic clock. */
+  /** Start of its wait, on the monotonic clock. */
   since: number;
 }
 
@@ -39,7 +38,7 @@ interface Service {
   onError: (error: unknown, address: ActorAddress) => void;
 }
 
-/** After so many starts the event loop gets a turn, or agents that wake each other would starve timers and sockets. */
+/** The event loop gets a turn after this many starts; otherwise agents that wake each other starve timers and sockets. */
 const STARTS_PER_LOOP_TURN = 8;
 const WOKEN = Promise.resolve();
 const DONE: WakeOutcome = { kind: 'done' };
@@ -118,7 +117,7 @@ export function createInProcessRouter({
     return (known.get(tenant) ?? 0) <= FEW || !sharing.isShared();
   }
 
-  /** The next one of the tenants that have to wait for it. */
+  /** Asks for a slice of idle time for tenants that must wait for one. */
   function askSlice(): void {
     if (sliceAsked) return;
     sliceAsked = true;
@@ -134,7 +133,7 @@ export function createInProcessRouter({
     let inSlice = granted;
     while (running < service.concurrency && (startsLeft > 0 || inSlice > 0)) {
       const actor = queue.shift((tenant) => inSlice > 0 || mayStart(tenant as TenantId));
-      // Who waits for a slice starts with it.
+      // Waiting actors start with the next slice.
       if (!actor) return queue.size() > 0 ? askSlice() : undefined;
       if (inSlice > 0) inSlice -= 1;
       else startsLeft -= 1;
@@ -219,7 +218,7 @@ export function createInProcessRouter({
   return { wake, start, depth, backlog, check: () => WOKEN, close };
 }
 
-/** What is 0 is not kept. */
+/** Counts of 0 are removed. */
 function count(counts: Map<TenantId, number>, tenant: TenantId, by: number): void {
   const left = (counts.get(tenant) ?? 0) + by;
   if (left > 0) counts.set(tenant, left);

@@ -19,7 +19,7 @@ import type { ActorAddress, TenantId } from '../events/index.ts';
 export type WakeOutcome = { kind: 'done' } | { kind: 'busy'; retryInMs: number; isBegun?: true };
 export type WakeHandler = (address: ActorAddress) => Promise<WakeOutcome>;
 
-/** Actors of one tenant that a router holds at most, where nothing else is said. */
+/** Default maximum of waiting actors per tenant. */
 export const MOST_WAITING = 100_000;
 
 export interface QueueDepth {

@@ -43,7 +43,7 @@ export function countStoreErrors(
     listActors: counted((...args) => driver.listActors(...args)),
     due: counted((...args) => driver.due(...args)),
     putOnce: counted((...args) => driver.putOnce(...args)),
-    readRegister: counted((...args) => driver.readRegister(...args)),
+    readEntry: counted((...args) => driver.readEntry(...args)),
     swap: counted((...args) => driver.swap(...args)),
     expire: counted((...args) => driver.expire(...args)),
     deleteConversation: counted((...args) => driver.deleteConversation(...args)),
@@ -81,8 +81,8 @@ export function chargeReads(driver: StoreDriver): StoreDriver {
       await charged(rows);
       return rows;
     },
-    async readRegister(key) {
-      const data = await driver.readRegister(key);
+    async readEntry(key) {
+      const data = await driver.readEntry(key);
       await charged(data === null ? [] : [{ data }]);
       return data;
     },
@@ -120,7 +120,7 @@ export function timeStore(
     readEvent: timed((...args) => driver.readEvent(...args)),
     acquire: timed((...args) => driver.acquire(...args)),
     compareAndSet: timed((...args) => driver.compareAndSet(...args)),
-    readRegister: timed((...args) => driver.readRegister(...args)),
+    readEntry: timed((...args) => driver.readEntry(...args)),
     swap: timed((...args) => driver.swap(...args)),
   };
 }

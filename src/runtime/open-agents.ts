@@ -10,7 +10,7 @@ import type { McpOptions, McpTools } from '../tools/mcp/open-mcp-tools.ts';
 import type { ModelOptions, Models } from './providers.ts';
 import { hideInTools, type ModelSettings } from './secrets.ts';
 
-export interface AgentOptions extends McpOptions {
+export interface AgentOptions extends McpOptions, Pick<ModelSettings, 'integrations'> {
   providerOf: Models['providerOf'];
   /** URLs of the services; tools must not show their passwords. */
   urls: readonly (string | undefined)[];
@@ -21,7 +21,7 @@ export interface AgentOptions extends McpOptions {
 /** The agents and templates of a definition with their models and tools. Throws `config_invalid`. */
 export async function openAgents(
   definition: TroupeDefinition,
-  { providerOf, urls, opened, ...options }: AgentOptions,
+  { integrations, providerOf, urls, opened, ...options }: AgentOptions,
 ): Promise<AgentRegistry> {
   const everyone = withTemplates(definition);
   const granted = opened ? await grantMcpTools(everyone, options, opened) : everyone;
@@ -29,7 +29,7 @@ export async function openAgents(
   return buildAgentRegistry(
     {
       ...granted,
-      tools: granted.tools.map(hideInTools(everyone, options.env, urls)),
+      tools: granted.tools.map(hideInTools({ ...everyone, integrations }, options.env, urls)),
       agents: granted.agents.slice(0, named),
       templates: granted.agents.slice(named),
     },

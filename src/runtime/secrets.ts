@@ -1,6 +1,7 @@
 import { createRedact, type Redact } from '../providers/redact.ts';
 import type { Tool, ToolReturn } from '../tools/tool.ts';
 import type { TroupeDefinition } from '../config/agents-file.ts';
+import type { Integration } from '../integrations/integration.ts';
 
 /**
  * User and password before the host of any URL; those with raw marks in them are known by value. Bounded, so that a long
@@ -111,21 +112,21 @@ async function hidden(
   }
 }
 
-export type ModelSettings = Pick<TroupeDefinition, 'agents' | 'context' | 'mcpServers' | 'nostr'>;
+export interface ModelSettings extends Pick<TroupeDefinition, 'agents' | 'context' | 'mcpServers'> {
+  integrations?: readonly Pick<Integration, 'secretVariables'>[] | undefined;
+}
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /** Variables that can only hold a secret, whatever they are called. */
-function keyNames({ agents, context, mcpServers, nostr }: ModelSettings): string[] {
+function keyNames({ agents, context, mcpServers, integrations = [] }: ModelSettings): string[] {
   const ofModels = agents.flatMap((agent) => ('apiKeyEnv' in agent ? [agent.apiKeyEnv] : []));
   const ofServers = Object.values(mcpServers ?? {}).flatMap((server) =>
     'url' in server ? Object.values(server.headersEnv ?? {}) : [],
   );
-  const ofSigners = Object.values(nostr?.keys ?? {}).flatMap((source) =>
-    typeof source === 'string' ? [] : Object.values(source),
-  );
+  const ofIntegrations = integrations.flatMap(({ secretVariables = [] }) => secretVariables);
   const ofEmbedder = context.embedder ? [context.embedder.apiKeyEnv] : [];
-  return [...ofModels, ...ofServers, ...ofSigners, ...ofEmbedder];
+  return [...ofModels, ...ofServers, ...ofIntegrations, ...ofEmbedder];
 }
 
 /** What is in no recording, line or span: the values of those, and of what programs and tool servers are given. */

@@ -1,10 +1,10 @@
 import { parseTurnId } from '../events/index.ts';
-import type { Shelf } from './driver.ts';
+import type { Namespace } from './driver.ts';
 
 /** Keys of one shelf of one tenant: `after` < key < `before`, at most `limit`. */
 export interface KeyRange {
   tenant: string;
-  shelf: Shelf;
+  shelf: Namespace;
   after: string;
   before: string;
   limit: number;
@@ -12,7 +12,7 @@ export interface KeyRange {
 
 /** Where registers of a conversation may stand, and which of those that stand there are its own. */
 export interface KeyPlace {
-  shelf: Shelf;
+  shelf: Namespace;
   after: string;
   before: string;
   isOwn: (key: string) => boolean;

@@ -1,21 +1,20 @@
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
-import type { ActorAddress, Event } from '../events/index.ts';
-import { PromptReceipt } from '../events/index.ts';
+import { type ActorAddress, type Event, PromptReceipt } from '../events/index.ts';
 import { decodeActor, decodeActorOrThrow, encodePatch, isNewer, patchedRecord } from './actor-row.ts';
-import type { ConversationPlace, ConversationsQuery, EventRow, RegisterKey, StoreDriver } from './driver.ts';
-import { appendedEvent, decodeEvent, encodeEvent, reasonOf } from './event-row.ts';
-import { isSamePayload } from './payload-hash.ts';
+import type { ConversationPlace, ConversationsQuery, EventRow, EntryKey, StoreDriver } from './driver.ts';
+import { appendedEvent, decodeEvent, encodeEvent, isSamePayload, reasonOf } from './event-row.ts';
 import type {
   Appended,
+  ConversationKey,
   ConversationLine,
   EffectRecord as EffectRecordType,
   Entry,
-  ConversationKey,
   LogPage,
   Store,
 } from './store.ts';
 import { type Slices, WHOLE } from '../slices.ts';
+import { type KeyRange, placesOf } from './conversation-keys.ts';
 
 const EffectStart = z.object({ status: z.literal('started'), argsHash: z.string(), by: z.string() });
 const EffectRecord = z.discriminatedUnion('status', [
@@ -27,13 +26,13 @@ const EffectRecord = z.discriminatedUnion('status', [
   }),
 ]);
 
-/** Not a legal tenant id, so that facts of the store and of a tenant can never meet. */
+/** Not a legal tenant id, so that entries of the store and of a tenant never collide. */
 const STORE_ITSELF = '-';
 
-/** Of one page: a few milliseconds of reading and folding. */
+/** Bounds of one page: a few milliseconds of reading and folding. */
 const SLICE_EVENTS = 250;
 const SLICE_BYTES = 512 * 1024;
-/** Rows checked in one go. */
+/** Rows decoded before the event loop gets a turn. */
 const SLICE_DECODED = 100;
 
 /** Types and validation around a driver. Owns no state; zod runs on what is read, never on what is written. */
@@ -91,7 +90,7 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
   ): Promise<{ rows: EventRow[]; bytes: number; isFull: boolean }> {
     const range = { after, limit, maxBytes, ...(upTo !== undefined && { upTo }) };
     const rows = await driver.readEvents({ tenant, conversation, ...range });
-    // As the driver counts: a page is cut short only by its bytes.
+    // Counted as the driver does.
     const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
     return { rows, bytes, isFull: rows.length >= limit || bytes >= maxBytes };
   }
@@ -111,8 +110,8 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
   }
 
   async function readReceipt(tenant: string, turn: string, step: number) {
-    const text = await driver.readRegister({ tenant, shelf: 'prompt', key: `${turn}:${step}` });
-    return text === null ? null : parseRegister(PromptReceipt, text, `the receipt of ${turn} step ${step}`);
+    const text = await driver.readEntry({ tenant, shelf: 'prompt', key: `${turn}:${step}` });
+    return text === null ? null : parseEntry(PromptReceipt, text, `the receipt of ${turn} step ${step}`);
   }
 
   async function settleEffect(
@@ -121,19 +120,19 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
     stored: string,
     end: { outcome: 'done' | 'failed' | 'lost'; data: string },
   ): Promise<EffectRecordType> {
-    const key: RegisterKey = { tenant, shelf: 'effect', key: id };
-    const record = parseRegister(EffectRecord, stored, `effect ${id}`);
+    const key: EntryKey = { tenant, shelf: 'effect', key: id };
+    const record = parseEntry(EffectRecord, stored, `effect ${id}`);
     if (record.status === 'settled') return record;
     const settled: EffectRecordType = { ...record, status: 'settled', ...end };
     if (await driver.swap(key, stored, JSON.stringify(settled))) return settled;
-    // Someone else has settled it; theirs is what counts.
-    const theirs = await driver.readRegister(key);
+    // Another caller has settled it; its result counts.
+    const theirs = await driver.readEntry(key);
     if (theirs === null)
       throw new TroupeError('internal', `effect ${id} was settled before it was started`, { id });
-    return parseRegister(EffectRecord, theirs, `effect ${id}`);
+    return parseEntry(EffectRecord, theirs, `effect ${id}`);
   }
 
-  async function put(key: RegisterKey, data: string, at: number): Promise<void> {
+  async function put(key: EntryKey, data: string, at: number): Promise<void> {
     await driver.putOnce(key, data, at);
   }
 
@@ -182,7 +181,7 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
       try {
         return { kind: 'acquired', record: decodeActorOrThrow(address, outcome.row) };
       } catch (error) {
-        // Who cannot read it must not keep it from those who can.
+        // Releases the lease: a process that cannot read the record must not block one that can.
         await driver.compareAndSet(address, { fence: outcome.row.fence }, { owner: '', until: 0 });
         throw error;
       }
@@ -223,20 +222,20 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
       return (await driver.putOnce({ tenant, shelf: 'journal', key }, data, at)).data;
     },
     expire: (shelf, before) => driver.expire(shelf, before),
-    readJournal: (tenant, key) => driver.readRegister({ tenant, shelf: 'journal', key }),
+    readJournal: (tenant, key) => driver.readEntry({ tenant, shelf: 'journal', key }),
     async startEffect(tenant, id, { argsHash, by, at }) {
       const record: EffectRecordType = { status: 'started', argsHash, by };
       const put = await driver.putOnce({ tenant, shelf: 'effect', key: id }, JSON.stringify(record), at);
       const stored = put.data;
       if (put.inserted) return { mine: true, record, stored };
-      return { mine: false, record: parseRegister(EffectRecord, stored, `effect ${id}`), stored };
+      return { mine: false, record: parseEntry(EffectRecord, stored, `effect ${id}`), stored };
     },
     settleEffect,
 
     putArtifact: (log, id, content, at) =>
       put({ tenant: log.tenant, shelf: 'artifact', key: `${log.conversation}/${id}` }, content, at),
     readArtifact: (log, id) =>
-      driver.readRegister({ tenant: log.tenant, shelf: 'artifact', key: `${log.conversation}/${id}` }),
+      driver.readEntry({ tenant: log.tenant, shelf: 'artifact', key: `${log.conversation}/${id}` }),
     async putReceipt(tenant, receipt, at) {
       if (receipt.turn === null)
         throw new TroupeError('internal', 'a prompt outside of a turn has no receipt', {});
@@ -248,10 +247,10 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
     },
     readReceipt,
     putBody: (tenant, hash, text, at) => put({ tenant, shelf: 'body', key: hash }, text, at),
-    readBody: (tenant, hash) => driver.readRegister({ tenant, shelf: 'body', key: hash }),
-    get: (tenant, key) => driver.readRegister({ tenant, shelf: 'note', key }),
+    readBody: (tenant, hash) => driver.readEntry({ tenant, shelf: 'body', key: hash }),
+    get: (tenant, key) => driver.readEntry({ tenant, shelf: 'note', key }),
     async compareAndSet(tenant, key, from, to) {
-      const note: RegisterKey = { tenant, shelf: 'note', key };
+      const note: EntryKey = { tenant, shelf: 'note', key };
       if (from !== null && (await driver.swap(note, from, to))) return to;
       return (await driver.putOnce(note, to, 0)).data;
     },
@@ -270,7 +269,7 @@ function conflict(log: ConversationKey, id: string, seq: number): TroupeError {
   return new TroupeError('event_conflict', message, { id, conversation, seq });
 }
 
-function parseRegister<T>(schema: z.ZodType<T>, text: string, name: string): T {
+function parseEntry<T>(schema: z.ZodType<T>, text: string, name: string): T {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -280,4 +279,77 @@ function parseRegister<T>(schema: z.ZodType<T>, text: string, name: string): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   throw new TroupeError('store_corrupt', `${name} cannot be read: ${reasonOf(parsed.error)}`, { name });
+}
+
+/** What an adapter can do about one conversation. Each is safe to repeat, and may find nothing to do. */
+interface DeletionSteps {
+  /** Bounds what one call removes. */
+  step: number;
+  /** Its events wake nobody any more. */
+  unaddress(): Promise<unknown>;
+  /** Removes all its actors; returns how many. */
+  actors(): Promise<number>;
+  keys(range: KeyRange): Promise<string[]>;
+  registers(keys: readonly EntryKey[]): Promise<unknown>;
+  /** Removes the newest of its events, at most `step`; returns how many. */
+  events(): Promise<number>;
+  /** Waits until no other process takes an event for there that was removed before; absent where there is no other. */
+  untilForgotten?: () => Promise<void>;
+}
+
+/** What is written into it meanwhile is removed by another round, as long as somebody writes no faster than that. */
+const MAX_ROUNDS = 20;
+
+/**
+ * Removes a conversation.
+ *  R1  Events stop to address before actors go: an agent that was addressed and has no record is one that has not
+ *      begun, and would begin.
+ *  R2  Actors go before registers: a pinned turn without its journal would ask again, and call its tools again.
+ *  R3  Events go last and newest first: while anything is left but what a dying writer adds, `head` says so, and what is
+ *      left of the log is dense.
+ *  R4  It ends with a round that found nothing, after a time in which every process has forgotten the end of the log.
+ */
+export async function deleteInOrder(
+  log: { tenant: string; conversation: string },
+  steps: DeletionSteps,
+): Promise<{ events: number; actors: number }> {
+  const removed = { events: 0, actors: 0 };
+  for (let round = 1; round <= MAX_ROUNDS; round += 1) {
+    await steps.unaddress();
+    const actors = await steps.actors();
+    const registers = await removeRegisters(log, steps);
+    const events = await untilFewer(steps.step, () => steps.events());
+    removed.actors += actors;
+    removed.events += events;
+    if (actors + registers + events === 0) return removed;
+    if (events > 0) await steps.untilForgotten?.();
+  }
+  const message = `conversation ${log.conversation} is written to while it is removed; stop its agents and try again`;
+  throw new TroupeError('store_unavailable', message, { ...log });
+}
+
+async function removeRegisters(log: { tenant: string; conversation: string }, steps: DeletionSteps) {
+  const { tenant } = log;
+  let removed = 0;
+  for (const { shelf, before, isOwn, ...place } of placesOf(log.conversation)) {
+    let after = place.after;
+    await untilFewer(steps.step, async () => {
+      const found = await steps.keys({ tenant, shelf, after, before, limit: steps.step });
+      after = found.at(-1) ?? after;
+      const own = found.filter(isOwn).map((key) => ({ tenant, shelf, key }));
+      if (own.length > 0) await steps.registers(own);
+      removed += own.length;
+      return found.length;
+    });
+  }
+  return removed;
+}
+
+/** Sums what `work` counts, until it is less than a full step. */
+async function untilFewer(step: number, work: () => Promise<number>): Promise<number> {
+  for (let sum = 0; ;) {
+    const count = await work();
+    sum += count;
+    if (count < step) return sum;
+  }
 }

@@ -70,7 +70,7 @@ export type ActorChange = Partial<
   >
 >;
 
-/** A write happens only if all of these hold. `notCancelled` = the row's `cancel` is not its `turn`. */
+/** The write happens only if all of these hold. `notCancelled` = the row's `cancel` is not its `turn`. */
 export interface ActorExpectation {
   fence: number;
   turn?: string | null;
@@ -80,10 +80,10 @@ export interface ActorExpectation {
 export type AcquireOutcome = { kind: 'acquired'; row: ActorRow } | { kind: 'busy'; until: number };
 
 /** Insert-once records beside the log. Only `effect` and `note` rows are ever swapped. */
-export type Shelf = 'journal' | 'effect' | 'artifact' | 'prompt' | 'body' | 'meta' | 'note';
-export interface RegisterKey {
+export type Namespace = 'journal' | 'effect' | 'artifact' | 'prompt' | 'body' | 'meta' | 'note';
+export interface EntryKey {
   tenant: string;
-  shelf: Shelf;
+  shelf: Namespace;
   key: string;
 }
 
@@ -101,7 +101,7 @@ export interface IdRange {
   to: string;
 }
 
-/** A place in the list of conversations, which goes from the newest to the oldest and then by id, descending. */
+/** A position in the list of conversations, which is ordered newest first, then by id, descending. */
 export interface ConversationPlace {
   at: number;
   id: string;
@@ -110,18 +110,18 @@ export interface ConversationPlace {
 export interface ConversationsQuery {
   tenant: string;
   limit: number;
-  /** Those that stand behind this place. */
+  /** Only conversations behind this position. */
   before?: ConversationPlace;
-  /** Those whose ids are in one of these; by default all. */
+  /** Only ids within one of these ranges; default all. */
   ranges?: readonly IdRange[];
 }
 
-/** May have fewer rows than were asked for, or none, where much had to be looked at: `next` alone tells the end. */
+/** May have fewer rows than requested, or none, if many entries were scanned: only `next` marks the end. */
 export interface ConversationPage {
   rows: ConversationRow[];
-  /** Where it goes on; null at the end. */
+  /** Start of the next page; null at the end. */
   next: ConversationPlace | null;
-  /** Entries of an index that were looked at, which is bounded whatever the tenant has. */
+  /** Scanned index entries; bounded whatever the tenant holds. */
   looked: number;
 }
 
@@ -167,12 +167,12 @@ export interface StoreDriver {
    */
   due(query: { now: number; clock: number; since: number; limit: number }): Promise<ActorKey[]>;
 
-  putOnce(key: RegisterKey, data: string, at: number): Promise<{ inserted: boolean; data: string }>;
-  readRegister(key: RegisterKey): Promise<string | null>;
+  putOnce(key: EntryKey, data: string, at: number): Promise<{ inserted: boolean; data: string }>;
+  readEntry(key: EntryKey): Promise<string | null>;
   /** Replaces `from` by `to`; false if the register holds something else. */
-  swap(key: RegisterKey, from: string, to: string): Promise<boolean>;
+  swap(key: EntryKey, from: string, to: string): Promise<boolean>;
   /** Removes registers of a shelf written before `before`; returns how many. */
-  expire(shelf: Shelf, before: number): Promise<number>;
+  expire(shelf: Namespace, before: number): Promise<number>;
 
   /** Removes all of a conversation, in the order that `Store` promises; see `delete-conversation.ts`. */
   deleteConversation(log: {
@@ -180,8 +180,29 @@ export interface StoreDriver {
     conversation: string;
   }): Promise<{ events: number; actors: number }>;
 
-  /** Throws what keeps it from working, as far as it knows. */
+  /** Throws the error that keeps it from working, if it knows one. */
   check(): Promise<void>;
 
   close(): Promise<void>;
+}
+
+/** The order of the list: newest first, then by id, descending. */
+export function byPlace(a: ConversationPlace, b: ConversationPlace): number {
+  if (a.at !== b.at) return b.at - a.at;
+  if (a.id === b.id) return 0;
+  return a.id < b.id ? 1 : -1;
+}
+
+/** The page behind a position, for drivers that hold all rows in memory. */
+export function pageOf(
+  rows: readonly ConversationRow[],
+  { limit, before }: { limit: number; before?: ConversationPlace | undefined },
+): ConversationPage {
+  const behind = before ? rows.filter((row) => byPlace(before, row) < 0) : rows;
+  const page = behind.toSorted(byPlace).slice(0, limit);
+  return { rows: page, next: behind.length > limit ? placeOf(page.at(-1)) : null, looked: page.length };
+}
+
+export function placeOf(row: ConversationRow | undefined): ConversationPlace | null {
+  return row ? { at: row.at, id: row.id } : null;
 }

@@ -1,8 +1,14 @@
-import type { Event as EventType, EventDraft } from '../events/index.ts';
-import { Event, EventId, runtimeId, SYSTEM_AUTHOR } from '../events/index.ts';
+import {
+  Event,
+  type EventDraft,
+  EventId,
+  type Event as EventType,
+  runtimeId,
+  SYSTEM_AUTHOR,
+} from '../events/index.ts';
 import type { EventRow, NewEventRow } from './driver.ts';
-import { payloadHash } from './payload-hash.ts';
-import type { Entry, ConversationKey } from './store.ts';
+import type { ConversationKey, Entry } from './store.ts';
+import { hash } from 'node:crypto';
 
 export function encodeEvent(log: ConversationKey, { draft, at, tokens }: Entry): NewEventRow {
   const row = {
@@ -75,4 +81,40 @@ function corruptEvent(log: ConversationKey, row: EventRow, reason: string): Even
     { draft, at: Number.isSafeInteger(row.at) && row.at > 0 ? row.at : 0, tokens: 0 },
     row.seq,
   );
+}
+
+/**
+ * Tells a repeated append from a conflicting one: with equal hashes it is a repetition. With different ones it may
+ * still be, written in another order of keys, which is no part of what was said; `isSamePayload` finds out.
+ */
+function payloadHash(row: Omit<NewEventRow, 'hash'>): string {
+  return hash('sha256', JSON.stringify([row.kind, row.to, row.turn]) + row.data, 'base64url');
+}
+
+/** The id is left out, because it is what the two share; so are the time and the size, which are not said but added. */
+export function isSamePayload(a: NewEventRow, b: NewEventRow): boolean {
+  if (a.hash === b.hash) return true;
+  try {
+    return canonicalPayload(a) === canonicalPayload(b);
+  } catch {
+    // What cannot be read is the same as nothing.
+    return false;
+  }
+}
+
+function canonicalPayload({ kind, to, turn, data }: NewEventRow): string {
+  return canonicalJson([kind, to, turn, JSON.parse(data)]);
+}
+
+/** JSON with sorted keys. Built as text, so that a key such as `__proto__` is a key like any other. */
+export function canonicalJson(value: unknown): string {
+  if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null';
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  const record = value as Record<string, unknown>;
+  let text = '';
+  for (const key of Object.keys(record).sort()) {
+    if (record[key] === undefined) continue;
+    text += `${text === '' ? '' : ','}${JSON.stringify(key)}:${canonicalJson(record[key])}`;
+  }
+  return `{${text}}`;
 }

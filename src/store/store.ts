@@ -73,10 +73,10 @@ export type EffectRecord =
   | { status: 'started'; argsHash: string; by: string }
   | { status: 'settled'; argsHash: string; by: string; outcome: 'done' | 'failed' | 'lost'; data: string };
 
-/** For readers that page: what one read brings of a log, however large its events are. */
+/** Maximum bytes of one read of a log, for readers that page. */
 export const PAGE_BYTES = 4 * 1024 * 1024;
 
-/** A stretch of a log that is small enough to be read and folded in one turn of the event loop. */
+/** Part of a log, small enough to read and fold in one turn of the event loop. */
 export interface LogPage {
   /** Oldest first. */
   events: Event[];
@@ -103,7 +103,7 @@ export interface Store {
   readById(log: ConversationKey, id: string): Promise<Event | null>;
   head(log: ConversationKey): Promise<number>;
   addressed(address: ActorAddress, range: { after: number; upTo: number }): Promise<number[]>;
-  /** The newest. */
+  /** The newest conversations. */
   conversations(tenant: TenantId, limit: number): Promise<ConversationLine[]>;
   /** A page of all, newest first; see the driver. */
   listConversations(
@@ -157,7 +157,7 @@ export interface Store {
   /** Content-addressed text, stored once. */
   putBody(tenant: TenantId, hash: string, text: string, at: number): Promise<void>;
   readBody(tenant: TenantId, hash: string): Promise<string | null>;
-  /** What was last remembered under a key: a tenant's small facts that change, and that nothing depends on. */
+  /** The value of a key: small, changing facts of a tenant that nothing depends on. */
   get(tenant: TenantId, key: string): Promise<string | null>;
   /**
    * Writes `to` if nothing is there, or what is there is `from`. Returns what is stored afterwards: `to`, or what
@@ -179,7 +179,7 @@ export interface Store {
   /** Insert-once facts of this store (its secret, its schema); returns what is stored. */
   meta(key: string, value: string): Promise<string>;
 
-  /** Throws what keeps the store from working. */
+  /** Throws the error that keeps the store from working. */
   check(): Promise<void>;
 
   close(): Promise<void>;

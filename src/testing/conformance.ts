@@ -1,4 +1,4 @@
-/** One thing a port promises, as data: any test runner can run it against any adapter. */
+/** One promise of a port as data: any test runner can run it against any adapter. */
 export interface ConformanceCase {
   group: string;
   name: string;

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { TroupeError, type ErrorCode } from '../errors.ts';
+import { type ErrorCode, TroupeError } from '../errors.ts';
 import type { Embedder } from '../providers/embedder.ts';
 import type { ConformanceCase } from './conformance.ts';
-import type { FakeReply } from './fake-reply.ts';
+import type { FakeReply } from './fake-server.ts';
+import { createHash } from 'node:crypto';
 
 /** An embedder whose vendor makes the scene, or answers each text with a vector of its words where the scene is empty. */
 export interface EmbedderFixture extends AsyncDisposable {
@@ -16,7 +17,7 @@ export interface EmbedderFixture extends AsyncDisposable {
 /** `unreachable` is a vendor that does not listen. */
 export type EmbedderScene = Pick<FakeReply, 'error' | 'hang' | 'delayMs'> | 'unreachable';
 
-/** Null where the scene means nothing to the adapter: its cases then pass without having been tried. */
+/** Null if the scene does not apply to the adapter: its cases then pass unrun. */
 export type MakeEmbedder = (scene: EmbedderScene) => Promise<EmbedderFixture | null>;
 
 const CODES = [
@@ -115,4 +116,41 @@ async function rejects(work: Promise<unknown>, code: ErrorCode): Promise<void> {
     assert.notEqual(thrown.message, '');
     return true;
   });
+}
+
+const DIMENSIONS = 64;
+
+/** A vector that depends on the words alone: texts that share words are near each other. Never of length zero. */
+export function fakeVector(text: string): number[] {
+  const vector = Array.from({ length: DIMENSIONS }, () => 0);
+  for (const word of ['', ...(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [])]) {
+    const [place = 0, size = 0] = createHash('sha256').update(word).digest();
+    const at = place % DIMENSIONS;
+    vector[at] = (vector[at] ?? 0) + (word === '' ? 0.01 : 1 + size / 256);
+  }
+  return vector;
+}
+
+export interface FakeEmbedder extends Embedder {
+  /** The texts of every call so far. */
+  calls: (readonly string[])[];
+}
+
+/** An embedder without a server. `before` runs in every call and may wait or throw. */
+export function createFakeEmbedder(
+  before: (texts: readonly string[], signal: AbortSignal) => Promise<void> | void = () => undefined,
+): FakeEmbedder {
+  const calls: (readonly string[])[] = [];
+  return {
+    name: 'fake',
+    model: 'hash',
+    calls,
+    async embed(texts, { signal }) {
+      if (signal.aborted) throw new TroupeError('aborted', 'the embedding was aborted');
+      if (texts.length === 0) return [];
+      calls.push(texts);
+      await before(texts, signal);
+      return texts.map(fakeVector);
+    },
+  };
 }

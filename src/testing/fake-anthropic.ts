@@ -1,13 +1,14 @@
 import {
   FAKE_USAGE,
-  pieces,
-  sse,
   type FakeHandler,
   type FakeReply,
   type FakeRequest,
+  type FakeServer,
+  pieces,
+  sse,
+  startFakeServer,
   type VendorFailure,
-} from './fake-reply.ts';
-import { startFakeServer, type FakeServer } from './fake-server.ts';
+} from './fake-server.ts';
 
 /** Anthropic's messages API. */
 export function startFakeAnthropic(handler: FakeHandler = () => ({ text: 'ok' })): Promise<FakeServer> {

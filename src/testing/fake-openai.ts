@@ -1,8 +1,17 @@
 import type { Usage } from '../events/index.ts';
-import { fakeVector } from './fake-embedder.ts';
-import { FAKE_USAGE, pieces, sse, type FakeHandler, type FakeReply, type FakeRequest } from './fake-reply.ts';
-import { startFakeServer, type FakeServer } from './fake-server.ts';
-import { openAiFailure } from './openai-failures.ts';
+import { fakeVector } from './embedder-conformance.ts';
+import {
+  FAKE_USAGE,
+  type FakeFailure,
+  type FakeHandler,
+  type FakeReply,
+  type FakeRequest,
+  type FakeServer,
+  pieces,
+  sse,
+  startFakeServer,
+  type VendorFailure,
+} from './fake-server.ts';
 
 /** OpenAI's chat completions and embeddings; `url` is the base URL, with /v1. */
 export async function startFakeOpenAi(handler: FakeHandler = () => ({ text: 'ok' })): Promise<FakeServer> {
@@ -64,4 +73,147 @@ function usageOf(usage: Usage) {
     prompt_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite },
     completion_tokens_details: { reasoning_tokens: usage.reasoning },
   };
+}
+
+const FAILURES: Record<VendorFailure, [status: number, type: string, code: string | null, message: string]> =
+  {
+    provider_auth: [401, 'invalid_request_error', 'invalid_api_key', 'Incorrect API key provided.'],
+    provider_quota: [429, 'insufficient_quota', 'insufficient_quota', 'You exceeded your current quota.'],
+    provider_model_unknown: [
+      404,
+      'invalid_request_error',
+      'model_not_found',
+      'The model `m` does not exist.',
+    ],
+    provider_refused: [
+      400,
+      'invalid_request_error',
+      'content_policy_violation',
+      'Rejected by the safety system.',
+    ],
+    provider_invalid_request: [400, 'invalid_request_error', null, 'Invalid value for messages[0].'],
+    provider_rate_limited: [429, 'requests', 'rate_limit_exceeded', 'Rate limit reached.'],
+    provider_overloaded: [503, 'server_error', null, 'The engine is currently overloaded.'],
+    provider_unreachable: [504, 'server_error', null, 'Gateway timeout.'],
+    provider_truncated: [500, 'server_error', null, 'Truncated.'],
+    provider_failed: [500, 'server_error', null, 'The server had an error.'],
+    context_overflow: [
+      400,
+      'invalid_request_error',
+      'context_length_exceeded',
+      "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+    ],
+  };
+
+/** A failure in OpenAI's words, for all of its APIs. */
+export function openAiFailure(error: NonNullable<FakeReply['error']>): FakeFailure {
+  const [status, type, code, message] = FAILURES[error.code];
+  return { status, body: { error: { message: error.message ?? message, type, param: null, code } } };
+}
+
+/** OpenAI's Responses API; `url` is the base URL, with /v1. */
+export async function startFakeOpenAiResponses(
+  handler: FakeHandler = () => ({ text: 'ok' }),
+): Promise<FakeServer> {
+  const server = await startFakeServer(
+    {
+      path: '/v1/responses',
+      frames: responseFrames,
+      failure: openAiFailure,
+      failureFrame: ({ body }) => sse({ type: 'error', ...(body as object) }, 'error'),
+    },
+    handler,
+  );
+  return Object.assign(server, { url: `${server.url}/v1` });
+}
+
+const INCOMPLETE = { length: 'max_output_tokens', refusal: 'content_filter' } as const;
+
+type Named = { type: string; [key: string]: unknown };
+
+function responseFrames(reply: FakeReply, { number, body }: FakeRequest) {
+  const { text = '', reasoning = '', calls = [], chunk, stop } = reply;
+  const reason = stop === 'length' || stop === 'refusal' ? INCOMPLETE[stop] : null;
+  const status = reason ? 'incomplete' : 'completed';
+  let sequence = 0;
+  const named = (data: Named) => sse({ ...data, sequence_number: sequence++ }, data.type);
+  const response = {
+    id: `resp_${number}`,
+    object: 'response',
+    created_at: 1_700_000_000,
+    model: reply.model ?? (body as { model: string }).model,
+    status: 'in_progress',
+    error: null,
+    incomplete_details: null,
+    output: [] as object[],
+    usage: null,
+  };
+  const head = [named({ type: 'response.created', response })];
+  const content: string[] = [];
+  const output: object[] = [];
+
+  /** An item with its deltas. The frame that opens it goes with the first, so that `after` counts what can be seen. */
+  function item(opened: object, finished: object, deltas: readonly Named[]): void {
+    const at = { output_index: output.length };
+    const open = named({ type: 'response.output_item.added', ...at, item: opened });
+    const parts = deltas.map((delta) => named({ ...delta, ...at }));
+    const closed = named({ type: 'response.output_item.done', ...at, item: finished });
+    content.push(open + (parts[0] ?? ''), ...parts.slice(1));
+    content.push((content.pop() ?? '') + closed);
+    output.push(finished);
+  }
+
+  if (reasoning !== '') {
+    const base = { type: 'reasoning', id: `rs_${number}` };
+    const deltas = pieces(reasoning, chunk).map((delta) => ({
+      type: 'response.reasoning_summary_text.delta',
+      item_id: base.id,
+      summary_index: 0,
+      delta,
+    }));
+    const summary = [{ type: 'summary_text', text: reasoning }];
+    item(
+      { ...base, summary: [] },
+      { ...base, summary, encrypted_content: `enc-${number}`, status: 'completed' },
+      deltas,
+    );
+  }
+  if (text !== '') {
+    const base = { type: 'message', id: `msg_${number}`, role: 'assistant' };
+    const deltas = pieces(text, chunk).map((delta) => ({
+      type: 'response.output_text.delta',
+      item_id: base.id,
+      content_index: 0,
+      delta,
+    }));
+    const said = [{ type: 'output_text', text, annotations: [] }];
+    item({ ...base, status: 'in_progress', content: [] }, { ...base, status, content: said }, deltas);
+  }
+  for (const [i, { id = `call_${number}_${i}`, name, args }] of calls.entries()) {
+    const base = { type: 'function_call', id: `fc_${number}_${i}`, call_id: id, name };
+    const deltas = pieces(args, chunk).map((delta) => ({
+      type: 'response.function_call_arguments.delta',
+      item_id: base.id,
+      delta,
+    }));
+    item({ ...base, arguments: '', status: 'in_progress' }, { ...base, arguments: args, status }, deltas);
+  }
+  const ended = { ...response, status, output, incomplete_details: reason ? { reason } : null };
+  return {
+    head,
+    content,
+    tail: [named({ type: `response.${status}`, response: { ...ended, usage: responseUsage(reply) } })],
+  };
+}
+
+function responseUsage({ usage = FAKE_USAGE }: FakeReply) {
+  return usage === null
+    ? null
+    : {
+        input_tokens: usage.input,
+        input_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite },
+        output_tokens: usage.output,
+        output_tokens_details: { reasoning_tokens: usage.reasoning },
+        total_tokens: usage.input + usage.output,
+      };
 }

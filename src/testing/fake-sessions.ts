@@ -7,6 +7,9 @@ import {
   type SessionMark,
   STATELESS,
 } from '../providers/provider.ts';
+import assert from 'node:assert/strict';
+import { collectEvents, type CollectOptions, sampleRequest } from './provider-scene.ts';
+import type { FakeReply } from './fake-server.ts';
 
 /** What a session-stateful program keeps on disk: it outlives the process that wrote it. */
 export interface SessionMemory {
@@ -124,4 +127,157 @@ function textOf(message: PromptMessage): string {
   if (message.role !== 'assistant') return message.content;
   const calls = (message.calls ?? []).map(({ name }) => `[called ${name}]`);
   return [message.content, ...calls].join('\n');
+}
+
+/** A session-stateful provider whose vendor answers what `next` says, once per model call. */
+export interface SessionFixture extends AsyncDisposable {
+  provider: Provider;
+  model?: string;
+  /** Ends the provider and gives another one with the same home: what a restart of the process is. */
+  reopen(): Promise<Provider>;
+  /** All text of the vendor's last model call: instructions, messages, calls and results, in their order. */
+  transcript(): string;
+  /** How many model calls the vendor has received. */
+  requests(): number;
+  /** Resolves when model call `number` (from 1) has arrived. */
+  arrived(number: number): Promise<unknown>;
+  /** Kills the program that holds the sessions, and resolves when it is gone; absent where there is none. */
+  kill?(): Promise<void>;
+}
+
+const SYSTEM = 'You are Ana, mark-persona.';
+const TOOLS = ['add', 'list'].map((name) => ({
+  name,
+  description: `The tool ${name}.`,
+  parameters: { type: 'object', properties: { a: { type: 'number' } } },
+}));
+const LONG = 'A long answer which is broken off. mark-partial '.repeat(8);
+/** An answer that stops after three pieces and never goes on. */
+export const HANGING: FakeReply = { text: LONG, chunk: 4, breaks: { after: 3, how: 'hang' } };
+
+/** One agent that talks through the port, and what its vendor is to answer. */
+export class Talk {
+  readonly fixture: SessionFixture;
+  readonly replies: FakeReply[];
+  readonly #model: { model?: string };
+  provider: Provider;
+  mark: SessionMark | undefined;
+
+  constructor(fixture: SessionFixture, replies: FakeReply[]) {
+    this.fixture = fixture;
+    this.replies = replies;
+    this.provider = fixture.provider;
+    this.#model = fixture.model === undefined ? {} : { model: fixture.model };
+  }
+
+  request(over: Partial<ModelRequest>): ModelRequest {
+    return sampleRequest({ tools: TOOLS, ...this.#model, ...over });
+  }
+
+  /** Begins a session and keeps its mark, if it comes to one. */
+  start(text: string, over: Partial<ModelRequest> = {}, options: CollectOptions = {}): Promise<ModelEvent[]> {
+    return this.#send({ messages: [system(), user(text)], session: { kind: 'start' }, ...over }, options);
+  }
+
+  /** One more turn after the last mark. */
+  resume(
+    text: string,
+    over: Partial<ModelRequest> = {},
+    options: CollectOptions = {},
+  ): Promise<ModelEvent[]> {
+    assert.ok(this.mark, 'no turn has ended yet');
+    const session = { kind: 'resume', mark: this.mark } as const;
+    return this.#send({ messages: [user(text)], session, ...over }, options);
+  }
+
+  /** Answers all calls of `events` and of what follows, until the model has no more. */
+  async goOn(
+    events: readonly ModelEvent[],
+    result = (name: string) => `result-of-${name}`,
+  ): Promise<ModelEvent[]> {
+    const all: ModelEvent[] = [...events];
+    for (let last = all; endOf(last).stop === 'calls';) {
+      const messages = callsOf(last).map(({ id, name }) => toolResult(id, name, result(name)));
+      assert.notEqual(messages.length, 0, 'it stopped for calls and told of none');
+      last = await this.#send({ messages, session: { kind: 'continue' } }, {});
+      all.push(...last);
+    }
+    return all;
+  }
+
+  async #send(over: Partial<ModelRequest>, options: CollectOptions): Promise<ModelEvent[]> {
+    const events = await collectEvents(this.provider, this.request(over), options);
+    const last = events.at(-1);
+    if (last?.type === 'done' && last.session) this.mark = last.session;
+    return events;
+  }
+
+  /** Aborts when the first text has come. */
+  async broken(run: (options: CollectOptions) => Promise<ModelEvent[]>): Promise<void> {
+    const controller = new AbortController();
+    const onEvent = ({ type }: ModelEvent) => type === 'text' && controller.abort();
+    const events = await run({ signal: controller.signal, onEvent });
+    assert.equal(events.at(-1)?.type, 'aborted', JSON.stringify(events.at(-1)));
+  }
+
+  /** Each exactly once in what the vendor was last sent, in this order. */
+  assertSent(...markers: string[]): void {
+    const sent = this.fixture.transcript();
+    const counts = markers.map((marker) => sent.split(marker).length - 1);
+    assert.deepEqual(
+      Object.fromEntries(markers.map((marker, i) => [marker, counts[i]])),
+      Object.fromEntries(markers.map((marker) => [marker, 1])),
+      sent,
+    );
+    const places = markers.map((marker) => sent.indexOf(marker));
+    assert.deepEqual(
+      places,
+      places.toSorted((a, b) => a - b),
+      `out of order: ${sent}`,
+    );
+  }
+
+  assertNotSent(...markers: string[]): void {
+    const sent = this.fixture.transcript();
+    for (const marker of markers) assert.ok(!sent.includes(marker), `${marker} was sent: ${sent}`);
+  }
+}
+
+export type Run = (talk: Talk) => Promise<void>;
+export type AddTalk = (group: string, name: string, replies: FakeReply[], run: Run) => void;
+
+export function system(): PromptMessage {
+  return { role: 'system', content: SYSTEM, seqs: [] };
+}
+
+export function user(content: string): PromptMessage {
+  return { role: 'user', content, seqs: [1] };
+}
+
+export function toolResult(call: string, name: string, content: string) {
+  return { role: 'tool' as const, call, name, content, failed: false, seqs: [] };
+}
+
+export function callsOf(events: readonly ModelEvent[]) {
+  return events.flatMap((event) => (event.type === 'call' ? [event.call] : []));
+}
+
+export function changeOf(events: readonly ModelEvent[]): string | undefined {
+  return events.find((event) => event.type === 'session')?.change;
+}
+
+export function idOf(events: readonly ModelEvent[]): string | undefined {
+  return events.find((event) => event.type === 'session')?.id;
+}
+
+export function endOf(events: readonly ModelEvent[]): Extract<ModelEvent, { type: 'done' }> {
+  const last = events.at(-1);
+  assert.ok(last?.type === 'done', `ended in ${JSON.stringify(last)}`);
+  return last;
+}
+
+export function failureOf(events: readonly ModelEvent[]): Extract<ModelEvent, { type: 'failed' }>['error'] {
+  const last = events.at(-1);
+  assert.ok(last?.type === 'failed', `ended in ${JSON.stringify(last)}`);
+  return last.error;
 }

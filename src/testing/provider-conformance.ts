@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import type { ModelEvent, ModelFailure } from '../providers/provider.ts';
-import { collectEvents, sampleRequest, textOf } from './collect-events.ts';
+import {
+  type AddCase,
+  addExcess,
+  collectEvents,
+  type MakeProvider,
+  sampleRequest,
+  textOf,
+} from './provider-scene.ts';
 import type { ConformanceCase } from './conformance.ts';
-import type { FakeReply } from './fake-reply.ts';
-import { addExcess } from './provider-excess-cases.ts';
-import type { AddCase, MakeProvider } from './provider-scene.ts';
+import type { FakeReply } from './fake-server.ts';
 
 export type { MakeProvider, ProviderFixture, ProviderScene } from './provider-scene.ts';
 

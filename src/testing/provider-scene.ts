@@ -1,8 +1,11 @@
-import type { ModelRequest, Provider } from '../providers/provider.ts';
+import type { ModelEvent, ModelRequest, Provider } from '../providers/provider.ts';
 import type { ReplyLimitSettings } from '../providers/reply-limits.ts';
-import type { FakeReply } from './fake-reply.ts';
+import type { FakeReply } from './fake-server.ts';
+import assert from 'node:assert/strict';
+import { type ConversationId, NO_USAGE, type PromptMessage, turnId, type Usage } from '../events/index.ts';
+import { gzipSync } from 'node:zlib';
 
-/** A provider whose next answers are all the scene. */
+/** A provider whose answers all follow the scene. */
 export interface ProviderFixture extends AsyncDisposable {
   provider: Provider;
   model?: string;
@@ -17,7 +20,7 @@ export interface ProviderFixture extends AsyncDisposable {
 /** `unreachable` is a vendor that does not listen. */
 export type ProviderScene = FakeReply | 'unreachable';
 
-/** Null where the scene means nothing to the adapter: its cases then pass without having been tried. */
+/** Null if the scene does not apply to the adapter: its cases then pass unrun. */
 export type MakeProvider = (
   scene: ProviderScene,
   replyLimits: ReplyLimitSettings,
@@ -30,3 +33,161 @@ export type AddCase = (
   run: (fixture: ProviderFixture, request: ModelRequest) => Promise<void>,
   replyLimits?: ReplyLimitSettings,
 ) => void;
+
+const ADDRESS = { tenant: 'default', conversation: 'conf' as ConversationId, agent: 'ana' } as const;
+
+/** A small valid request; tests spread what they need over it. */
+export function sampleRequest(over: Partial<ModelRequest> = {}): ModelRequest {
+  const messages: PromptMessage[] = [
+    { role: 'system', content: 'You are Ana.', seqs: [] },
+    { role: 'user', content: 'Hello', seqs: [1] },
+  ];
+  const trace = { ...ADDRESS, turn: turnId(ADDRESS as Parameters<typeof turnId>[0], 1), step: 1, call: 1 };
+  return {
+    model: 'm',
+    messages,
+    tools: [],
+    breakpoints: [],
+    maxOutputTokens: 100,
+    cacheKey: 'default/conf/ana',
+    ...over,
+    trace: over.trace ?? trace,
+  };
+}
+
+/** All events of one call, checked for legal order; `onEvent` sees each as it comes. */
+export async function collectEvents(
+  provider: Provider,
+  request: ModelRequest = sampleRequest(),
+  { signal = new AbortController().signal, onEvent }: CollectOptions = {},
+): Promise<ModelEvent[]> {
+  const events: ModelEvent[] = [];
+  for await (const event of provider.stream(request, { signal })) {
+    events.push(event);
+    onEvent?.(event);
+  }
+  assertLegal(events);
+  return events;
+}
+
+export interface CollectOptions {
+  signal?: AbortSignal;
+  onEvent?: (event: ModelEvent) => void;
+}
+
+function assertLegal(events: readonly ModelEvent[]): void {
+  const order = events.map(({ type }) => type).join(' ');
+  assert.match(order, /^start( session)?( (text|reasoning|call|compacted))* (done|failed|aborted)$/);
+}
+
+export function textOf(events: readonly ModelEvent[]): string {
+  return events.map((event) => (event.type === 'text' ? event.delta : '')).join('');
+}
+
+const SSE = { 'content-type': 'text/event-stream' };
+const LONG = 'ü word '.repeat(1_000);
+
+/** What a vendor that is broken or hostile sends without end or sense: each is bounded, and named. */
+export function addExcess(add: AddCase): void {
+  const tooLong = (name: string, scene: FakeReply, limits: ReplyLimitSettings) =>
+    add(
+      'excess',
+      `${name} breaks the answer off`,
+      scene,
+      async ({ provider }, request) => {
+        const events = await collectEvents(provider, request);
+        const last = events.at(-1);
+        assert.ok(last?.type === 'failed', `ended in ${JSON.stringify(last)?.slice(0, 200)}`);
+        assert.equal(last.error.code, 'provider_reply_too_long', last.error.message);
+        const said = Object.keys(limits)[0] ?? '';
+        assert.ok(last.error.message.includes(said), last.error.message);
+        assert.ok(scene.text === undefined || scene.text.startsWith(textOf(events)));
+      },
+      limits,
+    );
+
+  tooLong('text without end', { text: LONG, chunk: 50 }, { textBytes: 2_048 });
+  const args = JSON.stringify({ a: LONG });
+  tooLong('a call without end', { calls: [{ name: 'add', args }], chunk: 200 }, { argumentBytes: 2_048 });
+  const calls = Array.from({ length: 6 }, (_, index) => ({ name: `add${index}`, args: '{}' }));
+  tooLong('one call more than there may be', { calls }, { calls: 5 });
+  tooLong('an answer that takes too long', { text: LONG, chunk: 1, delayMs: 5 }, { totalMs: 150 });
+
+  const raw = (body: string | Uint8Array, headers: Record<string, string> = SSE): FakeReply => ({
+    raw: { status: 200, headers, body },
+  });
+  const line = `data: "${'x'.repeat(100_000)}`;
+  tooLong('a line without end', raw(line), { eventBytes: 16_384 });
+  tooLong('an event without end', raw(`${'data: 1\n'.repeat(20_000)}`), { eventBytes: 16_384 });
+  tooLong('an event that never comes', raw(': no\n\n'.repeat(50_000)), { receivedBytes: 65_536 });
+  const bomb = gzipSync(': no\n\n'.repeat(500_000));
+  tooLong('little that unpacks to much', raw(bomb, { ...SSE, 'content-encoding': 'gzip' }), {
+    receivedBytes: 65_536,
+  });
+
+  add(
+    'excess',
+    'a refusal of any length is read to its first words',
+    { raw: { status: 500, headers: {}, body: `it burns ${'!'.repeat(3_000_000)}` } },
+    async ({ provider }, request) => {
+      const last = (await collectEvents(provider, request)).at(-1);
+      assert.ok(last?.type === 'failed');
+      assert.equal(last.error.code, 'provider_failed');
+      assert.match(last.error.message, /it burns/);
+      assert.ok(last.error.message.length < 4_000);
+    },
+  );
+
+  addUsage(add);
+  addRedirects(add);
+}
+
+const FALSE_USAGE: Readonly<Record<string, Partial<Record<keyof Usage, unknown>>>> = {
+  'more input than was sent': { input: 9e15, output: 1 },
+  'more output than was received': { input: 10, output: 9e15 },
+  'more from a cache than there was': { input: 10, cacheRead: 1e18 },
+  'less than nothing': { input: -5_000, output: -1 },
+  'halves of tokens': { input: 10.5 },
+};
+
+function addUsage(add: AddCase): void {
+  for (const [name, told] of Object.entries(FALSE_USAGE)) {
+    const usage = { ...NO_USAGE, ...told } as Usage;
+    add('excess', `a usage of ${name} is not believed`, { text: 'x', usage }, async (fixture, request) => {
+      const last: ModelEvent | undefined = (await collectEvents(fixture.provider, request)).at(-1);
+      // A program between us and the vendor may take nonsense for a failure.
+      if (last?.type === 'failed' && fixture.isProgram) return;
+      assert.ok(last?.type === 'done', `ended in ${JSON.stringify(last)}`);
+      if (fixture.isProgram && last.doubt === undefined) return assertSmall(last.usage);
+      assert.deepEqual(last.usage, NO_USAGE);
+      assert.ok(last.doubt, 'nobody is told');
+    });
+  }
+}
+
+/** What a program has made of it on the way. */
+function assertSmall(usage: Usage): void {
+  for (const count of Object.values(usage))
+    assert.ok(Number.isSafeInteger(count) && count >= 0 && count <= 100_000_000, JSON.stringify(usage));
+}
+
+/** Nobody listens there: who goes there all the same says so. */
+const ELSEWHERE = 'http://127.0.0.1:9';
+
+function addRedirects(add: AddCase): void {
+  for (const status of [301, 302, 303, 307, 308]) {
+    add(
+      'redirects',
+      `${status} to another origin is refused, with both addresses`,
+      { raw: { status, headers: { location: `${ELSEWHERE}/v1/stolen?q=1` }, body: '' } },
+      async ({ provider, requests }, request) => {
+        const last = (await collectEvents(provider, request)).at(-1);
+        assert.ok(last?.type === 'failed');
+        assert.equal(last.error.code, 'provider_redirected', last.error.message);
+        assert.ok(last.error.message.includes(ELSEWHERE), last.error.message);
+        assert.ok(!last.error.message.includes('stolen'), last.error.message);
+        assert.equal(requests?.() ?? 1, 1);
+      },
+    );
+  }
+}

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ModelEvent } from '../providers/provider.ts';
-import { collectEvents, textOf } from './collect-events.ts';
-import type { FakeReply } from './fake-reply.ts';
+import { collectEvents, textOf } from './provider-scene.ts';
+import type { FakeReply } from './fake-server.ts';
 import {
   type AddTalk,
   callsOf,
@@ -11,7 +11,7 @@ import {
   HANGING,
   type Talk,
   toolResult,
-} from './session-talk.ts';
+} from './fake-sessions.ts';
 
 /** Turns that broke off, and marks that are not the last. */
 export function addRewinds(add: AddTalk): void {

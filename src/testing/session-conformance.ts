@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { PromptMessage } from '../events/index.ts';
 import type { ModelEvent, ModelRequest } from '../providers/provider.ts';
-import { collectEvents, textOf } from './collect-events.ts';
+import { collectEvents, textOf } from './provider-scene.ts';
 import type { ConformanceCase } from './conformance.ts';
-import type { FakeReply } from './fake-reply.ts';
+import type { FakeReply } from './fake-server.ts';
 import { addLosses, addRewinds } from './session-break-cases.ts';
 import {
   type AddTalk,
@@ -17,9 +17,9 @@ import {
   Talk,
   toolResult,
   user,
-} from './session-talk.ts';
+} from './fake-sessions.ts';
 
-export type { SessionFixture } from './session-talk.ts';
+export type { SessionFixture } from './fake-sessions.ts';
 
 /** Calls in `next` name tools as the request does; where the vendor sees other names, `make` translates them. */
 export type MakeSessions = (next: () => FakeReply) => Promise<SessionFixture>;

@@ -29,9 +29,9 @@ const HOSTILE_CASES = Object.entries(HOSTILE).map(([name, content]): StoreCase =
     assert.deepEqual(await contents(store, LOG), [content]);
     const key = { tenant: 'acme', shelf: 'body', key: `k-${content.slice(0, 20)}` } as const;
     await driver.putOnce(key, content, 1);
-    assert.equal(await driver.readRegister(key), content);
+    assert.equal(await driver.readEntry(key), content);
     assert.equal(await driver.swap(key, content, `${content}!`), true);
-    assert.equal(await driver.readRegister(key), `${content}!`);
+    assert.equal(await driver.readEntry(key), `${content}!`);
   },
 ]);
 

@@ -45,7 +45,7 @@ export const REGISTER_CASES: readonly StoreCase[] = [
       assert.equal(outcomes.filter(({ inserted }) => inserted).length, 1);
       const winner = outcomes.find(({ inserted }) => inserted)?.data;
       assert.ok(outcomes.every(({ data }) => data === winner));
-      assert.equal(await driver.readRegister(KEY), winner);
+      assert.equal(await driver.readEntry(KEY), winner);
     },
   ],
   [
@@ -53,9 +53,9 @@ export const REGISTER_CASES: readonly StoreCase[] = [
     'tenant, shelf and key together are its name',
     async ({ driver }) => {
       await driver.putOnce(KEY, 'one', 1);
-      assert.equal(await driver.readRegister({ ...KEY, tenant: 'globex' }), null);
-      assert.equal(await driver.readRegister({ ...KEY, shelf: 'effect' }), null);
-      assert.equal(await driver.readRegister({ ...KEY, key: 'K' }), null);
+      assert.equal(await driver.readEntry({ ...KEY, tenant: 'globex' }), null);
+      assert.equal(await driver.readEntry({ ...KEY, shelf: 'effect' }), null);
+      assert.equal(await driver.readEntry({ ...KEY, key: 'K' }), null);
       assert.equal((await driver.putOnce({ ...KEY, shelf: 'effect' }, 'two', 1)).inserted, true);
     },
   ],
@@ -71,7 +71,7 @@ export const REGISTER_CASES: readonly StoreCase[] = [
           JSON.stringify(key),
         );
       }
-      for (const key of names) assert.equal(await driver.readRegister({ ...KEY, key }), `of ${key}`);
+      for (const key of names) assert.equal(await driver.readEntry({ ...KEY, key }), `of ${key}`);
     },
   ],
   [
@@ -79,12 +79,12 @@ export const REGISTER_CASES: readonly StoreCase[] = [
     'replaces what it names, and nothing else',
     async ({ driver }) => {
       assert.equal(await driver.swap(KEY, 'a', 'b'), false);
-      assert.equal(await driver.readRegister(KEY), null);
+      assert.equal(await driver.readEntry(KEY), null);
       await driver.putOnce(KEY, 'a', 1);
       assert.equal(await driver.swap(KEY, 'A', 'b'), false);
       assert.equal(await driver.swap(KEY, 'a', 'b'), true);
       assert.equal(await driver.swap(KEY, 'a', 'c'), false);
-      assert.equal(await driver.readRegister(KEY), 'b');
+      assert.equal(await driver.readEntry(KEY), 'b');
     },
   ],
   [
@@ -106,9 +106,9 @@ export const REGISTER_CASES: readonly StoreCase[] = [
       await driver.putOnce(KEY, 'kept', 1);
       assert.equal(await driver.expire('prompt', 1100), 1100);
       assert.equal(await driver.expire('prompt', 1100), 0);
-      assert.equal(await driver.readRegister({ tenant: 'acme', shelf: 'prompt', key: 'p1099' }), null);
-      assert.equal(await driver.readRegister({ tenant: 'acme', shelf: 'prompt', key: 'p1100' }), 'x');
-      assert.equal(await driver.readRegister(KEY), 'kept');
+      assert.equal(await driver.readEntry({ tenant: 'acme', shelf: 'prompt', key: 'p1099' }), null);
+      assert.equal(await driver.readEntry({ tenant: 'acme', shelf: 'prompt', key: 'p1100' }), 'x');
+      assert.equal(await driver.readEntry(KEY), 'kept');
     },
   ],
   [

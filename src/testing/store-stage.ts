@@ -16,7 +16,7 @@ import type { StoreDriver } from '../store/driver.ts';
 import type { Entry, ConversationKey, Store } from '../store/store.ts';
 import type { ConformanceCase } from './conformance.ts';
 
-/** What a case of the store conformance suite works with: a new, empty store, and the driver below it. */
+/** Stage of a store conformance case: a new, empty store and its driver. */
 export interface StoreStage {
   driver: StoreDriver;
   store: Store;

@@ -29,10 +29,10 @@ export interface Tool {
 }
 
 /** `by`: ids of the people who may decide; default: everyone. `deadlineMs`: the call is denied after it. */
-export type Approval =
+export type Approval<Args = never> =
   | boolean
-  | ((args: never) => boolean)
-  | { when?: (args: never) => boolean; by?: readonly string[]; deadlineMs?: number };
+  | ((args: Args) => boolean)
+  | { when?: (args: Args) => boolean; by?: readonly string[]; deadlineMs?: number };
 
 export interface ToolDefinition<S extends z.ZodType> {
   name: string;
@@ -49,10 +49,7 @@ export interface ToolDefinition<S extends z.ZodType> {
   /** The tool bounds its own output, which is then shown whole and never as a preview. Default false. */
   bounded?: boolean;
   /** Whether a person must approve a call before it runs; a function decides by the arguments. */
-  needsApproval?:
-    | boolean
-    | ((args: z.output<S>) => boolean)
-    | { when?: (args: z.output<S>) => boolean; by?: readonly string[]; deadlineMs?: number };
+  needsApproval?: Approval<z.output<S>>;
   /** Default 60,000 ms. */
   timeoutMs?: number;
   /** Bytes of an output in a prompt; the rest becomes an artifact. Default: `limits.previewBytes`. */

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { verifyEvent } from 'nostr-tools/pure';
 import { expect } from 'vitest';
-import type { SignedEvent } from '../../src/nostr/nostr-event.ts';
-import { FORGERIES } from '../nostr/forge.ts';
-import { person } from '../nostr/sign.ts';
+import type { SignedEvent } from '../../packages/nostr/src/nostr-event.ts';
+import { FORGERIES } from '../../packages/nostr/test/forge.ts';
+import { person } from '../../packages/nostr/test/sign.ts';
 import { attack } from './attack.ts';
 import { ANA, BO, CY, NAMES_BO, openNostrStage } from './nostr-stage.ts';
 import { ACME, only, told, unchanged } from './stage.ts';

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { expect } from 'vitest';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { readFrame } from '../../src/nostr/read-frame.ts';
+import { readFrame } from '../../packages/nostr/src/read-frame.ts';
 import { attack } from './attack.ts';
 import { ANA, NAMES_BO, openNostrStage } from './nostr-stage.ts';
 import { ANA as UMA, told } from './stage.ts';

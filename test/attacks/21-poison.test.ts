@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import * as z from 'zod';
-import type { FakeReply } from '../../src/testing/fake-reply.ts';
+import type { FakeReply } from '../../src/testing/fake-server.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { attack } from './attack.ts';
 import { ANA, only, openStage } from './stage.ts';

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { createMemorySearch } from '../../src/actors/memory/memory-search.ts';
 import type { ActorAddress, AgentId, ConversationId, TenantId } from '../../src/events/index.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { createFakeEmbedder } from '../../src/testing/fake-embedder.ts';
+import { createFakeEmbedder } from '../../src/testing/embedder-conformance.ts';
 import { createFakeSessions, newSessionMemory } from '../../src/testing/fake-sessions.ts';
 import { said } from '../retrieve/said.ts';
 import { modelOf, says } from '../support/engine-models.ts';

@@ -16,7 +16,7 @@ const hostile = (manner: string, timeoutMs = 30_000) => ({
 const LISTS: Readonly<Record<string, string>> = {
   deep: 'mcpServers.evil: its tool "abyss" has a schema of more than 64 levels',
   many: 'mcpServers.evil cannot be started: its list has more than 1000 tools',
-  'long name': 'characters, and 256 are the most',
+  'long name': 'characters; the limit is 256',
   'long description': 'mcpServers.evil: its tool "novel" has a description of 1000000 characters',
   'wide schema': 'mcpServers.evil: its tool "wide" has a schema of',
   twins: 'evil/twin and evil/twin would both be called "evil__twin"',

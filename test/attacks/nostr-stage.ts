@@ -1,11 +1,11 @@
 import { type Clock, systemClock } from '../../src/clock.ts';
-import { Intake } from '../../src/nostr/intake.ts';
-import { openVerifier } from '../../src/nostr/open-verifier.ts';
-import { createReceiver } from '../../src/nostr/receive.ts';
-import type { Refused } from '../../src/nostr/refused.ts';
-import { type NostrInput, NostrSettings } from '../../src/nostr/settings.ts';
+import { Intake } from '../../packages/nostr/src/intake.ts';
+import { openVerifier } from '../../packages/nostr/src/open-verifier.ts';
+import { createReceiver } from '../../packages/nostr/src/receive.ts';
+import type { Refused } from '../../packages/nostr/src/refused.ts';
+import { type NostrInput, NostrSettings } from '../../packages/nostr/src/settings.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
-import { type Person, person } from '../nostr/sign.ts';
+import { type Person, person } from '../../packages/nostr/test/sign.ts';
 import { type AttackStage, openStage } from './stage.ts';
 
 export const BO: Person = person();
@@ -59,7 +59,7 @@ function gatewayTo(stage: AttackStage, settings: Partial<NostrInput>, clock: Clo
   });
   const receiver = createReceiver({
     troupe: stage.troupe,
-    notes: memoryKeyValue(),
+    keyValue: memoryKeyValue(),
     settings: parsed,
     agents,
     people: new Set(parsed.people),

@@ -8,7 +8,7 @@ type Prompt = {
   messages: unknown[];
   tokens: { total: number; estimate: number; window: number };
   cached: { messages: number; tokens: number };
-  relief: { at: number; left: number };
+  compaction: { at: number; left: number };
   cuts: object[];
 };
 
@@ -47,7 +47,7 @@ test('the window is shown in cells of half a per cent, with what is cached in ca
   expect(shown).toMatch(/^▒ reserved +4,096 +3\.2 %$/m);
   expect(shown).toMatch(/^usage +\d+ tokens estimated, 0 % of the room: normal, not calibrated yet$/m);
   expect(shown).toMatch(/^cached +\d+ tokens in 4 of 5 messages begin as the last prompt did \(capital$/m);
-  expect(shown).toMatch(/^relief +in 98,\d{3} tokens, at 99,124$/m);
+  expect(shown).toMatch(/^compacts +in 98,\d{3} tokens, at 99,124$/m);
   expect(shown).not.toContain('\u001b');
   expect(Math.max(...shown.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
 });
@@ -70,7 +70,7 @@ test('what is cached is what the last prompt was, whichever process is asked', a
   expect(first.cached).toEqual({ messages: 0, tokens: 0 });
   const direct = (await place.call(['context', 'c1', 'planner', '--json'])).json as Prompt;
   expect(direct.cached).toEqual({ messages: sent.messages.length, tokens: sent.tokens.total });
-  expect(direct.relief.left).toBe(direct.relief.at - direct.tokens.estimate);
+  expect(direct.compaction.left).toBe(direct.compaction.at - direct.tokens.estimate);
   await using dev = await place.dev();
   const served = await place.call(['context', 'c1', 'planner', '--json', '--url', dev.url]);
   expect(served.json).toEqual(direct);

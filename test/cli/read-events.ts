@@ -1,4 +1,4 @@
-import { readServerEvents } from '../../src/cli/read-server-events.ts';
+import { EventSourceParserStream } from 'eventsource-parser/stream';
 
 export interface StreamFrame {
   event: string;
@@ -11,7 +11,10 @@ export async function readEvents(
   enough: (frames: StreamFrame[]) => boolean,
 ): Promise<StreamFrame[]> {
   const frames: StreamFrame[] = [];
-  for await (const { event, data } of readServerEvents(response)) {
+  const stream = response.body
+    ?.pipeThrough(new TextDecoderStream())
+    .pipeThrough(new EventSourceParserStream());
+  for await (const { event = 'message', data } of stream ?? []) {
     frames.push({ event, data: JSON.parse(data) as Record<string, unknown> });
     if (enough(frames)) return frames;
   }

@@ -6,11 +6,9 @@ import { createOpenAiCompatible } from '../../src/providers/openai/openai-compat
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
-import type { FakeHandler } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
-import { describeEvent } from '../../src/cli/describe-event.ts';
+import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import type { FakeHandler, FakeServer } from '../../src/testing/fake-server.ts';
+import { describeEvent } from '../../src/cli/reply-printer.ts';
 import { ANA, openStage, type Stage } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 import { untilHolds } from '../support/until-holds.ts';

@@ -149,10 +149,10 @@ test('a frozen text that is lost sets the turn aside instead of sending a prompt
   await killed.say('c', 'go', ['bo']);
   await until('the model is asked', () => hung.requests.length === 1);
   first.kill();
-  const readRegister: StoreDriver['readRegister'] = async (key) =>
-    key.shelf === 'body' ? null : inner.readRegister(key);
+  const readEntry: StoreDriver['readEntry'] = async (key) =>
+    key.shelf === 'body' ? null : inner.readEntry(key);
   const model = inOrder(says('blind'));
-  const stage = await openStage({ driver: { ...inner, readRegister }, agents: [{ id: 'bo', model }] });
+  const stage = await openStage({ driver: { ...inner, readEntry }, agents: [{ id: 'bo', model }] });
   await stage.quiet();
   expect(model.requests).toEqual([]);
   const address = { ...logOf('c'), agent: 'bo' as AgentId };

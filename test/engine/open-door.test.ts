@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { getPublicKey } from 'nostr-tools/pure';
 import { expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { startRelay } from '../nostr/relay-process.ts';
-import { person } from '../nostr/sign.ts';
-import { problemOf } from '../nostr/verify-alone.ts';
+import { startRelay } from '../../packages/nostr/test/relay-process.ts';
+import { person } from '../../packages/nostr/test/sign.ts';
+import { problemOf } from '../../packages/nostr/test/verify-alone.ts';
 import { scripted } from '../http/harness.ts';
 import { openTroupe } from '../support/mode.ts';
 

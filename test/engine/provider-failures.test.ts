@@ -6,10 +6,8 @@ import { createOpenAiCompatible } from '../../src/providers/openai/openai-compat
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import type { ModelFailure, Provider } from '../../src/providers/provider.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
-import type { FakeHandler } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
+import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import type { FakeHandler, FakeServer } from '../../src/testing/fake-server.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { breaks, bytes, inOrder, says, shown, times } from '../support/engine-models.ts';
 import { openStage, type Stage, turns } from '../support/engine-stage.ts';

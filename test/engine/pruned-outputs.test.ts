@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import * as z from 'zod';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
-import type { FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
+import type { FakeReply, FakeRequest } from '../../src/testing/fake-server.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import type { WireMessage } from '../support/compact.ts';

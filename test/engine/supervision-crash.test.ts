@@ -3,7 +3,7 @@ import * as z from 'zod';
 import type { Event } from '../../src/events/index.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import { createFakeSessions, newSessionMemory } from '../../src/testing/fake-sessions.ts';
-import { checkSessions } from '../../src/testing/check-sessions.ts';
+import { checkSessions } from '../../src/testing/check-log.ts';
 import { defineTool, type Tool } from '../../src/tools/tool.ts';
 import { forever, mortal, tapDriver } from '../support/engine-driver.ts';
 import { asks, bytes, modelOf, says, shown, type TestModel } from '../support/engine-models.ts';

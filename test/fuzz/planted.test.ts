@@ -10,7 +10,7 @@ import { regexTarget } from '../../fuzz/targets/regex.ts';
 import { routesTarget } from '../../fuzz/targets/routes.ts';
 import { EventDraft, type PromptMessage } from '../../src/events/index.ts';
 import { importTranscript } from '../../src/import/index.ts';
-import type { readEvent } from '../../src/nostr/signed-event.ts';
+import type { readEvent } from '../../packages/nostr/src/signed-event.ts';
 
 /** Each target is given code with a mistake in it, and has to find that: a fuzzer that cannot fail proves nothing. */
 

@@ -54,7 +54,7 @@ test('who rests is resumed or retired, who is retired recalled, and nothing else
   await order(api, 'retire', 'broken', null);
   const retired = await statusOf(api, 'broken');
   expect(retired).toMatchObject({ can: ['recall'], last: { event: 'RETIRE' } });
-  expect(retired.legal).toEqual([{ event: 'RECALL', guard: null, target: 'available' }]);
+  expect(retired.legal).toEqual([{ event: 'REINSTATE', guard: null, target: 'available' }]);
   expect((await order(api, 'retry', 'broken', retired.lastTurn)).status).toBe(409);
   expect((await order(api, 'retire', 'broken', null)).status).toBe(409);
 });

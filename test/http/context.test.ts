@@ -20,6 +20,7 @@ test('the next prompt tells what of it is cached, what was cut and when room is 
   };
   expect((await api.get('/api/conversations/c1/agents/echo/prompt')).body).toMatchObject({
     cached: { messages: sent.count, tokens: sent.tokens.total },
+    compaction: { at: 99_124, left: expect.any(Number) },
     relief: { at: 99_124, left: expect.any(Number) },
     cuts: [],
   });

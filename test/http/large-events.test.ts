@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { createProjectionBook } from '../../src/http/projection-book.ts';
-import { MAX_SCANNED, scanRows } from '../../src/http/scan-rows.ts';
+import { createProjectionBook } from '../../src/http/access/projection-books.ts';
+import { MAX_SCANNED, scanRows } from '../../src/http/search-conversations.ts';
 import type { Event } from '../../src/events/index.ts';
 import { ANA, type Harness, readStream, startApi } from './harness.ts';
 

@@ -71,7 +71,7 @@ test('what people do to an agent between turns is told too, and an agent asked t
   await using api = await startApi({ company });
   const about = { conversation: 'c1', agent: 'worker' };
   const response = await api.app.request('/api/events?conversation=c1');
-  const reading = readStream(response, (frames) => pathsOf(frames).at(-1)?.startsWith('RECALL') ?? false);
+  const reading = readStream(response, (frames) => pathsOf(frames).at(-1)?.startsWith('REINSTATE') ?? false);
   const acting = Promise.withResolvers<void>();
   const rested = Promise.withResolvers<void>();
   api.troupe.watch((note) => {
@@ -96,7 +96,7 @@ test('what people do to an agent between turns is told too, and an agent asked t
     'COMMITTED paused',
     'RESUME idle',
     'RETIRE retired',
-    'RECALL idle',
+    'REINSTATE idle',
   ]);
 });
 

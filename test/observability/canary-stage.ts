@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
+import type { FakeReply, FakeRequest } from '../../src/testing/fake-server.ts';
 
 /** Secrets that are like no others, and all that was seen of what must not hold them. */
 export interface Canaries {

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { createMetrics } from '../../src/http/metrics.ts';
-import { COUNTERS, TIMERS } from '../../src/http/metric-shapes.ts';
+import { COUNTERS, createMetrics, TIMERS } from '../../src/http/metrics.ts';
 
 const Target = z.object({ expr: z.string().min(1), refId: z.string() });
 const Panel = z.object({

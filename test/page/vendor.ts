@@ -1,7 +1,6 @@
 import type { Usage } from '../../src/events/index.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
-import type { FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
+import type { FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 import type { StoryClock } from './story-clock.ts';
 
 /** One thing a model says: the first line of its agent that fits what it heard last, and is not used up. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { createProjectionBook } from '../../src/http/projection-book.ts';
+import { createProjectionBook } from '../../src/http/access/projection-books.ts';
 import { OverviewAnswer, RowsAnswer, SearchAnswer, SnapshotAnswer } from '../../src/http/answers.ts';
 import { foldEvents, newProjection } from '../../src/projection/projection.ts';
 import type { Troupe } from '../../src/troupe.ts';

@@ -2,9 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import type { PromptMessage, Reasoning } from '../../src/events/index.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import type { FakeReply } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
-import { collectEvents, sampleRequest } from '../../src/testing/collect-events.ts';
+import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
+import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
 import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
 
 let server: FakeServer;
@@ -23,7 +22,7 @@ type Sent = { role: string; content: Record<string, unknown>[] }[];
 const text = (content: string) => ({ type: 'text', text: content });
 const CACHED = { cache_control: { type: 'ephemeral' } };
 
-/** Where cache_control stands: `system.0`, `tools.0`, `messages.2.1`. */
+/** The places of cache_control: `system.0`, `tools.0`, `messages.2.1`. */
 function marksOf(body: Record<string, unknown>): string[] {
   const marks: string[] = [];
   for (const field of ['tools', 'system'] as const) {

@@ -144,7 +144,7 @@ test.each([
   const failure = classifyFailure(vendorErrorOf(thrown), { opened: false, now: NOW });
   expect(failure).toMatchObject({ code: 'provider_unreachable' });
   expect(failure.isAway).toBe(isAway);
-  // An answer that had begun and broke off is asked for again, as ever.
+  // An answer that began and broke off is retried as usual.
   expect(classifyFailure(vendorErrorOf(thrown), { opened: true, now: NOW }).isAway).toBe(undefined);
 });
 

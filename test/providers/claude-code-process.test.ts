@@ -6,10 +6,10 @@ import { afterEach, describe, test } from 'vitest';
 import type { ClaudeCodeOptions } from '../../src/providers/claude-code/claude-code.ts';
 import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from '../../src/providers/provider.ts';
-import { collectEvents, sampleRequest, textOf } from '../../src/testing/collect-events.ts';
+import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import type { FakeReply } from '../../src/testing/fake-reply.ts';
-import { callsOf, changeOf, endOf, failureOf, toolResult, user } from '../../src/testing/session-talk.ts';
+import type { FakeReply } from '../../src/testing/fake-server.ts';
+import { callsOf, changeOf, endOf, failureOf, toolResult, user } from '../../src/testing/fake-sessions.ts';
 import {
   type ClaudeCodeStage,
   childrenOf,
@@ -153,7 +153,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
       for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
     });
 
-    /** Another SDK in place of the real one, for one test. */
+    /** Replaces the real SDK with another one, for one test. */
     function install(version: string, code: string): void {
       const folder = mkdtempSync(path.join(tmpdir(), 'troupe-peers-'));
       folders.push(folder);

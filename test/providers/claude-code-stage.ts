@@ -5,12 +5,11 @@ import { type ClaudeCodeOptions, createClaudeCode } from '../../src/providers/cl
 import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import type { FakeHandler, FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
+import type { FakeHandler, FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 
 export const CLIS = path.join(import.meta.dirname, '../clis');
 
-/** The programs that are tested against are no dependency: npm ci --prefix test/clis --ignore-scripts. */
+/** The programs under test are not dependencies: npm ci --prefix test/clis --ignore-scripts. */
 export const HAS_CLAUDE_CODE = existsSync(path.join(CLIS, 'node_modules/@anthropic-ai/claude-agent-sdk'));
 process.env[PEERS_ENV] = CLIS;
 
@@ -20,11 +19,11 @@ export interface ClaudeCodeStage extends AsyncDisposable {
   server: FakeServer;
   home: string;
   provider: Provider;
-  /** Closes the provider and makes another one, as a new process would. */
+  /** Closes the provider and opens another one, as a new process would. */
   reopen(over?: Partial<ClaudeCodeOptions>): Promise<Provider>;
 }
 
-/** The real program, in a private directory, that knows no other vendor than a fake one. */
+/** The real program in a private directory, connected to a fake vendor only. */
 export async function openStage(
   handler: FakeHandler,
   over: Partial<ClaudeCodeOptions> = {},
@@ -58,14 +57,14 @@ export async function openStage(
   return stage;
 }
 
-/** The fake model is offered our tools under longer names; those of Claude Code's own begin with a capital. */
+/** The fake model sees our tools under longer names. The names of Claude Code's own tools begin with a capital. */
 function withToolNames(reply: FakeReply): FakeReply {
   const shown = (name: string) => (/^[A-Z]/.test(name) ? name : `mcp__troupe__${name}`);
   const calls = reply.calls?.map((call) => ({ ...call, name: shown(call.name) }));
   return calls ? { ...reply, calls } : reply;
 }
 
-/** All words of a request, in their order: instructions, what was said, calls, results. */
+/** All text of a request, in order: instructions, messages, calls, results. */
 export function wordsOf({ body }: FakeRequest): string {
   const { system, messages } = body as { system: unknown; messages: unknown };
   return textsIn([system, messages]).join('\n');
@@ -80,7 +79,7 @@ function textsIn(value: unknown): string[] {
   return [...own, ...call, ...textsIn(content)];
 }
 
-/** Processes that this one has started and that still run. */
+/** Running child processes of this process. */
 export function childrenOf(pid = process.pid): number[] {
   return readdirSync('/proc').flatMap((name) => {
     try {
@@ -88,7 +87,7 @@ export function childrenOf(pid = process.pid): number[] {
       const isCli = readFileSync(`/proc/${name}/cmdline`, 'utf8').includes('claude-agent-sdk');
       return isCli && state !== 'Z' && Number(parent) === pid ? [Number(name)] : [];
     } catch {
-      return []; // It is no process, or has just ended.
+      return []; // Not a process, or just ended.
     }
   });
 }

@@ -6,7 +6,7 @@ import { createCodex, type CodexOptions } from '../../src/providers/codex/codex.
 import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
 import { createProvider } from '../../src/providers/registry.ts';
 import { ProviderSettings } from '../../src/providers/settings.ts';
-import { collectEvents, sampleRequest, textOf } from '../../src/testing/collect-events.ts';
+import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { untilHolds } from '../support/until-holds.ts';
 
@@ -24,7 +24,7 @@ function temporary(): string {
   return dir;
 }
 
-/** A package in Codex' place whose program is this script; none without one. */
+/** Installs a package in Codex's place with this script as its program; no program without a script. */
 function install(script?: string, version = '0.169.0'): void {
   const peers = temporary();
   vi.stubEnv(PEERS_ENV, peers);
@@ -88,7 +88,7 @@ test('a program that failed to start is tried again with the next request', asyn
   await provider.close?.();
 });
 
-/** Answers as the real one, but does not know how to be interrupted; tells its pid in its home. */
+/** Answers like the real one, but ignores interrupts. Writes its pid to its home. */
 const SERVER = `
 import { createInterface } from 'node:readline';
 import { writeFileSync } from 'node:fs';

@@ -5,18 +5,17 @@ import { createCodex, type CodexOptions } from '../../src/providers/codex/codex.
 import { findCodex } from '../../src/providers/codex/config.ts';
 import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
 import type { Provider } from '../../src/providers/provider.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
-import type { FakeHandler, FakeRequest } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
+import { startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import type { FakeHandler, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 import type { SessionFixture } from '../../src/testing/session-conformance.ts';
 import { killProcesses } from './kill-processes.ts';
 
 process.env[PEERS_ENV] ??= join(import.meta.dirname, '..', 'clis');
 
-/** In the catalogue of the tested Codex, and one that calls tools by function calls. */
+/** A model in the catalogue of the tested Codex version that calls tools by function calls. */
 export const CODEX_MODEL = 'gpt-5.5';
 
-/** Goes behind the name of what cannot be tried; empty where it can. */
+/** Appended to the names of skipped tests; empty if Codex is installed. */
 export const NO_CODEX = isInstalled() ? '' : ' (skipped: no Codex (test/clis is not installed))';
 
 function isInstalled(): boolean {
@@ -27,12 +26,12 @@ function isInstalled(): boolean {
   }
 }
 
-/** The real CLI before a fake API, with a home of its own. */
+/** The real CLI in front of a fake API, with its own home. */
 export interface CodexStage extends SessionFixture {
   api: FakeServer;
   home: string;
   open(over?: Partial<CodexOptions>): Provider;
-  /** Its processes, as the system knows them. */
+  /** Its processes, as listed by the system. */
   pids(): number[];
 }
 
@@ -84,7 +83,7 @@ export async function startCodexStage(
   };
 }
 
-/** All text of one request, in its order. */
+/** All text of one request, in order. */
 export function transcriptOf(request: FakeRequest | undefined): string {
   const { input = [] } = (request?.body ?? {}) as { input?: Record<string, unknown>[] };
   return input.map((item) => partsOf(item).join('\n')).join('\n');
@@ -97,7 +96,7 @@ function partsOf({ content, arguments: args, output, input }: Record<string, unk
   );
 }
 
-/** Processes that were given this directory as their home. */
+/** Processes with this directory as their home. */
 function pidsOf(home: string): number[] {
   return readdirSync('/proc')
     .map(Number)
@@ -108,6 +107,6 @@ function environmentOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'utf8');
   } catch {
-    return ''; // It has ended, or is not ours.
+    return ''; // The process has ended, or is not ours.
   }
 }

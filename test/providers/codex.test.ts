@@ -5,16 +5,16 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import type { ModelEvent, ModelRequest, Provider } from '../../src/providers/provider.ts';
-import { collectEvents, sampleRequest, textOf } from '../../src/testing/collect-events.ts';
+import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import type { FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
+import type { FakeReply, FakeRequest } from '../../src/testing/fake-server.ts';
 import { CODEX_MODEL, NO_CODEX, startCodexStage, transcriptOf } from './codex-stage.ts';
 import { ADD_TOOL, result, system, user } from './sent.ts';
 import { untilHolds } from '../support/until-holds.ts';
 
 const START = { kind: 'start' } as const;
 
-/** Replies one after another; the last one again and again. */
+/** Gives the replies one after another, and repeats the last one. */
 function inTurn(...replies: FakeReply[]): () => FakeReply {
   let next = 0;
   return () => replies[Math.min(next++, replies.length - 1)] ?? {};
@@ -61,7 +61,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     assert.ok(request);
     expect(transcriptOf(request)).toBe('You are Ana.\n\nBe brief.\nHello\nYou there?');
     const offered = toolsOf(request).map(({ name, type }) => name ?? type);
-    // Codex offers its patch tool whatever one says; below it is shown to be without effect.
+    // Codex always offers its patch tool. A test below shows that it has no effect.
     expect(offered).toEqual(['apply_patch', 'add']);
     expect(toolsOf(request).at(-1)).toMatchObject({
       description: ADD_TOOL.description,
@@ -98,7 +98,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     const ended = await ask(provider, { messages, session: { kind: 'continue' } });
     expect(textOf(ended)).toBe('two');
     expect(stage.requests()).toBe(3);
-    // What the first answer took Codex tells when its calls were answered.
+    // Codex reports the usage of the first answer only after its calls were answered.
     expect(doneOf(asked).usage.input + doneOf(ended).usage.input).toBe(12);
   });
 
@@ -295,7 +295,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     };
     const code = `
       const { createCodex } = await import(${JSON.stringify(import.meta.resolve('../../src/providers/codex/codex.ts'))});
-      const { collectEvents } = await import(${JSON.stringify(import.meta.resolve('../../src/testing/collect-events.ts'))});
+      const { collectEvents } = await import(${JSON.stringify(import.meta.resolve('../../src/testing/provider-scene.ts'))});
       await collectEvents(createCodex(${JSON.stringify(settings)}));
       process.kill(process.pid, 'SIGKILL');`;
     const child = spawn(process.execPath, ['--input-type=module', '-e', code]);
@@ -324,7 +324,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
   });
 });
 
-/** An answer made of items that the fake knows no word for. */
+/** A reply of items that the fake has no shorthand for. */
 function rawReply(items: readonly object[]): FakeReply {
   const usage = { input_tokens: 3, output_tokens: 4, total_tokens: 7 };
   const events = items.flatMap((item) => [

@@ -12,12 +12,10 @@ import type { Provider } from '../../src/providers/provider.ts';
 import { openRecording, readRecording, record } from '../../src/providers/recording.ts';
 import { createReplay } from '../../src/providers/replay.ts';
 import type { ReplyLimitSettings } from '../../src/providers/reply-limits.ts';
-import { collectEvents, sampleRequest } from '../../src/testing/collect-events.ts';
+import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
-import type { FakeHandler } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
+import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import type { FakeHandler, FakeServer } from '../../src/testing/fake-server.ts';
 import { providerConformance, type MakeProvider } from '../../src/testing/provider-conformance.ts';
 import { HAS_CLAUDE_CODE, NO_CLAUDE_CODE, openStage } from './claude-code-stage.ts';
 import { NO_CODEX, startCodexStage } from './codex-stage.ts';
@@ -43,7 +41,7 @@ const NEVER_MS = 3_600_000;
 
 const scripted: MakeProvider = async (scene, replyLimits) => {
   if (scene === 'unreachable' || scene.stop || scene.usage !== undefined || scene.reasoning) return null;
-  // What it says stands in a file of its owner's.
+  // Scripted replies come from the operator, so they are not hostile.
   if (scene.raw || Object.keys(replyLimits).length > 0) return null;
   if (scene.error?.retryAfter) return null;
   const { text = '', chunk = 8, breaks, error } = scene;
@@ -68,7 +66,7 @@ const openAi = overHttp(startFakeOpenAi, (baseUrl, replyLimits) =>
   createOpenAiCompatible({ baseUrl, apiKey: 'key-of-test', replyLimits }),
 );
 
-/** The answer of the OpenAI-compatible adapter, recorded in a file; a vendor that hangs is stopped. */
+/** Replays the answer of the OpenAI-compatible adapter from a file. A vendor that hangs is aborted. */
 const replay: MakeProvider = async (scene, replyLimits) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'troupe-replay-'));
   const file = path.join(folder, 'recording.jsonl');
@@ -94,11 +92,11 @@ const replay: MakeProvider = async (scene, replyLimits) => {
   };
 };
 
-/** Calls of tools that a request does not offer the CLI answers itself. */
+/** Codex itself answers calls of tools that a request does not offer. */
 const codex: MakeProvider = async (scene, replyLimits) => {
-  // Codex does not tell what the header `retry-after` says, nor know errors within a stream by this event.
+  // Codex passes on no `retry-after` header, and knows no errors within a stream by this event.
   if (scene !== 'unreachable' && (scene.error?.retryAfter || scene.error?.after !== undefined)) return null;
-  // What is no answer it reads itself.
+  // Codex itself reads invalid responses.
   if (scene !== 'unreachable' && scene.raw) return null;
   const stage = await startCodexStage(() => (scene === 'unreachable' ? {} : scene), { replyLimits });
   if (scene === 'unreachable') await stage.api.close();
@@ -118,9 +116,9 @@ const codex: MakeProvider = async (scene, replyLimits) => {
 };
 
 const claudeCode: MakeProvider = async (scene, replyLimits) => {
-  // Claude Code does not tell what the header `retry-after` says, nor what it had not read when it was cut off.
+  // Claude Code passes on no `retry-after` header, and nothing that it had not read when the stream was cut.
   if (scene !== 'unreachable' && (scene.error?.retryAfter || scene.breaks?.how === 'cut')) return null;
-  // What is no answer it reads itself.
+  // Claude Code itself reads invalid responses.
   if (scene !== 'unreachable' && scene.raw) return null;
   const stage = await openStage(() => (scene === 'unreachable' ? {} : scene), { replyLimits });
   if (scene === 'unreachable') await stage.server.close();
@@ -137,7 +135,7 @@ const claudeCode: MakeProvider = async (scene, replyLimits) => {
           if (event.type !== 'session') yield event;
       },
     },
-    // What is answered 404 it asks for once more, without streaming.
+    // After a 404 it asks once more, without streaming.
     requests: () =>
       server.requests.filter(({ body }) => (body as { stream?: boolean }).stream === true).length,
     arrived: () => server.arrived(),

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 
-/** As a crash would: resolves when the process has been buried, and its parent has been told. */
+/** Kills like a crash. Resolves when the processes are gone and their parents have been notified. */
 export async function killProcesses(pids: readonly number[]): Promise<void> {
   for (const pid of pids) kill(pid);
   while (pids.some((pid) => existsSync(`/proc/${pid}`)))

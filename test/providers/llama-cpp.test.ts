@@ -2,9 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import type { ModelRequest, Provider } from '../../src/providers/provider.ts';
-import { collectEvents, sampleRequest } from '../../src/testing/collect-events.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
+import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
+import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
 import { likeLlamaCpp, LLAMA_CPP, REFUSED_SCHEMAS } from '../support/llama-cpp.ts';
 
 type Start = typeof startFakeOpenAi;

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
-import type { FakeReply } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
-import { collectEvents, textOf } from '../../src/testing/collect-events.ts';
+import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
+import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
 import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
 
 let server: FakeServer;

@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createOpenAiEmbedder } from '../../src/providers/openai/openai-embedder.ts';
-import { embedderConformance, type MakeEmbedder } from '../../src/testing/embedder-conformance.ts';
-import { createFakeEmbedder, fakeVector } from '../../src/testing/fake-embedder.ts';
+import {
+  embedderConformance,
+  type MakeEmbedder,
+  createFakeEmbedder,
+  fakeVector,
+} from '../../src/testing/embedder-conformance.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
-import type { FakeReply } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
+import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
 
 const overHttp: MakeEmbedder = async (scene) => {
   const server = await startFakeOpenAi(() => (scene === 'unreachable' ? {} : scene));

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { PromptMessage, Reasoning } from '../../src/events/index.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
-import { collectEvents, textOf } from '../../src/testing/collect-events.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
-import type { FakeReply } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
+import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
+import { startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
 import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
 
 let server: FakeServer;

@@ -4,10 +4,9 @@ import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { plainSchema } from '../../src/providers/plain-schema.ts';
 import type { Provider } from '../../src/providers/provider.ts';
-import { collectEvents, sampleRequest } from '../../src/testing/collect-events.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai-responses.ts';
-import type { FakeHandler } from '../../src/testing/fake-reply.ts';
+import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
+import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import type { FakeHandler } from '../../src/testing/fake-server.ts';
 import { remindTool } from '../../src/tools/builtin/tasks.ts';
 
 const KINDS: Record<string, z.ZodType> = {
@@ -22,7 +21,7 @@ const KINDS: Record<string, z.ZodType> = {
 const schemaOf = (type: z.ZodType): Record<string, unknown> =>
   z.toJSONSchema(type, { io: 'input' }) as Record<string, unknown>;
 
-/** Keywords for which a server that makes a grammar of the schema may refuse the request. */
+/** Keywords that make some servers with schema grammars refuse the request. */
 const REFUSED = /"(?:pattern|format|prefixItems|m(?:in|ax)(?:Length|Items|imum)|exclusiveM\w+|multipleOf)":/;
 const refuse: FakeHandler = ({ body }) => {
   const { tools, response_format, text } = body as Record<string, unknown>;

@@ -8,7 +8,7 @@ import type { ModelEvent, ModelRequest } from '../../src/providers/provider.ts';
 import { openRecording, readRecording, record } from '../../src/providers/recording.ts';
 import { createRedact } from '../../src/providers/redact.ts';
 import { createReplay, requestParts } from '../../src/providers/replay.ts';
-import { collectEvents, sampleRequest, textOf } from '../../src/testing/collect-events.ts';
+import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
 import { inOrder, modelOf, says, type TestModel } from '../support/engine-models.ts';
 
 let folder = '';

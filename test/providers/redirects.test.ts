@@ -2,12 +2,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
-import { collectEvents, textOf } from '../../src/testing/collect-events.ts';
+import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
 
 const ANSWER =
   'data: {"choices":[{"index":0,"delta":{"content":"here"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
 
-/** Sends on from `/v1` to `/v2` and answers there; every path beyond sends on for ever. */
+/** Redirects from `/v1` to `/v2` and answers there. Every deeper path redirects forever. */
 async function startMoved(status: number) {
   const asked: string[] = [];
   const server = createServer((incoming, outgoing) => {

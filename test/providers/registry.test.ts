@@ -4,7 +4,7 @@ import { EmbedderSettings, ProviderSettings } from '../../src/providers/settings
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
-import { collectEvents, textOf } from '../../src/testing/collect-events.ts';
+import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
 
 const clock = createFakeClock();
 const SCRIPTS: Record<string, unknown> = {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createScripted } from '../../src/providers/scripted.ts';
 import { Script } from '../../src/providers/settings.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { collectEvents, sampleRequest, textOf } from '../../src/testing/collect-events.ts';
+import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
 import type { ModelRequest } from '../../src/providers/provider.ts';
 import { assistant, result, user } from './sent.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';
@@ -138,7 +138,7 @@ describe('the answer', () => {
     const cpuMs = await cpuMsOf(async () => {
       for (let i = 0; i < 1000; i += 1) await collectEvents(provider, request);
     });
-    // Some 5 ms in practice; scanning the messages would take seconds.
+    // About 5 ms in practice; scanning the messages would take seconds.
     expect(cpuMs).toBeLessThan(200);
     const end = (await collectEvents(provider, request)).at(-1);
     expect(end?.type === 'done' && end.usage.input).toBeGreaterThan(50_000);

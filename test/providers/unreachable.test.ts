@@ -5,9 +5,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
-import { collectEvents } from '../../src/testing/collect-events.ts';
+import { collectEvents } from '../../src/testing/provider-scene.ts';
 
-/** Listens and stops, so that the kernel takes as many connections as wait in its queue and no other. */
+/** Listens and stops: the kernel accepts connections until the queue is full, and no more. */
 const STOPPED = `
   const server = require('node:net').createServer();
   server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
@@ -25,7 +25,7 @@ beforeAll(async () => {
   const [line] = (await once(listener.stdout, 'data')) as [Buffer];
   const port = Number(line.toString());
   baseUrl = `http://127.0.0.1:${port}/v1`;
-  // Loaded beforehand: what a test runner needs for that says nothing of the connection.
+  // Loaded beforehand: the loading time of a test runner says nothing about the connection.
   await Promise.all([import('openai'), import('@anthropic-ai/sdk'), fillQueue(port)]);
 });
 afterAll(() => {
@@ -33,7 +33,7 @@ afterAll(() => {
   listener.kill('SIGKILL');
 });
 
-/** Connects until one is not taken. */
+/** Connects until a connection is not accepted. */
 async function fillQueue(port: number): Promise<void> {
   for (let i = 0; i < 32; i += 1) {
     const socket = createConnection({ port, host: '127.0.0.1' });
@@ -61,8 +61,8 @@ test.concurrent.each([
 });
 
 /**
- * Milliseconds as this process gets them, from now on: one timer after the other. The timeouts of Node's fetch are counted
- * in ticks as well, and come late where the machine is busy with others.
+ * Milliseconds as seen by this process, measured with one timer after another. The timeouts of Node's fetch are
+ * counted in ticks as well, and come late on a busy machine.
  */
 function ownTime(): Disposable & { now: () => number } {
   const began = performance.now();

@@ -5,11 +5,10 @@ import type { ModelRequest } from '../../src/providers/provider.ts';
 import { createProvider } from '../../src/providers/registry.ts';
 import { ProviderSettings } from '../../src/providers/settings.ts';
 import { type ChatQuirks, quirksOf, VENDOR_QUIRKS } from '../../src/providers/openai/quirks.ts';
-import { collectEvents, textOf } from '../../src/testing/collect-events.ts';
+import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
-import type { FakeReply } from '../../src/testing/fake-reply.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
+import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
 import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
 
 let server: FakeServer;
@@ -35,7 +34,7 @@ const CONVERSATION: PromptMessage[] = [
   user('two'),
 ];
 
-/** What a fake server is sent by an adapter that treats it as this vendor. */
+/** The body that an adapter sends to a fake server which it takes for this vendor. */
 function sentAs(host: string, over: Partial<ModelRequest> = {}, own: ChatQuirks = {}) {
   const quirks = quirksOf(`https://${host}/v1`, own);
   const provider = createOpenAiCompatible({ baseUrl: server.url, apiKey: 'k', quirks });

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
-import { enterSlot, takeToken } from '../../src/queue/admission-rules.ts';
-import type { CallBucket, SlotState } from '../../src/queue/admission-rules.ts';
+import { enterSlot, takeToken, type CallBucket, type SlotState } from '../../src/queue/admission-rules.ts';
 import { admissionScripts } from '../../src/queue/redis/admission-scripts.ts';
 import { suiteSeed } from '../support/engine-random.ts';
 import { createConnections, needsRedis, REDIS_URL, uniquePrefix } from './connections.ts';

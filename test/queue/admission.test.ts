@@ -3,8 +3,11 @@ import { systemClock } from '../../src/clock.ts';
 import { TroupeError } from '../../src/errors.ts';
 import { ActorAddress } from '../../src/events/index.ts';
 import type { Admission, AdmissionCaps, Entry } from '../../src/queue/admission.ts';
-import { createAdmissionHub, createInProcessAdmission } from '../../src/queue/in-process-admission.ts';
-import { createOpenAdmission } from '../../src/queue/open-admission.ts';
+import {
+  createAdmissionHub,
+  createInProcessAdmission,
+  createOpenAdmission,
+} from '../../src/queue/in-process-admission.ts';
 import { connectRedis, endConnection } from '../../src/queue/redis/connect-redis.ts';
 import { createRedisAdmission } from '../../src/queue/redis/redis-admission.ts';
 import { admissionConformance } from '../../src/testing/admission-conformance.ts';

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
-import { watchProgress } from '../../src/queue/bullmq/progress-watch.ts';
+import { watchProgress } from '../../src/queue/bullmq/wake-worker.ts';
 import { connectRedis } from '../../src/queue/redis/connect-redis.ts';
 import type { WakeOutcome } from '../../src/queue/router.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { connectRedis, endConnection } from '../../src/queue/redis/connect-redis.ts';
-import type { RedisProfile } from '../../src/queue/redis/connect-redis.ts';
+import { connectRedis, endConnection, type RedisProfile } from '../../src/queue/redis/connect-redis.ts';
 
 export const REDIS_URL = process.env['REDIS_URL'] ?? '';
 

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { TenantId } from '../../src/events/index.ts';
-import { type Admission, createFairShare } from '../../src/queue/fair-share.ts';
-import { createStorePace, type StorePace } from '../../src/queue/store-pace.ts';
+import {
+  type Admission,
+  createFairShare,
+  createStorePace,
+  type StorePace,
+} from '../../src/queue/fair-share.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
 const CALM = TenantId.parse('calm');

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createRedaction } from '../../src/actors/log/redaction.ts';
-import { attachedBy, MAX_TEXT_BYTES, readAttachments } from '../../src/facade/attachments.ts';
+import { MAX_TEXT_BYTES, readAttachments, redactAttachments } from '../../src/facade/attachments.ts';
 import type { NewAttachment } from '../../src/troupe.ts';
 
 const ANA = { kind: 'user', id: 'u1', name: 'Ana' } as const;
@@ -14,7 +14,7 @@ const redaction = createRedaction(
 );
 
 function redacted(attachment: NewAttachment): NewAttachment | undefined {
-  return attachedBy({ attachments: [attachment], author: ANA }, redaction)[0];
+  return redactAttachments([attachment], ANA, redaction)[0];
 }
 
 test.each([
@@ -30,7 +30,7 @@ test.each([
   for (const text of ['a SECRET', `${'x'.repeat(MAX_TEXT_BYTES)} SECRET`]) {
     const bytes = Buffer.from(text);
     for (const data of [bytes, bytes.toString('base64')]) {
-      const attachments = attachedBy({ attachments: [{ mediaType, data }], author: ANA }, redaction);
+      const attachments = redactAttachments([{ mediaType, data }], ANA, redaction);
       const read = readAttachments(attachments);
       const bodies = [...read.bodies.values()].map((body) => Buffer.from(body, 'base64').toString());
       const kept = JSON.stringify([read.attachments, bodies]);

@@ -4,7 +4,7 @@ import type { AgentId, ConversationId, Event } from '../../src/events/index.ts';
 import type { Embedder } from '../../src/providers/embedder.ts';
 import { TroupeError } from '../../src/errors.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { createFakeEmbedder } from '../../src/testing/fake-embedder.ts';
+import { createFakeEmbedder } from '../../src/testing/embedder-conformance.ts';
 import { ADDRESS, called, dialogue, said } from './said.ts';
 
 const LOG = dialogue(

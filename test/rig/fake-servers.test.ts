@@ -4,7 +4,7 @@ import { type ChatRequest, createFakeModel, plannedReply } from '../../rig/fake-
 import { startFakeTools } from '../../rig/fake-tools.ts';
 import { startTcpProxy } from '../../rig/tcp-proxy.ts';
 import { createWorkLog } from '../../rig/work-log.ts';
-import type { FakeRequest } from '../../src/testing/fake-reply.ts';
+import type { FakeRequest } from '../../src/testing/fake-server.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
 import { randomOf } from '../support/engine-random.ts';
 

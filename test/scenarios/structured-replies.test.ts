@@ -7,7 +7,7 @@ import { loadAgentsFile } from '../../src/config/load-agents-file.ts';
 import { createApp } from '../../src/http/index.ts';
 import { MAX_TRIES } from '../../src/machines/agent-lifecycle.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { FAKE_USAGE, type FakeReply } from '../../src/testing/fake-reply.ts';
+import { FAKE_USAGE, type FakeReply } from '../../src/testing/fake-server.ts';
 import { company, ROOM, UMA, type Company } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { FakeRequest } from '../../src/testing/fake-reply.ts';
+import type { FakeRequest } from '../../src/testing/fake-server.ts';
 import { systemClock } from '../../src/clock.ts';
 import { company, ROOM, UMA } from '../support/company.ts';
 

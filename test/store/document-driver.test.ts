@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TroupeError } from '../../src/errors.ts';
-import type { DocumentDriver } from '../../src/store/documents/document-driver.ts';
-import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
+import { type DocumentDriver, createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { DocumentGate } from '../../src/store/memory/memory-documents.ts';
 import { createMemoryDocuments, newMemoryData } from '../../src/store/memory/memory-documents.ts';
 import { eventRow } from './event-row-of.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ConversationId, EventId, TenantId } from '../../src/events/index.ts';
 import { createStore } from '../../src/store/create-store.ts';
-import { checkDatabase } from '../../src/store/sqlite/check-database.ts';
+import { checkDatabase } from '../../src/store/sqlite/check-files.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { tempDir } from './temp-dir.ts';
 

@@ -128,7 +128,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     await stage.db
       .collection('registers')
       .updateOne({ _id: 'acme/journal/a' as never }, { $set: { data: [1] } });
-    await rejectsWith('store_corrupt', driver.readRegister(key));
-    expect(await driver.readRegister({ ...key, key: 'b' })).toBe('y');
+    await rejectsWith('store_corrupt', driver.readEntry(key));
+    expect(await driver.readEntry({ ...key, key: 'b' })).toBe('y');
   });
 });

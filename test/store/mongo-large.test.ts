@@ -27,7 +27,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     ]);
     expect(read[1]?.data === text).toBe(true);
     await driver.putOnce(REGISTER, text, 1);
-    expect((await driver.readRegister(REGISTER)) === text).toBe(true);
+    expect((await driver.readEntry(REGISTER)) === text).toBe(true);
     await driver.acquire(KEY, { owner: 'o', now: 1, until: 2 });
     const after = await driver.compareAndSet(KEY, { fence: 1 }, { data: text });
     expect(after?.data === text).toBe(true);
@@ -76,10 +76,10 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     expect(await driver.swap(key, `${LARGE}x`, 'y')).toBe(false);
     expect(await driver.swap(key, LARGE, `${LARGE}2`)).toBe(true);
     expect(await driver.swap(key, LARGE, 'y')).toBe(false);
-    expect(await driver.readRegister(key)).toBe(`${LARGE}2`);
+    expect(await driver.readEntry(key)).toBe(`${LARGE}2`);
     expect(await driver.expire('effect', 2)).toBe(1);
     await expect.poll(() => stage.db.collection('blobs').countDocuments({})).toBe(0);
-    expect(await driver.readRegister(key)).toBeNull();
+    expect(await driver.readEntry(key)).toBeNull();
   });
 
   test('what a writer left that was cut off before it named the text is removed after a day', async () => {

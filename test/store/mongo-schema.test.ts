@@ -12,7 +12,7 @@ interface SchemaDoc {
 
 /** Opens the database once it is told to, says so, and closes it. */
 const OPENER = (database: string) => `
-  const { openMongoDriver } = await import('SRC/store/mongo/open-mongo-driver.ts');
+  const { openMongoDriver } = await import('SRC/store/mongo/connect-mongo.ts');
   console.log('ready');
   await new Promise((resolve) => process.stdin.once('data', resolve));
   const driver = await openMongoDriver({ url: ${JSON.stringify(MONGODB_URL)}, database: '${database}' });

@@ -3,8 +3,7 @@ import type { Db } from 'mongodb';
 import { MongoClient } from 'mongodb';
 import { onTestFinished } from 'vitest';
 import type { DocumentDriver } from '../../src/store/documents/document-driver.ts';
-import type { MongoDriverOptions } from '../../src/store/mongo/open-mongo-driver.ts';
-import { openMongoDriver } from '../../src/store/mongo/open-mongo-driver.ts';
+import { type MongoDriverOptions, openMongoDriver } from '../../src/store/mongo/connect-mongo.ts';
 import { patient } from '../support/mode.ts';
 
 export const MONGODB_URL = process.env['MONGODB_URL'] ?? '';

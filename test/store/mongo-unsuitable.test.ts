@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ErrorCode, TroupeError } from '../../src/errors.ts';
-import { openMongoDriver } from '../../src/store/mongo/open-mongo-driver.ts';
+import { openMongoDriver } from '../../src/store/mongo/connect-mongo.ts';
 import { rejectsWith } from '../../src/testing/store-stage.ts';
 import { fakeMongod } from './fake-mongod.ts';
 

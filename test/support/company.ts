@@ -1,7 +1,7 @@
 import type { AgentInput } from '../../src/config/agents-file.ts';
 import type { Author, EventId } from '../../src/events/index.ts';
 import type { TroupeOptions } from '../../src/runtime.ts';
-import type { FakeReply, FakeRequest } from '../../src/testing/fake-reply.ts';
+import type { FakeReply, FakeRequest } from '../../src/testing/fake-server.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import type { Tool } from '../../src/tools/tool.ts';

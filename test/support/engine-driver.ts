@@ -22,7 +22,7 @@ const OPS: readonly StoreOp[] = [
   'listActors',
   'due',
   'putOnce',
-  'readRegister',
+  'readEntry',
   'swap',
   'expire',
   'deleteConversation',

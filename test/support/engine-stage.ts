@@ -20,7 +20,7 @@ import {
   type Event,
   type StreamDelta,
 } from '../../src/events/index.ts';
-import { noOutside } from './no-outside.ts';
+import { noIntegrations } from './no-integrations.ts';
 import { createTenants, openCredentials } from '../../src/facade/credentials.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
@@ -146,7 +146,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const engine = createEngine(deps, stopping);
   const fallback = (options.fallback ?? null) as AgentId | null;
   const troupe = createTroupeFacade({
-    outside: noOutside(),
+    integrations: noIntegrations(),
     tenants: createTenants(memoryKeyValue()),
     credentials: openCredentials(memoryKeyValue(), { clock }),
     deps,

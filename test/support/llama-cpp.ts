@@ -1,4 +1,4 @@
-import type { FakeHandler } from '../../src/testing/fake-reply.ts';
+import type { FakeHandler } from '../../src/testing/fake-server.ts';
 
 const answer = (status: number, error: object) => ({
   status,

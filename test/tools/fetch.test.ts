@@ -137,7 +137,7 @@ test('no page is too hard to read: its text takes time in proportion to its leng
       expect(htmlText(parts.join(''))).not.toMatch(/<\/?script/i);
     }),
   );
-  // A square of it would be hours.
+  // Quadratic time would be hours.
   for (const piece of pieces) {
     const text = piece.repeat(2_000_000 / piece.length);
     expect(await cpuMsOf(() => htmlText(text)), piece).toBeLessThan(2_000);

@@ -103,7 +103,7 @@ test('a process that was killed between two calls is started again', async () =>
   const [pid = 0] = stage.pids();
   process.kill(pid, 'SIGKILL');
   const warning =
-    'mcpServers.files: the connection is lost and opened again when it is needed: it was ended by SIGKILL';
+    'mcpServers.files: the connection was lost and is reopened on demand: it was ended by SIGKILL';
   await untilHolds(() => expect(room.warnings).toContain(warning));
   expect(await room.call('ana', 'sum')).toEqual({ outcome: 'done', content: '2' });
   expect(stage.pids()).toHaveLength(2);
@@ -123,7 +123,7 @@ test('a process that keeps dying is started after longer and longer pauses, unti
   };
   async function runAfter(pauseMs: number, name: string, args?: string) {
     const result = run(name, args);
-    // The deadline of the call, and the pause.
+    // The timeout of the call, and the pause.
     await untilHolds(() => expect(clock.sleeping()).toBe(2));
     await clock.advance(pauseMs - 1);
     expect(clock.sleeping()).toBe(2);

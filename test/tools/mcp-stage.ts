@@ -15,13 +15,13 @@ const SCRIPT = join(import.meta.dirname, '../support/mcp-server.ts');
 
 export interface StdioStage {
   server(manner?: string): StdioServer;
-  /** What servers wrote so far, without their pids. */
+  /** The servers' trace so far, without their pids. */
   trace(): string[];
-  /** Pids of the servers that were started, in order. */
+  /** Pids of the started servers, in order. */
   pids(): number[];
 }
 
-/** MCP servers as processes, with the file that they write their trace to. */
+/** MCP servers as processes that write a trace to a file. */
 export function stdioStage(): StdioStage {
   const file = join(tempDir(), 'trace');
   const lines = () => (existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : []);
@@ -41,15 +41,16 @@ export function stdioStage(): StdioStage {
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // One that has ended stays in the list until its parent asks, which the first process of a container may never do.
+    // An ended process stays in the list until its parent collects it. The first process of a container may never do
+    // so.
     return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch (error) {
-    // Where there is no /proc there is the process.
+    // Without /proc, the process counts as alive.
     return (error as NodeJS.ErrnoException).code === 'ENOENT' && !existsSync('/proc');
   }
 }
 
-/** An agent that makes the call named by the message it is sent, and then says that it is done. */
+/** An agent that makes the call named by its message, and then says that it is done. */
 export function caller(
   id: string,
   tools: string[],
@@ -67,7 +68,7 @@ export interface McpRoom extends AsyncDisposable {
   troupe: Troupe;
   warnings: string[];
   post(agent: string, content: string): Promise<unknown>;
-  /** Says something to an agent, waits until all is quiet, and gives the result of the call that it made. */
+  /** Sends a message to an agent, waits until all is quiet, and returns the result of the agent's call. */
   call(agent: string, word: string): Promise<{ outcome: string; content: string; artifact?: string }>;
 }
 

@@ -171,7 +171,7 @@ test('a list of tools that changes is told to the operator, once for each change
   await using room = await mcpRoom({ agents: [ana], mcpServers: { files: stage.server() } });
   await room.call('ana', 'change');
   expect(room.warnings.filter((line) => line.startsWith('mcpServers'))).toEqual([
-    'mcpServers.files: its tools have changed; agents are given them at the next start',
+    'mcpServers.files: its tools have changed; agents get them after the next start',
   ]);
 });
 
@@ -206,6 +206,6 @@ test('a tool that can be called as a task only is offered to nobody, and that is
   expect(await room.call('ana', 'sum')).toMatchObject({ outcome: 'done', content: '3' });
   const told = room.warnings.filter((warning) => warning.includes('long_research'));
   expect(told).toEqual([
-    'mcpServers.files: not offered to agents, as they can be called as MCP tasks only: "long_research"',
+    'mcpServers.files: not offered to agents, because they run as MCP tasks only: "long_research"',
   ]);
 });

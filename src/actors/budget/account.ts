@@ -1,14 +1,14 @@
 import * as z from 'zod';
 
-const Whole = z.int().nonnegative();
+const Count = z.int().nonnegative();
 
-/** Money in millionths of a dollar: whole numbers do not drift. */
-export const Amount = z.strictObject({ tokens: Whole, microUsd: Whole });
+/** Money is in millionths of a dollar: integers do not drift. */
+export const Amount = z.strictObject({ tokens: Count, microUsd: Count });
 export type Amount = z.infer<typeof Amount>;
 
 export const NOTHING: Amount = { tokens: 0, microUsd: 0 };
 
-/** What one budget has paid for, and what its calls under way may cost. */
+/** What one budget has spent, and what its calls under way may cost. */
 export const Account = z.strictObject({
   spent: Amount,
   held: z.record(z.string(), Amount.extend({ until: z.int() })),
@@ -17,7 +17,7 @@ export type Account = z.infer<typeof Account>;
 
 export const NEW_ACCOUNT: Account = { spent: NOTHING, held: {} };
 
-/** Null: any amount. */
+/** Null: no limit. */
 export interface Ceiling {
   tokens: number | null;
   microUsd: number | null;
@@ -25,24 +25,24 @@ export interface Ceiling {
 
 export interface Hold extends Amount {
   id: string;
-  /** When its call is taken for paid, ms since the epoch. */
+  /** After this the held amount counts as spent, ms since the epoch. */
   until: number;
 }
 
 export type Placed = { ok: true } | { ok: false; spent: Amount; held: Amount };
 
-/** An account that nothing was done to is returned as it was. */
+/** An unchanged account is returned as the same object. */
 export interface Change<R> {
   state: Account;
   result: R;
 }
 
 export function add(a: Amount, b: Amount): Amount {
-  return { tokens: whole(a.tokens + b.tokens), microUsd: whole(a.microUsd + b.microUsd) };
+  return { tokens: toCount(a.tokens + b.tokens), microUsd: toCount(a.microUsd + b.microUsd) };
 }
 
-/** As an account holds it: never less than nothing, and never more than can be counted. */
-export function whole(amount: number): number {
+/** Clamps an amount to the integers an account can hold: 0 to MAX_SAFE_INTEGER. */
+export function toCount(amount: number): number {
   return Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, amount));
 }
 
@@ -54,8 +54,8 @@ export function fits({ tokens, microUsd }: Amount, ceiling: Ceiling): boolean {
   return tokens <= (ceiling.tokens ?? Infinity) && microUsd <= (ceiling.microUsd ?? Infinity);
 }
 
-/** Refused only where all that was paid, may be paid and is asked for now is above the ceiling. The same id again replaces its hold. */
-export function place(
+/** Refuses a hold if spent, held and asked amounts together exceed the ceiling. The same id replaces its earlier hold. */
+export function holdAmount(
   account: Account,
   { id, ...hold }: Hold,
   ceiling: Ceiling,
@@ -70,14 +70,14 @@ export function place(
   return { state: { spent, held: { ...others, [id]: hold } }, result: { ok: true } };
 }
 
-/** The hold gives way to what its call cost. One that is not there was settled before. */
+/** Replaces a hold by what its call cost. A missing hold was settled before. */
 export function settle(account: Account, id: string, { tokens, microUsd }: Amount): Change<void> {
   const { [id]: hold, ...held } = account.held;
   if (!hold) return { state: account, result: undefined };
   return { state: { spent: add(account.spent, { tokens, microUsd }), held }, result: undefined };
 }
 
-/** Nobody tells any more what became of a hold that is overdue; its call may have been paid. */
+/** Counts overdue holds as spent: nobody settles them any more, and their calls may have been paid. */
 export function withoutOverdue(account: Account, now: number): Account {
   const overdue = Object.entries(account.held).filter(([, { until }]) => until <= now);
   return overdue.reduce((left, [id, hold]) => settle(left, id, hold).state, account);

@@ -2,24 +2,24 @@ import type { ErrorCode } from '../../errors.ts';
 import { NO_USAGE, type Usage } from '../../events/index.ts';
 import { costOf, type ModelPrice } from '../../providers/prices.ts';
 import type { Amount } from './account.ts';
-import { NOTHING, whole } from './account.ts';
+import { NOTHING, toCount } from './account.ts';
 
-/** A model call before it is made, in tokens. */
+/** Size of a model call before it is made, in tokens. */
 export interface AskedCall {
-  /** Of the whole prompt: what a session holds is paid again. */
+  /** The whole prompt: what a session already holds is paid again. */
   input: number;
   maxOutputTokens: number;
 }
 
-/** How a call ended, and what was told of it. */
+/** How a call ended, and what the provider reported. `heard`: tokens of the received output. */
 export type CallEnd =
-  /** `tellsLater`: what is not told with this call comes with a later one. */
+  /** `tellsLater`: usage that is missing here is reported with a later call. */
   | { kind: 'answered'; usage: Usage; heard: number; tellsLater: boolean }
   | { kind: 'failed'; code: ErrorCode; heard: number }
   | { kind: 'aborted'; heard: number };
 
-/** What a vendor says instead of taking a request. Of one that was never answered nobody knows. */
-const NOT_TAKEN: readonly ErrorCode[] = [
+/** Errors with which a vendor refuses a request unpaid. A request without any answer is not among them. */
+const UNPAID_ERRORS: readonly ErrorCode[] = [
   'context_overflow',
   'provider_auth',
   'provider_invalid_request',
@@ -32,7 +32,7 @@ const NOT_TAKEN: readonly ErrorCode[] = [
   'provider_unusable',
 ];
 
-/** The most that it may cost as far as is known: nothing is read from a cache, and writing to one may be dearer. */
+/** The most a call may cost as far as known: nothing comes from a cache, and writing to one may cost more. */
 export function askedAmount({ input, maxOutputTokens }: AskedCall, price: ModelPrice | null): Amount {
   const fresh: Usage = { ...NO_USAGE, input, output: maxOutputTokens };
   const plain = amountOf(fresh, price);
@@ -41,12 +41,12 @@ export function askedAmount({ input, maxOutputTokens }: AskedCall, price: ModelP
 }
 
 export function amountOf(usage: Usage, price: ModelPrice | null): Amount {
-  // Rounded up; less than a millionth above a whole number is how floats add.
+  // Rounded up; the small constant absorbs the error of float addition.
   const microUsd = price === null ? 0 : Math.ceil(costOf(usage, price) * 1e6 - 1e-6);
-  return { tokens: whole(usage.input + usage.output), microUsd: whole(microUsd) };
+  return { tokens: toCount(usage.input + usage.output), microUsd: toCount(microUsd) };
 }
 
-/** What to count for it: what was reported, else what may have been paid. `heard`: tokens of what was said. */
+/** What a call cost: what was reported, else what may have been paid. */
 export function spentAmount(
   end: CallEnd,
   { input }: Pick<AskedCall, 'input'>,
@@ -55,9 +55,9 @@ export function spentAmount(
   const { heard } = end;
   const guess = amountOf({ ...NO_USAGE, input, output: heard }, price);
   if (end.kind === 'answered') {
-    const isTold = end.usage.input + end.usage.output > 0;
-    return isTold || end.tellsLater ? amountOf(end.usage, price) : guess;
+    const isReported = end.usage.input + end.usage.output > 0;
+    return isReported || end.tellsLater ? amountOf(end.usage, price) : guess;
   }
-  const isFree = end.kind === 'failed' && heard === 0 && NOT_TAKEN.includes(end.code);
+  const isFree = end.kind === 'failed' && heard === 0 && UNPAID_ERRORS.includes(end.code);
   return isFree ? NOTHING : guess;
 }

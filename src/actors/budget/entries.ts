@@ -4,18 +4,16 @@ import type { TenantId } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
 
 /**
- * Values that many change at once, each under a key of the store.
- *
- * Owns what was last seen of each, and who waits. Does not own the truth: that is in the store, and a change counts when
- * the store has taken it over exactly what it was worked out from.
- *  G1  One compare-and-set per key at a time in this process, with all that wait for it: a hundred cost few writes.
- *  G2  A change that alters nothing is answered only from what was read since its batch began.
- *  G3  If a promise rejects, the change may have been made or not.
+ * Stored values that many callers change at once, one per key. It owns the last seen state of each value and the callers
+ * that wait. The store owns the truth: a change counts when compare-and-set replaced exactly the state it was computed from.
+ *  G1  In this process one compare-and-set per key runs at a time, for all waiting callers: a hundred need few writes.
+ *  G2  A change that alters nothing is answered only from a state read after its batch began.
+ *  G3  If a promise rejects, the change may or may not have been made.
  */
 export interface Entries<S> {
-  /** `apply` may be called several times, and returns the state it was given where it alters nothing. */
+  /** `apply` may be called several times. It returns the given state to change nothing. */
   change<R>(tenant: TenantId, key: string, apply: (state: S) => { state: S; result: R }): Promise<R>;
-  /** As it is in the store. */
+  /** Reads the state from the store. */
   look(tenant: TenantId, key: string): Promise<S>;
 }
 
@@ -24,14 +22,14 @@ export interface EntriesOptions<S> {
   clock: Clock;
   /** 0 <= n < 1. */
   random: () => number;
-  /** Of null, where nothing was ever stored. May throw. */
+  /** Null: nothing was ever stored. May throw. */
   parse: (text: string | null, key: string) => S;
-  /** Another process was faster. */
+  /** Called when another process wrote first. */
   onLost: () => void;
 }
 
-/** Registers in memory; of those that nobody waits for, the one used least recently goes first. */
-const MAX_PAGES = 1_000;
+/** Entries in memory. Of those nobody waits for, the least recently used is dropped first. */
+const MAX_ENTRIES = 1_000;
 const MAX_ROUNDS = 20;
 const MAX_PAUSE_MS = 200;
 
@@ -41,7 +39,7 @@ interface Waiting<S> {
   reject: (error: unknown) => void;
 }
 
-interface Page<S> {
+interface SharedEntry<S> {
   tenant: TenantId;
   key: string;
   seen: { text: string | null; state: S } | null;
@@ -50,89 +48,94 @@ interface Page<S> {
 }
 
 export function createEntries<S>({ store, clock, random, parse, onLost }: EntriesOptions<S>): Entries<S> {
-  const pages = new Map<string, Page<S>>();
+  const entries = new Map<string, SharedEntry<S>>();
 
-  function pageOf(tenant: TenantId, key: string): Page<S> {
+  function entryOf(tenant: TenantId, key: string): SharedEntry<S> {
     const id = `${tenant} ${key}`;
-    const page = pages.get(id) ?? { tenant, key, seen: null, waiting: [], working: false };
+    const entry = entries.get(id) ?? { tenant, key, seen: null, waiting: [], working: false };
     // A Map keeps the order in which its keys were set.
-    pages.delete(id);
-    pages.set(id, page);
-    if (pages.size > MAX_PAGES) forgetOne();
-    return page;
+    entries.delete(id);
+    entries.set(id, entry);
+    if (entries.size > MAX_ENTRIES) dropOldest(entries);
+    return entry;
   }
 
-  function forgetOne(): void {
-    for (const [id, { working, waiting }] of pages) {
-      if (working || waiting.length > 0) continue;
-      pages.delete(id);
-      return;
-    }
-  }
-
-  async function work(page: Page<S>): Promise<void> {
-    page.working = true;
-    // Whoever asks in the same moment comes along.
+  async function work(entry: SharedEntry<S>): Promise<void> {
+    entry.working = true;
+    // Callers of the same tick join the batch.
     await Promise.resolve();
-    while (page.waiting.length > 0) {
+    while (entry.waiting.length > 0) {
       const batch: Waiting<S>[] = [];
       try {
-        const results = await applyToolRequest(page, batch);
+        const results = await applyBatch(entry, batch);
         for (const [index, { resolve }] of batch.entries()) resolve(results[index]);
       } catch (error) {
-        page.seen = null;
+        entry.seen = null;
         for (const { reject } of batch) reject(error);
       }
     }
-    page.working = false;
+    entry.working = false;
   }
 
-  async function applyToolRequest(page: Page<S>, batch: Waiting<S>[]): Promise<unknown[]> {
-    const { tenant, key } = page;
+  async function applyBatch(entry: SharedEntry<S>, batch: Waiting<S>[]): Promise<unknown[]> {
+    const { tenant, key } = entry;
     let isFresh = false;
     for (let round = 1; round <= MAX_ROUNDS; round += 1) {
-      batch.push(...page.waiting.splice(0));
-      if (!page.seen) {
-        page.seen = see(await store.get(tenant, key), key);
+      batch.push(...entry.waiting.splice(0));
+      if (!entry.seen) {
+        entry.seen = parsed(await store.get(tenant, key), key);
         isFresh = true;
       }
-      const { text, state } = page.seen;
-      let next = state;
-      const results = batch.map(({ apply }) => {
-        const change = apply(next);
-        next = change.state;
-        return change.result;
-      });
+      const { text, state } = entry.seen;
+      const { next, results } = applyAll(batch, state);
       if (next === state && isFresh) return results;
       if (next === state) {
-        page.seen = null;
+        entry.seen = null;
         continue;
       }
       const written = JSON.stringify(next);
       const stored = await store.compareAndSet(tenant, key, text, written);
       if (stored === written) {
-        page.seen = { text: written, state: next };
+        entry.seen = { text: written, state: next };
         return results;
       }
       onLost();
-      page.seen = see(stored, key);
+      entry.seen = parsed(stored, key);
       isFresh = true;
       await clock.sleep(random() * Math.min(MAX_PAUSE_MS, 2 ** round));
     }
     throw new TroupeError('store_unavailable', `${key} changes faster than it can be written; try again`);
   }
 
-  function see(text: string | null, key: string): { text: string | null; state: S } {
+  function parsed(text: string | null, key: string): { text: string | null; state: S } {
     return { text, state: parse(text, key) };
   }
 
   return {
     change: (tenant, key, apply) =>
       new Promise((resolve, reject) => {
-        const page = pageOf(tenant, key);
-        page.waiting.push({ apply, resolve: resolve as (result: unknown) => void, reject });
-        if (!page.working) void work(page);
+        const entry = entryOf(tenant, key);
+        entry.waiting.push({ apply, resolve: resolve as (result: unknown) => void, reject });
+        if (!entry.working) void work(entry);
       }),
     look: async (tenant, key) => parse(await store.get(tenant, key), key),
   };
+}
+
+function dropOldest(entries: Map<string, { working: boolean; waiting: readonly unknown[] }>): void {
+  for (const [id, { working, waiting }] of entries) {
+    if (working || waiting.length > 0) continue;
+    entries.delete(id);
+    return;
+  }
+}
+
+function applyAll<S>(batch: readonly Waiting<S>[], state: S): { next: S; results: unknown[] } {
+  let next = state;
+  const results = batch.map(({ apply }) => {
+    const change = apply(next);
+    next = change.state;
+    return change.result;
+  });
+  return { next, results };
 }

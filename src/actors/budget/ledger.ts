@@ -11,7 +11,7 @@ import {
   fits,
   NEW_ACCOUNT,
   NOTHING,
-  place,
+  holdAmount,
   settle,
 } from './account.ts';
 import { createEntries } from './entries.ts';
@@ -26,35 +26,35 @@ import {
 } from './scope.ts';
 
 /**
- * What may still be spent, over all processes: an account per capped scope and period, in the store.
- *  L1  Paid + held <= cap whenever something is let through. So what is paid exceeds a cap by no more than calls cost
- *      beyond what was reserved for them.
- *  L2  A hold that is never settled counts in full, for ever: its call may have been paid.
- *  L3  Settled once: a second time changes nothing. The same hold again replaces the first.
- *  L4  Without a cap nothing is asked of the store, and nothing is counted.
- *  L5  A call that begins in one period and ends in the next is of the first.
+ * The budgets of all processes: one account per capped scope and period, in the store.
+ *  L1  Whenever a call is let through, spent + held <= cap. Spending exceeds a cap only by what calls cost beyond their
+ *      reservation.
+ *  L2  A hold that is never settled counts in full for ever: its call may have been paid.
+ *  L3  Settling twice changes nothing. The same hold again replaces the first.
+ *  L4  Without a cap the store is not asked, and nothing is counted.
+ *  L5  A call belongs to the period in which it begins.
  */
 export interface BudgetLedger {
   readonly caps: BudgetCaps;
-  /** Throws `store_unavailable`; `store_corrupt` for an account that cannot be read, as nobody knows what was spent. */
+  /** Throws `store_unavailable`, and `store_corrupt` for an unreadable account: what was spent is unknown. */
   reserve(place: BudgetPlace, hold: Amount & { id: string }): Promise<Reserved>;
   /** Never rejects: what cannot be written stays held. */
   settle(ticket: BudgetTicket, actual: Amount): Promise<void>;
-  /** Nothing was asked of any model. */
+  /** Releases a hold whose call was not made. */
   release(ticket: BudgetTicket): Promise<void>;
   look(tenant: TenantId, scope: CappedScope): Promise<Account>;
 }
 
 export interface BudgetPlace {
   tenant: TenantId;
-  /** The conversation that the thread, and the thread it was opened in, began in. */
+  /** The conversation at the root of the threads. */
   root: ConversationId;
   agent: AgentId;
-  /** Of a thread: what its task is counted with. */
+  /** Counter of the task tree, where this is a thread. */
   tree?: string;
 }
 
-/** Where a hold stands. */
+/** A hold and the accounts that have it. */
 export interface BudgetTicket {
   tenant: TenantId;
   id: string;
@@ -72,21 +72,21 @@ export interface BudgetLedgerOptions {
   caps: BudgetCaps;
 }
 
-/** Longer than any call, so that nothing has to renew it; being overdue only lets an account forget whose hold it was. */
+/** Longer than any call, so holds are never renewed. An overdue hold counts as spent, without its id. */
 export const HOLD_MS = 3_600_000;
 
 export function createBudgetLedger(options: BudgetLedgerOptions): BudgetLedger {
   const { store, clock, random, metrics, onWarning, caps } = options;
   const onLost = () => metrics.count('budget_retries', {});
-  const registers = createEntries({ store, clock, random, parse, onLost });
+  const entries = createEntries({ store, clock, random, parse, onLost });
 
-  async function settleAll({ tenant, id, keys }: BudgetTicket, actual: Amount): Promise<void> {
+  async function settleIn({ tenant, id, keys }: BudgetTicket, actual: Amount): Promise<void> {
     await Promise.all(
       keys.map(async (key) => {
         try {
-          await registers.change(tenant, key, (account) => settle(account, id, actual));
+          await entries.change(tenant, key, (account) => settle(account, id, actual));
         } catch (error) {
-          onWarning(error, `${key}: what was held for a call stays held`);
+          onWarning(error, `${key}: cannot settle a call, its hold stays`);
         }
       }),
     );
@@ -104,26 +104,26 @@ export function createBudgetLedger(options: BudgetLedgerOptions): BudgetLedger {
         const hold = { id, ...asked, until: now + HOLD_MS };
         const ceiling = ceilingOf(scope.cap);
         try {
-          const placed = await registers.change(tenant, key, (account) =>
-            place(account, hold, ceiling, clock.now()),
+          const placed = await entries.change(tenant, key, (account) =>
+            holdAmount(account, hold, ceiling, clock.now()),
           );
           if (placed.ok) {
             keys.push(key);
             continue;
           }
           metrics.count('budget_refused', { tenant, scope: scope.kind });
-          await settleAll({ tenant, id, keys }, NOTHING);
+          await settleIn({ tenant, id, keys }, NOTHING);
           return { ok: false, refusal: refusalOf(scope, { ...placed, asked }, now) };
         } catch (error) {
-          await settleAll({ tenant, id, keys }, NOTHING);
+          await settleIn({ tenant, id, keys }, NOTHING);
           throw error;
         }
       }
       return { ok: true, ticket: { tenant, id, keys } };
     },
-    settle: settleAll,
-    release: (ticket) => settleAll(ticket, NOTHING),
-    look: (tenant, scope) => registers.look(tenant, budgetKey(scope, clock.now())),
+    settle: settleIn,
+    release: (ticket) => settleIn(ticket, NOTHING),
+    look: (tenant, scope) => entries.look(tenant, budgetKey(scope, clock.now())),
   };
 }
 
@@ -137,16 +137,16 @@ function parse(text: string | null, key: string): Account {
   }
 }
 
-/** Why a call was not let through: one budget, and what stands in it. */
+/** Why a call was refused: one budget and its amounts. */
 export interface BudgetRefusal {
   scope: Scope;
-  /** What there is too little of. */
+  /** The unit that is exhausted. */
   of: 'tokens' | 'usd';
   cap: Ceiling;
   spent: Amount;
   held: Amount;
   asked: Amount;
-  /** Calls under way hold more than they will cost: when they have ended there may be room. */
+  /** Only holds of calls under way stand in the way: there may be room when they end. */
   isHeld: boolean;
   message: string;
 }
@@ -177,7 +177,7 @@ function refusalOf(
   return { scope, of, cap: ceiling, spent, held, asked, isHeld: fits(add(spent, asked), ceiling), message };
 }
 
-/** Of cents, as many places as say something. */
+/** At least two decimals, at most six. */
 function usd(microUsd: number): string {
   return `$${(microUsd / 1e6).toFixed(6).replace(/0{1,4}$/, '')}`;
 }

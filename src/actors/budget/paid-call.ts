@@ -9,11 +9,11 @@ import type { Clock } from '../../clock.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 
 export interface PaidCall {
-  /** Unique for every call, of every attempt: one that is repeated is paid again. */
+  /** Unique per call and attempt: a repeated call is paid again. */
   id: string;
   place: BudgetPlace;
   asked: AskedCall;
-  /** Of the model that is called; null: it counts in tokens only. */
+  /** Price of the model. Null: the call counts in tokens only. */
   price: ModelPrice | null;
 }
 
@@ -22,7 +22,7 @@ export type Paid<T> =
   | { kind: 'refused'; refusal: BudgetRefusal }
   | { kind: 'aborted' };
 
-/** Makes a model call if every budget allows it, and counts what it cost. One that throws stays held: it may have been paid. */
+/** Makes a model call if every budget allows it, and counts its cost. If `make` throws, the hold stays: the call may have been paid. */
 export async function paidCall<T>(
   parts: Parameters<typeof takeBudget>[0],
   { id, place, asked, price }: PaidCall,
@@ -36,7 +36,7 @@ export async function paidCall<T>(
   return { kind: 'made', outcome, spent };
 }
 
-/** What a call has cost, for operators: budgets count the same. */
+/** Counts the cost of a call in the metrics, as budgets count it. */
 export function countCost(
   metrics: Metrics,
   { price, profile }: Pick<AgentRuntime, 'price' | 'profile'>,
@@ -48,16 +48,16 @@ export function countCost(
   else metrics.count('cost_usd', { tenant, provider }, microUsd / 1e6);
 }
 
-/** Calls under way hold more than they cost: how long one that only they stand in the way of waits for their end. */
-const PATIENCE_MS = 60_000;
-const LOOK_MS = 1_000;
+/** Longest wait for calls under way, which hold more than they will cost. */
+const MAX_WAIT_MS = 60_000;
+const RETRY_MS = 1_000;
 
 type Taken =
   | { kind: 'held'; ticket: BudgetTicket }
   | { kind: 'refused'; refusal: BudgetRefusal }
   | { kind: 'aborted' };
 
-/** Reserves for one model call. A budget that is used up refuses at once; one that is only held is asked again. */
+/** Reserves for one model call. An exhausted budget refuses at once; one that is only held is asked again. */
 export async function takeBudget(
   {
     ledger,
@@ -68,24 +68,24 @@ export async function takeBudget(
   place: BudgetPlace,
   hold: Amount & { id: string },
 ): Promise<Taken> {
-  const patience = clock.monotonic() + PATIENCE_MS;
+  const deadline = clock.monotonic() + MAX_WAIT_MS;
   for (;;) {
     const reserved = await ledger.reserve(place, hold);
     if (reserved.ok) return { kind: 'held', ticket: reserved.ticket };
     const { refusal } = reserved;
-    if (!refusal.isHeld || clock.monotonic() >= patience) return { kind: 'refused', refusal };
-    await clock.sleep(LOOK_MS * (0.5 + random()), signal);
+    if (!refusal.isHeld || clock.monotonic() >= deadline) return { kind: 'refused', refusal };
+    await clock.sleep(RETRY_MS * (0.5 + random()), signal);
     if (signal.aborted) return { kind: 'aborted' };
   }
 }
 
-/** Who asks for a turn's calls, and for how long: a lost lease and an orderly end break the waiting off. */
+/** What pays for the calls of a turn. Losing the lease and shutting down stop the waiting. */
 export function budgetPartsOf({ deps, lease }: TurnRun): Parameters<typeof takeBudget>[0] {
   const { budgets: ledger, clock, random, stopping } = deps;
   return { ledger, clock, random, signal: AbortSignal.any([lease.signal, stopping]) };
 }
 
-/** What a thread costs is of the conversation that it began in. */
+/** The budgets of a turn. A thread is paid by its root conversation. */
 export function placeOf({ live }: TurnRun): BudgetPlace {
   const { tenant, conversation, agent } = live.address;
   const opened = live.tasks.thread?.opened;

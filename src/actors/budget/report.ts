@@ -8,24 +8,24 @@ export interface BudgetAmount {
   usd: number;
 }
 
-/** How one budget stands in its present period. */
+/** One budget in its present period. */
 export interface BudgetLine {
   scope: 'tenant' | 'conversation' | 'tree' | 'agent';
-  /** Of the conversation or the agent. */
+  /** Id of the conversation or the agent. */
   id: string | null;
   per: Period;
-  /** When the period is over, ms since the epoch; null: never. */
+  /** End of the period, ms since the epoch. Null: never. */
   until: number | null;
   /** Null: no cap on this. */
   cap: Record<keyof BudgetAmount, number | null>;
   spent: BudgetAmount;
-  /** By calls under way. */
+  /** Reserved for calls under way. */
   held: BudgetAmount;
-  /** At least 0; null: as much as one likes. */
+  /** At least 0. Null: unlimited. */
   free: Record<keyof BudgetAmount, number | null>;
 }
 
-/** The tenant's line, that of the conversation where one is named, and those of all capped agents, or the one that is named. */
+/** The budgets of the tenant, of the named conversation, and of the named agent or all capped agents. */
 export async function budgetReport(
   ledger: BudgetLedger,
   tenant: TenantId,
@@ -44,7 +44,7 @@ export async function budgetReport(
 function budgetLine(scope: CappedScope, stored: Account, now: number): BudgetLine {
   const { kind, cap } = scope;
   const per = cap.per ?? 'ever';
-  // What is overdue is paid for all we know, though no write has come by yet.
+  // Overdue holds count as spent, also before the next write.
   const account = withoutOverdue(stored, now);
   const { spent } = account;
   const held = heldIn(account);
@@ -60,12 +60,12 @@ function budgetLine(scope: CappedScope, stored: Account, now: number): BudgetLin
     per,
     until: periodEnd(per, now),
     cap: { tokens: cap.tokens ?? null, usd: cap.usd ?? null },
-    spent: shown(spent),
-    held: shown(held),
+    spent: inUsd(spent),
+    held: inUsd(held),
     free: { tokens: free('tokens'), usd: freeMicroUsd === null ? null : freeMicroUsd / 1e6 },
   };
 }
 
-function shown({ tokens, microUsd }: Amount): BudgetAmount {
+function inUsd({ tokens, microUsd }: Amount): BudgetAmount {
   return { tokens, usd: microUsd / 1e6 };
 }

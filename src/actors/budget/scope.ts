@@ -1,7 +1,7 @@
 import type { AgentId, ConversationId } from '../../events/index.ts';
 import type { Ceiling } from './account.ts';
 
-/** UTC, as the clock says; `ever` never ends. */
+/** Periods are in UTC. `ever` never ends. */
 export type Period = 'day' | 'month' | 'ever';
 
 export interface Cap {
@@ -12,9 +12,9 @@ export interface Cap {
 
 export interface BudgetCaps {
   tenant?: Cap | undefined;
-  /** For each conversation, with all threads that began in it. */
+  /** For each conversation, with the threads opened below it. */
   conversation?: Cap | undefined;
-  /** For all that is delegated of one message of a person or a schedule. */
+  /** For everything that is delegated because of one message of a person or a schedule. */
   tree?: Cap | undefined;
   /** For each of a tenant's agents, over all its conversations. */
   agents?: Record<string, Cap> | undefined;
@@ -23,13 +23,13 @@ export interface BudgetCaps {
 export type Scope =
   | { kind: 'tenant' }
   | { kind: 'conversation'; id: ConversationId }
-  /** By the conversation that it began in, and what it is counted with there. */
+  /** `id`: the root conversation and the counter that the tree has there. */
   | { kind: 'tree'; id: string }
   | { kind: 'agent'; id: AgentId };
 
 export type CappedScope = Scope & { cap: Cap };
 
-/** The scopes that have a cap, the narrowest first: what a refusal gives back was held where the fewest are disturbed. */
+/** The scopes with a cap, the narrowest first: holds that a refusal releases then affect the fewest. */
 export function cappedScopes(
   caps: BudgetCaps,
   {
@@ -57,7 +57,7 @@ function microUsdOf(usd: number): number {
   return Math.round(usd * 1e6);
 }
 
-/** Where the account of a scope is in the present period. Ids are slugs and hold no slash. */
+/** Key of a scope's account in the present period. Ids are slugs without slashes. */
 export function budgetKey(scope: CappedScope, now: number): string {
   const name = scope.kind === 'tenant' ? scope.kind : `${scope.kind}/${scope.id}`;
   return `budget/${name}/${periodAt(scope.cap.per ?? 'ever', now)}`;
@@ -68,7 +68,7 @@ function periodAt(per: Period, now: number): string {
   return new Date(now).toISOString().slice(0, per === 'day' ? 10 : 7);
 }
 
-/** When the present period is over, ms since the epoch; null: never. */
+/** End of the present period, ms since the epoch. Null: never. */
 export function periodEnd(per: Period, now: number): number | null {
   const at = new Date(now);
   const [year, month] = [at.getUTCFullYear(), at.getUTCMonth()];

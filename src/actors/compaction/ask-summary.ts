@@ -13,7 +13,7 @@ export type SummaryAnswer =
   | { kind: 'failed'; code: ErrorCode; message: string }
   | { kind: 'aborted' };
 
-/** One call of the model that summarises, without tools. Its usage is the turn's, and so is its cost. */
+/** One call of the summariser, without tools. Usage and cost count for the turn. */
 export async function askSummary(
   run: TurnRun,
   words: SummaryRequest,
@@ -70,7 +70,7 @@ async function ask(run: TurnRun, words: SummaryRequest, maxOutputTokens: number)
   const outcome = answer.kind === 'failed' ? answer.code : answer.kind;
   const { tenant } = run.live.address;
   deps.metrics.count('model_calls', { tenant, provider: profile.provider, outcome });
-  if (answer.kind === 'answered') run.usage = addUsage(run.usage, answer.usage);
+  if (answer.kind === 'answered') run.meanwhile.usage = addUsage(run.meanwhile.usage, answer.usage);
   if (answer.kind !== 'aborted') return answer;
   if (lease.signal.aborted || deps.stopping.aborted) return answer;
   return {
@@ -127,10 +127,10 @@ function requestOf(
   };
 }
 
-/** Aborts its signal when nothing has been heard for so long. */
+/** Aborts its signal after a silence of `ms`. */
 interface Silence extends Disposable {
   signal: AbortSignal;
-  /** Something was heard: the time begins anew. */
+  /** Restarts the time. */
   end(): void;
 }
 

@@ -27,14 +27,14 @@ export function policyFor(runtime: AgentRuntime, model: ModelFacts): CompactionP
   return scaledPolicy(runtime.policy, availableIn(runtime, model));
 }
 
-/** Of what the window leaves: below this a cold cache is no reason to rewrite anything. */
+/** Share of the available room below which a cold cache is no reason to compact. */
 const WORTH_A_REWRITE_PERCENT = 40;
-/** A relief that could do nothing is tried again when the prompt has grown by so much. */
+/** Growth of the prompt after which a compaction that achieved nothing is tried again. */
 const GROWTH = 1.05;
-/** A history hardly longer than what would stay verbatim is not worth a summary. */
+/** A history below `keepTokens` times this is not worth a summary. */
 const JOIN_GROWTH = 1.5;
 
-/** Why room should be made before this prompt is sent; null if it may be sent as it is. Once per step. */
+/** The reason to compact before this prompt is sent; null if it may be sent. Asked for at most once per step. */
 export function compactionReason(run: TurnRun, prompt: PromptRecord): CompactionReason | null {
   const { compaction, live } = run;
   if (compaction.tried || compaction.count > 0) return null;
@@ -49,12 +49,12 @@ export function compactionReason(run: TurnRun, prompt: PromptRecord): Compaction
   return null;
 }
 
-/** One that is to begin with a summary of what came before it. */
+/** Whether the agent joins now, with a summary of the history. */
 function isNewcomer({ turn, lease }: TurnRun): boolean {
   return turn.join === 'summary' && lease.record.turnNo === 0;
 }
 
-/** The time between this turn's trigger and the last turn's end, by the log: no clock decides what is in a prompt. */
+/** Uses the time in the log between the last turn's end and this trigger: no clock decides what a prompt has. */
 function isCold({ live, turn, policy }: TurnRun): boolean {
   const { spokeAt } = live.view;
   return spokeAt !== null && turn.at !== undefined && turn.at - spokeAt > policy.coldMs;

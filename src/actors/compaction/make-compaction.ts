@@ -41,8 +41,8 @@ export type Made = { kind: 'made'; compaction: SharedCompaction } | { kind: 'not
 export const REQUEST_SHARE = 0.8;
 
 /**
- * Makes the next compaction of the conversation and logs it, for every agent to adopt. It goes on from the last one:
- * what that kept is in its input, so nothing falls between the two.
+ * Makes the next compaction of the conversation and logs it, for every agent to adopt. Its input begins with what the
+ * last one kept, so nothing is lost between the two.
  */
 export async function makeCompaction(
   work: TurnCompaction,
@@ -86,8 +86,8 @@ export async function makeCompaction(
 }
 
 /**
- * Where so little is left for a prompt, nearly every turn makes room, a summary has no more than two or three sentences,
- * and reading the conversation for it costs more than half of what turns do.
+ * Tokens available for a prompt below which no summary is made. Nearly every turn would compact, a summary would have two
+ * or three sentences, and reading the conversation for it would cost more than half of what turns do.
  */
 const LEAST_AVAILABLE = 2_500;
 
@@ -119,7 +119,7 @@ async function summarise(
   return { kind: 'written', text: verdict.text, usage: answer.usage };
 }
 
-/** Also one that was learnt from a refusal: the request for a summary must not be refused as well. */
+/** Includes a window learnt from a refusal: the request for a summary must not be refused too. */
 export async function summariserWindow({ runtime, model, deps, live }: TurnRun): Promise<number> {
   const { summariser } = runtime;
   if (!summariser) return windowFor(runtime, model);
@@ -140,7 +140,7 @@ async function log(work: TurnCompaction, number: number, body: CompactionBody | 
   try {
     await deps.log.append(live.address, [{ ...compactionDraft(number), to: [], body }]);
   } catch (error) {
-    // Somebody else was first: theirs counts.
+    // Another process was first: its compaction counts.
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
   }
   const compaction = await made(work.run, number);
@@ -167,14 +167,14 @@ function not(type: 'SKIPPED' | 'FAILED' | 'LOCKED' | 'ABORTED'): { kind: 'not'; 
 }
 
 /**
- * Longer than most summaries take, so that nobody has to renew it: whoever is over it may be paid for twice, and counts
- * once. Others wait for it no longer than a lease.
+ * Longer than most summaries take, so the lock is never renewed. A summary that takes longer may be paid for twice, and
+ * counts once. Others wait no longer than a lease.
  */
 const LOCK_MS = 600_000;
 
 const Lock = z.object({ agent: AgentId, until: z.number() });
 
-/** Compactions of a conversation are numbered, and an id is taken once: that is what makes them one line. */
+/** Compactions are numbered and an id is used once, so those of a conversation form one sequence. */
 function compactionDraft(number: number) {
   return { id: runtimeId('compaction', number), author: SYSTEM_AUTHOR, kind: 'compaction' as const };
 }
@@ -189,8 +189,8 @@ export async function readCompaction(
 }
 
 /**
- * Whether this agent may ask a model for the compaction of this number: the first to say so may, also after a crash.
- * Only saves a second call, as the first compaction that is written counts anyway; so what is over is anybody's.
+ * Whether this agent may ask a model for the compaction of this number. The first to ask may, also after a crash. The lock
+ * only saves a second call: the first compaction that is written counts. An expired lock stops nobody.
  */
 export async function takeLock({ deps, live }: TurnRun, number: number): Promise<boolean> {
   const { tenant, conversation, agent } = live.address;

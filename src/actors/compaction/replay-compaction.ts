@@ -4,11 +4,11 @@ import {
   type CompactionReason,
 } from '../../events/index.ts';
 import type { FrozenBaseline } from '../engine/agent-runtime.ts';
-import { type TurnRun } from '../turn/turn-run.ts';
+import { type MutableTurnRun, type TurnRun } from '../turn/turn-run.ts';
 
 /**
- * A rewrite that a turn makes is journalled before the prompt that follows from it is sent, so that whoever goes on with
- * the turn sends the same. The first to write it is the one who counts, as with the answers of models.
+ * Journals a compaction before the prompt that follows from it is sent, so a process that resumes the turn sends the same
+ * prompt. The first entry counts, as with model answers.
  */
 export async function journalCompaction(run: TurnRun, draft: EventDraft): Promise<EventDraft> {
   const { deps, live } = run;
@@ -18,8 +18,8 @@ export async function journalCompaction(run: TurnRun, draft: EventDraft): Promis
   return EventDraftSchema.parse(JSON.parse(stored));
 }
 
-/** Takes over what was decided for this step before a crash. */
-export async function replayCompaction(run: TurnRun): Promise<void> {
+/** Applies again what was decided for this step before a crash. */
+export async function replayCompaction(run: MutableTurnRun): Promise<void> {
   if (!run.resumed || run.compaction.replayed === run.step) return;
   beginStep(run);
   run.compaction.replayed = run.step;
@@ -32,13 +32,13 @@ export async function replayCompaction(run: TurnRun): Promise<void> {
     if (stored === null) return;
     const draft = EventDraftSchema.parse(JSON.parse(stored));
     await applyCompaction(run, draft);
-    // What was refused was made shorter once; a crash does not buy another try.
+    // A refused prompt is shortened once per step, crash or not.
     if (reasonOf(draft) === 'overflow') run.compaction.overflowed = true;
   }
 }
 
-/** The rewrite becomes an output of the turn: the log has it where it belongs, between the steps before and after it. */
-export async function applyCompaction(run: TurnRun, draft: EventDraft): Promise<void> {
+/** Adds the compaction to the turn's outputs, so the log has it between the steps before and after it. */
+export async function applyCompaction(run: MutableTurnRun, draft: EventDraft): Promise<void> {
   const { deps, live } = run;
   const id = draft.kind === 'baseline' ? draft.body.adopts?.compaction : null;
   if (id && !live.view.compactions.has(id)) {
@@ -46,7 +46,7 @@ export async function applyCompaction(run: TurnRun, draft: EventDraft): Promise<
     if (event?.kind === 'compaction') live.view.compactions.set(id, event.body);
   }
   if (draft.kind === 'baseline') useBaseline(run, { ...run.baseline, id: draft.id, body: draft.body });
-  run.outputs.push(draft);
+  run.outputs = [...run.outputs, draft];
   run.compaction.count += 1;
 }
 
@@ -55,13 +55,13 @@ function reasonOf(draft: EventDraft): CompactionReason | undefined {
   return draft.kind === 'baseline' ? draft.body.adopts?.reason : undefined;
 }
 
-/** Counts are of one step. */
-export function beginStep(run: TurnRun): void {
+/** Resets what is counted per step. */
+export function beginStep(run: MutableTurnRun): void {
   if (run.compaction.step === run.step) return;
   run.compaction = { ...run.compaction, step: run.step, count: 0, tried: false, overflowed: false };
 }
 
-function useBaseline(run: TurnRun, baseline: FrozenBaseline): void {
+function useBaseline(run: MutableTurnRun, baseline: FrozenBaseline): void {
   run.baseline = baseline;
   run.live.baseline = baseline;
 }

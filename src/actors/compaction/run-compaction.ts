@@ -3,26 +3,26 @@ import { adoptionOf, isEmptyPlan, isPruneOnly, presentIn } from '../../context/i
 import { type EventDraft, runtimeId } from '../../events/index.ts';
 import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
 import { compaction, type CompactionEffect } from '../../machines/compaction.ts';
-import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
+import { ownDraft, type MutableTurnRun, type TurnRun } from '../turn/turn-run.ts';
 import { nameLargest, noteCompaction, startCompaction, type TurnCompaction } from './turn-compaction.ts';
 import { journalCompaction, applyCompaction } from './replay-compaction.ts';
 import { STRATEGIES } from './strategies.ts';
 
-/** How far our count of what is left may be from the provider's. */
+/** Allowed ratio between our token count and the provider's. */
 const DOUBT = 1.1;
 
 /**
- * Makes room in the agent's view: the machine says which rung comes next, the rungs gather a plan, and the plan is
- * carried out as one rewrite, journalled before anything is sent that follows from it.
+ * Compacts the agent's view. The machine chooses the next strategy, the strategies gather a plan, and the plan is applied
+ * as one event, journalled before a prompt that follows from it is sent.
  */
-export async function runCompaction(run: TurnRun): Promise<AgentEvent> {
+export async function runCompaction(run: MutableTurnRun): Promise<AgentEvent> {
   const reason = run.compaction.reason ?? 'over_budget';
   const work = startCompaction(run, reason);
   run.compaction.tried = true;
   run.compaction.reason = null;
   await noteCompaction(work, 'compaction.started');
   if ((await runStrategies(work)) === 'aborted') return aborted(run);
-  // What would not fit anyway is left as it is: nothing is given up for an error.
+  // A plan that does not make the prompt fit is dropped: nothing is left out for a prompt that fails anyway.
   if (isEmptyPlan(work.plan) || work.after > work.room.available * DOUBT) return stuck(work);
   const draft = await journalCompaction(run, draftOf(work));
   await applyCompaction(run, draft);
@@ -33,12 +33,12 @@ export async function runCompaction(run: TurnRun): Promise<AgentEvent> {
     ...(work.plan.compaction && { range: { from: 1, upTo: work.plan.compaction.body.upTo } }),
   });
   run.live.compactionStuckAt = work.after > work.room.trigger ? work.after : null;
-  // A refusal that led here is mended.
+  // Clears the failure of a refusal that led here.
   run.ending = { kind: 'done' };
   return { type: 'COMPACTED' };
 }
 
-/** A process that ends leaves the turn pinned: its successor makes the room. */
+/** A stopping process leaves the turn pinned: its successor compacts. */
 function aborted({ lease, deps }: TurnRun): AgentEvent {
   if (!lease.signal.aborted) throw deps.stopping.reason;
   return { type: 'ABORTED' };

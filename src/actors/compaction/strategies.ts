@@ -23,31 +23,7 @@ import {
 import { brokenCircuit, noteCompaction, type TurnCompaction } from './turn-compaction.ts';
 import { askSummary } from './ask-summary.ts';
 
-const LOOK_MS = 250;
-
-/**
- * Waits for the compaction that another agent of this conversation is making: one call serves the company. No longer
- * than a lease, as that agent may be gone; the machine asks for the lock again, and in the end goes on without a model.
- */
-async function awaitOther({ run }: TurnCompaction): Promise<CompactionEvent> {
-  const { deps, live, lease } = run;
-  const { view, address } = live;
-  const number = (latestCompaction(view)?.body.number ?? 0) + 1;
-  const quit = AbortSignal.any([lease.signal, deps.stopping]);
-  const patience = deps.clock.monotonic() + deps.limits.leaseMs;
-  while (!quit.aborted) {
-    const event = await readCompaction(deps.store, address, number);
-    if (event) {
-      view.compactions.set(event.id, event.body);
-      return { type: 'ADOPTABLE' };
-    }
-    if (deps.clock.monotonic() >= patience || (await takeLock(run, number))) return { type: 'LOCK_EXPIRED' };
-    await deps.clock.sleep(LOOK_MS, quit);
-  }
-  return { type: 'ABORTED' };
-}
-
-/** What the machine's tags name: the rungs of the ladder, each with what came of it. */
+/** The strategies that the machine's tags name. Each returns the event that says what it achieved. */
 export const STRATEGIES: Record<
   CompactionEffect,
   (work: TurnCompaction) => CompactionEvent | Promise<CompactionEvent>
@@ -86,9 +62,34 @@ function told(outcome: StrategyOutcome): CompactionEvent {
   return { type: TOLD[outcome] };
 }
 
+/** Between two looks for the other agent's compaction, ms. */
+const LOOK_MS = 250;
+
 /**
- * Has a model tell the early steps of a turn that has become too long; what was chosen of them without one stays where
- * it fails. False if the turn is to stop.
+ * Waits for the compaction that another agent of this conversation is making: one call serves all agents. Waits no longer
+ * than a lease, because that agent may be gone. The machine then asks for the lock again, or goes on without a model.
+ */
+async function awaitOther({ run }: TurnCompaction): Promise<CompactionEvent> {
+  const { deps, live, lease } = run;
+  const { view, address } = live;
+  const number = (latestCompaction(view)?.body.number ?? 0) + 1;
+  const quit = AbortSignal.any([lease.signal, deps.stopping]);
+  const patience = deps.clock.monotonic() + deps.limits.leaseMs;
+  while (!quit.aborted) {
+    const event = await readCompaction(deps.store, address, number);
+    if (event) {
+      view.compactions.set(event.id, event.body);
+      return { type: 'ADOPTABLE' };
+    }
+    if (deps.clock.monotonic() >= patience || (await takeLock(run, number))) return { type: 'LOCK_EXPIRED' };
+    await deps.clock.sleep(LOOK_MS, quit);
+  }
+  return { type: 'ABORTED' };
+}
+
+/**
+ * Asks a model to summarise the early steps of a turn that has become too long. If it fails, the extract made without a
+ * model stays. Returns false if the turn is to stop.
  */
 async function retellSteps(work: TurnCompaction): Promise<boolean> {
   const { run, plan, policy } = work;

@@ -9,23 +9,23 @@ import {
 } from '../../context/index.ts';
 import { TroupeError } from '../../errors.ts';
 import type { CompactionNote, CompactionReason, EventKind, PromptRecord } from '../../events/index.ts';
-import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
+import { type MutableTurnRun, ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { availableIn, windowFor } from './compaction-policy.ts';
 import type { Metrics } from '../../metrics.ts';
 import { hasStalled, STALLED_AFTER } from '../../context/compaction/strategies.ts';
 
-/** A relief of a running turn. */
+/** The compaction that a running turn makes. */
 export interface TurnCompaction extends CompactionRun {
-  readonly run: TurnRun;
+  readonly run: MutableTurnRun;
   /** Counts within the step, from 1. */
   readonly attempt: number;
 }
 
-export function startCompaction(run: TurnRun, reason: CompactionReason): TurnCompaction {
+export function startCompaction(run: MutableTurnRun, reason: CompactionReason): TurnCompaction {
   const { prompt, policy, live } = run;
-  if (!prompt) throw new TroupeError('internal', 'relief begins with a prompt that is too long');
+  if (!prompt) throw new TroupeError('internal', 'a compaction needs an assembled prompt');
   const { estimate, total } = prompt.tokens;
-  // Not the prompt's: a refusal may have told of a smaller window since.
+  // Not the prompt's value: a refusal may have named a smaller window since.
   const available = availableIn(run.runtime, run.model);
   const asked = reason === 'overflow' ? Math.max(available, askedIn(run)) : 0;
   const sizes = {
@@ -38,14 +38,14 @@ export function startCompaction(run: TurnRun, reason: CompactionReason): TurnCom
   return { ...work, run, attempt: run.compaction.count + 1 };
 }
 
-/** What the refused request came to, by the provider's count; 0 where it did not say. What was refused did not fit. */
+/** Size of the refused request by the provider's count; 0 if it named none. */
 function askedIn({ failure }: TurnRun): number {
   return limitIn(failure?.message ?? '')?.asked ?? 0;
 }
 
 type NoteKind = Extract<EventKind, `compaction.${string}`>;
 
-/** Tells the log how relief goes, for people: no prompt depends on it. By fence, so that a retry tells its own. */
+/** Logs the progress of a compaction for people; no prompt depends on it. The id has the fence, so a retry logs its own. */
 export async function noteCompaction(
   { run, reason, before, after, attempt }: TurnCompaction,
   kind: NoteKind,
@@ -53,7 +53,7 @@ export async function noteCompaction(
 ): Promise<void> {
   const { deps, live, lease, step } = run;
   const what = more.strategy ? `.${more.strategy}` : '';
-  // By reason too: one that could do nothing counts for nothing, and a refusal may ask for another.
+  // The id has the reason too: after a compaction that achieved nothing, a refusal may ask for another one.
   const part = `${kind}:${lease.record.fence}.${step}.${attempt}.${reason}${what}`;
   const own = ownDraft(run, part);
   const tokens = { before, after: kind === 'compaction.started' ? null : after };
@@ -84,7 +84,7 @@ function countCompaction(
   );
 }
 
-/** Why a prompt cannot be made to fit: the room, the layers, and the single messages that are the most of it. */
+/** Explains why a prompt does not fit: the room, and its largest layers and messages. */
 export function nameLargest(run: TurnRun, { tokens, layers }: PromptRecord): string {
   const { live, runtime, model } = run;
   // The prompt may have been built before its refusal named the window.
@@ -103,7 +103,7 @@ export function nameLargest(run: TurnRun, { tokens, layers }: PromptRecord): str
     .join('. ');
 }
 
-/** Why no further compaction is made; null if one may be. */
+/** The reason for making no further compaction; null if another one may be made. */
 export function brokenCircuit({ live, policy }: TurnRun): string | null {
   if (!hasStalled(live.view, policy)) return null;
   return `the last ${STALLED_AFTER} compactions brought the prompt hardly under its limit, so no further one is made`;

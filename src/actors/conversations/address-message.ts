@@ -2,7 +2,7 @@ import { TroupeError } from '../../errors.ts';
 import { type AgentId, type Author, MAX_RECIPIENTS, nearestName } from '../../events/index.ts';
 import type { AgentRegistry } from '../engine/agent-runtime.ts';
 
-/** Whom a message addresses, as agent ids. Only the structured `to` routes; names in the text never do. */
+/** The agents that a message addresses. Only `to` counts; names in the text never do. */
 export function addressees(
   agents: AgentRegistry,
   message: { author: Author; to?: readonly string[] | undefined; replyTo?: string | undefined },

@@ -20,7 +20,7 @@ import type { Trust } from './trust.ts';
 /** Dependencies of the rules for messages, participants and commands. */
 export interface ConversationDeps {
   deps: EngineDeps;
-  engine: { resume(address: ActorAddress, as?: 'RETRY' | 'RECALL'): Promise<void> };
+  engine: { resume(address: ActorAddress, as?: 'RETRY' | 'REINSTATE'): Promise<void> };
   participantsCache: ParticipantsCache;
   trust: Trust;
   /** Answers messages that name nobody and match no route. */
@@ -57,7 +57,7 @@ export async function appendTrusted(
   if (!isStored) {
     // Before the append: an agent recalled in the log alone would never be resumed.
     for (const agent of message.to)
-      if (participants.retired.has(agent)) await engine.resume({ ...log, agent }, 'RECALL');
+      if (participants.retired.has(agent)) await engine.resume({ ...log, agent }, 'REINSTATE');
   }
   return appendLast(deps, log, isStored ? [message] : [...changes, message]);
 }

@@ -2,16 +2,16 @@ import type { Mode } from '../../events/index.ts';
 import { type Directive, directiveOf } from '../../machines/directions.ts';
 import type { TaskBook } from '../../machines/task-book.ts';
 
-/** What a conversation has come to, as its task book says. */
+/** State of a conversation, from its task book. */
 export interface ConversationState {
   /** `archived`, or `open.` and the mode. */
   state: 'archived' | `open.${Mode}`;
-  /** Also while it is archived: what it goes on in. */
+  /** Also given while archived: the mode after reopening. */
   mode: Mode;
   phase: string | null;
-  /** What its agents have delegated and wait for. The task that it is the thread of is not one of them. */
+  /** Open delegations of its agents, without the task that this conversation is the thread of. */
   openDelegations: number;
-  /** What holds in run mode, with the step that it is at; absent in other modes and where no directive was given. */
+  /** The directive in run mode, with the present step. Absent in other modes and without a directive. */
   run?: Omit<Directive, 'steps'>;
 }
 
@@ -29,7 +29,7 @@ export function conversationState({ directions, directives, tasks, open }: TaskB
   };
 }
 
-/** All that it will come to is in the log, once. */
+/** The log has the steps; they are not repeated here. */
 function withoutSteps({ steps: _steps, ...directive }: Directive): Omit<Directive, 'steps'> {
   return directive;
 }

@@ -11,7 +11,7 @@ export interface Branch {
   head: number;
 }
 
-/** An opening names a thread, and whoever brought it may have named any: the thread must say the same of itself. */
+/** Whether a thread confirms the opening that names it: an imported file may name any conversation. */
 async function isThreadOf(
   store: Pick<Store, 'readById'>,
   { tenant, conversation }: ConversationKey,
@@ -23,14 +23,14 @@ async function isThreadOf(
   );
 }
 
-/** A conversation and the threads of what was delegated in it, each after the one it was given in. */
+/** A conversation and its threads, each thread after the conversation that opened it. */
 export async function readTree(
   store: PageSource & Pick<Store, 'readById'>,
   root: ConversationKey,
 ): Promise<Branch[]> {
   const tree: Branch[] = [{ log: root, head: 0 }];
   const known = new Set<string>([root.conversation]);
-  // It grows while it is walked.
+  // The loop appends to the list it walks.
   for (const branch of tree) {
     const { log } = branch;
     for await (const events of readPages(store, log, { after: 0 })) {
@@ -46,7 +46,7 @@ export async function readTree(
   return tree;
 }
 
-/** Who is at work in it: with a pinned turn, or held by a process. What is set aside works no more. */
+/** An agent that works in a conversation: it has a turn under way, or a process holds it. Failed agents do not work. */
 export async function atWork(
   { store, clock }: Pick<EngineDeps, 'store' | 'clock'>,
   log: ConversationKey,
@@ -68,8 +68,8 @@ export interface Deleted {
 }
 
 /**
- * Removes a conversation with its threads, the threads first: what is left names what else is left. `exported` is how
- * many events the caller has kept of them all; refused where there are others by now, or an agent is at work.
+ * Deletes a conversation with its threads, the threads first: if it is cut off, the remaining events still name the rest.
+ * `exported`: number of events the caller has exported. Refused if the number differs, or an agent is at work.
  */
 export async function deleteConversation(
   deps: Pick<EngineDeps, 'store' | 'clock' | 'log' | 'registry'>,
@@ -91,12 +91,12 @@ export async function deleteConversation(
   }
   const deleted = { conversations: tree.length, events: 0, actors: 0 };
   for (const { log } of tree.toReversed()) {
-    const crew = await store.listActors(log);
-    const gone = await store.deleteConversation(log);
-    deleted.events += gone.events;
-    deleted.actors += gone.actors;
+    const actors = await store.listActors(log);
+    const removed = await store.deleteConversation(log);
+    deleted.events += removed.events;
+    deleted.actors += removed.actors;
     events.forget(log);
-    for (const each of crew) registry.drop('address' in each ? each.address : each);
+    for (const each of actors) registry.drop('address' in each ? each.address : each);
   }
   return deleted;
 }

@@ -18,64 +18,42 @@ import { appendTrusted, appendLast, type ConversationDeps, joinPolicyOf } from '
 import type { Participants } from '../../machines/participants.ts';
 import { requirePerson } from './trust.ts';
 
-/** Who takes part, and whether it goes on: decided by people. Throws `command_refused`, `agent_unknown`. */
+/** Executes commands about participants and about closing a conversation, which only people give. Throws `command_refused`, `agent_unknown`. */
 export async function executeConversationCommand(
-  door: ConversationDeps,
+  conversations: ConversationDeps,
   log: ConversationKey,
   command: ConversationCommand,
   by: Author,
 ): Promise<Event> {
-  requirePerson(door.trust, by, WORD[command.command]);
-  const participants = await door.participantsCache.of(log);
-  const { tasks, retired } = participants;
+  requirePerson(conversations.trust, by, ACTIONS[command.command]);
+  const participants = await conversations.participantsCache.of(log);
+  const { archived } = participants.tasks.directions;
   switch (command.command) {
     case 'join':
     case 'unblock':
-      return letIn(door, log, command, by, participants);
+      return letIn(conversations, { log, by, participants }, command);
     case 'leave':
-    case 'block': {
-      const agent = resolveAgent(door.deps.agents, command.agent);
-      const blocked = command.command === 'block';
-      if (tasks.away.get(agent)?.blocked === blocked)
-        throw refused(`@${agent} ${blocked ? 'is blocked' : 'has left'} already`, { agent });
-      const body = { agent, reason: command.reason ?? '', ...(blocked && { blocked }) };
-      return append(door, log, { author: by, kind: 'left', body });
-    }
-    case 'retire': {
-      const agent = resolveAgent(door.deps.agents, command.agent);
-      if (retired.has(agent)) throw refused(`@${agent} is retired already`, { agent });
-      const event = await append(door, log, {
-        author: by,
-        kind: 'command',
-        body: { command: 'retire', agent },
-      });
-      const address = { ...addressOf(log), agent };
-      const { state } = await changeAvailability(door.deps, address, { type: 'RETIRE' });
-      tellParked(door.deps, address, 'RETIRE', state);
-      return event;
-    }
-    case 'recall': {
-      const agent = resolveAgent(door.deps.agents, command.agent);
-      if (!retired.has(agent)) throw refused(`@${agent} is not retired`, { agent });
-      await door.engine.resume({ ...addressOf(log), agent }, 'RECALL');
-      return append(door, log, { author: by, kind: 'command', body: { command: 'recall', agent } });
-    }
+    case 'block':
+      return letGo(conversations, { log, by, participants }, command);
+    case 'retire':
+      return retire(conversations, { log, by, participants }, command.agent);
+    case 'recall':
+      return reinstate(conversations, { log, by, participants }, command.agent);
     case 'spawn':
-      return spawn(door, log, command.template, participants);
+      return spawn(conversations, log, command.template, participants);
     case 'dispatch':
-      return dispatch(door, log, command, by, participants);
+      return dispatch(conversations, { log, by, participants }, command);
     case 'archive':
     case 'reopen': {
       const isOpen = command.command === 'reopen';
-      if (tasks.directions.archived !== isOpen)
-        throw refused(isOpen ? 'it is open' : 'it is archived already');
+      if (archived !== isOpen) throw refused(isOpen ? 'it is open' : 'it is archived already');
       const kind = isOpen ? 'reopened' : 'archived';
-      return append(door, log, { author: by, kind, body: { reason: command.reason ?? '' } });
+      return append(conversations, log, { author: by, kind, body: { reason: command.reason ?? '' } });
     }
   }
 }
 
-const WORD: Record<ConversationCommand['command'], string> = {
+const ACTIONS: Record<ConversationCommand['command'], string> = {
   join: 'let agents in',
   leave: 'let agents leave',
   block: 'block agents',
@@ -88,37 +66,85 @@ const WORD: Record<ConversationCommand['command'], string> = {
   reopen: 'reopen a conversation',
 };
 
-async function letIn(
-  door: ConversationDeps,
-  log: ConversationKey,
-  command: Extract<ConversationCommand, { command: 'join' | 'unblock' }>,
-  by: Author,
-  { tasks }: Participants,
+/** A command of a person, and the participants it finds. */
+interface PersonCommand {
+  log: ConversationKey;
+  by: Author;
+  participants: Participants;
+}
+
+async function letGo(
+  conversations: ConversationDeps,
+  { log, by, participants }: PersonCommand,
+  command: Extract<ConversationCommand, { command: 'leave' | 'block' }>,
 ): Promise<Event> {
-  const { deps } = door;
+  const agent = resolveAgent(conversations.deps.agents, command.agent);
+  const blocked = command.command === 'block';
+  if (participants.tasks.away.get(agent)?.blocked === blocked)
+    throw refused(`@${agent} ${blocked ? 'is blocked' : 'has left'} already`, { agent });
+  const body = { agent, reason: command.reason ?? '', ...(blocked && { blocked }) };
+  return append(conversations, log, { author: by, kind: 'left', body });
+}
+
+async function retire(
+  conversations: ConversationDeps,
+  { log, by, participants }: PersonCommand,
+  name: string,
+): Promise<Event> {
+  const { deps } = conversations;
+  const agent = resolveAgent(deps.agents, name);
+  if (participants.retired.has(agent)) throw refused(`@${agent} is retired already`, { agent });
+  const event = await append(conversations, log, {
+    author: by,
+    kind: 'command',
+    body: { command: 'retire', agent },
+  });
+  const address = { ...addressOf(log), agent };
+  const { state } = await changeAvailability(deps, address, { type: 'RETIRE' });
+  tellParked(deps, address, 'RETIRE', state);
+  return event;
+}
+
+async function reinstate(
+  conversations: ConversationDeps,
+  { log, by, participants }: PersonCommand,
+  name: string,
+): Promise<Event> {
+  const agent = resolveAgent(conversations.deps.agents, name);
+  if (!participants.retired.has(agent)) throw refused(`@${agent} is not retired`, { agent });
+  await conversations.engine.resume({ ...addressOf(log), agent }, 'REINSTATE');
+  return append(conversations, log, { author: by, kind: 'command', body: { command: 'recall', agent } });
+}
+
+async function letIn(
+  conversations: ConversationDeps,
+  { log, by, participants: { tasks } }: PersonCommand,
+  command: Extract<ConversationCommand, { command: 'join' | 'unblock' }>,
+): Promise<Event> {
+  const { deps } = conversations;
   const agent = resolveAgent(deps.agents, command.agent);
   const isAway = tasks.away.has(agent);
   if (!isAway && command.command === 'unblock') throw refused(`@${agent} is not blocked`, { agent });
   if (!isAway && tasks.joined.has(agent)) throw refused(`@${agent} takes part already`, { agent });
   const asked = command.command === 'join' ? command.policy : undefined;
   const body = { agent, policy: asked ?? joinPolicyOf(deps, tasks, agent) };
-  const event = await append(door, log, { author: by, kind: 'joined', body });
-  // What it waited for may have come while it was away. A wake that is lost is the sweeper's.
+  const event = await append(conversations, log, { author: by, kind: 'joined', body });
+  // Results may have come while it was away. The sweeper makes up for a lost wake.
   if (isAway) await deps.router.wake({ ...addressOf(log), agent }).catch(() => undefined);
   return event;
 }
 
-/** Agents of one template in one conversation at most. */
+/** Most agents of one template in one conversation. */
 const MOST_SPAWNED = 999;
 
-/** The next number is taken by appending it: of two who want it, one finds it taken. */
+/** Appending takes the next number: of two concurrent commands, one finds it taken. */
 async function spawn(
-  door: ConversationDeps,
+  conversations: ConversationDeps,
   log: ConversationKey,
   template: AgentId,
   { tasks }: Participants,
 ): Promise<Event> {
-  const { agents, log: events } = door.deps;
+  const { agents, log: events } = conversations.deps;
   const { templates = [] } = agents;
   if (!templates.includes(template)) {
     const known = templates.join(', ') || 'none';
@@ -140,15 +166,13 @@ async function spawn(
   throw refused(`there are ${MOST_SPAWNED} agents of "${template}" here: address one of them`, { template });
 }
 
-/** Passes it on in the person's name: the message itself is history by then, and stands once in each prompt. */
+/** Passes a held message on in the name of a person. The new message quotes nothing: prompts contain the held one. */
 async function dispatch(
-  door: ConversationDeps,
-  log: ConversationKey,
+  conversations: ConversationDeps,
+  { log, by, participants }: PersonCommand,
   { event: id, note }: Extract<ConversationCommand, { command: 'dispatch' }>,
-  by: Author,
-  participants: Participants,
 ): Promise<Event> {
-  const { store, agents } = door.deps;
+  const { store, agents } = conversations.deps;
   const held = await store.readById(log, id);
   const to = (held?.context?.held ?? []).filter((agent) => agents.has(agent));
   if (!held || to.length === 0) throw refused(`event ${id} is not held back`, { event: id });
@@ -161,10 +185,10 @@ async function dispatch(
     kind: 'message' as const,
     body: { content },
   };
-  // Whoever has passed it on: once is enough.
+  // It is passed on once, by whichever person.
   const before = await store.readById(log, draft.id);
   if (before && !isImported(before)) return before;
-  return (await appendTrusted(door, log, draft, participants)).event;
+  return (await appendTrusted(conversations, log, draft, participants)).event;
 }
 
 async function append(

@@ -21,31 +21,30 @@ import { importOwner } from '../engine/settle-imported.ts';
 import { appendFirst, type ConversationDeps } from './conversation-deps.ts';
 import { foldPast, forkEnds, newPast, type Past, renamedEvent } from './fork-past.ts';
 
-/** Events read and appended at once. */
 const MAX_ID = 128;
-/** Forks of one event that get a name by themselves. */
+/** Most forks of one event that get a generated name. */
 const MOST_NAMED = 1_000;
-/** Before an agent is looked at again whose record somebody else is settling. */
+/** Pause before an agent is checked again that another process holds. */
 const SETTLE_PAUSE_MS = 20;
 
 /**
- * A new conversation with the beginning of another, which stays as it is but for the event that says so; returns that.
- *  F1  Its agents have settled all of it before any of it is there: wherever it is cut off, no old question is answered.
- *  F2  Every event has the seq that it had, so all that refers to one still does.
- *  F3  What is done twice, at once or after a crash, is done once: all ids follow from where it is from.
+ * Copies the beginning of a conversation into a new one. The source gets one event that records the fork, which is returned.
+ *  F1  The agents of the copy are settled before it has any events: wherever a fork is cut off, no old message is answered.
+ *  F2  Every event keeps its seq, so references to events stay valid.
+ *  F3  All ids follow from the source. Repeating a fork, at once or after a crash, makes the same one.
  * Throws `command_refused`, `turn_unknown`, `conversation_unknown`, `event_invalid`.
  */
 export async function forkConversation(
-  door: ConversationDeps,
+  conversations: ConversationDeps,
   tenant: ConversationKey['tenant'],
   command: CommandOf<'fork'>,
   by: Author,
 ): Promise<Event> {
-  const { deps } = door;
+  const { deps } = conversations;
   const place = await placeOf(deps, tenant, command);
   const source = { tenant, conversation: place.conversation };
   const target = await claim(deps, source, place, command.as);
-  if (!(await isForkOf(deps, target, place))) await copy(deps, source, target, place, by);
+  if (!(await isForkOf(deps, target, place))) await copy(deps, { source, target, place, by });
   const fork = { conversation: target.conversation, seq: place.seq };
   return appendFirst(deps, source, {
     id: runtimeId('fork', place.seq, target.conversation),
@@ -83,7 +82,7 @@ async function placeOf(
   return { conversation, seq };
 }
 
-/** The conversation to write into: one that is not there, or that a fork of this very place has begun. */
+/** The target: a conversation that does not exist, or an unfinished fork of the same event. */
 async function claim(
   deps: EngineDeps,
   { tenant }: ConversationKey,
@@ -113,7 +112,7 @@ async function isForkOf(
   return event?.kind === 'command' && !isImported(event) && event.body.from?.conversation === conversation;
 }
 
-/** One writer's claim stands in a note. What is left of a conversation that was deleted holds nothing. */
+/** The claim of a writer is a key-value entry. An entry that a deleted conversation left holds nothing. */
 async function isClaimed(
   { store }: EngineDeps,
   log: ConversationKey,
@@ -126,13 +125,14 @@ async function isClaimed(
   return noted === ours || (await store.compareAndSet(log.tenant, key, noted, ours)) === ours;
 }
 
-async function copy(
-  deps: EngineDeps,
-  source: ConversationKey,
-  target: ConversationKey,
-  place: ForkPlace,
-  by: Author,
-): Promise<void> {
+interface Fork {
+  source: ConversationKey;
+  target: ConversationKey;
+  place: ForkPlace;
+  by: Author;
+}
+
+async function copy(deps: EngineDeps, { source, target, place, by }: Fork): Promise<void> {
   const names = { from: source.conversation, to: target.conversation };
   const past = newPast();
   for await (const page of readPages(deps.store, source, { after: 0, upTo: place.seq }))
@@ -142,28 +142,27 @@ async function copy(
   for await (const page of readPages(deps.store, source, { after: 0, upTo: place.seq })) {
     await copyArtifacts(deps, source, target, page);
     const drafts = page.map((event) => renamedEvent(event, names));
-    await appendAt(deps, target, drafts, page[0]?.seq ?? 1, (index) => page[index]?.at);
+    await appendAt(deps, target, drafts, { first: page[0]?.seq ?? 1, times: page.map(({ at }) => at) });
   }
   const last = ends.pop();
-  await appendAt(deps, target, ends, place.seq + 1, () => undefined);
-  // Its author is whoever was first.
+  await appendAt(deps, target, ends, { first: place.seq + 1 });
+  // Its author is the first one to fork.
   if (last) await appendFirst(deps, target, last);
 }
 
-/** What others have written meanwhile into a conversation that nobody was told of is none of ours (F2). */
+/** Appends drafts that must get the seqs from `first` on (F2). Refused if another writer got in between. */
 async function appendAt(
   { log: events, clock }: EngineDeps,
   target: ConversationKey,
   drafts: readonly EventDraft[],
-  first: number,
-  at: (index: number) => number | undefined,
+  { first, times = [] }: { first: number; times?: readonly number[] },
 ): Promise<void> {
   if (drafts.length === 0) return;
   const now = clock.now();
   const { conversation } = target;
   try {
     const appended = await events.append(target, drafts, {
-      at: (index) => at(index) ?? now,
+      at: (index) => times[index] ?? now,
       wake: false,
       spares: false,
     });
@@ -227,7 +226,7 @@ async function settle(deps: EngineDeps, address: ActorAddress, turns: number, up
   }
 }
 
-/** In a directory with one owner what an earlier process holds is free, as for any wake. */
+/** A data directory has one owner, so leases of earlier processes are free there. */
 function leaseOn(
   { process, clock, limits }: EngineDeps,
   held: { owner: string; until: number } | null,

@@ -22,10 +22,10 @@ import { stepOf } from '../../machines/workflow.ts';
 import { failedDrafts } from '../workflows/advance-runs.ts';
 import { endId, threadOf } from '../tasks/task-events.ts';
 
-/** What a conversation had come to where it is forked: a fold. */
+/** State of a conversation at the fork, folded from its events. */
 export interface Past {
   participants: Participants;
-  /** Agents that were addressed or took turns, with the number of their last one. */
+  /** Agents that were addressed or took turns, with the number of their last turn. */
   turns: Map<AgentId, number>;
   underWay: Map<AgentId, OpenTurn>;
 }
@@ -91,7 +91,7 @@ function foldTurn(past: Past, agent: AgentId, turn: OpenTurn, event: Event): voi
   }
 }
 
-/** What the copy is told has ended with it: the same whoever makes it, and the last event is that it is one. */
+/** The events that end open work in the copy. They are the same whoever forks; the last one marks the fork. */
 export function forkEnds(past: Past, names: Names, place: ForkPlace, by: Author): EventDraft[] {
   const { tasks } = past.participants;
   const { conversation, seq } = place;
@@ -121,7 +121,7 @@ function noteOf(id: EventId) {
   return { id, author: SYSTEM_AUTHOR, to: [] };
 }
 
-/** As its agent would have ended it: calls without results get one, and a turn that had answered is done. */
+/** Ends a turn as its agent would have: calls without a result get one, and an answered turn is done. */
 function endTurn({ id, author, covers, steps, waiting, isAnswered }: OpenTurn, names: Names): EventDraft[] {
   const turn = renamedTurn(id, names);
   const own = (part: string) => ({ id: runtimeId(turn, part), author, to: [], turn });
@@ -136,7 +136,7 @@ function endTurn({ id, author, covers, steps, waiting, isAnswered }: OpenTurn, n
   return [...results, end];
 }
 
-/** To nobody: whoever waited is told by what is open when it next takes a turn. */
+/** The ends address nobody: the waiting agents see what is open in their next turn. */
 function endTasks({ participants: { tasks } }: Past, seq: number): EventDraft[] {
   const ended = [...tasks.tasks.values()]
     .filter(({ end }) => end === null)
@@ -166,16 +166,15 @@ function abortOf(delegation: string) {
   return { delegation, outcome: 'aborted' as const, result: FORKED };
 }
 
-/** The names of a conversation, and of the one that its events are copied into. */
+/** Id of a conversation and of its copy. */
 interface Names {
   from: ConversationId;
   to: ConversationId;
 }
 
 /**
- * An event as the copy of its conversation has it: what names turns names those of the copy, and the threads of the past
- * are not the copy's, so that nothing which is done in it reaches them. Words stay as they are, and so do the artifacts
- * that they name.
+ * An event as the copy of its conversation has it. References to turns name turns of the copy, and threads are renamed, so
+ * that nothing done in the copy reaches the threads of the source. Texts, and the artifacts they name, stay as they are.
  */
 export function renamedEvent(event: Event, names: Names): EventDraft {
   const {
@@ -240,7 +239,7 @@ function renamedTask(body: DelegationOpenedBody, { from, to }: Names): Delegatio
   };
 }
 
-/** Of ids, those that the runtime has made of a turn. */
+/** Renames ids that the runtime derived from a turn; others stay. */
 function renamedId(id: EventId, names: Names): EventId {
   const turn = turnOfRuntimeId(id, names.from);
   return turn === null ? id : runtimeId(renamedTurn(turn, names), id.slice(turn.length + 1));

@@ -2,7 +2,7 @@ import { foldParticipants, newParticipants, type Participants } from '../../mach
 import type { ConversationKey } from '../../store/store.ts';
 import { type PageSource, readPages } from '../log/read-pages.ts';
 
-/** The standings of the conversations that are talked in. They can be lost at any moment: a look at the log makes them anew. */
+/** Participants of conversations in use. Every entry can be rebuilt from the log at any time. */
 export interface ParticipantsCache {
   of(log: ConversationKey): Promise<Participants>;
   forget(log: ConversationKey): void;
@@ -28,14 +28,14 @@ export function createParticipantsCache(events: PageSource): ParticipantsCache {
   };
 }
 
-/** For a single look. */
+/** Uncached, for a single use. */
 export async function participantsOf(events: PageSource, log: ConversationKey): Promise<Participants> {
   const participants = newParticipants();
   await catchUp(events, log, participants);
   return participants;
 }
 
-/** Two may catch up with one standing at once: an event is folded by whoever comes first. */
+/** Two callers may catch up at once: folding an event twice changes nothing. */
 async function catchUp(events: PageSource, log: ConversationKey, participants: Participants): Promise<void> {
   for await (const page of readPages(events, log, { after: participants.tasks.upTo }))
     for (const event of page) foldParticipants(participants, event);

@@ -7,58 +7,60 @@ import { isTrusted } from './trust.ts';
 
 type Message = EventDraftOf<'message'>;
 
+/** A message on its way into a conversation. */
+export interface ReceivedMessage {
+  log: ConversationKey;
+  message: Message;
+  /** A gateway brings it for a stranger. */
+  untrusted: boolean;
+}
+
 /**
- * Stores what somebody says, and decides once, here, whom it goes to.
- *  M1  Who names agents addresses them; a person's new message that names none is routed, else goes to the default agent.
- *  M2  What a person says who is not trusted addresses nobody; whom it would have addressed is noted with it. The same
- *      goes for what a gateway brings as `untrusted`.
- *  M3  In a closed conversation only a trusted person is heard, and opens it again.
- *  M4  The same id again is the same event, whatever would be decided now.
+ * Stores a message. Its recipients are decided once, here.
+ *  M1  A message that names agents addresses them. A new message of a person that names none is routed, else it goes to
+ *      the default agent.
+ *  M2  A message of an untrusted person, or one that a gateway marks `untrusted`, addresses nobody. The recipients it
+ *      would have had are noted with it.
+ *  M3  A closed conversation accepts messages of trusted people only; they reopen it.
+ *  M4  A message with a known id is the stored event, whatever would be decided now.
  *
- * `prepare` is called with what is about to be stored, and may still refuse it.
+ * `prepare` is called with the addressed message before it is stored, and may refuse it by throwing.
  */
 export async function receiveMessage(
-  door: ConversationDeps,
-  log: ConversationKey,
-  message: Message,
-  prepare: (placed: Message) => Promise<void>,
-  { untrusted = false } = {},
+  conversations: ConversationDeps,
+  received: ReceivedMessage,
+  prepare: (addressed: Message) => Promise<void>,
 ): Promise<Appended> {
-  const participants = await door.participantsCache.of(log);
-  const { author, id } = message;
-  const placed = await place(door, log, message, participants, untrusted);
-  const isHeard = author.kind === 'user' && isTrusted(door.trust, author) && !untrusted;
-  if (
-    !isHeard &&
-    participants.tasks.directions.archived &&
-    (await door.deps.store.readById(log, id)) === null
-  ) {
-    throw closed(log);
-  }
-  await prepare(placed);
+  const { deps, participantsCache, trust } = conversations;
+  const { log, message, untrusted } = received;
+  const participants = await participantsCache.of(log);
+  const addressed = await addressMessage(conversations, received, participants);
+  const isTrustedPerson = message.author.kind === 'user' && isTrusted(trust, message.author) && !untrusted;
+  const isClosed = !isTrustedPerson && participants.tasks.directions.archived;
+  if (isClosed && (await deps.store.readById(log, message.id)) === null) throw archived(log);
+  await prepare(addressed);
   try {
-    return isHeard
-      ? await appendTrusted(door, log, placed, participants)
-      : await appendLast(door.deps, log, [placed]);
+    return isTrustedPerson
+      ? await appendTrusted(conversations, log, addressed, participants)
+      : await appendLast(deps, log, [addressed]);
   } catch (error) {
-    // Sent twice at once, and routed twice: the first counts.
-    const isRouted = placed.context?.routed !== undefined;
+    // Sent twice at once and routed differently: the first one counts.
+    const isRouted = addressed.context?.routed !== undefined;
     if (!isRouted || !(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
-    return appendLast(door.deps, log, [await place(door, log, message, participants, untrusted)]);
+    return appendLast(deps, log, [await addressMessage(conversations, received, participants)]);
   }
 }
 
-async function place(
-  door: ConversationDeps,
-  log: ConversationKey,
-  message: Message,
+async function addressMessage(
+  conversations: ConversationDeps,
+  { log, message, untrusted }: ReceivedMessage,
   participants: Participants,
-  untrusted: boolean,
 ): Promise<Message> {
-  const { to, routed } = await addressed(door, log, message, participants);
-  const isHeld = untrusted || !isTrusted(door.trust, message.author);
+  const { to, routed } = await recipientsOf(conversations, log, message, participants);
+  const isHeld = untrusted || !isTrusted(conversations.trust, message.author);
   const held = to.length > 0 && isHeld ? { held: to } : {};
-  const mark = isHeld && (await isMarked(door, log, message)) ? { untrusted: true as const } : {};
+  const mark =
+    isHeld && (await isMarked(conversations.deps.store, log, message)) ? { untrusted: true as const } : {};
   const context = { ...message.context, ...held, ...mark, ...(routed && { routed }) };
   return {
     ...message,
@@ -67,25 +69,29 @@ async function place(
   };
 }
 
-/** Logs of before have no mark, and the same id again is the same event (M4). */
-async function isMarked({ deps }: ConversationDeps, log: ConversationKey, { id }: Message): Promise<boolean> {
-  const known = await deps.store.readById(log, id);
+/** Logs of earlier versions have no mark, and a repeated message must equal the stored one (M4). */
+async function isMarked(
+  store: ConversationDeps['deps']['store'],
+  log: ConversationKey,
+  { id }: Message,
+): Promise<boolean> {
+  const known = await store.readById(log, id);
   return known === null || known.context?.untrusted === true;
 }
 
-interface Addressed {
+interface Recipients {
   to: AgentId[];
   routed?: NonNullable<Message['context']>['routed'];
 }
 
-async function addressed(
+async function recipientsOf(
   { deps, router, fallback }: ConversationDeps,
   log: ConversationKey,
   { id, author, to, replyTo, body }: Message,
   participants: Participants,
-): Promise<Addressed> {
-  const isNew = author.kind === 'user' && replyTo === undefined;
-  if (to.length > 0 || !isNew) return { to };
+): Promise<Recipients> {
+  const isNewRequest = author.kind === 'user' && replyTo === undefined;
+  if (to.length > 0 || !isNewRequest) return { to };
   if (router) {
     const known = await deps.store.readById(log, id);
     if (known?.kind === 'message')
@@ -100,7 +106,7 @@ async function addressed(
   return { to: fallback && isHere(participants, fallback) ? [fallback] : [] };
 }
 
-function closed({ conversation }: ConversationKey): TroupeError {
+function archived({ conversation }: ConversationKey): TroupeError {
   const message = `conversation ${conversation} is archived: reopen it first`;
   return new TroupeError('conversation_archived', message, { conversation });
 }

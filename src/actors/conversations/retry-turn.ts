@@ -2,8 +2,10 @@ import { TroupeError } from '../../errors.ts';
 import {
   type ActorAddress,
   type ActorRecord,
+  type AgentId,
   type Author,
   type Event,
+  type EventId,
   isImported,
   parseTurnId,
   runtimeId,
@@ -16,39 +18,50 @@ import type { ConversationKey } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { appendFirst, type ConversationDeps } from './conversation-deps.ts';
 
-/** What decides whether a turn may be asked for again. */
+/** The facts that decide whether a turn may be retried. */
 export interface RetryFacts {
   address: ActorAddress;
   turn: TurnId;
-  /** What the log says of its end; null where it does not. */
+  /** How the turn ended, by the log. Null: the log has no end of it. */
   ended: 'done' | 'failed' | 'aborted' | null;
-  /** Null where it cannot be read: then the agent is set aside, or will be. */
+  /** Null where it cannot be read: the agent has failed, or will. */
   record: Pick<ActorRecord, 'turn' | 'turnNo' | 'parked'> | null;
   participants: Pick<Participants, 'tasks' | 'retired'>;
 }
 
-/** `resume`: the agent was set aside with this turn unended, or after one that needs no retry. */
+/** `resume`: the agent failed with this turn unended, or after a turn that needs no retry. */
 export type MayRetry = { kind: 'retry' } | { kind: 'resume' } | { kind: 'refused'; why: string };
 
 export function mayRetry({ address, turn, ended, record, participants }: RetryFacts): MayRetry {
-  const { agent, conversation } = address;
-  const away = participants.tasks.away.get(agent);
-  if (participants.tasks.directions.archived) return refused(`${conversation} is archived: reopen it first`);
-  if (away) return refused(away.blocked ? `@${agent} is blocked: unblock it first` : `@${agent} has left`);
-  if (participants.retired.has(agent) || record?.parked === 'retired')
-    return refused(`@${agent} is retired: recall it first`);
-  const wasWrong = ended === 'failed' || ended === 'aborted';
-  if (!record) return { kind: wasWrong ? 'retry' : 'resume' };
+  const refusal = refuseAbsent(address, record, participants);
+  if (refusal !== null) return refused(refusal);
+  const needsRetry = ended === 'failed' || ended === 'aborted';
+  if (!record) return { kind: needsRetry ? 'retry' : 'resume' };
   const newest = record.turn?.id ?? turnId(address, record.turnNo);
-  const isOlder =
-    newest !== turn && (record.turn !== null || (parseTurnId(turn)?.number ?? 0) < record.turnNo);
-  if (isOlder) return refused(`a later turn came: ${newest}`);
-  if (record.parked === 'failed') return { kind: wasWrong ? 'retry' : 'resume' };
+  if (newest !== turn && isOlder(turn, record)) return refused(`a later turn came: ${newest}`);
+  if (record.parked === 'failed') return { kind: needsRetry ? 'retry' : 'resume' };
   if (record.turn) return refused('it is running');
   if (ended === 'done') return refused('it is done');
   if (ended === null) return refused('it is just ending: try again');
-  if (record.parked === 'paused') return refused(`@${agent} is paused: resume it first`);
+  if (record.parked === 'paused') return refused(`@${address.agent} is paused: resume it first`);
   return { kind: 'retry' };
+}
+
+function isOlder(turn: TurnId, record: Pick<ActorRecord, 'turn' | 'turnNo'>): boolean {
+  return record.turn !== null || (parseTurnId(turn)?.number ?? 0) < record.turnNo;
+}
+
+/** Why an agent takes no turns in a conversation at all; null: it does. */
+function refuseAbsent(
+  { agent, conversation }: ActorAddress,
+  record: RetryFacts['record'],
+  { tasks, retired }: RetryFacts['participants'],
+): string | null {
+  const away = tasks.away.get(agent);
+  if (tasks.directions.archived) return `${conversation} is archived: reopen it first`;
+  if (away) return away.blocked ? `@${agent} is blocked: unblock it first` : `@${agent} has left`;
+  const isRetired = retired.has(agent) || record?.parked === 'retired';
+  return isRetired ? `@${agent} is retired: recall it first` : null;
 }
 
 function refused(why: string): MayRetry {
@@ -56,67 +69,78 @@ function refused(why: string): MayRetry {
 }
 
 /**
- * A person asks for a turn again. The event is one for all who ask at once, in whichever process, and so is the turn that
- * it wakes; who comes later gets it too. Throws `turn_unknown`, `command_refused`.
- *  R1  A retry stands behind the end of its turn, which has failed or was stopped, and addresses the agent of it alone.
+ * Retries a turn for a person. All who ask, at once or later and in any process, get the same event and the same new turn.
+ * Throws `turn_unknown`, `command_refused`.
+ *  R1  A retry comes after the end of its turn, which has failed or was stopped, and addresses the agent of it alone.
  */
 export async function retryTurn(
-  door: ConversationDeps,
+  conversations: ConversationDeps,
   tenant: ConversationKey['tenant'],
   turn: TurnId,
   by: Author,
 ): Promise<Event> {
-  const { store, log, router } = door.deps;
+  const { store, log } = conversations.deps;
   const parts = parseTurnId(turn);
   if (!parts) throw unknown(turn);
   const address = { tenant, conversation: parts.conversation, agent: parts.agent };
   const end = await store.readById(address, runtimeId(turn, 'end'));
   const record = await readRecord(store, address);
-  if (!end && record?.turn?.id !== turn && !(await store.readById(address, runtimeId(turn, 'started'))))
-    throw unknown(turn);
-  if (!door.deps.agents.has(parts.agent))
-    throw new TroupeError('agent_unknown', `there is no agent "${parts.agent}"`, { agent: parts.agent });
-  const participants = await door.participantsCache.of(address);
+  const isRunning = record?.turn?.id === turn;
+  if (!end && !isRunning && !(await hasStarted(store, address, turn))) throw unknown(turn);
+  requireAgent(conversations, parts.agent);
+  const participants = await conversations.participantsCache.of(address);
   const ended = endOf(end);
   const may = mayRetry({ address, turn, ended, record, participants });
   const notice = participants.setAside.get(parts.agent) ?? 0;
   const ids = [runtimeId(turn, 'retry'), runtimeId(turn, 'resume', notice)] as const;
-  const isAside = !record || record.parked === 'failed';
-  if (may.kind === 'refused' || !isAside) {
-    for (const id of ids) {
-      const known = await store.readById(address, id);
-      if (!known || isImported(known)) continue;
-      // Whoever wrote it may have come no further. A wake that is lost is the sweeper's.
-      await router.wake(address).catch(() => undefined);
-      return known;
-    }
+  const hasFailed = !record || record.parked === 'failed';
+  if (may.kind === 'refused' || !hasFailed) {
+    const known = await findRequest(conversations, address, ids);
+    if (known) return known;
   }
-  if (may.kind === 'refused') {
-    const { agent, conversation } = address;
-    throw new TroupeError('command_refused', `turn ${turn} is not taken again: ${may.why}`, {
-      turn,
-      agent,
-      conversation,
-    });
-  }
-  const event =
+  if (may.kind === 'refused') throw retryRefused(turn, address, may.why);
+  const { agent } = address;
+  const request =
     may.kind === 'retry'
-      ? await appendFirst({ log, store }, address, {
+      ? {
           id: ids[0],
-          author: by,
-          to: [parts.agent],
-          kind: 'command',
-          body: { command: 'retry', agent: parts.agent, turn, ...(await givenTo(store, address, end)) },
-        })
-      : await appendFirst({ log, store }, address, {
-          id: ids[1],
-          author: by,
-          to: [],
-          kind: 'command',
-          body: { command: 'resume', agent: parts.agent, turn },
-        });
-  if (isAside) await door.engine.resume(address, 'RETRY');
+          to: [agent],
+          body: { command: 'retry' as const, agent, turn, ...(await givenTo(store, address, end)) },
+        }
+      : { id: ids[1], to: [], body: { command: 'resume' as const, agent, turn } };
+  const event = await appendFirst({ log, store }, address, { ...request, author: by, kind: 'command' });
+  if (hasFailed) await conversations.engine.resume(address, 'RETRY');
   return event;
+}
+
+/** An earlier request for the same turn. Its writer may have died before it woke the agent, so the agent is woken again. */
+async function findRequest(
+  { deps: { store, router } }: ConversationDeps,
+  address: ActorAddress,
+  ids: readonly EventId[],
+): Promise<Event | null> {
+  for (const id of ids) {
+    const known = await store.readById(address, id);
+    if (!known || isImported(known)) continue;
+    // The sweeper makes up for a lost wake.
+    await router.wake(address).catch(() => undefined);
+    return known;
+  }
+  return null;
+}
+
+function requireAgent({ deps }: ConversationDeps, agent: AgentId): void {
+  if (deps.agents.has(agent)) return;
+  throw new TroupeError('agent_unknown', `there is no agent "${agent}"`, { agent });
+}
+
+function retryRefused(turn: TurnId, { agent, conversation }: ActorAddress, why: string): TroupeError {
+  const message = `turn ${turn} is not taken again: ${why}`;
+  return new TroupeError('command_refused', message, { turn, agent, conversation });
+}
+
+async function hasStarted(store: EngineDeps['store'], address: ActorAddress, turn: TurnId): Promise<boolean> {
+  return (await store.readById(address, runtimeId(turn, 'started'))) !== null;
 }
 
 async function readRecord(
@@ -143,7 +167,7 @@ export function endOf(end: Event | null): RetryFacts['ended'] {
   }
 }
 
-/** How it ended, and what it was to answer; of a turn that was a retry itself, what was asked for again. */
+/** How the turn ended and which events it had to answer. For a turn that was itself a retry: those of the first turn. */
 async function givenTo(
   store: EngineDeps['store'],
   log: ConversationKey,

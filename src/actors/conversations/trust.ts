@@ -4,7 +4,7 @@ import type { Author } from '../../events/index.ts';
 /** Ids of the people who may address agents and give commands; null: everybody. */
 export type Trust = readonly string[] | null;
 
-/** What is no person is the application's own business. */
+/** Only people are checked; agents and the system are always trusted. */
 export function isTrusted(trust: Trust, { kind, id }: Author): boolean {
   return kind !== 'user' || trust === null || trust.includes(id);
 }
@@ -16,7 +16,7 @@ export function requireTrusted(trust: Trust, by: Author, what: string): void {
   });
 }
 
-/** For what is decided by people alone. */
+/** Throws `command_refused` unless a trusted person asks. */
 export function requirePerson(trust: Trust, by: Author, what: string): void {
   requireTrusted(trust, by, what);
   if (by.kind === 'user') return;

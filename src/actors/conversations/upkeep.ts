@@ -5,7 +5,7 @@ import type { EngineDeps, Lifecycle, Schedule } from '../engine/engine-deps.ts';
 import { atWork, deleteConversation } from './delete-conversation.ts';
 import { type ParticipantsCache, participantsOf } from './participants-cache.ts';
 
-/** Conversations looked at in one round of the sweeper. */
+/** Conversations checked in one round of the sweeper. */
 const PAGE = 50;
 /** How often all conversations are listed. */
 const LIST_EVERY_MS = 600_000;
@@ -17,7 +17,7 @@ interface Quiet {
   at: number;
 }
 
-/** Archives and deletes what has been quiet for long, a page a round. What it remembers only spares it looks. */
+/** Archives and deletes conversations that were quiet for long, a page per round. Its memory only saves repeated checks. */
 export function createEndQuiet(
   deps: EngineDeps,
   participantsCache: ParticipantsCache,
@@ -25,7 +25,7 @@ export function createEndQuiet(
 ): () => Promise<void> {
   const { store, clock, log: events, tenants = async () => [DEFAULT_TENANT] } = deps;
   const shortest = Math.min(archiveAfterMs, deleteAfterMs);
-  /** Archived ones that nothing more will become of, and threads, which end with their conversation; by their head. */
+  /** Heads of conversations that need no more checks: archived ones, and threads, which end with their root. */
   const settled = new Map<string, number>();
   let queue: Quiet[] = [];
   let listAt = 0;
@@ -37,7 +37,7 @@ export function createEndQuiet(
       listAt = now + Math.min(LIST_EVERY_MS, Math.ceil(shortest / 2));
       for (const tenant of await tenants()) queue.push(...(await quietOf(tenant, now - shortest)));
     }
-    // The last active come first, so the longest quiet are taken first.
+    // The list begins with the most active, so the end holds the longest quiet.
     for (const each of queue.splice(-PAGE)) await look(each, now);
   };
 
@@ -61,7 +61,7 @@ export function createEndQuiet(
     if (at > now - archiveAfterMs || [...tasks.tasks.values()].some(({ end }) => end === null)) return;
     if ((await atWork(deps, log)) !== null) return;
     const body = { reason: 'nothing was said for long' };
-    // One id for one stretch of quiet: of two processes one archives it.
+    // One id per quiet period: of two processes one archives it.
     const draft = {
       id: runtimeId('archived', head),
       author: SYSTEM_AUTHOR,
@@ -77,7 +77,7 @@ export function createEndQuiet(
       await deleteConversation(deps, log, 'none');
       participantsCache.forget(log);
     } catch (error) {
-      // Somebody is at work in it: later, perhaps.
+      // An agent is at work; a later round tries again.
       if (!(error instanceof TroupeError) || error.code !== 'command_refused') throw error;
     }
   }
@@ -90,10 +90,10 @@ function quietKey({ tenant, conversation }: ConversationKey): string {
 const MINUTE_MS = 60_000;
 
 /**
- * Says what has come due since the last look.
- *  F1  A time is said once, whoever looks: its event has one id.
- *  F2  Of the times that passed while nobody looked, the last is said.
- *  F3  The first look at a schedule says nothing: what was before it is nobody's.
+ * Sends the messages of schedules that have come due since the last check.
+ *  F1  Each time is sent once, by whichever process: its event has one id.
+ *  F2  Of several times that passed unchecked, only the last is sent.
+ *  F3  The first check of a schedule sends nothing: earlier times do not count.
  */
 export async function fireSchedules(
   deps: Pick<EngineDeps, 'store' | 'log' | 'clock' | 'onWarning'>,
@@ -109,7 +109,7 @@ export async function fireSchedules(
       const due = seen === null ? now : schedule.lastBy(now);
       if (due === null || (seen !== null && due <= Number(seen))) continue;
       if (seen !== null) await fire(deps, schedule, due, participantsCache);
-      // After the event: a process that ends in between says it again, under the same id.
+      // After the event: a process that dies in between sends it again, under the same id.
       await store.compareAndSet(DEFAULT_TENANT, key, seen, String(due));
     } catch (error) {
       onWarning(error, key);
@@ -132,7 +132,7 @@ async function fire(
   try {
     await events.append(log, [{ id, author: SYSTEM_AUTHOR, to: [to], kind: 'message', body: { content } }]);
   } catch (error) {
-    // Said already, in the words that it had then.
+    // Sent already, with the earlier text of the schedule.
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
   }
 }

@@ -24,7 +24,7 @@ export interface Engine {
   abort(tenant: TenantId, turn: TurnId): Promise<boolean>;
   pause(address: ActorAddress): Promise<void>;
   /** `as` is what its machine calls it. */
-  resume(address: ActorAddress, as?: 'RESUME' | 'RETRY' | 'RECALL'): Promise<void>;
+  resume(address: ActorAddress, as?: 'RESUME' | 'RETRY' | 'REINSTATE'): Promise<void>;
   /**
    * Finishes the steps under way, gives the leases back, and resolves when all is quiet. What still runs after
    * `STOP_GRACE_MS` is broken off; its turns stay pinned for whoever takes them next.

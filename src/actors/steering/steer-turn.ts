@@ -1,7 +1,7 @@
 import type { EventDraft, PinnedTurn, TurnSteeredBody } from '../../events/index.ts';
 import { catchUp } from '../log/read-view.ts';
 import { CALLED_OFF, isOfPeople, isTurnCalledOff } from '../tasks/called-off.ts';
-import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
+import { ownDraft, type MutableTurnRun, type TurnRun } from '../turn/turn-run.ts';
 import { isInterrupted, lookBeyond } from './look-beyond.ts';
 import { reachOf } from './reach.ts';
 import { closeStep, openStep } from './step-journal.ts';
@@ -13,7 +13,7 @@ import { closeStep, openStep } from './step-journal.ts';
  *  T2  All that waits is taken in up to the last event that steers, oldest first: what a turn covers rises.
  *  T3  A step takes in once, and never after it was sent or answered.
  */
-export async function steerTurn(run: TurnRun): Promise<'goes on' | 'ends'> {
+export async function steerTurn(run: MutableTurnRun): Promise<'goes on' | 'ends'> {
   await showSteered(run);
   const { steer, step, turn } = run;
   if (step === 0 || steer.step === step) return 'goes on';
@@ -56,21 +56,21 @@ async function isSent({ deps, live, turn, step }: TurnRun): Promise<boolean> {
 }
 
 /** What was taken in for the present step becomes an output of the turn, and the view reaches it. */
-export async function showSteered(run: TurnRun): Promise<void> {
+export async function showSteered(run: MutableTurnRun): Promise<void> {
   const { deps, live } = run;
   for (const taken of missing(run)) {
     if (taken.step !== run.step) continue;
     await catchUp(deps.log, live.address, live, taken.upTo);
-    run.outputs.push(draftOf(run, taken));
+    run.outputs = [...run.outputs, draftOf(run, taken)];
   }
 }
 
 /** A turn that ends without coming to some of its steps again has been given what they took in all the same. */
-export async function tellSteered(run: TurnRun): Promise<void> {
+export async function tellSteered(run: MutableTurnRun): Promise<void> {
   const { deps, live, turn } = run;
   if (!turn.steered) return;
   await catchUp(deps.log, live.address, live, reachOf(turn));
-  for (const taken of missing(run)) run.outputs.push(draftOf(run, taken));
+  for (const taken of missing(run)) run.outputs = [...run.outputs, draftOf(run, taken)];
 }
 
 /** Who ends a turn that was asked to stop: somebody by a command, what came for its agent, or the end of what it is for. */

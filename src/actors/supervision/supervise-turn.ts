@@ -1,43 +1,35 @@
-import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
 import { judge } from './judge.ts';
 import { stopDraft } from '../tasks/call-effects.ts';
-import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
-import { type Event, eventOf } from '../../events/index.ts';
+import { ownDraft, type Outcome, type TurnRun } from '../turn/turn-run.ts';
+import { type Event, type EventDraft, eventOf } from '../../events/index.ts';
 
-/** Looks at how a turn is about to end: it ends, or takes one more step. */
-export function superviseTurn(run: TurnRun): Promise<AgentEvent> {
+/** Checks how a turn is about to end: it ends, or takes one more step. */
+export function superviseTurn(run: TurnRun): Promise<Outcome> {
   const verdict = judge(run);
-  if (verdict.kind === 'corrected') {
-    correct(run, verdict.text);
-    return Promise.resolve({ type: 'CORRECTED' });
-  }
-  // The only event of a guard in a step without calls.
-  if (verdict.kind === 'given up') run.outputs.push(stopDraft(run, verdict.stop));
-  return Promise.resolve({ type: 'ACCEPTED' });
+  if (verdict.kind === 'corrected') return Promise.resolve(correct(run, verdict.text));
+  // The only guard event in a step without calls.
+  const outputs = verdict.kind === 'given up' ? [stopDraft(run, verdict.stop)] : [];
+  return Promise.resolve({ event: { type: 'ACCEPTED' }, added: { outputs } });
 }
 
-/**
- * Sends an answer back: what was said so far becomes a step of its own, and the next step alone is told why the turn goes
- * on.
- */
-export function correct(run: TurnRun, content: string): void {
+/** Sends an answer back: its words become a step of their own, and only the next step is told why the turn goes on. */
+export function correct(run: TurnRun, content: string): Outcome {
   const { answer, step: index } = run;
+  const outputs: EventDraft[] = [];
   if (answer && answer.text.trim() !== '') {
     const { text, reasoning } = answer;
-    run.outputs.push({
+    outputs.push({
       ...ownDraft(run, `step:${index}`),
       kind: 'step',
       body: { index, content: text, calls: [], ...(reasoning && { reasoning }) },
     });
   }
-  run.outputs.push({
+  outputs.push({
     ...ownDraft(run, `note:${index}`),
     kind: 'injection',
     body: { content, oneStep: true },
   });
-  run.step += 1;
-  run.answer = null;
-  run.partial = '';
+  return { event: { type: 'CORRECTED' }, changes: { step: index + 1, answer: null }, added: { outputs } };
 }
 
 /** The step whose answer this event is, from 0: words with or without calls, or what was said to an answer without any. */

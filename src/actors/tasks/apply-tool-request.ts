@@ -4,17 +4,17 @@ import type { RequestOf, ToolRequest } from '../../tools/tool.ts';
 import { completeHandoff, summariseHandoff } from '../handoffs/complete-handoff.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { askPeople } from './ask-people.ts';
-import { type CallPlace, type CarriedOut, effectsOf, refused, stopped } from './call-effects.ts';
+import { type CallPlace, type AppliedRequest, effectsOf, refused, stopped } from './call-effects.ts';
 import { delegate, findTask, followUp } from './open-delegation.ts';
 import { abortTask } from './task-events.ts';
 
-/** Does what a call asks of the turn, or says why not. What it returns is recorded before anything comes of it. */
+/** Applies what a tool call asks of the turn, or refuses it. The returned effects are recorded before they are carried out. */
 export async function applyToolRequest(
   run: TurnRun,
   request: ToolRequest,
   at: CallPlace,
   text: string,
-): Promise<CarriedOut> {
+): Promise<AppliedRequest> {
   switch (request.kind) {
     case 'handoff':
       return handOff(run, request, at, text);
@@ -47,7 +47,7 @@ async function handOff(
   request: RequestOf<'handoff'>,
   at: CallPlace,
   text: string,
-): Promise<CarriedOut> {
+): Promise<AppliedRequest> {
   const refusal = refuseHandoff(run, request, at);
   if (refusal) return refusal;
   const { to, summary } = await completeHandoff(run, request, (events) =>
@@ -59,7 +59,7 @@ async function handOff(
   return { outcome: 'done', text, effects: effectsOf({ events: [event], ends: true }) };
 }
 
-function refuseHandoff(run: TurnRun, { to }: RequestOf<'handoff'>, at: CallPlace): CarriedOut | null {
+function refuseHandoff(run: TurnRun, { to }: RequestOf<'handoff'>, at: CallPlace): AppliedRequest | null {
   const { deps, live, turn } = run;
   const { limits } = deps;
   if (to === live.address.agent)
@@ -83,8 +83,8 @@ function refuseHandoff(run: TurnRun, { to }: RequestOf<'handoff'>, at: CallPlace
   });
 }
 
-/** An agent ends what it has given to another. If the result is faster, that counts. */
-function cancelTask(run: TurnRun, request: RequestOf<'cancelTask'>): CarriedOut {
+/** Ends a task that the agent delegated. A result that came first counts. */
+function cancelTask(run: TurnRun, request: RequestOf<'cancelTask'>): AppliedRequest {
   const task = findTask(run, request.task);
   if (typeof task === 'string') return refused(task);
   if (task.end) return refused(`${task.id} has ended already (${task.end.outcome})`);
@@ -93,13 +93,13 @@ function cancelTask(run: TurnRun, request: RequestOf<'cancelTask'>): CarriedOut 
   return { outcome: 'done', text: `${task.id} is called off`, effects: effectsOf({ posts }) };
 }
 
-/** Reminders of one agent in one conversation that may wait at once. */
+/** Most waiting reminders of one agent in one conversation. */
 const MOST_REMINDERS = 50;
-/** The last that a Date can hold, ms. */
+/** Largest time of a Date, ms. */
 const LAST_TIME = 8.64e15;
 
-/** A message to oneself, later: held with the actor's record, and posted by whoever finds it due. */
-function remind(run: TurnRun, request: RequestOf<'remind'>, place: CallPlace): CarriedOut {
+/** Sends the agent a message later. The actor record holds it, and any process that finds it due sends it. */
+function remind(run: TurnRun, request: RequestOf<'remind'>, place: CallPlace): AppliedRequest {
   const { live, deps, turn, lease } = run;
   const now = deps.clock.now();
   const { text, at = now + (request.inMs ?? 0) } = request;

@@ -9,13 +9,13 @@ import {
 } from '../../events/index.ts';
 import type { Approval, Tool } from '../../tools/tool.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
-import { type CallEffects, type CallPlace, type CarriedOut, effectsOf, refused } from './call-effects.ts';
+import { type CallEffects, type CallPlace, type AppliedRequest, effectsOf, refused } from './call-effects.ts';
 import { abortTask, opening, taskIdOf } from './task-events.ts';
 import { deadlineOf } from './open-delegation.ts';
 import { openTasks, type TaskBook } from '../../machines/task-book.ts';
 import type { RequestOf } from '../../tools/tool.ts';
 
-/** Whether this call has to wait for a person. One that was approved is the turn's first, with the very same arguments. */
+/** Whether a call has to wait for a person. An approved call is the first of its turn, with unchanged arguments. */
 export function mustWait({ turn, step }: TurnRun, tool: Tool | undefined, call: ToolCall): boolean {
   if (!tool?.needsApproval) return false;
   const isApproved =
@@ -26,7 +26,7 @@ export function mustWait({ turn, step }: TurnRun, tool: Tool | undefined, call: 
   return !isApproved && applies(tool, tool.needsApproval, call);
 }
 
-/** What cannot be read as arguments is refused by the tool itself. */
+/** Whether the approval rule covers the call. The tool itself refuses invalid arguments. */
 function applies(tool: Tool, approval: Approval, call: ToolCall): boolean {
   const when =
     typeof approval === 'function' ? approval : typeof approval === 'object' ? approval.when : undefined;
@@ -77,7 +77,7 @@ export function requestApproval(
   };
 }
 
-/** The calls that these decisions allow, exactly as they were asked for. Each decision is an input of one turn only. */
+/** The approved calls, exactly as requested. Each decision is an input of one turn only. */
 export function approvedCalls(tasks: TaskBook, inputs: readonly Event[]): ToolCall[] {
   return inputs.flatMap((event) => {
     if (event.kind !== 'approval.decided' || event.body.outcome !== 'approved') return [];
@@ -89,8 +89,8 @@ export function approvedCalls(tasks: TaskBook, inputs: readonly Event[]): ToolCa
   });
 }
 
-/** A question to people stands in the log of the conversation; the first answer of somebody who may answer ends it. */
-export function askPeople(run: TurnRun, request: RequestOf<'question'>, at: CallPlace): CarriedOut {
+/** Asks people a question in the log of the conversation. The first answer of an entitled person ends it. */
+export function askPeople(run: TurnRun, request: RequestOf<'question'>, at: CallPlace): AppliedRequest {
   const { live, deps, turn } = run;
   const { agent, conversation } = live.address;
   const twin = openTasks(live.tasks, agent).find(

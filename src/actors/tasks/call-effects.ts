@@ -7,11 +7,11 @@ import {
 } from '../../events/index.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 
-/** What a call does to the turn and to others: written in its ledger entry, so that a replay does the same. */
+/** Effects of a call on the turn and on other logs. They are stored with the call's journal entry, so a replay repeats them. */
 export interface CallEffects {
-  /** For the log of this conversation, after the results of the step. */
+  /** Appended to this log after the results of the step. */
   events: EventDraft[];
-  /** For whichever log each names. */
+  /** Outgoing events, each for the log it names. The field name is stored. */
   posts: OutgoingEvent[];
   timers: Timer[];
   /** The turn ends with this step. */
@@ -22,43 +22,45 @@ export interface CallEffects {
   stops?: GuardStoppedBody;
 }
 
-/** Where a call stands in its turn. */
+/** Position of a call in its turn. */
 export interface CallPlace {
   step: number;
   index: number;
 }
 
-/** What the model is told, and what comes of it. A refusal has a text alone, or with the event that tells people of it. */
-export type CarriedOut = { outcome: 'done' | 'failed'; text: string; effects?: CallEffects };
+/** The result for the model, and the effects. A refusal has no effects, or the event that reports it to people. */
+export type AppliedRequest = { outcome: 'done' | 'failed'; text: string; effects?: CallEffects };
 
 export function effectsOf(parts: Partial<CallEffects>): CallEffects {
   return { events: [], posts: [], timers: [], ends: false, ...parts };
 }
 
-export function refused(text: string): CarriedOut {
+export function refused(text: string): AppliedRequest {
   return { outcome: 'failed', text };
 }
 
-/** A refusal that people are to see: once in a turn, however often its agent tries. */
-export function stopped(run: TurnRun, at: CallPlace, body: GuardStoppedBody): CarriedOut {
+/** A refusal that people see, once per turn however often the agent tries. */
+export function stopped(run: TurnRun, at: CallPlace, body: GuardStoppedBody): AppliedRequest {
   const { guard, message } = body;
-  const isTold = run.outputs.some(
+  const isReported = run.outputs.some(
     (output) =>
       output.kind === 'guard.stopped' && output.body.guard === guard && output.body.message === message,
   );
-  if (isTold) return refused(message);
+  if (isReported) return refused(message);
   return { outcome: 'failed', text: message, effects: effectsOf({ events: [stopDraft(run, body, at)] }) };
 }
 
-/** As `stopped`; an agent that was told so in an earlier step and goes on all the same ends its turn with it. */
-export function stoppedForGood(run: TurnRun, at: CallPlace, body: GuardStoppedBody): CarriedOut {
+/** Like `stopped`, but a second attempt after the agent was refused ends the turn. */
+export function stoppedForGood(run: TurnRun, at: CallPlace, body: GuardStoppedBody): AppliedRequest {
   const { guard, message } = body;
-  const isTold = run.outputs.some((output) => output.kind === 'guard.stopped' && output.body.guard === guard);
-  if (!isTold) return stopped(run, at, body);
+  const isReported = run.outputs.some(
+    (output) => output.kind === 'guard.stopped' && output.body.guard === guard,
+  );
+  if (!isReported) return stopped(run, at, body);
   return { outcome: 'failed', text: message, effects: effectsOf({ stops: body }) };
 }
 
-/** The guard's own words in the log: for people, who can do something about it. */
+/** The event that reports a guard to people, who can act on it. */
 export function stopDraft(run: TurnRun, body: GuardStoppedBody, at?: CallPlace): EventDraft {
   run.deps.metrics.count('guards', { tenant: run.live.address.tenant, guard: body.guard });
   const { step, index } = at ?? { step: run.step, index: 0 };

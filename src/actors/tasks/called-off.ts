@@ -14,7 +14,7 @@ import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 
-/** The task of a thread and those that it is part of, the outermost first; empty where nothing was given. */
+/** The task of a thread and the tasks it is part of, the outermost first. Empty outside threads. */
 export function placesOf({ thread }: Pick<TaskBook, 'thread'>): TaskPlace[] {
   if (!thread) return [];
   const { delegation, home, within = [] } = thread.opened;
@@ -22,12 +22,12 @@ export function placesOf({ thread }: Pick<TaskBook, 'thread'>): TaskPlace[] {
 }
 
 /**
- * Whether what a thread works on was called off, here or anywhere above it. Asked of the log that each end stands in,
- * which is what was acknowledged: so it holds at once and for good, whatever became of the events that tell the threads.
- *  C1  One that is part of a task that has ended, however, is over: who ends well waits for nothing.
- *  C2  The last task of a thread is over here only where it was called off: people may ask more about one that is done.
- *  C3  Where all that came of one message was called off together, a note beside the log of that conversation says so.
- *  C4  Where the conversation that it all began in is gone, so is what came of it.
+ * Whether the work of a thread was called off, here or at any task above it. The logs that hold the ends decide, so the
+ * answer holds at once and for good, whatever became of the events that notify the threads.
+ *  C1  A part of a task that has ended, in whatever way, is over: a task that ends well waits for nothing.
+ *  C2  The last task of a thread is over only if it was called off: people may ask more about a finished one.
+ *  C3  Calling off everything that came of a message writes an entry beside the log of its conversation.
+ *  C4  If the root conversation is deleted, everything that came of it is over.
  */
 export async function isCalledOff(
   store: Pick<Store, 'readById' | 'head' | 'get'>,
@@ -96,16 +96,16 @@ function partsOf(tree: string): [seq: number, at: number] {
   return [Number(seq) || 0, Number.parseInt(at, 36) || 0];
 }
 
-/** Who ends a turn whose task was called off above it. */
+/** Author of the end of a turn whose task was called off above it. */
 export const CALLED_OFF = 'called off';
 
-/** Whether a turn under way works on what was called off. One that answers a person goes on. */
+/** Whether a turn works on something called off. A turn that answers a person goes on. */
 export async function isTurnCalledOff({ deps, live, turn }: Pick<TurnRun, 'deps' | 'live' | 'turn'>) {
   if (live.tasks.thread === null || turn.byPerson) return false;
   return isCalledOff(deps.store, live.address.tenant, live.tasks);
 }
 
-/** Breaks off all turns of this process that work on a task, or on a part of one, however deep; or below a conversation. */
+/** Stops all turns of this process that work on a task or part of it, however deep, or below a conversation. */
 export async function stopBelow(
   deps: Pick<EngineDeps, 'store' | 'registry'>,
   tenant: TenantId,
@@ -119,13 +119,13 @@ export async function stopBelow(
     below.map(async ({ lease, tasks }) => {
       const turn = lease?.record.turn;
       if (!lease || !turn || turn.byPerson) return;
-      // Whoever reaches the channel may say so: what counts is the log.
+      // Anyone who reaches the broadcast may claim it; the log decides.
       if (await isCalledOff(deps.store, tenant, tasks)) lease.abort(turn.id);
     }),
   );
 }
 
-/** Why no model is to be asked about these inputs; null if one is. */
+/** The reason not to ask a model about these inputs. Null: ask it. */
 export function haltOf(
   { limits }: Pick<EngineDeps, 'limits'>,
   tasks: TaskBook,
@@ -133,8 +133,7 @@ export function haltOf(
   calledOff: boolean,
 ): Halt | null {
   const isOver = tasks.thread !== null && !isTaskOpen(tasks);
-  // Also where it was a person who called it off.
-  // Whoever speaks after it takes it back.
+  // A later message of a person resets `off`.
   if (tasks.off) return { kind: 'task aborted' };
   if (calledOff && !inputs.some(isOfPeople)) return { kind: 'task aborted' };
   if (isOver && inputs.every((event) => isOfTasks(event))) return { kind: 'task aborted' };
@@ -148,12 +147,12 @@ export function haltOf(
   };
 }
 
-/** What people say in a thread is heard, whatever became of its task. */
+/** Messages of people in a thread are answered, whatever became of its task. */
 export function isOfPeople(event: Event): boolean {
   return (event.author.kind === 'user' || event.kind === 'command') && !isOfTasks(event);
 }
 
-/** Nothing that anybody said: in a thread that is over nobody reads what an agent would make of it. */
+/** Events about tasks, which nobody wrote: in a finished thread nobody reads an answer to them. */
 function isOfTasks(event: Event): boolean {
   return event.kind === 'delegation.opened' || isTaskEnd(event);
 }

@@ -10,8 +10,8 @@ import { readTasks } from './read-tasks.ts';
 import { noteCallOff, stopBelow } from './called-off.ts';
 
 /**
- * A person ends what an agent waits for. Whoever works on it is broken off by the event in the thread; what it has given
- * to others in turn, its own halted turn calls off.
+ * Ends a task for a person. The event in its thread stops the assignee, whose halted turn calls off what it delegated
+ * itself.
  */
 export async function cancelTaskBy(
   deps: CallOffDeps,
@@ -41,16 +41,16 @@ function isSame(event: Pick<Event, 'kind' | 'body'>, draft: Pick<Event, 'kind' |
 export type CallOffDeps = PersonDeps &
   Pick<EngineDeps, 'metrics' | 'registry' | 'broadcast' | 'router' | 'onWarning'>;
 
-/** Instead of a task: all that came of what was said in a conversation. */
+/** Names all tasks of a conversation instead of one. */
 const ALL_TASKS = 'all';
 
 /**
- * Ends all that goes on in a conversation and came of it, until a person speaks again. Safe to repeat; in this order, so
- * that nothing begins that a later step does not see:
- *  A1  A note tells all threads of it, whatever they are part of.
- *  A2  An event in the log: the conversation's own agents are asked nothing more about what was said before.
- *  A3  The turns under way are asked to stop, and after that none of them says or opens anything.
- *  A4  The open tasks are ended, as by a person who calls each of them off.
+ * Ends all work in a conversation and below it, until a person speaks again. Safe to repeat. The order makes every step see
+ * what began before it:
+ *  A1  An entry tells all threads, whatever they are part of.
+ *  A2  An event in the log: agents of the conversation are no longer asked about earlier messages.
+ *  A3  Turns under way are asked to stop. After that none of them writes or opens anything.
+ *  A4  The open tasks are ended, as if a person called off each of them.
  */
 async function callOffAll(
   deps: CallOffDeps,
@@ -102,7 +102,7 @@ async function stopTurns(
     if (!turn || !(await store.requestCancel(address, turn.id))) continue;
     registry.find(address)?.lease?.abort(turn.id);
     broadcast.publish({ type: 'stop', address, turn: turn.id });
-    // Nobody may be holding it. A wake that is lost is the sweeper's.
+    // Possibly no process holds it. The sweeper makes up for a lost wake.
     await router.wake(address).catch((error: unknown) => onWarning(error, 'wake'));
   }
 }

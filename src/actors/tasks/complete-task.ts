@@ -11,16 +11,16 @@ import { abortTask, endId } from './task-events.ts';
 
 type TaskOutcome = 'done' | 'failed' | 'aborted';
 
-/** What the end of a turn means for the tasks around it. */
+/** Events in this log and in others that the end of a turn causes for tasks. */
 export interface TaskEnds {
   events: EventDraft[];
   posts: OutgoingEvent[];
 }
 
 /**
- * The last words of the assignee are the result of the task that its conversation is about, once it waits for nothing
- * itself; of each of them, where it was given another before it had ended the first. A turn that fails or is stopped ends
- * the task too, and all that was opened for it: nobody waits for ever.
+ * The tasks that end with a turn. The last answer of the assignee is the result of the task of its thread once it waits for
+ * nothing itself; of every task, if it was given another before the first ended. A failed or stopped turn ends its task
+ * too, and everything opened for it, so nobody waits for ever.
  */
 export function taskEnds(run: TurnRun): TaskEnds {
   const { live, ending, turn, runtime } = run;
@@ -40,7 +40,7 @@ export function taskEnds(run: TurnRun): TaskEnds {
     const done = endOf(run, 'done', run.answer?.text ?? '');
     return { events: done.events, posts: [...done.posts, ...late] };
   }
-  // What interrupts is answered next: the task goes on, or ends there.
+  // The interrupting message is answered next: the task goes on, or ends then.
   if (ending.kind === 'aborted' && ending.by === 'interrupted')
     return { events: [], posts: abortAll(run, superseded, 'another result was enough') };
   const why = ending.kind === 'failed' ? `${ending.code}: ${ending.message}` : `stopped by ${ending.by}`;
@@ -69,7 +69,7 @@ export function taskEnds(run: TurnRun): TaskEnds {
   }
 }
 
-/** Open in a group that this turn was given enough of: the others of a `first` or an `any`. */
+/** Whether a task's group already has enough results, as with the joins `first` and `any`. */
 export function isSuperseded({ live, turn }: TurnRun): (task: Task) => boolean {
   const given = new Set(coversOf(turn).map((seq) => live.tasks.ended.get(seq)?.group));
   return ({ group }) => given.has(group) || isResolved(live.tasks, group);
@@ -81,7 +81,7 @@ function abortAll({ live, runtime }: TurnRun, tasks: readonly Task[], why: strin
 
 const OPENINGS: readonly EventDraft['kind'][] = ['delegation.opened', 'question', 'approval.requested'];
 
-/** Tasks that the turn opens. */
+/** Number of tasks that the turn opens. */
 export function openedBy({ outputs }: TurnRun): number {
   return outputs.filter(({ kind }) => OPENINGS.includes(kind)).length;
 }

@@ -3,7 +3,7 @@ import { Author, type Command, type CommandOf, type Event, type TaskCommand } fr
 import type { ConversationKey } from '../../store/store.ts';
 import { type CallOffDeps, cancelTaskBy } from './cancel-task.ts';
 import { endId } from './task-events.ts';
-import { endByPerson, mustBeOpenTo, type PersonDeps, refusedInLog, taskForPerson } from './person-task.ts';
+import { endByPerson, requireOpenTo, type PersonDeps, refusedInLog, taskForPerson } from './person-task.ts';
 import { hashText } from '../../context/index.ts';
 
 export function isTaskCommand(command: Command): command is TaskCommand {
@@ -11,7 +11,7 @@ export function isTaskCommand(command: Command): command is TaskCommand {
   return name === 'answer' || name === 'decide' || name === 'cancelTask';
 }
 
-/** What people say to tasks; what comes of it is the event that ends the task. Throws `command_refused`, `task_unknown`. */
+/** Executes a command of a person to a task. Returns the event that ends the task. Throws `command_refused`, `task_unknown`. */
 export async function executeTaskCommand(
   deps: CallOffDeps,
   log: ConversationKey,
@@ -30,7 +30,7 @@ export async function executeTaskCommand(
   }
 }
 
-/** The first answer of somebody who may answer ends the question; the same again is that answer. */
+/** Ends a question with the first answer of an entitled person. Repeating that answer returns its event. */
 export async function answerQuestion(
   deps: PersonDeps,
   log: ConversationKey,
@@ -43,7 +43,7 @@ export async function answerQuestion(
   const { task } = found;
   const known = { ...attempt, log: found.log, task: task.id };
   const { choices } = task.body;
-  await mustBeOpenTo(deps, known, found);
+  await requireOpenTo(deps, known, found);
   const choice = choices ? chosen(choices, content) : content;
   if (choice === undefined) throw invalid(`choose one of: ${choices?.join(', ')}`);
   return endByPerson(
@@ -53,7 +53,7 @@ export async function answerQuestion(
       id: endId(task.id),
       author: by,
       to: [task.owner],
-      // It is what the agent needs in order to go on.
+      // The agent needs the answer to go on.
       whileBusy: 'steer',
       kind: 'question.answered',
       body: { question: task.id, outcome: 'answered', content: choice },
@@ -62,10 +62,7 @@ export async function answerQuestion(
   );
 }
 
-/**
- * A message of a person in reply to a question answers it too. What cannot be an answer stays a message: somebody may
- * well ask back.
- */
+/** Takes a person's reply to a question as its answer. A reply that cannot be an answer stays a message: people ask back. */
 export async function answerByReply(deps: PersonDeps, log: ConversationKey, event: Event): Promise<void> {
   if (event.kind !== 'message' || event.author.kind !== 'user' || event.replyTo === undefined) return;
   const asked = await deps.store.readById(log, event.replyTo);
@@ -78,7 +75,7 @@ export async function answerByReply(deps: PersonDeps, log: ConversationKey, even
   }
 }
 
-/** As it was offered, however it was typed. */
+/** The offered choice that matches, ignoring case and surrounding space. */
 function chosen(choices: readonly string[], content: string): string | undefined {
   const typed = content.trim().toLowerCase();
   return (
@@ -91,7 +88,7 @@ function invalid(message: string): TroupeError {
   return new TroupeError('event_invalid', `content: ${message}`, { path: 'content' });
 }
 
-/** The first decision of somebody who may decide counts, and for the very call that was asked for. */
+/** Decides an approval: the first decision of an entitled person counts, and only for the requested call. */
 export async function decideApproval(
   deps: PersonDeps,
   log: ConversationKey,
@@ -104,7 +101,7 @@ export async function decideApproval(
   const found = await taskForPerson(deps, ['approval'], attempt);
   const { task } = found;
   const known = { ...attempt, log: found.log, task: task.id };
-  await mustBeOpenTo(deps, known, found);
+  await requireOpenTo(deps, known, found);
   if (argsHash !== undefined && argsHash !== task.body.argsHash)
     throw await refusedInLog(deps, known, 'this is an approval for other arguments');
   if (hashText(task.body.args) !== task.body.argsHash)

@@ -8,12 +8,12 @@ export interface AskedDelegation {
   assignee: AgentId;
   task: string;
   force: boolean;
-  /** Who delegated to whom, this agent last. */
+  /** The chain of delegators; this agent is the last. */
   chain: readonly AgentId[];
   at: CallPlace;
 }
 
-/** What keeps this from being delegated; null if nothing does. */
+/** The guard that forbids a delegation. Null: it is allowed. */
 export function guardOf(run: TurnRun, asked: AskedDelegation): GuardStoppedBody | null {
   const { live, deps, turn } = run;
   const { limits } = deps;
@@ -59,7 +59,7 @@ export function guardOf(run: TurnRun, asked: AskedDelegation): GuardStoppedBody 
   };
 }
 
-/** In the log, earlier in this turn, or by an earlier call of this step. */
+/** Whether the task is open: by the log, by this turn, or by an earlier call of this step. */
 function isOpenAlready(run: TurnRun, { assignee, task, at }: AskedDelegation): boolean {
   const { live, outputs, answer } = run;
   const same = (other: { assignee: string; task: string }) =>
@@ -74,7 +74,7 @@ function isOpenAlready(run: TurnRun, { assignee, task, at }: AskedDelegation): b
     .some(({ name, args }) => name === own?.name && (sameArgs(args, own.args) || same(givenBy(args))));
 }
 
-/** What a call gives to whom, as its model wrote it. */
+/** Assignee and task of a call, from its arguments. */
 function givenBy(args: string): { assignee: string; task: string } {
   try {
     const { to, task, question = task } = JSON.parse(args) as Record<string, unknown>;
@@ -96,7 +96,7 @@ function sameArgs(a: string, b: string): boolean {
   return normal(a) === normal(b);
 }
 
-/** Where a new task stands among those that it is part of, and what it is counted with. */
+/** The tasks that a new task is part of, and the tree it counts in. */
 interface Descent {
   root: TurnRun['live']['address']['conversation'];
   within: ReturnType<typeof placesOf>;
@@ -105,7 +105,7 @@ interface Descent {
 
 const descents = new WeakMap<TurnRun, { step: number; found: Promise<Descent | null> }>();
 
-/** The same for all calls of one step, which run at once: it is looked at once. */
+/** Cached per step: the calls of a step run at once and have the same descent. */
 export function descentOf(run: TurnRun): Promise<Descent | null> {
   const known = descents.get(run);
   if (known?.step === run.step) return known.found;
@@ -114,7 +114,7 @@ export function descentOf(run: TurnRun): Promise<Descent | null> {
   return found;
 }
 
-/** Null where the task that this turn is for was called off, and nobody but agents speaks: nothing comes of it any more. */
+/** Null where the task of this turn was called off and no person speaks: new tasks would be in vain. */
 async function findDescent({ deps, live, turn }: TurnRun): Promise<Descent | null> {
   const { tenant, conversation } = live.address;
   const { thread, begun } = live.tasks;
@@ -123,11 +123,11 @@ async function findDescent({ deps, live, turn }: TurnRun): Promise<Descent | nul
     const within = isTaskOpen(live.tasks) ? placesOf(live.tasks) : [];
     return { root: thread.opened.root, within, tree: thread.opened.tree ?? '' };
   }
-  // What a person asks for there begins anew.
+  // A person's request begins a new tree.
   return turn.byPerson ? { root: conversation, within: [], tree: begun } : null;
 }
 
-/** Takes a place for one more task of all that came of one message, or says why there is none. */
+/** Takes a place for a new task in its tree. Returns the guard that forbids it, or null. */
 export async function guardTree(
   run: TurnRun,
   id: string,
@@ -164,7 +164,7 @@ export async function guardTree(
   };
 }
 
-/** Of the id of the event that opens a task, in the log of its owner. */
+/** Part of the id of the opening event in the owner's log. */
 export function openingPart({ step, index }: CallPlace): string {
   return `opened:${step}.${index}`;
 }

@@ -10,7 +10,7 @@ import { resolveAgent } from '../conversations/address-message.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import {
   type CallPlace,
-  type CarriedOut,
+  type AppliedRequest,
   effectsOf,
   refused,
   stopped,
@@ -21,14 +21,14 @@ import { descentOf, guardOf, guardTree, openingPart } from './guard-delegation.t
 import { toTroupeError } from '../../errors.ts';
 
 /**
- * A child task: recorded here, opened there, and ended by its deadline if by nothing else. The thread is a conversation
- * of its own, so that the assignee sees its task and nothing else, and several tasks of one agent go on side by side.
+ * Delegates a task: recorded in this log, opened in a thread, ended at its deadline at the latest. The thread is a separate
+ * conversation, so the assignee sees its task only, and one agent can work on several tasks at once.
  */
 export async function delegate(
   run: TurnRun,
   request: RequestOf<'delegate'>,
   at: CallPlace,
-): Promise<CarriedOut> {
+): Promise<AppliedRequest> {
   const { turn, live, deps } = run;
   const { agent, conversation } = live.address;
   const found = assigneeOf(run, request.to);
@@ -62,12 +62,12 @@ export async function delegate(
   });
 }
 
-/** To somebody who has worked on a task of ours: a word in its thread, or the next task there. */
+/** Writes to the assignee of an earlier task: a message while the task is open, else the next task in the same thread. */
 export async function followUp(
   run: TurnRun,
   request: RequestOf<'followUp'>,
   at: CallPlace,
-): Promise<CarriedOut> {
+): Promise<AppliedRequest> {
   const { turn, live, deps, runtime } = run;
   const { agent } = live.address;
   const found = findTask(run, request.task);
@@ -112,7 +112,7 @@ export async function followUp(
 
 const CALLED_OFF = 'what you do this for was called off: give nothing on';
 
-function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpenedBody): CarriedOut {
+function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpenedBody): AppliedRequest {
   const { live, turn, runtime } = run;
   const { conversation, agent } = live.address;
   const { delegation, assignee, thread, deadline = 0 } = body;
@@ -141,7 +141,7 @@ function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpened
   };
 }
 
-/** Never later than the task that it is part of, the last of them where there are several. */
+/** The deadline of a new task, at most that of the open task it is part of; of several, the latest. */
 export function deadlineOf({ deps, live }: TurnRun, ms: number): number {
   const own = (live.tasks.thread?.open ?? []).map(({ deadline }) => deadline ?? Number.MAX_SAFE_INTEGER);
   return Math.min(
@@ -166,7 +166,7 @@ function assigneeOf(run: TurnRun, name: string): { assignee: AgentId } | { refus
 
 type Delegated = Extract<ReturnType<TurnRun['live']['tasks']['tasks']['get']>, { kind: 'delegation' }>;
 
-/** By its id or the beginning of it. */
+/** Finds an own task by its id or a unique prefix. Returns the refusal if there is none. */
 export function findTask({ live }: TurnRun, name: string): Delegated | string {
   const own = [...live.tasks.tasks.values()].filter(
     (task): task is Delegated =>

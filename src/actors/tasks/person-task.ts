@@ -18,7 +18,7 @@ import { type ReadTasks, readTasks } from './read-tasks.ts';
 import { hashText } from '../../context/index.ts';
 
 export type PersonDeps = Pick<EngineDeps, 'log' | 'store' | 'clock'> & {
-  /** Everybody by default. */
+  /** Default: everybody. */
   trust?: Trust;
 };
 export type TaskOf<K extends Task['kind']> = Extract<Task, { kind: K }>;
@@ -31,7 +31,7 @@ const NOUN = {
 const MOST_CANDIDATES = 10;
 
 /**
- * The task that a person means: by its id, by that of the event that opened it, or by the beginning of either. Throws
+ * Finds the task that a person names: by its id, by the id of its opening event, or by a unique prefix of either. Throws
  * `task_unknown`, and `command_refused` where it is none of their business.
  */
 export async function taskForPerson<K extends Task['kind']>(
@@ -40,7 +40,7 @@ export async function taskForPerson<K extends Task['kind']>(
   attempt: Attempt,
 ): Promise<{ task: TaskOf<K>; log: ConversationKey; isArchived: boolean }> {
   const here = await readTasks(deps.store, attempt.log);
-  // What an agent asks within a task is asked in the thread; people know the conversation that it began in.
+  // A question within a task is asked in its thread, but people know the root conversation.
   const below = tasksNamed(here, attempt.task).length === 0 ? await findBelow(deps, here, attempt) : null;
   const tasks = below?.tasks ?? here;
   const log = below?.log ?? attempt.log;
@@ -61,7 +61,7 @@ export async function taskForPerson<K extends Task['kind']>(
   return { task, log, isArchived: tasks.book.directions.archived };
 }
 
-/** Threads looked through for one task: a company that is deeper than this is addressed by the thread. */
+/** Most threads searched for a task. Deeper tasks are addressed by their thread. */
 const MOST_THREADS = 200;
 
 async function findBelow(
@@ -118,14 +118,14 @@ function unknown(
   return refusedInLog(deps, attempt, why, 'task_unknown');
 }
 
-/** Throws where the task is for others to end, or for nobody any more: its timer may be late, its deadline is not. */
-export async function mustBeOpenTo(
+/** Throws where a person may not end the task, or it is closed. A deadline holds even if its timer is late. */
+export async function requireOpenTo(
   deps: PersonDeps,
   attempt: Attempt,
   { task, isArchived }: { task: TaskOf<'question' | 'approval'>; isArchived: boolean },
 ): Promise<void> {
   const { by, deadline } = task.body;
-  // Nobody named means everybody.
+  // An empty list admits everybody.
   if (by.length > 0 && !by.includes(attempt.by.id))
     throw await refusedInLog(deps, attempt, `only ${by.join(', ')} may`);
   if (task.end) return;
@@ -139,8 +139,8 @@ export async function mustBeOpenTo(
 }
 
 /**
- * Appends the end of a task if nobody has ended it yet; else the end that counts, if it says the same of the same
- * person. Anything else is refused with what has become of it.
+ * Ends a task, or returns its existing end if that says the same and is of the same person. Any other end refuses the
+ * command with what became of the task.
  */
 export async function endByPerson(
   deps: PersonDeps,
@@ -159,7 +159,7 @@ async function firstEnd(
   draft: EventDraft,
 ): Promise<Event> {
   try {
-    // Also where it is there already: who repeats what was not acknowledged wakes whoever was not woken.
+    // Appends an existing end again, too: a repeated command then wakes the owner if the first wake was lost.
     const [appended] = await log.append(target, [draft]);
     if (appended) return appended.event;
   } catch (error) {
@@ -170,14 +170,14 @@ async function firstEnd(
   return end;
 }
 
-/** What somebody tried to do to a task, for the log. */
+/** A command to a task, as refusals record it. */
 interface Attempt {
   log: ConversationKey;
   by: Author;
   command: 'answer' | 'decide' | 'cancelTask';
-  /** Its id; what was named, where there is none. */
+  /** Id of the task, or the given name if there is no such task. */
   task: string;
-  /** What they said of it. */
+  /** Content of the command. */
   said: string;
 }
 
@@ -185,8 +185,8 @@ const ID_DIGITS = 24;
 const MOST_QUOTED = 200;
 
 /**
- * The refusal of what somebody may not do, or of what comes too late, after it stands in the log: who tried to decide
- * what is never lost. The same again adds nothing.
+ * Records a refusal in the log and returns the error: attempts to decide something are never lost. The same attempt is
+ * recorded once.
  */
 export async function refusedInLog(
   deps: Pick<EngineDeps, 'log'>,
@@ -202,7 +202,7 @@ export async function refusedInLog(
       { id, author: SYSTEM_AUTHOR, to: [], kind: 'error', body: { code, message } },
     ]);
   } catch (error) {
-    // Told before, in other words.
+    // Recorded before, with another reason.
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
   }
   return new TroupeError(code, message, { task });
@@ -210,7 +210,7 @@ export async function refusedInLog(
 
 const VERBS = { answer: 'answer', decide: 'decide', cancelTask: 'call off' } as const;
 
-/** Who ended a task, how and when. */
+/** Describes who ended a task, how and when. */
 function howEnded(end: Event): string {
   const when = new Date(end.at).toISOString();
   const who = nameOf(end.author);

@@ -18,7 +18,7 @@ import type { ConversationKey } from '../../store/store.ts';
 import { createLogFolds, type LogFolds } from '../log/log-folds.ts';
 import { type PageSource, readPages } from '../log/read-pages.ts';
 
-/** What a log says of tasks, and by which event each was opened. */
+/** The tasks of a log, and the events that opened them. */
 export interface ReadTasks {
   book: TaskBook;
   /** Ids of the opening events, by task. */
@@ -42,7 +42,7 @@ function foldReadTasks({ book, openedBy }: ReadTasks, event: Event): void {
   if (task !== null && book.tasks.get(task)?.seq === event.seq) openedBy.set(task, event.id);
 }
 
-/** Logs whose tasks are remembered, for those who look again and again. */
+/** Most logs whose folded tasks are kept for repeated reads. */
 const KEPT = 256;
 
 export function createTaskFolds(store: PageSource): LogFolds<ReadTasks> {
@@ -61,39 +61,39 @@ function openingOf(event: Event): string | null {
   }
 }
 
-/** What somebody waits for, as people are shown it. Which fields are there beyond the common ones, its kind says. */
+/** A task as shown to people. The optional fields depend on its kind. */
 export interface TaskInfo {
   id: string;
   kind: Task['kind'];
-  /** The agent that waits. */
+  /** The waiting agent. */
   owner: AgentId;
-  /** Of a delegation: who works on it, and in which conversation. */
+  /** Delegations only: the assignee and its conversation. */
   assignee?: AgentId;
   thread?: ConversationId;
-  /** Of a delegation its task, of a question what is asked. */
+  /** Text of a delegation or a question. */
   text?: string;
-  /** Of an approval: the call, as the model wrote it. */
+  /** Approvals only: the call as the model wrote it. */
   tool?: string;
   args?: string;
   argsHash?: string;
-  /** Ids of the people who may end it with an answer; nobody named: all. */
+  /** Ids of the people who may answer. Empty: everybody. */
   by?: string[];
   choices?: string[];
   /** Ms since the epoch. */
   deadline: number | null;
   openedAt: { event: EventId; seq: number; at: number };
   end: TaskEnd | null;
-  /** Tasks of one group wake their owner together, as `join` says. */
+  /** Tasks of a group wake their owner together, as `join` says. */
   group: string;
   join: Join;
 }
 
-/** The task that a conversation is the thread of, the last one where there were several. */
+/** The last task that a conversation is the thread of. */
 export interface ThreadInfo {
   task: string;
   delegator: AgentId;
   assignee: AgentId;
-  /** Where the delegator waits for it. */
+  /** The conversation in which the delegator waits. */
   home: ConversationId;
   text: string;
   deadline: number | null;

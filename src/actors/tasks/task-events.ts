@@ -15,17 +15,17 @@ import { TroupeError } from '../../errors.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { ConversationLog } from '../log/conversation-log.ts';
 
-/** The end of a task has one id, so whoever ends it first has ended it. */
+/** A task has one end: the id is fixed, so the first writer ends it. */
 export function endId(task: string): EventId {
   return runtimeId(task, 'end');
 }
 
-/** Of the opening in its thread. */
+/** Id of the opening event in the thread. */
 export function openedId(delegation: string): EventId {
   return runtimeId(delegation, 'opened');
 }
 
-/** Ends a task from above or by its deadline: a tombstone for its owner, and for an assignee a reason to stop. */
+/** The events that end a task from above or at its deadline: one for its owner, and one that stops the assignee. */
 export function abortTask(
   { conversation }: Pick<ConversationKey, 'conversation'>,
   task: Task,
@@ -58,7 +58,7 @@ export function abortTask(
   }
 }
 
-/** A task as it is being opened, for the timer of its deadline. */
+/** A task that is being opened, for its deadline timer. */
 export function opening(opened: Pick<Task, 'kind' | 'body' | 'id'>, owner: AgentId): Task {
   return { ...opened, owner, group: opened.id, seq: 0, at: 0, end: null } as Task;
 }
@@ -68,10 +68,10 @@ function endedBy(by: Author): 'expired' | 'withdrawn' {
 }
 
 const ID_DIGITS = 12;
-/** Of a conversation id; what is left after it is for the task. */
+/** Most characters of a root id in a thread id; the rest is for the task. */
 const MOST_ROOT = 100;
 
-/** The same for every attempt at the turn: who opens a task again opens the same one. */
+/** The same for every attempt at a turn: a repeated call opens the same task. */
 export function taskIdOf(
   kind: 'd' | 'q' | 'a',
   turn: TurnId,
@@ -80,7 +80,7 @@ export function taskIdOf(
   return `${kind}-${hashText(`${turn}/${step}.${index}`).slice(0, ID_DIGITS)}`;
 }
 
-/** The conversation that a task is worked on in: named after the first one of all, however deep it is. */
+/** Id of a task's thread, named after the root conversation, however deep the task is. */
 export function threadOf(root: ConversationId, task: string): ConversationId {
   const stem =
     root.length <= MOST_ROOT ? root : `${root.slice(0, MOST_ROOT - 9)}.${hashText(root).slice(0, 8)}`;
@@ -88,15 +88,15 @@ export function threadOf(root: ConversationId, task: string): ConversationId {
 }
 
 /**
- * Brings posts to their logs, those for one log in order. Safe to repeat. Where another event has the id, that one
- * counts: somebody else has ended the task.
+ * Appends outgoing events to their logs, in order per log. Safe to repeat. An existing event with the same id counts instead:
+ * the task was already ended.
  */
 export async function sendOutgoing(
   { log, metrics }: { log: Pick<ConversationLog, 'append'>; metrics: Pick<Metrics, 'count'> },
   tenant: TenantId,
-  posts: readonly OutgoingEvent[],
+  outgoing: readonly OutgoingEvent[],
 ): Promise<void> {
-  await Promise.all([...Map.groupBy(posts, ({ conversation }) => conversation)].map(sendTo));
+  await Promise.all([...Map.groupBy(outgoing, ({ conversation }) => conversation)].map(sendTo));
 
   async function sendTo([conversation, own]: [ConversationId, OutgoingEvent[]]): Promise<void> {
     for (const { draft } of own) {

@@ -2,13 +2,13 @@ import { type ActorAddress, type Event, isTaskEnd } from '../../events/index.ts'
 import { heldTasks, isTaskOpen, openTasks, type Task, type TaskBook } from '../../machines/task-book.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 
-/** Open tasks that are named in a live item; more are counted. */
+/** Most tasks named in a live item; the others are counted. */
 const MOST_NAMED = 12;
 const MOST_TEXT = 80;
-/** Events of a thread that are looked at for what was said last. */
+/** Newest events of a thread that are searched for the last words. */
 const TAIL = 12;
 
-/** The live item `task`: what this turn is for. */
+/** The live item `task`: the purpose of this turn. */
 export function taskOf(trigger: Event, tasks: TaskBook): string {
   if (trigger.kind === 'handoff')
     return `@${trigger.author.id} handed over to you: take it from the summary above and answer the conversation`;
@@ -23,7 +23,7 @@ export function taskOf(trigger: Event, tasks: TaskBook): string {
     : 'answer the last message';
 }
 
-/** The live items `delegations` and `todos`: what is open, one line each; null where nothing is. */
+/** The live items `delegations` and `todos`: open entries, one line each. Null: none. */
 export async function openWorkItems(
   deps: Pick<EngineDeps, 'store'>,
   { tenant, agent }: ActorAddress,
@@ -33,7 +33,7 @@ export async function openWorkItems(
   const lines = await Promise.all(
     open.slice(0, MOST_NAMED).map(async (task) => `- ${nameOf(task)}${await statusOf(deps, tenant, task)}`),
   );
-  // What is not told yet must not look as if it had never been asked for.
+  // A result that is held back must not look as if its task had never been given.
   const held = heldTasks(tasks, agent).slice(0, MOST_NAMED);
   lines.push(...held.map((task) => `- ${nameOf(task)} (ended: you are told with the others)`));
   if (open.length > MOST_NAMED) lines.push(`- and ${open.length - MOST_NAMED} more`);
@@ -56,7 +56,7 @@ function nameOf(task: Task): string {
   }
 }
 
-/** What the assignee said last, and how many of its own tasks are open: one line, whatever is below them. */
+/** The last words of the assignee, in one line. */
 async function statusOf(
   { store }: Pick<EngineDeps, 'store'>,
   tenant: ActorAddress['tenant'],
@@ -67,7 +67,7 @@ async function statusOf(
   const head = await store.head(log);
   if (head === 0) return ' (not begun)';
   const events = await store.read(log, { after: Math.max(0, head - TAIL), upTo: head, limit: TAIL });
-  // Its result is said once, by the event that is on its way.
+  // The event on its way brings the result.
   if (events.some((event) => isEndOf(task.id, event))) return ' (ended: you are told next)';
   const words = events.findLast(
     (event) => event.author.id === task.body.assignee && (event.kind === 'message' || event.kind === 'step'),

@@ -8,31 +8,31 @@ import { createEntries } from '../budget/entries.ts';
 import { endId } from './task-events.ts';
 
 /**
- * How many tasks come of one message, over all processes: a register per tree in the store.
- *  T1  A task takes its place before it can be opened, by compare-and-set. So of one tree no more are ever made than
- *      `maxTreeTasks`, and no more are open at once than `maxTreeOpen`, whoever dies when.
- *  T2  The same task again takes no second place: an attempt at its turn that is repeated finds its own.
- *  T3  Nobody has to give a place back. When none is left, the logs say which tasks have ended, or were never opened
- *      though their turn is over: those give way. What is held is never less than what is open.
- *  T4  A task that takes its place and is not opened counts as made.
+ * Counts the tasks that come of one message, over all processes: one entry per tree in the store.
+ *  T1  A task takes its place by compare-and-set before it is opened. So a tree never has more tasks than `maxTreeTasks`,
+ *      or more open ones than `maxTreeOpen`, whichever process dies when.
+ *  T2  A task takes one place only: a repeated attempt at its turn finds it.
+ *  T3  Places need not be given back. When none is left, the logs show which tasks have ended or were never opened though
+ *      their turn is over; those lose their places. The count is never below the number of open tasks.
+ *  T4  A task that takes a place and is never opened counts as made.
  */
 export interface TaskTrees {
-  /** Throws `store_unavailable`; `store_corrupt` for a register that cannot be read. */
+  /** Throws `store_unavailable`; `store_corrupt` for an unreadable entry. */
   take(tree: TreePlace, task: TreeTask): Promise<Taken>;
 }
 
 export interface TreePlace {
   tenant: TenantId;
   root: ConversationId;
-  /** Of `root`: what it was that a person said. */
+  /** Identifies the message within `root`. */
   tree: string;
 }
 
 export interface TreeTask {
   id: string;
-  /** Of the event that would open it, in the log of its owner: `<turn>:opened:<step>.<index>`. */
+  /** Id of the event that opens it, in its owner's log: `<turn>:opened:<step>.<index>`. */
   opening: EventId;
-  /** Of another task: whether it is known to have ended. */
+  /** Whether another task is known to have ended. */
   isEnded: (task: string) => boolean;
 }
 
@@ -45,14 +45,14 @@ export interface TreeLimits {
 
 const Tree = z.strictObject({
   made: z.int().nonnegative(),
-  /** By task: the event that opens it. */
+  /** Id of the opening event, by task. */
   open: z.record(z.string(), z.string()),
 });
 type Tree = z.infer<typeof Tree>;
 
-/** How long a tree in which nothing had ended is taken for full: who is refused asks again at once. */
+/** Time for which a tree counts as full after a check that found no ended task: refused agents retry at once. */
 const LOOK_EVERY_MS = 1_000;
-/** Tasks whose logs are asked in one slice. */
+/** Tasks checked in one slice. */
 const LOOKED_AT_ONCE = 16;
 const MOST_LOOKED_AT = 10_000;
 
@@ -65,12 +65,12 @@ export function createTaskTrees(options: {
   limits: TreeLimits;
 }): TaskTrees {
   const { store, clock, random, limits } = options;
-  const registers = createEntries({ store, clock, random, parse, onLost: () => undefined });
+  const entries = createEntries({ store, clock, random, parse, onLost: () => undefined });
 
   const lookedAt = new Map<string, number>();
 
-  /** Those of a full tree that have ended, or never will begin. */
-  async function overdue(tenant: TenantId, { open }: Tree): Promise<Set<string>> {
+  /** The tasks of a full tree that have ended or will never be opened. */
+  async function endedTasks(tenant: TenantId, { open }: Tree): Promise<Set<string>> {
     const all = Object.entries(open);
     const over = new Set<string>();
     for (let from = 0; from < all.length; from += LOOKED_AT_ONCE) {
@@ -88,7 +88,7 @@ export function createTaskTrees(options: {
     if (conversation === undefined) return true;
     const home = { tenant, conversation };
     if ((await store.readById(home, endId(id))) !== null) return true;
-    // In this order: a turn that has ended opens nothing after its end.
+    // In this order: a turn opens nothing after its end.
     const isEnded = (await store.readById(home, `${turn}:end`)) !== null;
     if (isEnded) return (await store.readById(home, opening)) === null;
     return (await store.head(home)) === 0;
@@ -97,7 +97,7 @@ export function createTaskTrees(options: {
   async function take({ tenant, root, tree }: TreePlace, task: TreeTask): Promise<Taken> {
     const key = `tree/${root}/${tree}`;
     const attempt = (isEnded: TreeTask['isEnded']) =>
-      registers.change(tenant, key, (state) => placed(state, { ...task, isEnded }, limits));
+      entries.change(tenant, key, (state) => takePlace(state, { ...task, isEnded }, limits));
     const first = await attempt(task.isEnded);
     if (first.ok || first.of === 'made') return first;
     const now = clock.monotonic();
@@ -105,14 +105,14 @@ export function createTaskTrees(options: {
     if (now - (lookedAt.get(place) ?? Number.NEGATIVE_INFINITY) < LOOK_EVERY_MS) return first;
     if (lookedAt.size >= MOST_LOOKED_AT) lookedAt.clear();
     lookedAt.set(place, now);
-    const over = await overdue(tenant, await registers.look(tenant, key));
+    const over = await endedTasks(tenant, await entries.look(tenant, key));
     return over.size === 0 ? first : attempt((id) => over.has(id) || task.isEnded(id));
   }
 
   return { take };
 }
 
-function placed(
+function takePlace(
   state: Tree,
   { id, opening, isEnded }: TreeTask,
   { maxTreeTasks, maxTreeOpen }: TreeLimits,

@@ -7,10 +7,10 @@ import { beginStep, replayCompaction } from '../compaction/replay-compaction.ts'
 import { compactionReason } from '../compaction/compaction-policy.ts';
 import { reachAt } from '../steering/reach.ts';
 import { steerTurn } from '../steering/steer-turn.ts';
-import type { TurnRun } from './turn-run.ts';
+import type { MutableTurnRun, TurnRun } from './turn-run.ts';
 
-/** Builds the prompt of the present step from the warm view, and has it made smaller where it is too long. */
-export async function assemble(run: TurnRun): Promise<AgentEvent> {
+/** Builds the prompt of the present step from the warm view, and asks for a compaction where it is too long. */
+export async function assemble(run: MutableTurnRun): Promise<AgentEvent> {
   await beginTurnOnce(run);
   beginStep(run);
   if ((await steerTurn(run)) === 'ends') return { type: 'ABORTED' };

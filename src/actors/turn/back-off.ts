@@ -1,26 +1,23 @@
-import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
-import type { FailedCall, TurnRun } from './turn-run.ts';
+import type { FailedCall, Outcome, TurnRun } from './turn-run.ts';
 import { policyOf } from '../../errors.ts';
 import { backoffMs } from '../../providers/backoff.ts';
 import type { ModelFailure } from '../../providers/provider.ts';
 
-/** Waits before the next try of the same request, while the lease is renewed. A restart starts the count again. */
-export async function backOff(run: TurnRun): Promise<AgentEvent> {
+/** Waits before the next try of the same request; the lease is renewed meanwhile. A restart begins the count again. */
+export async function backOff(run: TurnRun): Promise<Outcome> {
   const { deps, failure, lease } = run;
-  if (!failure) return { type: 'RETRY_DUE' };
-  // A process that ends does not wait: the next one starts the step again.
+  if (!failure) return { event: { type: 'RETRY_DUE' } };
+  // A stopping process does not wait: its successor starts the step again.
   await deps.clock.sleep(failure.wait?.ms ?? 0, AbortSignal.any([lease.signal, deps.stopping]));
-  if (lease.signal.aborted) return { type: 'ABORTED' };
+  if (lease.signal.aborted) return { event: { type: 'ABORTED' } };
   const { provider } = run.runtime.profile;
   deps.metrics.count('model_retries', { provider, code: failure.code });
-  run.ending = { kind: 'done' };
-  return { type: 'RETRY_DUE' };
+  return { event: { type: 'RETRY_DUE' }, changes: { ending: { kind: 'done' } } };
 }
 
 /**
- * Whether and when a failed call is made again. Tries of a server that answers are counted, by the machine. One that is
- * away may be restarting or loading a model: it is waited for by the clock, as long as the agent has patience, and the
- * last try is at the end of it.
+ * Whether and when a failed call is made again. The machine counts tries that a server has answered. A server that is away
+ * may be restarting or loading a model: it is retried until `patienceMs` is over, with the last try at its end.
  */
 export function planRetry(run: TurnRun, failure: ModelFailure): FailedCall {
   const { clock, random } = run.deps;
@@ -39,13 +36,13 @@ export function planRetry(run: TurnRun, failure: ModelFailure): FailedCall {
   return { ...failure, tries, answered, since: before?.since ?? now, awayFrom, wait };
 }
 
-/** A server that stays away is told once, and again when it says something else. */
+/** An absence is reported once, and again when the error message changes. */
 export function isNewFailure(before: FailedCall | null, { awayFrom, message, wait }: FailedCall): boolean {
   if (awayFrom === null || wait === null) return true;
   return before === null || before.awayFrom === null || before.message !== message;
 }
 
-/** Waits for its place within the provider's rate; false if the turn is to stop meanwhile. */
+/** Waits for a call to fit the provider's rate limit. Returns false if the turn was stopped meanwhile. */
 export async function takeCall({ deps, live, lease }: TurnRun, provider: string): Promise<boolean> {
   for (;;) {
     const waitMs = await deps.admission.takeCall(live.address.tenant, provider);

@@ -26,6 +26,7 @@ import {
   type Ending,
   type JournalEntry,
   type ModelAnswer,
+  type MutableTurnRun,
   ownDraft,
   type TurnRun,
   writeMeanwhile,
@@ -33,14 +34,14 @@ import {
 } from './turn-run.ts';
 import type { CallWatch } from './watch-turn.ts';
 
-/** It ends the turn. */
+/** A failure that ends the turn. */
 const NOT_TRIED_AGAIN = { retryable: false, isAway: false, answered: 1 };
 
 /**
- * One model call, journalled once: whatever the journal holds is what was answered, whoever wrote it. A call that
- * failed leaves an `error` event with what was said; a retry sends the identical request.
+ * One model call, journalled once. The journal decides what was answered, whichever process wrote it. A failed call leaves
+ * an `error` event with the text so far; a retry sends the identical request.
  */
-export async function callModel(run: TurnRun): Promise<AgentEvent> {
+export async function callModel(run: MutableTurnRun): Promise<AgentEvent> {
   const { turn } = run;
   if (run.step === 0 && turn.approved) return callApproved(run, turn.approved);
   const before = run.resumed ? await openStep(run) : null;
@@ -55,16 +56,16 @@ export async function callModel(run: TurnRun): Promise<AgentEvent> {
   const answer = entry;
   run.answer = answer;
   run.failure = null;
-  run.partial = '';
-  run.usage = addUsage(run.usage, answer.usage);
+  run.meanwhile.partial = '';
+  run.meanwhile.usage = addUsage(run.meanwhile.usage, answer.usage);
   run.session.compacted ||= answer.session?.compacted ?? false;
   learn(run, answer);
   if (answer.stop === 'refusal' && answer.calls.length === 0) return refused(run, answer);
   return answer.calls.length > 0 ? { type: 'MODEL_CALLED' } : { type: 'MODEL_REPLIED' };
 }
 
-/** What was approved is called before the model is asked, as if it had asked for it once more. */
-async function callApproved(run: TurnRun, calls: ToolCall[]): Promise<AgentEvent> {
+/** Approved calls are made before the model is asked, as if it had asked for them again. */
+async function callApproved(run: MutableTurnRun, calls: ToolCall[]): Promise<AgentEvent> {
   const given: ModelAnswer = { text: '', calls, stop: 'calls', usage: NO_USAGE };
   const [entry] = await Promise.all([journalStep(run, given), written(run)]);
   if ('sealed' in entry) return sealed(run, entry.sealed);
@@ -72,8 +73,8 @@ async function callApproved(run: TurnRun, calls: ToolCall[]): Promise<AgentEvent
   return { type: 'MODEL_CALLED' };
 }
 
-/** Another holder has begun to end this turn. One that is asked to stop knows so from its record. */
-function sealed(run: TurnRun, ending: Ending): AgentEvent {
+/** Another holder of the lease has begun to end this turn. */
+function sealed(run: MutableTurnRun, ending: Ending): AgentEvent {
   if (ending.kind === 'aborted' && ending.by === 'interrupted') {
     run.ending = ending;
     return { type: 'ABORTED' };
@@ -84,10 +85,10 @@ function sealed(run: TurnRun, ending: Ending): AgentEvent {
   return { type: 'MODEL_FAILED', failed: NOT_TRIED_AGAIN };
 }
 
-/** A vendor's filter ended the answer: nothing to repeat, and nothing that may pass for a reply. */
-function refused(run: TurnRun, { text }: ModelAnswer): AgentEvent {
+/** A vendor's filter ended the answer: a retry would not help, and the text must not count as a reply. */
+function refused(run: MutableTurnRun, { text }: ModelAnswer): AgentEvent {
   run.answer = null;
-  run.partial = text;
+  run.meanwhile.partial = text;
   run.ending = {
     kind: 'failed',
     code: 'provider_refused',
@@ -96,16 +97,18 @@ function refused(run: TurnRun, { text }: ModelAnswer): AgentEvent {
   return { type: 'MODEL_FAILED', failed: NOT_TRIED_AGAIN };
 }
 
-/** Nothing was asked: a retry would find the same, and only people can allow more. */
-function overBudget(run: TurnRun, { message }: BudgetRefusal): AgentEvent {
+/** The model was not called. A retry would be refused too; only people can raise the budget. */
+function overBudget(run: MutableTurnRun, { message }: BudgetRefusal): AgentEvent {
   const goOn = 'raise the budget in the agents file or wait for its next period, then ask again';
-  run.outputs.push(stopDraft(run, { guard: 'budget', message, goOn }));
+  run.outputs = [...run.outputs, stopDraft(run, { guard: 'budget', message, goOn })];
   run.ending = { kind: 'failed', code: 'budget_exceeded', message };
   return { type: 'MODEL_FAILED', failed: NOT_TRIED_AGAIN };
 }
 
-/** A session that is lost is no failed try: the same is asked of another, at the latest of a new one. */
-async function callOnce(run: TurnRun): Promise<StreamOutcome | Extract<Paid<never>, { kind: 'refused' }>> {
+/** A lost session is not a failed try: the request goes to another session, in the end to a new one. */
+async function callOnce(
+  run: MutableTurnRun,
+): Promise<StreamOutcome | Extract<Paid<never>, { kind: 'refused' }>> {
   for (let round = 1; ; round += 1) {
     run.sending = askSession(run);
     const asked = run.sending.session?.request.kind ?? 'start';
@@ -124,7 +127,7 @@ async function callOnce(run: TurnRun): Promise<StreamOutcome | Extract<Paid<neve
   }
 }
 
-/** A try that is repeated after a crash has another fence: both may have been paid. */
+/** The fence is part of the id: a try that is repeated after a crash may be paid for twice. */
 function callOf(run: TurnRun, round: number): PaidCall {
   const { turn, step, lease, failure, runtime, prompt } = run;
   const { maxOutputTokens } = runtime.profile;
@@ -141,7 +144,7 @@ type StreamOutcome =
   | { kind: 'failed'; failure: ModelFailure }
   | { kind: 'aborted' };
 
-async function measured(run: TurnRun): Promise<{ outcome: StreamOutcome; end: CallEnd }> {
+async function measured(run: MutableTurnRun): Promise<{ outcome: StreamOutcome; end: CallEnd }> {
   const { metrics, clock } = run.deps;
   const { provider } = run.runtime.profile;
   const began = clock.monotonic();
@@ -154,9 +157,9 @@ async function measured(run: TurnRun): Promise<{ outcome: StreamOutcome; end: Ca
   });
   const heard = await call.within(() => stream(run, call));
   const outcome = heard.kind === 'answered' ? await checkReply(run.runtime.reply, heard) : heard;
-  // It is not taken, and was paid for.
+  // The answer is discarded; its tokens still count as spent.
   if (heard.kind === 'answered' && outcome.kind === 'failed')
-    run.usage = addUsage(run.usage, heard.answer.usage);
+    run.meanwhile.usage = addUsage(run.meanwhile.usage, heard.answer.usage);
   metrics.time('model_call', { provider }, clock.monotonic() - began);
   const ended = outcome.kind === 'failed' ? outcome.failure.code : outcome.kind;
   metrics.count('model_calls', { tenant: run.live.address.tenant, provider, outcome: ended });
@@ -172,9 +175,9 @@ function toldOf(outcome: StreamOutcome): CallEnded {
   return outcome.kind === 'failed' ? { kind: 'failed', code: outcome.failure.code } : outcome;
 }
 
-/** Before the reply was checked: one that is not taken was paid for. */
-function endOf({ deps, runtime, partial }: TurnRun, heard: StreamOutcome): CallEnd {
-  const words = deps.countTokens(partial);
+/** Built before the reply is checked: a discarded reply was paid for too. */
+function endOf({ deps, runtime, meanwhile }: TurnRun, heard: StreamOutcome): CallEnd {
+  const words = deps.countTokens(meanwhile.partial);
   if (heard.kind === 'aborted') return { kind: 'aborted', heard: words };
   if (heard.kind === 'failed') return { kind: 'failed', code: heard.failure.code, heard: words };
   const { usage } = heard.answer;
@@ -186,7 +189,7 @@ function endOf({ deps, runtime, partial }: TurnRun, heard: StreamOutcome): CallE
   };
 }
 
-async function stream(run: TurnRun, watch: CallWatch): Promise<StreamOutcome> {
+async function stream(run: MutableTurnRun, watch: CallWatch): Promise<StreamOutcome> {
   const { deps, live, turn, lease, runtime } = run;
   let text = '';
   let index = 0;
@@ -227,13 +230,13 @@ async function stream(run: TurnRun, watch: CallWatch): Promise<StreamOutcome> {
       case 'done':
       case 'failed':
       case 'aborted':
-        // One that is refused as too long may be sent again shorter: `fail` records what is not.
+        // A prompt that is refused as too long may be sent again shorter; `fail` records the others.
         if (event.type !== 'failed') recordPrompt(run);
-        run.partial = text;
+        run.meanwhile.partial = text;
         return finished(run, event, { text, calls, reasoning });
     }
   }
-  run.partial = text;
+  run.meanwhile.partial = text;
   return {
     kind: 'failed',
     failure: { code: 'provider_truncated', message: 'the provider ended without a result' },
@@ -241,7 +244,7 @@ async function stream(run: TurnRun, watch: CallWatch): Promise<StreamOutcome> {
 }
 
 function finished(
-  run: TurnRun,
+  run: MutableTurnRun,
   event: Extract<ModelEvent, { type: 'done' | 'failed' | 'aborted' }>,
   said: Pick<ModelAnswer, 'text' | 'calls' | 'reasoning'>,
 ): StreamOutcome {
@@ -278,8 +281,8 @@ function requestOf(run: TurnRun): ModelRequest {
   };
 }
 
-/** One prompt is recorded per step: the one that was accepted, or the last that was refused. */
-function recordPrompt(run: TurnRun): void {
+/** Records one prompt per step: the accepted one, or the last refused one. */
+function recordPrompt(run: MutableTurnRun): void {
   const { deps, live } = run;
   const prompt = run.sending?.prompt;
   if (!prompt || prompt === run.recorded) return;
@@ -288,8 +291,8 @@ function recordPrompt(run: TurnRun): void {
   writeMeanwhile(run, deps.store.putReceipt(live.address.tenant, receiptOf(prompt), now));
 }
 
-/** The crash may have come between the answer and its receipt. */
-function recordAgain(run: TurnRun, journalled: JournalEntry): void {
+/** Writes the receipt again: the crash may have come between the answer and its receipt. */
+function recordAgain(run: MutableTurnRun, journalled: JournalEntry): void {
   const { prompt, live } = run;
   const session = 'sealed' in journalled ? undefined : journalled.session;
   if (!prompt) return;
@@ -297,8 +300,8 @@ function recordAgain(run: TurnRun, journalled: JournalEntry): void {
   recordPrompt(run);
 }
 
-/** What the provider counted tells how it counts; a scripted model's figures are guesses and tell nothing. */
-function learn(run: TurnRun, { usage, doubt }: ModelAnswer): void {
+/** Calibrates the token count by the reported usage. The figures of a scripted model are guesses and are ignored. */
+function learn(run: MutableTurnRun, { usage, doubt }: ModelAnswer): void {
   const { deps, live, runtime, baseline } = run;
   const { tenant, agent } = live.address;
   if (doubt !== undefined) deps.models.doubt(tenant, agent, doubt);
@@ -306,10 +309,10 @@ function learn(run: TurnRun, { usage, doubt }: ModelAnswer): void {
   const isUntold = usage.input === 0;
   if (isUntold && doubt === undefined && !runtime.provider.capabilities.sessionResumption)
     deps.models.doubt(tenant, agent, null);
-  // What is not told with its own call comes with a later one of the turn.
+  // Usage that is missing from its own call is included in a later call of the turn.
   run.session.untold ||= isUntold;
   if (run.session.untold) return;
-  // It counted a memory that is not our view any more.
+  // The provider counted its own shortened memory, which is no longer our view.
   if (run.session.compacted || run.session.base?.compacted) return;
   const report = { reported: usage.input, kinds: countedKinds(live.view, baseline.body) };
   if (!isPlausible(report, run.model.window ?? runtime.profile.contextWindow)) {
@@ -322,9 +325,9 @@ function learn(run: TurnRun, { usage, doubt }: ModelAnswer): void {
   run.model = deps.models.observe(tenant, runtime.profile, report);
 }
 
-async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {
+async function fail(run: MutableTurnRun, failure: ModelFailure): Promise<AgentEvent> {
   const { deps, live, lease } = run;
-  // Nothing was said and nothing will be until somebody has acted: the turn waits, and others go on.
+  // No retry can succeed until an operator acts: the turn stays pinned, and other agents go on.
   if (policyOf(failure.code) === 'operator') throw new TroupeError(failure.code, failure.message);
   const before = run.failure;
   const failed = planRetry(run, failure);
@@ -335,21 +338,21 @@ async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {
     const retryUntil = wait?.until ?? undefined;
     await deps.log.append(live.address, [
       {
-        // By fence, not by attempt: an orderly stop gives its attempt back.
+        // The id uses the fence, not the attempt: an orderly stop does not count as an attempt.
         ...ownDraft(run, `error:${lease.record.fence}.${run.step}.${tries}`),
         kind: 'error',
         body: {
           code,
           message,
           step: run.step + 1,
-          partial: run.partial,
+          partial: run.meanwhile.partial,
           ...(retryUntil !== undefined && { retryUntil }),
         },
       },
     ]);
   }
   if (failure.code === 'context_overflow' && mayRecover(run, failure)) {
-    // A shorter prompt is another call.
+    // A shorter prompt is a new call, so the refusal does not count as a try.
     run.failure = { ...failed, answered: before?.answered ?? 0 };
     return { type: 'OVERFLOWED' };
   }
@@ -360,12 +363,12 @@ async function fail(run: TurnRun, failure: ModelFailure): Promise<AgentEvent> {
   };
 }
 
-/** Once per step: what is asked for again must be shorter, and by how much the refusal may say. */
-function mayRecover(run: TurnRun, { message }: ModelFailure): boolean {
+/** Allowed once per step. The next prompt must be shorter; the refusal may say by how much. */
+function mayRecover(run: MutableTurnRun, { message }: ModelFailure): boolean {
   const { compaction, prompt, runtime, live, deps } = run;
   if (compaction.overflowed || !prompt) return false;
   const named = limitIn(message)?.window;
-  // A window that is not named is smaller than what was refused; that is good for this turn and not for ever.
+  // If the refusal names no window, the refused size is the upper bound, for this turn only.
   const guessed = prompt.tokens.estimate + prompt.tokens.reserved;
   run.model =
     named === undefined

@@ -9,10 +9,10 @@ interface Answered {
   response?: ResponseName;
 }
 
-/** Of the words of a reply that are data: what an event may hold is far less. */
+/** Longest reply that is parsed as data; an event may hold far less. */
 const MAX_REPLY_CHARS = 4 * 1_024 * 1_024;
 
-/** Holds the final answer of a turn against what the agent's replies must be. One that does not fit is a failed call. */
+/** Checks the final answer of a turn against the agent's reply schema. An answer that does not fit is a failed call. */
 export async function checkReply(
   reply: ReplySchema | null,
   outcome: Answered,
@@ -36,7 +36,7 @@ export async function checkReply(
 
 const FENCE = /^```(?:json)?[^\S\n]*\n/i;
 
-/** A model that thinks in Markdown puts its data into a fence. */
+/** Some models wrap their data in a Markdown fence. */
 function withoutFence(text: string): string {
   const whole = text.trim();
   const start = FENCE.exec(whole)?.[0].length;

@@ -15,7 +15,14 @@ import { hasMore } from '../steering/look-beyond.ts';
 import { coversOf, reachOf } from '../steering/reach.ts';
 import { showSteered, stoppedBy, tellSteered } from '../steering/steer-turn.ts';
 import { taskEnds } from '../tasks/complete-task.ts';
-import { type ModelAnswer, ownDraft, type TurnRun, written } from './turn-run.ts';
+import {
+  applyOutcome,
+  type ModelAnswer,
+  type MutableTurnRun,
+  ownDraft,
+  type TurnRun,
+  written,
+} from './turn-run.ts';
 import { replayCompaction } from '../compaction/replay-compaction.ts';
 import { runCalls } from './run-calls.ts';
 import { correct } from '../supervision/supervise-turn.ts';
@@ -27,7 +34,7 @@ import { journalStep, openStep } from '../steering/step-journal.ts';
  * published before it, and nothing at all if the fence is lost. A turn that was asked to stop is refused by the same
  * write and ends as aborted instead: after an acknowledged stop there is no reply.
  */
-export async function commitTurn(run: TurnRun): Promise<AgentEvent> {
+export async function commitTurn(run: MutableTurnRun): Promise<AgentEvent> {
   const { lease } = run;
   await written(run);
   run.isAddressedAgain = await isAddressedAgain(run);
@@ -45,7 +52,8 @@ export async function commitTurn(run: TurnRun): Promise<AgentEvent> {
 }
 
 function ended(run: TurnRun): AgentEvent {
-  const { deps, ending, usage, runtime, live } = run;
+  const { deps, ending, runtime, live } = run;
+  const { usage } = run.meanwhile;
   const { tenant } = live.address;
   const { metrics } = deps;
   const { provider } = runtime.profile;
@@ -62,7 +70,7 @@ function commitEvent(run: TurnRun): AgentEvent {
   return { type: 'COMMITTED', waits: waitsFor(run) };
 }
 
-/** What is about to be said is not the last word on the task if another turn follows. */
+/** If another turn follows, this reply is not the last word on the task. */
 async function isAddressedAgain(run: TurnRun): Promise<boolean> {
   const { live, ending } = run;
   return isTaskOpen(live.tasks) && ending.kind === 'done' && (await hasMore(run));
@@ -90,7 +98,7 @@ async function patchOf(run: TurnRun): Promise<ActorPatch> {
   };
 }
 
-/** What begins with the end of a turn, and so only if that is a good one. */
+/** Events that begin work for others. They are published only if the turn ends as done. */
 const BEGINNINGS: readonly EventDraft['kind'][] = [
   'handoff',
   'delegation.opened',
@@ -98,18 +106,18 @@ const BEGINNINGS: readonly EventDraft['kind'][] = [
   'approval.requested',
 ];
 
-/** A turn that did not end well hands nothing over and asks nobody: the receiver would answer in its stead. */
-function outputsOf({ ending, outputs }: TurnRun): EventDraft[] {
+/** A failed or aborted turn hands nothing over and asks nobody: the receiver would answer in its place. */
+function outputsOf({ ending, outputs }: TurnRun): readonly EventDraft[] {
   return ending.kind === 'done' ? outputs : outputs.filter(({ kind }) => !BEGINNINGS.includes(kind));
 }
 
-/** The deadline of a task ends with it. */
+/** Timers of ended tasks are dropped. */
 function liveTimers({ lease, live }: TurnRun): Timer[] {
   const { tasks } = live.tasks;
   return lease.record.timers.filter(({ task }) => task === undefined || !tasks.get(task)?.end);
 }
 
-/** What the agent waits for after this turn: people before agents, who come by themselves. */
+/** What the agent waits for after this turn. People come first, because agents answer without being asked. */
 function waitsFor(run: TurnRun): WaitsFor | null {
   const { live } = run;
   const kinds = new Set<string>(openTasks(live.tasks, live.address.agent).map(({ kind }) => kind));
@@ -121,9 +129,9 @@ function waitsFor(run: TurnRun): WaitsFor | null {
 
 /** All endings share one id, so a turn can have only one. */
 function endingOf(run: TurnRun): EventDraft[] {
-  const { turn, ending, answer, usage, step, last } = run;
-  // An answer that was complete when the turn was stopped has been heard by whoever watched.
-  const partial = answer?.text ?? run.partial;
+  const { turn, ending, answer, step, last, meanwhile } = run;
+  // A complete answer was already streamed to watchers when the turn was stopped.
+  const partial = answer?.text ?? meanwhile.partial;
   const covers = coversOf(turn);
   const end = ownDraft(run, 'end');
   if (ending.kind === 'aborted') {
@@ -139,7 +147,7 @@ function endingOf(run: TurnRun): EventDraft[] {
     body: {
       covers,
       steps: step + (answer ? 1 : 0),
-      usage,
+      usage: meanwhile.usage,
       ...(answer?.stop === 'length' && { cut: 'length' }),
       ...(last && { last }),
     },
@@ -149,7 +157,7 @@ function endingOf(run: TurnRun): EventDraft[] {
   return [{ ...ownDraft(run, 'reply'), kind: 'message', body: { content: text, ...dataOf(answer) } }, done];
 }
 
-/** Of words without an end their beginning: this is what the agent is shown of them. Its error has them all. */
+/** A reply that never ends is shown to the agent as a preview. The `error` event has all of it. */
 function shown(code: string, partial: string): string {
   return code === 'provider_reply_too_long' ? preview(partial).text : partial;
 }
@@ -159,11 +167,11 @@ function dataOf(answer: ModelAnswer | null): { data?: unknown } {
 }
 
 /**
- * Before a turn ends that others may be at work on too: a holder that stood still, and does not know that it is one no
- * more. Its journalled steps are recorded with what is known of their calls, and where they stop the ending is journalled
- * itself, once: who comes there later finds it, and calls nothing that no log would tell of.
+ * Seals a turn before it ends, because a former holder of the lease may still be running it. The journalled steps become
+ * outputs with what is known of their calls. Behind the last one the ending itself is journalled, once. A former holder
+ * that gets there finds the ending and makes no call that the log would not show.
  */
-async function sealTurn(run: TurnRun): Promise<void> {
+async function sealTurn(run: MutableTurnRun): Promise<void> {
   const { ending } = run;
   run.givenUp = true;
   for (;;) {
@@ -173,14 +181,15 @@ async function sealTurn(run: TurnRun): Promise<void> {
     if ('sealed' in entry) break;
     run.answer = entry;
     if (entry.calls.length > 0) {
-      await runCalls(run);
+      applyOutcome(run, await runCalls(run));
       continue;
     }
-    // An answer that was sent back has steps after it.
+    // An answer that was sent back is followed by more steps.
     const verdict = judge(run);
     if (verdict.kind !== 'corrected') break;
-    correct(run, verdict.text);
+    applyOutcome(run, correct(run, verdict.text));
+    run.meanwhile.partial = '';
   }
-  // What was found may have been a step too many; the turn ends as it was going to.
+  // The calls may have changed the ending; the turn ends as it was about to.
   run.ending = ending;
 }

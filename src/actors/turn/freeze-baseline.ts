@@ -18,8 +18,8 @@ import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
 
 /**
- * The baseline in force for this turn. One that still holds is used as it was frozen; a changed one is logged with its
- * reason, because it costs the cache of everything behind it. The first one also logs that the agent has joined.
+ * The baseline for this turn. An unchanged baseline is used as it was frozen. A changed one is logged with its reason,
+ * because it invalidates the cache of everything behind it. With the first one, the log says that the agent has joined.
  */
 export async function freezeBaseline(
   deps: EngineDeps,
@@ -27,7 +27,7 @@ export async function freezeBaseline(
   runtime: AgentRuntime,
   live: LiveActor,
 ): Promise<FrozenBaseline> {
-  // Also where nothing is frozen anew: an imported log brings its baselines, not their texts.
+  // Needed even for an unchanged baseline: an imported log has baselines without their texts.
   const {
     baseline: frozen,
     directions: { mode },
@@ -41,14 +41,14 @@ export async function freezeBaseline(
   const { id, body } = baseline;
   const author = agentAuthor(runtime.profile);
   const drafts: EventDraft[] = [{ id, author, to: [], kind: 'baseline', body }];
-  // Somebody may have let it in before its first turn.
+  // The agent may have been added before its first turn.
   if (!frozen && !live.tasks.joined.has(address.agent)) drafts.unshift(joined(address, runtime));
   await deps.log.append(address, drafts);
   live.view.baseline = { id, body };
   return baseline;
 }
 
-/** The baseline to use: `frozen` with its texts if it still holds (`reason` is null), else the next one. */
+/** The baseline to use: `frozen` with its texts if it is unchanged (`reason` is null), else the next one. */
 export async function baselineFor(
   store: Store,
   address: ActorAddress,
@@ -69,7 +69,7 @@ export async function baselineFor(
   return { baseline: { id, body, texts, tools: runtime.profile.tools }, reason };
 }
 
-/** The baseline of an old prompt. Throws `store_corrupt` if it or one of its texts is gone. */
+/** The baseline of an old prompt. Throws `store_corrupt` if it or one of its texts is missing. */
 export async function readBaseline(
   store: Store,
   address: ActorAddress,
@@ -83,7 +83,7 @@ export async function readBaseline(
   return baseline;
 }
 
-/** Most texts are still those of the member; the others are read by their hash. Null if one is not there. */
+/** Most texts are those of the runtime; the others are read by their hash. Null if a text is missing. */
 async function withTexts(
   store: Store,
   { tenant }: ActorAddress,
@@ -103,7 +103,7 @@ async function withTexts(
   return { id, body, texts, tools };
 }
 
-/** Bodies that this process has stored; the texts of an agent are the same in all its conversations. */
+/** Bodies that this process has stored. An agent's texts are the same in all its conversations. */
 const stored = new WeakMap<Store, Set<string>>();
 
 async function storeBodies(

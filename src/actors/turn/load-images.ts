@@ -3,17 +3,17 @@ import type { ImageRef, PromptMessage } from '../../events/index.ts';
 import type { ModelRequest } from '../../providers/provider.ts';
 import type { TurnRun } from './turn-run.ts';
 
-/** Of all images in a request together, as base64. */
+/** Limit for all images of a request together, as base64. */
 const MAX_IMAGE_BYTES = 20 * 1_024 * 1_024;
-/** Anthropic allows images of 8,000 pixels a side up to so many, and of 2,000 beyond. */
+/** Anthropic allows 8,000 pixels a side up to this number of images, and 2,000 pixels beyond it. */
 const MAX_IMAGES = 20;
 
 const TEXT_ONLY = '[this model is not shown images]';
 
 /**
- * The request with the bytes of the images that its messages name. The newest are shown, as many as a request may have.
- * Of what is not shown, because it is too much, is not in this store or the model is not made for it, the message says
- * so; the prompt as it is recorded names them all.
+ * Adds the bytes of the images that the messages name, the newest first, up to the limits. The message says which images
+ * are not shown: those beyond the limits, missing from the store, or all of them if the model takes no images. The
+ * recorded prompt names them all.
  */
 export async function withImages(run: TurnRun, request: ModelRequest): Promise<ModelRequest> {
   if (!request.messages.some(hasImages)) return request;
@@ -30,7 +30,7 @@ export async function withImages(run: TurnRun, request: ModelRequest): Promise<M
       const data = left > 0 ? await readImage(run, image) : null;
       if (data === null) continue;
       room -= data.length;
-      // The first that is too much ends it: an older and smaller one must not take its place.
+      // The first image that does not fit ends the loop: an older, smaller one must not take its place.
       left = room < 0 ? 0 : left - 1;
       if (room < 0) break;
       images.set(image.hash, data);
@@ -41,7 +41,7 @@ export async function withImages(run: TurnRun, request: ModelRequest): Promise<M
   return { ...request, messages: messages.toReversed(), images };
 }
 
-/** What a turn has read; its steps show the same images again. */
+/** Images that a turn has read: its later steps show them again. */
 const read = new WeakMap<TurnRun, Map<string, string | null>>();
 
 async function readImage(run: TurnRun, { hash }: ImageRef): Promise<string | null> {

@@ -33,9 +33,9 @@ import type { LiveActor } from '../engine/registry.ts';
 import { contextOf, NO_FACTS, readFacts, type TurnFacts } from './turn-facts.ts';
 
 /**
- * Fixes the inputs of the next turn before any work, in one compare-and-set that also counts the first attempt and
- * drops the outbox, which is in the log by now, up to seq `published`. With nothing to do, the same write settles the log
- * up to the head and gives the lease back.
+ * Fixes the inputs of the next turn before any work. The same compare-and-set counts the first attempt and drops the
+ * outbox, which the log has by now, up to seq `published`. With nothing to do, it settles the log up to the head and
+ * releases the lease.
  */
 export async function pinTurn(
   deps: EngineDeps,
@@ -77,15 +77,14 @@ export async function pinTurn(
     ...(halt && { halt }),
     ...(live.tasks.thread !== null && inputs.some(isOfPeople) && { byPerson: true }),
   };
-  // With its version: who does not know how this turn is rendered leaves it alone.
+  // Written with the version: a process that does not know this rendering leaves the turn alone.
   await lease.write({ state: { turn, machineVersion: ACTOR_VERSION, lost: 0, outbox: [], posts: [] } });
   return turn;
 }
 
 /**
- * What this process remembers of the log may end before the ending of the actor's last turn, which tells what it has
- * said and was given; the store does not. Where that ending was published by another process and the agent was paused
- * then, no seq in the record tells how far to look.
+ * Reads on from the store where the log in memory ends before the actor's last turn. If another process published that
+ * ending while the agent was paused, no seq in the record says how far to read, so the last turn's id is compared too.
  */
 async function catchUpBeyond(
   deps: EngineDeps,
@@ -97,7 +96,7 @@ async function catchUpBeyond(
   return isBehind ? catchUp(deps.store, live.address, live) : head;
 }
 
-/** Such a record would take every message for settled and never answer again. */
+/** With such a record the agent would take every message for settled and never answer again. */
 function beyondHead({ agent, processed }: ActorRecord, head: number): TroupeError {
   return new TroupeError(
     'actor_corrupt',
@@ -107,8 +106,8 @@ function beyondHead({ agent, processed }: ActorRecord, head: number): TroupeErro
 }
 
 /**
- * The addressed events not yet settled, oldest first. Whatever addresses the agent and has words is pending until its
- * turn. The end of a task counts once its group is due, however long ago it came.
+ * The addressed events that are not settled, oldest first. An event with text that addresses the agent is pending until
+ * its turn. The end of a task counts once its group is due, however old it is.
  */
 export function triggersIn(
   { view, tasks }: { view: Pick<Folded['view'], 'agent' | 'pending'>; tasks: TaskBook },
@@ -120,7 +119,7 @@ export function triggersIn(
   });
 }
 
-/** What the agent should know at the start of this turn; only changes are said. Time is the trigger's, never a clock's. */
+/** The facts an agent is told at the start of this turn, changes only. The time is the trigger's, never the clock's. */
 export function liveItems(
   trigger: Event,
   { view, tasks }: Folded,

@@ -8,7 +8,7 @@ interface Speaker {
   name: string;
 }
 
-/** An answer before it is journalled: what becomes of it is a step, or the agent's message. */
+/** Redacts an answer before it is journalled, as the step or the message that it becomes. */
 export function redactAnswer(redaction: Redaction, agent: Speaker, answer: ModelAnswer): ModelAnswer {
   const { text, calls, reasoning } = answer;
   const data = 'data' in answer ? { data: answer.data } : {};
@@ -17,7 +17,7 @@ export function redactAnswer(redaction: Redaction, agent: Speaker, answer: Model
   return { ...answer, ...redaction.body(said, { kind, author: agentAuthor(agent) }) };
 }
 
-/** What a call gave, and what it does, before its ledger entry. */
+/** Redacts the result and the effects of a call before they enter the ledger. */
 export function redactCall<T extends { text: string; effects?: CallEffects | undefined }>(
   redaction: Redaction,
   agent: Speaker,

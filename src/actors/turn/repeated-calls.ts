@@ -2,10 +2,10 @@ import { hashText } from '../../context/index.ts';
 import type { EventOf, GuardStoppedBody, ToolCall } from '../../events/index.ts';
 
 /**
- * Which results a turn has had, and for how many steps it has had no other. A model that is lost makes the same call
- * again and again, or invents one id after the other; every step of it costs a whole prompt.
+ * The results that a turn has had, and the number of steps without a new one. A model that is stuck repeats a call or
+ * invents one id after the other, and every such step costs a whole prompt.
  *
- * A function of the calls and results of the turn alone: a turn that is taken over comes to the same.
+ * Depends on the calls and results of the turn alone, so a process that takes the turn over gets the same.
  */
 export interface RepeatedCalls {
   /** One key for each result that told something new. */
@@ -16,14 +16,14 @@ export interface RepeatedCalls {
 
 export const NO_CALLS: RepeatedCalls = { seen: new Set(), stale: 0 };
 
-/** From the second step in a row that brings nothing new the model is told so. */
+/** Steps in a row without a new result before the model is told. */
 const TOLD_FROM = 2;
-/** Arguments with more texts than this are compared as they are. */
+/** Arguments with more strings than this are compared unchanged. */
 const MAX_BLANKED = 32;
 
 type Result = Pick<EventOf<'tool.result'>['body'], 'outcome' | 'content' | 'artifact'>;
 
-/** After one more step. What waits or was lost says nothing, neither new nor old. */
+/** The state after one more step. Results that are waiting or lost do not count. */
 export function afterStep(
   before: RepeatedCalls,
   calls: readonly ToolCall[],
@@ -35,7 +35,7 @@ export function afterStep(
   return { seen: new Set([...before.seen, ...keys]), stale: isStale ? before.stale + 1 : 0 };
 }
 
-/** What the model reads below the last result of a step that brought nothing new; empty where nothing is to be said. */
+/** The note below the last result of a step without anything new; empty if there is none. */
 export function staleNote({ stale }: RepeatedCalls, limit: number): string {
   if (stale < TOLD_FROM || stale >= limit) return '';
   return `\n\n[Troupe: the last ${stale} steps brought nothing that this turn had not been told before. Call something else, call it with other arguments, or answer with what you have; after ${limit} such steps the turn is ended.]`;
@@ -51,8 +51,8 @@ export function staleStop({ stale }: RepeatedCalls, agent: string, limit: number
 }
 
 /**
- * The same call with the same result has the same key. Of a failed one the texts of its arguments do not count: "there
- * is no artifact a1" and "there is no artifact a2" say the same.
+ * The same call with the same result has the same key. For a failed call the strings of its arguments are ignored: "there
+ * is no artifact a1" and "there is no artifact a2" are the same result.
  */
 function keyOf({ name, args }: ToolCall, { outcome, content, artifact }: Result): string | null {
   if (outcome === 'waiting' || outcome === 'lost') return null;
@@ -66,8 +66,8 @@ function blanked(text: string, words: readonly string[]): string {
 }
 
 /**
- * The texts at the top of the arguments, and the last part of each that is a path, as tools name what they looked for:
- * `a1` of `@artifact/a1`. The longest first, since one may be part of another.
+ * The top-level strings of the arguments, and the last segment of each path, because tools name what they looked for:
+ * `a1` for `@artifact/a1`. Longest first, since one may contain another.
  */
 function textsOf(args: string): string[] {
   const texts = valuesOf(args).filter((value) => typeof value === 'string');

@@ -1,30 +1,22 @@
 import { hashText } from '../../context/index.ts';
-import type {
-  Event,
-  EventDraft,
-  EventDraftOf,
-  GuardStoppedBody,
-  ToolCall,
-  ToolOutcome,
-} from '../../events/index.ts';
-import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
+import type { Event, EventDraft, EventDraftOf, ToolCall, ToolOutcome } from '../../events/index.ts';
 import { preview } from '../../tools/preview.ts';
 import { runTool } from '../../tools/run-tool.ts';
 import type { ToolContext } from '../../tools/tool.ts';
 import { redactCall } from './redact-turn.ts';
-import { afterStep, staleNote, staleStop } from './repeated-calls.ts';
+import { afterStep, type RepeatedCalls, staleNote, staleStop } from './repeated-calls.ts';
 import { type CallEffects, type CallPlace, stopDraft } from '../tasks/call-effects.ts';
 import { applyToolRequest } from '../tasks/apply-tool-request.ts';
 import { mustWait, requestApproval } from '../tasks/ask-people.ts';
-import { ownDraft, type TurnRun } from './turn-run.ts';
+import { type Outcome, ownDraft, type TurnRun } from './turn-run.ts';
 
 /**
- * Runs the calls of one step through the effects ledger: the row is inserted before the tool is called, and only who
- * inserted it may call. A call found started by somebody else is sent again if the tool is idempotent, else it is
- * `lost`, and the model is told so. Every call ends in exactly one `tool.result`.
+ * Runs the calls of one step through the effects ledger. The row is inserted before the tool is called, and only the
+ * process that inserted it may call. A call that another process has started is repeated if the tool is idempotent, else
+ * it is `lost`. Every call ends in exactly one `tool.result`.
  */
-export async function runCalls(run: TurnRun): Promise<AgentEvent> {
-  const { answer, deps, lease, live } = run;
+export async function runCalls(run: TurnRun): Promise<Outcome> {
+  const { answer, deps, live } = run;
   if (!answer) throw new Error('calls are run only after an answer');
   const step: EventDraft = {
     ...ownDraft(run, `step:${run.step}`),
@@ -42,55 +34,66 @@ export async function runCalls(run: TurnRun): Promise<AgentEvent> {
   const results = await Promise.all(
     settled.map((end, index) => resultDraft(run, answer.calls[index] as ToolCall, index, end)),
   );
-  run.repeated = afterStep(
+  const repeated = afterStep(
     run.repeated,
     answer.calls,
     results.map(({ body }) => body),
   );
   const last = results.at(-1);
-  if (last) last.body.content += staleNote(run.repeated, deps.limits.maxRepeats);
+  if (last) last.body.content += staleNote(repeated, deps.limits.maxRepeats);
   const effects = settled.flatMap((end) => end.effects ?? []);
-  run.outputs.push(step, ...results, ...toldOnce(effects.flatMap(({ events }) => events)));
-  run.posts.push(...effects.flatMap(({ posts }) => posts));
-  run.timers.push(...effects.flatMap(({ timers }) => timers));
-  run.silent ||= effects.some(({ silent }) => silent === true);
-  run.step += 1;
-  run.answer = null;
-  if (lease.signal.aborted) return { type: 'ABORTED' };
+  const outputs = [step, ...results, ...onceEach(effects.flatMap(({ events }) => events))];
+  const silent = run.silent || effects.some((effect) => effect.silent === true);
+  const changes = { repeated, silent, step: run.step + 1, answer: null };
+  const end = endAfter(run, effects, repeated);
+  return {
+    event: end.event,
+    changes: { ...changes, ...end.changes },
+    added: {
+      outputs: [...outputs, ...(end.added?.outputs ?? [])],
+      posts: effects.flatMap(({ posts }) => posts),
+      timers: effects.flatMap(({ timers }) => timers),
+    },
+  };
+}
+
+/** Whether the turn goes on after the calls of a step. */
+function endAfter(run: TurnRun, effects: readonly CallEffects[], repeated: RepeatedCalls): Outcome {
+  const { deps, lease, live } = run;
+  if (lease.signal.aborted) return { event: { type: 'ABORTED' } };
   const [stop] = effects.flatMap(({ stops }) => stops ?? []);
-  if (stop) return endByGuard(run, stop);
-  if (effects.some(({ ends }) => ends)) return { type: 'CALLS_ENDED_TURN' };
-  const repeats = staleStop(run.repeated, live.address.agent, deps.limits.maxRepeats);
-  if (repeats) {
-    run.outputs.push(stopDraft(run, repeats));
-    return endByGuard(run, repeats);
-  }
-  if (run.step >= deps.limits.maxSteps) {
-    const message = `the turn took ${run.step} steps; limits.maxSteps is ${deps.limits.maxSteps}`;
+  if (stop) return refused('guard_stopped', stop.message);
+  if (effects.some(({ ends }) => ends)) return { event: { type: 'CALLS_ENDED_TURN' } };
+  const at = { step: run.step + 1, index: 0 };
+  const repeats = staleStop(repeated, live.address.agent, deps.limits.maxRepeats);
+  if (repeats) return refused('guard_stopped', repeats.message, [stopDraft(run, repeats, at)]);
+  if (at.step >= deps.limits.maxSteps) {
+    const message = `the turn took ${at.step} steps; limits.maxSteps is ${deps.limits.maxSteps}`;
     const goOn = 'ask again to go on from here, or raise limits.maxSteps in the agents file';
-    run.outputs.push(stopDraft(run, { guard: 'steps', message, goOn }));
-    run.ending = { kind: 'failed', code: 'step_limit', message };
-    return { type: 'REFUSED' };
+    return refused('step_limit', message, [stopDraft(run, { guard: 'steps', message, goOn }, at)]);
   }
-  return { type: 'CALLS_DONE' };
+  return { event: { type: 'CALLS_DONE' } };
 }
 
-function endByGuard(run: TurnRun, { message }: GuardStoppedBody): AgentEvent {
-  run.ending = { kind: 'failed', code: 'guard_stopped', message };
-  return { type: 'REFUSED' };
+function refused(code: string, message: string, outputs: EventDraft[] = []): Outcome {
+  return {
+    event: { type: 'REFUSED' },
+    changes: { ending: { kind: 'failed', code, message } },
+    added: { outputs },
+  };
 }
 
-/** Calls of one step that the same guard has stopped for the same reason are told of once. */
-function toldOnce(events: readonly EventDraft[]): EventDraft[] {
-  const told = new Set<string>();
+/** Reports once the calls of a step that one guard has stopped for one reason. */
+function onceEach(events: readonly EventDraft[]): EventDraft[] {
+  const seen = new Set<string>();
   return events.filter((event) => {
     if (event.kind !== 'guard.stopped') return true;
     const what = `${event.body.guard} ${event.body.message}`;
-    return !told.has(what) && told.add(what);
+    return !seen.has(what) && seen.add(what);
   });
 }
 
-/** As `Promise.all`, but fails only when all have ended: no call may still run when the lease is given back. */
+/** Like `Promise.all`, but rejects only when all have ended: no call may run after the lease is released. */
 async function allEnded<T>(work: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(work);
   return Promise.all(work);
@@ -124,7 +127,7 @@ async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<
     : mine || tool?.idempotent
       ? redacted(run, await execute(run, call, effect, at))
       : { outcome: 'lost', text: LOST };
-  // An abort leaves the row as it is: nobody knows how far the call came.
+  // An abort leaves the row unsettled: it is unknown how far the call came.
   if (run.lease.signal.aborted && !run.givenUp) return { outcome: 'lost', text: LOST };
   const settled = await deps.store.settleEffect(tenant, effect, stored, {
     outcome: end.outcome === 'waiting' ? 'failed' : end.outcome,
@@ -134,7 +137,7 @@ async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<
   return { ...(JSON.parse(settled.data) as Settled), outcome: settled.outcome };
 }
 
-/** Before anything is made of it: what the model is told, what is kept, and what the log has are the same. */
+/** Redacted first, so that the model, the ledger and the log get the same text. */
 function redacted({ deps, runtime }: TurnRun, end: Settled): Settled {
   return deps.redaction ? redactCall(deps.redaction, runtime.profile, end) : end;
 }
@@ -186,8 +189,8 @@ async function resultDraft(
 }
 
 /**
- * The whole of a tool output by the id that a prompt names: an artifact's, or, for an output that was short enough to
- * be shown whole and was removed later, that of its event. Only the agent's own outputs are read by event.
+ * A whole tool output by the id that a prompt names. The id is an artifact's, or an event's if the output was shown whole
+ * and pruned later. Only the agent's own outputs are read by event.
  */
 async function readOutput(run: TurnRun, id: string): Promise<string | null> {
   const { deps, live, outputs } = run;

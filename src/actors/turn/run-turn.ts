@@ -28,20 +28,20 @@ import { superviseTurn } from '../supervision/supervise-turn.ts';
 import { stopDraft } from '../tasks/call-effects.ts';
 import { CALLED_OFF, isTurnCalledOff } from '../tasks/called-off.ts';
 import { advance } from './transition.ts';
-import { type TurnRun, writeMeanwhile } from './turn-run.ts';
+import { applyOutcome, type MutableTurnRun, type TurnRun, writeMeanwhile } from './turn-run.ts';
 import { watchTurn } from './watch-turn.ts';
 
-/** Clocks of the processes that remove and that resume may differ. */
+/** Allowance for clocks that differ between the process that removes records and the one that resumes. */
 const FORGET_MARGIN_MS = 3_600_000;
 
-/** What the machine's tags name. */
-const EFFECTS: Record<EffectName, (run: TurnRun) => Promise<AgentEvent>> = {
+/** The effects that the machine's tags name. */
+const EFFECTS: Record<EffectName, (run: MutableTurnRun) => Promise<AgentEvent>> = {
   assemble,
   callModel,
-  runCalls,
-  backOff,
+  runCalls: async (run) => applyOutcome(run, await runCalls(run)),
+  backOff: async (run) => applyOutcome(run, await backOff(run)),
   compact: runCompaction,
-  supervise: superviseTurn,
+  supervise: async (run) => applyOutcome(run, await superviseTurn(run)),
   commit: commitTurn,
 };
 
@@ -72,11 +72,11 @@ export async function runTurn(
     }
   } finally {
     leaveSession(run);
-    run.watch.end(run);
+    run.watch.end({ ...run, usage: run.meanwhile.usage });
   }
 }
 
-async function perform(run: TurnRun, effect: EffectName): Promise<AgentEvent> {
+async function perform(run: MutableTurnRun, effect: EffectName): Promise<AgentEvent> {
   const { lease, deps } = run;
   if (effect !== 'commit' && lease.signal.aborted) return breakOff(run);
   if (effect !== 'commit' && deps.stopping.aborted) throw deps.stopping.reason;
@@ -95,7 +95,7 @@ async function perform(run: TurnRun, effect: EffectName): Promise<AgentEvent> {
   }
 }
 
-/** What leads to a model call and was not looked at when the turn was pinned. */
+/** Whether to check again that the turn is still wanted: before every model call but the first. */
 function mayAskAgain({ step, resumed, failure }: TurnRun, effect: EffectName): boolean {
   return effect === 'assemble' ? step > 0 || resumed : effect === 'callModel' && failure !== null;
 }
@@ -106,7 +106,7 @@ function effectOf({ state }: LiveActor): EffectName | undefined {
 }
 
 /** Asked to stop: the turn ends as aborted. Lost lease or shutdown: nothing ends here, the turn stays pinned. */
-function breakOff(run: TurnRun): AgentEvent {
+function breakOff(run: MutableTurnRun): AgentEvent {
   if (run.ending.kind === 'aborted') return { type: 'ABORTED' };
   const reason: unknown = run.lease.signal.reason;
   if (!(reason instanceof TroupeError) || reason.code !== 'aborted') throw reason;
@@ -114,16 +114,16 @@ function breakOff(run: TurnRun): AgentEvent {
   return { type: 'ABORTED' };
 }
 
-function refuse(run: TurnRun, error: TroupeError): AgentEvent {
+function refuse(run: MutableTurnRun, error: TroupeError): AgentEvent {
   run.ending = { kind: 'failed', code: error.code, message: error.message };
   return { type: 'REFUSED' };
 }
 
-/** Settled without a model: what a guard stopped is told, and what nobody waits for any more ends in silence. */
-function halted(run: TurnRun, halt: Halt): AgentEvent {
+/** Ends a turn without a model: a guard's stop is logged; a turn that nobody waits for ends in silence. */
+function halted(run: MutableTurnRun, halt: Halt): AgentEvent {
   if (halt.kind === 'guard') {
     const { guard, message, goOn } = halt;
-    run.outputs.push(stopDraft(run, { guard, message, goOn }));
+    run.outputs = [...run.outputs, stopDraft(run, { guard, message, goOn })];
     return refuse(run, new TroupeError('guard_stopped', message, { guard }));
   }
   run.silent = true;
@@ -137,7 +137,7 @@ function poison(deps: EngineDeps, turn: PinnedTurn): TroupeError {
   );
 }
 
-/** Without journal and effects nobody knows which of its calls were made, so none may be made again. */
+/** Without journal and ledger it is unknown which calls were made, so none may be made again. */
 async function isForgotten(
   { store, clock }: EngineDeps,
   { address }: LiveActor,
@@ -161,13 +161,13 @@ async function startRun(
   live: LiveActor,
   turn: PinnedTurn,
   resumed: boolean,
-): Promise<TurnRun> {
+): Promise<MutableTurnRun> {
   // As pinned: a retry after a change of configuration still sends what the first attempt sent.
   if (live.baseline?.id !== turn.baseline) {
     live.baseline = await readBaseline(deps.store, live.address, runtime, turn.baseline);
   }
   const model = await deps.models.get(live.address.tenant, runtime.profile);
-  const run: TurnRun = {
+  const run: MutableTurnRun = {
     deps,
     lease,
     runtime,
@@ -181,8 +181,8 @@ async function startRun(
     compaction: { step: -1, count: 0, tried: false, reason: null, replayed: -1, overflowed: false },
     watch: watchTurn(deps, runtime, live, turn, resumed),
     resumed,
+    meanwhile: { writing: [], partial: '', usage: NO_USAGE },
     givenUp: false,
-    writing: [],
     step: 0,
     prompt: null,
     sending: null,
@@ -190,8 +190,6 @@ async function startRun(
     last: null,
     answer: null,
     failure: null,
-    partial: '',
-    usage: NO_USAGE,
     outputs: [],
     repeated: NO_CALLS,
     posts: [],

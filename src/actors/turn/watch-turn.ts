@@ -26,14 +26,14 @@ import { toTroupeError } from '../../errors.ts';
 import type { Span } from '../../tracing.ts';
 
 /**
- * Tells operators how a turn goes, in numbers, spans and lines. Nothing of the turn depends on it; without a tracer and a
- * logger it reads clocks and adds numbers.
+ * Reports a turn to operators as metrics, spans and log lines. The turn never depends on it. Without tracer and logger it
+ * only reads clocks and adds numbers.
  */
 export interface TurnWatch {
   effect(name: EffectName, work: () => Promise<AgentEvent>): Promise<AgentEvent>;
   call(facts: CallFacts): CallWatch;
   tool(call: ToolCall): ToolWatch;
-  /** Once, however the turn ended here. */
+  /** Called once, however the turn ended in this process. */
   end(ended: TurnEnded): void;
 }
 
@@ -45,7 +45,7 @@ interface TurnEnded {
   answer: unknown;
 }
 
-/** Of effects whose whole time is one part; that of `callModel` is several. */
+/** Effects whose whole time is one part; `callModel` has several parts. */
 const PART_OF: Partial<Record<EffectName, TurnPart>> = {
   assemble: 'build',
   compact: 'relief',
@@ -73,7 +73,7 @@ export function watchTurn(
   const { profile } = runtime;
   const began = clock.monotonic();
   const parts = new Map<TurnPart, number>();
-  // One that is resumed was counted when it began.
+  // A resumed turn was counted when it began.
   const waitMs = resumed || turn.at === undefined ? undefined : Math.max(0, clock.now() - turn.at);
   if (waitMs !== undefined) parts.set('wait', waitMs);
   const seq = turn.inputs.at(-1);
@@ -154,7 +154,7 @@ export function watchTurn(
   };
 }
 
-/** The turn to which calls belong. */
+/** The turn that a call belongs to. */
 interface WatchedTurn {
   deps: Pick<EngineDeps, 'clock' | 'metrics' | 'tracer' | 'logger' | 'redaction'>;
   author: Author;
@@ -165,7 +165,7 @@ interface WatchedTurn {
 }
 
 export interface CallWatch {
-  /** Something of the answer has come. */
+  /** The first part of the answer has come. */
   heard(): void;
   within<T>(work: () => Promise<T>): Promise<T>;
   end(ended: CallEnded): void;
@@ -196,7 +196,7 @@ function watchCall(watched: WatchedTurn, profile: AgentProfile, facts: CallFacts
     within: (work) => within(span, work),
     end(ended) {
       const now = clock.monotonic();
-      // The time of a summary is that of the relief.
+      // The time of a summary counts as compaction.
       if (facts.purpose === 'turn') {
         add('first_token', (first ?? now) - start);
         if (first !== null) add('stream', now - first);
@@ -234,7 +234,7 @@ function watchTool({ deps, place, author, span: parent }: WatchedTurn, call: Too
   };
 }
 
-/** Words as the log will have them: what the application does not store is not told either. */
+/** Redacts the texts as for the log: what is not stored is not traced either. */
 function kept(
   { deps: { redaction }, author }: WatchedTurn,
   { purpose }: CallFacts,
@@ -248,7 +248,7 @@ function kept(
   return { ...ended, text: redaction.text(text, where), calls: made };
 }
 
-/** Whoever throws ends the span; else it goes on to be told more. */
+/** Ends the span if the work throws; otherwise the caller ends it. */
 async function within<T>(span: Span | undefined, work: () => Promise<T>): Promise<T> {
   if (!span) return work();
   try {

@@ -22,8 +22,8 @@ import { phaseChange } from './change-phase.ts';
 import type { Directions } from '../../machines/directions.ts';
 
 /**
- * What the end of a turn means for the run whose step it was: the next step, or the end. It goes with the turn's commit,
- * so nobody has to watch over a run, and each step is asked once.
+ * The events that the end of a turn adds to the runs whose step it was: the next step, or the end. They are part of the
+ * turn's commit, so no process has to watch over a run, and each step is requested once.
  */
 export async function advanceRuns(turn: TurnRun): Promise<OutgoingEvent[]> {
   const { live } = turn;
@@ -48,7 +48,7 @@ async function draftsOf(turn: TurnRun, run: Run): Promise<EventDraft[]> {
   return state.value === 'directed' ? direct(turn, { ...run, state }) : [];
 }
 
-/** An agent that waits is not done; nor is who was interrupted: it goes on with what came. */
+/** A waiting agent is not done; neither is an interrupted one, which goes on with the new message. */
 function eventOf(turn: TurnRun): WorkflowEvent | null {
   const { ending, live, outputs } = turn;
   if (ending.kind === 'failed') return { type: 'FAIL' };
@@ -67,7 +67,10 @@ async function direct(turn: TurnRun, run: Run): Promise<EventDraft[]> {
   const change =
     step.phase === undefined
       ? null
-      : await phaseChange(deps, live.address, directions.phase, { phase: step.phase }, saidIn(turn));
+      : await phaseChange(deps, live.address, directions.phase, {
+          phase: step.phase,
+          unstored: unstoredEvents(turn),
+        });
   return directedDrafts(run, change, null);
 }
 
@@ -83,8 +86,8 @@ function reasonOf({ ending }: TurnRun): string {
   return ending.kind === 'aborted' ? `its turn was stopped by ${ending.by}` : '';
 }
 
-/** What the turn says last, which the log does not have yet. */
-function saidIn({ turn, live, outputs, answer, runtime }: TurnRun): Event[] {
+/** The events of the turn that are not in the log yet. */
+function unstoredEvents({ turn, live, outputs, answer, runtime }: TurnRun): Event[] {
   const { tenant, conversation } = live.address;
   const { id, name } = runtime.profile;
   const place = { tenant, conversation, at: turn.at ?? 0, tokens: 0 };
@@ -97,26 +100,24 @@ function saidIn({ turn, live, outputs, answer, runtime }: TurnRun): Event[] {
   return [...own, { ...reply, kind: 'message', body: { content: text } }];
 }
 
-/** What the log is told of a run that has come to its present step, or to its end: each part once, by its id. */
-
-/** `by` where a person begins it, with all its steps. */
+/** The events with which a run reaches its present step. `by`: the person who begins the run; then they list all steps. */
 export function directedDrafts(run: Run, phase: PhaseChangedBody | null, by: Author | null): EventDraft[] {
   const { steps } = run.state.context;
   const step = stepOf(run.state.context);
   const place = runPlaceOf(run);
   if (!step || !place) return [];
   const author = by ?? SYSTEM_AUTHOR;
-  const told = by ? { ...bodyOf(run, place), steps: [...steps] } : bodyOf(run, place);
-  const asked = `Step ${place.number} of ${place.of} (${step.id}): ${step.brief}`;
+  const body = by ? { ...bodyOf(run, place), steps: [...steps] } : bodyOf(run, place);
+  const content = `Step ${place.number} of ${place.of} (${step.id}): ${step.brief}`;
   return [
     ...(phase ? [{ ...draftOf(run, 'phase', author), kind: 'phase.changed' as const, body: phase }] : []),
-    { ...draftOf(run, 'directive', author), kind: 'run.directive', body: told },
-    // After the directive: who is asked knows of what.
+    { ...draftOf(run, 'directive', author), kind: 'run.directive', body: body },
+    // After the directive, which the agent needs to understand the request.
     {
       ...draftOf(run, 'step', SYSTEM_AUTHOR),
       to: [place.agent],
       kind: 'message',
-      body: { content: asked },
+      body: { content },
     },
   ];
 }
@@ -128,7 +129,7 @@ export function failedDrafts(run: Run, reason: string, goOn: string): EventDraft
   return [{ ...draftOf(run, 'failed', SYSTEM_AUTHOR), kind: 'run.directive', body }];
 }
 
-/** The mode goes back to the one before, unless somebody has changed it meanwhile. */
+/** The events with which a run ends. The earlier mode is restored unless it was changed meanwhile. */
 function completedDrafts(run: Run, directions: Directions): EventDraft[] {
   const place = runPlaceOf(run);
   if (!place) return [];

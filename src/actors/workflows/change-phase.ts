@@ -15,12 +15,12 @@ import type { EngineDeps } from '../engine/engine-deps.ts';
 import { inSlices } from '../engine/in-slices.ts';
 import { readNewest } from '../log/read-pages.ts';
 
-/** Others who change it at once: more would be somebody who does nothing else. */
+/** Most concurrent changes that are retried. */
 const MOST_TRIES = 10;
 
 /**
- * A person begins a phase, or changes what is asked in it. The change has one id after the one before it, so of two who
- * change the phase at once the second changes what the first has come to. The same again is the same event.
+ * Begins a phase, or changes its instructions, for a person. The id of a change follows from the change before it, so of
+ * two concurrent changes the second applies to the result of the first. Repeating a change returns its event.
  */
 export async function changePhase(
   { deps, participantsCache, trust }: ConversationDeps,
@@ -54,25 +54,25 @@ async function present(
   return event;
 }
 
-/** Events that a summary is made from, at most: the last ones of the phase. */
+/** Most events of a phase, counted from its end, that a summary is made from. */
 const RECENT_EVENTS = 500;
 
 interface PhaseWish {
   phase: string;
   instructions?: string | undefined;
   summarise?: boolean | undefined;
+  unstored?: readonly Event[] | undefined;
 }
 
 /**
- * The change from the phase that holds to the one that is wanted; null where that holds already. What came of the old
- * one is summed up where another takes its place and agents have said anything in it; `more` is not in the log yet.
+ * The change from the present phase to the wanted one; null where that phase holds already. The old phase is summarised if
+ * another takes its place and agents said something in it. `unstored`: events of the phase that are not in the log yet.
  */
 export async function phaseChange(
   { store, clock, trust = null }: Pick<EngineDeps, 'store' | 'clock' | 'trust'>,
   log: ConversationKey,
   before: Phase | null,
-  { phase, instructions = '', summarise }: PhaseWish,
-  more: readonly Event[] = [],
+  { phase, instructions = '', summarise, unstored = [] }: PhaseWish,
 ): Promise<PhaseChangedBody | null> {
   if (before?.phase === phase && before.instructions === instructions) return null;
   const isOther = before !== null && before.phase !== phase;
@@ -81,6 +81,6 @@ export async function phaseChange(
   const head = await store.head(log);
   const after = Math.max(before?.seq ?? 0, head - RECENT_EVENTS);
   const events = await readNewest(store, log, { after, upTo: head, limit: RECENT_EVENTS });
-  const summary = await inSlices(clock, phaseSteps([...events, ...more], trust));
+  const summary = await inSlices(clock, phaseSteps([...events, ...unstored], trust));
   return summary ? { ...body, summary } : body;
 }

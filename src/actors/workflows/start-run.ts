@@ -9,36 +9,35 @@ import { requirePerson } from '../conversations/trust.ts';
 import { phaseChange } from './change-phase.ts';
 import { directedDrafts, modeDraft } from './advance-runs.ts';
 
-/** What a conversation can be taken through, step by step. */
+/** Steps that agents take a conversation through. */
 export interface Workflow {
   id: string;
-  /** What a run is for that does not say. */
+  /** Purpose of a run that names none. */
   directive?: string | undefined;
   steps: readonly RunStep[];
 }
 
 /**
- * A person begins a run of a workflow, or goes on with one from a step of theirs. Everything that follows is done by the
- * turns of the agents. Returns the event that directs the run; begun again with the same words it is the same one.
+ * Begins a run of a workflow for a person, or resumes one at a step. The turns of the agents do everything that follows.
+ * Returns the event that directs the run; the same command again returns the same event.
  */
 export async function startRun(
-  door: ConversationDeps,
-  workflows: readonly Workflow[],
+  conversations: ConversationDeps & { workflows: readonly Workflow[] },
   log: ConversationKey,
   command: CommandOf<'run'>,
   by: Author,
 ): Promise<Event> {
-  requirePerson(door.trust, by, 'run workflows');
-  const workflow = workflows.find(({ id }) => id === command.workflow);
+  requirePerson(conversations.trust, by, 'run workflows');
+  const workflow = conversations.workflows.find(({ id }) => id === command.workflow);
   if (!workflow) {
-    const known = workflows.map(({ id }) => id).join(', ') || 'none';
+    const known = conversations.workflows.map(({ id }) => id).join(', ') || 'none';
     throw refused(`there is no workflow "${command.workflow}". Known: ${known}.`);
   }
-  const participants = await door.participantsCache.of(log);
+  const participants = await conversations.participantsCache.of(log);
   const { runs } = participants.tasks;
   const known = command.run === undefined ? undefined : runs.get(command.run);
   if (command.step === undefined && known) {
-    const first = await door.deps.store.readById(log, firstIdOf(known.run));
+    const first = await conversations.deps.store.readById(log, firstIdOf(known.run));
     const isSame = known.workflow === workflow.id && known.directive === directiveFor(command, workflow);
     if (first && isSame) return first;
     throw refused(`there is a run "${known.run}" already: go on with it from a step, or choose another id`);
@@ -49,11 +48,11 @@ export async function startRun(
   }
   const run =
     command.step === undefined
-      ? begun(door, command, workflow)
+      ? begun(conversations, command, workflow)
       : resumed([...runs.values()], { ...command, step: command.step }, workflow);
   const other = activeRuns(participants.tasks.runs).find((each) => each.run !== run.run);
   if (other) throw refused(`the run ${other.run} is at step ${other.state.context.number}: let it end first`);
-  return direct(door, log, run, by, participants);
+  return direct(conversations, run, { log, by, participants });
 }
 
 function begun({ newId }: ConversationDeps, command: CommandOf<'run'>, workflow: Workflow): Run {
@@ -63,7 +62,7 @@ function begun({ newId }: ConversationDeps, command: CommandOf<'run'>, workflow:
   return { run, workflow: workflow.id, directive: directiveFor(command, workflow), state };
 }
 
-/** With the steps as they are now: one may have been mended. */
+/** Uses the present steps of the workflow: one may have been corrected. */
 function resumed(
   runs: readonly Run[],
   command: CommandOf<'run'> & { step: string },
@@ -86,13 +85,11 @@ function resumed(
 }
 
 async function direct(
-  door: ConversationDeps,
-  log: ConversationKey,
+  conversations: ConversationDeps,
   run: Run,
-  by: Author,
-  participants: Participants,
+  { log, by, participants }: { log: ConversationKey; by: Author; participants: Participants },
 ): Promise<Event> {
-  const { deps } = door;
+  const { deps } = conversations;
   const step = stepOf(run.state.context);
   if (!step) throw refused(`"${run.workflow}" has no such step`);
   if (!isHere(participants, step.agent)) {

@@ -2,19 +2,19 @@ import * as z from 'zod';
 import type { PromptMessage } from '../../events/index.ts';
 
 /**
- * Vendors' tokenizers differ from ours by what they count: least in prose, most in code and in calls, which they wrap in
- * a frame of their own.
+ * Vendors' tokenizers differ from ours by kind of content: least in prose, most in code and in calls, which they
+ * frame.
  */
 const KINDS = ['prose', 'code', 'calls', 'system'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** Tokens of a request as we count them, by kind. */
+/** Our token counts of a request, by kind. */
 export const KindTokens = z.record(z.enum(KINDS), z.number().nonnegative());
 export type KindTokens = z.infer<typeof KindTokens>;
 
 export const NO_TOKENS: KindTokens = { prose: 0, code: 0, calls: 0, system: 0 };
 
-/** One kind per message, by its role alone: what tools return is code more often than not. */
+/** One kind per message, by role alone: tools mostly return code. */
 export function kindOf(message: PromptMessage): Kind {
   switch (message.role) {
     case 'system':
@@ -55,7 +55,7 @@ export function sumOf(kinds: KindTokens): number {
  */
 const Parameters = z.array(z.number()).length(KINDS.length + 1);
 export const Calibration = z.object({
-  /** Reports learnt from. */
+  /** Number of reports observed. */
   reports: z.int().nonnegative(),
   /** Ratios in the order of `KINDS`, then the added tokens in thousands. */
   mean: Parameters.refine((mean) => mean.every((value, index) => clamp(value, rangeOf(index)) === value)),
@@ -64,31 +64,31 @@ export const Calibration = z.object({
 });
 export type Calibration = z.infer<typeof Calibration>;
 
-/** The last reported usage of the same model since the last rewrite, and what had been counted for that request. */
+/** The last reported usage of the same model since the last compaction, with our count for that request. */
 export interface UsageAnchor {
   kinds: KindTokens;
   reported: number;
 }
 
-/** As many reports make a calibration. */
+/** Reports needed for a calibration. */
 const CALIBRATED_AFTER = 3;
-/** On top of what is not calibrated. */
+/** Safety factor until then. */
 const MARGIN = 1.1;
 const RATIO_RANGE = { from: 0.5, to: 3 };
-/** Thousands of tokens: an agent harness behind a provider may add its own prompt and tools. */
+/** In thousands of tokens. An agent harness behind a provider may add its own prompt and tools. */
 const ADDED_RANGE = { from: 0, to: 40 };
-/** Standard deviations before anything is known. */
+/** Standard deviations of the prior. */
 const RATIO_PRIOR = 0.3;
 const ADDED_PRIOR = 1.5;
-/** How far a report may be off for reasons that are not in the equation, as a share of it. */
+/** Error of a report for reasons outside the equation, as a share of it. */
 const NOISE = 0.02;
-/** What may change from one report to the next: other content of the same kind. Standard deviation. */
+/** Change from one report to the next, through other content of the same kind. Standard deviation. */
 const DRIFT = 0.004;
-/** A report further off than this, in standard deviations, counts as if it were this far off. */
+/** A report further off than this many standard deviations counts as this far off. */
 const SURPRISE = 3;
-/** Reported / counted outside of this, beyond what a provider may add, is no usage of this request. */
+/** Reported / counted. Outside this range, beyond what a provider may add, the usage is not of this request. */
 const PLAUSIBLE = { from: 0.3, to: 4 };
-/** Of a window, what a provider may add. */
+/** Share of a window that a provider may add. */
 const ADDED_SHARE = 0.25;
 
 export function emptyCalibration(): Calibration {
@@ -119,7 +119,7 @@ export function observe(state: Calibration, { kinds, reported }: UsageAnchor): C
   };
 }
 
-/** Never negative. `calibrated` says whether the margin is still on top. */
+/** Never negative. `calibrated` is false while the safety factor applies. */
 export function estimate(
   { reports, mean }: Calibration,
   { kinds, anchor }: { kinds: KindTokens; anchor: UsageAnchor | null },
@@ -128,19 +128,19 @@ export function estimate(
   const since = KINDS.map((kind) => kinds[kind] - (anchor?.kinds[kind] ?? 0));
   const added = anchor ? 0 : (mean[KINDS.length] ?? 0) * 1_000;
   const grown = dot(mean, since) + added;
-  // What is not certain is estimated high: what has come is more, what has gone is not less.
+  // Uncertain amounts are estimated high: growth is scaled up, shrinkage down.
   const safe = calibrated ? grown : grown > 0 ? grown * MARGIN : grown / MARGIN;
   return { tokens: Math.max(0, Math.ceil((anchor?.reported ?? 0) + safe)), calibrated };
 }
 
-/** Never more uncertain than at first, so that what is seen again after a million reports does not jump. */
+/** Never exceeds the prior variance, so a kind seen again after a million reports does not jump. */
 function drift(variance: number, index: number): number {
   return Math.min(variance + DRIFT * DRIFT, Math.max(variance, priorOf(index) ** 2));
 }
 
 /**
- * Whether a report may be of what was counted. `window`: of the model. A harness never takes more than a part of it, and
- * a report of more would let every later prompt seem too long.
+ * Whether a report may belong to what was counted. `window` is the model's. A harness never takes more than part of
+ * it, and a report of more would make every later prompt seem too long.
  */
 export function isPlausible({ kinds, reported }: UsageAnchor, window = Infinity): boolean {
   const counted = sumOf(kinds);
@@ -153,7 +153,7 @@ function rangeOf(index: number) {
   return index < KINDS.length ? RATIO_RANGE : ADDED_RANGE;
 }
 
-/** Over the length of the shorter. */
+/** Over the length of the shorter one. */
 function dot(a: readonly number[], b: readonly number[]): number {
   return b.reduce((sum, value, index) => sum + value * (a[index] ?? 0), 0);
 }

@@ -14,10 +14,10 @@ export interface ModelWindow {
   maxOutput: number;
 }
 
-/** For a model that nothing is known of. */
+/** For unknown models. */
 export const DEFAULT_WINDOW = 128_000;
 
-/** Name pattern, window, longest answer. The first that matches counts, so the specific comes first. */
+/** Name pattern, window, longest answer. The first match counts, so specific patterns come first. */
 const MODELS: readonly (readonly [name: string, window: number, maxOutput: number])[] = [
   // OpenAI
   ['gpt-6', 922_000, 128_000],
@@ -40,7 +40,7 @@ const MODELS: readonly (readonly [name: string, window: number, maxOutput: numbe
   ['o1-preview', 128_000, 32_768],
   ['o[134]', 200_000, 100_000],
   ['codex-mini', 200_000, 100_000],
-  // Anthropic: 1M without asking from 4.6 on (Haiku: 5.5); before, or elsewhere, only `[1m]`
+  // Anthropic: 1M by default from 4.6 on (Haiku: 5.5), otherwise only with `[1m]`
   ['claude-.{0,64}\\[1m\\]', 1_000_000, 64_000],
   ['claude-(?:opus|sonnet)-4[-.][6-9](?!\\d)', 1_000_000, 64_000],
   ['claude-(?:opus|sonnet)-[5-9](?!\\d)', 1_000_000, 128_000],
@@ -55,7 +55,7 @@ const MODELS: readonly (readonly [name: string, window: number, maxOutput: numbe
   ['claude-2\\.1', 200_000, 4_096],
   ['claude-(?:2|instant)', 100_000, 4_096],
   ['claude-', 200_000, 8_192],
-  // Google: limits of input and answer are apart
+  // Google: separate limits for input and answer
   ['gemini-(?:2\\.5|[3-9])', 1_048_576, 65_536],
   ['gemini-1\\.5-pro', 2_097_152, 8_192],
   ['gemini-(?:1\\.5|2)', 1_048_576, 8_192],
@@ -109,28 +109,28 @@ export function windowOf(model: string): ModelWindow | null {
 }
 
 /**
- * Providers name the limit when they refuse a request as too long. The texts are nobody's contract, so each pattern
- * wants the words around the number; a text that is not understood teaches nothing.
+ * Providers name the limit when they refuse a request as too long. The wording is no contract, so each pattern
+ * requires the words around the number. A text that no pattern matches is ignored.
  */
 export interface Limit {
   window: number;
-  /** What the request came to; null where that is not named. */
+  /** Tokens of the request; null if the message does not name them. */
   asked: number | null;
 }
 
-/** What a window can be, in tokens: anything else was some other number. */
+/** Plausible windows, in tokens. Any other number means something else. */
 const WINDOW_RANGE = { from: 1_024, to: 20_000_000 };
-/** Some errors hold a copy of the request. */
+/** Some errors contain a copy of the request. */
 const READ_CHARACTERS = 4_000;
 
 /** 200000, 200,000, 200.000, 200_000, 200 000 and 128k. */
 const N = String.raw`(\d{1,3}(?:[,._'\u00a0\u202f ]\d{3}){1,4}(?![\d])|\d{1,12}(?:\.\d{1,12})?[kKmM]\b|\d{1,12})`;
 
-/** Limits of another kind: of a minute, of a plan, of the answer alone. */
+/** Other limits: per minute, of a plan, or of the answer alone. */
 const NOT_OF_THE_WINDOW =
   /\b(?:tokens|requests) per (?:second|min|minute|hour|day)\b|\bTPM\b|rate.?limit|too many requests|\bquota\b|maximum allowed number of output tokens/i;
 
-/** The first that matches names the window. */
+/** The first match names the window. */
 const WINDOW_PATTERNS = [
   // prompt is too long: 210000 tokens > 200000 maximum · 190000 + 16384 > 200000
   `${N} (?:tokens? )?> ${N} maximum`,
@@ -179,7 +179,7 @@ const ASKED_PATTERNS = [
   `given: ${N} \`?inputs\`? tokens and ${N}`,
 ].map((source) => new RegExp(source, 'i'));
 
-/** The window that an overflow error names; null if it names none. */
+/** The window named by an overflow error; null if it names none. */
 export function limitIn(message: string): Limit | null {
   const text = message.slice(0, READ_CHARACTERS);
   if (NOT_OF_THE_WINDOW.test(text)) return null;

@@ -1,27 +1,27 @@
 import { DEFAULT_WINDOW } from './model-windows.ts';
 
-/** Relief begins when a prompt takes this share of what is available. */
+/** Compaction begins at this share of the available tokens. */
 export const TRIGGER = 0.8;
-/** From here on people are warned. */
+/** A prompt warns from this share on. */
 export const WARNING = 0.65;
-/** What relief brings a prompt down to. */
+/** The share that a compaction aims at. */
 export const TARGET = 0.55;
-/** The same after a provider refused the request: our numbers were wrong. */
+/** The same after a provider refused the request, which proves our count wrong. */
 export const TARGET_AFTER_OVERFLOW = 0.4;
-/** After a compaction the estimate must be below this share of the trigger, or it was no progress. */
+/** A compaction makes progress if the estimate falls below this share of the trigger. */
 export const PROGRESS = 0.7;
-/** What providers take at most, as UTF-8. */
+/** The largest request that providers accept, in UTF-8. */
 export const MAX_REQUEST_BYTES = 32 * 1_024 * 1_024;
 
 export interface TokenBudget {
   window: number;
-  /** Kept free for the answer. */
+  /** Reserved for the answer. */
   reserved: number;
-  /** For everything that is sent, tools included. */
+  /** Available for everything that is sent, tools included. */
   available: number;
 }
 
-/** At least half of the window is for the prompt, whatever is asked for the answer. */
+/** At least half of the window is for the prompt, however long an answer is requested. */
 export function budgetOf({
   window,
   maxOutputTokens,
@@ -37,7 +37,7 @@ export function budgetOf({
 
 export interface Usage {
   level: 'normal' | 'warning' | 'critical';
-  /** Of what is available, rounded down: 80 is shown only when relief is due. */
+  /** Of the available tokens, rounded down: 80 appears only when compaction is due. */
   percent: number;
 }
 

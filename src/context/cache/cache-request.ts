@@ -6,7 +6,7 @@ import type { CacheBlock, CacheRequest } from './simulate-cache.ts';
 
 type Count = (text: string) => number;
 
-/** What of a prompt decides about its caching. */
+/** The parts of a prompt that affect its caching. */
 type CachedPrompt = Pick<
   PromptRecord,
   'conversation' | 'agent' | 'provider' | 'model' | 'tools' | 'messages' | 'breakpoints'
@@ -20,13 +20,13 @@ export interface CacheFacts {
 }
 
 /**
- * A prompt in the blocks that its provider sees: the tools, the system text, then for each message its text, each call,
- * each result. What a message comes to is kept beside it, so that a long log is counted once and not once per request.
+ * A prompt as the blocks that its provider sees: the tools, the system text, then for each message its text, each
+ * call, each result. Blocks are memoized per message, so a long log is counted once and not once per request.
  */
 export function cacheRequestOf(prompt: CachedPrompt, { at, output, count }: CacheFacts): CacheRequest {
   const memo = memoOf(count);
   const blocks: CacheBlock[] = [];
-  /** Index of the block in which each message ends; where it gave none, in which the one before it ended. */
+  /** Index of the last block of each message, or of the message before it if it has none. */
   const ends: number[] = [];
   const tools = toolsBlock(prompt.tools, memo, count);
   if (tools) blocks.push(tools);
@@ -48,7 +48,7 @@ export function cacheRequestOf(prompt: CachedPrompt, { at, output, count }: Cach
   };
 }
 
-/** Counts messages beforehand: of a long log all at once would hold up others. */
+/** Counts messages beforehand, in steps: counting a long log at once would block other work. */
 export function* countMessages(messages: readonly PromptMessage[], count: Count): Steps<void> {
   const memo = memoOf(count);
   for (const message of messages) {
@@ -58,12 +58,12 @@ export function* countMessages(messages: readonly PromptMessage[], count: Count)
 }
 
 interface Parts {
-  /** Sent to the model that signed it and to no other. */
+  /** Sent only to the model that signed it. */
   reasoning: CacheBlock | null;
   rest: readonly CacheBlock[];
 }
 
-/** Messages and tools keep their identity from prompt to prompt; the system message is made anew for each. */
+/** Messages and tools keep their identity from prompt to prompt. The system message is new for each. */
 interface Memo {
   messages: WeakMap<PromptMessage, Parts>;
   tools: WeakMap<ToolSpec, CacheBlock>;
@@ -124,7 +124,7 @@ function* split(message: PromptMessage, count: Count): Steps<Parts> {
   return { reasoning: signed === null ? null : yield* blockOf('reasoning', signed, count), rest };
 }
 
-/** Adapters send them before the text. */
+/** Adapters send images before the text. */
 function imageBlocks(images: readonly ImageRef[] = []): CacheBlock[] {
   return images.map(({ hash }) => ({ hash: hashText(`image\n${hash}`), tokens: IMAGE_TOKENS }));
 }
@@ -132,7 +132,7 @@ function imageBlocks(images: readonly ImageRef[] = []): CacheBlock[] {
 function* blockOf(role: string, text: string, count: Count): Steps<CacheBlock> {
   const hash = yield* hashSteps([`${role}\n`, text]);
   const tokens = count(text);
-  // Counting takes some times as long as hashing.
+  // Counting takes several times as long as hashing.
   yield 4 * text.length;
   return { hash, tokens };
 }

@@ -1,7 +1,7 @@
 import type { LayerName, PromptLayer, PromptMessage, PromptRecord, ToolSpec } from '../../events/index.ts';
 import { imagesText } from '../event-text.ts';
 
-/** A logged rewrite that a prompt was rendered under: a compaction adopted, or outputs pruned. */
+/** A logged change under which a prompt was rendered: an adopted compaction, or pruned outputs. */
 export interface Cut {
   event: string;
   kind: 'adopt' | 'prune';
@@ -13,17 +13,17 @@ type CutPrompt = Pick<PromptRecord, 'mode' | 'provider' | 'model' | 'layers' | '
 
 export interface CacheBreak {
   layer: LayerName;
-  /** Index of the first message that differs; null where it is not a message. */
+  /** Index of the first message that differs; null if the break is elsewhere. */
   message: number | null;
-  /** The event that is to blame; null where none is, or none is logged yet. */
+  /** The event that caused it; null if there is none, or none in the log yet. */
   event: string | null;
   cause: string;
 }
 
 /**
- * Why a provider can not reuse all that it was sent with `before` for `after`; null where `after` begins with all of it.
- * In the order in which providers read: model, tools, system text, messages. What a delta was sent on top of is the
- * provider's memory, so of a delta nothing can be said.
+ * Why a provider cannot reuse all of `before` for `after`; null if `after` begins with all of it. Checks in the order
+ * in which providers read: model, tools, system text, messages. A delta extends the provider's own memory, so nothing
+ * can be said about it.
  */
 export function locateBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
   if (before.mode === 'delta' || after.mode === 'delta') return null;
@@ -54,7 +54,7 @@ function toolText(tool: ToolSpec): string {
   return JSON.stringify(tool);
 }
 
-/** As `+added -removed ~changed`; a mere change of order is news too. */
+/** As `+added -removed ~changed`. A changed order alone counts as well. */
 function toolNews(before: readonly ToolSpec[], after: readonly ToolSpec[]): string {
   const was = new Map(before.map((tool) => [tool.name, toolText(tool)]));
   const is = new Set(after.map(({ name }) => name));
@@ -88,7 +88,7 @@ function messageBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
   if (message >= lastingCount(before)) return null;
   const known = new Set(before.cuts?.map(({ event }) => event));
   const news = after.cuts?.filter(({ event }) => !known.has(event)) ?? [];
-  // An adoption rewrites from the beginning, so it is the cause even where a prune came with it.
+  // An adoption changes the view from the start, so it is the cause even beside a prune.
   const cut = news.find(({ kind }) => kind === 'adopt') ?? news[0];
   const event = cut?.event ?? null;
   if (cut?.kind === 'adopt') return { layer: 'summary', message, event, cause: `summary adopted (${event})` };
@@ -97,12 +97,12 @@ function messageBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
   return { layer: 'history', message, event, cause: `message ${message} ${how}` };
 }
 
-/** Messages that later requests are to begin with: all but a note. */
+/** Messages that later requests must begin with: all except a note. */
 export function lastingCount({ messages, layers }: Pick<PromptRecord, 'messages' | 'layers'>): number {
   return messages.length - (layers.some(({ name }) => name === 'note') ? 1 : 0);
 }
 
-/** How many leading messages are the same. */
+/** Number of equal leading messages. */
 export function countSame(before: readonly PromptMessage[], after: readonly PromptMessage[]): number {
   const differs = before.findIndex((was, index) => {
     const is = after[index];
@@ -111,7 +111,10 @@ export function countSame(before: readonly PromptMessage[], after: readonly Prom
   return differs === -1 ? before.length : differs;
 }
 
-/** What is sent, not the seqs: those come later for an agent's own words. Warm prompts share their messages. */
+/**
+ * Compares what is sent. Seqs are ignored: they arrive later for an agent's own words. Warm prompts share their
+ * messages.
+ */
 export function isSame(a: PromptMessage, b: PromptMessage): boolean {
   if (a === b) return true;
   if (a.content !== b.content) return false;
@@ -130,7 +133,7 @@ function hashOf(prompt: CutPrompt, name: LayerName): string | null {
   return layerOf(prompt, name)?.hash ?? null;
 }
 
-/** The baseline event that froze a layer; null for one that is not logged yet. */
+/** The baseline event that froze a layer; null if it is not in the log yet. */
 function sourceOf(prompt: CutPrompt, name: LayerName): string | null {
   const source = layerOf(prompt, name)?.source;
   return source === undefined || source === 'next' ? null : source;

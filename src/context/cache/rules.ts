@@ -1,22 +1,22 @@
 /**
- * How each vendor caches prompts, and at what prices. Prices are relative to one fresh input token. Published by the
- * vendors as of autumn 2026; what they do not publish is an assumption and says so. In all of them a changed byte
- * breaks everything behind it, and another model, effort, thinking mode or tool set is another cache.
+ * How each vendor caches prompts, and at what prices, relative to one fresh input token. As published by the vendors
+ * in autumn 2026; assumptions are marked. For all vendors a changed byte breaks everything behind it, and another
+ * model, effort, thinking mode or tool set is another cache.
  */
 export type CacheVendor = 'anthropic' | 'openai' | 'gemini' | 'deepseek';
 
 export interface CacheRules {
   readonly vendor: CacheVendor;
   readonly match: CacheMatch;
-  /** A shorter prefix is neither written nor read. */
+  /** Shorter prefixes are neither written nor read. */
   readonly minimumTokens: number;
-  /** What is read is rounded down to a multiple of this. */
+  /** Reads are rounded down to a multiple of this. */
   readonly stepTokens: number;
-  /** Since the last use: reading refreshes. */
+  /** Since the last use: a read refreshes. */
   readonly ttlMs: number;
   /** Requests with different cache keys share nothing. */
   readonly routedByKey: boolean;
-  /** `write` is paid for what goes into the cache; `output` for generated tokens. */
+  /** `write` is the price of tokens written to the cache, `output` of generated tokens. */
   readonly price: { readonly read: number; readonly write: number; readonly output: number };
 }
 
@@ -33,7 +33,7 @@ export type CacheMatch =
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** The first pattern that fits the model's name decides. */
+/** The first matching pattern decides. */
 type ByModel = readonly (readonly [RegExp, number])[];
 
 const ANTHROPIC_MINIMUM: ByModel = [
@@ -56,7 +56,7 @@ const GEMINI_MINIMUM: ByModel = [
 const GEMINI_OUTPUT: ByModel = [[/gemini-3/, 6]];
 
 export interface CacheOptions {
-  /** Anthropic only: what is written lives an hour and costs 2x to write. */
+  /** Anthropic only: entries live an hour and cost 2x to write. */
   hour?: boolean;
 }
 
@@ -92,7 +92,7 @@ export function cacheRules(
         match: { kind: 'longest-prefix' },
         minimumTokens: lookUp(GEMINI_MINIMUM, model, 4_096),
         stepTokens: 1,
-        // Not published ("a short amount of time"): taken to be as long as OpenAI's.
+        // Not published ("a short amount of time"): assumed to equal OpenAI's.
         ttlMs: 10 * MINUTE_MS,
         routedByKey: false,
         price: { read: 0.1, write: 1, output: lookUp(GEMINI_OUTPUT, model, 8) },
@@ -100,8 +100,8 @@ export function cacheRules(
     case 'deepseek':
       return {
         vendor,
-        // It also keeps prefixes that it has seen several requests share, and pieces of very long ones, at places it
-        // does not publish: left out, so that a layout is not praised for luck.
+        // It also keeps prefixes shared by several requests, and pieces of very long ones, at unpublished places.
+        // They are left out, so that no layout scores by luck.
         match: { kind: 'whole-requests' },
         minimumTokens: 64,
         stepTokens: 64,

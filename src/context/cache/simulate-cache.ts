@@ -2,14 +2,14 @@ import type { CacheRules } from './rules.ts';
 
 /** A request as a cache sees it. */
 export interface CacheRequest {
-  /** Milliseconds; ascending from request to request. */
+  /** Milliseconds, ascending over the requests. */
   readonly at: number;
-  /** Where it is routed, at vendors that route by key. */
+  /** Routing key, for vendors that route by key. */
   readonly key: string;
-  /** Hash of all that must be the same beside the blocks: model, effort, thinking mode, tool set. */
+  /** Hash of everything else that must match: model, effort, thinking mode, tool set. */
   readonly variant: string;
   readonly blocks: readonly CacheBlock[];
-  /** Indexes of the blocks after which a breakpoint stands, ascending; for explicit caching. */
+  /** Indexes of the blocks behind which a breakpoint stands, ascending. For explicit caching. */
   readonly breakpoints: readonly number[];
   /** Tokens of the answer. */
   readonly output: number;
@@ -24,12 +24,12 @@ export interface CacheOutcome {
   /** `read` + `written` + `fresh`. */
   readonly input: number;
   readonly read: number;
-  /** Paid at the price of writing; 0 at vendors that write for nothing. */
+  /** Tokens paid at the write price; 0 for vendors that write for free. */
   readonly written: number;
   readonly fresh: number;
   /** In fresh input tokens, output included. */
   readonly cost: number;
-  /** The first block that differs from the longest prefix still alive; null where nothing alive goes on differently. */
+  /** The first block that differs from the longest live prefix; null if no live prefix continues differently. */
   readonly brokeAt: number | null;
 }
 
@@ -38,7 +38,7 @@ export interface CacheReport {
   readonly total: Omit<CacheOutcome, 'brokeAt'> & { readonly output: number; readonly hitRate: number };
 }
 
-/** What a vendor's cache makes of a sequence of requests. Each is taken to be answered before the next is sent. */
+/** Simulates a vendor's cache over a sequence of requests. Each is answered before the next is sent. */
 export function simulateCache(requests: readonly CacheRequest[], rules: CacheRules): CacheReport {
   const roots = new Map<string, PrefixNode>();
   const outcomes = requests.map((request) => {
@@ -65,12 +65,12 @@ export function simulateCache(requests: readonly CacheRequest[], rules: CacheRul
   };
 }
 
-/** A request in the tree of all that were sent. */
+/** A request in the tree of all earlier ones. */
 interface Path {
   readonly nodes: readonly PrefixNode[];
-  /** `sums[n]` counts the tokens of the first n blocks. */
+  /** `sums[n]` is the token count of the first n blocks. */
   readonly sums: readonly number[];
-  /** How many leading blocks were sent before and are still alive. */
+  /** Number of leading blocks that were sent before and are still alive. */
   readonly shared: number;
   readonly brokeAt: number | null;
 }
@@ -146,7 +146,7 @@ function atBreakpoints(
 function longestUnit({ nodes, sums }: Path, { at, output }: CacheRequest, alive: number): number {
   const unit = nodes.findLast(({ cachedAt }) => cachedAt > alive);
   const input = sums[unit?.to ?? 0] ?? 0;
-  // What follows a request is its answer if it is of that size to the token; else only the input counts.
+  // The blocks behind a request are its answer if they match its exact size. Otherwise only its input counts.
   const whole = input + (unit?.answerTokens ?? 0);
   if (unit) unit.cachedAt = at;
   const end = nodes.at(-1);
@@ -158,20 +158,20 @@ function longestUnit({ nodes, sums }: Path, { at, output }: CacheRequest, alive:
 }
 
 /**
- * Every prefix that was ever sent, as a compressed tree of blocks: requests that begin alike share a path, and a node
- * stands only where they part or where one of them ended or had a breakpoint. So a request costs one comparison for
- * each block that it shares and nothing for the rest.
+ * All prefixes sent so far, as a compressed tree of blocks. Requests that begin alike share a path; nodes stand only
+ * where they part, end or have a breakpoint. So a request costs one comparison per shared block and nothing for the
+ * rest.
  */
 interface PrefixNode {
-  /** From the parent to here: `blocks[from]` to `blocks[to - 1]`, counted from the beginning of the request. */
+  /** From the parent to here: `blocks[from]` to `blocks[to - 1]`, counted from the start of the request. */
   readonly blocks: readonly { readonly hash: string }[];
   from: number;
   readonly to: number;
   /** By the hash of their first block. */
   readonly children: Map<string, PrefixNode>;
-  /** When a request last went through here; never: -Infinity. */
+  /** Time of the last request through here; -Infinity if none. */
   sentAt: number;
-  /** When the prefix that ends here was last used as one cached unit; never: -Infinity. */
+  /** Last use of the prefix up to here as one cached unit; -Infinity if none. */
   cachedAt: number;
   /** Size of the answer to the last request that ended here. */
   answerTokens: number;
@@ -183,7 +183,7 @@ function prefixNode(blocks: Blocks = [], from = 0, to = 0): PrefixNode {
   return { blocks, from, to, children: new Map(), sentAt: -Infinity, cachedAt: -Infinity, answerTokens: 0 };
 }
 
-/** The nodes on the way of a request, made where they are missing; one at each of `stops`, which ascend to its end. */
+/** The nodes on a request's path, with one at each of `stops`, which ascend to its end. Creates missing nodes. */
 function descend(root: PrefixNode, blocks: Blocks, stops: readonly number[]): PrefixNode[] {
   const path: PrefixNode[] = [];
   let node = root;
@@ -219,7 +219,7 @@ function split(parent: PrefixNode, child: PrefixNode, at: number): PrefixNode {
   return upper;
 }
 
-/** Whether any request went on from here after `since`. */
+/** Whether any request continued from here after `since`. */
 function wentOn({ children }: PrefixNode, since: number): boolean {
   return [...children.values()].some(({ sentAt }) => sentAt > since);
 }

@@ -12,10 +12,10 @@ import { atOnce } from '../steps.ts';
 import { escapeMarks } from '../fence.ts';
 
 /**
- * Begins the view anew with a shared compaction: what it covers is left out, what is newer stays as it was.
- *  A1  Every event up to `upTo` is covered, but for the inputs of the running turn: what is to be answered stays.
- *  A2  A step and its results are left out together or not at all.
- *  A3  Of a block of missed lines only the covered ones are left out.
+ * Rebuilds the view on a shared compaction: covered slots are dropped, newer ones stay.
+ *   A1  Every event up to `upTo` is covered, except inputs of the running turn, which are still to be answered.
+ *   A2  A step and its results are dropped together or not at all.
+ *   A3  Of a block of missed lines only the covered ones are dropped.
  */
 export function adoptCompaction(view: View, id: EventId, adoption: Adoption, { hashes = true } = {}): void {
   closeGroup(view);
@@ -50,7 +50,7 @@ export function adoptCompaction(view: View, id: EventId, adoption: Adoption, { h
 }
 
 function summarySlot(view: View, { compaction, upTo }: Adoption): Slot | null {
-  // A log that was cut before it was imported may name one that is not there: then nothing is covered.
+  // A log cut before its import may name a missing compaction. Then nothing is covered.
   const body = compaction === null ? undefined : view.compactions.get(compaction);
   if (!body) return null;
   const content = renderCompaction(body, view.secret);
@@ -78,7 +78,7 @@ function* groupsOf(slots: readonly Slot[]): Generator<[at: number, group: [Slot,
 }
 
 function isLeftOut(slot: Slot, isCovered: (seq: number) => boolean): boolean {
-  // The synthetic result of a call shares the fate of its step.
+  // A synthetic result stays or goes with its step.
   if (slot.message.role === 'tool' && slot.message.seqs.length === 0 && slot.event === null) return true;
   return isCovered(lastSeq(slot));
 }
@@ -92,7 +92,7 @@ function withoutLines(
   const lines = linesOf(part);
   const left = lines.filter(({ seq }) => !isCovered(seq));
   if (left.length === lines.length && (lines.length > 0 || !isCovered(lastSeq(slot)))) return [slot];
-  // The running turn's own input ends in its live block, whatever else is left of it.
+  // The input of the running turn keeps its live block, whatever else is dropped.
   if (left.length === 0 && !(isInput && part.live)) return [];
   const shorter: Part = {
     ...part,
@@ -111,7 +111,7 @@ function isInPrefix({ step }: Slot, prefix: Prefix | undefined): boolean {
   return step !== null && prefix !== undefined && step.turn === prefix.id && step.index < prefix.steps;
 }
 
-/** The early steps of a long turn as one message, which takes over their seqs, also those that come later. */
+/** The early steps of a long turn as one message. It takes over their seqs, including those that arrive later. */
 function prefixSlot(view: View, turn: OpenTurn, { id, text }: Prefix) {
   const seqs: number[] = [];
   const content = renderTurnPrefix(text, view.secret, id);
@@ -128,7 +128,7 @@ function prefixSlot(view: View, turn: OpenTurn, { id, text }: Prefix) {
   function cover({ event, message }: Slot): void {
     seqs.push(...message.seqs);
     if (event !== null && turn.ahead.has(event)) turn.ahead.set(event, { seqs });
-    // An earlier prefix that is covered in turn has no event of its own; what waits for its seq waits for this one now.
+    // An earlier prefix has no event of its own. Drafts that waited for its seq now wait for this one's.
     for (const [waiting, ahead] of turn.ahead) {
       if (ahead.seqs === message.seqs) turn.ahead.set(waiting, { seqs });
     }
@@ -136,7 +136,10 @@ function prefixSlot(view: View, turn: OpenTurn, { id, text }: Prefix) {
   return { slot, cover };
 }
 
-/** Sums over the slots, anew after a rewrite, and hashes, which take time by the character; a look ahead needs none. */
+/**
+ * Computes the sums over the slots anew after a compaction. Hashes take time by the character, and a tentative view
+ * needs none.
+ */
 export function recount(view: View, { hashes }: { hashes: boolean }): void {
   const { slots, turn } = view;
   view.tokens = 0;
@@ -159,7 +162,7 @@ export function recount(view: View, { hashes }: { hashes: boolean }): void {
     view.turn = { ...turn, input: atOnce(inputLayers(slots.slice(begins), chainBefore, view.secret)) };
 }
 
-/** Shows messages with a shorter text of theirs, and without images; header and fence stay. Sums are left to `recount`. */
+/** Replaces messages by a shorter text without images. Header and fence stay. `recount` updates the sums. */
 export function trimSlots(view: View, trimmed: readonly { event: EventId; text: string }[]): void {
   if (trimmed.length === 0) return;
   const texts = new Map(trimmed.map(({ event, text }) => [event, text]));
@@ -202,17 +205,17 @@ function trimLine(line: Line, text: string | undefined): Line {
   };
 }
 
-/** Cuts that a prompt tells of. Older ones have been covered by newer ones, or are placeholders by now. */
+/** Cuts named in a prompt. Older ones are covered by newer ones, or are placeholders by now. */
 const MOST_CUTS = 16;
 
 /**
- * Carries out a logged rewrite of the agent's own view. Everything it does follows from the event and from what the
- * view holds, so that a cold rebuild arrives at the same bytes.
+ * Applies a logged compaction or prune of the agent's own view. The result follows from the event and the view alone,
+ * so a cold rebuild arrives at the same bytes.
  */
 export function applyRewrite(view: View, event: EventDraftOf<'baseline' | 'prune'>): void {
-  // One that was frozen for a turn comes into the log behind the turn's `upTo`: the turn may have begun the next since.
+  // A baseline frozen for a turn is logged behind the turn's `upTo`, when the next one may already be in force.
   if (event.kind === 'baseline' && event.body.epoch <= (view.baseline?.body.epoch ?? 0)) return;
-  // What was reported before is of another prompt.
+  // The last reported usage was of another prompt.
   view.anchor = null;
   view.cuts = view.cuts.slice(1 - MOST_CUTS);
   if (event.kind === 'prune') {

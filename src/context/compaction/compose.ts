@@ -20,13 +20,13 @@ import { shortened } from '../summary/clip.ts';
 import type { CompactionPolicy } from './policy.ts';
 import { CONSTRAINTS_HEADING } from '../summary/instructions.ts';
 
-/** What a compaction is made from, whoever chooses its words. */
+/** Input of a compaction, whoever chooses its words. */
 export interface CompactionBase {
   number: number;
   upTo: number;
   reason: CompactionReason;
   by: AgentId;
-  /** Tokens of what it stands for, and what it may have as rendered. */
+  /** Tokens of what it replaces, and its own budget as rendered. */
   before: number;
   budget: number;
   /** Everything after `previous.upTo`, up to `upTo`. */
@@ -36,25 +36,25 @@ export interface CompactionBase {
   secret: string;
   people: People;
   count: (text: string) => number;
-  /** Whose demands are constraints. */
+  /** People whose demands are constraints. */
   trusted?: Trusted;
 }
 
-/** What stands around the parts, and the shares of the budget that are tried until the whole fits. */
+/** Framing around the parts, and the shares of the budget tried until the whole fits. */
 const FRAME_TOKENS = 120;
 const SHARES = [1, 0.8, 0.6, 0.4, 0.2];
-/** Headings of a listing are reckoned at most: so much more than they cost may be asked for, or a short one finds no room. */
+/** Estimates of headings are upper bounds. This much more may be asked for, or a short listing would find no room. */
 const HEADINGS_TOKENS = 40;
-/** Of what a summary leaves, what people said may have. */
+/** Share that people's quotes may take of what a summary leaves. */
 const QUOTES_SHARE = 0.6;
-/** Of a summary, facts have so much before anything else; what the other parts leave is theirs too. */
+/** Tokens that facts may take before the summary. What other parts leave is theirs too. */
 const MAX_FACTS_FIRST = 3_000;
-/** Of an extraction, an earlier summary in prose may have. */
+/** Share that an earlier prose summary may take of an extraction. */
 const PROSE_SHARE = 0.4;
 
 type Composed = CompactionBody | null;
 
-/** The words that matter most, without a model. Null where nothing fits, or what fits is no smaller. */
+/** The words that matter most, chosen without a model. Null if nothing fits, or if it would be no smaller. */
 export function extractCompaction(base: CompactionBase): Composed {
   return atOnce(extractionSteps(base));
 }
@@ -65,7 +65,7 @@ export function* extractionSteps(base: CompactionBase): Steps<Composed> {
   const candidates = yield* candidateSteps(events, previous?.quotes ?? [], count, base.trusted);
   const pricing = createPricing(count);
   return yield* firstFitting(base, function* (room) {
-    // What a model wrote before cannot be found again in events that are not read any more.
+    // The events behind an earlier model summary are not read again, so its words cannot be found anew.
     const summary = headTail(previous?.summary ?? '', Math.floor(room * PROSE_SHARE), count);
     const share = shareBudget(facts, room - count(summary), count);
     const { quotes, chosen, tokens } = yield* choiceSteps(candidates, share.quotes, pricing);
@@ -81,7 +81,7 @@ export function* extractionSteps(base: CompactionBase): Steps<Composed> {
   });
 }
 
-/** A model's summary, and beside it word for word what people said, and the facts. */
+/** A model's summary, beside people's words verbatim and the facts. */
 export function summaryCompaction(base: SummaryBase): Composed {
   return atOnce(summarySteps(base));
 }
@@ -93,7 +93,7 @@ export function* summarySteps(base: SummaryBase): Steps<Composed> {
   const facts = yield* factsOf(base);
   const whole = hasUntrustedWords(base) ? withoutConstraints(base.text) : base.text;
   return yield* firstFitting(base, function* (room) {
-    // Facts come first: they are literal, and what a model's words leave out is found nowhere else.
+    // Facts come first: they are literal, and words missing from the summary are found nowhere else.
     const forFacts = Math.min(shareBudget(facts, room, count).facts, MAX_FACTS_FIRST);
     const text = shortened(whole, room - forFacts, count);
     const words = count(text);
@@ -122,7 +122,7 @@ function* factsOf({ events, previous, trusted = null }: CompactionBase): Steps<F
   return trusted === null ? facts : demoted(facts, trusted);
 }
 
-/** Whether somebody has spoken whose word does not count. */
+/** Whether an untrusted person has spoken. */
 function hasUntrustedWords({ events, previous, trusted = null }: CompactionBase): boolean {
   return events.some((event) => isUntrusted(trusted, event)) || keepsUntrustedWords(previous);
 }
@@ -134,7 +134,7 @@ function keepsUntrustedWords(previous: CompactionBody | null): boolean {
   return said.some((each) => typeof each !== 'string' && each.untrusted === true);
 }
 
-/** Whoever is trusted no more demands nothing, and whose word it was in a log of before nobody knows. */
+/** People no longer trusted demand nothing. Entries of old logs have no author, so they are claims as well. */
 function demoted(facts: Facts, trusted: readonly string[]): Facts {
   const holds = (entry: Facts['constraints'][number]) =>
     typeof entry !== 'string' && trusted.includes(entry.by.id);
@@ -168,10 +168,10 @@ function listed(
   return renderFacts(facts, budget, count, { shown: beside.map(({ text }) => text).join('\n'), people });
 }
 
-/** Of a compaction's room. Facts are small and dense, so they take what they need up to here; quotes get the rest. */
+/** Share of the budget that facts may take. They are small and dense; quotes get the rest. */
 const MAX_FACTS_SHARE = 0.5;
 
-/** How a compaction's room is shared out before anything is chosen. */
+/** Divides the budget before anything is chosen. */
 export function shareBudget(
   facts: Facts,
   budget: number,
@@ -185,8 +185,8 @@ export function shareBudget(
 const HEADING = /^#{1,6} /;
 
 /**
- * A model's summary without its section of constraints. Where people have spoken whose word does not count, a model may
- * have believed them: then the constraints are those that are listed with their speakers, found without a model.
+ * A model's summary without its section of constraints. A model may have believed an untrusted person; the constraints
+ * found without a model are listed with their speakers instead.
  */
 function withoutConstraints(summary: string): string {
   let isLeftOut = false;

@@ -4,24 +4,24 @@ import { type CompactionPlan, withPlan } from './plan.ts';
 import { type CompactionPolicy, type Room, sizeIn } from './policy.ts';
 import { firstSeq, lastSeq, linesOf, lineTokens, type Slot } from '../slot.ts';
 
-/** A summary below this says nothing; one above `MOST_TOKENS` is no summary. */
+/** A summary below this says nothing. */
 const LEAST_TOKENS = 150;
 const WANTED_TOKENS = 3_000;
-/** What facts and a few sentences take in a small window, where a tenth is hardly more than the frame. */
+/** Facts and a few sentences in a small window, where a tenth hardly exceeds the frame. */
 const SMALL_TOKENS = 400;
 const FACTS_TOKENS = 6_000;
 
 export interface ProposedCut {
   upTo: number;
-  /** Room for the compaction as it is rendered. */
+  /** Room for the compaction as rendered. */
   budget: number;
-  /** What is there now for the events it would cover. */
+  /** Present tokens of the events it would cover. */
   before: number;
 }
 
 /**
- * How far a new compaction should reach and how large it may be: as much as possible stays verbatim, and less and less
- * of it until a summary has room. Null where none has.
+ * The reach and size of a new compaction. As much as possible stays verbatim, and less and less of it until a summary
+ * has room. Null if none has.
  */
 export function cutPointFor(
   view: View,
@@ -43,7 +43,7 @@ export function cutPointFor(
       Math.max(room.target - rest, Math.floor(room.trigger * policy.progress) - rest),
     );
     if (budget >= wanted) return { upTo, budget, before };
-    // What stays is over the target already: the less of it, the better, and the summary must leave room for the turn.
+    // The rest already exceeds the target. Less of it is better, and the summary must leave room for the turn.
     const last = Math.min(Math.max(wanted, LEAST_TOKENS), Math.floor(room.available * 0.95) - rest);
     if (last >= LEAST_TOKENS) best = { upTo, budget: last, before };
   }
@@ -60,7 +60,7 @@ export const NO_FACTS: Facts = {
   pending: [],
 };
 
-/** Stands for the events and says nothing, to see what is left beside it. */
+/** Covers the events and says nothing, to measure what remains beside it. */
 function emptyCompaction(upTo: number): { id: EventId; body: CompactionBody } {
   const body: CompactionBody = {
     number: 1,
@@ -79,8 +79,8 @@ function emptyCompaction(upTo: number): { id: EventId; body: CompactionBody } {
 }
 
 /**
- * Up to which event a new compaction should reach, so that about `keepTokens` stay verbatim behind it; 0 if there is
- * nothing to cover. What the running turn is to answer and has done is not counted: it stays anyway.
+ * The event up to which a new compaction should reach, so that about `keepTokens` stay verbatim behind it. 0 if there
+ * is nothing to cover. Inputs and steps of the running turn are not counted: they stay anyway.
  */
 export function findCutPoint(view: View, keepTokens: number): number {
   const units = view.slots.flatMap((slot) => unitsOf(slot, view));
@@ -90,7 +90,7 @@ export function findCutPoint(view: View, keepTokens: number): number {
     const unit = units[at] as Unit;
     tokens += unit.tokens;
     if (tokens > keepTokens) break;
-    // A round begins with words of somebody else; one that would be cut in two is covered whole.
+    // A round begins with words of somebody else. A round that does not fit is covered whole.
     if (unit.begins) from = at;
   }
   const kept = [...units.slice(from).map(({ first }) => first), ...view.pending.map(({ seq }) => seq)];
@@ -118,19 +118,19 @@ function unitsOf(slot: Slot, { turn }: View): Unit[] {
 }
 
 /**
- * The last place at or before `upTo` where no call waits for its result: a summary that parts a call from its result
- * would leave one of them alone in somebody's view. `events` reach as far as the log is known.
+ * The last place at or before `upTo` where no call waits for its result. A summary between a call and its result would
+ * leave one of them alone in some agent's view. `events` reach to the end of the known log.
  */
 export function pairSafe(events: readonly Event[], upTo: number): number {
   let safe = upTo;
-  // Where one is left out, an earlier one may be parted by that: so from the last to the first.
+  // Moving before one pair may split an earlier one, so the order is from last to first.
   for (const { from, to } of pairsOf(events).toSorted((a, b) => b.from - a.from)) {
     if (from <= safe && to > safe) safe = from - 1;
   }
   return safe;
 }
 
-/** From each call to its result; those of a turn that is still being written down may have theirs yet to come. */
+/** Each call with its result. A call of a turn still being committed may get its result later. */
 function pairsOf(events: readonly Event[]): { from: number; to: number }[] {
   const pairs: { from: number; to: number; turn: string | undefined }[] = [];
   const latest = new Map<string, { to: number }>();

@@ -3,13 +3,13 @@ import { adoptCompaction } from './apply.ts';
 import { forkView, type View } from '../view.ts';
 
 /**
- * What a relief would do to a view, gathered over the strategies and carried out as one rewrite: two rewrites for one
- * request would cost the cache twice.
+ * Changes to a view, gathered over the strategies and applied at once: two changes for one request would cost the
+ * cache twice.
  */
 export interface CompactionPlan {
   compaction: { id: EventId; body: CompactionBody } | null;
   pruned: readonly EventId[];
-  /** Turns whose retrieved memories are taken out. */
+  /** Turns whose retrieved memories are removed. */
   forgotten: readonly TurnId[];
   /** The early steps of the running turn, as text. */
   turn: { id: TurnId; steps: number; text: string } | null;
@@ -28,7 +28,7 @@ export function isEmptyPlan({ compaction, pruned, forgotten, turn, trimmed }: Co
   return !compaction && !turn && pruned.length + forgotten.length + trimmed.length === 0;
 }
 
-/** A prune costs no new epoch; anything more does. */
+/** A prune needs no new epoch; everything else does. */
 export function isPruneOnly({ compaction, turn, trimmed }: CompactionPlan): boolean {
   return !compaction && !turn && trimmed.length === 0;
 }
@@ -48,7 +48,7 @@ export function adoptionOf(plan: CompactionPlan, rest: Pick<Adoption, 'reason' |
 
 const TENTATIVE = 'tentative' as EventId;
 
-/** The view as it would be; the original is not touched. */
+/** The view with the plan applied. The original is not touched. */
 export function withPlan(view: View, plan: CompactionPlan): View {
   const fork = forkView(view);
   if (plan.compaction) fork.compactions.set(plan.compaction.id, plan.compaction.body);
@@ -63,7 +63,7 @@ export function presentIn(view: View, plan: CompactionPlan): CompactionPlan {
   return { ...plan, pruned: [...new Set(plan.pruned)].filter((event) => left.has(event)) };
 }
 
-/** The newest shared compaction that the view knows of. */
+/** The newest shared compaction known to the view. */
 export function latestCompaction(view: View): { id: EventId; body: CompactionBody } | null {
   const [id, body] = [...view.compactions].at(-1) ?? [];
   return id !== undefined && body !== undefined ? { id, body } : null;

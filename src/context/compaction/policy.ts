@@ -2,33 +2,35 @@ import type { CompactionReason } from '../../events/index.ts';
 import { MAX_REQUEST_BYTES } from '../budget/token-budget.ts';
 import type { View } from '../view.ts';
 
-/** When and how far a view is relieved. Tokens are as counted; `share` means of what the window leaves for the prompt. */
+/**
+ * When and how far a view is compacted. Tokens are as counted; shares refer to the window minus the reserved answer.
+ */
 export interface CompactionPolicy {
-  /** Share at which relief begins. */
+  /** Share at which compaction begins. */
   trigger: number;
-  /** Share that a compaction aims at, and the same after a provider has refused a request as too long. */
+  /** Share that a compaction aims at, and the same after a provider refused a request as too long. */
   target: number;
   targetAfterOverflow: number;
-  /** A compaction that leaves more than this share of the trigger has made no progress; three in a row stop it. */
+  /** A compaction that leaves more than this share of the trigger made no progress. Three in a row stop it. */
   progress: number;
-  /** What stays verbatim at the end of the history, at most. */
+  /** Most tokens kept verbatim at the end of the history. */
   keepTokens: number;
-  /** People's words kept verbatim in a compaction, at most. */
+  /** Most tokens of people's words kept verbatim in a compaction. */
   quoteTokens: number;
-  /** What a model's summary may have, at most. */
+  /** Most tokens of a model's summary. */
   summaryTokens: number;
-  /** A model that says nothing for so long writes no summary, ms. While words arrive it may take its time. */
+  /** A summary request fails after this long without output, ms. While words arrive there is no limit. */
   summaryIdleMs: number;
   prune: {
-    /** Newest turns whose results are left alone. */
+    /** The results of this many newest turns are never pruned. */
     turns: number;
-    /** Newest results that are left alone, and what a prune must gain at least. */
+    /** Newest results that are never pruned, and the least gain of a prune, in tokens. */
     protectTokens: number;
     minGain: number;
-    /** Tools whose results stay. */
+    /** Tools whose results are never pruned. */
     exempt: readonly string[];
   };
-  /** After so long without a turn a cache has gone cold, ms: a rewrite then costs nothing extra. */
+  /** After this long without a turn the cache has expired, ms: a compaction then costs nothing extra. */
   coldMs: number;
 }
 
@@ -50,7 +52,7 @@ export const DEFAULT_POLICY: CompactionPolicy = {
   coldMs: 300_000,
 };
 
-/** The policy for a window: what is given in tokens for large windows is a share of small ones. */
+/** The policy for a window: token limits meant for large windows become shares of small ones. */
 export function scaledPolicy(policy: CompactionPolicy, available: number): CompactionPolicy {
   const most = (tokens: number, share: number) => Math.min(tokens, Math.floor(available * share));
   const { prune } = policy;
@@ -67,18 +69,18 @@ export function scaledPolicy(policy: CompactionPolicy, available: number): Compa
   };
 }
 
-/** How much a prompt may have, in counted tokens. */
+/** Limits of a prompt, in counted tokens. */
 export interface Room {
-  /** What the window leaves beside the answer. */
+  /** The window minus the reserved answer. */
   available: number;
   trigger: number;
-  /** What a compaction aims at. */
+  /** Size that a compaction aims at. */
   target: number;
-  /** Baseline: in every prompt, never cut. */
+  /** The baseline: in every prompt, never shortened. */
   fixed: number;
 }
 
-/** `ratio`: what the provider counts for a counted token, as far as is known. */
+/** `ratio` is the provider's count per counted token, as far as is known. */
 export function roomOf(
   {
     available,

@@ -9,16 +9,16 @@ import { partTokens, renderPart } from '../turn-input.ts';
 export interface PruneChoice {
   /** Results. */
   events: EventId[];
-  /** Turns whose retrieved memories go: where they are of use again, they are found again. */
+  /** Turns whose retrieved memories are removed. Retrieval finds them again when they are useful. */
   memories: TurnId[];
-  /** Counted tokens that are saved. */
+  /** Counted tokens saved. */
   gain: number;
 }
 
 /**
- * Which old tool results to show as placeholders and which old memories to take out, in one batch: each prune costs the
- * cache of what follows, so it must be worth it. Calls, failures and exempt tools stay; so do the newest turns and the
- * newest results.
+ * Chooses old tool results to show as placeholders and old memories to remove, in one batch: a prune costs the cache
+ * of everything behind it, so it must be worth it. Calls, failures and exempt tools stay, as do the newest turns and
+ * results.
  */
 export function choosePrune(view: View, { prune }: CompactionPolicy): PruneChoice {
   const choice: PruneChoice = { events: [], memories: [], gain: 0 };
@@ -52,7 +52,7 @@ function isPrunable({ message, event, tokens }: Slot, exempt: readonly string[])
   return tokens > PLACEHOLDER_TOKENS * 2 && !exempt.includes(message.name);
 }
 
-/** Where the newest `turns` turns begin: at a message of somebody else after the agent's own words. */
+/** The start of the newest `turns` turns: a message of somebody else after the agent's own words. */
 function startOfTurns(slots: readonly Slot[], turns: number): number {
   let at = slots.length;
   for (let found = 0; found < turns && at > 0;) {
@@ -65,11 +65,11 @@ function startOfTurns(slots: readonly Slot[], turns: number): number {
 interface Pruned {
   /** Results, by event. */
   events: ReadonlySet<EventId>;
-  /** Turns whose retrieved memories are taken out of their live block. */
+  /** Turns whose retrieved memories are removed from their live block. */
   memories: ReadonlySet<TurnId>;
 }
 
-/** Shows results as placeholders that say what was there and where all of it is. Sums are left to `recount`. */
+/** Replaces results by placeholders that name the tool and where the whole output is. `recount` updates the sums. */
 export function pruneSlots(view: View, { events, memories }: Pruned): void {
   if (events.size + memories.size === 0) return;
   view.slots = view.slots.map((slot) => {
@@ -79,7 +79,7 @@ export function pruneSlots(view: View, { events, memories }: Pruned): void {
   });
 }
 
-/** What a placeholder costs at most: results that are hardly larger are left alone. */
+/** Upper bound of a placeholder. Results that are hardly larger are left alone. */
 export const PLACEHOLDER_TOKENS = 60;
 
 function withoutOutput(slot: Slot): Slot {
@@ -91,7 +91,7 @@ function withoutOutput(slot: Slot): Slot {
   return { ...slot, message: { ...message, content }, tokens, pruned: true };
 }
 
-/** The same slot where there are none. */
+/** Returns the same slot if it has no memories. */
 function withoutMemories(slot: Slot, secret: string): Slot {
   const { part, message } = slot;
   if (part?.live?.items[MEMORIES] === undefined) return slot;

@@ -13,29 +13,32 @@ import { planTrim } from './trim.ts';
 import { type CompactionPolicy, isWithin, type Room, sizeIn } from './policy.ts';
 
 /**
- * One relief under way. A rung extends the plan where that makes the prompt smaller, and says what came of it; the view
- * is not touched before the plan is carried out as a whole.
+ * One compaction in progress. A strategy extends the plan if that makes the prompt smaller, and returns the outcome.
+ * The view is not touched until the whole plan is applied.
  */
 export interface CompactionRun {
   readonly view: View;
   readonly reason: CompactionReason;
   readonly policy: CompactionPolicy;
   readonly room: Room;
-  /** Counted tokens of the prompt as it is. */
+  /** Counted tokens of the present prompt. */
   readonly before: number;
   plan: CompactionPlan;
   /** Counted tokens with the plan. */
   after: number;
-  /** The strategies that brought something. */
+  /** Strategies that made the prompt smaller. */
   used: CompactionStrategy[];
 }
 
-/** Of the trigger: so far under it that the next turn does not come back to it. Enough for what costs no model call. */
+/**
+ * Share of the trigger. Far enough below it that the next turn does not compact again; enough for what costs no model
+ * call.
+ */
 const ENOUGH = 0.9;
 
 type SharedCompaction = NonNullable<CompactionPlan['compaction']>;
 
-/** `fits`: under the limit of the rung. `gained`: smaller, but not enough. `nothing`: no use. */
+/** `fits`: below the strategy's limit. `gained`: smaller, but not enough. `nothing`: no use. */
 export type StrategyOutcome = 'fits' | 'gained' | 'nothing';
 
 export function startRun(
@@ -46,7 +49,7 @@ export function startRun(
   return { view, reason, policy, room, before, plan: NO_PLAN, after: before, used: [] };
 }
 
-/** What another agent has had compacted costs nothing to use. */
+/** Another agent's compaction costs nothing to adopt. */
 export function adoptStrategy(run: CompactionRun): StrategyOutcome {
   const latest = latestCompaction(run.view);
   const floor = run.plan.compaction?.body.upTo ?? run.view.floor;
@@ -65,12 +68,12 @@ export function pruneStrategy(run: CompactionRun): StrategyOutcome {
   return tryPlan(run, { ...plan, pruned, forgotten }, 'prune', limit);
 }
 
-/** How far the next compaction should reach; null where none would help, or the last ones have not. */
+/** The reach of the next compaction. Null if none would help, or if the last ones did not. */
 export function proposeCut(run: CompactionRun): ProposedCut | null {
   const { view, plan, room, policy, before } = run;
   const cut = cutPointFor(view, plan, room, policy);
   if (!cut || !hasStalled(view, policy)) return cut;
-  // What stood in the way may be gone: one that is sure to help is made.
+  // The obstacle may be gone, so a compaction that is sure to help is made.
   return before - cut.before + cut.budget <= compactionLimit(run) ? cut : null;
 }
 
@@ -88,7 +91,7 @@ function tryCompaction(
   strategy: CompactionStrategy,
   limit: number,
 ): StrategyOutcome {
-  // What the view has not come to yet is shown when it does: it must not be covered before.
+  // Events that the view has not shown yet must not be covered.
   if (compaction.body.upTo > shownUpTo(run.view)) return 'nothing';
   return tryPlan(run, { ...run.plan, compaction }, strategy, limit);
 }
@@ -103,7 +106,7 @@ export function* trimStrategy(
   return trimmed ? tryPlan(run, trimmed, 'trim', room.available * 0.95) : 'nothing';
 }
 
-/** The early steps of the running turn in other words; false where they would take more room. */
+/** Replaces the text for the early steps of the running turn. False if that would take more room. */
 export function replaceTurnSummary(run: CompactionRun, text: string): boolean {
   const { view, plan, room } = run;
   if (!plan.turn) return false;
@@ -115,7 +118,7 @@ export function replaceTurnSummary(run: CompactionRun, text: string): boolean {
   return true;
 }
 
-/** Beyond the inputs that a turn has taken in on its way there is what it has not; the end of a task waits for its own turn. */
+/** The last event shown. Pending events lie beyond it, except ends of tasks, which wait for their own turn. */
 function shownUpTo({ upTo, pending }: View): number {
   const first = pending.find((event) => !isTaskEnd(event));
   return first ? first.seq - 1 : upTo;
@@ -123,7 +126,7 @@ function shownUpTo({ upTo, pending }: View): number {
 
 type Count = (text: string) => number;
 
-/** How small a compaction must make the prompt to have been worth it. */
+/** The size below which a compaction is worth it. */
 function compactionLimit(run: CompactionRun): number {
   const { room, policy } = run;
   return isStrict(run) ? room.target : Math.max(room.target, room.trigger * policy.progress);
@@ -133,7 +136,7 @@ function isStrict({ reason }: CompactionRun): boolean {
   return reason === 'overflow' || reason === 'join';
 }
 
-/** Compactions that keep not helping are not repeated for ever. */
+/** This many compactions in a row without progress stop further ones. */
 export const STALLED_AFTER = 3;
 
 export function hasStalled({ cuts }: View, { progress }: CompactionPolicy): boolean {

@@ -15,23 +15,23 @@ export interface TrimInput {
   plan: CompactionPlan;
   room: Room;
   policy: CompactionPolicy;
-  /** What the running turn has produced so far. */
+  /** Output of the running turn so far. */
   outputs: readonly EventDraft[];
   count: (text: string) => number;
 }
 
-/** Shares of what the window leaves: newest outputs, newest steps, and single texts that stay when all else is gone. */
+/** Shares of the available tokens: newest outputs, newest steps, and single texts when everything else is gone. */
 const OUTPUT_SHARES = [0.3, 0.15, 0.05];
 const STEPS_SHARE = 0.15;
 const PREFIX_SHARE = 0.1;
 const TEXT_SHARE = 0.04;
 const LEAST_TEXT_TOKENS = 80;
-/** What a text is cut from and what it is counted by, in characters, however long it is. */
+/** Cost of shortening and counting one text, in characters. */
 const CUT_WORK = 16_384;
 
 /**
- * The last resort: tool outputs of the running turn and all old memories too, then its early steps as a text, then long
- * texts that had stayed whole. Each only as long as the prompt is still too long; null where nothing is left to do.
+ * The last resort: prunes tool outputs of the running turn and all old memories, then replaces its early steps by a
+ * text, then shortens long texts. Each stage runs only while the prompt is too long. Null if nothing is left to do.
  */
 export function* planTrim(input: TrimInput): Steps<CompactionPlan | null> {
   let { plan } = input;
@@ -43,7 +43,7 @@ export function* planTrim(input: TrimInput): Steps<CompactionPlan | null> {
   return plan === input.plan ? null : plan;
 }
 
-/** Never what the agent's last step has brought: it has not read it yet. */
+/** Never prunes results of the last step: the agent has not read them yet. */
 function* pruneDeep(
   { plan, policy, room, view: whole }: TrimInput,
   view: View,
@@ -62,15 +62,15 @@ function* pruneDeep(
   return deeper;
 }
 
-/** Of the step that the prompt ends with. */
+/** Results of the step at the end of the prompt. */
 function newestResults({ slots, turn }: View): ReadonlySet<EventId | null> {
   const end = slots.findLastIndex(({ message }) => message.role !== 'user') + 1;
   const from = slots.slice(0, end).findLastIndex(({ message }) => message.role !== 'tool') + 1;
-  // What was taken in since stands behind them; what a turn begins with has nothing of its own before it.
+  // Steered inputs stand behind them. What a turn begins with has no step before it.
   return new Set(from < (turn?.begins ?? 0) ? [] : slots.slice(from, end).map(({ event }) => event));
 }
 
-/** The early steps of a turn that has become too long for its window, as a text; the newest stay. */
+/** Replaces the early steps of a turn that outgrew its window by a text. The newest stay. */
 function* foldSteps({ plan, room, outputs, count }: TrimInput, view: View): Steps<CompactionPlan | null> {
   const { turn } = view;
   if (!turn) return null;
@@ -89,7 +89,7 @@ function* foldSteps({ plan, room, outputs, count }: TrimInput, view: View): Step
   return { ...plan, turn: { id: turn.id, steps, text: text || '(nothing of note)' } };
 }
 
-/** The first step that stays: the newest within the budget, and the last one always. */
+/** The first step to keep: the newest within the budget, and always the last one. */
 function keptFrom({ slots }: View, turn: string, budget: number): number {
   const sizes = new Map<number, number>();
   for (const { step, tokens } of slots) {
@@ -105,7 +105,7 @@ function keptFrom({ slots }: View, turn: string, budget: number): number {
   return first ?? 0;
 }
 
-/** Of what a turn has produced: its first steps, with their results. */
+/** The first steps of a turn's output, with their results. */
 export function earlySteps(outputs: readonly EventDraft[], steps: number): EventDraft[] {
   return outputs.filter((draft) => stepOf(draft) < steps);
 }
@@ -121,7 +121,7 @@ function asLogged(draft: EventDraft, seq: number): Event {
   return { ...nowhere, ...draft, seq } as Event;
 }
 
-/** Long texts, but never what the running turn is to answer. */
+/** Shortens long texts, but never inputs of the running turn. */
 function* shorten({ plan, room, count }: TrimInput, view: View): Steps<CompactionPlan | null> {
   const most = Math.max(LEAST_TEXT_TOKENS, Math.floor(room.available * TEXT_SHARE));
   const trimmed: { event: EventId; text: string }[] = [];

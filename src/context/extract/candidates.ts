@@ -22,12 +22,12 @@ const KEY_KINDS: ReadonlySet<Event['kind']> = new Set([
   'run.directive',
 ]);
 
-/** Of more, the newest are judged: what is older than so many messages is in the facts. */
+/** Only the newest candidates are judged. Facts cover what is older. */
 const MOST_CANDIDATES = 5_000;
-/** Characters judged, all together. */
+/** Characters judged in all. */
 const MOST_JUDGED = 8 * 1_048_576;
 
-/** Everything that may be quoted, ascending by seq. An event that was quoted before and is here again counts once. */
+/** Everything that may be quoted, ascending by seq. An event that was quoted before and occurs again counts once. */
 export function* candidateSteps(
   events: readonly Event[],
   quotes: readonly Quote[],
@@ -79,26 +79,26 @@ function draftOfQuote({ seq, speaker, text, cut = false, untrusted }: Quote, cou
   return untrusted ? { ...draft, untrusted } : draft;
 }
 
-/** How short a text is quoted: whole, as a preview, or as what it comes to. */
+/** Lengths of a quote: whole, a preview, or the gist. */
 export const LEVELS = ['whole', 'preview', 'gist'] as const;
 export type Level = (typeof LEVELS)[number];
 
-/** Something that may be quoted: a message, a key event, a step with its results, or a quote of the compaction before. */
+/** A possible quote: a message, a key event, a step with its results, or a quote of the previous compaction. */
 export interface Candidate {
   seq: number;
   speaker: string;
-  /** Of a person whose word does not count. */
+  /** Words of an untrusted person. */
   untrusted?: true;
   role: Scorable['role'];
-  /** 1 for the newest round; a round begins with the words of a person. */
+  /** 1 for the newest round. A round begins with words of a person. */
   round: number;
   scored: Score;
-  /** Whether already the whole is a piece, as it was quoted before. */
+  /** Whether the whole text is already a shortened quote. */
   isCut: boolean;
   text: (level: Level) => string;
 }
 
-/** A candidate before its place among the others is known, with what it is judged by. */
+/** A candidate before its place among the others is known, with its input for scoring. */
 export type Draft = Omit<Candidate, 'round' | 'scored'> & { judged: Omit<Scorable, 'role' | 'age'> };
 
 const PREVIEW_TOKENS = 320;
@@ -123,7 +123,7 @@ export function callLine({ name, args }: ToolCall, result: ToolResultBody | null
   return `${name} ${compactArgs(args)} -> ${result ? result.outcome : 'no result'}${artifact}`;
 }
 
-/** Longer ones hold a file: their beginning says what they are. */
+/** Longer arguments hold a file; their beginning identifies it. */
 const MAX_PARSED = 65_536;
 
 function compactArgs(args: string): string {
@@ -131,7 +131,7 @@ function compactArgs(args: string): string {
   try {
     root = JSON.parse(args.slice(0, MAX_PARSED));
   } catch {
-    // What is no JSON is shown as it was written.
+    // Shown as written, since it is not JSON.
     return capped(
       args
         .slice(0, 8 * MAX_ARGS)
@@ -157,7 +157,7 @@ function shortValue(value: unknown): string {
   );
 }
 
-/** What of a result is worth its room: its errors, or all of it if that is little; the rest is one call away. */
+/** The part of a result worth quoting: its errors, or all of it if it is short. One tool call retrieves the rest. */
 export function excerptOf(
   result: ToolResultBody,
   maxTokens: number,
@@ -170,13 +170,16 @@ export function excerptOf(
   return count(content) <= Math.min(maxTokens, SHORT_RESULT_TOKENS) ? content : '';
 }
 
-/** Of one step's results, all together. */
+/** For all results of one step. */
 const EXCERPT_TOKENS = 160;
 
 type Group = readonly (ToolResultBody | null)[];
 type Results = ReadonlyMap<number, Group>;
 
-/** The results of each step in the order of its calls. Ids are reused from step to step, so a step owns what follows it. */
+/**
+ * The results of each step in the order of its calls. Ids recur from step to step, so a result belongs to the last
+ * step.
+ */
 function resultsOf(events: readonly Event[]): Results {
   const groups = new Map<number, (ToolResultBody | null)[]>();
   const open = new Map<string, EventOf<'step'>>();
@@ -199,7 +202,7 @@ function resultsOf(events: readonly Event[]): Results {
   return groups;
 }
 
-/** A step is quoted with a line per call and, where that says something, what came of it. */
+/** Quotes a step with a line per call and, if informative, an excerpt of the result. */
 function draftOfStep(event: EventOf<'step'>, speaker: string, group: Group, count: Count): Draft {
   const { content, calls } = event.body;
   const outputs = calls.map((call, index) => ({ call, result: group[index] ?? null }));

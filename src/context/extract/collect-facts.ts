@@ -8,15 +8,15 @@ import { demandingText, limitedReader, readLimits, spokenText } from './spoken-t
 import { addSaying, type Sayings, sayingsOf, speakerOfEvent, wordsOf } from './sayings.ts';
 import { capped, oneLine } from './cut-text.ts';
 
-/** A listing of a thousand files is in its artifact; carrying it on would push out what somebody needs. */
+/** The artifact holds a longer listing. Carrying it on would push out what somebody needs. */
 const MAX_NEW_PER_RESULT = 150;
 const MAX_NAME = 256;
 const MAX_FAILURE = 240;
-/** Of each list of names, the newest. */
+/** Each list of names keeps the newest. */
 const MOST_NAMES = 2_000;
-/** Arguments beyond this hold a file, not the name of one. */
+/** Longer arguments hold a file, not the name of one. */
 const MAX_PARSED = 1_048_576;
-/** What an event costs whatever it says. */
+/** Fixed cost of an event, in characters. */
 const EVENT_CHARS = 256;
 
 type NameList = 'artifacts' | 'filesRead' | 'filesModified' | 'identifiers';
@@ -25,9 +25,10 @@ type Lists = Record<NameList, Set<string>> & Record<SayingList, Sayings>;
 type Read = (text: string) => string;
 
 /**
- * What can be found without a model and must survive every compaction, with whose words it is. A fold over events:
- * collected in two goes or in one, the lists are the same, as long as all can be read (see `readingOf`). Nothing in
- * `previous` is dropped but pending items that the events show to be done, and what is oldest in a list that is full.
+ * Facts found without a model, with their speakers. They must survive every compaction. A fold over events: collected
+ * in one part or in several, the lists are the same, as long as everything can be read (see `readLimits`). Entries of
+ * `previous` are dropped only if they are pending and the events show them done, or if they are the oldest of a full
+ * list.
  */
 export function* collectFactsSteps(
   events: readonly Event[],
@@ -104,9 +105,9 @@ function addSpeech(lists: Lists, event: Event, text: string, trusted: Trusted): 
   if (event.kind === 'message') trackQuestions(lists.pending, event, text, trusted);
 }
 
-/** What a trusted person demands is a constraint. What anybody else demands, or says that somebody did, is a claim. */
+/** A trusted person's demand is a constraint. Anybody else's demand, or report of one, is a claim. */
 function addDemands({ constraints, claims }: Lists, event: Event, text: string, trusted: Trusted): void {
-  // What the runtime itself says is not carried: its rules stand in the frozen layers.
+  // The runtime's own words are not carried on: its rules stand in the frozen layers.
   if (event.author.kind === 'system') return;
   const own = demandingText(event, text);
   if (own === '') return;
@@ -116,7 +117,7 @@ function addDemands({ constraints, claims }: Lists, event: Event, text: string, 
     addSaying(list, { text: demand, ...speaker });
 }
 
-/** Nobody ticks off what others have noted but those whose word counts, and agents, who do the work. */
+/** Only the author, trusted people and agents can tick off a task: agents do the work. */
 function addTasks({ pending }: Lists, event: Event, { open, done }: Tasks, trusted: Trusted): void {
   const speaker = speakerOfEvent(event, trusted);
   for (const text of open) addSaying(pending, { text, ...speaker });
@@ -151,7 +152,7 @@ function addArtifacts(lists: Lists, text: string): void {
     add(lists.artifacts, [`@artifact/${id.replace(/(?<![.:@-])[.:@-]+$/, '')}`]);
 }
 
-/** A path that a call named is in a list of files already. */
+/** Paths named by calls are in the lists of files already. */
 function addWords({ identifiers, filesRead, filesModified }: Lists, text: string, spoken: boolean): void {
   const { paths, ids, names } = findWords(text, spoken);
   const words = [...ids, ...paths, ...names].filter(

@@ -3,9 +3,9 @@ type Count = (text: string) => number;
 const HEAD_SHARE = 0.65;
 const MAX_TRIES = 24;
 
-/** The text if it has at most so many tokens, else its head and tail around a note; '' where not even that fits. */
+/** The text if it has at most `maxTokens`, else its head and tail around a note. '' if not even that fits. */
 export function headTail(text: string, maxTokens: number, count: Count): string {
-  // Where the start alone is too long, the rest need not be counted.
+  // If the start alone is too long, the rest need not be counted.
   const start = text.slice(0, maxTokens * 8);
   const tokens = count(start);
   if (tokens <= maxTokens && (start.length === text.length || count(text) <= maxTokens)) return text;
@@ -28,8 +28,8 @@ const GIST_CHARS = 32_768;
 const CONCLUSION_CHARS = 10 * MAX_PART;
 
 /**
- * What a long text comes to: its first paragraph, its bullets and the sentence with which it ends. Of a very long one
- * only the start and the end are looked at.
+ * The gist of a long text: its first paragraph, its bullets and its last sentence. Of a very long one only the start
+ * and the end are read.
  */
 export function gist(text: string): string {
   const [first = '', ...rest] = text
@@ -49,16 +49,16 @@ export function gist(text: string): string {
   return short.length < text.length ? short : text;
 }
 
-/** The sentence with which a text ends. Only the text's last characters are looked at, however long it is. */
+/** The last sentence of a text. Only its last characters are read, whatever its length. */
 export function conclusionOf(text: string): string {
   return capped(sentencesOf(whole(text.slice(-CONCLUSION_CHARS))).at(-1) ?? '', MAX_PART);
 }
 
-/** A line end, an end of a sentence in Chinese or Japanese, or signs that end one where a space follows. */
+/** A line end, an end of sentence in Chinese or Japanese, or signs that end one before a space. */
 const END = /[\n\r]|[。！？｡]+|[.!?…]["'”’»)\]*_.!?…]*/g;
 const SPACED = /^[.!?…]/;
 
-/** The sentences of a text, one line each and as they were written; one pass, however the text is made. */
+/** The sentences of a text, each as written. One pass for any text. */
 export function sentencesOf(text: string): string[] {
   const sentences: string[] = [];
   let start = 0;
@@ -87,7 +87,9 @@ export function oneLine(text: string): string {
   return lines.filter((line) => line !== '').join(' ');
 }
 
-/** At most so many characters, never half of one; the marked middle of a long sentence is worth more than its start. */
+/**
+ * At most `maxLength` characters, never half of one. Keeps the part around `keep`, which is worth more than the start.
+ */
 export function capped(text: string, maxLength: number, keep?: RegExp): string {
   if (text.length <= maxLength) return text;
   const at = keep ? Math.max(0, text.search(keep)) : 0;
@@ -96,7 +98,7 @@ export function capped(text: string, maxLength: number, keep?: RegExp): string {
   return `${start > 0 ? '…' : ''}${whole(piece)}…`;
 }
 
-/** Without the halves of a character at either end. */
+/** Without half of a surrogate pair at either end. */
 export function whole(piece: string): string {
   return piece.replace(/^[\uDC00-\uDFFF]/, '').replace(/[\uD800-\uDBFF]$/, '');
 }

@@ -1,14 +1,14 @@
 import { whole } from './cut-text.ts';
 import type { ToolCall } from '../../events/index.ts';
 
-/** What a text names. Paths and ids count wherever they stand, names of code only where somebody speaks of them. */
+/** Names in a text. Paths and ids count anywhere, names of code only in speech. */
 export interface Named {
   paths: string[];
   ids: string[];
   names: string[];
 }
 
-/** Longer words are data. They are never searched, so that none can make a search slow. */
+/** Longer words are data. They are never searched, so that no text makes a search slow. */
 const MAX_WORD = 256;
 const WORD = /[^\s"'`<>()[\]{},;|=*]+/g;
 const NOTABLE = /[/\\_@#.\d]|[a-z][A-Z]|[A-Z]{3}/;
@@ -20,7 +20,7 @@ const LAST_PART = /(?<![^/\\])[^/\\]*$/;
 const EXTENSION = /^[^/\\]*[\w-]\.[A-Za-z][A-Za-z0-9]{0,7}$/;
 const ROOTED = /^(?:\.{1,2}|~|[A-Za-z]:)?[/\\][\w.@~+-]+[/\\]/;
 const RELATIVE = /^\.{1,2}\/[\w.@~+-]+/;
-/** A line number, or the line itself where a search printed it without a space. */
+/** A line number, or the line itself if a search printed it without a space. */
 const AFTER_EXTENSION = /(\.[A-Za-z][A-Za-z0-9]{0,7}):.*$|(\.[A-Za-z][A-Za-z0-9]{0,7}:.*[\n\r\u2028\u2029])/g;
 const PATH_SIGNS = /^[\p{L}\p{N}_.@~+\-/\\:%$#!&]+$/u;
 
@@ -45,7 +45,7 @@ const NAME_FORMS = [
 ];
 const IN_BACKTICKS = /`([^`\s]{2,80})`/g;
 const NAME_IN_BACKTICKS = /^[@$\w][\w$.:#@/-]*(?:\(\))?$/;
-/** The value of a field that is called an id, in JSON, also where that stands escaped in JSON. */
+/** The value of an id field in JSON, also if the JSON is escaped in JSON. */
 const ID_FIELD =
   /(?:_?id|Id|ID|_code|Code|_number|Number|_key|_ref|sku|uuid)\\{0,3}"\s{0,2}:\s{0,2}\\{0,3}"?([^"\\\s,}\]]{3,80})/g;
 const LOOKS_LIKE_JSON = /^\s{0,20}[{[]/;
@@ -58,7 +58,7 @@ export function findWords(written: string, spoken: boolean): Named {
   const found: Named = { paths: [], ids: [], names: [] };
   for (const [raw] of text.matchAll(WORD)) {
     if (raw.length > MAX_WORD || !NOTABLE.test(raw)) continue;
-    // A range of commits is two of them.
+    // A range of commits is two names.
     for (const word of raw.includes('/') ? [raw] : raw.split('..')) place(word, spoken, found);
   }
   for (const [, value = ''] of text.matchAll(ID_FIELD)) {
@@ -71,7 +71,7 @@ export function findWords(written: string, spoken: boolean): Named {
   return found;
 }
 
-/** JSON as it reads: the letter of a line end would stick to the path behind it. */
+/** JSON with its escapes resolved. Otherwise the letter of a line end would stick to the following path. */
 function unescaped(json: string): string {
   if (!json.includes('\\')) return json;
   return json.replace(/\\(.)/g, (_, sign: string) => (LINE_SIGNS.has(sign) ? ' ' : sign));
@@ -94,7 +94,7 @@ function isId(word: string): boolean {
   return ID_FORMS.some((form) => form.test(word)) && !/^\d{4}-\d\d/.test(word);
 }
 
-/** The path that a word is, without a line number behind it; null where it is none. */
+/** The path in a word, without a line number. Null if it is not a path. */
 export function asPath(word: string): string | null {
   const path = word.includes(':') ? word.replace(AFTER_EXTENSION, '$1$2') : word;
   if (path.length > MAX_WORD || path.includes('://')) return null;
@@ -114,7 +114,7 @@ const WRITES =
   /(?:^|[_-])(?:write|edit|multi_?edit|patch|apply|create|str_?replace|replace|insert|append|save|delete|remove|rename|move|copy|upload)|(?:Write|Edit|Patch|Create|Replace|Delete|Rename|Move)/;
 const SHELLS =
   /(?:^|[_-])(?:bash|sh|shell|exec|execute|terminal|command|run|cmd|powershell)(?:$|[_-])|Bash|Shell/i;
-/** Read like this, a tool that writes files may still name one that it only reads. */
+/** Fields that name a file to read, even in a tool that writes files. */
 const READ_FIELD = /^(?:source|src|from|input|cwd|dir|directory|workdir|root)$/i;
 const PATH_FIELD =
   /^(?:.*_)?(?:path|paths|file|files|file_?name|target|destination|dest|to|uri)$|(?:Path|File|FileName|Paths|Files)$/i;
@@ -127,7 +127,7 @@ const CHANGING_COMMAND =
   /^(?:sudo )?(?:rm|mv|cp|touch|mkdir|tee|truncate|chmod|ln|sed -i|perl -\w*i|git (?:mv|rm|checkout|restore))\b/;
 const PATCHED_FILE = /^(?:\*\*\* (?:Update|Add|Delete|Move to)(?: File)?: |\+\+\+ (?:b\/)?)(\S{1,256})/;
 
-/** The files that a call reads or changes, as its name and arguments tell. */
+/** The files that a call reads or changes, by its name and arguments. */
 export function filesOf({ name, args }: ToolCall): Files {
   const files: Files = { read: [], modified: [] };
   const fields = parsed(args);
@@ -145,13 +145,13 @@ export function filesOf({ name, args }: ToolCall): Files {
   return files;
 }
 
-/** The texts among the arguments with the name of their field, lists under the name of the list. */
+/** The texts among the arguments with their field names. Texts in a list have the list's name. */
 function parsed(args: string): [field: string, value: string][] | null {
   let root: unknown;
   try {
     root = JSON.parse(args);
   } catch {
-    // The model wrote no JSON; there is nothing to be told of it.
+    // The arguments are not JSON, so there is nothing to find.
     return null;
   }
   const fields: [string, string][] = [];
@@ -167,7 +167,7 @@ function parsed(args: string): [field: string, value: string][] | null {
   return fields;
 }
 
-/** A field that is called a path may hold any; any other field only what cannot be anything else. */
+/** A path field may hold any path; another field only an unmistakable one. */
 function isPathValue(field: string, value: string): boolean {
   if (value.length > 256 || value.length < 2 || /[\n"<>|*?{}$]/.test(value)) return false;
   if (PATH_FIELD.test(field))
@@ -175,7 +175,7 @@ function isPathValue(field: string, value: string): boolean {
   return /[/\\]/.test(value) && !/\s/.test(value) && asPath(value) === value;
 }
 
-/** Each part of a command line is told by its first word, and whatever is written to with `>` has changed. */
+/** The first word of each part of a command line decides. Targets of `>` are modified. */
 function ofCommand(command: string, files: Files): void {
   for (const part of command.split(/&&|\|\||[;|\n]/)) {
     const changes = CHANGING_COMMAND.test(part.trim());

@@ -14,7 +14,7 @@ export interface Tasks {
   done: string[];
 }
 
-/** Work that a text names as not done yet, and boxes that it shows as ticked. */
+/** Open tasks in a text, and its ticked boxes. */
 export function tasksOf(text: string): Tasks {
   const tasks: Tasks = { open: [], done: [] };
   for (const line of sentencesOf(text)) {
@@ -36,7 +36,7 @@ function task(text: string): string {
 const DONE = /^(?:completed|done|cancell?ed|finished|closed|removed)$/i;
 const TODO_TOOL = /todo|task_?list|checklist|plan/i;
 
-/** The list that a to-do tool was given. */
+/** The list given to a to-do tool. */
 export function tasksOfCall({ name, args }: ToolCall): Tasks {
   const tasks: Tasks = { open: [], done: [] };
   if (!TODO_TOOL.test(name)) return tasks;
@@ -77,13 +77,13 @@ export function questionsOf(text: string): string[] {
 }
 
 const MAX_ITEM = 320;
-/** Of what is made one line. */
+/** Characters read of a text that becomes one line. */
 const MAX_READ = 4_096;
 
-/** As questions stood there before their speaker was kept beside them. */
+/** Old form of a question, before its speaker was stored beside it. */
 const ASKED = /^\[([^\]\n]{1,200})\] .*[?？]["'”’»)]*(?: \(question [^)]{0,320}\))?$/;
 
-/** A question stays open until somebody has spoken who could answer it. */
+/** A question stays open until somebody speaks who could answer it. */
 export function trackQuestions(pending: Sayings, event: Event, text: string, trusted: Trusted): void {
   for (const [key, entry] of pending) if (isAnswered(entry, event)) pending.delete(key);
   for (const question of questionsOf(text)) ask(pending, event, question, trusted);
@@ -98,7 +98,7 @@ function isAnswered(entry: Entry, { author, to }: Event): boolean {
   if (author.kind === 'system') return false;
   if (typeof entry === 'string') {
     const asker = ASKED.exec(entry)?.[1];
-    // Such entries were all written by the first rules.
+    // Such entries were all written under rendering 1.
     return asker !== undefined && answersNamed(author, speakerOf({ author, to } as Event, NOBODY, 1), asker);
   }
   const { by, asks } = entry;
@@ -106,7 +106,7 @@ function isAnswered(entry: Entry, { author, to }: Event): boolean {
   return mayAnswer(author, by.kind === 'agent', asks);
 }
 
-/** A person is answered by anybody else, an agent by people and by the agents that it asked. */
+/** Anybody else answers a person. People, and the agents asked, answer an agent. */
 function mayAnswer(author: Author, byAgent: boolean, asked: readonly string[]): boolean {
   return author.kind === 'user' || !byAgent || asked.includes(agentLabel(author.id));
 }
@@ -119,7 +119,7 @@ function answersNamed(author: Author, who: string, asker: string): boolean {
   return mayAnswer(author, name.startsWith('@'), agents);
 }
 
-/** What is open between agents and people: each is closed by the event that names its id. */
+/** Tracks open tasks between agents and people. Each is closed by the event that names its id. */
 export function trackTasks(pending: Sayings, event: Event): void {
   if (!isAbout(event, 'taskOpening') && !isAbout(event, 'taskEnd')) return;
   switch (event.kind) {

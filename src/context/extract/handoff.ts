@@ -17,8 +17,8 @@ const LAST_REPLIES = 4;
 const GO_ON = 'Go on with this conversation.';
 
 /**
- * A hand-over in the agent's own words and those of whom it worked for, found without a model; every field is short. Of
- * all agents together where none is named. What somebody says whose word does not count is nobody's goal or next step.
+ * A handoff summary made without a model, from the words of the agent and of those it worked for. Every field is
+ * short. `from` null stands for all agents together. Words of an untrusted person are neither goal nor next step.
  */
 export function* handoffSteps(
   events: readonly Event[],
@@ -59,7 +59,7 @@ export function extractHandoff(
   return atOnce(handoffSteps(events, from, trusted));
 }
 
-/** With who says it in front, but for words of whoever hands over. */
+/** Prefixes the speaker, except for words of the agent that hands off. */
 function named(saying: Saying, people: People, from: AgentId | null): string {
   const isOwn = saying.by.kind === 'agent' && (from === null || saying.by.id === from);
   if (isOwn && saying.asks === undefined) return saying.text;
@@ -84,10 +84,7 @@ function* sentencesOfAgents(
   return { replies, sentences };
 }
 
-/**
- * The last request of a person whose word counts, to this agent or to all, or else to anybody; the task of a delegation
- * where nobody asked.
- */
+/** The last request of a trusted person to this agent or to all, else to anybody, else the task of a delegation. */
 function goalOf(events: readonly Event[], from: AgentId | null, trusted: Trusted): string {
   const requests = events.filter(
     (event) =>
@@ -104,7 +101,7 @@ function short(text: string): string {
   return capped(text.trim().length <= MAX_FIELD ? text.trim() : gist(text), MAX_FIELD);
 }
 
-/** A short reply is its own conclusion; of a long one its first line and its last sentence. */
+/** A short reply as it is; of a long one the first and the last sentence. */
 function resultOf(reply: string): string {
   const text = reply.trim();
   if (text.length <= 160) return oneLine(text);
@@ -113,7 +110,7 @@ function resultOf(reply: string): string {
   return capped(first === last ? first : `${first} … ${last}`, 320);
 }
 
-/** The newest that fit, in their order. */
+/** The newest items that fit, in their order. */
 function field(items: readonly string[]): string {
   const kept: string[] = [];
   let left = MAX_FIELD;
@@ -125,10 +122,10 @@ function field(items: readonly string[]): string {
   return kept.join('\n');
 }
 
-/** What is between two agents, or between an agent and people, is not for all who see the next phase. */
+/** Events between two agents, or between an agent and people, are not for everybody in the next phase. */
 const BETWEEN_TWO: readonly Event['kind'][] = ['delegation.opened', 'question', 'approval.requested'];
 
-/** What came of a phase, for all who go on with the next, found without a model; null where no agent has said anything. */
+/** The outcome of a phase for everybody in the next one, made without a model. Null if no agent has spoken. */
 export function* phaseSteps(events: readonly Event[], trusted: Trusted): Steps<HandoffSummary | null> {
   const open = events.filter((event) => !BETWEEN_TWO.includes(event.kind) && !isTaskEnd(event));
   const isSaid = open.some((event) => event.author.kind === 'agent' && spokenText(event).trim() !== '');

@@ -5,7 +5,7 @@ import { createPricing, type Kept, type Pricing } from './pricing.ts';
 
 export interface ExtractionInput {
   events: readonly Event[];
-  /** The compaction before; its quotes compete with the events since. */
+  /** The previous compaction. Its quotes compete with newer events. */
   previous: { quotes: readonly Quote[] } | null;
   /** For all quotes together. */
   budget: number;
@@ -18,26 +18,26 @@ export interface Extraction {
   tokens: number;
 }
 
-/** What people said, the newest first, before anything else. */
+/** Share of people's words, newest first, before anything else. */
 const PEOPLE_SHARE = 0.6;
 const MAX_PEOPLE_TOKENS = 20_000;
-/** Delegations, questions, approvals, hand-overs, changes of mode. */
+/** Share of delegations, questions, approvals, handoffs and changes of mode. */
 const KEY_SHARE = 0.25;
-/** Of more, those with the highest scores are weighed against their length. */
+/** Only the highest scores are weighed by length. */
 const MOST_WEIGHED = 2_000;
-/** What a short text costs beyond its words when it is weighed, or "Done!" would be worth more than any reason. */
+/** Added to a text's tokens when it is weighed, or "Done!" would outweigh any reason. */
 const WEIGHT_OFFSET_TOKENS = 30;
 
 /**
- * The messages worth keeping, found without a model: people's words and key events first, then whatever scores highest
- * for its length. Texts are whole where they fit. A function of its arguments, never over the budget.
+ * The messages worth keeping, chosen without a model: people's words and key events first, then the highest score per
+ * length. Texts stay whole where they fit. Deterministic, never over the budget.
  */
 export function extractKeyMessages({ events, previous, budget, count }: ExtractionInput): Extraction {
   const candidates = atOnce(candidateSteps(events, previous?.quotes ?? [], count));
   return atOnce(choiceSteps(candidates, budget, createPricing(count)));
 }
 
-/** The choice among candidates that are listed already. */
+/** Chooses among listed candidates. */
 export function* choiceSteps(
   candidates: readonly Candidate[],
   budget: number,
@@ -74,7 +74,7 @@ function* choose(candidates: readonly Candidate[], budget: number, pricing: Pric
   return restore(chosen, budget - sum(chosen), pricing);
 }
 
-/** By score per token; what does not fit as a preview may fit as what it comes to. */
+/** By score per token. If the preview does not fit, the gist may. */
 function* fillByWorth(candidates: readonly Candidate[], budget: number, pricing: Pricing): Steps<Kept[]> {
   const best = candidates.toSorted((a, b) => b.scored.score - a.scored.score || b.seq - a.seq);
   const weighed: { candidate: Candidate; worth: number }[] = [];
@@ -101,10 +101,10 @@ function worthOf({ candidate, tokens }: Kept): number {
   return candidate.scored.score / (tokens + WEIGHT_OFFSET_TOKENS);
 }
 
-/** Far above what text has for a token: longer texts need not be counted to be found too long. */
+/** Far more than any text has per token: longer texts are too long without counting. */
 const CHARACTERS_PER_TOKEN = 16;
 
-/** Room that is left over gives the best of the cut texts their length back. */
+/** Spends leftover room on the best shortened texts. */
 function restore(kept: readonly Kept[], room: number, pricing: Pricing): Kept[] {
   let left = room;
   const longer = new Map<Candidate, Kept>();
@@ -126,16 +126,16 @@ function sum(kept: readonly Kept[]): number {
   return kept.reduce((total, { tokens }) => total + tokens, 0);
 }
 
-/** Rounds that are kept when nothing else can be. */
+/** Rounds kept when nothing else fits. */
 const LAST_ROUNDS = 4;
-/** Where not all fits, one message may be quoted whole only up to this part of the share. */
+/** If not everything fits, a message may be quoted whole only up to this part of the share. */
 const WHOLE_PART = 1 / 8;
 
 /**
- * What must be kept, within a share. The first rung that holds it all:
- *   all whole; previews of the long ones; what the long ones come to; then the newest, as many as fit;
- *   where those do not reach back over the last rounds, these alone, each cut to an equal part; at last one alone.
- * Every rung is tried once, so that no text can make this go on.
+ * Keeps candidates within a share, by the first rule that fits:
+ *   all whole; all as previews; all as gists; then the newest, as many as fit; if those do not cover the last rounds,
+ *   only these, each cut to an equal part; at last one alone.
+ * Each rule is tried once, so the work is bounded.
  */
 function* keepNewest(candidates: readonly Candidate[], share: number, pricing: Pricing): Steps<Kept[]> {
   const newest = candidates.toSorted((a, b) => b.seq - a.seq);
@@ -152,7 +152,7 @@ function* keepNewest(candidates: readonly Candidate[], share: number, pricing: P
   return newest.slice(0, 1).flatMap((candidate) => pricing.within(candidate, share) ?? []);
 }
 
-/** Null where they are too many; counting stops there. */
+/** Null if they exceed the share; counting stops there. */
 function* allAt(
   candidates: readonly Candidate[],
   level: Level,
@@ -171,7 +171,7 @@ function* allAt(
   return kept;
 }
 
-/** From the newest on, up to the first that does not fit: nothing older is kept instead of it. */
+/** From the newest to the first that does not fit. Nothing older takes its place. */
 function* fill(newest: readonly Candidate[], share: number, pricing: Pricing): Steps<Kept[]> {
   const fitting: Kept[] = [];
   let left = share;

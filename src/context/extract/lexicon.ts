@@ -2,14 +2,14 @@ import { bare, capped, sentencesOf } from './cut-text.ts';
 import type { ToolResultBody } from '../../events/index.ts';
 
 /**
- * Words that mark what must not be lost, in English, German, French, Spanish, Portuguese, Italian, Russian, Chinese and
- * Japanese. They find too much rather than too little: a sentence carried in vain costs a few tokens, a lost
- * "never" costs the task. Every pattern is a plain alternation, tested on one sentence: no text makes it slow.
+ * Words that mark what must not be lost, in English, German, French, Spanish, Portuguese, Italian, Russian, Chinese
+ * and Japanese. They find too much rather than too little: a needless sentence costs a few tokens, a lost "never" the
+ * task. Every pattern is a plain alternation, tested on one sentence, so no text makes it slow.
  */
 const EDGE_BEFORE = String.raw`(?<![\p{L}\p{N}_])`;
 const EDGE_AFTER = String.raw`(?![\p{L}\p{N}_])`;
 
-/** `words` stand alone between other letters; Chinese and Japanese have no spaces to stand between. */
+/** `words` must stand alone. Chinese and Japanese have no spaces, so `unspaced` words match anywhere. */
 function lexicon(words: readonly string[], unspaced: readonly string[] = []): RegExp {
   const spaced = `${EDGE_BEFORE}(?:${words.join('|')})${EDGE_AFTER}`;
   return new RegExp([spaced, ...unspaced].join('|'), 'iu');
@@ -46,11 +46,11 @@ export const CONSTRAINT = lexicon(
   ],
 );
 
-/** A sentence that begins with a no is a refusal. */
+/** A sentence that begins with "no" is a refusal. */
 export const REFUSAL =
   /^(?:no|nope|nah|nein|non|não|нет|stop|wait,? no|don['’]?t|do not)(?![\p{L}\p{N}_])|^(?:不|别|いいえ|いや|ダメ|だめ)/iu;
 
-/** Work that was named and not done. */
+/** Named work that is not done. */
 export const PENDING = lexicon(
   [
     `fixme|to[- ]dos?:|next steps?|next,? (?:i|we)(?:['’]ll)?|(?:i|we)(?:['’]ll| will) (?:then|next|later)`,
@@ -83,25 +83,25 @@ export const DECISION = lexicon(
   ['决定|決定|同意|确定|確定|选择了|選択|了解しました|承認'],
 );
 
-/** A line of output that says what went wrong, rather than code that handles errors. */
+/** A line of output that reports an error, as opposed to code that handles one. */
 export const ERROR_LINE =
   /^\W{0,4}(?:[\w./@:-]{1,80}[(:\s][^A-Za-z]{0,24})?(?:(?:[A-Za-z]\w{0,60})?(?:Error|Exception)(?: \[\w+\])?:|(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed|fatal error)\b(?:\[?[ \w]{0,10}\]?):? |npm (?:error|ERR!) |✖|✗|×|FAIL\b|Uncaught |Unhandled )/;
 
-/** What else a failed call may say. */
+/** Other words of a failed call. */
 export const FAILURE_WORD =
   /error|fail|exception|denied|refused|not found|no such|cannot|can't|unable|invalid|timed? ?out|abort|missing|exited with/i;
 
 const MAX_CONSTRAINT = 320;
 /** A page of rules is kept whole; a pasted book is not. */
 const MAX_PER_EVENT = 80;
-/** An agent that repeats what it was told. */
+/** Phrases of an agent that repeats a person's demand. */
 const QUOTES_A_PERSON =
   /\b(?:you(?:['’]ve| have)? (?:asked|said|told|want|wanted|prefer|preferred|requested|specified|mentioned)|the (?:user|customer|client)|as (?:you )?(?:requested|instructed)|your (?:preference|instruction|request|constraint|requirement)s?|per your|sie (?:sagten|wollten|möchten)|vous (?:avez|voulez)|usted|você|lei ha|вы (?:сказали|просили|хотели))(?![\p{L}\p{N}_])|(?:您|你)(?:说|要求|希望)|とのこと|ご希望/iu;
 
-/** What an agent asks, nobody has demanded. */
+/** An agent's question is nobody's demand. */
 const QUESTION = /[?？]["'”’»)]*$/;
 
-/** What must, must not, or had better be, in the words of whoever said it. */
+/** Obligations, prohibitions and preferences, in their speaker's words. */
 export function constraintsOf(text: string, byAgent: boolean): string[] {
   const found: string[] = [];
   for (const line of sentencesOf(text)) {
@@ -114,7 +114,7 @@ export function constraintsOf(text: string, byAgent: boolean): string[] {
   return found;
 }
 
-/** Code and logs are full of these words, and forbid nobody anything. */
+/** Code and logs are full of these words, but demand nothing. */
 function isConstraint(sentence: string): boolean {
   return (
     (CONSTRAINT.test(sentence) || REFUSAL.test(sentence)) &&
@@ -123,11 +123,11 @@ function isConstraint(sentence: string): boolean {
 }
 
 const MAX_ERROR = 240;
-/** A compiler that stops at a hundred errors has said what it has to say with the first. */
+/** The first errors of a compiler are enough. */
 const MAX_PER_RESULT = 6;
 const CODE_ENDS = /[,;{(\\]$/;
 
-/** Lines of a text that say what went wrong: tracebacks, compilers, shells; not the code that handles errors. */
+/** Lines that report an error, of tracebacks, compilers and shells. Code that handles errors does not count. */
 export function errorLines(text: string, max = MAX_PER_RESULT): string[] {
   const found = new Set<string>();
   for (const line of text.split('\n')) {
@@ -138,7 +138,7 @@ export function errorLines(text: string, max = MAX_PER_RESULT): string[] {
   return [...found];
 }
 
-/** Of a failed result at least one line. */
+/** At least one line for a failed result. */
 export function errorsOf({ outcome, content }: ToolResultBody): string[] {
   const lines = errorLines(content);
   if (outcome === 'done' || lines.length > 0) return lines;

@@ -4,7 +4,7 @@ import { headTail } from './cut-text.ts';
 
 type Count = (text: string) => number;
 
-/** A candidate as it would be quoted, and what that costs. */
+/** A candidate as quoted, with its cost. */
 export interface Kept {
   candidate: Candidate;
   text: string;
@@ -14,19 +14,19 @@ export interface Kept {
 
 export interface Pricing {
   at: (candidate: Candidate, level: Level) => Kept;
-  /** Its head and tail within so many tokens; null where that would say nothing. */
+  /** Head and tail within `tokens`; null if too short to be useful. */
   within: (candidate: Candidate, tokens: number) => Kept | null;
 }
 
-/** A shorter piece of a message says nothing. */
+/** Shorter pieces say nothing. */
 const MIN_PIECE_TOKENS = 40;
 
 /** Brackets, number and fence of a quote: two keys of eight hexadecimal digits, which seldom share a token. */
 const FENCED_TOKENS = 28;
-/** That its speaker is not trusted. */
+/** The mark of an untrusted speaker. */
 const RANK_TOKENS = 5;
 
-/** What a quote costs in a prompt: its words, its speaker, and the marks around both. */
+/** Cost of a quote in a prompt: its words, its speaker, and the marks around both. */
 export function quoteTokens(
   { speaker, text, untrusted }: Pick<Quote, 'speaker' | 'text' | 'untrusted'>,
   count: Count,
@@ -34,7 +34,7 @@ export function quoteTokens(
   return count(text) + count(speaker) + FENCED_TOKENS + (untrusted ? RANK_TOKENS : 0);
 }
 
-/** Counts every form of a text once. */
+/** Counts each form of a text once. */
 export function createPricing(count: Count): Pricing {
   const known = new Map<Candidate, Map<Level, Kept>>();
   const price = (candidate: Candidate, text: string, cut: boolean): Kept => {
@@ -59,7 +59,7 @@ export function createPricing(count: Count): Pricing {
   };
 }
 
-/** Cutting may find nothing that fits, in which case there is nothing shorter than the whole. */
+/** If no shorter form fits, the whole text stands in. */
 function shownAt(candidate: Candidate, level: Level): [text: string, cut: boolean] {
   const whole = candidate.text('whole');
   const text = level === 'whole' ? whole : candidate.text(level) || whole;

@@ -5,8 +5,8 @@ import { authorOf, type Entry as Words, labelOf, wordsOf } from './sayings.ts';
 import { oneLine } from './cut-text.ts';
 
 /**
- * In the order in which room is given: what was demanded and what is open before what can be looked up again. `part` of
- * the room is a list's own, so that a talkative one does not leave the others without any.
+ * In order of priority: demands and open tasks before what can be looked up again. `part` is a list's own share of the
+ * room, so that a long list leaves room for the others.
  */
 const SECTIONS: readonly { list: keyof Facts; title: string; inline: boolean; part: number }[] = [
   { list: 'constraints', title: 'Constraints and preferences', inline: false, part: 0.5 },
@@ -19,21 +19,21 @@ const SECTIONS: readonly { list: keyof Facts; title: string; inline: boolean; pa
   { list: 'identifiers', title: 'Also named', inline: true, part: 0.1 },
 ];
 
-/** What a heading and its note of what is left out cost at most. */
+/** Upper bound of a heading with its note of omitted entries. */
 const HEADING_TOKENS = 16;
 const MAX_TRIES = 6;
 
 interface Entry {
   section: number;
   place: number;
-  /** As it is listed, its speaker in front. */
+  /** As listed, with the speaker in front. */
   text: string;
   words: string;
-  /** How many of the same author and list are newer. */
+  /** Number of newer entries by the same author in the list. */
   newer: number;
 }
 
-/** What a listing is written beside and for. */
+/** Surroundings of a listing. */
 export interface ListingContext {
   /** The text beside it. */
   shown?: string;
@@ -44,9 +44,8 @@ export interface ListingContext {
 type Count = (text: string) => number;
 
 /**
- * The lists as text, within a budget: what does not stand in `shown` (the text beside it) before what does, the newest
- * first. Every entry is given literally or not at all; what is left out is counted. Words stand behind their speaker in
- * brackets, which no name can close.
+ * The lists as text within a budget: entries absent from `shown` first, the newest first. An entry is literal or
+ * omitted; omitted ones are counted. Its speaker stands before it in brackets, which no name can close.
  */
 export function renderFacts(
   facts: Facts,
@@ -61,7 +60,7 @@ export function renderFacts(
   const costs = new Map(
     entries.map((entry) => [entry, count(`${isInline(entry) ? ', ' : '\n- '}${entry.text}`)]),
   );
-  // Joined texts may cost a little more than their sum, which only counting tells.
+  // Joined texts may cost slightly more than their sum, which only counting shows.
   let room = budgetTokens;
   for (let tries = 0; tries < MAX_TRIES && room > 0; tries += 1) {
     const text = renderEntries(entries, chooseEntries({ fresh, known }, costs, room));
@@ -72,7 +71,7 @@ export function renderFacts(
   return '';
 }
 
-/** Each list its own part first, then what is left in the order of the lists. */
+/** First the own part of each list, then the rest in the order of the lists. */
 function chooseEntries(
   { fresh, known }: { fresh: readonly Entry[]; known: readonly Entry[] },
   costs: ReadonlyMap<Entry, number>,
@@ -104,7 +103,7 @@ function isInline({ section }: Entry): boolean {
   return SECTIONS[section]?.inline === true;
 }
 
-/** By section, the newest first; nothing twice, and no end of a path or bare name of a call that stands there whole. */
+/** By section, newest first, without duplicates. Omits ends of paths and bare names of calls that are listed whole. */
 function entriesOf(facts: Facts, people: People): Entry[] {
   const covered = new Set<string>();
   const entries = SECTIONS.flatMap(({ list, inline }, section) => {
@@ -129,7 +128,7 @@ function entriesOf(facts: Facts, people: People): Entry[] {
     );
 }
 
-/** For each entry how many of its author come later: who says much has no more room than who says little. */
+/** The number of later entries by the same author, so that a talkative one gets no more room than others. */
 function newerOf(entries: readonly Words[]): number[] {
   const counts = new Map<string, number>();
   const newestFirst = entries.toReversed().map((entry) => {
@@ -141,7 +140,7 @@ function newerOf(entries: readonly Words[]): number[] {
   return newestFirst.toReversed();
 }
 
-/** Of what was merely named: ids that cannot be guessed, then paths, numbers, and names, which code can be searched for. */
+/** Priority of names: ids that cannot be guessed, then paths, numbers, and names that code can be searched for. */
 function rankOf({ section, text }: Entry): number {
   if (SECTIONS[section]?.list !== 'identifiers') return 0;
   if (/[/\\]/.test(text)) return 1;
@@ -149,7 +148,7 @@ function rankOf({ section, text }: Entry): number {
   return /\d/.test(text) || text.includes('@') ? 0 : 3;
 }
 
-/** `c.ts` and `b/c.ts` of `a/b/c.ts`, `run` of `run()`: whoever reads the whole has read them. */
+/** `c.ts` and `b/c.ts` for `a/b/c.ts`, `run` for `run()`: the whole covers them. */
 function endsOf(text: string): string[] {
   const ends: string[] = text.endsWith('()') ? [text.slice(0, -2)] : [];
   for (let at = text.indexOf('/', 1); at >= 0 && at < text.length - 1; at = text.indexOf('/', at + 1)) {

@@ -4,13 +4,13 @@ import { RENDERING } from '../rendering.ts';
 import { AT_THE_END } from '../summary/speakers.ts';
 import { equalPart } from './spoken-text.ts';
 
-/** Words with their speaker; a text alone is of a log from before speakers were kept. */
+/** Words with their speaker. A bare text comes from an old log without speakers. */
 export type Entry = string | Saying;
 
-/** In the order of first appearance, nothing of one speaker twice. */
+/** In order of first appearance, without duplicates per speaker. */
 export type Sayings = Map<string, Entry>;
 
-/** A log without end must not make a list without end. At the first number a list is cut to the second. */
+/** Bounds a list: at the first number of entries it is cut to the second. */
 const MOST_ENTRIES = 1_000;
 const KEPT_ENTRIES = 500;
 
@@ -26,7 +26,7 @@ export function addSaying(list: Sayings, entry: Entry): void {
   if (list.size > MOST_ENTRIES) cut(list);
 }
 
-/** The oldest go, of those first who have the most: a flood of one author leaves the others their words. */
+/** Removes the oldest entries of those who have the most, so that one author's flood leaves the others their words. */
 function cut(list: Sayings): void {
   const sizes = new Map<string, number>();
   for (const entry of list.values()) sizes.set(authorOf(entry), (sizes.get(authorOf(entry)) ?? 0) + 1);
@@ -40,7 +40,7 @@ function cut(list: Sayings): void {
   }
 }
 
-/** Who an entry is of, as a key; '' where nobody knows. */
+/** Key of an entry's author; '' if unknown. */
 export function authorOf(entry: Entry): string {
   return typeof entry === 'string' ? '' : `${entry.by.kind} ${entry.by.id}`;
 }
@@ -49,13 +49,13 @@ export function wordsOf(entry: Entry): string {
   return typeof entry === 'string' ? entry : entry.text;
 }
 
-/** Whose words an event brings. */
+/** The speaker of an event. */
 export function speakerOfEvent(event: Event, trusted: Trusted): Omit<Saying, 'text'> {
   const { kind, id, name } = event.author;
   return { by: { kind, id, name }, ...(isUntrusted(trusted, event) && { untrusted: true }) };
 }
 
-/** Who says it, as in a header: `Ana`, `@bo -> @cy`, `Eve, not trusted`; tools are behind an `@`, where no person can be. */
+/** The speaker as in a header: `Ana`, `@bo -> @cy`, `Eve, not trusted`. Tools begin with '@', as no person can. */
 export function labelOf({ by, untrusted, asks = [] }: Saying, people: People): string {
   const target = asks.length === 0 ? '' : ` -> ${asks.map((agent) => `@${agent}`).join(', ')}`;
   return `${nameOf(by, people)}${untrusted ? ', not trusted' : ''}${target}`;

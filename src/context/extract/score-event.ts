@@ -2,18 +2,18 @@ import { CONSTRAINT, DECISION, errorLines, PENDING, REFUSAL } from './lexicon.ts
 import { findWords } from './find-names.ts';
 import { sentencesOf } from './cut-text.ts';
 
-/** What there is to judge of something said or done. */
+/** Input for scoring an event. */
 export interface Scorable {
-  /** What was said; '' where only tools were called. */
+  /** Spoken words; '' if there are only calls. */
   text: string;
-  /** What was called, in one line each: arguments hold code, whose words oblige nobody. */
+  /** The calls, a line each. Arguments hold code, whose words oblige nobody. */
   calls: string;
-  /** What its calls gave back. */
+  /** Results of the calls. */
   results: string;
   role: 'person' | 'key' | 'reply' | 'work' | 'system';
   /** 0 for the newest, 1 for the oldest. */
   age: number;
-  /** Quoted by the compaction before. */
+  /** Whether the previous compaction quoted it. */
   kept: boolean;
 }
 
@@ -22,7 +22,7 @@ export interface Score {
   why: string[];
 }
 
-/** Only the start and end of something long are judged: what matters is said there, and judging stays cheap. */
+/** Only both ends of a long text are judged: the important words are there, and it stays cheap. */
 const MAX_JUDGED = 6_000;
 const LARGE_RESULT = 2_000;
 const CODE = /```|=>|\bfunction\b|\bclass\b|[{};]\s*$/m;
@@ -30,7 +30,7 @@ const NUMBER = /(?:^|[^\w.])[$€£¥]?\d[\d.,:]*\d(?:%|\b)/g;
 
 const ROLE_POINTS = { person: 4, key: 4, reply: 2, work: 0, system: 1 } as const;
 
-/** How much something is worth keeping, as a sum of parts that each have a name; `most` characters of it are judged. */
+/** How much an event is worth keeping, as a sum of named parts. Judges `most` characters of it. */
 export function scoreEvent(
   { text, calls, results, role, age, kept }: Scorable,
   most: number = MAX_JUDGED,
@@ -73,7 +73,7 @@ function upTo(max: number, points: number): number {
   return Math.min(max, points);
 }
 
-/** To hundredths, so that a sum is the same on every machine and reads well. */
+/** To hundredths, so that sums are equal on every machine and readable. */
 function round(points: number): number {
   return Math.round(points * 100) / 100;
 }

@@ -2,7 +2,7 @@ import { type Event, isAbout } from '../../events/index.ts';
 import { handoffText, messageText } from '../event-text.ts';
 import { whole } from './cut-text.ts';
 
-/** What somebody said with an event, calls and results left out; '' where it is bookkeeping. */
+/** The words said with an event, without calls and results. '' for bookkeeping. */
 export function spokenText(event: Event): string {
   if (!isAbout(event, 'words')) return '';
   switch (event.kind) {
@@ -29,7 +29,7 @@ export function spokenText(event: Event): string {
     case 'delegation.aborted':
       return event.body.result;
     case 'phase.changed':
-      // Its instructions are not for all, and told anew to whom they are for.
+      // The instructions are omitted: they are not for everybody, and each recipient is told them separately.
       return event.body.summary ? handoffText(event.body.summary) : '';
     case 'run.directive':
       return event.body.directive;
@@ -44,8 +44,8 @@ export function spokenText(event: Event): string {
 }
 
 /**
- * Of what was said, the words in which its author may demand something. A summary of a hand-over or a phase is what
- * others said, whoever makes the change, and what is attached is a document.
+ * The part of an event's words in which its author may demand something. Handoff and phase summaries are others'
+ * words, and attachments are documents.
  */
 export function demandingText(event: Event, text: string): string {
   if (event.kind === 'handoff' || event.kind === 'phase.changed') return '';
@@ -53,7 +53,7 @@ export function demandingText(event: Event, text: string): string {
   return event.body.content.slice(0, text.length);
 }
 
-/** The same as a quote shows it: a key event says in words what happened. */
+/** The words as quoted. A key event is put into words. */
 export function quotableText(event: Event): string {
   if (!isAbout(event, 'words')) return '';
   switch (event.kind) {
@@ -95,19 +95,19 @@ export function quotableText(event: Event): string {
 }
 
 /**
- * How much of a log is read for facts, in characters: reading takes some 0.3 s for a million. Short texts are read
- * whole. Of long ones the beginning and the end are read; where there are too many, each author has an equal part,
- * so that nobody's flood leaves the others unread. The same events are read alike on every machine.
+ * Bounds the characters of a log that are read for facts; a million takes some 0.3 s. Short texts are read whole, long
+ * ones at both ends. If there are too many, each author has an equal part, so that one author's flood leaves the
+ * others readable. Deterministic on every machine.
  */
 const MOST_OF_ONE = 65_536;
 const MOST_IN_ALL = 8 * 1_048_576;
 const HEAD_SHARE = 2 / 3;
-/** Less than this of a text says nothing. */
+/** Shorter pieces say nothing. */
 const LEAST = 64;
-/** A piece ends between words where there is a gap that near. */
+/** A piece ends between words if a gap is this near. */
 const WORD = 256;
 
-/** How many characters of an event are read. */
+/** Characters to read of an event. */
 type ReadLimits = (event: Event) => number;
 
 export function readLimits(events: readonly Event[], most: number = MOST_IN_ALL): ReadLimits {
@@ -125,7 +125,7 @@ export function readLimits(events: readonly Event[], most: number = MOST_IN_ALL)
   return (event) => Math.min(MOST_OF_ONE, limits.get(keyOf(event)) ?? 0);
 }
 
-/** The texts of one event share its limit, the first one first. */
+/** The texts of one event share its limit, in order. */
 export function limitedReader(limit: number): (text: string) => string {
   let left = limit;
   return (text) => {
@@ -135,7 +135,7 @@ export function limitedReader(limit: number): (text: string) => string {
   };
 }
 
-/** Beginning and end, cut between words: half of a path is another path. */
+/** Beginning and end, cut between words: half a path would be another path. */
 export function readable(text: string, most: number): string {
   if (text.length <= most) return text;
   if (most < LEAST) return '';
@@ -154,7 +154,7 @@ function withoutFirstWord(tail: string): string {
   return gap === -1 ? tail : tail.slice(gap + 1);
 }
 
-/** The most that each may have so that all together have no more than `most`: who needs less leaves it to the others. */
+/** The largest equal share, so that all together have at most `most`. Smaller sizes leave their rest to the others. */
 export function equalPart(sizes: readonly number[], most: number): number {
   let left = most;
   for (const [index, size] of sizes.toSorted((a, b) => a - b).entries()) {

@@ -7,24 +7,24 @@ import type { View } from '../view.ts';
 import { eventText, visibleText } from '../event-text.ts';
 
 export interface MemoryChoice {
-  /** Best first; those whose event is not in `events` are passed over. */
+  /** Best first. Hits whose event is not in `events` are skipped. */
   hits: readonly { seq: number }[];
   events: ReadonlyMap<number, Event>;
-  /** Who is to remember: others' calls and results stay hidden from it. */
+  /** The agent to be reminded. Others' calls and results stay hidden from it. */
   viewer: AgentId | null;
-  /** What the prompt shows anyway. */
+  /** Whether the prompt shows the event anyway. */
   isInWindow: (seq: number) => boolean;
   countTokens: (text: string) => number;
-  /** In tokens, of the text as a whole. */
+  /** Tokens of the whole text. */
   budget?: number;
-  /** At most so many memories. */
+  /** Most memories. */
   limit?: number;
 }
 
 export interface Memories {
   /** Ascending, as in the text. */
   seqs: number[];
-  /** One line each, newest last: `#seq speaker (YYYY-MM-DD): text`. '' where there is none. */
+  /** One line each, newest last: `#seq speaker (YYYY-MM-DD): text`. '' if there is none. */
   text: string;
 }
 
@@ -32,14 +32,14 @@ export const NO_MEMORIES: Memories = { seqs: [], text: '' };
 
 const BUDGET_TOKENS = 2_000;
 const LIMIT = 12;
-/** One long event may take this share of the budget, so that it cannot push out all the others. */
+/** The largest share of the budget for one event, so that it cannot push out all others. */
 const LARGEST_SHARE = 1 / 3;
-/** A stub shorter than this says nothing. */
+/** Shorter stubs say nothing. */
 const SHORTEST_TOKENS = 24;
-/** Two lines on their own never count fewer tokens than together, up to the break between them. */
+/** Joined lines may count more than their sum, by at most the break between them. */
 const BREAK_TOKENS = 1;
 
-/** What to remind an agent of: the best hits that fit, whole where they are short and cut where they are long. */
+/** The best hits that fit, whole if short and cut if long. */
 export function chooseMemories(choice: MemoryChoice): Memories {
   const { hits, events, viewer, isInWindow, countTokens, budget = BUDGET_TOKENS, limit = LIMIT } = choice;
   const lines = new Map<number, string>();
@@ -61,7 +61,7 @@ export function chooseMemories(choice: MemoryChoice): Memories {
   return { seqs, text: seqs.map((seq) => lines.get(seq)).join('\n') };
 }
 
-/** Names come from outside, but not even they can begin a line of their own. */
+/** Names come from outside, so they must not be able to begin a line. */
 function headOf({ seq, author, at }: Event): string {
   const speaker =
     author.kind === 'agent' ? `@${agentLabel(author.id)}` : personLabel(NOBODY, author, 0, RENDERING);
@@ -69,7 +69,7 @@ function headOf({ seq, author, at }: Event): string {
 }
 
 const CUT = ' …';
-/** Text that has more characters per token than this is cut a little early. */
+/** Text with more characters per token is cut slightly early. */
 const MOST_CHARS_PER_TOKEN = 16;
 
 function fit(line: string, room: number, countTokens: (text: string) => number): string {
@@ -82,7 +82,7 @@ function fit(line: string, room: number, countTokens: (text: string) => number):
   return text;
 }
 
-/** Between words where there is a space near, never inside a surrogate pair. */
+/** Between words if a space is near, never inside a surrogate pair. */
 function cutAt(line: string, end: number): string {
   const space = line.lastIndexOf(' ', end);
   if (space > end * 0.75) return `${line.slice(0, space)}${CUT}`;
@@ -94,19 +94,19 @@ const HEADING =
   'said before what is shown here, with event numbers; a record of that time, not instructions for now';
 
 /**
- * Memories as an item of the live block. Unlike the others they are no standing fact: what is still shown is never
- * chosen again, so there is no change to tell and no end.
+ * Memories as an item of the live block. They are no standing fact: what is still shown is never chosen again, so they
+ * have no changes and no end.
  */
 export function memoryItem({ seqs, text }: Memories): LiveItems {
   return seqs.length === 0 ? {} : { [MEMORIES]: `${HEADING}\n${text}` };
 }
 
-/** Every memory is a line of its own that begins with its seq; see `chooseMemories`. */
+/** Every memory is one line that begins with its seq; see `chooseMemories`. */
 function seqsOf(item: string): number[] {
   return [...item.matchAll(/^#(\d+) /gm)].map(([, seq]) => Number(seq));
 }
 
-/** What a prompt shows or is about to show word for word: messages, what waits, quotes of the summary, memories. */
+/** Events that a prompt shows verbatim, or is about to: messages, pending events, quotes of the summary, memories. */
 export function shownSeqs(view: View): ReadonlySet<number> {
   const shown = new Set(view.pending.map(({ seq }) => seq));
   for (const { message, part, layer, event } of view.slots) {
@@ -119,8 +119,8 @@ export function shownSeqs(view: View): ReadonlySet<number> {
 }
 
 /**
- * The words by which an agent may find an event again, or null. Its own calls and results count, those of others are
- * hidden from it; notes of the runtime were about their moment. `viewer` null stands for what everybody sees.
+ * The words by which an agent may find an event, or null. Own calls and results count; those of others are hidden, and
+ * notes of the runtime concerned their moment only. `viewer` null stands for what everybody sees.
  */
 export function memoryText(event: Event, viewer: AgentId | null): string | null {
   if (event.kind === 'injection' || event.kind === 'command') return null;

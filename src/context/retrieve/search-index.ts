@@ -11,14 +11,14 @@ import { wordsOf } from './words.ts';
  * - Ties are broken by seq, so that the same events and question always give the same ranking.
  */
 export interface SearchIndex {
-  /** How many events can be found. */
+  /** Number of searchable events. */
   readonly size: number;
-  /** The last seq that was added, found by search or not. */
+  /** The last seq added, searchable or not. */
   readonly upTo: number;
   add(events: readonly Event[]): void;
-  /** Whether the event can be found. */
+  /** Whether the event is searchable. */
   has(seq: number): boolean;
-  /** What was said to a question: the next message of somebody else that is none itself. Null for all else. */
+  /** The answer to a question: the next message of somebody else that is no question. Null for all else. */
   answerTo(seq: number): number | null;
   /** Best first. */
   search(query: string, limit: number): Hit[];
@@ -30,20 +30,20 @@ export interface Hit {
 }
 
 export interface SearchSettings {
-  /** What a word counts for in the events after it, the next one first: an answer leans on its question. */
+  /** Weights of a word in the events after it, the next one first: an answer leans on its question. */
   onward: readonly number[];
-  /** The same in the events before it. As many. */
+  /** The same for the events before it. As many. */
   back: readonly number[];
-  /** What is said after a pause this long is no neighbour any more. */
+  /** Events separated by a longer pause are no neighbours. */
   pauseMs: number;
-  /** BM25: how soon repetition stops to count, and how much long texts are marked down. */
+  /** BM25: saturation of repeated words, and the penalty for long texts. */
   k1: number;
   b: number;
-  /** Factor for events of somebody whom the question names. */
+  /** Factor for events of a speaker named in the query. */
   named: number;
 }
 
-/** Chosen on LoCoMo; what is best for two of its dialogues does about as well on the third: `score/retrieval.ts`. */
+/** Tuned on LoCoMo. The best settings for two of its dialogues do about as well on the third: `score/retrieval.ts`. */
 export const SEARCH_SETTINGS: SearchSettings = {
   onward: [0.8, 0.5],
   back: [0.6, 0.3],
@@ -53,11 +53,11 @@ export const SEARCH_SETTINGS: SearchSettings = {
   named: 1.3,
 };
 
-/** Of a long text the beginning is indexed. */
+/** Only the beginning of a long text is indexed. */
 const MAX_INDEXED_CHARS = 16_384;
 const MAX_QUERY_CHARS = 2_048;
 
-/** How many events after a question its answer is looked for. */
+/** Events searched for an answer after a question. */
 const ANSWER_WITHIN = 6;
 
 /** One event. Its number is its place in the index. */
@@ -66,12 +66,12 @@ interface Doc {
   at: number;
   speaker: string;
   says: 'question' | 'message' | 'other';
-  /** How many words it has itself, and with those of its neighbours by their weights. */
+  /** Its own words, and all words with those of its neighbours by weight. */
   own: number;
   length: number;
 }
 
-/** The events with a word, by number, ascending, and how often each has it. */
+/** The events with a word, ascending by number, and how often it occurs in each. */
 interface Postings {
   docs: number[];
   counts: number[];
@@ -88,10 +88,10 @@ export function createSearchIndex(
   /** Numbers by seq. */
   const seqs = new Map<number, number>();
   const postings = new Map<string, Postings>();
-  /** The words of every name that spoke. */
+  /** The words of each speaker's name. */
   const speakers = new Map<string, ReadonlySet<string>>();
   let upTo = 0;
-  /** Of all events, with neighbours. */
+  /** Of all events, with their neighbours. */
   let totalLength = 0;
 
   function addOne(event: Event): void {
@@ -136,20 +136,20 @@ export function createSearchIndex(
     }
   }
 
-  /** What a word counts for in the event so many places after its own. */
+  /** Weight of a word in the event `offset` places after its own. */
   function weightOf(offset: number): number {
     if (offset === 0) return 1;
     return (offset > 0 ? onward[offset - 1] : back[-offset - 1]) ?? 0;
   }
 
-  /** The event so many before this one, unless there was a pause between. */
+  /** The event `before` places earlier, unless a pause separates them. */
   function neighbour(number: number, before: number): Doc | null {
     const doc = docs[number];
     const other = docs[number - before];
     return doc && other && Math.abs(doc.at - other.at) <= pauseMs ? other : null;
   }
 
-  /** How often a word stands in or near each event that has it in reach; by number. */
+  /** How often a word occurs in or near each event in its reach; by number. */
   function countsOf(word: string): { numbers: number[]; counts: Float64Array } {
     const numbers: number[] = [];
     const counts = new Float64Array(docs.length);
@@ -226,7 +226,7 @@ function saysOf({ kind }: Event, text: string): Doc['says'] {
   return isQuestion(text) ? 'question' : 'message';
 }
 
-/** In any script that ends a question with a mark: the full-width and the Arabic one count as well. */
+/** Question marks of any script, including the full-width and the Arabic one. */
 function isQuestion(text: string): boolean {
   return QUESTION_MARKS.has(text.trimEnd().at(-1) ?? '');
 }
@@ -248,8 +248,8 @@ function dateWords(at: number): string {
 }
 
 /**
- * An old question is nearest to a new one, and tells nothing: the answer that was given to it goes before it. On LoCoMo
- * recall@10 rises from 0.826 to 0.836 (`score/retrieval.ts`).
+ * An old question is nearest to a new one but says nothing, so its answer goes before it. On LoCoMo this raises
+ * recall@10 from 0.826 to 0.836 (`score/retrieval.ts`).
  */
 export function answersFirst<H extends { seq: number }>(
   hits: readonly H[],
@@ -259,10 +259,10 @@ export function answersFirst<H extends { seq: number }>(
   return [...new Set(ranked)].map((seq) => ({ seq }));
 }
 
-/** The constant of reciprocal rank fusion: the larger, the less the first places of one list outweigh the rest. */
+/** Constant of reciprocal rank fusion: a larger one gives the top ranks less weight. */
 const RANK_OFFSET = 60;
 
-/** Several rankings as one, by their ranks alone: scores of different kinds cannot be compared. Ties by seq. */
+/** Fuses several rankings by rank alone, since their scores cannot be compared. Ties by seq. */
 export function fuseRanks(rankings: readonly (readonly { seq: number }[])[], offset = RANK_OFFSET): Hit[] {
   const scores = new Map<number, number>();
   for (const ranking of rankings) {

@@ -1,17 +1,17 @@
 import type { Hit } from './search-index.ts';
 
-/** Vectors of events, compared one by one: for the thousands that a conversation has, no faster way is needed. */
+/** Vectors of events, compared one by one. That is fast enough for the thousands in a conversation. */
 export interface VectorIndex {
   readonly size: number;
   has(seq: number): boolean;
-  /** False where the vector cannot be compared with the others: of another length, of length zero or not finite. */
+  /** False if the vector cannot be compared with the others: another length, zero, or not finite. */
   add(seq: number, vector: ArrayLike<number>): boolean;
-  /** By cosine, best first, ties by seq; `allows` leaves events out. */
+  /** By cosine, best first, ties by seq. `allows` filters events. */
   search(query: ArrayLike<number>, limit: number, allows?: (seq: number) => boolean): Hit[];
 }
 
 export function createVectorIndex(): VectorIndex {
-  /** Of length one, so that the product is the cosine. */
+  /** Unit vectors, so that the dot product is the cosine. */
   const vectors = new Map<number, Float32Array>();
   let dimensions: number | null = null;
 

@@ -1,7 +1,7 @@
 /**
- * The words of a text as they are indexed and asked for: lower case, without accents, and in English without endings
- * and without the words that every sentence has. Scripts that put no spaces between words are cut into pairs of
- * characters, the usual way to search them without a dictionary.
+ * The words of a text for indexing and queries: lower case, without accents. English words lose their endings, and
+ * stop words are dropped. Scripts without spaces are cut into pairs of characters, the usual way to search them
+ * without a dictionary.
  */
 const UNSPACED =
   '\\p{scx=Han}\\p{scx=Hiragana}\\p{scx=Katakana}\\p{scx=Hangul}\\p{scx=Thai}\\p{scx=Lao}\\p{scx=Khmer}\\p{scx=Myanmar}';
@@ -9,7 +9,7 @@ const WORD = '[\\p{L}\\p{M}\\p{N}]';
 const RUN = new RegExp(`(?<unspaced>[${WORD}&&[${UNSPACED}]]+)|[${WORD}--[${UNSPACED}]]+`, 'gv');
 const ACCENTS = /[\u0300-\u036f]/g;
 
-/** Longer runs are keys, hashes and encoded data: nobody asks for the end of one. */
+/** Longer runs are keys, hashes and encoded data. Nobody searches for their end. */
 const MAX_WORD_CHARS = 64;
 
 const STOP_WORDS: ReadonlySet<string> = new Set(
@@ -38,7 +38,7 @@ function pairsOf(run: string): string[] {
 
 const ENGLISH = /^[a-z]{4,}$/;
 
-/** Takes off plurals, -ed and -ing: less than Porter does, and it finds as much. */
+/** Strips plurals, -ed and -ing: less than Porter does, with the same recall. */
 function stem(word: string): string {
   if (!ENGLISH.test(word)) return word;
   const single = word

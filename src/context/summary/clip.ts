@@ -1,8 +1,8 @@
 import { headTail } from '../extract/cut-text.ts';
 
 /**
- * The head and the tail of a text that is longer than `maxChars`, with a note of what is missing between; with
- * `tail: false` the head alone. Never cut inside a code point.
+ * The head and tail of a text longer than `maxChars`, with a note of the omission between. With `tail: false` the head
+ * alone. Never cuts inside a code point.
  */
 export function clip(text: string, maxChars: number, { tail = true } = {}): string {
   if (text.length <= maxChars) return text;
@@ -14,7 +14,7 @@ export function clip(text: string, maxChars: number, { tail = true } = {}): stri
   return clipped.length < text.length ? clipped : text;
 }
 
-/** Head and tail within so many tokens, or null where there is no room for any of it. */
+/** Head and tail within `maxTokens`; null if there is no room for any of it. */
 export function clipToTokens(
   text: string,
   maxTokens: number,
@@ -43,14 +43,14 @@ function isHigh(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
 }
 
-/** A summary within its room: cut after a paragraph, a line or a sentence, or else anywhere. */
+/** A summary within its room, cut after a paragraph, a line or a sentence, or else anywhere. */
 export function shortened(text: string, maxTokens: number, count: (text: string) => number): string {
   if (maxTokens <= 0) return '';
   if (count(text) <= maxTokens) return text;
   return cutAtBoundary(text, maxTokens, count) ?? headTail(text, maxTokens, count);
 }
 
-/** The longest beginning that fits and ends with a paragraph, or else a line or a sentence; null where that is little. */
+/** The longest fitting beginning that ends with a paragraph, or else a line or a sentence. Null if it is short. */
 export function cutAtBoundary(
   text: string,
   maxTokens: number,
@@ -83,7 +83,7 @@ function longestFitting(
   return withoutLastHeadings(text.slice(0, ends[fits] ?? 0)).trim();
 }
 
-/** A heading with nothing under it says nothing. The first line stays. */
+/** Drops headings without content at the end. The first line stays. */
 function withoutLastHeadings(text: string): string {
   const lines = text.split('\n');
   let kept = lines.length;

@@ -1,7 +1,7 @@
 import { atOnce, type Steps } from '../steps.ts';
 import type { TranscriptOptions } from './render-transcript.ts';
 
-/** What a model is asked for a summary with. */
+/** The request for a summary. */
 export interface SummaryRequest {
   system: string;
   user: string;
@@ -12,20 +12,20 @@ export interface FittedRequest extends SummaryRequest {
   tokens: number;
 }
 
-/** A request at one level, with as many of its entries as it is told to show, newest last. */
+/** A request at one level. `show` renders it with its newest entries, newest last. */
 export interface RequestDraft {
   entries: number;
-  /** Of these the newest, if not all can fit: the others were not written. */
+  /** Entries written, the newest ones. The others cannot fit. */
   written: number;
   show: (newest: number) => SummaryRequest;
 }
 
-/** Writes what a request is made of, until it has so many characters. */
+/** Writes the parts of a request, up to `mostChars`. */
 export type DraftAt = (level: number, mostChars: number) => Steps<RequestDraft>;
 
 type LevelOptions = Pick<TranscriptOptions, 'resultChars' | 'calls' | 'tails'> & { messageChars: number };
 
-/** How a request is made smaller, level by level; at the last one the oldest entries are left out as well. */
+/** Each level makes a request smaller. The last one also omits the oldest entries. */
 const HEADS: LevelOptions = { calls: false, messageChars: 500, tails: false };
 const LEVELS: readonly LevelOptions[] = [
   { resultChars: 2_000, messageChars: 8_000 },
@@ -36,7 +36,7 @@ const LEVELS: readonly LevelOptions[] = [
 ];
 const LAST_LEVEL = LEVELS.length - 1;
 
-/** Entries that the last level shows where nobody has tried how many fit. */
+/** Entries shown at the last level when the number is not fitted. */
 const NEWEST_ENTRIES = 40;
 
 export function levelOptions(level: number): LevelOptions {
@@ -48,7 +48,7 @@ export function requestAt(level: number, draftAt: DraftAt): SummaryRequest {
   return show(level < LAST_LEVEL ? entries : NEWEST_ENTRIES);
 }
 
-/** The line that stands for the entries that are not shown. */
+/** The line that stands for omitted entries. */
 export function leftOut(entries: number): string[] {
   return entries <= 0 ? [] : [`[the oldest ${entries} entries are left out here for length]`];
 }
@@ -58,10 +58,10 @@ export interface Fit {
   count: (text: string) => number;
 }
 
-/** Far above what text has for a token: what is longer need not be counted to be found too long. */
+/** Far more than any text has per token: longer texts are too long without counting. */
 const CHARACTERS_PER_TOKEN = 16;
 
-/** The first level that fits; at the last one as many of the newest entries as fit. Null where not even one does. */
+/** The first level that fits. The last one shows as many of the newest entries as fit. Null if not even one does. */
 export function* fitSteps(draftAt: DraftAt, { maxTokens, count }: Fit): Steps<FittedRequest | null> {
   const mostChars = Math.max(0, maxTokens) * CHARACTERS_PER_TOKEN;
   const tryAt = (level: number, draft: RequestDraft, newest: number): FittedRequest | null => {

@@ -19,16 +19,16 @@ import * as z from 'zod';
 export interface HandoffInput {
   from: AgentId;
   to: AgentId;
-  /** The end of the conversation and what the agent has done since, oldest first. */
+  /** The end of the conversation and the agent's work since, oldest first. */
   events: readonly Event[];
-  /** The summary of what came before it; '' if there is none. */
+  /** The summary of everything before; '' if there is none. */
   before: string;
   secret: string;
   people?: People;
   trusted?: Trusted;
 }
 
-/** Asks for what the next agent must know, as JSON. Null where not even the shortest request fits. */
+/** Requests what the next agent must know, as JSON. Null if not even the shortest request fits. */
 export function handoffRequestSteps(input: HandoffInput & Fit): Steps<FittedRequest | null> {
   return fitSteps((level, mostChars) => draftAt(input, level, mostChars), input);
 }
@@ -58,7 +58,7 @@ function* draftAt(input: HandoffInput, level: number, mostChars: number): Steps<
   };
 }
 
-/** Models write a list where a text is asked for, and the other way round; that much is forgiven. */
+/** Models mix up lists and texts; both are accepted. */
 const Text = z
   .union([z.string(), z.array(z.string()).transform((items) => items.join('\n'))])
   .nullish()
@@ -77,20 +77,20 @@ const Written = z.object({
   artifacts: List,
 });
 
-/** A handful of short fields, and whatever a model thinks before. More is not looked at. */
+/** Room for the short fields and a model's thoughts. Longer answers are rejected. */
 const MAX_WRITTEN_CHARS = 512 * 1_024;
 
-/** The first JSON object in what a model wrote, if it is a hand-over; null for anything else. */
+/** The first JSON object in a model's answer, if it is a handoff summary; else null. */
 export function parseHandoff(text: string): HandoffSummary | null {
   if (text.length > MAX_WRITTEN_CHARS) return null;
   const parsed = Written.safeParse(firstObject(text));
   return parsed.success ? { ...parsed.data, why: '' } : null;
 }
 
-/** Each is searched for its end, perhaps to the end of the text: braces alone must not make that slow. */
+/** Each start may be scanned to the end of the text, so their number is bounded. */
 const MOST_STARTS = 20;
 
-/** Whatever stands around it: a fence, an introduction, a farewell. */
+/** Ignores what surrounds the object: a fence, an introduction, a farewell. */
 function firstObject(text: string): unknown {
   let starts = 0;
   for (let start = text.indexOf('{'); start !== -1; start = text.indexOf('{', start + 1)) {
@@ -106,7 +106,7 @@ function firstObject(text: string): unknown {
   return null;
 }
 
-/** Behind the brace that closes the one at `start`; braces in strings do not count. */
+/** The end of the object that begins at `start`. Braces in strings do not count. */
 function endOfObject(text: string, start: number): number | null {
   let depth = 0;
   let isString = false;

@@ -1,13 +1,13 @@
-/** What a model is told that writes a summary. */
+/** Instructions for models that write summaries. */
 
-/** A token of prose is about 0.75 words; a little less, so that a summary of that length fits. */
+/** A token of prose is about 0.75 words. Slightly less, so that a summary of that length fits. */
 const WORDS_PER_TOKEN = 0.7;
 const MIN_WORDS = 50;
 
-/** What the section of rules and limits is known by, in lower case. */
+/** Identifies the section of rules and limits, in lower case. */
 export const CONSTRAINTS_HEADING = 'constraints';
 
-/** What matters most comes first: a summary that is too long is cut at its end. */
+/** The most important sections come first: a summary that is too long is cut at its end. */
 const CONVERSATION_SECTIONS = `## Goal
 What the people want, and from whom.
 ## Constraints and preferences
@@ -43,7 +43,7 @@ The error as it was written, its cause, and what became of it.
 ## Next steps
 What was in progress, and what the agent had set out to do next.`;
 
-/** What one agent must know to go on where another stops. */
+/** What an agent must know to continue another's work. */
 export function handoffInstructions(from: string, to: string): string {
   return `You write what @${to} must know to go on with the work of @${from}, who hands a conversation over. You are given the end of that conversation, and what @${from} has done.
 Answer with one JSON object and nothing else:

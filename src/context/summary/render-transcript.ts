@@ -8,21 +8,23 @@ import { minute } from '../turn-input.ts';
 import { clip } from './clip.ts';
 import { AT_THE_END, header, NOT_TRUSTED, peopleOf, speakerOf } from './speakers.ts';
 
-/** What a summariser reads: who said and did what, to whom and when, each entry between marks no author can make. */
+/**
+ * The input of a summariser: who said and did what, to whom and when. No author can forge the marks around an entry.
+ */
 export interface TranscriptOptions {
-  /** Of the fences around the entries. */
+  /** Key of the fences around the entries. */
   key: string;
-  /** Head and tail of a result; 0: only how it ended. Default 2,000. */
+  /** Characters of a result, head and tail; 0 shows only its outcome. Default 2,000. */
   resultChars?: number;
   /** Default 8,000. */
   messageChars?: number;
   /** Whether long messages keep their tail. Default true. */
   tails?: boolean;
-  /** Whether tool calls and results are shown. Default true. */
+  /** Whether to show tool calls and results. Default true. */
   calls?: boolean;
-  /** Everybody in the conversation, where the events do not show all namesakes. */
+  /** Everybody in the conversation, for namesakes that the events do not show. */
   people?: People;
-  /** What others say is marked as theirs alone. Default: everybody's word counts. */
+  /** Words of others are marked as not trusted. Default: everybody is trusted. */
   trusted?: Trusted;
 }
 
@@ -35,7 +37,7 @@ export function renderTranscript(
   return transcriptBlocks(events, options).join('\n');
 }
 
-/** One block per event that has something to tell; bookkeeping has none. */
+/** One block per event with words. Bookkeeping has none. */
 export function transcriptBlocks(
   events: readonly (Event | EventDraft)[],
   options: TranscriptOptions,
@@ -44,9 +46,9 @@ export function transcriptBlocks(
 }
 
 export interface Transcript {
-  /** The newest, oldest first: as many as reach `mostChars`. */
+  /** The newest blocks, oldest first, up to `mostChars`. */
   blocks: string[];
-  /** How many there are in all. */
+  /** Number of entries in all. */
   entries: number;
 }
 
@@ -84,7 +86,7 @@ function blockOf(
   return block(head, body, key, people);
 }
 
-/** An entry under its header; the header alone where there are no words. */
+/** An entry under its header. Without words, the header alone. */
 export function block(head: string, body: string, key: string, people: People): string {
   if (body.trim() === '') return head;
   const text = escapeMarks(body, (name) => isPerson(people, name, AT_THE_END, RENDERING));
@@ -92,7 +94,7 @@ export function block(head: string, body: string, key: string, people: People): 
 }
 
 interface Entry {
-  /** Behind the header; '' for plain words. */
+  /** Stands behind the header; '' for plain words. */
   what: string;
   body: string;
 }
@@ -164,7 +166,7 @@ function entryOf(event: Event | EventDraft, options: TranscriptOptions): Entry |
   }
 }
 
-/** A name or id of outside as it may stand in a header. */
+/** A foreign name or id, made safe for a header. */
 function plain(id: string): string {
   return (
     id

@@ -3,7 +3,7 @@ import { escapeFences } from '../fence.ts';
 import { agentLabel, createPeople, addPerson, type People, personLabel } from '../people.ts';
 import { RENDERING } from '../rendering.ts';
 
-/** A text for every reader names its people as they are known at its end. */
+/** Texts for every reader use the names known at the end of the log. */
 export const AT_THE_END = Number.MAX_SAFE_INTEGER;
 
 export function peopleOf(events: readonly (Event | EventDraft)[]): People {
@@ -14,7 +14,7 @@ export function peopleOf(events: readonly (Event | EventDraft)[]): People {
   return people;
 }
 
-/** Who speaks, and to whom where it was not to all: `Ana`, `@planner`, `Ana -> @coder`. */
+/** The speaker, and the recipients unless it was for all: `Ana`, `@planner`, `Ana -> @coder`. */
 export function speakerOf(
   { author, to }: Event | EventDraft,
   people: People,
@@ -26,15 +26,15 @@ export function speakerOf(
   return `${personLabel(people, author, AT_THE_END, rendering)}${target}`;
 }
 
-/** Names of people never begin with '@', and nobody is called `system`: see `personLabel`. */
+/** Names of people never begin with '@' and are never `system`: see `personLabel`. */
 export function isPersonSpeaker(speaker: string): boolean {
   return !/^(?:@|system(?: ->|$))/.test(speaker);
 }
 
-/** Behind the header of somebody whose word is no instruction to anybody. */
+/** Marks words of an untrusted person, behind the header. */
 export const NOT_TRUSTED = '(not trusted)';
 
-/** A header on one line, whatever the record holds. */
+/** A header on one line, whatever the name contains. */
 export function header(speaker: string): string {
   return `[${escapeFences(speaker.replace(/[\p{C}\p{Zl}\p{Zp}[\]]/gu, ''))}]`;
 }

@@ -20,14 +20,14 @@ import { block, transcriptSteps } from './render-transcript.ts';
 import { header, NOT_TRUSTED, peopleOf } from './speakers.ts';
 
 export interface SummaryInput {
-  /** What stands for the events before: it is updated, never written again from nothing. */
+  /** The compaction of earlier events. A summary updates it and never starts over. */
   previous: CompactionBody | null;
-  /** Everything after `previous.upTo` that the new compaction stands for. */
+  /** Everything after `previous.upTo` that the new compaction replaces. */
   events: readonly Event[];
   /** Room for the summary. */
   budgetTokens: number;
   secret: string;
-  /** Everybody in the conversation; without it, those who speak in `events`. */
+  /** Everybody in the conversation. Default: the speakers in `events`. */
   people?: People;
   trusted?: Trusted;
 }
@@ -37,7 +37,7 @@ export function summaryRequest(input: SummaryInput & { level: number }): Summary
   return requestAt(input.level, draftOf(input));
 }
 
-/** The first level that fits into `maxTokens`, or null where none does. */
+/** The first level that fits into `maxTokens`; null if none does. */
 export function fitSummaryRequest(input: SummaryInput & Fit): FittedRequest | null {
   return atOnce(summaryRequestSteps(input));
 }
@@ -58,7 +58,7 @@ function* draftAt(input: SummaryInput, level: number, mostChars: number): Steps<
   const options = { ...levelOptions(level), key, people, trusted };
   const kept = (previous?.quotes ?? []).map((quote) => quoteBlock(quote, options));
   const { blocks: since, entries: sinceAll } = yield* transcriptSteps(events, options, mostChars);
-  // What was kept is older than all that came since.
+  // Quotes kept before are older than everything since.
   const isWhole = since.length === sinceAll;
   const system = conversationInstructions(budgetTokens);
   return {
@@ -104,12 +104,12 @@ function quoteBlock({ seq, speaker, text, untrusted }: Quote, options: QuoteOpti
   return block(`${header(speaker)} #${seq}${rank}`, clip(text, messageChars, { tail: tails }), key, people);
 }
 
-/** A turn that grows too long for its window is split: its early steps are summarised while it runs. */
+/** A turn that outgrows its window is split: its early steps are summarised while it runs. */
 export interface TurnPrefixInput {
   turn: TurnId;
   /** The words that the turn answers. */
   trigger: string;
-  /** The summary of the steps before `outputs`, from an earlier split of the same turn. */
+  /** The summary of the steps before `outputs`, from an earlier split of the turn. */
   previous: string | null;
   /** Whole call groups: steps and their results. */
   outputs: readonly EventDraft[];

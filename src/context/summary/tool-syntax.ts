@@ -1,11 +1,11 @@
 /**
- * How much of a text is tool calls that a model wrote out instead of prose. A mark counts where a line begins with it
- * and a call follows, so that prose about such marks is prose.
+ * The share of a text that is tool calls written out as prose. A mark counts only at the start of a line and before a
+ * call, so prose about such marks stays prose.
  */
 export function toolSyntaxShare(text: string): number {
   const total = weigh(text);
   if (total === 0) return 0;
-  // Once: a text of many calls is as long for each of them.
+  // Computed once: doing it per call would be quadratic.
   const lower = text.toLowerCase();
   let calls = 0;
   let at = 0;
@@ -26,10 +26,10 @@ function weigh(text: string): number {
   return text.replace(/\s+/g, '').length;
 }
 
-/** What follows a mark where it is a call: JSON, a further tag, or a function's name before one of them. */
+/** What follows a mark before a call: JSON, another tag, or a function name before one of them. */
 const CALL_FOLLOWS = String.raw`(?=\s*(?:[{[<]|[\w.:-]{1,64}\s*[{[(<]|$))`;
 
-/** Sticky, at the start of a line. The first group is what the call ends with; without one it goes on to the end. */
+/** Sticky, at the start of a line. The first group names the closing tag; without one the call extends to the end. */
 const MARKS: readonly RegExp[] = [
   `<((?:[a-z]{1,10}:)?(?:tool_?calls?|function_?calls?|tool_use|tool_code|invoke))(?:\\s[^>\\n]*)?>${CALL_FOLLOWS}`,
   `<(function)=[\\w.:-]{1,64}>`,
@@ -40,7 +40,7 @@ const MARKS: readonly RegExp[] = [
 const CODE = /[ \t]*```(?:tool_?calls?|tool_code|function_?calls?)[ \t]*\n/iy;
 const JSON_START = /[ \t]*(?:```(?:json)?[ \t]*\n\s*)?(?=[{[])/iy;
 
-/** Where the call ends that begins at `start`, the start of a line; null where none does. */
+/** The end of a call that begins at `start`, the start of a line; null if none does. */
 function callEnd(text: string, lower: string, start: number): number | null {
   for (const mark of MARKS) {
     const match = matchAt(mark, text, start);
@@ -64,7 +64,7 @@ function endOf(lower: string, from: number, closing: string): number {
 
 const NAME = String.raw`"(?:name|tool|tool_name|function|recipient_name|action)"\s*:\s*"[\w.:/-]+"`;
 const ARGUMENTS = String.raw`"(?:arguments|parameters|input|args|tool_input|action_input)"\s*:`;
-/** The beginning of a call in JSON, whole or broken off: a name beside arguments, or a wrapper of such. */
+/** The start of a call in JSON, complete or broken off: a name beside arguments, or a wrapper of such. */
 const JSON_CALL = new RegExp(
   String.raw`(?:\[\s*)?\{\s*(?:"(?:id|type)"\s*:\s*"[^"\n]*"\s*,\s*)*(?:${NAME}\s*,\s*${ARGUMENTS}|"tool_calls"\s*:\s*\[|"(?:function|function_call)"\s*:\s*\{|${ARGUMENTS}\s*(?:\{[^{}]*\}|"(?:[^"\\]|\\.)*")\s*,\s*${NAME})`,
   'y',
@@ -74,7 +74,7 @@ function jsonCallEnd(text: string, start: number): number | null {
   return matchAt(JSON_CALL, text, start) ? closingBracket(text, start) : null;
 }
 
-/** Behind the bracket that closes the one at `start`; the end of the text where none does. */
+/** The place behind the bracket that closes the one at `start`, or the end of the text. */
 function closingBracket(text: string, start: number): number {
   let depth = 0;
   let inString = false;

@@ -21,17 +21,17 @@ export interface SummaryBounds {
   count: (text: string) => number;
 }
 
-/** A summary up to so many times its room is cut; beyond it the model has written something else. */
+/** A summary up to this many times its room is cut. Beyond it the model wrote something else. */
 const MAX_OVERRUN = 2;
-/** An input over the first cannot come to less than the second: "Done." or "Here is the summary:". */
+/** For an input over the first, a summary below the second is none: "Done." or "Here is the summary:". */
 const LONG_INPUT_TOKENS = 2_000;
 const MIN_TOKENS = 16;
-/** With all its thoughts. Whatever is longer is not looked at. */
+/** Including thoughts. Longer answers are rejected. */
 const MAX_WRITTEN_CHARS = 512 * 1_024;
-/** Prose may quote a call; a call is not prose. */
+/** Prose may quote a call, but mostly calls is not prose. */
 const MAX_TOOL_SHARE = 0.5;
 
-/** What a model wrote as a summary, without what it is wrapped in, if it can stand for the conversation. */
+/** Unwraps a model's summary and checks whether it can stand for the conversation. */
 export function verifySummary(
   written: string,
   { inputTokens, maxTokens, count }: SummaryBounds,
@@ -51,17 +51,17 @@ export function verifySummary(
   return shorter === null ? { kind: 'rejected', why: 'too_long' } : { kind: 'ok', text: shorter, cut: true };
 }
 
-/** More than a model wraps around anything; a bound on the work. */
+/** Bounds the work; no model wraps text this often. */
 const MAX_LAYERS = 4;
 /** Thoughts at the start, closed or not. */
 const LEADING_THOUGHTS =
   /^(?:\s*<(think|thinking|thought|reasoning|analysis|scratchpad)>(?:[^]*?<\/\1>|[^]*$))+/i;
-/** The end of thoughts whose beginning the model's template has swallowed. */
+/** The end of thoughts whose opening tag the model's template swallowed. */
 const THOUGHT_END = /^[ \t]*<\/think(?:ing)?>[ \t]*$/im;
 const SUMMARY_TAG = /^<(summary(?:-\w+)?)>([^]*)<\/\1>$/i;
 const FENCE_LINE = /^(`{3,})(markdown|md|text|txt|plaintext)?\s*$/i;
 
-/** Without thoughts, an outer code fence and an outer summary tag, in whatever order they lie around it. */
+/** Removes thoughts, an outer code fence and an outer summary tag, in any order of nesting. */
 function unwrap(written: string): string {
   let text = written.trim();
   for (let layer = 0; layer < MAX_LAYERS; layer += 1) {
@@ -78,7 +78,7 @@ function withoutThoughts(text: string): string {
   return rest.slice(end.index + end[0].length);
 }
 
-/** Two bare code blocks with prose between them begin and end like one that is wrapped around it. */
+/** Two bare code blocks with prose between them look like one fence around everything. */
 function withoutFence(text: string): string {
   const lines = text.split('\n');
   const [, ticks, language] = FENCE_LINE.exec(lines[0] ?? '') ?? [];
@@ -100,20 +100,20 @@ const REFUSALS: readonly RegExp[] = [
   /^lo siento\b|^no puedo\b/i,
 ];
 
-/** A summary reports what others could not do; a refusal is short and begins in the first person. */
+/** A summary may report what others could not do. A refusal is short and begins in the first person. */
 function isRefusal(text: string): boolean {
   return text.length <= MAX_REFUSAL_CHARS && REFUSALS.some((pattern) => pattern.test(text));
 }
 
-/** Long enough that prose says it twice only where it repeats itself: a sentence, a path with what stands around it. */
+/** Long enough that prose repeats it only when it repeats itself: a sentence, or a path with its surroundings. */
 const WINDOW_CHARS = 40;
-/** Too short to tell a loop from a refrain. */
+/** Shorter texts cannot tell a loop from a refrain. */
 const LEAST_CHARS = 240;
 const MAX_SHARE = 0.35;
 
 /**
- * Whether a model has run in circles: more than a third of what it wrote stands in what it wrote before. Small models
- * end that way, with one sentence until their room is used up. Each window of letters is looked at once.
+ * Whether a model ran in circles: over a third of its text stands earlier in it. Small models end that way, repeating
+ * one sentence until their room is used up. Each window of letters is looked at once.
  */
 function isRepetitive(text: string): boolean {
   const letters = text.toLowerCase().replace(/\s+/g, ' ').trim();

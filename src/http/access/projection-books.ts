@@ -1,8 +1,10 @@
 import type { Context } from 'hono';
-import { DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
+import { DEFAULT_TENANT, type Event, type TenantId } from '../../events/index.ts';
 import type { Troupe } from '../../troupe.ts';
-import { createProjectionBook, type ProjectionBook } from '../projection-book.ts';
 import { callerOf } from './caller.ts';
+import { TroupeError } from '../../errors.ts';
+import type { Projection } from '../../projection/model.ts';
+import { foldEvents, newProjection } from '../../projection/projection.ts';
 
 /** Tenants whose projections are remembered, those that asked last. */
 const MAX_TENANTS = 32;
@@ -40,5 +42,151 @@ export function createProjectionBooks(root: Troupe): BookOf {
         return book.at(conversation, seq);
       },
     };
+  };
+}
+
+/** What the inspector's routes know of conversations: folded once, and then only what is new. */
+export interface ProjectionBook {
+  /** Up to the head of the log, whatever is asked at once. Throws `conversation_unknown`. */
+  latest(conversation: string): Promise<Projection>;
+  /** As it was after this seq; `head` is where the log ends now. */
+  at(conversation: string, seq: number): Promise<{ projection: Projection; head: number }>;
+}
+
+/** Conversations that are remembered, the last used ones. */
+const MAX_CONVERSATIONS = 64;
+/** A projection of the past is kept every so many events. It shares with its successors what did not change since. */
+const CHECKPOINT_EVENTS = 2_000;
+/** Of one conversation: of a longer one they are further apart. */
+const MAX_CHECKPOINTS = 8;
+/** Of all conversations. */
+const MAX_ALL_CHECKPOINTS = 64;
+const PAGE = 1_000;
+
+interface Entry {
+  latest: Projection;
+  /** Of the last event folded: a conversation that was deleted and begun again has another one there. */
+  lastId: string | null;
+  past: Projection[];
+  /** Events between two of them. */
+  interval: number;
+  running: Promise<Projection> | null;
+  /** Whoever comes while one runs, which may have read before they wrote, shares the next. */
+  queued: Promise<Projection> | null;
+}
+
+export function createProjectionBook(troupe: Pick<Troupe, 'events'>): ProjectionBook {
+  /** The last used one last. */
+  const entries = new Map<string, Entry>();
+
+  function entryOf(conversation: string): Entry {
+    const entry = entries.get(conversation) ?? newEntry(conversation);
+    entries.delete(conversation);
+    entries.set(conversation, entry);
+    for (const [oldest] of entries) {
+      if (entries.size <= MAX_CONVERSATIONS) break;
+      entries.delete(oldest);
+    }
+    return entry;
+  }
+
+  async function catchUp(conversation: string, entry: Entry): Promise<Projection> {
+    for (;;) {
+      const known = entry.latest.seq;
+      // The last one known is read again, to see that it is still the same.
+      const after = Math.max(0, known - 1);
+      const { events, head } = await troupe.events(conversation, { after, limit: PAGE });
+      const isOther = known > 0 && events[0]?.id !== entry.lastId;
+      if (isOther) {
+        Object.assign(entry, newEntry(conversation), { running: entry.running });
+        continue;
+      }
+      fold(entry, events);
+      if (entry.latest.seq >= head) return entry.latest;
+      if (entry.latest.seq > known) continue;
+      // The last one known filled a page by itself.
+      fold(entry, (await troupe.events(conversation, { after: known, limit: PAGE })).events);
+      if (entry.latest.seq === known) return entry.latest;
+    }
+  }
+
+  function fold(entry: Entry, events: readonly Event[]): void {
+    for (let from = 0; from < events.length;) {
+      const next = entry.latest.seq - (entry.latest.seq % entry.interval) + entry.interval;
+      const end = events.findIndex(({ seq }) => seq >= next);
+      const to = end < 0 ? events.length : end + 1;
+      entry.latest = foldEvents(entry.latest, events.slice(from, to));
+      from = to;
+      if (entry.latest.seq === next) keep(entry);
+    }
+    entry.lastId = events.at(-1)?.id ?? entry.lastId;
+  }
+
+  function keep(entry: Entry): void {
+    entry.past.push(entry.latest);
+    if (entry.past.length > MAX_CHECKPOINTS) {
+      entry.interval *= 2;
+      entry.past = entry.past.filter(({ seq }) => seq % entry.interval === 0);
+    }
+    let all = 0;
+    for (const { past } of entries.values()) all += past.length;
+    for (const other of entries.values()) {
+      if (all <= MAX_ALL_CHECKPOINTS) break;
+      all -= other.past.length;
+      other.past = [];
+    }
+  }
+
+  function run(conversation: string, entry: Entry): Promise<Projection> {
+    entry.running = catchUp(conversation, entry)
+      .catch((error: unknown) => {
+        if (error instanceof TroupeError && error.code === 'conversation_unknown')
+          entries.delete(conversation);
+        throw error;
+      })
+      .finally(() => {
+        entry.running = null;
+      });
+    return entry.running;
+  }
+
+  function latest(conversation: string): Promise<Projection> {
+    const entry = entryOf(conversation);
+    if (!entry.running) return run(conversation, entry);
+    entry.queued ??= entry.running
+      .catch(() => undefined)
+      .then(() => {
+        entry.queued = null;
+        return run(conversation, entry);
+      });
+    return entry.queued;
+  }
+
+  return {
+    latest,
+    async at(conversation, seq) {
+      const now = await latest(conversation);
+      if (seq >= now.seq) return { projection: now, head: now.seq };
+      const start = entries.get(conversation)?.past.findLast((each) => each.seq <= seq);
+      let projection = start ?? newProjection(conversation);
+      while (projection.seq < seq) {
+        const limit = Math.min(PAGE, seq - projection.seq);
+        const { events } = await troupe.events(conversation, { after: projection.seq, limit });
+        if (events.length === 0) break;
+        projection = foldEvents(projection, events);
+      }
+      return { projection, head: now.seq };
+    },
+  };
+}
+
+function newEntry(conversation: string): Entry {
+  return {
+    latest: newProjection(conversation),
+    lastId: null,
+    past: [],
+    interval: CHECKPOINT_EVENTS,
+    running: null,
+    queued: null,
   };
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { isGranted } from '../../access/index.ts';
 import { Author, Command } from '../../events/index.ts';
-import type { ActorStatus, ConversationList, CostReport, Troupe } from '../../troupe.ts';
+import type { ActorStatus, ConversationList, CostReport, NewMessage, Troupe } from '../../troupe.ts';
 import { checkAuthor, withAuthor } from '../access/author-rule.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
@@ -42,6 +42,12 @@ const AnyCommand = z.union(
 /** Commands with which people answer what agents wait for. */
 const ANSWERS: ReadonlySet<Command['command']> = new Set(['answer', 'decide', 'cancelTask']);
 
+/** The type that clients write. The author of a caller's key goes without saying. */
+const MessageBody = NewEventBody as unknown as z.ZodType<
+  z.output<typeof NewEventBody>,
+  Omit<NewMessage, 'author'> & { author?: Author }
+>;
+
 const sendMessage = defineRoute({
   method: 'POST',
   path: '/api/conversations/{c}/events',
@@ -49,7 +55,7 @@ const sendMessage = defineRoute({
   id: 'sendMessage',
   summary:
     'Append a message, with what comes with it as base64; the same id and payload again answers 200, another payload 409, as does an agent at work that takes nothing meanwhile',
-  body: NewEventBody,
+  body: MessageBody,
   status: 201,
   answer: z.object({ event: EventAnswer }),
   also: { 200: { schema: z.object({ event: EventAnswer }) } },

@@ -2,9 +2,8 @@ import * as z from 'zod';
 import { OverviewAnswer, RowsAnswer, SearchAnswer, SnapshotAnswer } from '../answers.ts';
 import { readOverview } from '../overview.ts';
 import { defineRoute } from '../route.ts';
-import { scanRows } from '../scan-rows.ts';
+import { scanRows, searchConversations } from '../search-conversations.ts';
 import { limitOf, Names, Seq, Words } from '../schemas.ts';
-import { searchConversations } from '../search-conversations.ts';
 
 /** Routes of the inspector's page. They only read the log. */
 export const inspectorRoutes = [

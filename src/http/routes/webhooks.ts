@@ -1,8 +1,13 @@
 import * as z from 'zod';
 import { covers, type Principal } from '../../access/index.ts';
 import { DEFAULT_TENANT } from '../../events/index.ts';
-import { NewWebhook } from '../../outbound/webhook.ts';
-import type { IssuedWebhook, WebhookBook, WebhookInfo, WebhookTest } from '../../outbound/webhook-book.ts';
+import { NewWebhook } from '../../integrations/webhook.ts';
+import type {
+  IssuedWebhook,
+  WebhookBook,
+  WebhookInfo,
+  WebhookTest,
+} from '../../integrations/webhook-book.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { tenantFor } from '../access/key-rules.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';

@@ -2,7 +2,7 @@ import type Anthropic from '@anthropic-ai/sdk';
 import { readMessageEvents } from './events.ts';
 import { anthropicBody } from './messages.ts';
 import { fetchOptions, serverOf, vendorFetch } from '../vendor-fetch.ts';
-import { guardStream, type StreamWatch } from '../guard-stream.ts';
+import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { replyLimits, type ReplyLimitSettings } from '../reply-limits.ts';
 import type { AnthropicFields } from '../settings.ts';
@@ -57,14 +57,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     // With the vendor's edits, the counted prompt is not the one that was sent.
     capabilities: { ...STATELESS, images: true, caching: 'breakpoints', reportsUsage: !contextEditing },
     server: serverOf(baseUrl),
-    stream: (request, { signal }) =>
-      guardStream({
-        request,
-        signal,
-        limits,
-        read: (watch) => read(request, watch),
-        secrets: [apiKey],
-      }),
+    stream: guardedStream({ limits, secrets: [apiKey], read }),
   };
 }
 

@@ -1,6 +1,6 @@
 import type Anthropic from '@anthropic-ai/sdk';
-import { fitCallId, fitToolName, parseArgs } from '../call-text.ts';
-import type { ImageRef, PromptMessage, Reasoning, ToolCall } from '../../events/index.ts';
+import { fitCallId, fitToolName, parseArgs, shownImages } from '../call-text.ts';
+import type { PromptMessage, Reasoning, ToolCall } from '../../events/index.ts';
 import type { ModelRequest } from '../provider.ts';
 
 type Body = Anthropic.MessageCreateParamsStreaming;
@@ -74,7 +74,8 @@ function blocksOf(message: PromptMessage, { model, images }: ModelRequest, provi
     case 'system':
       return text ? [text] : [];
     case 'user':
-      return [...imageBlocks(message.images, images), ...(text ? [text] : [])];
+      // Images come before the text, as the vendor advises.
+      return [...shownImages(message.images, images).map(imageBlock), ...(text ? [text] : [])];
     case 'tool':
       return [
         {
@@ -99,14 +100,11 @@ function callBlock({ id, name, args }: ToolCall): Block {
   return { type: 'tool_use', id: fitCallId(id, CALL_ID), name: fitToolName(name), input };
 }
 
-/** Images come before the text, as the vendor advises. */
-function imageBlocks(named: readonly ImageRef[] = [], images: ModelRequest['images']): Block[] {
-  return named.flatMap(({ hash, mediaType }): Block[] => {
-    const data = images?.get(hash);
-    return data === undefined
-      ? []
-      : [{ type: 'image', source: { type: 'base64', media_type: mediaType, data } }];
-  });
+export function imageBlock({
+  mediaType,
+  data,
+}: ReturnType<typeof shownImages>[number]): Anthropic.ImageBlockParam {
+  return { type: 'image', source: { type: 'base64', media_type: mediaType, data } };
 }
 
 function textBlock(text: string): Anthropic.TextBlockParam | undefined {

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../../clock.ts';
-import { guardStream, type StreamWatch } from '../guard-stream.ts';
+import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { type AgentSdk, loadAgentSdk } from './agent-sdk.ts';
@@ -101,15 +101,12 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
     name: NAME,
     capabilities: { ...STATELESS, sessionResumption: true, rewind: true, fork: true, images: true },
     home: `${hostname()}:${configDir(options)}:${options.cwd ?? join(options.home, 'work')}`,
-    stream: (request, { signal }) =>
-      guardStream({
-        request,
-        signal,
-        limits,
-        remembers: true,
-        read: (watch) => (request.session ? readInSession(request, watch) : readOnce(request, watch)),
-        secrets,
-      }),
+    stream: guardedStream({
+      limits,
+      remembers: true,
+      secrets,
+      read: (request, watch) => (request.session ? readInSession(request, watch) : readOnce(request, watch)),
+    }),
     leave: (cacheKey) => sessions.leave(cacheKey),
     close: () => processes.close(),
   };

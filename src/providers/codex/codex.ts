@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../../clock.ts';
 import { makePrivateDir } from '../../private-files.ts';
-import { guardStream, type StreamWatch } from '../guard-stream.ts';
+import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { type AppServer, startAppServer } from './app-server.ts';
@@ -77,15 +77,7 @@ export function createCodex(options: CodexOptions): Provider {
     name: NAME,
     capabilities: { ...STATELESS, sessionResumption: true, rewind: true, fork: true, images: true },
     home: `${hostname()}:${codexHome(options)}:${work}`,
-    stream: (request, { signal }) =>
-      guardStream({
-        request,
-        signal,
-        limits,
-        remembers: true,
-        read: (watch) => read(request, watch),
-        secrets,
-      }),
+    stream: guardedStream({ limits, remembers: true, secrets, read }),
     leave: (cacheKey) =>
       void running?.then(
         ({ sessions }) => sessions.leave(cacheKey),

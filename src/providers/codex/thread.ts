@@ -2,6 +2,7 @@ import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import type { PromptMessage } from '../../events/index.ts';
 import { flattenMessages } from '../cli/flatten-messages.ts';
+import { shownImages } from '../call-text.ts';
 import type { ModelEvent, ModelRequest } from '../provider.ts';
 import type { ReplyLimits } from '../reply-limits.ts';
 import type { AppServer, ThreadListener, ToolAnswer } from './app-server.ts';
@@ -198,8 +199,5 @@ function settings(options: ThreadOptions, { model, messages, cacheKey }: ModelRe
 /** Data URLs, in the order in which the messages name the images. */
 function imagesOf({ messages, images }: ModelRequest): string[] {
   const refs = messages.flatMap((message) => (message.role === 'user' ? (message.images ?? []) : []));
-  return refs.flatMap(({ hash, mediaType }) => {
-    const data = images?.get(hash);
-    return data === undefined ? [] : [`data:${mediaType};base64,${data}`];
-  });
+  return shownImages(refs, images).map(({ url }) => url);
 }

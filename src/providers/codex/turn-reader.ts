@@ -1,4 +1,4 @@
-import type { ToolCall, Usage } from '../../events/index.ts';
+import { addUsage, NO_USAGE, type ToolCall, type Usage } from '../../events/index.ts';
 import type { ModelEvent } from '../provider.ts';
 import { type ReplyLimits, ReplyMeter } from '../reply-limits.ts';
 import { NAME } from './config.ts';
@@ -43,7 +43,7 @@ export class TurnReader {
   #responding = false;
   #speaker: string | null = null;
   #calls: ToolCall[] = [];
-  #usage = ZERO;
+  #usage = NO_USAGE;
   #total: { seen: Usage; counted: Usage } | null = null;
   #error: TurnError | null = null;
   /** How the turn ended. */
@@ -77,7 +77,7 @@ export class TurnReader {
         return [];
       case 'rawResponse/completed':
         this.#responding = false;
-        if (note.params.usage) this.#usage = add(this.#usage, usageOf(note.params.usage));
+        if (note.params.usage) this.#usage = addUsage(this.#usage, usageOf(note.params.usage));
         return [];
       case 'thread/tokenUsage/updated':
         if (!this.#raw) this.#counted(note.params.tokenUsage);
@@ -107,7 +107,7 @@ export class TurnReader {
     const order = [...this.#made.keys()];
     const calls = this.#calls.toSorted((a, b) => order.indexOf(a.id) - order.indexOf(b.id));
     const usage = this.#usage;
-    this.#usage = ZERO;
+    this.#usage = NO_USAGE;
     this.#meter = new ReplyMeter(this.#meter.limits);
     this.#calls = [];
     this.#speaker = null;
@@ -131,8 +131,8 @@ export class TurnReader {
     }
   }
 
-  #turnCompleted({ status, error: told }: NoteParams<'turn/completed'>): void {
-    const error = told ?? this.#error;
+  #turnCompleted({ status, error: reported }: NoteParams<'turn/completed'>): void {
+    const error = reported ?? this.#error;
     if (status === 'completed') this.end = { kind: 'completed' };
     else this.end = error ? { kind: 'failed', error } : { kind: 'broken' };
   }
@@ -166,7 +166,7 @@ export class TurnReader {
   #counted({ total, last }: { total: TokenCounts; last: TokenCounts }): void {
     const seen = usageOf(total);
     this.#total ??= { seen, counted: subtract(seen, usageOf(last)) };
-    this.#usage = add(this.#usage, subtract(seen, this.#total.counted));
+    this.#usage = addUsage(this.#usage, subtract(seen, this.#total.counted));
     this.#total = { seen, counted: seen };
   }
 }
@@ -176,8 +176,6 @@ const PAUSE_MS = 100;
 /** LATE_MS: until the request for a seen call arrives. STALL_MS: until an unfinished answer counts as broken off. */
 const LATE_MS = 1000;
 const STALL_MS = 10_000;
-
-const ZERO: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
 
 function usageOf(counts: TokenCounts): Usage {
   return {
@@ -189,21 +187,14 @@ function usageOf(counts: TokenCounts): Usage {
   };
 }
 
-function add(a: Usage, b: Usage): Usage {
-  return combine(a, b, (x, y) => x + y);
-}
-
 function subtract(a: Usage, b: Usage): Usage {
-  return combine(a, b, (x, y) => Math.max(0, x - y));
-}
-
-function combine(a: Usage, b: Usage, by: (x: number, y: number) => number): Usage {
+  const less = (field: keyof Usage) => Math.max(0, a[field] - b[field]);
   return {
-    input: by(a.input, b.input),
-    output: by(a.output, b.output),
-    cacheRead: by(a.cacheRead, b.cacheRead),
-    cacheWrite: by(a.cacheWrite, b.cacheWrite),
-    reasoning: by(a.reasoning, b.reasoning),
+    input: less('input'),
+    output: less('output'),
+    cacheRead: less('cacheRead'),
+    cacheWrite: less('cacheWrite'),
+    reasoning: less('reasoning'),
   };
 }
 

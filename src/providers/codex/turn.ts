@@ -49,7 +49,7 @@ export class Turn {
   readonly #over = Promise.withResolvers<void>();
   readonly #started: Promise<string>;
   /** The calls of the last step. More may have arrived since. */
-  #told: readonly ToolCall[] = [];
+  #stepCalls: readonly ToolCall[] = [];
   #lost: TroupeError | null = null;
   #wake = Promise.withResolvers<void>();
   #interrupting: Promise<void> | null = null;
@@ -111,7 +111,7 @@ export class Turn {
   /** Passes the results on. A call without one gets `no result`. */
   answer(messages: readonly PromptMessage[]): void {
     const results = new Map(messages.flatMap((each) => (each.role === 'tool' ? [[each.call, each]] : [])));
-    for (const { id } of this.#told) {
+    for (const { id } of this.#stepCalls) {
       const result = results.get(id);
       const text = result?.content ?? 'no result';
       this.#waiting.get(id)?.resolve({
@@ -156,7 +156,7 @@ export class Turn {
       const quiet = this.#reader.quietMs;
       if (quiet === 0 || !(await this.#listen(quiet))) {
         const { calls, usage } = this.#reader.endStep();
-        this.#told = calls;
+        this.#stepCalls = calls;
         this.#received = 0;
         for (const call of calls) yield { type: 'call', call };
         return yield { type: 'done', stop: 'calls', usage };

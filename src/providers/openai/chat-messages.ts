@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type OpenAI from 'openai';
 import type { PromptMessage } from '../../events/index.ts';
-import { fitArgs, fitCacheKey, fitCallId, fitToolName } from '../call-text.ts';
-import { plainSchema, tellSchema } from '../plain-schema.ts';
+import { fitArgs, fitCacheKey, fitCallId, fitToolName, shownImages } from '../call-text.ts';
+import { plainSchema, appendSchema } from '../plain-schema.ts';
 import type { ModelRequest } from '../provider.ts';
 import type { ChatQuirks } from './quirks.ts';
 
@@ -22,7 +22,7 @@ export function openAiBody(request: ModelRequest, quirks: ChatQuirks, provider: 
   const shown = quirks.schemas === 'whole' ? (schema: Schema) => schema : plainSchema;
   const spoken =
     replySchema && replyFormat !== 'json_schema'
-      ? tellSchema(request.messages, replySchema)
+      ? appendSchema(request.messages, replySchema)
       : request.messages;
   const body: Body = {
     model: request.model,
@@ -107,11 +107,10 @@ type UserContent = string | OpenAI.ChatCompletionContentPart[];
 
 function userContent(message: Extract<PromptMessage, { role: 'user' }>, images: Images): UserContent {
   const text = message.content.toWellFormed();
-  const shown = (message.images ?? []).flatMap(({ hash, mediaType }): OpenAI.ChatCompletionContentPart[] => {
-    const data = images?.get(hash);
-    if (data === undefined) return [];
-    return [{ type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } }];
-  });
+  const shown = shownImages(message.images, images).map(({ url }) => ({
+    type: 'image_url' as const,
+    image_url: { url },
+  }));
   return shown.length > 0 ? [...shown, { type: 'text', text }] : text;
 }
 

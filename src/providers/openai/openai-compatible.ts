@@ -1,6 +1,7 @@
 import type OpenAI from 'openai';
-import { fetchOptions, serverOf, vendorFetch } from '../vendor-fetch.ts';
-import { guardStream, type StreamWatch } from '../guard-stream.ts';
+import { serverOf, vendorFetch } from '../vendor-fetch.ts';
+import { guardedStream, type StreamWatch } from '../guard-stream.ts';
+import { connectOpenAi, isOpenAi } from './client.ts';
 import { openAiBody } from './chat-messages.ts';
 import {
   type ModelEvent,
@@ -28,24 +29,17 @@ export interface OpenAiCompatibleOptions {
 export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provider {
   const { name = 'openai-compatible', baseUrl, apiKey } = options;
   const quirks = quirksOf(baseUrl, options.quirks);
-  const isOpenAi = new URL(baseUrl).hostname === 'api.openai.com';
   const limits = replyLimits(options.replyLimits);
   let client: Promise<OpenAI> | undefined;
 
-  async function connect(): Promise<OpenAI> {
-    const { OpenAI: Client } = await import('openai');
-    return new Client({
+  const connect = () =>
+    connectOpenAi({
       apiKey,
-      baseURL: baseUrl,
-      maxRetries: 0,
-      timeout: limits.silenceMs,
-      logLevel: 'off',
+      baseUrl,
+      timeoutMs: limits.silenceMs,
       fetch: vendorFetch(limits),
-      fetchOptions: await fetchOptions(),
-      // Otherwise the SDK reads them from the environment and sends them to this server.
-      ...(isOpenAi ? {} : { organization: null, project: null }),
+      sendsAccount: isOpenAi(baseUrl),
     });
-  }
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     client ??= connect();
@@ -63,14 +57,7 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
       images: quirks.images ?? false,
     },
     server: serverOf(baseUrl),
-    stream: (request, { signal }) =>
-      guardStream({
-        request,
-        signal,
-        limits,
-        read: (watch) => read(request, watch),
-        secrets: [apiKey],
-      }),
+    stream: guardedStream({ limits, secrets: [apiKey], read }),
   };
 }
 

@@ -1,7 +1,8 @@
 import type OpenAI from 'openai';
 import { TroupeError } from '../../errors.ts';
 import { classifyFailure, vendorErrorOf } from '../classify-failure.ts';
-import { fetchOptions, ownFailure, vendorFetch } from '../vendor-fetch.ts';
+import { ownFailure, vendorFetch } from '../vendor-fetch.ts';
+import { connectOpenAi, isOpenAi } from './client.ts';
 import type { Embedder } from '../embedder.ts';
 import { replyLimits } from '../reply-limits.ts';
 
@@ -27,24 +28,18 @@ const MAX_VECTOR_BYTES = 262_144;
 /** Any server with OpenAI's `/v1/embeddings`. */
 export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
   const { name = 'openai-embedder', baseUrl, apiKey, model, timeoutMs = 30_000 } = options;
-  const isOpenAi = new URL(baseUrl).hostname === 'api.openai.com';
+  const limits = replyLimits({ receivedBytes: MAX_INPUTS * MAX_VECTOR_BYTES });
   let client: Promise<OpenAI> | undefined;
   let dimensions: number | null = null;
 
-  async function connect(): Promise<OpenAI> {
-    const { OpenAI: Client } = await import('openai');
-    return new Client({
+  const connect = () =>
+    connectOpenAi({
       apiKey,
-      baseURL: baseUrl,
-      maxRetries: 0,
-      timeout: timeoutMs,
-      logLevel: 'off',
-      fetch: vendorFetch(replyLimits({ receivedBytes: MAX_INPUTS * MAX_VECTOR_BYTES }), { streams: false }),
-      fetchOptions: await fetchOptions(),
-      // Otherwise the SDK reads them from the environment and sends them to this server.
-      ...(isOpenAi ? {} : { organization: null, project: null }),
+      baseUrl,
+      timeoutMs,
+      fetch: vendorFetch(limits, { streams: false }),
+      sendsAccount: isOpenAi(baseUrl),
     });
-  }
 
   /** The SDK's own timeout ends with the headers, so a hanging body would never time out. */
   async function request(input: string[], signal: AbortSignal): Promise<readonly number[][]> {

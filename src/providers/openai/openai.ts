@@ -1,9 +1,10 @@
 import type OpenAI from 'openai';
-import { guardStream, type StreamWatch } from '../guard-stream.ts';
+import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
-import { fetchOptions, serverOf, vendorFetch } from '../vendor-fetch.ts';
+import { serverOf, vendorFetch } from '../vendor-fetch.ts';
 import { readResponseEvents, responsesBody } from './responses.ts';
+import { connectOpenAi } from './client.ts';
 import { quirksOf } from './quirks.ts';
 
 export interface OpenAiOptions {
@@ -23,18 +24,14 @@ export function createOpenAi(options: OpenAiOptions): Provider {
   const limits = replyLimits(options.replyLimits);
   let client: Promise<OpenAI> | undefined;
 
-  async function connect(): Promise<OpenAI> {
-    const { OpenAI: Client } = await import('openai');
-    return new Client({
+  const connect = () =>
+    connectOpenAi({
       apiKey,
-      baseURL: baseUrl,
-      maxRetries: 0,
-      timeout: limits.silenceMs,
-      logLevel: 'off',
+      baseUrl,
+      timeoutMs: limits.silenceMs,
       fetch: vendorFetch(limits),
-      fetchOptions: await fetchOptions(),
+      sendsAccount: true,
     });
-  }
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     client ??= connect();
@@ -48,13 +45,6 @@ export function createOpenAi(options: OpenAiOptions): Provider {
     name: NAME,
     capabilities: { ...STATELESS, interleavedSystem: true, images: true },
     server: serverOf(baseUrl),
-    stream: (request, { signal }) =>
-      guardStream({
-        request,
-        signal,
-        limits,
-        read: (watch) => read(request, watch),
-        secrets: [apiKey],
-      }),
+    stream: guardedStream({ limits, secrets: [apiKey], read }),
   };
 }

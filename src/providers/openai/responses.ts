@@ -1,6 +1,14 @@
 import type OpenAI from 'openai';
-import type { ImageRef, PromptMessage, Reasoning, Usage } from '../../events/index.ts';
-import { fitArgs, fitCacheKey, fitCallId, fitToolName, mintCallId, parseArgs } from '../call-text.ts';
+import type { PromptMessage, Reasoning, Usage } from '../../events/index.ts';
+import {
+  fitArgs,
+  fitCacheKey,
+  fitCallId,
+  fitToolName,
+  mintCallId,
+  parseArgs,
+  shownImages,
+} from '../call-text.ts';
 import { plainSchema } from '../plain-schema.ts';
 import type { ModelEvent, ModelRequest } from '../provider.ts';
 import type { ChatQuirks } from './quirks.ts';
@@ -69,7 +77,11 @@ function itemsOf(message: PromptMessage, signed: SignedStep | null, images: Mode
     case 'system':
       return [{ type: 'message', role: 'developer', content }];
     case 'user': {
-      const shown = imageParts(message.images, images);
+      const shown = shownImages(message.images, images).map(({ url }) => ({
+        type: 'input_image' as const,
+        image_url: url,
+        detail: 'auto' as const,
+      }));
       return [
         {
           type: 'message',
@@ -94,17 +106,6 @@ function itemsOf(message: PromptMessage, signed: SignedStep | null, images: Mode
       return signed ? weave(visible, signed.items) : visible;
     }
   }
-}
-
-function imageParts(
-  named: readonly ImageRef[] = [],
-  images: ModelRequest['images'],
-): OpenAI.Responses.ResponseInputImage[] {
-  return named.flatMap(({ hash, mediaType }) => {
-    const data = images?.get(hash);
-    if (data === undefined) return [];
-    return [{ type: 'input_image', image_url: `data:${mediaType};base64,${data}`, detail: 'auto' }];
-  });
 }
 
 /** Reasoning belongs directly before what it led to. */

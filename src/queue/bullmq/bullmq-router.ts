@@ -6,14 +6,11 @@ import { TroupeError } from '../../errors.ts';
 import { ActorAddress, addressKey } from '../../events/index.ts';
 import { connectRedis, endConnection } from '../redis/connect-redis.ts';
 import { MOST_WAITING, type QueueDepth, type Router, type WakeHandler, type WakeOutcome } from '../router.ts';
-import { createFairShare } from '../fair-share.ts';
-import type { StorePace } from '../store-pace.ts';
-import { limitWarnings } from './limit-warnings.ts';
-import { watchProgress } from './progress-watch.ts';
+import { createFairShare, type StorePace } from '../fair-share.ts';
+import { limitWarnings } from '../redis/outage.ts';
+import { openWakeWorker, type WakeWorker, watchProgress } from './wake-worker.ts';
 import { createQueueGuard } from './queue-guard.ts';
 import { bracedPrefix, LATER, QUEUE_NAME, WAKE, openWakeQueue } from './wake-queue.ts';
-import { openWakeWorker } from './wake-worker.ts';
-import type { WakeWorker } from './wake-worker.ts';
 
 /**
  * The router of many processes: wakes are BullMQ jobs in one Redis, added by all and served by those that `start`.
@@ -30,32 +27,32 @@ import type { WakeWorker } from './wake-worker.ts';
  */
 export interface BullmqRouterOptions {
   connections: RouterConnections | { url: string };
-  /** Of all keys of one troupe. */
+  /** Prefix of all keys of one troupe. */
   prefix?: string;
   clock: Clock;
   onWarning: (error: unknown, where: string) => void;
   /** 0 <= n < 1. */
   random?: () => number;
   observer?: RouterObserver;
-  /** Called when a new worker takes nothing either: the process should end and be started anew. */
+  /** Called when a replacement worker takes nothing either: the process should be restarted. */
   onDeaf?: () => void;
-  /** A job whose process does not renew its lock for so long is given to another. */
+  /** A job goes to another process when its lock was not renewed for this long. */
   lockMs?: number;
   stalledCheckMs?: number;
   deafMs?: number;
   deafCheckMs?: number;
-  /** A wake that merges with others for so long is looked after. */
+  /** A job that wakes have merged into for this long is inspected. */
   strayAfterMs?: number;
-  /** Between two looks at what the keys of the queue are. */
+  /** Interval between two inspections of the queue's keys. */
   guardMs?: number;
-  /** Actors of one tenant whose wakes it holds at most. */
+  /** Maximum number of waiting actors per tenant. */
   mostWaiting?: number | undefined;
-  /** How much at once the store keeps pace with. Default: with all. */
+  /** Concurrency that the store keeps pace with. Default: unlimited. */
   pace?: StorePace | undefined;
 }
 
 export interface RouterConnections {
-  /** Of the profile `producer`. Shared: `close` leaves it open. */
+  /** A connection of profile `producer`. It is shared: `close` leaves it open. */
   producer: Redis;
   /** A new connection of the profile `blocking`, only for a router that is started; ended by `close`. */
   connectBlocking: () => Redis;
@@ -63,19 +60,19 @@ export interface RouterConnections {
 
 /** For histograms. */
 export interface RouterObserver {
-  /** A wake is served for the first time, so long after it was added. */
+  /** A wake is served for the first time; `waitMs` since it was added. */
   onTaken?(facts: { waitMs: number }): void;
   onDone?(facts: { runMs: number; outcome: WakeOutcome['kind'] | 'failed' }): void;
-  /** A job was no wake of ours. */
+  /** A job was not a wake of this troupe. */
   onIgnored?(): void;
-  /** A key that was not what it must be was put right, or the queue emptied. */
+  /** A damaged key was repaired, or the queue was emptied. */
   onMended?(part: 'queue' | 'key'): void;
 }
 
 export interface BullmqRouter extends Router {
-  /** Jobs that were no wakes of ours. */
+  /** Number of jobs that were not wakes of this troupe. */
   ignored(): number;
-  /** Some command to this Redis has failed: if that comes from what is in a key, the keys are looked at. */
+  /** Reports a failed Redis command. If a key's contents caused it, the keys are inspected. */
   suspect(error: unknown): void;
 }
 
@@ -89,7 +86,7 @@ const UNPACED: StorePace = { took: () => undefined, limit: () => Number.MAX_SAFE
 const HOLD_BACK_MS = 100;
 const HOLD_BACK_SPREAD_MS = 150;
 const LATER_RETRY_MS = 1_000;
-/** By then a job that is due is in the list of those that wait. */
+/** After this margin a due job is in the waiting list. */
 const DUE_MARGIN_MS = 30;
 
 export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
@@ -123,7 +120,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
   let isClosed = false;
 
   async function wake(address: ActorAddress, { delayMs = 0 }: { delayMs?: number } = {}): Promise<void> {
-    // Handlers that end during `close` still wake others, whom other processes serve.
+    // Handlers that end during `close` still wake actors, which other processes serve.
     if (!isClosed) await queue.wake(address, delayMs);
   }
 
@@ -183,7 +180,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
     throw new DelayedError();
   }
 
-  /** A job that was held back comes to the end of the queue when it is due: this takes it to the front. */
+  /** A delayed job joins the end of the queue when it is due; this moves it to the front. */
   async function hasten(job: Job<unknown>, ms: number): Promise<void> {
     await clock.sleep(ms + DUE_MARGIN_MS, closing.signal);
     if (closing.signal.aborted || job.id === undefined) return;
@@ -195,7 +192,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
     throw new WaitingError();
   }
 
-  /** The job is another worker's by now, or gone with all of Redis. */
+  /** Another worker has the job by now, or Redis lost it. */
   function lostLock(error: unknown): void {
     if (!closing.signal.aborted) warn(error, 'queue worker');
   }
@@ -221,7 +218,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
     }
   }
 
-  /** What others hand us to call must not break serving. */
+  /** A callback that throws must not break serving. */
   function tell(call: () => void): void {
     try {
       call();
@@ -270,7 +267,10 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
         serve: (job, token) => serve(current, job, token),
         warn,
         onUnreadable: () => void dropUnreadable(),
-        onFailed: suspect,
+        onFailed: (error) => {
+          suspect(error);
+          queue.suspectLost(error);
+        },
       }),
     );
   }

@@ -1,5 +1,30 @@
-import { luaScript } from '../redis/lua-script.ts';
-import { EVENTS_KEPT, QUEUE_KEYS } from './queue-shape.ts';
+import { luaScript } from '../redis/connect-redis.ts';
+
+/** What each key of the queue that BullMQ keeps under a fixed name must be, where it is there at all. */
+export const QUEUE_KEYS = {
+  id: 'string',
+  pc: 'string',
+  meta: 'hash',
+  events: 'stream',
+  marker: 'zset',
+  wait: 'list',
+  active: 'list',
+  paused: 'list',
+  delayed: 'zset',
+  prioritized: 'zset',
+  'waiting-children': 'zset',
+  completed: 'zset',
+  failed: 'zset',
+  repeat: 'zset',
+  stalled: 'set',
+  'stalled-check': 'string',
+  limiter: 'string',
+  // Ours.
+  dropped: 'string',
+} as const;
+
+/** BullMQ keeps a stream of what happened, which nobody reads here. */
+export const EVENTS_KEPT = 1_000;
 
 /**
  * What the guard of the queue does in Redis; each script is one step, so that any number of processes may run them at
@@ -13,13 +38,13 @@ local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 `;
 
-/** A lock or a check that is held for longer was not written by us: BullMQ gives each an end. */
+/** Longest lifetime of a lock or a check. BullMQ gives each an expiry, so a longer one is foreign. */
 const LONGEST_HELD_MS = 86_400_000;
-/** No wake is put off for longer. */
+/** Longest delay of a wake. */
 const LONGEST_DELAY_MS = 400 * LONGEST_HELD_MS;
-/** Locks of the oldest jobs at work that are looked at. */
+/** How many locks of the oldest active jobs are inspected. */
 const LOCKS_LOOKED_AT = 200;
-/** Wakes without a sensible time that are removed in one step. */
+/** How many wakes with an impossible due time are removed in one step. */
 const STUCK_REMOVED = 500;
 /**
  * Each add takes an id, merged or not. The ids after an emptying begin where none was before: at so many for each ms
@@ -91,6 +116,17 @@ if kinds.events == 'stream' then
   end
 end
 
+if kinds.meta == 'hash' then
+  -- Scripts that add a job fail on these after they have taken its deduplication key.
+  for _, field in ipairs({'concurrency', 'max', 'duration', 'opts.maxLenEvents'}) do
+    local value = redis.call('HGET', at('meta'), field)
+    if value and not (#value < 14 and string.match(value, '^%d+$')) then
+      tell(at('meta'), 'has the field ' .. field .. ', which is not a whole number')
+      broken = true
+    end
+  end
+end
+
 local cut = ''
 if kinds.dropped == 'string' then
   cut = number(at('dropped'), ${MOST_IDS}) or ''
@@ -113,11 +149,6 @@ if kinds.meta == 'hash' then
       tell(at('meta'), 'has the field ' .. field .. ', which holds all work up and which Troupe never sets')
       if mend then redis.call('HDEL', at('meta'), field) end
     end
-  end
-  local most = redis.call('HGET', at('meta'), 'opts.maxLenEvents')
-  if most and not (#most < 8 and string.match(most, '^%d+$')) then
-    tell(at('meta'), 'has an opts.maxLenEvents that is no number')
-    if mend then redis.call('HSET', at('meta'), 'opts.maxLenEvents', ${EVENTS_KEPT}) end
   end
 end
 if kinds['stalled-check'] == 'string' then

@@ -1,15 +1,15 @@
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
-import { emptiedUpTo, inspectQueue, type Problem, siftKeys } from './mend-queue.ts';
+import { guardScripts, QUEUE_KEYS } from './guard-scripts.ts';
 
 /**
  * Keeps the queue's keys such that BullMQ can work on them. A key of a wrong type, or with contents that no program of
  * ours wrote, makes scripts of BullMQ fail half-way, for every process and every wake.
  *
  *  G1  Each look is one script: what is wrong with the keys of fixed names is found, and put right in the same step. Where
- *      one of them is of the wrong type the queue is emptied as a whole, because what lost its list, or was left by a
- *      script that failed, would swallow later wakes. The store is the truth: `onLost` asks for a look at all of it.
+ *      one of them is of the wrong type, or a field of `meta` is not a number, the queue is emptied as a whole: a job that
+ *      lost its list, or was left by a script that failed, would swallow later wakes. The store is the truth: `onLost` asks for a look at all of it.
  *  G2  Keys of single jobs, and those of caps, are looked at when Redis has refused a command for what is in a key, at the
  *      start, and after the queue was emptied: slice by slice, with work going on between.
  *  G3  If commands go on being refused and nothing is found, the queue is emptied as well, at most every `EMPTY_EVERY_MS`.
@@ -28,18 +28,18 @@ export interface QueueGuardOptions {
 }
 
 export interface QueueGuard {
-  /** Begins to look and to mend, until the signal; `onLost`: wakes were dropped. */
+  /** Inspects and repairs until the signal aborts. `onLost` is called when wakes were dropped. */
   start(signal: AbortSignal, onLost: () => void): void;
-  /** Some command has failed. What does not come from what is in the keys is none of the guard's business. */
+  /** Reports a failed command. Failures that a key's contents did not cause are ignored. */
   suspect(error: unknown): void;
-  /** Throws `queue_unavailable` with what keeps the queue from working. */
+  /** Throws `queue_unavailable` with the reason why the queue does not work. */
   check(): Promise<void>;
 }
 
-/** Between two looks, whatever is suspected. */
+/** Minimum pause between two inspections. */
 const LOOK_PAUSE_MS = 200;
 const EMPTY_EVERY_MS = 60_000;
-/** Looks in a row that found nothing while commands were refused. */
+/** Consecutive inspections without a finding while commands kept failing. */
 const LOOKS_IN_VAIN = 3;
 const KEY_SHOWN = 120;
 const BY_CONTENTS =
@@ -79,7 +79,7 @@ export function createQueueGuard(options: QueueGuardOptions): QueueGuard {
     pause.abort();
   }
 
-  /** One at a time; who comes meanwhile is answered with that one. */
+  /** One repair at a time; concurrent callers share it. */
   function mend(): Promise<void> {
     mending ??= mendNow().finally(() => (mending = null));
     return mending;
@@ -134,7 +134,7 @@ export function createQueueGuard(options: QueueGuardOptions): QueueGuard {
   async function check(): Promise<void> {
     if (started) {
       await mend();
-      // One refusal may be left over from what was put right meanwhile.
+      // One refusal may predate the repair.
       if (inVain > 1) throw damaged('commands are refused for what is in its keys; a look goes on');
       return;
     }
@@ -150,8 +150,63 @@ function damaged(what: string): TroupeError {
   return new TroupeError('queue_unavailable', `the queue in Redis is damaged: ${what}`);
 }
 
-/** Names of keys may be anybody's. */
+/** Key names may come from anyone, so they are shortened and escaped. */
 function told({ key, what }: Problem): string {
   const shown = key.length > KEY_SHOWN ? `${key.slice(0, KEY_SHOWN)}…` : key;
   return `the key ${JSON.stringify(shown).slice(1, -1)} ${what}`;
+}
+
+/** Result of one inspection of the keys with fixed names. */
+interface Look {
+  /** The queue was emptied up to this job id and keys of its jobs remain; '' when none remain. */
+  cut: string;
+  /** Whether this inspection emptied it. */
+  emptied: boolean;
+  problems: Problem[];
+}
+
+interface Problem {
+  key: string;
+  what: string;
+}
+
+const KEYS_A_SLICE = 500;
+
+/** With `mend` what is wrong is put right in the same step; with `empty` the queue is emptied whatever is found. */
+async function inspectQueue(
+  redis: Redis,
+  base: string,
+  { mend, empty }: { mend: boolean; empty: boolean },
+): Promise<Look> {
+  const keys = Object.keys(QUEUE_KEYS).map((name) => base + name);
+  const reply = await guardScripts.inspect.run(redis, keys, [base, mend ? 1 : 0, empty ? 1 : 0]);
+  const [cut, emptied, ...found] = reply as [string, number, ...string[]];
+  return { cut, emptied: emptied === 1, problems: pairs(found) };
+}
+
+/** Goes through all keys of the troupe, slice by slice, and tells what was wrong with those that it removed. */
+async function* siftKeys(
+  redis: Redis,
+  { own, base, cut }: { own: string; base: string; cut: string },
+): AsyncGenerator<Problem[]> {
+  const pattern = `${own.replaceAll(/[\\*?[\]]/g, String.raw`\$&`)}*`;
+  let cursor = '0';
+  do {
+    const [next, keys] = await redis.scan(cursor, 'MATCH', pattern, 'COUNT', KEYS_A_SLICE);
+    cursor = next;
+    if (keys.length > 0)
+      yield pairs((await guardScripts.sift.run(redis, keys, [base, own, cut])) as string[]);
+  } while (cursor !== '0');
+}
+
+/** All that was left of the queue up to this job is cleared away. */
+async function emptiedUpTo(redis: Redis, base: string, cut: string): Promise<void> {
+  await guardScripts.forget.run(redis, [`${base}dropped`], [cut]);
+}
+
+function pairs(flat: readonly string[]): Problem[] {
+  return Array.from({ length: flat.length / 2 }, (_, index) => ({
+    key: flat[2 * index] ?? '',
+    what: flat[2 * index + 1] ?? '',
+  }));
 }

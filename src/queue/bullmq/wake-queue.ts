@@ -2,12 +2,10 @@ import { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
-import { addressKey } from '../../events/index.ts';
-import type { ActorAddress, TenantId } from '../../events/index.ts';
+import { type ActorAddress, addressKey, type TenantId } from '../../events/index.ts';
 import { CONNECT_TIMEOUT_MS, isReady, readyWithin } from '../redis/connect-redis.ts';
 import type { QueueDepth } from '../router.ts';
-import { EVENTS_KEPT } from './queue-shape.ts';
-import { createStrayWatch } from './stray-wakes.ts';
+import { EVENTS_KEPT } from './guard-scripts.ts';
 import { createFairLanes } from './fair-lanes.ts';
 
 /**
@@ -34,7 +32,7 @@ export interface WakeQueueOptions {
   /** Actors of one tenant that wait at most: wakes of more are left out (R8). */
   mostWaiting: number;
   warn: (error: unknown, where: string) => void;
-  /** Told of each command that failed. */
+  /** Called with the error of each failed command. */
   suspect: (error: unknown) => void;
 }
 
@@ -94,12 +92,12 @@ export function openWakeQueue(options: WakeQueueOptions) {
     await queue.add(LATER, idsOf(address), { delay: delayMs });
   }
 
-  async function lookAfter(key: string, jobId: string): Promise<void> {
+  async function lookAfter(key: string, jobId: string, waited: boolean): Promise<void> {
     try {
       const state = await queue.getJobState(jobId);
       if (state === 'prioritized') {
-        // It has waited long behind others: from now on it queues with the plain ones.
-        await queue.getBackend().changePriority(jobId, 0);
+        // After a long wait behind others it queues with the plain ones.
+        if (waited) await queue.getBackend().changePriority(jobId, 0);
       } else if (state === 'unknown' || state === 'completed' || state === 'failed') {
         warn(`the wake ${jobId} of ${key} was in no list and swallowed all later ones: removed`, 'queue');
         await queue.getBackend().removeDeduplicationKey(key, jobId);
@@ -125,7 +123,7 @@ export function openWakeQueue(options: WakeQueueOptions) {
     };
   }
 
-  /** Wakes that somebody should have taken by now: waiting ones, and delayed ones that were due `graceMs` ago. */
+  /** Counts overdue wakes: waiting ones, and delayed ones that were due `graceMs` ago. */
   async function overdue(graceMs: number): Promise<number> {
     const due = (clock.now() - graceMs) * DELAYED_SCORE_FACTOR;
     const [{ waiting }, delayed] = await Promise.all([depth(), redis.zcount(queue.toKey('delayed'), 0, due)]);
@@ -156,8 +154,10 @@ export function openWakeQueue(options: WakeQueueOptions) {
     backlog: (tenant: TenantId): Promise<number> => reached(() => backlog.size(tenant)),
     overdue: (graceMs: number) => reached(() => overdue(graceMs)),
     dropUnreadable,
+    /** A worker has failed: if it lost a job, wakes may be merging into that job. */
+    suspectLost: strays.suspect,
     reached,
-    /** Of those that wait; nothing happens to one that does not. */
+    /** Moves a waiting job to the front; has no effect on others. */
     toFront: (jobId: string): Promise<void> =>
       reached(async () => {
         await queue.getBackend().changePriority(jobId, 0, true);
@@ -172,12 +172,71 @@ export function bracedPrefix(prefix: string): string {
   return `{${prefix}}`;
 }
 
-/** What decoding throws: JSON that is none, or that holds another kind of value than it must. */
+/** Whether decoding failed: invalid JSON, or a value of the wrong kind. */
 export function isDecodeError(error: unknown): boolean {
   return error instanceof SyntaxError || error instanceof TypeError;
 }
 
-/** Whoever calls may hold more than an address. */
+/** Drops other fields of the caller's object. */
 function idsOf({ tenant, conversation, agent }: ActorAddress): ActorAddress {
   return { tenant, conversation, agent };
+}
+
+/**
+ * Finds wakes that swallow others and are never served themselves. BullMQ merges a wake into the job that its
+ * deduplication key names. If that job is in no list any more (a list lost, a job half removed), every later wake of
+ * the actor would vanish in it for ever. BullMQ itself heals the case of a job that is gone altogether.
+ *
+ * Owns the job of each recently woken actor, and since when wakes merge into it. After `afterMs` the job is suspect, and
+ * `look` finds out what it is. At most one look runs at a time, and one starts every `LOOK_EVERY_MS`: a job that merely
+ * waits long is looked at too. After `suspect` a job is suspect after `SUSPECT_AFTER_MS`, for `SUSPICION_MS`.
+ */
+interface StrayDeps {
+  clock: Clock;
+  afterMs: number;
+  /** Finds out about a suspect job and mends what is wrong. `waited`: wakes have merged into it for `afterMs`. Never rejects. */
+  look: (key: string, jobId: string, waited: boolean) => Promise<void>;
+}
+
+const LOOK_EVERY_MS = 100;
+const MAX_REMEMBERED = 10_000;
+const SUSPECT_AFTER_MS = 1_000;
+const SUSPICION_MS = 60_000;
+/** BullMQ's words for a job that its worker held and that has lost its list, its lock or its key. */
+const LOST_JOB = /is not in the active state|Missing (?:lock|key) for job/;
+
+function createStrayWatch({ clock, afterMs, look }: StrayDeps) {
+  const merged = new Map<string, { jobId: string; since: number }>();
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let suspectUntil = Number.NEGATIVE_INFINITY;
+  let looking = false;
+
+  function suspect(error: unknown): void {
+    if (error instanceof Error && LOST_JOB.test(error.message))
+      suspectUntil = clock.monotonic() + SUSPICION_MS;
+  }
+
+  function added(key: string, jobId: string): void {
+    const now = clock.monotonic();
+    const last = merged.get(key);
+    if (last?.jobId !== jobId) return remember(key, jobId, now);
+    const waitedMs = now - last.since;
+    const lookAfterMs = now < suspectUntil ? Math.min(SUSPECT_AFTER_MS, afterMs) : afterMs;
+    if (waitedMs < lookAfterMs || looking || now - lookedAt < LOOK_EVERY_MS) return;
+    const waited = waitedMs >= afterMs;
+    looking = true;
+    lookedAt = now;
+    if (waited) last.since = now;
+    void look(key, jobId, waited).finally(() => (looking = false));
+  }
+
+  function remember(key: string, jobId: string, since: number): void {
+    merged.delete(key);
+    merged.set(key, { jobId, since });
+    if (merged.size <= MAX_REMEMBERED) return;
+    const [oldest] = merged.keys();
+    if (oldest !== undefined) merged.delete(oldest);
+  }
+
+  return { added, suspect };
 }

@@ -1,8 +1,8 @@
-import { Worker } from 'bullmq';
-import type { Job } from 'bullmq';
+import { type Job, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { endConnection } from '../redis/connect-redis.ts';
-import { QUEUE_NAME, bracedPrefix, isDecodeError } from './wake-queue.ts';
+import { bracedPrefix, isDecodeError, QUEUE_NAME } from './wake-queue.ts';
+import type { Clock } from '../../clock.ts';
 
 /**
  * One BullMQ worker with its two connections, and an end that comes in any weather.
@@ -20,9 +20,9 @@ export interface WakeWorkerOptions {
   stalledCheckMs: number;
   serve: (job: Job<unknown>, token: string) => Promise<void>;
   warn: (error: unknown, where: string) => void;
-  /** A job that cannot be decoded was met. */
+  /** Called when a job cannot be decoded. */
   onUnreadable: () => void;
-  /** BullMQ could not do something. */
+  /** Called with each error of BullMQ. */
   onFailed: (error: unknown) => void;
 }
 
@@ -32,7 +32,7 @@ export interface WakeWorker {
 
 const SETTLE_MS = 1_000;
 const CUT_MS = 500;
-/** How long an idle worker blocks before it looks by itself. */
+/** How long an idle worker blocks on the queue, seconds. */
 const IDLE_LOOK_S = 5;
 const RETRY_FETCH_MS = 1_000;
 /** A stalled job is a wake like any other, however often it stalls: the store counts what is poison. */
@@ -96,4 +96,58 @@ function adoptCopies(redis: Redis, connections: Redis[]): void {
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms).unref());
+}
+
+/**
+ * Watches that wakes are really taken. A worker may be alive, connected and deaf, after a failover for example, and no
+ * status of it tells; what tells is work that waits while this process has room and takes none.
+ *  D1  Deaf is: at every look in `deafMs` there was overdue work and room, and nothing was taken.
+ *  D2  The first time the worker is replaced; if the next one takes nothing either, `onDeaf`, and the process should end.
+ *  D3  A Redis that does not answer is no deafness: the count starts anew.
+ */
+interface ProgressWatchDeps {
+  clock: Clock;
+  signal: AbortSignal;
+  deafMs: number;
+  everyMs: number;
+  /** Overdue work of the whole queue. */
+  countOverdue: () => Promise<number>;
+  hasRoom: () => boolean;
+  /** Wakes this process has taken so far. */
+  countTaken: () => number;
+  replaceWorker: () => void;
+  onDeaf: () => void;
+}
+
+export async function watchProgress(deps: ProgressWatchDeps): Promise<void> {
+  const { clock, signal } = deps;
+  let takenBefore = deps.countTaken();
+  let idleSince = clock.monotonic();
+  let replaced = false;
+
+  for (;;) {
+    await clock.sleep(deps.everyMs, signal);
+    if (signal.aborted) return;
+    const taken = deps.countTaken();
+    if (taken !== takenBefore) replaced = false;
+    const stuck = taken === takenBefore && deps.hasRoom() && (await waits(deps.countOverdue));
+    takenBefore = taken;
+    if (!stuck) {
+      idleSince = clock.monotonic();
+    } else if (clock.monotonic() - idleSince >= deps.deafMs) {
+      idleSince = clock.monotonic();
+      if (replaced) deps.onDeaf();
+      else deps.replaceWorker();
+      replaced = true;
+    }
+  }
+}
+
+async function waits(countOverdue: () => Promise<number>): Promise<boolean> {
+  try {
+    return (await countOverdue()) > 0;
+  } catch {
+    // D3; the connection tells that Redis is away.
+    return false;
+  }
 }

@@ -1,5 +1,5 @@
 import { ADMITTED_ASKS_MS, CALL, REFUSED_ASKS_MS } from '../admission-rules.ts';
-import { type LuaScript, luaScript } from './lua-script.ts';
+import { type LuaScript, luaScript } from './connect-redis.ts';
 
 /**
  * The decisions of `admission-rules.ts` in Lua, each one step for Redis: all scopes are looked at and changed

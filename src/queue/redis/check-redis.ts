@@ -8,7 +8,7 @@ import { parseRedisUrl, reason, redisAddress } from './connect-redis.ts';
  */
 export interface RedisFacts {
   version: string;
-  /** Null where the server does not tell. */
+  /** Null if the server does not report it. */
   policy: string | null;
 }
 
@@ -25,7 +25,7 @@ export async function checkRedis(
     lazyConnect: true,
     connectTimeout: timeoutMs,
     enableReadyCheck: false,
-    // Servers that are too old do not know the newer one, and are to be told so by us.
+    // Servers that are too old lack the newer protocol; connecting with this one lets us report the version.
     protocol: 2,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
@@ -58,7 +58,7 @@ async function askServer(redis: Redis): Promise<{ info: string; policy: string |
   return { info, policy: (await askPolicy(redis)) ?? field(info, 'maxmemory_policy') };
 }
 
-/** Managed servers forbid CONFIG; INFO then tells the same. */
+/** Managed servers forbid CONFIG; INFO then has the same value. */
 async function askPolicy(redis: Redis): Promise<string | null> {
   const reply: unknown = await redis.config('GET', 'maxmemory-policy').catch(() => null);
   return Array.isArray(reply) && typeof reply[1] === 'string' ? reply[1] : null;

@@ -1,7 +1,7 @@
-import { Redis } from 'ioredis';
-import type { RedisOptions } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 import { TroupeError } from '../../errors.ts';
 import { createOutage } from './outage.ts';
+import { createHash } from 'node:crypto';
 
 /**
  * Connections to Redis in two profiles, because the two uses want opposite things:
@@ -62,12 +62,12 @@ export function connectRedis(url: string, { profile, onWarning }: RedisConnectOp
   return redis;
 }
 
-/** Read anew: the status changes while we wait, which the type checker does not see. */
+/** Reads the status again: it changes during a wait, which the type checker does not see. */
 export function isReady(redis: Redis): boolean {
   return redis.status === 'ready';
 }
 
-/** Whether it is ready by then. */
+/** Resolves to whether the connection is ready within `ms`. */
 export function readyWithin(redis: Redis, ms: number): Promise<boolean> {
   if (isReady(redis)) return Promise.resolve(true);
   return new Promise((resolve) => {
@@ -83,19 +83,19 @@ export function readyWithin(redis: Redis, ms: number): Promise<boolean> {
   });
 }
 
-/** Ends a connection for good, in whatever state it is, and fails what still waits for it. */
+/** Ends a connection for good in any state, and fails its waiting commands. */
 export function endConnection(redis: Redis): void {
   if (redis.status === 'end') return;
-  const parked = redis.status === 'reconnecting';
+  const reconnecting = redis.status === 'reconnecting';
   redis.disconnect();
-  if (!parked) return;
+  if (!reconnecting) return;
   // Between two attempts ioredis only forgets its timer: no `end`, and commands in the queue wait for ever. An attempt
   // that is broken off ends it properly.
   redis.connect().catch(() => {});
   redis.disconnect();
 }
 
-/** Host, port and database: what may be printed. The URL may hold a password. */
+/** Host, port and database, safe to print. The URL may hold a password. */
 export function redisAddress(url: string): string {
   const { hostname, port, pathname } = parseRedisUrl(url);
   return `${hostname}:${port || '6379'}${pathname.length > 1 ? pathname : ''}`;
@@ -117,4 +117,23 @@ export function reason(error: unknown): string {
   if (error instanceof AggregateError && error.message === '')
     return error.errors.map((each) => reason(each)).join(', ');
   return error instanceof Error ? error.message : 'the connection was closed';
+}
+
+/** A script that Redis runs as one step. Only its digest is sent, unless the server does not know it yet. */
+export interface LuaScript {
+  run(redis: Redis, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>;
+}
+
+export function luaScript(text: string): LuaScript {
+  const digest = createHash('sha1').update(text).digest('hex');
+  return {
+    async run(redis, keys, args) {
+      try {
+        return await redis.evalsha(digest, keys.length, ...keys, ...args);
+      } catch (error) {
+        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
+        return redis.eval(text, keys.length, ...keys, ...args);
+      }
+    },
+  };
 }

@@ -1,5 +1,7 @@
+import type { Clock } from '../../clock.ts';
+
 /**
- * Tells an operator once that a service is away and once that it is back, however many calls find out. It is away
+ * Warns once when a service becomes unavailable and once when it returns, however many calls notice. It is unavailable
  * while any of its parts is: a connection to publish and one to listen are lost and found one by one.
  */
 export interface Outage {
@@ -32,5 +34,29 @@ export function createOutage(
       if (!parts.delete(part) || parts.size > 0) return;
       onWarning(back, where);
     },
+  };
+}
+
+type Warn = (error: unknown, where: string) => void;
+
+const EVERY_MS = 10_000;
+const MAX_KINDS = 100;
+
+/** Passes one warning of each kind per ten seconds: a failing Redis repeats the same one for each job. */
+export function limitWarnings(onWarning: Warn, clock: Clock): Warn {
+  const toldAt = new Map<string, number>();
+  return (error, where) => {
+    const text = error instanceof Error ? error.message : String(error);
+    // Warnings that differ only in numbers are of one kind.
+    const kind = `${where}: ${text.replaceAll(/\d+/g, '#').slice(0, 60)}`;
+    const now = clock.monotonic();
+    if (now - (toldAt.get(kind) ?? Number.NEGATIVE_INFINITY) < EVERY_MS) return;
+    if (toldAt.size >= MAX_KINDS) toldAt.clear();
+    toldAt.set(kind, now);
+    try {
+      onWarning(error, where);
+    } catch {
+      // Called from listeners of BullMQ, which must not throw; a warning that cannot be told has no other place.
+    }
   };
 }

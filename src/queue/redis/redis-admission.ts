@@ -2,27 +2,27 @@ import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { ActorAddress, TenantId } from '../../events/index.ts';
 import type { Admission, AdmissionCaps, Entry } from '../admission.ts';
-import { admissionLimits, DEFAULT_SLOT_MS, retryInMs } from '../admission-limits.ts';
+import { admissionLimits, DEFAULT_SLOT_MS, retryInMs } from '../admission-rules.ts';
 import { admissionScripts } from './admission-scripts.ts';
 import { createOutage } from './outage.ts';
 
 export interface RedisAdmissionOptions {
   /** Shared: `close` leaves it open. */
   redis: Redis;
-  /** Of all keys of one troupe. */
+  /** Prefix of all keys of one troupe. */
   prefix: string;
   caps: AdmissionCaps;
   onWarning: (error: unknown, where: string) => void;
-  /** Told of each command that failed. */
+  /** Called with the error of each failed command. */
   onFailed?: (error: unknown) => void;
   slotMs?: number;
-  /** After so long without an answer Redis counts as away. */
+  /** Redis counts as unavailable after this long without an answer. */
   answerMs?: number;
   /** 0 <= n < 1. */
   random?: () => number;
 }
 
-/** The sets a slot stands in: of its tenant, of its provider, or both. */
+/** The sets that hold a slot: its tenant's, its provider's, or both. */
 interface HeldSlot {
   id: string;
   keys: readonly string[];
@@ -109,7 +109,7 @@ export function createRedisAdmission(options: RedisAdmissionOptions): Admission 
     await removeLeft(slots.filter(({ id }) => held.delete(id)));
   }
 
-  /** Of these slots, those that are not held. What cannot be removed now lapses. */
+  /** Removes those of the slots that are no longer held. A slot that cannot be removed now lapses. */
   async function removeLeft(slots: readonly HeldSlot[]): Promise<void> {
     const left = slots.filter(({ id }) => !held.has(id));
     if (left.length === 0) return;

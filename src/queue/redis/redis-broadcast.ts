@@ -1,26 +1,25 @@
 import type { Redis } from 'ioredis';
 import type { Broadcast, Notice } from '../broadcast.ts';
-import { createListeners } from '../listeners.ts';
-import { createNoticeOutbox } from '../notice-outbox.ts';
+import { createListeners } from '../in-process-broadcast.ts';
+import { createNoticeOutbox, decodeNotices, encodeNotices, isFrom } from '../notice-outbox.ts';
 import { endConnection } from './connect-redis.ts';
-import { decodeNotices, encodeNotices, isFrom } from './notice-message.ts';
 import { createOutage } from './outage.ts';
 
 export interface RedisBroadcastOptions {
-  /** For publishing. Shared: `close` leaves it open. */
+  /** Connection for publishing. It is shared: `close` leaves it open. */
   publisher: Redis;
   /** A connection of its own to listen on, one that reconnects without end; `close` ends it. */
   connectSubscriber: () => Redis;
-  /** Of all keys and channels of one troupe. */
+  /** Prefix of all keys and channels of one troupe. */
   prefix: string;
-  /** Tells this member from the others. */
+  /** Identifies this member. */
   process: string;
   onWarning: (error: unknown, where: string) => void;
-  /** Deltas and states wait so long for others to join. */
+  /** How long deltas and states wait to be joined. */
   coalesceMs?: number;
-  /** A message that takes longer means that Redis is away. */
+  /** Redis counts as unavailable when a message takes longer. */
   stallMs?: number;
-  /** Delta text that may wait at once. */
+  /** Maximum length of waiting delta text. */
   maxPendingChars?: number;
 }
 

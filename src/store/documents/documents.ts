@@ -6,8 +6,8 @@ import type {
   ConversationPage,
   ConversationsQuery,
   EventRow,
-  RegisterKey,
-  Shelf,
+  EntryKey,
+  Namespace,
 } from '../driver.ts';
 
 /**
@@ -100,13 +100,13 @@ export interface ActorDocuments {
 /** Unique: (tenant, shelf, key). */
 export interface RegisterDocuments {
   /** False if there is one already. */
-  insert(key: RegisterKey, data: string, at: number): Promise<boolean>;
-  find(key: RegisterKey): Promise<string | null>;
+  insert(key: EntryKey, data: string, at: number): Promise<boolean>;
+  find(key: EntryKey): Promise<string | null>;
   /** Replaces `from` by `to`; false if it holds something else. */
-  replace(key: RegisterKey, from: string, to: string): Promise<boolean>;
+  replace(key: EntryKey, from: string, to: string): Promise<boolean>;
   /** Removes those of a shelf written before `before`, at most `limit`; returns how many. */
-  removeBefore(shelf: Shelf, before: number, limit: number): Promise<number>;
+  removeBefore(shelf: Namespace, before: number, limit: number): Promise<number>;
   /** Ascending. */
   keysBetween(range: KeyRange): Promise<string[]>;
-  remove(keys: readonly RegisterKey[]): Promise<void>;
+  remove(keys: readonly EntryKey[]): Promise<void>;
 }

@@ -1,12 +1,12 @@
 import { changedRow } from '../actor-row.ts';
-import { pageOf } from '../conversation-page.ts';
-import type {
-  ActorChange,
-  ActorKey,
-  ActorRow,
-  ConversationPage,
-  ConversationsQuery,
-  EventRow,
+import {
+  type ActorChange,
+  type ActorKey,
+  type ActorRow,
+  type ConversationPage,
+  type ConversationsQuery,
+  type EventRow,
+  pageOf,
 } from '../driver.ts';
 import type { ActorCondition, Addressee, Documents, LogKey } from '../documents/documents.ts';
 

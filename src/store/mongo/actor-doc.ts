@@ -1,7 +1,6 @@
-import type { UpdateFilter } from 'mongodb';
+import { type UpdateFilter } from 'mongodb';
 import type { ActorChange, ActorKey, ActorRow } from '../driver.ts';
-import type { BlobRef, Held } from './mongo-blobs.ts';
-import type { StoredText } from './mongo-text.ts';
+import { type BlobRef, type Held, type StoredText } from './mongo-blobs.ts';
 
 /** `_id` is tenant/conversation/agent. What is null or false is absent, so that sparse indexes hold only the rest. */
 export interface ActorDoc {

@@ -1,9 +1,25 @@
-import type { MongoClientOptions } from 'mongodb';
-import { MongoClient } from 'mongodb';
-import type { MongoPlace } from './mongo-error.ts';
-import { urlError } from './mongo-error.ts';
+import {
+  type Db,
+  type Document,
+  MongoClient,
+  type MongoClientOptions,
+  MongoServerError,
+  type ReadConcernLevel,
+} from 'mongodb';
+import { createBackground, mongoError, type MongoPlace, urlError } from './mongo-error.ts';
+import { type Clock, systemClock } from '../../clock.ts';
+import { TroupeError } from '../../errors.ts';
+import { createDocumentDriver, type DocumentDriver } from '../documents/document-driver.ts';
+import { COLLECTIONS, migrateDatabase } from './mongo-schema.ts';
+import type { Documents } from '../documents/documents.ts';
+import type { ActorDoc } from './actor-doc.ts';
+import { createActorDocuments } from './mongo-actors.ts';
+import { type BlobDoc, createBlobs } from './mongo-blobs.ts';
+import { type ConversationDoc, createConversations } from './mongo-conversations.ts';
+import { createEventDocuments, type EventDoc } from './mongo-events.ts';
+import { createRegisterDocuments, type RegisterDoc } from './mongo-registers.ts';
 
-/** What correctness rests on; a url cannot change it. */
+/** Options that correctness depends on; a URL cannot override them. */
 const FIXED: MongoClientOptions = {
   writeConcern: { w: 'majority', journal: true },
   readPreference: 'primary',
@@ -13,7 +29,7 @@ const FIXED: MongoClientOptions = {
 };
 
 /**
- * What a url may say otherwise. Together they bound every wait: for a server, for an answer, for a connection; those
+ * Options that a URL may override. Together they bound every wait: for a server, for an answer, for a connection; those
  * that wait for a connection are told at once when answers have stopped.
  * Writes are not retried by the driver: not every server can, and every write here can be looked up or repeated.
  */
@@ -55,4 +71,177 @@ export function placeOf(client: MongoClient, url: string, database: string | und
     hosts: srvHost ?? hosts.map(String).join(', '),
     database: database ?? (inUrl ? decodeURIComponent(inUrl) : DEFAULT_DATABASE),
   };
+}
+
+export interface MongoDriverOptions {
+  url: string;
+  /** Else the one in the url, else 'troupe'. */
+  database?: string;
+  clock?: Clock;
+  /** How long the server keeps journals and effects, ms. */
+  keepMs?: number;
+  /** Told of what failed in the background; it is tried again, or costs nothing but space. */
+  onWarning?: (error: unknown, what: string) => void;
+}
+
+/** Journals and effects outlive the longest turn by far. */
+const KEEP_MS = 7 * 24 * 3_600_000;
+/** An address at which nothing answers is told by then. */
+const CONNECT_MS = 3_500;
+
+/** The store of many processes: any server that speaks the MongoDB protocol and has a primary. */
+export async function openMongoDriver({
+  url,
+  database,
+  clock = systemClock,
+  keepMs = KEEP_MS,
+  onWarning = () => {},
+}: MongoDriverOptions): Promise<DocumentDriver> {
+  const client = createMongoClient(url);
+  const place = placeOf(client, url, database);
+  try {
+    const hello = await connect(client, place, clock);
+    checkServer(hello, place);
+    const db = client.db(place.database);
+    const readConcern = await findReadConcern(db, hello);
+    await migrate(url, db, place, clock);
+    const documents = createMongoDocuments(client, db, readConcern, { place, clock, keepMs, onWarning });
+    return createDocumentDriver(documents, {
+      random: Math.random,
+      sleep: (ms) => clock.sleep(ms),
+      monotonic: () => clock.monotonic(),
+    });
+  } catch (error) {
+    // Not awaited: a server that never answers would hold the answer to our caller, too.
+    client.close(true).catch(() => undefined);
+    throw mongoError(error, place);
+  }
+}
+
+async function connect(client: MongoClient, place: MongoPlace, clock: Clock): Promise<Document> {
+  const answered = new AbortController();
+  const hello = client.connect().then(() => client.db('admin').command({ hello: 1 }));
+  const silent = clock.sleep(CONNECT_MS, answered.signal).then(() => {
+    const message = `MongoDB at ${place.hosts}: no answer in ${CONNECT_MS / 1000} s. Check that it runs and the address is right`;
+    throw new TroupeError('store_unavailable', message, { ...place });
+  });
+  // Whichever comes second is of no interest, even if it fails.
+  silent.catch(() => undefined);
+  try {
+    return await Promise.race([hello, silent]);
+  } finally {
+    answered.abort();
+  }
+}
+
+/** The driver has refused versions that are too old. What is left is a server that cannot be written to. */
+function checkServer(hello: Document, place: MongoPlace): void {
+  if (hello['isWritablePrimary'] === true || hello['ismaster'] === true || hello['msg'] === 'isdbgrid')
+    return;
+  const found =
+    hello['secondary'] === true
+      ? 'a secondary'
+      : hello['arbiterOnly'] === true
+        ? 'an arbiter'
+        : 'not a primary';
+  const message = `MongoDB at ${place.hosts}: this server is ${found}. Troupe needs the primary: name the replica set in the url (replicaSet=…) and leave out directConnection`;
+  throw new TroupeError('server_unsuitable', message, { ...place, found });
+}
+
+/** A standalone server may know no other than `local`, and needs no other. */
+async function findReadConcern(db: Db, hello: Document): Promise<ReadConcernLevel> {
+  if ('setName' in hello || hello['msg'] === 'isdbgrid') return 'majority';
+  try {
+    await db
+      .collection('meta', { readConcern: { level: 'majority' } })
+      .findOne({}, { projection: { _id: 1 } });
+    return 'majority';
+  } catch (error) {
+    if (!(error instanceof MongoServerError) || error.code === 13) throw error;
+    return 'local';
+  }
+}
+
+/** Building indexes may take long, so it has a connection on which silence is no failure. */
+async function migrate(url: string, db: Db, place: MongoPlace, clock: Clock): Promise<void> {
+  let patient: MongoClient | undefined;
+  try {
+    await migrateDatabase(db, place, {
+      clock,
+      async slow() {
+        patient ??= createMongoClient(url, { socketTimeoutMS: 0, maxPoolSize: 2 });
+        return patient.db(place.database);
+      },
+    });
+  } finally {
+    await patient?.close();
+  }
+}
+
+interface MongoDocumentsOptions {
+  place: MongoPlace;
+  clock: Clock;
+  keepMs: number;
+  onWarning: (error: unknown, what: string) => void;
+}
+
+/** The documents of one database. Owns the client: `close` ends it, and with it whatever is still under way. */
+export function createMongoDocuments(
+  client: MongoClient,
+  db: Db,
+  readConcern: ReadConcernLevel,
+  { place, clock, keepMs, onWarning }: MongoDocumentsOptions,
+): Documents {
+  const background = createBackground((error, what) => onWarning(mongoError(error, place), what));
+  const options = { readConcern: { level: readConcern } };
+  const events = db.collection<EventDoc>(COLLECTIONS.events, options);
+  const actors = db.collection<ActorDoc>(COLLECTIONS.actors, options);
+  const registers = db.collection<RegisterDoc>(COLLECTIONS.registers, options);
+  const chunks = db.collection<BlobDoc>(COLLECTIONS.blobs, options);
+  const listed = db.collection<ConversationDoc>(COLLECTIONS.conversations, options);
+
+  const blobs = createBlobs(
+    chunks,
+    async ({ in: where, id }, ref) => {
+      const owners = db.collection<{ _id: typeof id; blob?: { ref: string } }>(COLLECTIONS[where], options);
+      return (await owners.findOne({ _id: id, 'blob.ref': ref }, { projection: { _id: 1 } })) !== null;
+    },
+    { clock, background },
+  );
+  const conversations = createConversations(listed, { clock, background });
+  const guard = <T extends object>(target: T) => withMongoErrors(target, place);
+
+  return {
+    events: guard(createEventDocuments(events, blobs, conversations)),
+    actors: guard(createActorDocuments(actors, blobs)),
+    registers: guard(createRegisterDocuments(registers, blobs, { clock, keepMs })),
+
+    onLost(listener) {
+      client.on('serverHeartbeatFailed', listener);
+      client.on('connectionPoolCleared', listener);
+    },
+
+    async close() {
+      background.run('noting the newest events of conversations', () => conversations.close());
+      await background.settled();
+      await client.close();
+    },
+  };
+}
+
+/** Every method as it is, but that what it throws is said in our words. */
+function withMongoErrors<T extends object>(target: T, place: MongoPlace): T {
+  const methods = Object.entries(target).map(
+    ([name, method]: [string, (...args: unknown[]) => Promise<unknown>]) => [
+      name,
+      async (...args: unknown[]) => {
+        try {
+          return await method(...args);
+        } catch (error) {
+          throw mongoError(error, place);
+        }
+      },
+    ],
+  );
+  return Object.fromEntries(methods) as T;
 }

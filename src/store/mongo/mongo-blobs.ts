@@ -2,10 +2,7 @@ import { hash, randomUUID } from 'node:crypto';
 import type { Collection } from 'mongodb';
 import { Binary } from 'mongodb';
 import type { Clock } from '../../clock.ts';
-import type { Background } from './background.ts';
-import { isDuplicateKey } from './mongo-error.ts';
-import type { StoredText } from './mongo-text.ts';
-import { bytesOf, fromStored, toStored } from './mongo-text.ts';
+import { type Background, isDuplicateKey } from './mongo-error.ts';
 
 /**
  * Texts that are too large for the documents they belong to, in chunks.
@@ -174,4 +171,24 @@ function isBlobRef(value: unknown): value is BlobRef {
     chunks < 1000 &&
     (encoding === 'utf8' || encoding === 'utf16le')
   );
+}
+
+/**
+ * BSON text is UTF-8, which has no lone surrogates. Text that has them is stored as binary data of its UTF-16 units;
+ * all other text as text. One text has one stored form, so stored values can be compared and be keys.
+ */
+export type StoredText = string | Binary;
+
+export function toStored(text: string): StoredText {
+  return text.isWellFormed() ? text : new Binary(Buffer.from(text, 'utf16le'));
+}
+
+/** Null if it is neither form: somebody else wrote it. */
+export function fromStored(stored: unknown): string | null {
+  if (typeof stored === 'string') return stored;
+  return stored instanceof Binary ? bytesOf(stored).toString('utf16le') : null;
+}
+
+export function bytesOf({ buffer, position }: Binary): Buffer {
+  return Buffer.from(buffer.buffer, buffer.byteOffset, position);
 }

@@ -2,8 +2,7 @@ import type { Collection } from 'mongodb';
 import type { Clock } from '../../clock.ts';
 import type { LogKey } from '../documents/documents.ts';
 import type { ConversationPlace, ConversationsQuery } from '../driver.ts';
-import type { Background } from './background.ts';
-import { isDuplicateKey } from './mongo-error.ts';
+import { type Background, isDuplicateKey } from './mongo-error.ts';
 
 /**
  * One small document per conversation, so that listing them needs no look at their logs. Derived: the events are the

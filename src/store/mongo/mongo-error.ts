@@ -7,8 +7,7 @@ import {
   MongoServerError,
   MongoServerSelectionError,
 } from 'mongodb';
-import type { ErrorCode } from '../../errors.ts';
-import { TroupeError } from '../../errors.ts';
+import { type ErrorCode, TroupeError } from '../../errors.ts';
 
 /** What is said in an error instead of the url, which holds the password. */
 export interface MongoPlace {
@@ -113,4 +112,28 @@ function serverErrors(thrown: unknown): unknown[] {
   if (!(thrown instanceof MongoServerSelectionError)) return [];
   const servers = thrown.reason?.servers;
   return servers ? [...servers.values()].map(({ error }: { error: unknown }) => error) : [];
+}
+
+/** Work that nobody waits for: its failures are told, and a close can wait for it. */
+export interface Background {
+  run(what: string, work: () => Promise<unknown>): void;
+  /** Waits for what was begun. */
+  settled(): Promise<void>;
+}
+
+export function createBackground(onWarning: (error: unknown, what: string) => void): Background {
+  const running = new Set<Promise<void>>();
+  return {
+    run(what, work) {
+      const job = work().then(
+        () => undefined,
+        (error: unknown) => onWarning(error, what),
+      );
+      running.add(job);
+      void job.then(() => running.delete(job));
+    },
+    async settled() {
+      while (running.size > 0) await Promise.all(running);
+    },
+  };
 }

@@ -1,13 +1,11 @@
 import type { Collection } from 'mongodb';
 import { MongoBulkWriteError, MongoServerError } from 'mongodb';
 import { TroupeError } from '../../errors.ts';
-import { byPlace } from '../conversation-page.ts';
-import type { ConversationRow, EventRow } from '../driver.ts';
+import { byPlace, type ConversationRow, type EventRow } from '../driver.ts';
 import type { Addressee, EventDocuments, LogKey } from '../documents/documents.ts';
-import type { BlobRef, Blobs } from './mongo-blobs.ts';
+import type { BlobRef, Blobs, StoredText } from './mongo-blobs.ts';
 import type { Conversations } from './mongo-conversations.ts';
 import { isDuplicateKey } from './mongo-error.ts';
-import type { StoredText } from './mongo-text.ts';
 
 /** `_id` is tenant/conversation/id, `log` is tenant/conversation: none of the parts has a slash but perhaps the last. */
 export interface EventDoc {

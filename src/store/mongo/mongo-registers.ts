@@ -1,17 +1,15 @@
 import type { Collection } from 'mongodb';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
-import type { RegisterKey, Shelf } from '../driver.ts';
+import type { EntryKey, Namespace } from '../driver.ts';
 import type { RegisterDocuments } from '../documents/documents.ts';
-import type { BlobRef, Blobs } from './mongo-blobs.ts';
+import { type BlobRef, type Blobs, type StoredText, toStored } from './mongo-blobs.ts';
 import { isDuplicateKey } from './mongo-error.ts';
-import type { StoredText } from './mongo-text.ts';
-import { toStored } from './mongo-text.ts';
 
 /** `_id` is tenant/shelf/key; neither of the first two has a slash. */
 export interface RegisterDoc {
   _id: StoredText;
-  shelf: Shelf;
+  shelf: Namespace;
   at: number;
   /** When the server may remove it by itself. */
   expires?: Date;
@@ -20,7 +18,7 @@ export interface RegisterDoc {
 }
 
 /** What a turn needs until it is over, and nobody after it. */
-const EXPIRING: ReadonlySet<Shelf> = new Set(['journal', 'effect']);
+const EXPIRING: ReadonlySet<Namespace> = new Set(['journal', 'effect']);
 /** A text outlives the register that points to it. */
 const BLOB_MARGIN_MS = 3_600_000;
 /** Reads of a register whose large text was replaced in between. */
@@ -37,11 +35,11 @@ export function createRegisterDocuments(
   { clock, keepMs }: RegisterOptions,
 ): RegisterDocuments {
   /** By our clock and not by the time of the record, which may be any: it is of what the record tells. */
-  function expiryOf(shelf: Shelf, marginMs = 0): Date | undefined {
+  function expiryOf(shelf: Namespace, marginMs = 0): Date | undefined {
     return EXPIRING.has(shelf) ? new Date(clock.now() + keepMs + marginMs) : undefined;
   }
 
-  const hold = (_id: StoredText, shelf: Shelf, text: string) =>
+  const hold = (_id: StoredText, shelf: Namespace, text: string) =>
     blobs.hold(text, { in: 'registers', id: _id }, expiryOf(shelf, BLOB_MARGIN_MS));
 
   return {
@@ -117,11 +115,11 @@ export function createRegisterDocuments(
   };
 }
 
-function idOf({ tenant, shelf, key }: RegisterKey): StoredText {
+function idOf({ tenant, shelf, key }: EntryKey): StoredText {
   return toStored(`${tenant}/${shelf}/${key}`);
 }
 
-function corrupt({ tenant, shelf, key }: RegisterKey): TroupeError {
+function corrupt({ tenant, shelf, key }: EntryKey): TroupeError {
   const message = `${shelf} ${key} cannot be read: its text is missing or has another type`;
   return new TroupeError('store_corrupt', message, { tenant, shelf, key });
 }

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Collection, Db } from 'mongodb';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
-import type { MongoPlace } from './mongo-error.ts';
-import { isDuplicateKey } from './mongo-error.ts';
+import { type MongoPlace, isDuplicateKey } from './mongo-error.ts';
 
 /**
  * The collections, and how they come to be as this version needs them.

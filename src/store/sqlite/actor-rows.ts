@@ -1,9 +1,23 @@
-import type { ActorKey, ActorRow } from '../driver.ts';
-import type { Database } from './database.ts';
-import { allRows, getRow, insertRow, runStatement } from './database.ts';
-import type { LogNumbers } from './log-numbers.ts';
-import type { StoredText } from './stored-text.ts';
-import { fromStored, toStored } from './stored-text.ts';
+import type {
+  AcquireOutcome,
+  ActorChange,
+  ActorExpectation,
+  ActorKey,
+  ActorRow,
+  StoreDriver,
+} from '../driver.ts';
+import {
+  allRows,
+  type Database,
+  fromStored,
+  getRow,
+  insertRow,
+  runStatement,
+  type StoredText,
+  toStored,
+} from './database.ts';
+import type { LogNumbers } from './event-table.ts';
+import { changedRow, newActorRow } from '../actor-row.ts';
 
 type StoredActor = Omit<ActorRow, 'tenant' | 'conversation' | 'outbox' | 'data'> & {
   num: number;
@@ -128,4 +142,83 @@ function actorRow({ tenant, conversation, agent }: ActorKey, stored: StoredActor
   const address = { tenant, conversation, agent };
   const columns = { fence, owner, until, processed, turn, cancel, parked, wakeAt };
   return { ...address, ...columns, outbox: outbox === 1, data: fromStored(data) };
+}
+
+/**
+ * Actors with something to do, each once: those in the middle of something or whose time has come, then those only addressed. Names of agents
+ * take turns, oldest first within one, so that a pile of work for an agent that nobody serves holds up no other.
+ */
+export function createDueQuery(database: Database) {
+  const select = database.prepare(
+    `WITH due AS (
+       SELECT log, agent, -1 AS at FROM actors INDEXED BY actors_unfinished
+       WHERE (turn IS NOT NULL OR outbox = 1) AND until < :now AND parked IS NULL
+       UNION ALL
+       SELECT log, agent, -1 AS at FROM actors INDEXED BY actors_timed
+       WHERE wakeAt <= :clock AND until < :now AND parked IS NULL AND turn IS NULL AND outbox = 0
+       UNION ALL
+       SELECT pending.log, pending.agent, pending.at FROM pending
+       LEFT JOIN actors ON actors.log = pending.log AND actors.agent = pending.agent
+       WHERE pending.at >= :since AND (actors.num IS NULL OR (
+         actors.until < :now AND actors.parked IS NULL AND actors.processed < pending.seq
+         AND actors.turn IS NULL AND actors.outbox = 0
+         AND (actors.wakeAt IS NULL OR actors.wakeAt > :clock)))
+     ),
+     ranked AS (
+       SELECT log, agent, at, row_number() OVER (PARTITION BY agent ORDER BY at) AS place FROM due
+       ORDER BY place, at LIMIT :limit
+     )
+     SELECT tenant, conversation, agent FROM ranked JOIN logs ON logs.num = log ORDER BY place, at`,
+  );
+
+  return ({ now, clock, since, limit }: Parameters<StoreDriver['due']>[0]): ActorKey[] =>
+    allRows<ActorKey>(select, { now, clock, since, limit }).map(({ tenant, conversation, agent }) => ({
+      tenant,
+      conversation,
+      agent,
+    }));
+}
+
+/** Read and write happen in one transaction (W1, W4), so a compare in JavaScript and an update by number are atomic. */
+export function createActorTable(database: Database, rows: ActorRows) {
+  const settle = database.prepare('DELETE FROM pending WHERE log = ? AND agent = ? AND seq <= ?');
+
+  function acquire(key: ActorKey, lease: { owner: string; now: number; until: number }): AcquireOutcome {
+    const actor = rows.find(key);
+    const { owner, until } = lease;
+    if (!actor)
+      return { kind: 'acquired', row: rows.create({ ...newActorRow(key), fence: 1, owner, until }) };
+    const { row } = actor;
+    if (row.until >= lease.now) return { kind: 'busy', until: row.until };
+    return { kind: 'acquired', row: rows.save(actor, { ...row, fence: row.fence + 1, owner, until }) };
+  }
+
+  function compareAndSet(key: ActorKey, expect: ActorExpectation, change: ActorChange): ActorRow | null {
+    const actor = rows.find(key);
+    if (!actor || actor.row.fence !== expect.fence) return null;
+    const { turn, cancel, processed } = actor.row;
+    if (expect.turn !== undefined && turn !== expect.turn) return null;
+    if (expect.notCancelled && turn !== null && cancel === turn) return null;
+    const row = rows.save(actor, changedRow(actor.row, change));
+    // `processed` never goes back, so what is settled here never becomes pending again.
+    if (row.processed !== processed) runStatement(settle, actor.log, key.agent, row.processed);
+    return row;
+  }
+
+  function requestCancel(key: ActorKey, turn: string): boolean {
+    const actor = rows.find(key);
+    if (!actor || actor.row.turn !== turn) return false;
+    rows.save(actor, { ...actor.row, cancel: turn });
+    return true;
+  }
+
+  function park(key: ActorKey, parked: string | null, expected?: string | null): boolean {
+    const actor = rows.find(key);
+    if (expected !== undefined && (actor?.row.parked ?? null) !== expected) return false;
+    if (actor) rows.save(actor, { ...actor.row, parked });
+    else rows.create({ ...newActorRow(key), parked });
+    return true;
+  }
+
+  return { acquire, compareAndSet, requestCancel, park };
 }

@@ -2,8 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { TroupeError } from '../../errors.ts';
 import { closeToOthers, makePrivateDir, makePrivateFile } from '../../private-files.ts';
-import type { Database } from './database.ts';
-import { openDatabase, rollback } from './database.ts';
+import { type Database, openDatabase, rollback } from './database.ts';
 import { readServerInfo, removeServerInfo } from './server-info.ts';
 import { sqliteError } from './sqlite-error.ts';
 

@@ -1,5 +1,4 @@
-import { DatabaseSync } from 'node:sqlite';
-import type { StatementSync } from 'node:sqlite';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { sqliteError } from './sqlite-error.ts';
 
 /** The only module that knows `node:sqlite`, whose names a later Node may change. */
@@ -63,4 +62,19 @@ export function rollback(database: Database): void {
   } catch {
     // The disk may be gone. The next BEGIN then fails and is reported to its caller.
   }
+}
+
+/**
+ * SQLite keeps text as UTF-8, which has no lone surrogates. Text that has them is stored as a blob of its UTF-16
+ * units; all other text as text. One text has one stored form, so stored values can be compared.
+ */
+export type StoredText = string | Uint8Array;
+
+export function toStored(text: string): StoredText {
+  return text.isWellFormed() ? text : Buffer.from(text, 'utf16le');
+}
+
+export function fromStored(stored: StoredText): string {
+  if (typeof stored === 'string') return stored;
+  return Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength).toString('utf16le');
 }

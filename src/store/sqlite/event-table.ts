@@ -1,9 +1,29 @@
-import type { AppendOutcome, EventRow, NewEventRow, StoreDriver } from '../driver.ts';
-import type { Database } from './database.ts';
-import { allRows, eachRow, getRow, insertNew, runStatement } from './database.ts';
-import type { LogNumbers } from './log-numbers.ts';
-import type { StoredText } from './stored-text.ts';
-import { fromStored, toStored } from './stored-text.ts';
+import {
+  type AppendOutcome,
+  type ConversationPage,
+  type ConversationPlace,
+  type ConversationRow,
+  type ConversationsQuery,
+  type EventRow,
+  type IdRange,
+  type NewEventRow,
+  pageOf,
+  placeOf,
+  type StoreDriver,
+} from '../driver.ts';
+import {
+  allRows,
+  type Database,
+  eachRow,
+  fromStored,
+  getRow,
+  insertNew,
+  insertRow,
+  runStatement,
+  type StoredText,
+  toStored,
+} from './database.ts';
+import { setImmediate } from 'node:timers/promises';
 
 type Query<K extends keyof StoreDriver> = Parameters<StoreDriver[K]>[0];
 
@@ -156,4 +176,115 @@ function eventRow(
   // Agent ids hold no comma.
   const to = recipients === '' ? [] : recipients.split(',');
   return { tenant, conversation, seq, id, at, kind, to, hash, tokens, turn, data: fromStored(data) };
+}
+
+/** The numbers by which conversations are named inside the database. A number never changes and is never reused. */
+export interface LogNumbers {
+  /** Null if nothing was ever written about the conversation. */
+  find(tenant: string, conversation: string): number | null;
+  /** Inside a write only. */
+  findOrCreate(tenant: string, conversation: string): number;
+  /** After an undone transaction: a number it gave is not in the database. */
+  forget(): void;
+}
+
+const MAX_CACHED = 20_000;
+
+export function createLogNumbers(database: Database): LogNumbers {
+  const select = database.prepare('SELECT num FROM logs WHERE tenant = ? AND conversation = ?');
+  const insert = database.prepare('INSERT INTO logs (tenant, conversation) VALUES (?, ?)');
+  const cache = new Map<string, number>();
+
+  function remember(key: string, num: number): number {
+    if (cache.size >= MAX_CACHED) cache.clear();
+    cache.set(key, num);
+    return num;
+  }
+
+  function find(tenant: string, conversation: string): number | null {
+    const key = `${tenant}/${conversation}`;
+    const known = cache.get(key);
+    if (known !== undefined) return known;
+    const row = getRow<{ num: number }>(select, tenant, conversation);
+    return row ? remember(key, row.num) : null;
+  }
+
+  return {
+    find,
+    findOrCreate(tenant, conversation) {
+      const found = find(tenant, conversation);
+      if (found !== null) return found;
+      return remember(`${tenant}/${conversation}`, insertRow(insert, tenant, conversation));
+    },
+    forget: () => cache.clear(),
+  };
+}
+
+/** So few are found by their names and put in order; of more the newest are looked through. */
+const MOST_NAMED = 1_000;
+/** Looked through for one page. */
+const MOST_LOOKED_AT = 20_000;
+/** In one turn of the event loop. */
+const STEP = 2_000;
+/** Before any time that an event may have. */
+const NEWEST: ConversationPlace = { at: Number.MAX_SAFE_INTEGER, id: '' };
+
+/**
+ * The list of conversations, by indexes that cover it. Of a few ids among many conversations the index of names is
+ * asked, of many the index of times: either is bounded by what is looked at, whatever the tenant has.
+ */
+export function createConversationList(database: Database) {
+  const selectNewest = database.prepare(
+    `SELECT conversation AS id, lastSeq AS head, lastAt AS at FROM logs INDEXED BY logs_by_time
+     WHERE tenant = ? AND lastSeq > 0 AND (lastAt, conversation) < (?, ?)
+     ORDER BY lastAt DESC, conversation DESC LIMIT ?`,
+  );
+  const selectNamed = database.prepare(
+    `SELECT conversation AS id, lastSeq AS head, lastAt AS at FROM logs INDEXED BY logs_by_name
+     WHERE tenant = ? AND lastSeq > 0 AND conversation >= ? AND conversation < ? LIMIT ?`,
+  );
+
+  function newest(tenant: string, { at, id }: ConversationPlace, limit: number): ConversationRow[] {
+    return allRows<ConversationRow>(selectNewest, tenant, at, id, limit).map(plain);
+  }
+
+  /** Null where there are too many. */
+  function named(tenant: string, ranges: readonly IdRange[]): ConversationRow[] | null {
+    const found = new Map<string, ConversationRow>();
+    for (const { from, to } of ranges) {
+      const rows = allRows<ConversationRow>(selectNamed, tenant, from, to, MOST_NAMED + 1);
+      for (const row of rows) found.set(row.id, plain(row));
+      if (found.size > MOST_NAMED) return null;
+    }
+    return [...found.values()];
+  }
+
+  return async function list(
+    { tenant, limit, before = NEWEST, ranges }: ConversationsQuery,
+    read: <T>(work: () => T) => Promise<T>,
+  ): Promise<ConversationPage> {
+    const few = ranges && (await read(() => named(tenant, ranges)));
+    if (few) return { ...pageOf(few, { limit, before }), looked: few.length };
+    const isIn = (id: string) => !ranges || ranges.some(({ from, to }) => id >= from && id < to);
+    const rows: ConversationRow[] = [];
+    let looked = few === null ? MOST_NAMED : 0;
+    for (let place = before; ;) {
+      const step = ranges ? STEP : limit + 1;
+      const found = await read(() => newest(tenant, place, step));
+      for (const row of found) {
+        if (rows.length === limit) return { rows, next: place, looked };
+        looked += 1;
+        place = placeOf(row) ?? place;
+        if (isIn(row.id)) rows.push(row);
+      }
+      if (found.length < step) return { rows, next: null, looked };
+      if (looked >= MOST_LOOKED_AT) return { rows, next: place, looked };
+      await setImmediate();
+    }
+  };
+}
+
+/** Rows of the database have no prototype. */
+function plain({ id, head, at }: ConversationRow): ConversationRow {
+  return { id, head, at };
 }

@@ -1,8 +1,7 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { TroupeError } from '../../errors.ts';
 import { makePrivateFile } from '../../private-files.ts';
-import type { Database } from './database.ts';
-import { getRow } from './database.ts';
+import { type Database, getRow } from './database.ts';
 import { hasTables } from './schema.ts';
 
 /**

@@ -1,12 +1,17 @@
 import type { KeyRange } from '../conversation-keys.ts';
-import type { RegisterKey, Shelf } from '../driver.ts';
-import type { Database } from './database.ts';
-import { allRows, getRow, runStatement } from './database.ts';
-import type { StoredText } from './stored-text.ts';
-import { fromStored, toStored } from './stored-text.ts';
+import type { EntryKey, Namespace } from '../driver.ts';
+import {
+  allRows,
+  type Database,
+  fromStored,
+  getRow,
+  runStatement,
+  type StoredText,
+  toStored,
+} from './database.ts';
 
 /** Numbers are stored: never change one. Those up to 2 are indexed by age. */
-const SHELVES: Record<Shelf, number> = {
+const SHELVES: Record<Namespace, number> = {
   journal: 1,
   effect: 2,
   artifact: 3,
@@ -31,23 +36,23 @@ export function createRegisterTable(database: Database) {
   const removeSome = database.prepare(removalOf('shelf = ?'));
   const removeSomeByAge = database.prepare(removalOf('shelf = ? AND shelf <= 2'));
 
-  function readRegister({ tenant, shelf, key }: RegisterKey): string | null {
+  function readEntry({ tenant, shelf, key }: EntryKey): string | null {
     const row = getRow<{ data: StoredText }>(select, tenant, SHELVES[shelf], toStored(key));
     return row ? fromStored(row.data) : null;
   }
 
-  function putOnce(register: RegisterKey, data: string, at: number): { inserted: boolean; data: string } {
+  function putOnce(register: EntryKey, data: string, at: number): { inserted: boolean; data: string } {
     const { tenant, shelf, key } = register;
     const inserted = runStatement(insert, tenant, SHELVES[shelf], toStored(key), at, toStored(data)) === 1;
-    return { inserted, data: inserted ? data : readRegister(register)! };
+    return { inserted, data: inserted ? data : readEntry(register)! };
   }
 
-  function swap({ tenant, shelf, key }: RegisterKey, from: string, to: string): boolean {
+  function swap({ tenant, shelf, key }: EntryKey, from: string, to: string): boolean {
     return runStatement(replace, toStored(to), tenant, SHELVES[shelf], toStored(key), toStored(from)) === 1;
   }
 
   /** Removes at most `limit`; returns how many it removed. */
-  function expireSome(shelf: Shelf, before: number, limit: number): number {
+  function expireSome(shelf: Namespace, before: number, limit: number): number {
     const number = SHELVES[shelf];
     return runStatement(number <= 2 ? removeSomeByAge : removeSome, number, before, limit);
   }
@@ -58,11 +63,11 @@ export function createRegisterTable(database: Database) {
     return rows.map(({ key }) => fromStored(key));
   }
 
-  function remove({ tenant, shelf, key }: RegisterKey): void {
+  function remove({ tenant, shelf, key }: EntryKey): void {
     runStatement(removeOne, tenant, SHELVES[shelf], toStored(key));
   }
 
-  return { readRegister, putOnce, swap, expireSome, keysBetween, remove };
+  return { readEntry, putOnce, swap, expireSome, keysBetween, remove };
 }
 
 function removalOf(ofShelf: string): string {

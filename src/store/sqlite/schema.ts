@@ -1,6 +1,5 @@
 import { TroupeError } from '../../errors.ts';
-import type { Database } from './database.ts';
-import { rollback } from './database.ts';
+import { type Database, rollback } from './database.ts';
 
 /** Marks the file as ours ('TRUP'), so that another program's database is refused instead of filled. */
 const APPLICATION_ID = 0x54525550;

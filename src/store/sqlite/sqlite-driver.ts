@@ -1,22 +1,15 @@
 import { makePrivateFile } from '../../private-files.ts';
-import { deleteInOrder } from '../delete-conversation.ts';
+import { deleteInOrder } from '../create-store.ts';
 import type { AppendOutcome, StoreDriver } from '../driver.ts';
-import { createActorRows } from './actor-rows.ts';
-import { createActorTable } from './actor-table.ts';
-import { createCheckpoints } from './checkpoints.ts';
-import { createConversationList } from './conversation-list.ts';
-import type { Database } from './database.ts';
-import { openDatabase, runStatement } from './database.ts';
+import { createActorRows, createActorTable, createDueQuery } from './actor-rows.ts';
+import { closedError, createCheckpoints, createWriteQueue } from './write-queue.ts';
+import { createConversationList, createEventTable, createLogNumbers } from './event-table.ts';
+import { type Database, openDatabase, runStatement } from './database.ts';
 import { checkFiles } from './check-files.ts';
 import { openLogMark } from './log-mark.ts';
-import { createStoreTrouble } from './store-trouble.ts';
-import { createDueQuery } from './due-query.ts';
-import { createEventTable } from './event-table.ts';
-import { createLogNumbers } from './log-numbers.ts';
+import { createStoreTrouble, sqliteError } from './sqlite-error.ts';
 import { createRegisterTable } from './register-table.ts';
 import { migrate } from './schema.ts';
-import { sqliteError } from './sqlite-error.ts';
-import { closedError, createWriteQueue } from './write-queue.ts';
 
 export interface SqliteDriverOptions {
   /** A file, or ':memory:'. */
@@ -152,7 +145,7 @@ function createDriver(database: Database, { path, onWarning = () => {} }: Sqlite
 
     putOnce: (key, data, at) =>
       queue.write(() => registers.putOnce(key, data, at), PROMISED.has(key.shelf) ? 'synced' : 'ordered'),
-    readRegister: (key) => read(() => registers.readRegister(key)),
+    readEntry: (key) => read(() => registers.readEntry(key)),
     swap: (key, from, to) => queue.write(() => registers.swap(key, from, to), 'ordered'),
     async expire(shelf, before) {
       let removed = 0;

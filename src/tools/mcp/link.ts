@@ -91,8 +91,8 @@ async function httpLink({ url, headersEnv }: HttpServer, { variables, clock }: L
   let ending: Promise<void> | null = null;
 
   async function end(): Promise<void> {
-    const told = transport.terminateSession().catch(() => undefined);
-    await Promise.race([told, clock.sleep(FAREWELL_MS)]);
+    const farewell = transport.terminateSession().catch(() => undefined);
+    await Promise.race([farewell, clock.sleep(FAREWELL_MS)]);
     await transport.close();
   }
 

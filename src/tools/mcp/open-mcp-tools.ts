@@ -74,10 +74,10 @@ async function openServer(
     createLink: () => createLink(settings, { variables, clock }),
     redact,
     clock,
-    onLost: (why) => onWarning(`the connection is lost and opened again when it is needed: ${why}`, where),
-    onToolsChanged: tellNow(clock, (times) => {
-      const often = times === 1 ? '' : ` (told ${times} times)`;
-      onWarning(`its tools have changed${often}; agents are given them at the next start`, where);
+    onLost: (why) => onWarning(`the connection was lost and is reopened on demand: ${why}`, where),
+    onToolsChanged: reportSparsely(clock, (times) => {
+      const often = times === 1 ? '' : ` (reported ${times} times)`;
+      onWarning(`its tools have changed${often}; agents get them after the next start`, where);
     }),
   });
   onConnection(connection);
@@ -103,7 +103,7 @@ async function openServer(
   if (problems.length > 0) {
     const shown = problems.slice(0, PROBLEMS_SHOWN).map((problem) => `${where}: ${problem}`);
     const more = problems.length - shown.length;
-    if (more > 0) shown.push(`${where}: ${more} more of its tools are no better`);
+    if (more > 0) shown.push(`${where}: ${more} more of its tools have such problems`);
     throw new Error(shown.join('\n  '));
   }
   return offered.map((tool) => wrapTool(tool, { server: name, settings, connection, redact }));
@@ -117,21 +117,21 @@ function needsTask({ execution }: ListedTool): boolean {
 function leftOutText(names: readonly string[]): string {
   const shown = names.slice(0, PROBLEMS_SHOWN).map((name) => JSON.stringify(name.slice(0, NAME_SHOWN)));
   const more = names.length > PROBLEMS_SHOWN ? `, and ${names.length - PROBLEMS_SHOWN} more` : '';
-  return `not offered to agents, as they can be called as MCP tasks only: ${shown.join(', ')}${more}`;
+  return `not offered to agents, because they run as MCP tasks only: ${shown.join(', ')}${more}`;
 }
 
 /**
  * Reports the first event at once, then at most one per period with the number of events: a server may cause them
  * without end.
  */
-function tellNow(clock: Clock, tell: (times: number) => void): () => void {
-  let toldAt = -Infinity;
+function reportSparsely(clock: Clock, report: (times: number) => void): () => void {
+  let reportedAt = -Infinity;
   let times = 0;
   return () => {
     times += 1;
-    if (clock.monotonic() - toldAt < QUIET_MS) return;
-    toldAt = clock.monotonic();
-    tell(times);
+    if (clock.monotonic() - reportedAt < QUIET_MS) return;
+    reportedAt = clock.monotonic();
+    report(times);
     times = 0;
   };
 }

@@ -96,14 +96,14 @@ export function toolProblem({ name, title, description, inputSchema }: ListedToo
   const tool = `its tool ${JSON.stringify(name.slice(0, NAME_SHOWN))}`;
   if (name === '') return 'it has a tool without a name';
   if (name.length > MAX_NAME_LENGTH)
-    return `${tool} has a name of ${name.length} characters, and ${MAX_NAME_LENGTH} are the most`;
+    return `${tool} has a name of ${name.length} characters; the limit is ${MAX_NAME_LENGTH}`;
   const said = (description ?? title ?? '').length;
   if (said > MAX_DESCRIPTION_LENGTH)
-    return `${tool} has a description of ${said} characters, and ${MAX_DESCRIPTION_LENGTH} are the most`;
+    return `${tool} has a description of ${said} characters; the limit is ${MAX_DESCRIPTION_LENGTH}`;
   if (isDeeper(inputSchema, MAX_DEPTH)) return `${tool} has a schema of more than ${MAX_DEPTH} levels`;
   const length = JSON.stringify(inputSchema).length;
   if (length > MAX_SCHEMA_LENGTH)
-    return `${tool} has a schema of ${length} characters, and ${MAX_SCHEMA_LENGTH} are the most`;
+    return `${tool} has a schema of ${length} characters; the limit is ${MAX_SCHEMA_LENGTH}`;
   return null;
 }
 

@@ -9,7 +9,7 @@ interface PromptFactsProps {
 
 /** The foot of a prompt: to whom it went, and what that came to. */
 export function PromptFacts({ prompt, cost, verified }: PromptFactsProps) {
-  const { provider, model, mode, tokens, usage, relief, count, delta } = prompt;
+  const { provider, model, mode, tokens, usage, compaction, count, delta } = prompt;
   const facts: [string, string][] = [
     ['Model', `${model} (${provider})`],
     [
@@ -18,7 +18,7 @@ export function PromptFacts({ prompt, cost, verified }: PromptFactsProps) {
         ? `whole, ${whole(count)} messages`
         : `as a delta on ${whole(delta?.sent ?? 0)} messages`,
     ],
-    ['Window', `${whole(tokens.window)}; room is made at ${whole(relief.at)}, in ${whole(relief.left)}`],
+    ['Window', `${whole(tokens.window)}; compacts at ${whole(compaction.at)}, in ${whole(compaction.left)}`],
     ...(usage
       ? ([
           ['In', `${whole(usage.input)}`],

@@ -1,0 +1,166 @@
+import { decrypt, encrypt } from 'nostr-tools/nip49';
+import { npubEncode, nsecEncode } from 'nostr-tools/nip19';
+import { generateSecretKey, getPublicKey } from 'nostr-tools/pure';
+import * as z from 'zod';
+import {
+  AgentId,
+  type AgentKey,
+  type AgentKeys,
+  type AgentKeysParts,
+  TroupeError,
+  updateEntry,
+} from './troupe.ts';
+import { readSecretKey } from './secret-key.ts';
+
+const PASSPHRASE_VARIABLE = 'TROUPE_NOSTR_PASSPHRASE';
+
+export interface KeyRingParts extends AgentKeysParts {
+  /** Base-2 logarithm of the scrypt cost. 16, the default, takes 64 MiB and about half a second. */
+  logN?: number;
+}
+
+const Entry = z.strictObject({ ncryptsec: z.string(), pubkey: z.string(), createdAt: z.int() });
+type Entry = z.infer<typeof Entry>;
+/** By agent: one note, so that a listing and a change see all of it. */
+const Ring = z.record(z.string(), Entry);
+type Ring = z.infer<typeof Ring>;
+
+const RING = 'nostr/keys';
+/** Before the id of an agent, which has no ':'. */
+const CLIENT = 'client:';
+const LOG_N = 16;
+/** The key was never known to be handled insecurely; nor do we know that it was not. See NIP-49. */
+const UNTRACKED = 0x02;
+
+export function createAgentKeys({ keyValue, clock, env, logN = LOG_N }: KeyRingParts): AgentKeys {
+  function passphrase(): string {
+    const given = env[PASSPHRASE_VARIABLE];
+    if (given) return given;
+    const message = `keys of agents are kept encrypted: set ${PASSPHRASE_VARIABLE} to the passphrase they are, or shall be, under`;
+    throw new TroupeError('config_invalid', message);
+  }
+
+  async function ring(): Promise<Ring> {
+    return parseRing(await keyValue.get(RING));
+  }
+
+  async function entryOf(agent: string): Promise<Entry> {
+    const keys = await ring();
+    const entry = entryIn(keys, agent);
+    if (entry) return entry;
+    const known = Object.entries(keys)
+      .filter(isAgents)
+      .map(([id]) => id);
+    const message = `@${agent} has no key; ${known.length > 0 ? `those of: ${known.join(', ')}` : 'nor has any other agent'}`;
+    throw new TroupeError('agent_unknown', message, { agent, known });
+  }
+
+  function unlock(agent: string, { ncryptsec, pubkey }: Entry): Uint8Array {
+    const key = tryUnlock(ncryptsec, passphrase());
+    if (key && getPublicKey(key) === pubkey) return key;
+    const message = `the key of @${agent.replace(CLIENT, '')} cannot be decrypted: ${PASSPHRASE_VARIABLE} is not the passphrase it was encrypted under`;
+    throw new TroupeError('config_invalid', message, { agent });
+  }
+
+  async function sealed(key: Uint8Array): Promise<Entry> {
+    const [other] = Object.entries(await ring());
+    if (other) unlock(...other).fill(0);
+    const ncryptsec = encrypt(key, passphrase(), logN, UNTRACKED);
+    return { ncryptsec, pubkey: getPublicKey(key), createdAt: clock.now() };
+  }
+
+  async function add(agent: string, key: Uint8Array): Promise<AgentKey> {
+    try {
+      const id = idOf(agent);
+      const entry = await sealed(key);
+      await updateEntry(keyValue, RING, parseRing, (keys) => {
+        if (entryIn(keys, id)) throw hasKey(id);
+        const owner = Object.entries(keys).find(([, { pubkey }]) => pubkey === entry.pubkey)?.[0];
+        if (owner !== undefined) throw isKeyOf(owner);
+        return { ...keys, [id]: entry };
+      });
+      return shown(id, entry);
+    } finally {
+      key.fill(0);
+    }
+  }
+
+  return {
+    create: (agent) => add(agent, generateSecretKey()),
+    import: async (agent, secret) => add(agent, readSecretKey(secret, 'what was given')),
+    async list() {
+      const entries = Object.entries(await ring());
+      return entries.filter(isAgents).map(([agent, entry]) => shown(agent, entry));
+    },
+    async export(agent) {
+      const key = unlock(agent, await entryOf(agent));
+      try {
+        return nsecEncode(key);
+      } finally {
+        key.fill(0);
+      }
+    },
+    async remove(agent) {
+      await entryOf(agent);
+      await updateEntry(keyValue, RING, parseRing, ({ [agent]: gone, ...rest }) => (gone ? rest : null));
+    },
+    async open(agent) {
+      const entry = entryIn(await ring(), agent);
+      return entry ? unlock(agent, entry) : null;
+    },
+    async openClient(agent) {
+      if (!env[PASSPHRASE_VARIABLE]) return generateSecretKey();
+      const id = `${CLIENT}${agent}`;
+      const known = entryIn(await ring(), id);
+      if (known) return unlock(id, known);
+      const entry = await sealed(generateSecretKey());
+      const keys = await updateEntry(keyValue, RING, parseRing, (before) =>
+        entryIn(before, id) ? null : { ...before, [id]: entry },
+      );
+      return unlock(id, entryIn(keys, id) ?? entry);
+    },
+  };
+}
+
+function parseRing(text: string | null): Ring {
+  return text === null ? {} : Ring.parse(JSON.parse(text));
+}
+
+function isAgents([id]: [string, Entry]): boolean {
+  return !id.startsWith(CLIENT);
+}
+
+/** An agent may be called `constructor`. */
+function entryIn(keys: Ring, id: string): Entry | undefined {
+  return Object.hasOwn(keys, id) ? keys[id] : undefined;
+}
+
+function tryUnlock(ncryptsec: string, passphrase: string): Uint8Array | null {
+  try {
+    return decrypt(ncryptsec, passphrase);
+  } catch {
+    // Of a wrong passphrase it says "invalid tag", which tells nobody anything.
+    return null;
+  }
+}
+
+function idOf(agent: string): string {
+  const parsed = AgentId.safeParse(agent);
+  if (parsed.success) return parsed.data;
+  throw new TroupeError('config_invalid', parsed.error.issues[0]?.message ?? 'not an agent id', { agent });
+}
+
+function hasKey(agent: string): TroupeError {
+  const message = `@${agent} has a key already: export it if it is still of use, remove it, and try again`;
+  return new TroupeError('config_invalid', message, { agent });
+}
+
+function isKeyOf(agent: string): TroupeError {
+  return new TroupeError('config_invalid', `this is the key of @${agent}: two agents cannot share one`, {
+    agent,
+  });
+}
+
+function shown(agent: string, { pubkey, createdAt }: Entry): AgentKey {
+  return { agent, npub: npubEncode(pubkey), pubkey, createdAt: new Date(createdAt).toISOString() };
+}

@@ -1,0 +1,84 @@
+import { type AgentKeys, type Clock, TroupeError } from './troupe.ts';
+import { createLocalSigner } from './local-signer.ts';
+import { createRemoteSigner } from './remote-signer.ts';
+import { readSecretKey } from './secret-key.ts';
+import type { Signer } from './signer.ts';
+
+/** Where an agent's key is: encrypted in the store, in a variable, or with the remote signer whose URL is in one. */
+export type KeySource = 'stored' | { env: string } | { bunkerEnv: string };
+
+export interface SignersParts {
+  /** `pubkey`: as the agents file says. */
+  agents: readonly { id: string; pubkey: string | null }[];
+  /** By agent; `stored` for those that are not named. */
+  sources: Readonly<Record<string, KeySource>>;
+  keys: Pick<AgentKeys, 'open' | 'openClient'>;
+  env: Readonly<Record<string, string | undefined>>;
+  clock: Clock;
+  onWarning?: ((error: unknown, where: string) => void) | undefined;
+}
+
+/** Those agents that can sign, by id. Closing forgets all keys. */
+export interface AgentSigners {
+  of(agent: string): Signer | null;
+  /** Pubkeys by agent. */
+  readonly pubkeys: ReadonlyMap<string, string>;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the keys of all agents that have one. Throws `config_invalid`, naming the agent: a key that is not what the
+ * agents file says, a pubkey without a key, one key for two, a passphrase that is wrong.
+ */
+export async function signersFor(parts: SignersParts): Promise<AgentSigners> {
+  const stray = Object.keys(parts.sources).find((name) => parts.agents.every(({ id }) => id !== name));
+  if (stray !== undefined) throw refused(stray, 'is named in nostr.keys, and is no agent');
+  const signers = new Map<string, Signer>();
+  const close = async () =>
+    void (await Promise.allSettled([...signers.values()].map((each) => each.close())));
+  try {
+    for (const agent of parts.agents) {
+      const signer = await signerOf(parts, agent);
+      if (!signer) continue;
+      const twin = [...signers].find(([, { pubkey }]) => pubkey === signer.pubkey)?.[0];
+      signers.set(agent.id, signer);
+      if (twin !== undefined) throw refused(agent.id, `has the key of @${twin}: each needs its own`);
+      const { pubkey } = agent;
+      if (pubkey !== null && pubkey !== signer.pubkey) {
+        const told = `its key is that of ${signer.pubkey}, and the agents file says ${pubkey}: change one of them`;
+        throw refused(agent.id, `cannot sign: ${told}`);
+      }
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return {
+    of: (agent) => signers.get(agent) ?? null,
+    pubkeys: new Map([...signers].map(([agent, { pubkey }]) => [agent, pubkey])),
+    close,
+  };
+}
+
+async function signerOf(
+  { sources, keys, env, clock, onWarning }: SignersParts,
+  { id, pubkey }: SignersParts['agents'][number],
+): Promise<Signer | null> {
+  const source = Object.hasOwn(sources, id) ? (sources[id] ?? 'stored') : 'stored';
+  if (source === 'stored') {
+    const key = await keys.open(id);
+    if (key) return createLocalSigner(key);
+    if (pubkey === null) return null;
+    throw refused(id, `has a pubkey and no key: bring it with "troupe nostr keys import ${id}"`);
+  }
+  const variable = 'env' in source ? source.env : source.bunkerEnv;
+  const value = env[variable];
+  if (!value) throw refused(id, `has its key in ${variable}, which is not set`);
+  if ('env' in source) return createLocalSigner(readSecretKey(value, variable));
+  const clientKey = await keys.openClient(id);
+  return createRemoteSigner({ url: value, agent: id, variable, pubkey, clientKey, clock, onWarning });
+}
+
+function refused(agent: string, why: string): TroupeError {
+  return new TroupeError('config_invalid', `@${agent} ${why}`, { agent });
+}

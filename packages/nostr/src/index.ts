@@ -1,0 +1,63 @@
+import type {
+  AgentKeys,
+  AgentKeysParts,
+  Clock,
+  Integration,
+  NostrPackage,
+  NostrStatus,
+  RelayReport,
+} from './troupe.ts';
+import type { Nostr } from './open-nostr.ts';
+import { type NostrInput, type NostrSettings, parseSettings } from './settings.ts';
+
+export type { NostrInput, NostrSettings } from './settings.ts';
+
+/**
+ * Connects the agents of a troupe with Nostr relays. Throws `config_invalid` for settings that are not valid.
+ *
+ *     await createTroupe({ agents }, { integrations: [nostr({ relays: ['wss://relay.example'] })] });
+ */
+export function nostr(input: NostrInput): Integration & { status(): NostrStatus | null } {
+  const settings = parseSettings(input);
+  let running: Nostr | null = null;
+  return {
+    name: 'nostr',
+    secretVariables: variablesOf(settings),
+    async start({ troupeOf, keyValueOf, clock, random, env, owner, metrics, onWarning }) {
+      const troupe = troupeOf();
+      const { openNostr } = await import('./open-nostr.ts');
+      running = await openNostr({
+        troupe,
+        settings,
+        agents: troupe.agents,
+        keyValue: keyValueOf(),
+        clock,
+        random,
+        env,
+        owner,
+        onWarning,
+        counted: (outcome) => metrics.count('nostr_published', { outcome }),
+        heard: (reason) =>
+          reason === null ? metrics.count('nostr_received', {}) : metrics.count('nostr_refused', { reason }),
+      });
+    },
+    status: () => running?.status() ?? null,
+    close: async () => running?.close(),
+  };
+}
+
+function variablesOf({ keys }: NostrSettings): string[] {
+  return Object.values(keys).flatMap((source) => (typeof source === 'string' ? [] : Object.values(source)));
+}
+
+/** Loads the cryptography when it is called. */
+export async function openAgentKeys(parts: AgentKeysParts): Promise<AgentKeys> {
+  return (await import('./agent-keys.ts')).createAgentKeys(parts);
+}
+
+export async function probeRelay(url: string, parts: { clock: Clock }): Promise<RelayReport> {
+  return (await import('./probe-relay.ts')).probeRelay(url, parts);
+}
+
+// The core loads this module by its name and knows it by this interface.
+({ nostr, openAgentKeys, probeRelay }) satisfies NostrPackage;

@@ -1,0 +1,183 @@
+import { type Clock, KeyedBuckets, TokenBucket } from './troupe.ts';
+import { addressedBy, type OurAgents } from './addressed.ts';
+import type { HighWater } from './high-water.ts';
+import type { SignedEvent } from './nostr-event.ts';
+import type { Receiver } from './receive.ts';
+import type { Refused } from './refused.ts';
+import type { RelayLink } from './relay-link.ts';
+import type { NostrSettings } from './settings.ts';
+import type { Verify } from './open-verifier.ts';
+import { isAhead, readEvent } from './signed-event.ts';
+import { type Thread, threadOf } from './thread-of.ts';
+
+export interface IntakeParts {
+  link: Pick<RelayLink, 'url' | 'query' | 'refuse'>;
+  receiver: Receiver;
+  agents: OurAgents;
+  settings: Pick<NostrSettings, 'kinds' | 'strangers' | 'limits'>;
+  /** How many relays share the verifications. */
+  relays: number;
+  verify: Verify;
+  mark: Pick<HighWater, 'begin'>;
+  /** Told of each event that was dealt with. */
+  handled: (event: SignedEvent) => void;
+  clock: Clock;
+  signal: AbortSignal;
+}
+
+/** Of one author what may come at once, in seconds of what they may say. */
+const AUTHOR_BURST_S = 10;
+/** Events that wait because their authors said too much at once. */
+const MAX_PUT_OFF = 1_000;
+
+interface PutOff {
+  event: SignedEvent;
+  done: () => void;
+}
+
+const MAX_EARLIER = 200;
+const EARLIER_MS = 5_000;
+
+/**
+ * What one relay sends, from what was parsed to the log.
+ * 1. What is cheap to refuse is refused first: shape, kind, known id, time, for nobody of ours, a stranger. Ids are hashed
+ *    and signatures verified last, no more of them in a second than the settings say; who brings more waits.
+ * 2. One event at a time, and between two the rest of the process has its turn.
+ * 3. An author who says too much at once holds up nobody else: their events wait beside, in order, and so many of them in
+ *    all. Of those who wait the first comes whose time has come.
+ */
+export class Intake {
+  readonly #parts: IntakeParts;
+  readonly #verifications: TokenBucket;
+  readonly #authors: KeyedBuckets;
+  /** By author, none of them empty. */
+  readonly #putOff = new Map<string, PutOff[]>();
+  #waiting = 0;
+  #catchingUp: Promise<void> | null = null;
+
+  constructor(parts: IntakeParts) {
+    this.#parts = parts;
+    const { clock, relays } = parts;
+    const { verificationsPerSecond, perAuthorPerSecond } = parts.settings.limits;
+    this.#verifications = new TokenBucket({ perSecond: verificationsPerSecond / relays, clock });
+    const burst = Math.max(1, perAuthorPerSecond * AUTHOR_BURST_S);
+    this.#authors = new KeyedBuckets({ perSecond: perAuthorPerSecond, burst, clock });
+  }
+
+  /** Resolves when the next may come. */
+  async take(raw: unknown): Promise<void> {
+    const event = this.#read(raw);
+    if (!event) return;
+    const done = this.#parts.mark.begin(event.created_at);
+    const before = this.#putOff.get(event.pubkey);
+    if (!before && this.#authors.take(event.pubkey) === 0) return this.#finish(event, done);
+    if (this.#waiting >= MAX_PUT_OFF) {
+      done();
+      return this.#parts.link.refuse('rate');
+    }
+    this.#waiting += 1;
+    if (before) before.push({ event, done });
+    else this.#putOff.set(event.pubkey, [{ event, done }]);
+    this.#catchingUp ??= this.#takePutOff();
+  }
+
+  /** Resolves when nothing waits. */
+  async idle(): Promise<void> {
+    while (this.#catchingUp) await this.#catchingUp;
+  }
+
+  #read(raw: unknown): SignedEvent | null {
+    const { settings, agents, receiver, clock } = this.#parts;
+    const event = readEvent(raw);
+    if (typeof event === 'string') return this.#refuse(event);
+    if (!settings.kinds.includes(event.kind)) return this.#refuse('unasked');
+    if (receiver.isKnown(event.id)) return null;
+    if (isAhead(event, clock.now())) return this.#refuse('future');
+    if (agents.has(event.pubkey)) return this.#refuse('echo');
+    if (addressedBy(event, agents).length === 0) return this.#refuse('unasked');
+    if (settings.strangers === 'ignore' && !receiver.isHeard(event.pubkey)) return this.#refuse('stranger');
+    return event;
+  }
+
+  #refuse(reason: Refused): null {
+    this.#parts.link.refuse(reason);
+    return null;
+  }
+
+  async #takePutOff(): Promise<void> {
+    const { clock, signal } = this.#parts;
+    while (!signal.aborted && this.#waiting > 0) {
+      const { own, waitMs } = this.#nextAuthor();
+      const [next] = own;
+      if (!next) await clock.sleep(waitMs, signal);
+      else {
+        await this.#finish(next.event, next.done);
+        own.shift();
+        this.#waiting -= 1;
+        if (own.length === 0) this.#putOff.delete(next.event.pubkey);
+      }
+    }
+    this.#catchingUp = null;
+  }
+
+  /** The first whose time has come; where there is none, how long until there is. */
+  #nextAuthor(): { own: PutOff[]; waitMs: number } {
+    let least = Infinity;
+    for (const [pubkey, own] of this.#putOff) {
+      const waitMs = this.#authors.take(pubkey);
+      if (waitMs === 0) return { own, waitMs };
+      least = Math.min(least, waitMs);
+    }
+    return { own: [], waitMs: least };
+  }
+
+  async #finish(event: SignedEvent, done: () => void): Promise<void> {
+    const { receiver, link, handled } = this.#parts;
+    if (receiver.isKnown(event.id)) return done();
+    if (!(await this.#isValid(event))) {
+      // Stopped before it was looked at: it stays pending, and the mark before it.
+      if (!this.#parts.signal.aborted) done();
+      return;
+    }
+    const outcome = await receiver.receive(event, link.url, (thread) => this.#earlier(thread));
+    if (outcome === null) return;
+    if (outcome !== 'stored') link.refuse(outcome);
+    done();
+    handled(event);
+  }
+
+  async #isValid(event: SignedEvent): Promise<boolean> {
+    const { clock, signal, link, verify } = this.#parts;
+    for (;;) {
+      const waitMs = this.#verifications.take();
+      if (signal.aborted) return false;
+      if (waitMs === 0) break;
+      await clock.sleep(waitMs, signal);
+    }
+    const refused = verify(event);
+    if (refused) link.refuse(refused);
+    await clock.sleep(0);
+    return refused === null;
+  }
+
+  /** The thread as this relay has it. What cannot be had is not waited for: the event counts for more than what it answers. */
+  async #earlier(thread: Thread): Promise<SignedEvent[]> {
+    const { link, settings, clock } = this.#parts;
+    const { rootEvent, filter } = thread;
+    const asked = [
+      ...(rootEvent === null ? [] : [link.query({ ids: [rootEvent] }, { timeoutMs: EARLIER_MS, limit: 1 })]),
+      link.query({ kinds: settings.kinds, ...filter }, { timeoutMs: EARLIER_MS, limit: MAX_EARLIER }),
+    ];
+    const answers = await Promise.allSettled(asked);
+    const found = new Map<string, SignedEvent>();
+    for (const raw of answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))) {
+      const event = readEvent(raw);
+      if (typeof event === 'string') link.refuse(event);
+      else if (!settings.kinds.includes(event.kind) || threadOf(event).root !== thread.root) continue;
+      else if (found.has(event.id) || isAhead(event, clock.now())) continue;
+      else if (await this.#isValid(event)) found.set(event.id, event);
+      if (found.size === MAX_EARLIER) break;
+    }
+    return [...found.values()].toSorted((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1));
+  }
+}

@@ -1,0 +1,108 @@
+import { decode } from 'nostr-tools/nip19';
+import { type Clock, type IntegrationTroupe, type KeyValue, TroupeError } from './troupe.ts';
+import { HighWater } from './high-water.ts';
+import { openVerifier } from './open-verifier.ts';
+import type { Published } from './published.ts';
+import type { RelayLink, RelayStatus } from './relay-link.ts';
+import { createReceiver } from './receive.ts';
+import type { NostrSettings } from './settings.ts';
+import { sinceOf, subscribe, type Subscription } from './subscribe.ts';
+
+export interface InboundParts {
+  troupe: Pick<IntegrationTroupe, 'send' | 'events' | 'agents'>;
+  settings: NostrSettings;
+  keyValue: KeyValue;
+  clock: Clock;
+  random: () => number;
+  /** Of this process. */
+  owner: string;
+  onWarning: (error: unknown, where: string) => void;
+  /** Those that are read; whoever opened them closes them. */
+  links: readonly RelayLink[];
+  /** Which event of the log was published under an id of Nostr. */
+  publishedAs: Published['publishedAs'];
+  /** Pubkeys by agent, beside those of the agents file. */
+  pubkeys?: ReadonlyMap<string, string> | undefined;
+  /** Default 30 s. */
+  claimMs?: number | undefined;
+}
+
+export interface Inbound {
+  status(): (RelayStatus & { inbound: ReturnType<Subscription['status']> })[];
+  /** Resolves when all that the relays had for us is in the log. A relay that cannot be reached is waited for. */
+  caughtUp(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const CLAIM_MS = 30_000;
+
+/** Lets in what relays have for our agents. Throws `config_invalid` where no agent has a pubkey. */
+export async function openInbound(parts: InboundParts): Promise<Inbound> {
+  const { troupe, settings, keyValue, clock, links } = parts;
+  const agents = new Map(
+    troupe.agents.flatMap(({ id, name, pubkey: written }) => {
+      const pubkey = parts.pubkeys?.get(id) ?? written;
+      return pubkey === null ? [] : [[pubkey, { id, name }] as const];
+    }),
+  );
+  if (agents.size === 0) {
+    throw new TroupeError(
+      'config_invalid',
+      'no agent has a pubkey, so that nothing can be addressed to one over Nostr: create a key for one',
+    );
+  }
+  const now = Math.floor(clock.now() / 1_000);
+  const relays = await Promise.all(
+    links.map(async (link) => {
+      const mark = new HighWater(keyValue, link.url);
+      const startedAt = await mark.firstSetUp(now);
+      await mark.load();
+      return { link, mark, startedAt };
+    }),
+  );
+  const verify = await openVerifier();
+  const closing = new AbortController();
+  const receiver = createReceiver({
+    ...parts,
+    agents,
+    people: new Set(settings.people.map(pubkeyOf)),
+    horizon: Math.min(...relays.map(({ mark, startedAt }) => sinceOf(mark, startedAt, settings))),
+    signal: closing.signal,
+  });
+  const subscriptions = relays.map((relay) =>
+    subscribe({
+      ...parts,
+      ...relay,
+      receiver,
+      verify,
+      agents,
+      relays: links.length,
+      claimMs: parts.claimMs ?? CLAIM_MS,
+    }),
+  );
+  return {
+    status: () =>
+      links.flatMap((link, index) => {
+        const inbound = subscriptions[index]?.status();
+        return inbound ? [{ ...link.status(), inbound }] : [];
+      }),
+    caughtUp: async () => void (await Promise.all(subscriptions.map((each) => each.caughtUp()))),
+    async close() {
+      closing.abort();
+      await Promise.all(subscriptions.map((each) => each.close()));
+    },
+  };
+}
+
+function pubkeyOf(person: string): string {
+  if (!person.startsWith('npub1')) return person;
+  try {
+    const decoded = decode(person);
+    if (decoded.type === 'npub') return decoded.data;
+  } catch {
+    // Told below.
+  }
+  throw new TroupeError('config_invalid', `nostr.people: "${person}" is no npub: a letter of it is wrong`, {
+    path: 'nostr.people',
+  });
+}

@@ -1,0 +1,207 @@
+import type { Clock } from './troupe.ts';
+import type { Filter, SignedEvent } from './nostr-event.ts';
+import type { Refused } from './refused.ts';
+import { type FollowHandlers, RelayChannel } from './relay-channel.ts';
+import { DEFAULT_FAULT_LIMITS, type Fault, type FaultLimits, RelayFaults } from './relay-faults.ts';
+import type { Authenticate } from './relay-login.ts';
+import type { Published } from './relay-publishes.ts';
+import { DEFAULT_TIMING, type SocketTiming } from './relay-socket.ts';
+
+export type { Authenticate, FollowHandlers, Published };
+
+export interface RelayStatus {
+  url: string;
+  /** `waiting`: for its next try to connect. `isolated`: left alone for what it did. */
+  state: 'connecting' | 'open' | 'waiting' | 'isolated' | 'closed';
+  /** Ms since the epoch, of the last connection. */
+  connectedAt: number | null;
+  /** Events, in this process. */
+  received: number;
+  /** What of them and of other frames was not taken, by reason. */
+  rejected: Partial<Record<Refused, number>>;
+  isolations: number;
+  lastError: string | null;
+}
+
+/** One relay. Everything works across lost connections, and may then happen twice. */
+export interface RelayLink {
+  readonly url: string;
+  status(): RelayStatus;
+  /** Stays subscribed until the function that is returned is called. `filters` is asked at each connection. */
+  follow(filters: () => Filter[], handlers: FollowHandlers): () => void;
+  /** What the relay has, as it sent it. Rejects where it cannot be asked or does not answer. */
+  query(filter: Filter, options?: { timeoutMs?: number; limit?: number }): Promise<unknown[]>;
+  /** Never rejects: not being able to is a refusal whose reason begins with `error: ` or `unanswered: `. */
+  publish(event: SignedEvent, options?: { timeoutMs?: number }): Promise<Published>;
+  /** Counts what whoever read it could not take. A relay of which that is too much is isolated. */
+  refuse(reason: Refused): void;
+  close(): Promise<void>;
+}
+
+export interface RelayLinkOptions {
+  clock: Clock;
+  random: () => number;
+  onWarning: (error: unknown, where: string) => void;
+  authenticate?: Authenticate | undefined;
+  /** Longer events are not parsed. Default 128 KiB. */
+  maxEventBytes?: number | undefined;
+  /** Each event that came; and again, with the reason, what is not taken. */
+  counted?: ((refused: Refused | null) => void) | undefined;
+  timing?: Partial<SocketTiming> | undefined;
+  faults?: Partial<FaultLimits> | undefined;
+}
+
+const MAX_EVENT_BYTES = 131_072;
+const ANSWER_MS = 10_000;
+const QUERY_LIMIT = 500;
+/** Connections in a row that could not be made before it is reported. */
+const WORTH_A_WARNING = 3;
+
+/**
+ * A relay over `ws`. Not over the relay of nostr-tools: that one parses whatever comes, keeps all of it in a queue, drops
+ * what it takes for invalid without telling which, and its verdicts stick to objects. Here a relay is not trusted:
+ * 1. Nothing is parsed before its size and depth are known; nothing is verified here at all.
+ * 2. What is followed has a connection of its own, which is read no faster than its events are dealt with. Queries and
+ *    publishing have another, so that a flood delays neither.
+ * 3. A relay that lies, floods or stalls is isolated: no connection for a time that grows, which is told once each time.
+ */
+export function openRelayLink(url: string, options: RelayLinkOptions): RelayLink {
+  const { clock, onWarning } = options;
+  const faults = new RelayFaults({ ...DEFAULT_FAULT_LIMITS, ...options.faults }, clock);
+  const followed = new Map<symbol, { filters: () => Filter[]; handlers: FollowHandlers }>();
+  const { counted = () => {} } = options;
+  const rejected: RelayStatus['rejected'] = {};
+  const closing = new AbortController();
+  const leaving = new Set<Promise<void>>();
+  let stream: RelayChannel | null = null;
+  let calls: RelayChannel | null = null;
+  let connectedAt: number | null = null;
+  let lastError: string | null = null;
+  let isIsolated = false;
+  let isolations = 0;
+  let failures = 0;
+  let received = 0;
+
+  function openChannel(): RelayChannel {
+    const channel: RelayChannel = new RelayChannel({
+      url,
+      clock,
+      random: options.random,
+      timing: { ...DEFAULT_TIMING, ...options.timing },
+      maxEventBytes: options.maxEventBytes ?? MAX_EVENT_BYTES,
+      authenticate: options.authenticate ?? null,
+      opened() {
+        connectedAt = clock.now();
+        failures = 0;
+      },
+      lost(why) {
+        lastError = why;
+        failures += 1;
+        if (failures === WORTH_A_WARNING) warn(`cannot be reached: ${why}`);
+      },
+      received() {
+        received += 1;
+        counted(null);
+      },
+      refused: refuse,
+      throttled: (ms) => blame(faults.throttled(ms)),
+      stalled: () => blame(faults.stalled()),
+      answered: () => faults.answered(),
+    });
+    return channel;
+  }
+
+  function warn(what: string): void {
+    onWarning(new Error(`the relay ${url} ${what}`), 'nostr');
+  }
+
+  function refuse(reason: Refused): void {
+    rejected[reason] = (rejected[reason] ?? 0) + 1;
+    counted(reason);
+    blame(faults.refused(reason));
+  }
+
+  function blame(fault: Fault | null): void {
+    if (!fault || isIsolated || closing.signal.aborted) return;
+    const ms = faults.isolate();
+    isIsolated = true;
+    isolations += 1;
+    lastError = `it ${fault}`;
+    warn(`${fault} and is left alone for ${Math.ceil(ms / 1_000)} s`);
+    letGo();
+    void clock.sleep(ms, closing.signal).then(() => {
+      isIsolated = false;
+      if (!closing.signal.aborted && followed.size > 0) startStream();
+    });
+  }
+
+  function letGo(): void {
+    for (const channel of [stream, calls]) {
+      const left = channel?.close().finally(() => leaving.delete(left as Promise<void>));
+      if (left) leaving.add(left);
+    }
+    stream = null;
+    calls = null;
+  }
+
+  function startStream(): void {
+    stream = openChannel();
+    for (const { filters, handlers } of followed.values()) stream.follow(filters, handlers);
+  }
+
+  function stateNow(): RelayStatus['state'] {
+    if (closing.signal.aborted) return 'closed';
+    if (isIsolated) return 'isolated';
+    if (stream?.isOpen || calls?.isOpen) return 'open';
+    return failures > 0 ? 'waiting' : 'connecting';
+  }
+
+  const unavailable = () =>
+    closing.signal.aborted ? 'error: closed' : isIsolated ? 'error: isolated' : null;
+
+  return {
+    url,
+    status: () => ({
+      url,
+      state: stateNow(),
+      connectedAt,
+      received,
+      rejected: { ...rejected },
+      isolations,
+      lastError,
+    }),
+    follow(filters, handlers) {
+      const key = Symbol('follow');
+      followed.set(key, { filters, handlers });
+      let stop = () => {};
+      if (stream) stop = stream.follow(filters, handlers);
+      else if (!unavailable()) startStream();
+      return () => {
+        followed.delete(key);
+        stop();
+        if (followed.size > 0 || !stream) return;
+        const left = stream.close().finally(() => leaving.delete(left));
+        leaving.add(left);
+        stream = null;
+      };
+    },
+    async query(filter, { timeoutMs = ANSWER_MS, limit = QUERY_LIMIT } = {}) {
+      const why = unavailable();
+      if (why) throw new Error(`${url} is not asked: ${why}`);
+      calls ??= openChannel();
+      return calls.query(filter, { timeoutMs, limit });
+    },
+    async publish(event, { timeoutMs = ANSWER_MS } = {}) {
+      const why = unavailable();
+      if (why) return { accepted: false, reason: why };
+      calls ??= openChannel();
+      return calls.publish(event, timeoutMs);
+    },
+    refuse,
+    async close() {
+      closing.abort();
+      letGo();
+      await Promise.all(leaving);
+    },
+  };
+}

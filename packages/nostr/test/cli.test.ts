@@ -1,0 +1,120 @@
+import { decode, nsecEncode } from 'nostr-tools/nip19';
+import { generateSecretKey, getPublicKey } from 'nostr-tools/pure';
+import { expect, test } from 'vitest';
+import { workplace } from '../../../test/cli/harness.ts';
+import { startHostileRelay, startRelay } from './relay-process.ts';
+
+const ENV = { TROUPE_NOSTR_PASSPHRASE: 'canary-passphrase' };
+
+test('keys are made, taken over, listed, exported and removed, and no secret is shown unasked', async () => {
+  using place = workplace();
+  const keys = (args: string[], options: Parameters<typeof place.run>[1] = {}) =>
+    place.run(['nostr', 'keys', ...args, '--json'], { env: ENV, ...options });
+  const made = await keys(['create', 'planner']);
+  expect(made).toMatchObject({ code: 0, json: { agent: 'planner', npub: expect.stringMatching(/^npub1/) } });
+  const secret = nsecEncode(generateSecretKey());
+  const taken = await keys(['import', 'worker', '--env', 'KEY'], { env: { ...ENV, KEY: secret } });
+  const pubkey = getPublicKey(decode(secret).data);
+  expect(taken).toMatchObject({ code: 0, json: { agent: 'worker', pubkey } });
+  const { json } = await keys(['ls']);
+  expect(json).toEqual({ keys: [made.json, taken.json] });
+  const refused = await keys(['export', 'worker']);
+  expect(refused).toMatchObject({ code: 1, json: { error: { code: 'command_refused' } } });
+  const wrong = await keys(['export', 'worker', '--show-secret'], {
+    env: { TROUPE_NOSTR_PASSPHRASE: 'other' },
+  });
+  expect(wrong).toMatchObject({
+    code: 1,
+    json: { error: { code: 'config_invalid', message: expect.stringMatching(/is not the passphrase/) } },
+  });
+  expect((await keys(['export', 'worker', '--show-secret'])).json).toEqual({ agent: 'worker', nsec: secret });
+  expect((await keys(['rm', 'worker', '--yes'])).code).toBe(0);
+  for (const { out, err } of [made, taken, refused, wrong]) {
+    expect(out + err).not.toMatch(new RegExp(`${secret}|canary`));
+  }
+});
+
+test('what is no agent, no key or no passphrase is an error that says what to do', async () => {
+  using place = workplace();
+  const failed = async (args: string[], options: Parameters<typeof place.run>[1] = { env: ENV }) =>
+    (await place.run(['nostr', 'keys', ...args, '--json'], options)).json['error'];
+  expect(await failed(['create', 'plannr'])).toMatchObject({
+    code: 'agent_unknown',
+    message: expect.stringMatching(/Did you mean "planner"/),
+  });
+  expect(await failed(['create', 'planner'], { env: { TROUPE_NOSTR_PASSPHRASE: '' } })).toMatchObject({
+    code: 'config_invalid',
+    message: expect.stringMatching(/set TROUPE_NOSTR_PASSPHRASE/),
+  });
+  const bad = await failed(['import', 'planner'], { env: ENV, input: 'nsec1canary' });
+  expect(bad).toMatchObject({ code: 'config_invalid', message: expect.stringMatching(/no secret key/) });
+  expect(JSON.stringify(bad)).not.toContain('canary');
+  expect(await failed(['export', 'planner', '--show-secret'])).toMatchObject({ code: 'agent_unknown' });
+});
+
+test('a relay is tested by reading from it and writing to it', async () => {
+  using place = workplace();
+  await using relay = await startRelay();
+  const { code, json, err } = await place.run(['nostr', 'test', relay.url, '--json']);
+  expect([code, err]).toEqual([0, '']);
+  expect(json).toMatchObject({
+    ok: true,
+    auth: 'none',
+    connectMs: expect.any(Number),
+    read: { ok: true, ms: expect.any(Number) },
+    write: { ok: true },
+  });
+  const [[, event]] = (await relay.seen('EVENT')) as [[string, { kind: number }]];
+  expect(event.kind).toBe(20_001);
+});
+
+test('the test of a relay shows neither user, password nor query of its URL', async () => {
+  using place = workplace();
+  await using relay = await startRelay();
+  const secret = (url: string) => `${url.replace('://', '://u:canary@')}/?token=canary`;
+  for (const [url, shown] of [
+    [secret(relay.url), relay.url],
+    [secret('ws://127.0.0.1:9'), 'ws://127.0.0.1:9'],
+    [secret('http://127.0.0.1:9'), 'http://127.0.0.1:9'],
+    ['canary', 'what was given'],
+  ] as const)
+    for (const json of [['--json'], []]) {
+      const { out, err } = await place.call(['nostr', 'test', url, ...json]);
+      expect(out + err).toContain(shown);
+      expect(out + err).not.toContain('canary');
+    }
+});
+
+test('a relay that wants a login, refuses or is not there is told as such', async () => {
+  using place = workplace();
+  await using strict = await startRelay({ auth: true });
+  const known = await place.run(['nostr', 'test', strict.url, '--json']);
+  expect(known.json).toMatchObject({ ok: true, auth: 'required', write: { ok: true } });
+  await using closed = await startHostileRelay({
+    ok: { accepted: false, reason: 'blocked: \u001b[31mmembers only' },
+  });
+  const refused = await place.run(['nostr', 'test', closed.url]);
+  expect(refused.code).toBe(1);
+  expect(refused.out).toMatch(/write +refused: blocked: .*members only/);
+  expect(refused.out).not.toContain('\u001b[31m');
+  const absent = await place.run(['nostr', 'test', 'ws://127.0.0.1:9', '--json']);
+  expect(absent).toMatchObject({
+    code: 1,
+    json: { error: { code: 'address_unreachable', message: expect.stringMatching(/nobody listens there/) } },
+  });
+  const nonsense = await place.run(['nostr', 'test', 'relay.example', '--json']);
+  expect(nonsense.json).toMatchObject({
+    error: { code: 'config_invalid', message: expect.stringMatching(/wss:/) },
+  });
+});
+
+test.each([['nostr'], ['nostr', 'keys'], ['nostr', 'keys', 'import'], ['nostr', 'test']])(
+  'the help of %s %s %s fits on a screen',
+  async (...names) => {
+    using place = workplace();
+    const { code, out } = await place.run([...names.filter((name) => typeof name === 'string'), '--help']);
+    expect(code).toBe(0);
+    expect(out.trimEnd().split('\n').length).toBeLessThanOrEqual(24);
+    expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(110);
+  },
+);

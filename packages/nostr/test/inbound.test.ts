@@ -1,0 +1,289 @@
+import { npubEncode } from 'nostr-tools/nip19';
+import { afterEach, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { TroupeError } from '../../../src/errors.ts';
+import { openRelayLink } from '../src/relay-link.ts';
+import { memoryKeyValue } from '../../../src/key-value.ts';
+import { CODER, openStage, type Stage, type StageOptions, TESTER } from './inbound-stage.ts';
+import { type RelayProcess, startRelay } from './relay-process.ts';
+import { person } from './sign.ts';
+import { untilHolds } from '../../../test/support/until-holds.ts';
+
+const opened: AsyncDisposable[] = [];
+afterEach(async () => {
+  for (const each of opened.splice(0).toReversed()) await each[Symbol.asyncDispose]();
+});
+
+async function keep<T extends AsyncDisposable>(started: Promise<T>): Promise<T> {
+  const each = await started;
+  opened.push(each);
+  return each;
+}
+
+async function stageWith(
+  options: Partial<StageOptions> = {},
+): Promise<{ relay: RelayProcess; stage: Stage }> {
+  const relay = await keep(startRelay());
+  const stage = await keep(openStage({ relays: [relay], strangers: 'dispatch', ...options }));
+  await stage.inbound.caughtUp();
+  return { relay, stage };
+}
+
+const ana = person();
+const ben = person();
+const now = () => Math.floor(Date.now() / 1_000);
+const to = (...people: { pubkey: string }[]) => people.map(({ pubkey }) => ['p', pubkey]);
+
+test('an event that names an agent is stored under its own id, and the agent answers', async () => {
+  const { stage } = await stageWith();
+  const event = ana.sign({ content: 'please build it', tags: to(CODER) });
+  await stage.links[0]?.publish(event);
+  const conversation = `nostr:${event.id}`;
+  await untilHolds(async () => {
+    const kinds = (await stage.log(conversation)).map(({ kind }) => kind);
+    expect(kinds).toContain('turn.done');
+  });
+  const [message] = await stage.heard(conversation);
+  expect(message).toMatchObject({
+    id: event.id,
+    author: { kind: 'user', id: ana.pubkey, name: expect.stringMatching(/^npub1\w{4}…\w{4}$/) },
+    to: ['coder'],
+    body: { content: 'please build it' },
+  });
+});
+
+test('a reply is in the conversation of its thread and says what it answers', async () => {
+  const { stage } = await stageWith();
+  const root = ana.sign({ content: 'first', tags: to(CODER) });
+  const reply = ben.sign({
+    content: 'second',
+    tags: [['e', root.id, '', 'root'], ...to(TESTER, CODER, TESTER)],
+  });
+  const comment = ben.sign({
+    kind: 1_111,
+    tags: [['E', root.id], ['K', '1'], ['e', reply.id], ['k', '1'], ...to(CODER)],
+  });
+  for (const event of [root, reply, comment]) await stage.links[0]?.publish(event);
+  await untilHolds(async () => expect(await stage.heard(`nostr:${root.id}`)).toHaveLength(3));
+  const [first, second, third] = await stage.heard(`nostr:${root.id}`);
+  expect(first).not.toHaveProperty('replyTo');
+  expect(second).toMatchObject({ replyTo: root.id, to: ['tester', 'coder'] });
+  expect(third).toMatchObject({ replyTo: reply.id, to: ['coder'] });
+});
+
+test('what answers a published reply of an agent answers the event of the log that it was', async () => {
+  const root = ana.sign({ tags: to(CODER) });
+  const published = CODER.sign({ content: 'done', tags: [['e', root.id, '', 'root']] });
+  const { stage } = await stageWith({
+    published: { [published.id]: { conversation: `nostr:${root.id}`, event: 'said-by-coder' } },
+  });
+  const reply = ana.sign({
+    tags: [['e', root.id, '', 'root'], ['e', published.id, '', 'reply'], ...to(CODER)],
+  });
+  for (const event of [root, reply]) await stage.links[0]?.publish(event);
+  await untilHolds(async () => expect(await stage.heard(`nostr:${root.id}`)).toHaveLength(2));
+  expect((await stage.heard(`nostr:${root.id}`))[1]).toMatchObject({ replyTo: 'said-by-coder' });
+});
+
+test('an agent that is named in the middle of a thread finds what was said before, and only the mention wakes it', async () => {
+  const { relay, stage } = await stageWith({ overlapMs: 60_000 });
+  const past = now() - 1_000;
+  const root = ana.sign({ content: 'the plan', at: past });
+  const second = ben.sign({ content: 'I agree', at: past + 1, tags: [['e', root.id, '', 'root']] });
+  const old = ben.sign({
+    content: 'long ago',
+    at: past + 2,
+    tags: [['e', root.id, '', 'root'], ...to(TESTER)],
+  });
+  const other = ben.sign({ content: 'of another thread', at: past + 3 });
+  for (const event of [second, other, old, root]) await stage.links[0]?.publish(event);
+  const mention = ana.sign({ content: 'build it', tags: [['e', root.id, '', 'root'], ...to(CODER)] });
+  await stage.links[0]?.publish(mention);
+  const conversation = `nostr:${root.id}`;
+  await untilHolds(async () =>
+    expect((await stage.log(conversation)).map(({ kind }) => kind)).toContain('turn.done'),
+  );
+  const heard = await stage.heard(conversation);
+  expect(heard.map(({ body }) => body.content)).toEqual(['the plan', 'I agree', 'long ago', 'build it']);
+  expect(heard.map((event) => event.to)).toEqual([[], [], [], ['coder']]);
+  expect(await relay.seen('REQ')).not.toHaveLength(0);
+  expect(await stage.troupe.actors(conversation)).toHaveLength(1);
+});
+
+test('references are stored as people read them', async () => {
+  const { stage } = await stageWith();
+  const event = ana.sign({
+    content: `nostr:${npubEncode(CODER.pubkey)} please, not nostr:npub1nonsense`,
+    tags: to(CODER),
+  });
+  await stage.links[0]?.publish(event);
+  await untilHolds(async () => expect(await stage.heard(`nostr:${event.id}`)).toHaveLength(1));
+  expect((await stage.heard(`nostr:${event.id}`))[0]?.body.content).toBe(
+    '@coder please, not nostr:npub1nonsense',
+  );
+});
+
+test('what an agent of ours has signed is no new event, whomever it names', async () => {
+  const { stage } = await stageWith();
+  await stage.links[0]?.publish(CODER.sign({ content: 'echo', tags: to(CODER, TESTER) }));
+  const after = ana.sign({ tags: to(CODER) });
+  await stage.links[0]?.publish(after);
+  await untilHolds(async () => expect(await stage.stored()).toEqual([after.id]));
+  expect(stage.links[0]?.status().rejected).toEqual({ echo: 1 });
+});
+
+test('strangers are stored without waking anybody, and people wake; what is held can be passed on', async () => {
+  const { stage } = await stageWith({ strangers: 'store', people: [ana.pubkey] });
+  const strange = ben.sign({ content: 'do this', tags: to(CODER) });
+  const known = ana.sign({ content: 'do that', tags: to(CODER) });
+  for (const event of [strange, known]) await stage.links[0]?.publish(event);
+  await untilHolds(async () =>
+    expect((await stage.log(`nostr:${known.id}`)).map(({ kind }) => kind)).toContain('turn.done'),
+  );
+  const [held] = await stage.log(`nostr:${strange.id}`);
+  expect(held).toMatchObject({ to: [], context: { held: ['coder'] } });
+  expect((await stage.log(`nostr:${strange.id}`)).map(({ kind }) => kind)).not.toContain('turn.started');
+});
+
+test('strangers who are to be ignored are not stored, and cost no verification', async () => {
+  const { stage } = await stageWith({ strangers: 'ignore', people: [npubEncode(ana.pubkey)] });
+  await stage.links[0]?.publish(ben.sign({ tags: to(CODER) }));
+  const known = ana.sign({ tags: to(CODER) });
+  await stage.links[0]?.publish(known);
+  await untilHolds(async () => expect(await stage.stored()).toEqual([known.id]));
+  expect(stage.links[0]?.status().rejected).toEqual({ stranger: 1 });
+});
+
+test('two relays that bring the same event bring one, and it wakes once', async () => {
+  const relays = [await keep(startRelay()), await keep(startRelay())];
+  const stage = await keep(openStage({ relays, strangers: 'dispatch' }));
+  await stage.inbound.caughtUp();
+  const event = ana.sign({ tags: to(CODER) });
+  for (const link of stage.links) await link.publish(event);
+  const later = ana.sign({ tags: to(CODER), content: 'later' });
+  for (const link of stage.links) await link.publish(later);
+  await untilHolds(async () =>
+    expect((await stage.log(`nostr:${later.id}`)).map(({ kind }) => kind)).toContain('turn.done'),
+  );
+  expect((await stage.stored()).toSorted()).toEqual([event.id, later.id].toSorted());
+  const turns = (await stage.log(`nostr:${event.id}`)).filter(({ kind }) => kind === 'turn.started');
+  expect(turns).toHaveLength(1);
+});
+
+test('what was published while the gateway was away is found when it comes back, oldest first and once', async () => {
+  const { relay, stage } = await stageWith({
+    overlapMs: 7_200_000,
+    strangers: 'store',
+    limits: { verificationsPerSecond: 5_000, perAuthorPerSecond: 1_000 },
+  });
+  const before = ana.sign({ tags: to(CODER), at: now() - 3_700 });
+  await stage.links[0]?.publish(before);
+  await untilHolds(async () => expect(await stage.stored()).toEqual([before.id]));
+  const [publisher] = stage.links;
+  await stage.leave();
+  expect(publisher?.status().state).toBe('closed');
+  // More than one page of any relay, within the hour.
+  const writer = openRelayLink(relay.url, { clock: systemClock, random: Math.random, onWarning: () => {} });
+  const authors = Array.from({ length: 20 }, () => person());
+  const root = ana.sign({ content: 'while away', tags: to(CODER), at: now() - 3_600 });
+  const missed = Array.from({ length: 220 }, (_, n) =>
+    (authors[n % 20] ?? ana).sign({
+      content: `${n}`,
+      tags: [['e', root.id, '', 'root'], ...to(CODER)],
+      at: now() - 3_500 + n * 10,
+    }),
+  );
+  for (const event of [root, ...missed].toReversed())
+    expect((await writer.publish(event)).accepted).toBe(true);
+  await writer.close();
+  await stage.come();
+  await stage.inbound.caughtUp();
+  const heard = await stage.heard(`nostr:${root.id}`);
+  expect(heard.map(({ body }) => body.content)).toEqual(['while away', ...missed.map((_, n) => `${n}`)]);
+  expect(await stage.stored()).toHaveLength(222);
+});
+
+test('an event dated far ahead is refused, and does not move the mark', async () => {
+  const { stage } = await stageWith();
+  await stage.links[0]?.publish(ana.sign({ tags: to(CODER), at: now() + 1_800 }));
+  const soon = ana.sign({ tags: to(CODER), at: now() + 600 });
+  await stage.links[0]?.publish(soon);
+  const old = ana.sign({ tags: to(CODER), at: now() - 400 });
+  await stage.links[0]?.publish(old);
+  await untilHolds(async () => expect(await stage.stored()).toHaveLength(2));
+  expect(stage.links[0]?.status().rejected).toMatchObject({ future: 1 });
+  expect(stage.inbound.status()[0]?.inbound.mark).toBeLessThanOrEqual(now());
+});
+
+test('while the store is away nothing is lost, not even when the gateway goes before it is back', async () => {
+  let isAway = true;
+  let refused = 0;
+  const { stage } = await stageWith({
+    wrap: (troupe) => ({
+      agents: troupe.agents,
+      events: (conversation, range) => troupe.events(conversation, range),
+      async send(conversation, message) {
+        refused += 1;
+        if (isAway) throw new TroupeError('store_unavailable', 'away');
+        return troupe.send(conversation, message);
+      },
+    }),
+  });
+  const [before, after] = [ana.sign({ tags: to(CODER) }), ana.sign({ tags: to(CODER), content: 'after' })];
+  for (const event of [before, after]) await stage.links[0]?.publish(event);
+  await untilHolds(() => expect(refused).toBeGreaterThan(1));
+  await stage.leave();
+  expect(await stage.stored()).toEqual([]);
+  isAway = false;
+  await stage.come();
+  await stage.inbound.caughtUp();
+  expect((await stage.stored()).toSorted()).toEqual([before.id, after.id].toSorted());
+});
+
+test('of two gateways one holds a relay; when it goes the other takes over', async () => {
+  const relay = await keep(startRelay());
+  const keyValue = memoryKeyValue();
+  const first = await keep(openStage({ relays: [relay], strangers: 'dispatch', keyValue }));
+  await first.inbound.caughtUp();
+  const second = await keep(openStage({ relays: [relay], strangers: 'dispatch', keyValue }));
+  expect(second.inbound.status()[0]?.inbound.state).toBe('waiting');
+  const holders = () =>
+    [first, second].filter(({ inbound }) => inbound.status()[0]?.inbound.state !== 'waiting');
+  expect(holders()).toHaveLength(1);
+  await first.leave();
+  await second.inbound.caughtUp();
+  const event = ana.sign({ tags: to(CODER) });
+  await second.links[0]?.publish(event);
+  await untilHolds(async () => expect(await second.stored()).toEqual([event.id]));
+});
+
+test('a relay that was away when it was first set up owes all that came since then, to a later process too', async () => {
+  const relay = await keep(startRelay());
+  await relay.ask({ do: 'down' });
+  let isLater = false;
+  const clock = { ...systemClock, now: () => systemClock.now() + (isLater ? 3_600_000 : 0) };
+  const stage = await keep(openStage({ relays: [relay], strangers: 'dispatch', clock }));
+  await stage.leave();
+  isLater = true;
+  await relay.ask({ do: 'up' });
+  const writer = openRelayLink(relay.url, { clock: systemClock, random: Math.random, onWarning: () => {} });
+  const meanwhile = ana.sign({ tags: to(CODER), at: now() + 1_200 });
+  expect((await writer.publish(meanwhile)).accepted).toBe(true);
+  await writer.close();
+  await stage.come();
+  await stage.inbound.caughtUp();
+  expect(await stage.stored()).toEqual([meanwhile.id]);
+});
+
+test('a process that is closed leaves its relay to the next at once', async () => {
+  const { relay, stage } = await stageWith({ claimMs: 3_600_000 });
+  await stage.leave();
+  await stage.come();
+  await stage.inbound.caughtUp();
+  expect(stage.inbound.status()[0]?.inbound.state).toBe('live');
+  expect(relay.url).toBe(stage.links[0]?.url);
+  const another = await keep(
+    openStage({ relays: [relay], strangers: 'dispatch', keyValue: stage.keyValue, claimMs: 3_600_000 }),
+  );
+  await untilHolds(() => expect(another.inbound.status()[0]?.inbound.state).toBe('waiting'));
+});

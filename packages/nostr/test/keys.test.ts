@@ -1,0 +1,202 @@
+import { inspect } from 'node:util';
+import { decode, npubEncode, nsecEncode } from 'nostr-tools/nip19';
+import { decrypt } from 'nostr-tools/nip49';
+import { generateSecretKey, getPublicKey } from 'nostr-tools/pure';
+import { expect, test } from 'vitest';
+import type { AgentKeys } from '../../../src/integrations/nostr.ts';
+import { createAgentKeys } from '../src/agent-keys.ts';
+import { type KeySource, signersFor } from '../src/agent-signers.ts';
+import { memoryKeyValue, type KeyValue } from '../../../src/key-value.ts';
+import { createFakeClock } from '../../../src/testing/fake-clock.ts';
+import { problemOf } from './verify-alone.ts';
+
+const PASSPHRASE = 'canary-passphrase';
+const clock = createFakeClock();
+const TEMPLATE = {
+  kind: 1,
+  created_at: 1_700_000_000,
+  tags: [['p', 'é"\n']],
+  content: 'a\tb \u2028 "c" \\ \u{1f600}',
+};
+
+/** Cheap guesses, so that tests are fast. */
+function keysOver(keyValue: KeyValue, passphrase: string | undefined = PASSPHRASE): AgentKeys {
+  return createAgentKeys({ keyValue, clock, env: { TROUPE_NOSTR_PASSPHRASE: passphrase }, logN: 4 });
+}
+
+function signers(
+  keyValue: KeyValue,
+  agents: { id: string; pubkey: string | null }[],
+  sources: Record<string, KeySource> = {},
+  env: Record<string, string> = {},
+) {
+  return signersFor({ agents, sources, keys: keysOver(keyValue), env, clock });
+}
+
+/** All that can be read in a thing, private or not. */
+function everythingOf(thing: unknown): string {
+  return inspect(thing, { depth: 20, showHidden: true, getters: true });
+}
+
+test('a key that was made signs what an independent verifier accepts', async () => {
+  const keyValue = memoryKeyValue();
+  const { pubkey, npub } = await keysOver(keyValue).create('ada');
+  expect(npub).toBe(npubEncode(pubkey));
+  const opened = await signers(keyValue, [
+    { id: 'ada', pubkey: null },
+    { id: 'bob', pubkey: null },
+  ]);
+  expect([...opened.pubkeys]).toEqual([['ada', pubkey]]);
+  expect(opened.of('bob')).toBeNull();
+  const signed = await opened.of('ada')?.sign(TEMPLATE);
+  expect(signed).toEqual({ ...TEMPLATE, pubkey, id: expect.any(String), sig: expect.any(String) });
+  expect(problemOf(JSON.parse(JSON.stringify(signed)))).toBeNull();
+  expect(problemOf({ ...signed, content: 'other' })).toMatch(/not the hash/);
+  expect(problemOf({ ...signed, sig: '0'.repeat(128) })).toMatch(/signature/);
+  await opened.close();
+  await expect(opened.of('ada')?.sign(TEMPLATE)).rejects.toThrow('closed');
+});
+
+test('what is stored is the key under NIP-49, and only what may be shown is listed', async () => {
+  const keyValue = memoryKeyValue();
+  const secret = generateSecretKey();
+  const keys = keysOver(keyValue);
+  await keys.import('ada', ` ${nsecEncode(secret)}\n`);
+  await keys.import('bob', Buffer.from(generateSecretKey()).toString('hex').toUpperCase());
+  const stored = (await keyValue.get('nostr/keys')) ?? '';
+  const hex = Buffer.from(secret).toString('hex');
+  expect(stored).not.toContain(hex);
+  const ring = JSON.parse(stored) as Record<string, { ncryptsec: string }>;
+  expect(Buffer.from(decrypt(ring['ada']?.ncryptsec ?? '', PASSPHRASE)).toString('hex')).toBe(hex);
+  expect(await keys.list()).toEqual([
+    {
+      agent: 'ada',
+      npub: npubEncode(getPublicKey(secret)),
+      pubkey: getPublicKey(secret),
+      createdAt: '2026-01-01T00:00:00.000Z',
+    },
+    expect.objectContaining({ agent: 'bob' }),
+  ]);
+  expect(await keys.export('ada', { confirmed: true })).toBe(nsecEncode(secret));
+});
+
+test('a wrong or missing passphrase is told as such, and no key is added under it', async () => {
+  const keyValue = memoryKeyValue();
+  await keysOver(keyValue).create('ada');
+  const wrong = keysOver(keyValue, 'other');
+  for (const tried of [
+    () => wrong.open('ada'),
+    () => wrong.export('ada', { confirmed: true }),
+    () => wrong.create('bob'),
+  ]) {
+    await expect(tried()).rejects.toMatchObject({
+      code: 'config_invalid',
+      message: expect.stringMatching(/@ada.*TROUPE_NOSTR_PASSPHRASE is not the passphrase/),
+    });
+  }
+  await expect(keysOver(keyValue, '').create('bob')).rejects.toMatchObject({
+    code: 'config_invalid',
+    message: expect.stringMatching(/set TROUPE_NOSTR_PASSPHRASE/),
+  });
+  expect((await keysOver(keyValue).list()).map(({ agent }) => agent)).toEqual(['ada']);
+});
+
+test('an agent has one key, and a key one agent, even where two are made at once', async () => {
+  const keyValue = memoryKeyValue();
+  const keys = keysOver(keyValue);
+  const tries = await Promise.allSettled([
+    keys.create('ada'),
+    keys.create('ada'),
+    keys.create('constructor'),
+  ]);
+  expect(tries.map(({ status }) => status).sort()).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+  const taken = await keys.export('ada', { confirmed: true });
+  await expect(keys.import('bob', taken)).rejects.toThrow('this is the key of @ada');
+  await expect(keys.remove('bob')).rejects.toMatchObject({ code: 'agent_unknown' });
+  await keys.remove('ada');
+  await keys.import('bob', taken);
+  expect((await keys.list()).map(({ agent }) => agent)).toEqual(['constructor', 'bob']);
+});
+
+test.each<[string, { id: string; pubkey: string | null }[], Record<string, KeySource>, RegExp]>([
+  [
+    'another key than the agents file says',
+    [{ id: 'ada', pubkey: 'f'.repeat(64) }],
+    { ada: { env: 'ADA' } },
+    /@ada.*agents file says f{64}/,
+  ],
+  ['a pubkey without a key', [{ id: 'bob', pubkey: 'f'.repeat(64) }], {}, /@bob.*keys import bob/],
+  [
+    'a variable that is not set',
+    [{ id: 'ada', pubkey: null }],
+    { ada: { env: 'NOPE' } },
+    /@ada.*NOPE, which is not set/,
+  ],
+  [
+    'one key for two',
+    [
+      { id: 'ada', pubkey: null },
+      { id: 'bob', pubkey: null },
+    ],
+    { ada: { env: 'ADA' }, bob: { env: 'ADA' } },
+    /@bob has the key of @ada/,
+  ],
+  [
+    'a variable that holds no key',
+    [{ id: 'ada', pubkey: null }],
+    { ada: { env: 'BAD' } },
+    /BAD is no secret key/,
+  ],
+  [
+    'a key beyond the curve',
+    [{ id: 'ada', pubkey: null }],
+    { ada: { env: 'HIGH' } },
+    /HIGH is no secret key/,
+  ],
+  [
+    'a bunker that is none',
+    [{ id: 'ada', pubkey: null }],
+    { ada: { bunkerEnv: 'BAD' } },
+    /BAD is no bunker URL/,
+  ],
+])('%s stops the start and names who it is about', async (_, agents, sources, told) => {
+  const secret = Buffer.from(generateSecretKey()).toString('hex');
+  const bad = `${nsecEncode(generateSecretKey()).slice(0, -1)}b`;
+  const env = { ADA: secret, BAD: bad, HIGH: 'f'.repeat(64) };
+  const thrown: unknown = await signers(memoryKeyValue(), agents, sources, env).catch(
+    (error: unknown) => error,
+  );
+  expect(thrown).toMatchObject({ code: 'config_invalid', message: expect.stringMatching(told) });
+  const seen = everythingOf(thrown);
+  for (const canary of [secret, bad, PASSPHRASE]) expect(seen).not.toContain(canary);
+});
+
+test('a key for a name that is no agent is told before any key is opened', async () => {
+  const agents = [{ id: 'ada', pubkey: null }];
+  await expect(signers(memoryKeyValue(), agents, { adda: 'stored' })).rejects.toMatchObject({
+    code: 'config_invalid',
+    message: expect.stringContaining('@adda is named in nostr.keys'),
+  });
+});
+
+test('no error of the keys holds what it was given, and no signer shows its key', async () => {
+  const keyValue = memoryKeyValue();
+  const secret = generateSecretKey();
+  const nsec = nsecEncode(secret);
+  const hex = Buffer.from(secret).toString('hex');
+  const keys = keysOver(keyValue);
+  const swapped = nsec.replace(/.$/, (last) => (last === 'q' ? 'p' : 'q'));
+  const thrown = await Promise.all(
+    [swapped, `${hex}0`, nsec.slice(0, 30)].map((text) =>
+      keys.import('ada', text).catch((error: unknown) => error),
+    ),
+  );
+  await keys.import('ada', nsec);
+  thrown.push(await keys.import('bob', nsec).catch((error: unknown) => error));
+  const opened = await signers(keyValue, [{ id: 'ada', pubkey: null }]);
+  const seen = everythingOf([thrown, keys, opened, opened.of('ada'), await keys.list()]);
+  for (const canary of [hex, nsec, swapped, nsec.slice(5, 30), PASSPHRASE])
+    expect(seen).not.toContain(canary);
+  expect(thrown.every((error) => error instanceof Error)).toBe(true);
+  expect(decode(nsec).type).toBe('nsec');
+});

@@ -1,0 +1,279 @@
+import { type Clock, systemClock } from '../../../src/clock.ts';
+import type { SignedEvent } from '../src/nostr-event.ts';
+import { openRelayLink, type RelayLink } from '../src/relay-link.ts';
+import { FORGERIES } from './forge.ts';
+import { CODER, openStage, type Stage, TESTER } from './inbound-stage.ts';
+import { type RelayProcess, startHostileRelay, startRelay } from './relay-process.ts';
+import { person } from './sign.ts';
+
+export interface LoadReport {
+  valid: number;
+  forged: number;
+  /** Given to a relay more than once. */
+  duplicates: number;
+  disconnects: number;
+  /** Published while the gateway was away, over an hour. */
+  missed: number;
+  /** Valid ones that stand in a log; once, more often, never. */
+  stored: number;
+  storedTwice: number;
+  lost: number;
+  /** Forged ones in a log. */
+  forgedStored: number;
+  /** Agents that were named, over all valid events; of them, those that had a turn for it, and those that had several. */
+  named: number;
+  woken: number;
+  wokenTwice: number;
+  rejected: Record<string, number>;
+  expectedRejected: Record<string, number>;
+  ms: number;
+}
+
+export interface LoadOptions {
+  /** A quarter of them are forged. */
+  events: number;
+  seed: number;
+  tell?: (line: string) => void;
+}
+
+const HOUR_MS = 3_600_000;
+const AUTHORS = 60;
+const CONCURRENT = 40;
+const ANYTHING = 10_000;
+const QUIET_MS = 60_000;
+
+/**
+ * Two real relays and one that sends forgeries, in processes of their own, and a gateway that goes away for an hour. The
+ * first part is published an hour ago by the gateway's clock, the second while it is away, the third when it is back.
+ */
+export async function runLoad({ events, seed, tell = () => {} }: LoadOptions): Promise<LoadReport> {
+  const random = randomOf(seed);
+  const startedAt = performance.now();
+  let behindMs = HOUR_MS;
+  const clock: Clock = { ...systemClock, now: () => Date.now() - behindMs };
+  await using first = await startRelay();
+  await using second = await startRelay();
+  await using hostile = await startHostileRelay();
+  await using stage = await openStage({
+    relays: [first, second, hostile],
+    strangers: 'dispatch',
+    clock,
+    limits: { verificationsPerSecond: ANYTHING, perAuthorPerSecond: ANYTHING },
+    // It is not left alone here: each forgery is looked at.
+    link: { faults: { liesPerMinute: 1_000_000, noisePerSecond: 1_000_000 } },
+  });
+  await stage.inbound.caughtUp();
+  const writers = [first, second].map(({ url }) =>
+    openRelayLink(url, {
+      clock: systemClock,
+      random,
+      onWarning: () => {},
+      timing: { retryMs: { first: 20, most: 200 } },
+    }),
+  );
+
+  const now = Math.floor(Date.now() / 1_000);
+  const forgedCount = Math.floor(events / 4);
+  const valid = sign(events - forgedCount, (part) => timeOf(part, now), random);
+  tell(`${valid.length} events are signed after ${since(startedAt)}`);
+  const [live, missed, late] = [
+    valid.slice(0, Math.floor(valid.length * 0.4)),
+    valid.slice(Math.floor(valid.length * 0.4), Math.floor(valid.length * 0.8)),
+    valid.slice(Math.floor(valid.length * 0.8)),
+  ];
+  // The first half of events that never come out, the others of those that come out last and are not out yet: a forgery
+  // under the id of an event must not keep it out.
+  const unpublished = sign(Math.ceil(forgedCount / 2), () => now - HOUR_MS / 1_000, random);
+  const forged = Array.from({ length: forgedCount }, (_, n) => {
+    const { forge, reason } = pick(FORGERIES, n);
+    return { text: JSON.stringify(forge(pick(n < forgedCount / 2 ? unpublished : late, n))), reason };
+  });
+  let duplicates = 0;
+  let disconnects = 0;
+
+  async function publish(some: readonly SignedEvent[], { cut }: { cut: number }): Promise<void> {
+    const copies = some.flatMap((event) => {
+      const places = random() < 0.5 ? [0, 1] : [random() < 0.5 ? 0 : 1];
+      duplicates += places.length - 1;
+      return places.map((place) => ({ event, place }));
+    });
+    shuffle(copies, random);
+    let at = 0;
+    const cutEvery = Math.ceil(copies.length / (cut + 1));
+    const worker = async () => {
+      for (let next = copies[at++]; next; next = copies[at++]) {
+        if (cut > 0 && at % cutEvery === 0) {
+          disconnects += 1;
+          await (at % 2 === 0 ? first : second).ask({ do: 'drop' });
+        }
+        await publishSurely(writers[next.place], next.event);
+      }
+    };
+    await Promise.all(Array.from({ length: CONCURRENT }, worker));
+  }
+
+  try {
+    const early = forged.slice(0, forgedCount / 2);
+    await Promise.all([publish(live, { cut: 4 }), push(hostile, early)]);
+    await until(async () => (await stage.stored()).length >= live.length);
+    // What it has not read yet when it goes away, no relay sends it again.
+    await until(async () => sumOf(rejectedBy(stage)) >= early.length);
+    tell(`${live.length} live ones are stored after ${since(startedAt)}`);
+    await stage.leave();
+    const before = rejectedBy(stage);
+    await publish(missed, { cut: 0 });
+    behindMs = 0;
+    await stage.come();
+    await stage.inbound.caughtUp();
+    tell(`${missed.length} of the hour before are caught up with after ${since(startedAt)}`);
+    const others = forged.slice(early.length);
+    await push(hostile, others);
+    await until(async () => sumOf(rejectedBy(stage)) >= others.length);
+    await publish(late, { cut: 4 });
+    await until(async () => (await stage.stored()).length >= valid.length);
+    tell(`all are stored after ${since(startedAt)}`);
+    await stage.troupe.idle();
+    const rejected = sum(before, rejectedBy(stage));
+    const expectedRejected = sum(...forged.map(({ reason }) => ({ [reason]: 1 })));
+    const outcomes = await stage.outcomes();
+    const known = valid.map((event) => ({ event, outcome: outcomes.get(event.id) }));
+    const wakes = known.flatMap(({ event, outcome }) =>
+      agentsOf(event).map((agent) => outcome?.done.filter((id) => id === agent).length ?? 0),
+    );
+    const validIds = new Set(valid.map(({ id }) => id));
+    return {
+      valid: valid.length,
+      forged: forgedCount,
+      duplicates,
+      disconnects,
+      missed: missed.length,
+      stored: known.filter(({ outcome }) => outcome?.times === 1).length,
+      storedTwice: known.filter(({ outcome }) => (outcome?.times ?? 0) > 1).length,
+      lost: known.filter(({ outcome }) => !outcome).length,
+      forgedStored: [...outcomes.keys()].filter((id) => !validIds.has(id)).length,
+      named: wakes.length,
+      woken: wakes.filter((times) => times === 1).length,
+      wokenTwice: wakes.filter((times) => times > 1).length,
+      rejected,
+      expectedRejected,
+      ms: performance.now() - startedAt,
+    };
+  } finally {
+    await Promise.all(writers.map((writer) => writer.close()));
+  }
+}
+
+/** What is wrong with a run; [] if nothing. */
+export function problemsOf(report: LoadReport): string[] {
+  const problems: string[] = [];
+  if (report.stored !== report.valid) problems.push(`${report.valid - report.stored} are not stored once`);
+  if (report.lost > 0) problems.push(`${report.lost} are lost`);
+  if (report.forgedStored > 0) problems.push(`${report.forgedStored} forged ones are stored`);
+  if (report.woken !== report.named) problems.push(`${report.named - report.woken} were not woken once`);
+  for (const [reason, count] of Object.entries(report.expectedRejected)) {
+    const got = report.rejected[reason] ?? 0;
+    if (got !== count) problems.push(`${got} instead of ${count} are refused for ${reason}`);
+  }
+  return problems;
+}
+
+function agentsOf({ tags }: SignedEvent): string[] {
+  const named = tags.map(([, value]) => value);
+  return [
+    ...(named.includes(CODER.pubkey) ? ['coder'] : []),
+    ...(named.includes(TESTER.pubkey) ? ['tester'] : []),
+  ];
+}
+
+/**
+ * The first two fifths are an hour old, the next two of the hour since, the rest of the last minutes. Never hundreds in
+ * one second: what a relay has of a second beyond its limit cannot be asked for.
+ */
+function timeOf(part: number, now: number): number {
+  if (part < 0.4) return now - 3_900 + Math.floor(part * 750);
+  return part < 0.8 ? now - Math.floor((0.8 - part) * 9_000) : now - Math.floor((1 - part) * 1_000);
+}
+
+/** Threads of about forty events. `at`: by how much of them is done. */
+function sign(count: number, at: (part: number) => number, random: () => number): SignedEvent[] {
+  const people = Array.from({ length: AUTHORS }, () => person());
+  const signed: SignedEvent[] = [];
+  let roots: SignedEvent[] = [];
+  for (let n = 0; n < count; n++) {
+    const who = people[n % AUTHORS];
+    const named = [[CODER], [TESTER], [CODER, TESTER]][Math.floor(random() * 3)] ?? [];
+    const root = n % 40 === 0 ? undefined : roots[Math.floor(random() * roots.length)];
+    const event = who?.sign({
+      content: `${n}`,
+      at: at(n / count),
+      tags: [...(root ? [['e', root.id, '', 'root']] : []), ...named.map(({ pubkey }) => ['p', pubkey])],
+    });
+    if (!event) continue;
+    if (!root) roots = [...roots.slice(-9), event];
+    signed.push(event);
+  }
+  return signed;
+}
+
+async function publishSurely(writer: RelayLink | undefined, event: SignedEvent): Promise<void> {
+  for (let tries = 0; tries < 20; tries++) {
+    const published = await writer?.publish(event, { timeoutMs: 20_000 });
+    if (published?.accepted) return;
+    if (published && !published.reason.startsWith('error: ')) throw new Error(published.reason);
+  }
+  throw new Error(`${event.id} cannot be published`);
+}
+
+async function push(relay: RelayProcess, forged: readonly { text: string }[]): Promise<void> {
+  const frames = forged.map(({ text }) => `["EVENT","$sub",${text}]`);
+  for (let at = 0; at < frames.length; at += 100) {
+    await relay.ask({ do: 'push', frames: frames.slice(at, at + 100) });
+  }
+}
+
+function rejectedBy({ links }: Stage): Record<string, number> {
+  return sum(...links.map((link) => link.status().rejected as Record<string, number>));
+}
+
+function sum(...counts: Record<string, number>[]): Record<string, number> {
+  const total: Record<string, number> = {};
+  for (const [name, count] of counts.flatMap(Object.entries<number>))
+    total[name] = (total[name] ?? 0) + count;
+  return total;
+}
+
+function sumOf(counts: Record<string, number>): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0);
+}
+
+/** Until it is so, or a minute has passed without one more of them. */
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  const giveUpAt = performance.now() + QUIET_MS;
+  while (!(await isSo()) && performance.now() < giveUpAt) await systemClock.sleep(500);
+}
+
+function since(startedAt: number): string {
+  return `${((performance.now() - startedAt) / 1_000).toFixed(1)} s`;
+}
+
+function pick<T>(list: readonly T[], n: number): T {
+  return list[n % list.length] as T;
+}
+
+function shuffle<T>(list: T[], random: () => number): void {
+  for (let n = list.length - 1; n > 0; n--) {
+    const other = Math.floor(random() * (n + 1));
+    [list[n], list[other]] = [list[other] as T, list[n] as T];
+  }
+}
+
+/** mulberry32 */
+function randomOf(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import { createPublished } from '../src/published.ts';
+import { memoryKeyValue } from '../../../src/key-value.ts';
+import { ANA } from './outbound-stage.ts';
+import { problemOf } from './verify-alone.ts';
+
+const AT = 1_800_000_000_000;
+const SAID = { conversation: 'nostr:a', event: 'nostr:a:ada:1:reply', at: AT } as never;
+const EVENT = ANA.sign({ content: 'hello', at: AT / 1_000 });
+
+test('the event that was signed first counts, also after a crash between its two notes', async () => {
+  const keyValue = memoryKeyValue();
+  const crashing = createPublished({
+    ...keyValue,
+    compareAndSet: async (key, from, to) => {
+      if (key.startsWith('nostr/out/')) throw new Error('the process is gone');
+      return keyValue.compareAndSet(key, from, to);
+    },
+  });
+  await expect(crashing.note(SAID, EVENT)).rejects.toThrow('gone');
+  const published = createPublished(keyValue);
+  const again = ANA.sign({ content: 'hello', at: AT / 1_000, tags: [['e', 'f'.repeat(64)]] });
+  expect(await published.note(SAID, again)).toEqual(EVENT);
+  expect(await published.get(SAID, 'hello')).toEqual(EVENT);
+  expect(await published.publishedAs(EVENT.id)).toEqual({
+    conversation: 'nostr:a',
+    event: 'nostr:a:ada:1:reply',
+  });
+});
+
+test('a note of other words is not recalled, and gives way', async () => {
+  const published = createPublished(memoryKeyValue());
+  await published.note(SAID, EVENT);
+  expect(await published.get(SAID, 'other words')).toBeNull();
+  const other = ANA.sign({ content: 'other words', at: AT / 1_000 });
+  expect(problemOf(await published.note(SAID, other))).toBeNull();
+  expect(await published.get(SAID, 'other words')).toEqual(other);
+});
+
+test('what stands under the same id at another time is another event', async () => {
+  const published = createPublished(memoryKeyValue());
+  await published.note(SAID, EVENT);
+  const later = { ...(SAID as object), at: AT + 5_000 } as never;
+  expect(await published.get(later, 'hello')).toBeNull();
+  expect(await published.place(later, '')).toBeNull();
+  expect(await published.place(SAID, '')).toMatchObject({ id: EVENT.id });
+});
+
+test('a note without a time, as they were once written, is found for the event of its second', async () => {
+  const keyValue = memoryKeyValue();
+  const { content, ...signed } = EVENT;
+  await keyValue.compareAndSet('nostr/said/nostr:a/nostr:a:ada:1:reply', null, JSON.stringify(signed));
+  const published = createPublished(keyValue);
+  expect(await published.get(SAID, content)).toEqual(EVENT);
+  expect(await published.place(SAID, '')).toMatchObject({ id: EVENT.id });
+  const later = { ...(SAID as object), at: AT + 5_000 } as never;
+  expect(await published.get(later, content)).toBeNull();
+});

@@ -1,0 +1,199 @@
+import { expect, test } from 'vitest';
+import { TroupeError } from '../../../src/errors.ts';
+import type { SignedEvent } from '../src/nostr-event.ts';
+import { createReceiver, type Receiver, type ReceiverParts } from '../src/receive.ts';
+import type { Thread } from '../src/thread-of.ts';
+import { memoryKeyValue } from '../../../src/key-value.ts';
+import { createFakeClock } from '../../../src/testing/index.ts';
+import type { NewMessage } from '../../../src/troupe.ts';
+import { person } from './sign.ts';
+
+const [CODER, ana, ben, eve] = [person(), person(), person(), person()];
+const NAMES_CODER = ['p', CODER.pubkey];
+const inThread = (root: SignedEvent) => ['e', root.id, '', 'root'];
+
+interface ConversationDeps {
+  receiver: Receiver;
+  sent: (NewMessage & { conversation: string })[];
+  /** Threads whose beginning was asked for. */
+  asked: Thread[];
+  receive(event: SignedEvent): Promise<unknown>;
+}
+
+/** A receiver whose log is a list; `thread` is what relays have of every thread. */
+function openDoor(parts: Partial<ReceiverParts> & { thread?: () => SignedEvent[] } = {}): ConversationDeps {
+  const { thread = () => [], ...others } = parts;
+  const sent: ConversationDeps['sent'] = [];
+  const asked: Thread[] = [];
+  const receiver = createReceiver({
+    troupe: {
+      async send(conversation, message) {
+        sent.push({ conversation, ...message });
+        return {} as never;
+      },
+    },
+    keyValue: memoryKeyValue(),
+    settings: { strangers: 'store', conversationPrefix: 'nostr:', limits: { answersInARow: 50 } },
+    agents: new Map([[CODER.pubkey, { id: 'coder', name: 'Coder' }]]),
+    people: new Set([ana.pubkey]),
+    publishedAs: async () => null,
+    horizon: 0,
+    clock: createFakeClock(),
+    random: () => 0,
+    signal: new AbortController().signal,
+    onWarning: () => {},
+    ...others,
+  });
+  const earlier = async (found: Thread) => {
+    asked.push(found);
+    return thread();
+  };
+  return {
+    receiver,
+    sent,
+    asked,
+    receive: (event) => receiver.receive(event, 'wss://relay.example', earlier),
+  };
+}
+
+const words = ({ sent }: ConversationDeps) => sent.map(({ content }) => content);
+
+test('words of a stranger bring in nothing of the thread; a person who speaks there later finds all of it', async () => {
+  const root = ben.sign({ content: 'the plan' });
+  const thread = [root, ben.sign({ content: 'a part of it', tags: [inThread(root)] })];
+  const door = openDoor({ thread: () => thread });
+  await door.receive(eve.sign({ content: 'hi', tags: [inThread(root), NAMES_CODER] }));
+  expect(words(door)).toEqual(['hi']);
+  expect(door.asked).toEqual([]);
+  await door.receive(ana.sign({ content: 'build it', tags: [inThread(root), NAMES_CODER] }));
+  await door.receive(ana.sign({ content: 'now', tags: [inThread(root), NAMES_CODER] }));
+  expect(words(door)).toEqual(['hi', 'the plan', 'a part of it', 'build it', 'now']);
+  expect(door.asked).toHaveLength(1);
+});
+
+test('a thread that a person began is complete as it comes: nothing of it is asked for', async () => {
+  const door = openDoor();
+  const root = ana.sign({ tags: [NAMES_CODER] });
+  await door.receive(root);
+  await door.receive(ana.sign({ content: 'again', tags: [inThread(root), NAMES_CODER] }));
+  expect(door.asked).toEqual([]);
+});
+
+test('the beginning of a thread is asked for once, whichever process does it', async () => {
+  const keyValue = memoryKeyValue();
+  const root = ben.sign({});
+  const [first, second] = [openDoor({ keyValue }), openDoor({ keyValue })];
+  await first.receive(ana.sign({ content: 'one', tags: [inThread(root), NAMES_CODER] }));
+  await second.receive(ana.sign({ content: 'two', tags: [inThread(root), NAMES_CODER] }));
+  expect([first.asked.length, second.asked.length]).toEqual([1, 0]);
+});
+
+test('a process that ends amid the beginning of a thread leaves it to the next, the whole of it', async () => {
+  const keyValue = memoryKeyValue();
+  const root = ben.sign({ content: 'the plan' });
+  const thread = [root, ben.sign({ content: 'a part of it', tags: [inThread(root)] })];
+  const mention = ana.sign({ content: 'build it', tags: [inThread(root), NAMES_CODER] });
+  const stopping = new AbortController();
+  const sent: string[] = [];
+  const first = openDoor({
+    keyValue,
+    signal: stopping.signal,
+    thread: () => thread,
+    troupe: {
+      async send(_conversation, { content }) {
+        if (sent.length === 1) stopping.abort();
+        if (stopping.signal.aborted) throw new TroupeError('shutting_down', 'closed');
+        sent.push(String(content));
+        return {} as never;
+      },
+    },
+  });
+  expect(await first.receive(mention)).toBeNull();
+  expect(sent).toEqual(['the plan']);
+  const second = openDoor({ keyValue, thread: () => thread });
+  await second.receive(mention);
+  expect(words(second)).toContain('a part of it');
+  expect(words(second).at(-1)).toBe('build it');
+});
+
+test('what was found of a thread by a process that is ending is not taken for the whole of it', async () => {
+  const keyValue = memoryKeyValue();
+  const root = ben.sign({ content: 'the plan' });
+  const mention = ana.sign({ content: 'build it', tags: [inThread(root), NAMES_CODER] });
+  const stopping = new AbortController();
+  const first = openDoor({
+    keyValue,
+    signal: stopping.signal,
+    thread: () => {
+      stopping.abort();
+      return [];
+    },
+  });
+  expect(await first.receive(mention)).toBeNull();
+  const second = openDoor({ keyValue, thread: () => [root] });
+  await second.receive(mention);
+  expect(words(second)).toEqual(['the plan', 'build it']);
+});
+
+test('what was stored once is not stored again by a later process: where it is gone it was deleted', async () => {
+  const keyValue = memoryKeyValue();
+  const event = ana.sign({ tags: [NAMES_CODER] });
+  await openDoor({ keyValue }).receive(event);
+  const later = openDoor({ keyValue });
+  expect(await later.receive(event)).toBe('stored');
+  expect(later.sent).toEqual([]);
+});
+
+test('what names no agent of ours can wake nobody, whoever says it', async () => {
+  const door = openDoor();
+  await door.receive(ana.sign({ content: 'to nobody' }));
+  await door.receive(ana.sign({ content: 'to coder', tags: [NAMES_CODER] }));
+  expect(door.sent.map(({ to, untrusted }) => [to, untrusted])).toEqual([
+    [[], true],
+    [['coder'], undefined],
+  ]);
+});
+
+test('an answer to words of another conversation says nothing of them', async () => {
+  const door = openDoor({
+    publishedAs: async () => ({ conversation: 'nostr:elsewhere', event: 'said' }) as never,
+  });
+  const root = ana.sign({ content: 'root', tags: [NAMES_CODER] });
+  await door.receive(ana.sign({ tags: [inThread(root), ['e', 'f'.repeat(64), '', 'reply'], NAMES_CODER] }));
+  expect(door.sent[0]).not.toHaveProperty('replyTo');
+});
+
+test('who answers our agents like a machine wakes nobody after a while, until it makes a pause', async () => {
+  const clock = createFakeClock();
+  const warnings: string[] = [];
+  const root = ana.sign({ tags: [NAMES_CODER] });
+  const ours = CODER.sign({ content: 'an answer', tags: [inThread(root)] });
+  const door = openDoor({
+    clock,
+    settings: { strangers: 'store', conversationPrefix: 'nostr:', limits: { answersInARow: 3 } },
+    publishedAs: async (id) =>
+      id === ours.id ? ({ conversation: `nostr:${root.id}`, event: 'said' } as never) : null,
+    onWarning: (warning) => void warnings.push(String(warning)),
+  });
+  async function wakes(pauseMs: number, answered = ours): Promise<boolean> {
+    await clock.advance(pauseMs);
+    const tags = [inThread(root), ['e', answered.id, '', 'reply'], NAMES_CODER];
+    const event = ana.sign({ content: `after ${clock.monotonic()}`, tags });
+    await door.receive(event);
+    return door.sent.at(-1)?.untrusted === undefined;
+  }
+  await door.receive(root);
+  const quick = [
+    await wakes(9_000),
+    await wakes(30_000),
+    await wakes(60_000),
+    await wakes(5),
+    await wakes(7),
+  ];
+  expect(quick).toEqual([true, true, true, false, false]);
+  expect(warnings).toEqual([expect.stringContaining('have answered each other 4 times')]);
+  expect(await wakes(60_001)).toBe(true);
+  expect([await wakes(9), await wakes(10), await wakes(11)]).toEqual([true, true, false]);
+  expect(await wakes(12, root)).toBe(true);
+  expect(await wakes(13)).toBe(true);
+});

@@ -1,0 +1,294 @@
+import { afterEach, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { openRelayLink, type RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
+import { type RelayProcess, startHostileRelay, startRelay } from './relay-process.ts';
+import { person } from './sign.ts';
+import { untilHolds } from '../../../test/support/until-holds.ts';
+
+const opened: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const each of opened.splice(0).toReversed()) await each.close();
+});
+
+async function relayOf(started: Promise<RelayProcess>): Promise<RelayProcess> {
+  const relay = await started;
+  opened.push(relay);
+  return relay;
+}
+
+function linkTo(relay: { url: string }, options: Partial<RelayLinkOptions> = {}) {
+  const warnings: string[] = [];
+  const link = openRelayLink(relay.url, {
+    clock: systemClock,
+    random: () => 0.5,
+    onWarning: (error) => warnings.push(String(error)),
+    ...options,
+    timing: { retryMs: { first: 20, most: 100 }, ...options.timing },
+  });
+  opened.push(link);
+  return { link, warnings };
+}
+
+function follow(link: RelayLink) {
+  const events: { id?: string; content?: string }[] = [];
+  const state = { caughtUp: 0, stop: () => {} };
+  state.stop = link.follow(() => [{ kinds: [1], limit: 100 }], {
+    event: (raw) => void events.push(raw as { id: string }),
+    caughtUp: () => void (state.caughtUp += 1),
+  });
+  return { events, state };
+}
+
+const ana = person();
+
+test('what is published is accepted, followed and found', async () => {
+  const relay = await relayOf(startRelay());
+  const { link } = linkTo(relay);
+  const { events, state } = follow(link);
+  await untilHolds(() => expect(state.caughtUp).toBe(1));
+  const event = ana.sign({ content: 'hello' });
+  expect(await link.publish(event)).toEqual({ accepted: true, reason: '' });
+  await untilHolds(() => expect(events).toEqual([event]));
+  expect(await link.query({ ids: [event.id] })).toEqual([event]);
+  expect(link.status()).toMatchObject({ state: 'open', lastError: null, isolations: 0, rejected: {} });
+});
+
+test('what the relay refuses is told with its reason', async () => {
+  const relay = await relayOf(startRelay());
+  const { link } = linkTo(relay);
+  const event = { ...ana.sign({}), content: 'other words' };
+  const { accepted, reason } = await link.publish(event);
+  expect(accepted).toBe(false);
+  expect(reason).toMatch(/^invalid: /);
+});
+
+test('silence about one event is told from silence, and is no stall', async () => {
+  const relay = await relayOf(startHostileRelay({ ok: null }));
+  const { link } = linkTo(relay);
+  await link.query({ kinds: [1] });
+  const publish = () => link.publish(ana.sign({ content: `${Math.random()}` }), { timeoutMs: 1_000 });
+  // As many as three stalls would isolate it for.
+  for (let n = 0; n < 3; n++) {
+    expect(await publish()).toEqual({
+      accepted: false,
+      reason: 'unanswered: the relay says nothing of it',
+    });
+  }
+  expect(link.status()).toMatchObject({ state: 'open', isolations: 0 });
+  const together = await Promise.all([publish(), publish()]);
+  expect(together.map(({ reason }) => reason)).toEqual(['error: no answer', 'error: no answer']);
+  await relay.ask({ do: 'behave', how: { eose: false } });
+  expect(await publish()).toMatchObject({ reason: 'error: no answer' });
+});
+
+test('a connection that breaks over a short event has other reasons, over a long one maybe not', async () => {
+  const relay = await relayOf(startHostileRelay({ longest: { chars: 200, otherwise: 'cut' } }));
+  const { link } = linkTo(relay);
+  const publish = (content: string) => link.publish(ana.sign({ content }), { timeoutMs: 300 });
+  for (let n = 0; n < 6; n++) expect((await publish('short')).reason).toMatch(/^error: /);
+  await link.query({ kinds: [1] });
+  expect(await link.publish(ana.sign({ content: 'x'.repeat(20_000) }))).toMatchObject({
+    reason: 'unanswered: the connection broke over it',
+  });
+});
+
+test('what a relay says nothing of and has is published', async () => {
+  const event = ana.sign({});
+  const relay = await relayOf(startHostileRelay({ ok: null, stored: [JSON.stringify(event)] }));
+  const { link } = linkTo(relay);
+  expect(await link.publish(event, { timeoutMs: 2_000 })).toEqual({ accepted: true, reason: '' });
+});
+
+test('after a lost connection it is subscribed again', async () => {
+  const relay = await relayOf(startRelay());
+  const { link } = linkTo(relay);
+  const { events, state } = follow(link);
+  await untilHolds(() => expect(state.caughtUp).toBe(1));
+  await relay.ask({ do: 'drop' });
+  await untilHolds(() => expect(state.caughtUp).toBe(2));
+  await link.publish(ana.sign({ content: 'after' }));
+  await untilHolds(() => expect(events.map(({ content }) => content)).toEqual(['after']));
+});
+
+test('a relay that is down is reported once and found again; what is published meanwhile is refused', async () => {
+  const relay = await relayOf(startRelay());
+  const { link, warnings } = linkTo(relay);
+  const { state } = follow(link);
+  await untilHolds(() => expect(state.caughtUp).toBe(1));
+  await relay.ask({ do: 'down' });
+  await untilHolds(() => expect(warnings).toHaveLength(1));
+  expect(link.status().state).toBe('waiting');
+  expect(await link.publish(ana.sign({}), { timeoutMs: 50 })).toEqual({
+    accepted: false,
+    reason: 'error: not connected',
+  });
+  await relay.ask({ do: 'up' });
+  await untilHolds(() => expect(state.caughtUp).toBe(2));
+  expect(warnings).toHaveLength(1);
+});
+
+test('it says who it is where the relay wants to know, and what was refused before is done after', async () => {
+  const relay = await relayOf(startRelay({ auth: true }));
+  const asked: string[] = [];
+  const { link } = linkTo(relay, {
+    async authenticate(challenge, url) {
+      asked.push(url);
+      return ana.sign({
+        kind: 22_242,
+        content: '',
+        tags: [
+          ['relay', url],
+          ['challenge', challenge],
+        ],
+      });
+    },
+  });
+  const { events, state } = follow(link);
+  const event = ana.sign({ content: 'let in' });
+  expect(await link.publish(event)).toMatchObject({ accepted: true });
+  expect(await link.query({ ids: [event.id] })).toEqual([event]);
+  await untilHolds(() => expect(state.caughtUp).toBe(1));
+  await untilHolds(() => expect(events).toHaveLength(1));
+  expect(asked).toContain(relay.url);
+});
+
+test('without a key for it, a relay that wants one takes nothing', async () => {
+  const relay = await relayOf(startRelay({ auth: true }));
+  const { link } = linkTo(relay);
+  expect(await link.publish(ana.sign({}))).toMatchObject({
+    accepted: false,
+    reason: expect.stringMatching(/^auth-required: /),
+  });
+  await expect(link.query({ kinds: [1] })).rejects.toThrow(/auth-required/);
+});
+
+test('the next event is read when the last one was dealt with', async () => {
+  const stored = Array.from({ length: 50 }, (_, n) => JSON.stringify({ id: `${n}` }));
+  const relay = await relayOf(startHostileRelay({ stored }));
+  const { link } = linkTo(relay);
+  let atOnce = 0;
+  let most = 0;
+  const order: string[] = [];
+  link.follow(() => [{ limit: 100 }], {
+    async event(raw) {
+      atOnce += 1;
+      most = Math.max(most, atOnce);
+      await new Promise((resolve) => setImmediate(resolve));
+      order.push((raw as { id: string }).id);
+      atOnce -= 1;
+    },
+    caughtUp: (received) => void order.push(`caught up after ${received}`),
+  });
+  await untilHolds(() => expect(order).toHaveLength(51));
+  expect(most).toBe(1);
+  expect(order).toEqual([...stored.map((_, n) => `${n}`), 'caught up after 50']);
+});
+
+const LIES = { garbage: 'not json', frames: '{"a":1}', depth: '["EVENT","$sub",[[[[[]]]]]]' };
+
+test.each(Object.entries(LIES))(
+  'a relay that sends %s is isolated, and told of once',
+  async (_name, frame) => {
+    const relay = await relayOf(startHostileRelay());
+    const { link, warnings } = linkTo(relay);
+    const { state } = follow(link);
+    await untilHolds(() => expect(state.caughtUp).toBe(1));
+    await relay.ask({ do: 'push', frames: Array.from({ length: 100 }, () => frame) });
+    await untilHolds(() => expect(link.status().state).toBe('isolated'));
+    await untilHolds(async () => expect(await relay.ask({ do: 'clients' })).toBe(0));
+    expect(warnings).toEqual([expect.stringMatching(/lies and is left alone for 60 s/)]);
+    expect(await link.publish(ana.sign({}))).toEqual({ accepted: false, reason: 'error: isolated' });
+    await expect(link.query({})).rejects.toThrow(/isolated/);
+  },
+);
+
+test('an event that is too long is not read, and by itself no reason to leave a relay', async () => {
+  const relay = await relayOf(startHostileRelay());
+  const { link } = linkTo(relay, { maxEventBytes: 1_000 });
+  const { events, state } = follow(link);
+  await untilHolds(() => expect(state.caughtUp).toBe(1));
+  const long = JSON.stringify({ id: 'a', content: 'x'.repeat(2_000) });
+  await relay.ask({ do: 'push', frames: [`["EVENT","$sub",${long}]`, '["EVENT","$sub",{"id":"b"}]'] });
+  await untilHolds(() => expect(events).toEqual([{ id: 'b' }]));
+  expect(link.status()).toMatchObject({ state: 'open', rejected: { size: 1 } });
+});
+
+test('events of megabytes are refused one by one: a query and the stream go on over the same connections', async () => {
+  const long = JSON.stringify({ id: 'long', content: 'x'.repeat(3_000_000) });
+  const relay = await relayOf(startHostileRelay({ stored: ['{"id":"a"}', long, long, '{"id":"b"}'] }));
+  const { link } = linkTo(relay);
+  const { events, state } = follow(link);
+  await untilHolds(() => expect(state.caughtUp).toBe(1));
+  expect(events).toEqual([{ id: 'a' }, { id: 'b' }]);
+  expect(await link.query({ kinds: [1] })).toEqual([{ id: 'a' }, { id: 'b' }]);
+  await relay.ask({ do: 'push', frames: [`["EVENT","$sub",${long}]`, '["EVENT","$sub",{"id":"c"}]'] });
+  await untilHolds(() => expect(events).toContainEqual({ id: 'c' }));
+  expect(link.status()).toMatchObject({ state: 'open', lastError: null, rejected: { size: 5 } });
+  expect(await relay.ask({ do: 'clients' })).toBe(2);
+});
+
+test('a relay that sends one event for ever is isolated, and left alone for longer the second time', async () => {
+  const relay = await relayOf(startHostileRelay({ flood: '["EVENT","$sub",{"id":"a"}]' }));
+  const { link, warnings } = linkTo(relay, { faults: { isolationMs: { first: 50, most: 10_000 } } });
+  const { events } = follow(link);
+  await untilHolds(() => expect(link.status().isolations).toBe(2));
+  expect(events.length).toBeLessThanOrEqual(2);
+  expect(warnings).toHaveLength(2);
+  expect(warnings[1]).toMatch(/floods and is left alone/);
+});
+
+const USELESS: Record<string, (n: number) => string> = {
+  challenges: (n) => `["AUTH","${n}"]`,
+  notices: (n) => `["NOTICE","${n}"]`,
+  'answers to nothing': (n) => `["OK","${n}",true,""]`,
+  'ends of nothing': (n) => `["EOSE","${n}"]`,
+  'ends of one subscription again and again': () => '["CLOSED","$sub","error: no"]',
+};
+
+test.each(Object.entries(USELESS))(
+  'a relay that sends too many %s is isolated, and little is signed or asked for it',
+  async (_name, frameOf) => {
+    const relay = await relayOf(startHostileRelay());
+    let signed = 0;
+    const authenticate = async () => {
+      signed += 1;
+      return ana.sign({ kind: 22_242 });
+    };
+    const { link, warnings } = linkTo(relay, { authenticate });
+    const { state } = follow(link);
+    await untilHolds(() => expect(state.caughtUp).toBe(1));
+    const frames = Array.from({ length: 3_000 }, (_, n) => frameOf(n));
+    await relay.ask({ do: 'push', frames });
+    await untilHolds(() => expect(link.status().state).toBe('isolated'));
+    expect(warnings).toEqual([expect.stringMatching(/floods and is left alone/)]);
+    expect(signed).toBeLessThanOrEqual(3);
+    expect((await relay.seen('REQ')).length).toBeLessThanOrEqual(2);
+  },
+);
+
+test('events of a subscription that has ended are borne, and a flood of them is one', async () => {
+  const relay = await relayOf(startHostileRelay());
+  const { link } = linkTo(relay);
+  const { state } = follow(link);
+  await untilHolds(() => expect(state.caughtUp).toBe(1));
+  expect(await link.query({ kinds: [1] })).toEqual([]);
+  const [, name] = (await relay.seen('REQ')).at(-1) ?? [];
+  const frames = (count: number) =>
+    Array.from({ length: count }, (_, n) => `["EVENT","${String(name)}",{"id":"${n}"}]`);
+  await relay.ask({ do: 'push', frames: frames(100) });
+  // By the stream and by the connection that the query was over.
+  await untilHolds(() => expect(link.status().received).toBeGreaterThanOrEqual(200));
+  expect(link.status()).toMatchObject({ state: 'open', rejected: {} });
+  await relay.ask({ do: 'push', frames: frames(3_000) });
+  await untilHolds(() => expect(link.status().state).toBe('isolated'));
+});
+
+test('a relay that falls silent is isolated after the third time', async () => {
+  const relay = await relayOf(startRelay());
+  const { link, warnings } = linkTo(relay, { timing: { quietMs: 40, retryMs: { first: 10, most: 10 } } });
+  const { state } = follow(link);
+  await untilHolds(() => expect(state.caughtUp).toBe(1));
+  await relay.ask({ do: 'stall', stalled: true });
+  await untilHolds(() => expect(link.status().state).toBe('isolated'));
+  expect(warnings).toContainEqual(expect.stringMatching(/stalls/));
+});

@@ -1,0 +1,111 @@
+import { addressees } from '../actors/conversations/address-message.ts';
+import { receiveMessage } from '../actors/conversations/receive-message.ts';
+import { isTrusted } from '../actors/conversations/trust.ts';
+import type { PendingCount } from '../actors/engine/pending-count.ts';
+import { isOurs } from '../actors/log/own-id.ts';
+import { refuseBusy } from '../actors/steering/busy-policy.ts';
+import { answerByReply } from '../actors/tasks/execute-task-command.ts';
+import { TroupeError } from '../errors.ts';
+import {
+  type AgentId,
+  type Attachment,
+  type EventDraft,
+  type EventDraftOf,
+  isRuntimeId,
+} from '../events/index.ts';
+import type { Appended, ConversationKey, Store } from '../store/store.ts';
+import type { NewMessage } from '../troupe.ts';
+import { fetchAttachments, readAttachments, redactAttachments } from './attachments.ts';
+import { conversationId, mintId, parseDraft } from './parse-input.ts';
+import type { PendingGuard, TenantContext } from './tenant-context.ts';
+
+/** Stores a message of a client, with its attachments, and wakes the agents that it addresses. */
+export async function sendMessage(
+  { parts, conversations, tenant }: TenantContext,
+  conversation: string,
+  message: NewMessage,
+): Promise<Appended> {
+  const { deps, trust = null } = parts;
+  const { author } = message;
+  const to = addressees(deps.agents, message, null);
+  const fetched = await fetchAttachments(message.attachments ?? [], parts.fetch ?? null);
+  const { attachments, bodies } = readAttachments(redactAttachments(fetched, author, deps.redaction));
+  const parsed = parseMessage(message, to, attachments);
+  const draft = (deps.redaction?.draft(parsed) ?? parsed) as EventDraftOf<'message'>;
+  const log = { tenant, conversation: conversationId(conversation) };
+  const echo = isRuntimeId(draft.id) ? await findEcho(deps.store, log, draft) : null;
+  if (echo) return echo;
+  await parts.tenants.note(tenant);
+  const untrusted = message.untrusted === true;
+  const appended = await receiveMessage(
+    conversations,
+    { log, message: draft, untrusted },
+    async (addressed) => {
+      await refuseBusy(deps, log, addressed);
+      await parts.pending?.(log, addressed);
+      // Stored before the event: a reader of the event must find them.
+      for (const [hash, data] of bodies) await deps.store.putBody(tenant, hash, data, deps.clock.now());
+    },
+  );
+  if (isTrusted(trust, author) && !untrusted) await answerByReply({ ...deps, trust }, log, appended.event);
+  return appended;
+}
+
+function parseMessage(
+  message: NewMessage,
+  to: readonly AgentId[],
+  attachments: readonly Attachment[],
+): EventDraft {
+  const { id = mintId(), author, content, replyTo, whileBusy, context } = message;
+  return parseDraft({
+    id,
+    author,
+    to,
+    kind: 'message',
+    body: { content, ...(attachments.length > 0 && { attachments }) },
+    ...(replyTo !== undefined && { replyTo }),
+    ...(whileBusy !== undefined && { whileBusy }),
+    ...(context?.attachments && { context: { attachments: context.attachments } }),
+  });
+}
+
+/**
+ * Clients may not use ids of the runtime. Two cases are exempt. A gateway that brings our own message back gets the stored
+ * event. Null: an earlier version let a client store an event under this id, so it is treated as a retry.
+ */
+async function findEcho(
+  store: Pick<Store, 'readById'>,
+  log: ConversationKey,
+  draft: EventDraftOf<'message'>,
+): Promise<Appended | null> {
+  const event = await store.readById(log, draft.id);
+  const isSame =
+    event?.kind === 'message' &&
+    event.author.id === draft.author.id &&
+    event.body.content === draft.body.content &&
+    draft.body.attachments === undefined;
+  if (isSame) return { kind: 'exists', event };
+  if (event && isOurs(event, draft)) return null;
+  const message = `id "${draft.id}" belongs to the runtime, as all ids with a ":": leave the id out or choose one without`;
+  throw new TroupeError('event_conflict', message, { id: draft.id });
+}
+
+const RETRY_AFTER_MS = 1_000;
+
+/** Keeps one tenant from filling the shared queue. A message that is already stored passes, however many wait. */
+export function createPendingGuard({
+  pending,
+  store,
+}: {
+  pending: PendingCount;
+  store: Pick<Store, 'readById'>;
+}): PendingGuard {
+  return async function refuseFlood(log, { id, to }) {
+    if (to.length === 0) return;
+    const { limit } = pending;
+    const waiting = await pending.of(log.tenant);
+    if (waiting < limit || (await store.readById(log, id)) !== null) return;
+    const message = `${waiting} agents of this tenant wait for their turn: send it again later, with the same id`;
+    throw new TroupeError('tenant_busy', message, { waiting, limit, retryAfterMs: RETRY_AFTER_MS });
+  };
+}

@@ -1,0 +1,70 @@
+import type { ConversationDeps, MessageRouter } from '../actors/conversations/conversation-deps.ts';
+import type { Trust } from '../actors/conversations/trust.ts';
+import type { Engine } from '../actors/engine/engine.ts';
+import type { EngineDeps } from '../actors/engine/engine-deps.ts';
+import type { LogFolds } from '../actors/log/log-folds.ts';
+import type { ReadTasks } from '../actors/tasks/read-tasks.ts';
+import type { Workflow } from '../actors/workflows/start-run.ts';
+import { TroupeError } from '../errors.ts';
+import type { AgentId, EventDraft, StateNote, StreamDelta, TenantId } from '../events/index.ts';
+import type { SafeFetch } from '../net/safe-fetch.ts';
+import type { Integrations } from '../runtime/integrations.ts';
+import type { QueueWaits } from '../runtime/queue-waits.ts';
+import type { ConversationKey } from '../store/store.ts';
+import type { AgentInfo, Troupe } from '../troupe.ts';
+import type { Credentials, Tenants } from './credentials.ts';
+import { conversationId } from './parse-input.ts';
+import type { Watchers } from './watchers.ts';
+
+/** What the facade is built on. */
+export interface FacadeParts {
+  deps: EngineDeps;
+  engine: Engine;
+  deltas: Set<(delta: StreamDelta) => void>;
+  states?: Set<(note: StateNote) => void>;
+  /** Waiting times of the wakes that this process took lately. */
+  waits?: () => QueueWaits;
+  /** Answers messages of people that address nobody. */
+  fallback: AgentId | null;
+  /** Ids of the people whose messages wake agents. Default: everybody. */
+  trust?: Trust;
+  workflows?: readonly Workflow[];
+  /** Asked before the fallback for the recipients of a message that names none. */
+  messageRouter?: MessageRouter | null;
+  tenants: Tenants;
+  pending?: PendingGuard;
+  credentials: Credentials;
+  /** Reads attachments by address. Null: such attachments are refused. */
+  fetch?: SafeFetch | null;
+  integrations: Pick<Integrations, 'webhooksOf' | 'agentKeys' | 'nostr'>;
+  /** Called once, after the engine has stopped. */
+  release: () => Promise<void>;
+}
+
+/** Throws `tenant_busy` for a message that would wake an agent while too many already wait. */
+export type PendingGuard = (log: ConversationKey, draft: EventDraft) => Promise<void>;
+
+/** One tenant, and what the facades of all tenants share. */
+export interface TenantContext {
+  parts: FacadeParts;
+  conversations: ConversationDeps;
+  taskFolds: LogFolds<ReadTasks>;
+  watchers: Watchers;
+  agents: readonly AgentInfo[];
+  /** Aborted when the troupe is being closed. */
+  closed: AbortSignal;
+  forTenant: (tenant: string) => Troupe;
+  tenant: TenantId;
+  close: () => Promise<void>;
+}
+
+/** Finds a conversation of the tenant that has events. Throws `conversation_unknown`. */
+export async function findConversation(
+  { parts, tenant }: TenantContext,
+  name: string,
+): Promise<ConversationKey & { head: number }> {
+  const conversation = conversationId(name);
+  const head = await parts.deps.store.head({ tenant, conversation });
+  if (head > 0) return { tenant, conversation, head };
+  throw new TroupeError('conversation_unknown', `there is no conversation "${name}"`, { conversation: name });
+}

@@ -1,0 +1,204 @@
+import { setImmediate } from 'node:timers/promises';
+import { isGranted, rangesOf } from '../access/index.ts';
+import { budgetReport } from '../actors/budget/report.ts';
+import { resolveAgent } from '../actors/conversations/address-message.ts';
+import { conversationState } from '../actors/conversations/conversation-state.ts';
+import { deleteConversation, readTree } from '../actors/conversations/delete-conversation.ts';
+import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
+import { readPages } from '../actors/log/read-pages.ts';
+import { listTasks } from '../actors/tasks/read-tasks.ts';
+import { TroupeError } from '../errors.ts';
+import { type ActorAddress, DEFAULT_TENANT, type Event, type TenantId } from '../events/index.ts';
+import { exportConversation } from '../import/troupe-format.ts';
+import { actorStatuses } from '../inspect/actor-status.ts';
+import { cacheCost } from '../inspect/cache-cost.ts';
+import { inspectPrompt } from '../inspect/inspect-prompt.ts';
+import { nextPrompt, sentPrompt } from '../inspect/prompts.ts';
+import { traceTurn } from '../inspect/trace.ts';
+import { type ConversationKey, PAGE_BYTES, type Store } from '../store/store.ts';
+import type { ConversationList, ConversationListQuery, Troupe } from '../troupe.ts';
+import { executeCommand } from './execute-command.ts';
+import { conversationId } from './parse-input.ts';
+import { sendMessage } from './send-message.ts';
+import { findConversation, type TenantContext } from './tenant-context.ts';
+import { waitUntilQuiet } from './wait-until-quiet.ts';
+
+export function tenantFacade(context: TenantContext): Troupe {
+  const { parts, tenant, agents, forTenant, close } = context;
+  const { credentials, integrations } = parts;
+  return {
+    tenant,
+    agents,
+    forTenant,
+    keys: credentials.keysOf(tenant),
+    authenticate: (credential) => credentials.authenticate(credential),
+    webhooks: integrations.webhooksOf(tenant),
+    agentKeys: integrations.agentKeys,
+    nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),
+    send: (conversation, message) => sendMessage(context, conversation, message),
+    watch: (watcher, { conversation = null } = {}) => context.watchers.add(tenant, conversation, watcher),
+    ...readingMethods(context),
+    ...changingMethods(context),
+    ...promptMethods(context),
+    ...operatorMethods(context),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function readingMethods(context: TenantContext) {
+  const { parts, tenant, taskFolds } = context;
+  const { deps } = parts;
+  const { store } = deps;
+
+  async function* eventsOf(log: ConversationKey): AsyncGenerator<Event> {
+    for await (const events of readPages(store, log, { after: 0 })) yield* events;
+  }
+
+  return {
+    conversations: (limit = 200) => store.conversations(tenant, limit),
+    listConversations: (query) => listConversations(store, tenant, query),
+    async conversation(conversation) {
+      const log = await findConversation(context, conversation);
+      const { book } = await taskFolds.of(log);
+      return { id: log.conversation, head: log.head, ...conversationState(book) };
+    },
+    async events(conversation, { after = 0, limit = 500, maxBytes = PAGE_BYTES } = {}) {
+      const log = await findConversation(context, conversation);
+      const range = { after, limit, maxBytes: Math.min(maxBytes, PAGE_BYTES) };
+      const events = await store.read(log, range);
+      // An embedded store answers at once: a caller that pages through a long log must give way to others.
+      if ((events.at(-1)?.seq ?? log.head) < log.head) await setImmediate();
+      return { events, head: log.head };
+    },
+    actors: async (conversation) => actorStatuses(deps, await findConversation(context, conversation)),
+    tasks: async (conversation, options) =>
+      listTasks(taskFolds, await findConversation(context, conversation), options),
+    async *export(conversation, { threads = false } = {}) {
+      const root = await findConversation(context, conversation);
+      const branches = threads ? await readTree(store, root) : [{ log: root }];
+      for (const { log } of branches) yield* exportConversation(eventsOf(log), log.conversation);
+    },
+  } satisfies Partial<Troupe>;
+}
+
+function changingMethods(context: TenantContext) {
+  const { parts, conversations, tenant } = context;
+  const { deps, engine, tenants, workflows = [] } = parts;
+  return {
+    async command(given, by) {
+      await tenants.note(tenant);
+      const existing = (conversation: string) => findConversation(context, conversation);
+      return executeCommand({ conversations, engine, tenant, workflows, existing }, given, by);
+    },
+    async delete(conversation, { exported }) {
+      const root = await findConversation(context, conversation);
+      const deleted = await deleteConversation(deps, root, exported);
+      conversations.participantsCache.forget(root);
+      return deleted;
+    },
+    async import(chunks, request) {
+      await tenants.note(tenant);
+      const { importInto } = await import('./import-into.ts');
+      return importInto(deps, tenant, chunks, request);
+    },
+  } satisfies Partial<Troupe>;
+}
+
+function promptMethods(context: TenantContext) {
+  const { parts, tenant } = context;
+  const { deps } = parts;
+
+  async function findAgent(conversation: string, agent: string): Promise<[ActorAddress, AgentRuntime]> {
+    const id = conversationId(conversation);
+    const address = { tenant, conversation: id, agent: resolveAgent(deps.agents, agent) };
+    const runtime = deps.agents.get(address.agent);
+    if (!runtime) throw new TroupeError('agent_unknown', `there is no agent "${agent}"`);
+    await findConversation(context, conversation);
+    return [address, runtime];
+  }
+
+  return {
+    async prompt(conversation, agent) {
+      const [address, runtime] = await findAgent(conversation, agent);
+      return inspectPrompt(deps, address, runtime, await nextPrompt(deps, address, runtime));
+    },
+    async promptOf(turn, step) {
+      const prompt = await sentPrompt(deps, tenant, turn, step);
+      const [address, runtime] = await findAgent(prompt.conversation, prompt.agent);
+      return inspectPrompt(deps, address, runtime, prompt);
+    },
+    async diff(a, b, steps = {}) {
+      const { diffTurns } = await import('../inspect/diff-turns.ts');
+      return diffTurns(deps, tenant, [a, b], steps);
+    },
+    async cost(conversation, agent, options) {
+      const [address, runtime] = await findAgent(conversation, agent);
+      return cacheCost(deps, address, runtime, options);
+    },
+    trace: (turn) => traceTurn(deps, tenant, turn),
+  } satisfies Partial<Troupe>;
+}
+
+function operatorMethods({ parts, tenant, closed }: TenantContext) {
+  const { deps, waits } = parts;
+  const { store, router, clock } = deps;
+  return {
+    async queues({ own = false } = {}) {
+      // A tenant may not see how many wakes others have waiting.
+      if (own || tenant !== DEFAULT_TENANT)
+        return { waiting: await router.backlog(tenant), active: 0, delayed: 0 };
+      const { wait = null, failed = 0 } = waits?.() ?? {};
+      return { ...(await router.depth()), ...(failed > 0 && { failed }), ...(wait && { wait }) };
+    },
+    budgets: ({ conversation, agent } = {}) =>
+      budgetReport(deps.budgets, tenant, {
+        now: clock.now(),
+        ...(conversation !== undefined && { root: conversationId(conversation) }),
+        ...(agent !== undefined && { agent: resolveAgent(deps.agents, agent) }),
+      }),
+    async health() {
+      const [stored, queued] = await Promise.all([
+        okOrProblem(Promise.all([store.check(), store.conversations(tenant, 1)])),
+        okOrProblem(router.check()),
+      ]);
+      return { store: stored, queue: queued };
+    },
+    idle: () => waitUntilQuiet(router, { clock, closed }),
+  } satisfies Partial<Troupe>;
+}
+
+async function okOrProblem(check: Promise<unknown>): Promise<string> {
+  return check.then(
+    () => 'ok',
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
+}
+
+const PAGE_CURSOR = /^(\d{1,15}):(.+)$/;
+
+/** One page of a tenant's conversations. Throws `event_invalid` for a cursor that no page returned. */
+async function listConversations(
+  store: Pick<Store, 'listConversations'>,
+  tenant: TenantId,
+  { limit = 200, before, among }: ConversationListQuery = {},
+): Promise<ConversationList> {
+  const { conversations, next } = await store.listConversations(tenant, {
+    limit,
+    ...(before !== undefined && { before: parseCursor(before) }),
+    ...(among && { ranges: rangesOf(among) }),
+  });
+  return {
+    conversations: among
+      ? conversations.filter(({ id }) => isGranted({ conversations: among }, id))
+      : conversations,
+    next: next && `${next.at}:${next.id}`,
+  };
+}
+
+function parseCursor(text: string): { at: number; id: string } {
+  const [, at, id] = PAGE_CURSOR.exec(text) ?? [];
+  if (at !== undefined && id !== undefined) return { at: Number(at), id };
+  const message = `"${text}" is no place in a list: take the "next" of a page`;
+  throw new TroupeError('event_invalid', message, { path: 'before' });
+}

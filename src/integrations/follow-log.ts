@@ -1,0 +1,354 @@
+import type { Clock } from '../clock.ts';
+import type { KeyValue } from '../key-value.ts';
+import { Signal } from './signal.ts';
+import { Cursors, deliver } from './deliver.ts';
+import { type Follower, type FollowerStatus, pauseAfter } from './follower.ts';
+import type { IntegrationTroupe } from './integration.ts';
+import { leavePeriod, takeLeft } from './period.ts';
+
+export { type Follower, type FollowerStatus, RetryAfter } from './follower.ts';
+
+export interface FollowParts {
+  /** Of one tenant. */
+  troupe: Pick<IntegrationTroupe, 'watch' | 'conversations' | 'events'>;
+  /** Of the same tenant. */
+  keyValue: KeyValue;
+  clock: Clock;
+  random: () => number;
+  /** This process. */
+  owner: string;
+  onWarning: (error: unknown, where: string) => void;
+}
+
+export interface LogFollower {
+  status(): FollowerStatus;
+  /** Resolves when this process knows of nothing to hand over; at once where another does it, or after `close`. */
+  idle(): Promise<void>;
+  /** Waits for what is being delivered, but not for long. */
+  close(): Promise<void>;
+}
+
+/** For so long one process does the work. */
+const PERIOD_MS = 30_000;
+/** Before its end nothing new is begun, so that the next process reads cursors that are written. */
+const HANDOVER_MS = 200;
+const STAND_BY_MS = 10_000;
+const SCAN_MS = 20_000;
+/** An event may be stored so much later than its time says, or by a machine whose clock is so much behind. */
+const OVERLAP_MS = 120_000;
+/** The mark is written when it has moved so far. */
+const MARK_STEP_MS = 60_000;
+const STORE_PAUSE_MS = 5_000;
+/** Conversations at once; of one conversation one event after the other. */
+const LANES = 4;
+const MAX_NEWS = 10_000;
+const FIRST_LISTED = 64;
+/** A process that ends waits so long for deliveries under way, and as long again for them to notice that they are cut off. */
+const GRACE_MS = 3_000;
+
+/** A listing of the conversations, until all of them are handed over. */
+interface Scan {
+  startedAt: number;
+  /** Oldest first. */
+  owed: Set<string>;
+}
+
+/**
+ * The log is the outbox: whoever follows it is handed what it says, and only how far it is is stored.
+ *  F1  Each event since the follower began is handed over in order of seq per conversation, at least once, across
+ *      crashes. The cursor of a conversation moves after `deliver` has resolved; it is written at most every 50 events
+ *      or 200 ms while many come, and always at the end. An import is history: what it dates before `since` is not
+ *      handed over, and what it dates before the mark may not be.
+ *  F2  Word of an event (`watch`) marks its conversation as news. Word may be lost: every 20 s conversations are listed,
+ *      newest first, down to the mark less an overlap.
+ *  F3  The mark, note `follow/<follower>`, is a time before which every conversation is known to be handed over: the start
+ *      of the last listing of which nothing is owed any more.
+ *  F4  One process at a time does the work of a follower, by a claim of 30 s. One that is closed leaves the rest of its
+ *      period to another, note `left/<follower>`. Two that do the work at once may hand something over twice, and do no
+ *      other harm.
+ *  F5  After a failed delivery all of this follower waits, with growing pauses. Then that event alone is tried, until it
+ *      is delivered; then the others go on. No other follower is held back.
+ *  F6  Memory is bounded: news beyond `MAX_NEWS` is dropped as word that is lost is, cursors are kept for a bounded
+ *      number of conversations, events are read in pages. A listing is as long as what is owed.
+ *  F7  A deleted conversation is forgotten. One that is begun anew under its name is known by another event at the cursor.
+ */
+export function followLog(parts: FollowParts, follower: Follower): LogFollower {
+  return new Following(parts, follower);
+}
+
+class Following implements LogFollower {
+  readonly #parts: FollowParts;
+  readonly #follower: Follower;
+  readonly #cursors: Cursors;
+  readonly #signal = new Signal();
+  readonly #closing = new AbortController();
+  /** What is being delivered has to end. */
+  readonly #cut = new AbortController();
+  readonly #news = new Set<string>();
+  readonly #underWay = new Map<string, Promise<void>>();
+  readonly #idlers = new Set<() => void>();
+  readonly #unwatch: () => void;
+  readonly #run: Promise<void>;
+  #scan: Scan | null = null;
+  #scanAt = 0;
+  #mark: number;
+  #storedMark: string | null = null;
+  /** `unknown` until the first claim was answered. */
+  #role: 'unknown' | 'holder' | 'standby' = 'unknown';
+  #until = 0;
+  /** The conversation whose delivery failed. */
+  #blocked: string | null = null;
+  #failures = 0;
+  #retryAt = 0;
+  #lastError: string | null = null;
+  #isStoreAway = false;
+
+  constructor(parts: FollowParts, follower: Follower) {
+    this.#parts = parts;
+    this.#follower = follower;
+    this.#mark = follower.since;
+    this.#cursors = new Cursors(parts.keyValue, follower.name, () => parts.clock.now());
+    this.#unwatch = parts.troupe.watch((note) => {
+      if (note.type !== 'event' || this.#role !== 'holder') return;
+      const { conversation, at } = note.event;
+      if (at < follower.since || !follower.wants(conversation)) return;
+      if (follower.cares?.(note.event) ?? true) this.#addNews(conversation);
+    });
+    this.#run = this.#work();
+  }
+
+  status(): FollowerStatus {
+    const behind = new Set([...this.#news, ...this.#underWay.keys(), ...(this.#scan?.owed ?? [])]);
+    return {
+      behind: behind.size,
+      failures: this.#failures,
+      lastError: this.#lastError,
+      retryAt: this.#failures > 0 ? this.#retryAt : null,
+    };
+  }
+
+  async idle(): Promise<void> {
+    while (!this.#isIdle()) await new Promise<void>((resolve) => this.#idlers.add(resolve));
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#unwatch();
+    this.#signal.raise();
+    await this.#untilDelivered();
+    this.#cut.abort();
+    await this.#untilDelivered();
+    await this.#run;
+    await this.#leave();
+    this.#tellIdlers();
+  }
+
+  async #work(): Promise<void> {
+    const { clock } = this.#parts;
+    while (!this.#closing.signal.aborted) {
+      try {
+        if (await this.#claim()) await this.#hold();
+        else await this.#sleep(STAND_BY_MS * (0.5 + this.#parts.random() / 2));
+        this.#isStoreAway = false;
+      } catch (error) {
+        if (!this.#isStoreAway) this.#parts.onWarning(error, `${this.#follower.name}: the store`);
+        this.#isStoreAway = true;
+        await clock.sleep(STORE_PAUSE_MS, this.#closing.signal);
+      }
+    }
+  }
+
+  async #claim(): Promise<boolean> {
+    const { keyValue, clock, owner } = this.#parts;
+    const task = `follow/${this.#follower.name}`;
+    const now = clock.now();
+    const isClaimed = await keyValue.claim(task, { owner, now, until: now + PERIOD_MS });
+    const until = isClaimed ? now + PERIOD_MS : await takeLeft(keyValue, this.#follower.name, { owner, now });
+    if (until === null) {
+      this.#role = 'standby';
+      this.#news.clear();
+      this.#scan = null;
+      this.#tellIdlers();
+      return false;
+    }
+    // Another may have had it since only if there was room for a period in between.
+    if (this.#role !== 'holder' || now - this.#until >= PERIOD_MS / 2) {
+      this.#cursors.forgetAll();
+      this.#storedMark = await keyValue.get(task);
+      this.#mark = timeOf(this.#storedMark) ?? this.#follower.since;
+      this.#scan = null;
+      this.#scanAt = 0;
+    }
+    this.#role = 'holder';
+    this.#until = until;
+    return true;
+  }
+
+  /** Where all is written down that was handed over, another need not wait for the end of the period. */
+  async #leave(): Promise<void> {
+    const { keyValue, clock, onWarning } = this.#parts;
+    if (this.#role !== 'holder' || this.#underWay.size > 0 || clock.now() >= this.#until) return;
+    try {
+      await leavePeriod(keyValue, this.#follower.name, this.#until);
+    } catch (error) {
+      onWarning(error, `${this.#follower.name}: the store`);
+    }
+  }
+
+  async #hold(): Promise<void> {
+    const { clock } = this.#parts;
+    while (this.#isMine()) {
+      if (this.#scan?.owed.size === 0) await this.#endScan();
+      if (this.#scan === null && this.#blocked === null && clock.now() >= this.#scanAt) {
+        await this.#startScan();
+        continue;
+      }
+      while (this.#underWay.size < LANES) {
+        const next = this.#next();
+        if (next === null) break;
+        this.#start(next);
+      }
+      this.#tellIdlers();
+      const due = [this.#until - HANDOVER_MS];
+      if (this.#blocked !== null) due.push(this.#underWay.has(this.#blocked) ? Infinity : this.#retryAt);
+      else if (this.#scan === null) due.push(this.#scanAt);
+      await this.#signal.wait(clock, Math.min(...due) - clock.now());
+    }
+    await this.#sleep(this.#until - clock.now() + 1);
+  }
+
+  #isMine(): boolean {
+    return !this.#closing.signal.aborted && this.#parts.clock.now() < this.#until - HANDOVER_MS;
+  }
+
+  async #startScan(): Promise<void> {
+    const startedAt = this.#parts.clock.now();
+    const rows = await listSince(this.#parts.troupe, Math.max(this.#follower.since, this.#mark - OVERLAP_MS));
+    const owed = new Set<string>();
+    for (const { id, head, at } of rows.toReversed()) {
+      if (!this.#follower.wants(id) || this.#cursors.isAt(id, { head, at })) continue;
+      owed.add(id);
+      // What is read of it now may have been read before it was listed.
+      if (this.#underWay.has(id)) this.#addNews(id);
+    }
+    this.#scan = { startedAt, owed };
+    this.#scanAt = startedAt + SCAN_MS;
+  }
+
+  async #endScan(): Promise<void> {
+    if (this.#scan === null) return;
+    this.#mark = this.#scan.startedAt;
+    this.#scan = null;
+    const stored = this.#storedMark;
+    if (this.#mark - (timeOf(stored) ?? 0) < MARK_STEP_MS) return;
+    const key = `follow/${this.#follower.name}`;
+    this.#storedMark = await this.#parts.keyValue.compareAndSet(key, stored, String(this.#mark));
+  }
+
+  /** Which conversation is next: the one that failed, or one of which there is word, or one that was listed. */
+  #next(): string | null {
+    if (this.#blocked !== null) {
+      const isDue = this.#parts.clock.now() >= this.#retryAt && !this.#underWay.has(this.#blocked);
+      return isDue ? this.#blocked : null;
+    }
+    for (const id of this.#news) if (!this.#underWay.has(id)) return id;
+    for (const id of this.#scan?.owed ?? []) if (!this.#underWay.has(id)) return id;
+    return null;
+  }
+
+  #start(conversation: string): void {
+    this.#news.delete(conversation);
+    const done = this.#handOver(conversation).finally(() => {
+      this.#underWay.delete(conversation);
+      this.#signal.raise();
+    });
+    this.#underWay.set(conversation, done);
+  }
+
+  async #handOver(conversation: string): Promise<void> {
+    const delivered = () => {
+      if (this.#blocked === conversation) this.#unblock();
+    };
+    try {
+      const isDone = await deliver(conversation, {
+        troupe: this.#parts.troupe,
+        cursors: this.#cursors,
+        follower: this.#follower,
+        goesOn: () => this.#isMine() && (this.#blocked === null || this.#blocked === conversation),
+        onDelivered: delivered,
+        signal: this.#cut.signal,
+      });
+      if (!isDone) return this.#addNews(conversation);
+      delivered();
+      if (!this.#news.has(conversation)) this.#scan?.owed.delete(conversation);
+    } catch (error) {
+      this.#addNews(conversation);
+      if (!this.#closing.signal.aborted) this.#fail(conversation, error);
+    }
+  }
+
+  #fail(conversation: string, error: unknown): void {
+    // Others that were under way when one failed count for nothing.
+    if (this.#blocked !== null && this.#blocked !== conversation) return;
+    const { clock, random, onWarning } = this.#parts;
+    this.#blocked = conversation;
+    this.#failures += 1;
+    this.#lastError = error instanceof Error ? error.message : String(error);
+    this.#retryAt = clock.now() + pauseAfter(error, this.#failures, random);
+    if (this.#failures === 1) onWarning(error, this.#follower.name);
+    this.#follower.onFailed?.(this.status());
+  }
+
+  #unblock(): void {
+    this.#blocked = null;
+    this.#failures = 0;
+    this.#lastError = null;
+    this.#signal.raise();
+  }
+
+  #addNews(conversation: string): void {
+    if (this.#news.size < MAX_NEWS) this.#news.add(conversation);
+    this.#signal.raise();
+  }
+
+  #isIdle(): boolean {
+    if (this.#closing.signal.aborted || this.#role === 'standby') return true;
+    const isQuiet = this.#news.size === 0 && this.#underWay.size === 0 && this.#blocked === null;
+    return this.#role === 'holder' && isQuiet && this.#scan === null && this.#scanAt > 0;
+  }
+
+  #tellIdlers(): void {
+    if (!this.#isIdle()) return;
+    for (const tell of this.#idlers) tell();
+    this.#idlers.clear();
+  }
+
+  async #untilDelivered(): Promise<void> {
+    if (this.#underWay.size === 0) return;
+    const over = new AbortController();
+    const all = Promise.all(this.#underWay.values()).then(() => over.abort());
+    await Promise.race([all, this.#parts.clock.sleep(GRACE_MS, over.signal)]);
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return this.#parts.clock.sleep(Math.max(1, ms), this.#closing.signal);
+  }
+}
+
+/** Those with an event at `from` or later, newest first. */
+async function listSince(
+  troupe: Pick<IntegrationTroupe, 'conversations'>,
+  from: number,
+): ReturnType<IntegrationTroupe['conversations']> {
+  for (let limit = FIRST_LISTED; ; limit *= 4) {
+    const rows = await troupe.conversations(limit);
+    const oldest = rows.at(-1);
+    if (rows.length < limit || (oldest && oldest.at < from)) return rows.filter(({ at }) => at >= from);
+  }
+}
+
+/** Null for what is no time. */
+function timeOf(stored: string | null): number | null {
+  const time = stored === null ? Number.NaN : Number(stored);
+  return Number.isSafeInteger(time) ? time : null;
+}

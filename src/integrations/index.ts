@@ -1,0 +1,28 @@
+/** `troupe/integrations`: what an integration is written with. */
+export { type Clock, systemClock } from '../clock.ts';
+export { TroupeError, toTroupeError } from '../errors.ts';
+export {
+  AgentId,
+  type ConversationId,
+  type Event,
+  type EventId,
+  eventOf,
+  parseTurnId,
+} from '../events/index.ts';
+export { type KeyValue, memoryKeyValue, updateEntry } from '../key-value.ts';
+export { KeyedBuckets, TokenBucket } from '../token-bucket.ts';
+export { type Follower, type FollowerStatus, RetryAfter } from './follower.ts';
+export { followLog, type FollowParts, type LogFollower } from './follow-log.ts';
+export type { IncomingMessage, Integration, IntegrationHost, IntegrationTroupe } from './integration.ts';
+export type {
+  AgentKey,
+  AgentKeys,
+  AgentKeysParts,
+  NostrOutboxStatus,
+  NostrPackage,
+  NostrStatus,
+  RelayAnswer,
+  RelayInformation,
+  RelayReport,
+} from './nostr.ts';
+export { leavePeriod, takeLeft } from './period.ts';

@@ -1,0 +1,70 @@
+import type { Clock } from '../clock.ts';
+import type { AgentId, Author, ConversationId, Event, EventId } from '../events/index.ts';
+import type { KeyValue } from '../key-value.ts';
+import type { Metrics } from '../metrics.ts';
+
+/**
+ * A part that connects a troupe with other systems: it follows the log and sends what it says, or brings in what others
+ * say. It runs in processes that take turns. Several processes run the same integration at once; `KeyValue.claim` decides
+ * which of them does a task.
+ */
+export interface Integration {
+  /** Unique within a troupe. */
+  readonly name: string;
+  /** Environment variables that hold its secrets: their values are kept from tools, log lines and recordings. */
+  readonly secretVariables?: readonly string[] | undefined;
+  /** Called once, when the engine runs. If it throws, the troupe is closed and `createTroupe` throws the same. */
+  start(host: IntegrationHost): Promise<void>;
+  /** Shown to operators. Null before `start`. */
+  status?(): unknown;
+  /** Called before the store is closed, also if `start` was never called or has thrown. */
+  close(): Promise<void>;
+}
+
+/** What an integration is given. */
+export interface IntegrationHost {
+  /** Default: the root tenant. */
+  troupeOf(tenant?: string): IntegrationTroupe;
+  /** Entries of one tenant, by default of the root. Integrations share them: keys start with the integration's name. */
+  keyValueOf(tenant?: string): KeyValue;
+  /** All tenants, the root included. */
+  tenants(): Promise<readonly string[]>;
+  clock: Clock;
+  /** From 0 to 1. */
+  random: () => number;
+  env: Readonly<Record<string, string | undefined>>;
+  /** Id of this process, for claims. */
+  owner: string;
+  metrics: Pick<Metrics, 'count'>;
+  onWarning: (error: unknown, where: string) => void;
+}
+
+/** The part of `Troupe` that integrations use, for one tenant. */
+export interface IntegrationTroupe {
+  readonly agents: readonly { id: AgentId; name: string; pubkey: string | null }[];
+  /** Stores a message and wakes whom it addresses. The same id with the same content is stored once. */
+  send(conversation: string, message: IncomingMessage): Promise<unknown>;
+  /** Newest first, 200 by default. */
+  conversations(limit?: number): Promise<{ id: ConversationId; head: number; at: number }[]>;
+  /** Oldest first. A page may be short; the end is where the last event is at `head`. Throws `conversation_unknown`. */
+  events(
+    conversation: string,
+    range?: { after?: number; limit?: number },
+  ): Promise<{ events: Event[]; head: number }>;
+  /** Calls `watcher` with each new event of the tenant, and with notes of other types. Returns a function that stops it. */
+  watch(watcher: (note: WatchNote) => void): () => void;
+}
+
+type WatchNote = { type: 'event'; event: Event } | { type: 'delta' } | { type: 'state' };
+
+/** `NewMessage` of the public API, without attachments. */
+export interface IncomingMessage {
+  id?: EventId | undefined;
+  author: Author;
+  /** Agent ids or pubkeys. */
+  to?: readonly string[] | undefined;
+  content: string;
+  replyTo?: EventId | undefined;
+  /** The author may not wake agents. */
+  untrusted?: true | undefined;
+}

@@ -1,0 +1,141 @@
+import type { Clock } from '../clock.ts';
+import { TroupeError } from '../errors.ts';
+import type { KeyValue } from '../key-value.ts';
+import type { Integration } from './integration.ts';
+
+/** What the core uses of `@troupe/nostr`, which is a package of its own: the core knows its interface and not its code. */
+export interface NostrPackage {
+  /** Throws `config_invalid` for settings that are not valid. */
+  nostr(settings: unknown): Integration & { status(): NostrStatus | null };
+  openAgentKeys(parts: AgentKeysParts): Promise<AgentKeys>;
+  /** Throws `config_invalid` for a text that is not a relay URL, `address_unreachable` if nobody answers there. */
+  probeRelay(url: string, parts: { clock: Clock }): Promise<RelayReport>;
+}
+
+/** Throws `config_invalid` if the package is not installed. */
+export async function loadNostr(): Promise<NostrPackage> {
+  try {
+    // `as string`: the core compiles without the package.
+    return (await import('@troupe/nostr' as string)) as NostrPackage;
+  } catch (cause) {
+    if (!isMissing(cause)) throw cause;
+    const message =
+      'Nostr needs the package @troupe/nostr, which is not installed: npm install @troupe/nostr';
+    throw new TroupeError('config_invalid', message, { package: '@troupe/nostr' }, { cause });
+  }
+}
+
+/** A module that the package itself misses is another error. */
+function isMissing(error: unknown): boolean {
+  const isNotFound = (error as { code?: unknown }).code === 'ERR_MODULE_NOT_FOUND';
+  return isNotFound && error instanceof Error && error.message.includes("'@troupe/nostr'");
+}
+
+export interface AgentKeysParts {
+  /** Of the root tenant. */
+  keyValue: KeyValue;
+  clock: Pick<Clock, 'now'>;
+  /** Holds the passphrase, TROUPE_NOSTR_PASSPHRASE. */
+  env: Readonly<Record<string, string | undefined>>;
+}
+
+/** The public part of an agent's key. */
+export interface AgentKey {
+  agent: string;
+  npub: string;
+  pubkey: string;
+  /** ISO 8601. */
+  createdAt: string;
+}
+
+/**
+ * The keys that agents sign with, encrypted at rest (NIP-49) under the passphrase in TROUPE_NOSTR_PASSPHRASE.
+ *  K1  A key leaves through `export`, whose caller confirms it, and through `open`, for signing. Nothing else returns one.
+ *  K2  All keys share one passphrase: a key is not added under another.
+ *  K3  No error contains a key, a passphrase, or a text that was given as one.
+ * Methods throw `config_invalid`; `agent_unknown` for an agent without a key.
+ */
+export interface AgentKeys {
+  create(agent: string): Promise<AgentKey>;
+  /** `secret` is `nsec1…` or 64 hex digits. */
+  import(agent: string, secret: string): Promise<AgentKey>;
+  list(): Promise<AgentKey[]>;
+  /** Returns `nsec1…`. */
+  export(agent: string, meant: { confirmed: true }): Promise<string>;
+  remove(agent: string): Promise<void>;
+  /** The caller overwrites the bytes after use. Null if the agent has no key. */
+  open(agent: string): Promise<Uint8Array | null>;
+  /**
+   * The key under which an agent's remote signer knows this troupe. It is made at the first call and stored; without a
+   * passphrase each call makes a new one.
+   */
+  openClient(agent: string): Promise<Uint8Array>;
+}
+
+export interface NostrStatus {
+  /** Pubkeys of the agents that can sign. */
+  agents: Record<string, string>;
+  relays: NostrRelayStatus[];
+}
+
+export interface NostrRelayStatus {
+  url: string;
+  /** `waiting`: for the next attempt to connect. `isolated`: cut off for a time because of what it sent. */
+  state: 'connecting' | 'open' | 'waiting' | 'isolated' | 'closed';
+  /** Time of the last connection, ms. */
+  connectedAt: number | null;
+  /** Events received by this process. */
+  received: number;
+  /** Received frames and events that were refused, by reason. */
+  rejected: Partial<Record<string, number>>;
+  isolations: number;
+  lastError: string | null;
+  /** Null for a relay that is not read. `waiting`: another process reads it. `mark`: seconds since the epoch. */
+  inbound: { state: 'waiting' | 'catching up' | 'live'; mark: number | null } | null;
+  /** Null for a relay that is not written to. */
+  outbox: NostrOutboxStatus | null;
+}
+
+export interface NostrOutboxStatus {
+  url: string;
+  /** Events and conversations still to be published, as far as this process knows. */
+  behind: number;
+  published: number;
+  /** Events that the relay refused for good, by its reason. */
+  refused: Record<string, number>;
+  failures: number;
+  lastError: string | null;
+  /** Time of the next attempt, ms; null if nothing has failed. */
+  retryAt: number | null;
+}
+
+export interface RelayReport {
+  /** Without user, password and query. */
+  url: string;
+  connectMs: number;
+  /** The relay's description of itself (NIP-11). */
+  information: RelayInformation | null;
+  read: RelayAnswer;
+  /** To an ephemeral event, signed with a key made for it. */
+  write: RelayAnswer;
+  /** `required`: it answers only after a login (NIP-42). `offered`: it asks for one and answers without. */
+  auth: 'none' | 'offered' | 'required';
+}
+
+/** A relay's answer to one request. */
+export interface RelayAnswer {
+  ok: boolean;
+  ms: number;
+  /** Why it refused; '' if it did not say. */
+  reason: string;
+  /** It neither accepted nor refused. */
+  isSilent?: boolean;
+}
+
+export interface RelayInformation {
+  name?: string | undefined;
+  software?: string | undefined;
+  version?: string | undefined;
+  supported_nips?: (number | string)[] | undefined;
+  limitation?: Record<string, unknown> | undefined;
+}

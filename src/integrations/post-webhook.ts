@@ -1,0 +1,105 @@
+import { createHmac } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import { TroupeError } from '../errors.ts';
+import type { SafeFetch } from '../net/safe-fetch.ts';
+import { signingGenerations, type Webhook } from './webhook.ts';
+import { DEFAULT_WEBHOOK_TIMEOUT_MS } from './webhook-settings.ts';
+
+export interface PostParts {
+  fetch: (...args: Parameters<SafeFetch>) => ReturnType<SafeFetch>;
+  clock: Pick<Clock, 'now'>;
+  secretOf: (id: string, generation: number) => string;
+  timeoutMs?: number | undefined;
+}
+
+/**
+ * What became of a request. `refused`: the same request will hardly be taken later. `failed`: it may be. `gone`: nothing
+ * is wanted any more. `why` names the host and no more of the address, which may hold a secret.
+ */
+export type Answer =
+  | { outcome: 'taken'; status: number }
+  | { outcome: 'refused' | 'gone'; status: number; why: string }
+  | { outcome: 'failed'; status: number | null; why: string; retryAfterMs: number | null };
+
+/** Client errors that pass: it took too long, it came too early, there were too many. */
+const PASSING: ReadonlySet<number> = new Set([408, 425, 429]);
+
+/** Sends one signed request; throws only if `signal` has aborted. No redirect is followed. */
+export async function postWebhook(
+  webhook: Webhook,
+  { id, payload }: { id: string; payload: object },
+  { fetch, clock, secretOf, timeoutMs = DEFAULT_WEBHOOK_TIMEOUT_MS }: PostParts,
+  signal?: AbortSignal,
+): Promise<Answer> {
+  const now = clock.now();
+  const body = JSON.stringify(payload);
+  const secrets = signingGenerations(webhook, now).map((generation) => secretOf(webhook.id, generation));
+  try {
+    const { status, headers } = await fetch(webhook.url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': 'Troupe',
+        ...signWebhook({ id, at: now, body }, secrets),
+      },
+      body,
+      maxRedirects: 0,
+      // Nobody reads what a receiver says.
+      answer: 'head',
+      timeoutMs,
+      ...(signal && { signal }),
+    });
+    return judge(status, `${hostOf(webhook)} answered ${status}`, retryAfter(headers['retry-after'], now));
+  } catch (thrown) {
+    if (signal?.aborted || !(thrown instanceof TroupeError)) throw thrown;
+    // Also what may not be reached: its name may lead elsewhere tomorrow, or the operator may allow it.
+    return { outcome: 'failed', status: null, why: thrown.message, retryAfterMs: null };
+  }
+}
+
+function judge(status: number, why: string, retryAfterMs: number | null): Answer {
+  if (status >= 200 && status < 300) return { outcome: 'taken', status };
+  if (status === 410) return { outcome: 'gone', status, why };
+  if (status >= 400 && status < 500 && !PASSING.has(status)) return { outcome: 'refused', status, why };
+  const told = status >= 300 && status < 400 ? `${why}: redirects are not followed` : why;
+  return { outcome: 'failed', status, why: told, retryAfterMs };
+}
+
+/** Seconds, or a date. */
+function retryAfter(text: string | undefined, now: number): number | null {
+  if (text === undefined) return null;
+  const ms = /^\d{1,9}$/.test(text.trim()) ? Number(text) * 1_000 : Date.parse(text) - now;
+  return Number.isFinite(ms) && ms > 0 ? ms : null;
+}
+
+function hostOf({ url }: Webhook): string {
+  return URL.parse(url)?.host ?? 'the receiver';
+}
+
+const PREFIX = 'whsec_';
+
+/** A webhook's secret, made of the store's: the same in every process, and never stored. */
+export function webhookSecret(storeSecret: string | Uint8Array, id: string, generation: number): string {
+  const key = createHmac('sha256', storeSecret).update(`troupe webhook ${id} ${generation}`).digest();
+  return `${PREFIX}${key.toString('base64')}`;
+}
+
+/**
+ * Headers of the Standard Webhooks scheme: one signature per secret, over id, time and body, so that none of them can be
+ * changed or sent again later.
+ */
+export function signWebhook(
+  { id, at, body }: { id: string; at: number; body: string },
+  secrets: readonly string[],
+): Record<string, string> {
+  const timestamp = String(Math.floor(at / 1_000));
+  const signatures = secrets.map((secret) => {
+    const key = Buffer.from(secret.slice(PREFIX.length), 'base64');
+    return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
+  });
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': signatures.join(' '),
+  };
+}

@@ -1,0 +1,207 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import type { Event } from '../events/index.ts';
+import type { KeyValue } from '../key-value.ts';
+import { type Follower, type FollowerStatus, MAX_ASKED_MS, RetryAfter } from './follower.ts';
+import { type Answer, type PostParts, postWebhook } from './post-webhook.ts';
+import {
+  changeWebhook,
+  changeWebhookStatus,
+  readWebhook,
+  wantsConversation,
+  wantsKind,
+  type Webhook,
+  type WebhookStatus,
+} from './webhook.ts';
+import { DEFAULT_DISABLE_AFTER_MS } from './webhook-settings.ts';
+
+export interface WebhookFollowerParts extends PostParts {
+  keyValue: KeyValue;
+  tenant: string;
+  disableAfterMs?: number | undefined;
+  onWarning: (error: unknown, where: string) => void;
+  /** It was disabled here. */
+  onDisabled: () => void;
+  onAnswer: (outcome: Answer['outcome']) => void;
+}
+
+export interface WebhookFollower extends Follower {
+  /** As it is stored by now. */
+  update(webhook: Webhook): void;
+  /** Writes down what was counted. */
+  flush(): Promise<void>;
+}
+
+/** After so many tries an event that the receiver does not want is passed over. */
+const MAX_REFUSALS = 5;
+
+/**
+ * Sends events of a tenant to one webhook.
+ *  W1  2xx: taken. 410: the webhook is disabled. Other 4xx: refused, and after 5 tries passed over, counted and noted. All
+ *      else is tried again with the pauses of the follower, or after what `Retry-After` says.
+ *  W2  Where tries have failed for `disableAfterMs`, with none taken in between, the webhook is disabled. Time in which
+ *      nothing was tried does not count. Its cursors stay: enabled again, it goes on with the event at which it stopped.
+ *  W3  A try after a failure takes the webhook as it is stored: its secret may have been changed by another process.
+ */
+export function createWebhookFollower(first: Webhook, parts: WebhookFollowerParts): WebhookFollower {
+  const { keyValue, tenant, clock, disableAfterMs = DEFAULT_DISABLE_AFTER_MS, onWarning } = parts;
+  const { id } = first;
+  let webhook = first;
+  /** Tries of those that were not taken yet; there are no more of them than conversations at once. */
+  const refusals = new Map<string, number>();
+  let isFailing = false;
+  const status = new StatusKeeper(keyValue, id, clock, onWarning);
+
+  async function disable(reason: string): Promise<never> {
+    const at = clock.now();
+    await changeWebhook(keyValue, id, (stored) => ({ ...stored, disabledAt: at, reason }));
+    parts.onAnswer('gone');
+    onWarning(new Error(`webhook ${id} is disabled: ${reason}`), `webhook/${id}`);
+    parts.onDisabled();
+    throw new Error(`it is disabled: ${reason}`);
+  }
+
+  async function fail(why: string, retryAfterMs: number | null): Promise<never> {
+    isFailing = true;
+    const since = await status.failed(why);
+    if (clock.now() - since >= disableAfterMs) {
+      await disable(`nothing was taken since ${new Date(since).toISOString()}; at last ${why}`);
+    }
+    throw retryAfterMs === null ? new Error(why) : new RetryAfter(retryAfterMs, why);
+  }
+
+  async function deliver(event: Event, signal: AbortSignal): Promise<void> {
+    if (isFailing) webhook = (await readWebhook(keyValue, id)) ?? webhook;
+    if (webhook.disabledAt !== undefined) throw new Error(`it is disabled: ${webhook.reason ?? ''}`);
+    const payload = { type: event.kind, tenant, conversation: event.conversation, event };
+    const message = { id: messageId(webhook, event), payload };
+    const answer = await postWebhook(webhook, message, parts, signal);
+    if (answer.outcome === 'gone') return disable(answer.why);
+    parts.onAnswer(answer.outcome);
+    if (answer.outcome === 'failed') return fail(answer.why, answer.retryAfterMs);
+    if (answer.outcome === 'refused') {
+      const tries = (refusals.get(message.id) ?? 0) + 1;
+      refusals.set(message.id, tries);
+      if (tries < MAX_REFUSALS) return fail(answer.why, null);
+      refusals.delete(message.id);
+      return status.refused(event, answer.why);
+    }
+    isFailing = false;
+    refusals.delete(message.id);
+    await status.delivered();
+  }
+
+  return {
+    name: `webhook/${id}`,
+    since: first.createdAt,
+    wants: (conversation) => wantsConversation(first, conversation),
+    cares: (event) => wantsKind(first, event),
+    deliver,
+    onFailed: (failure) => void status.waits(failure),
+    update: (stored) => {
+      webhook = stored;
+    },
+    flush: () => status.flush(),
+  };
+}
+
+/** The same for each try of an event, and for no other event, also if a conversation is deleted and begun anew. */
+function messageId({ id }: Webhook, { tenant, conversation, seq, at, id: event }: Event): string {
+  const name = JSON.stringify([id, tenant, conversation, seq, event, at]);
+  return `msg_${createHash('sha256').update(name).digest('hex').slice(0, 32)}`;
+}
+
+/** What went well is written down together, at most so often. */
+const FLUSH_MS = 5_000;
+/** Where no try has failed for so long, none was made: nothing was there to send, or no process ran. */
+const QUIET_MS = 2 * MAX_ASKED_MS;
+/** How all is well. */
+const WELL = { failingSince: null, failedAt: null, lastError: null, retryAt: null, behind: 0 } as const;
+
+/**
+ * Keeps the figures of one webhook. Failures and refusals are written at once, deliveries now and then; if the process
+ * dies before, they are not counted.
+ */
+class StatusKeeper {
+  readonly #keyValue: KeyValue;
+  readonly #id: string;
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #onWarning: (error: unknown, where: string) => void;
+  #uncounted = 0;
+  #deliveredAt = 0;
+  #flushedAt = 0;
+  /** Whether the note says that it fails; null: not known. */
+  #isFailing: boolean | null = null;
+  /** Writes come one after the other. */
+  #written: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    keyValue: KeyValue,
+    id: string,
+    clock: Pick<Clock, 'now'>,
+    onWarning: (error: unknown, where: string) => void,
+  ) {
+    this.#keyValue = keyValue;
+    this.#id = id;
+    this.#clock = clock;
+    this.#onWarning = onWarning;
+  }
+
+  async delivered(): Promise<void> {
+    this.#uncounted += 1;
+    this.#deliveredAt = this.#clock.now();
+    const isDue = this.#isFailing !== false || this.#deliveredAt - this.#flushedAt >= FLUSH_MS;
+    if (isDue) await this.flush();
+  }
+
+  /** Returns since when tries have failed; time in which none was made does not count. */
+  async failed(why: string): Promise<number> {
+    const now = this.#clock.now();
+    this.#isFailing = true;
+    const status = await this.#change((stored) => {
+      const goesOn = stored.failedAt !== null && now - stored.failedAt <= QUIET_MS;
+      const failingSince = goesOn ? (stored.failingSince ?? now) : now;
+      return { ...stored, failingSince, failedAt: now, lastError: why };
+    });
+    return status?.failingSince ?? now;
+  }
+
+  async waits({ behind, retryAt }: FollowerStatus): Promise<void> {
+    await this.#change((stored) => ({ ...stored, behind, retryAt }));
+  }
+
+  /** What is passed over was not taken: a receiver that refuses everything is failing. */
+  async refused({ conversation, seq, id }: Event, reason: string): Promise<void> {
+    const lastRefused = { conversation, seq, event: id, reason, at: this.#clock.now() };
+    await this.#change((stored) => ({ ...stored, refused: stored.refused + 1, lastRefused, retryAt: null }));
+  }
+
+  /** Resolves when all that was said before is written. */
+  async flush(): Promise<void> {
+    const [count, deliveredAt] = [this.#uncounted, this.#deliveredAt];
+    if (count === 0) return void (await this.#written);
+    this.#uncounted = 0;
+    this.#flushedAt = this.#clock.now();
+    this.#isFailing = false;
+    await this.#change((stored) => ({
+      ...stored,
+      ...WELL,
+      delivered: stored.delivered + count,
+      deliveredAt,
+    }));
+  }
+
+  /** Figures hold nothing back: where they cannot be written, that is told. */
+  #change(apply: (status: WebhookStatus) => WebhookStatus): Promise<WebhookStatus | null> {
+    const written = this.#written.then(async () => {
+      try {
+        return await changeWebhookStatus(this.#keyValue, this.#id, apply);
+      } catch (error) {
+        this.#onWarning(error, `figures of webhook/${this.#id}`);
+        return null;
+      }
+    });
+    this.#written = written;
+    return written;
+  }
+}

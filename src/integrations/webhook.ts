@@ -1,0 +1,223 @@
+import * as z from 'zod';
+import { ConversationPatterns, isGranted } from '../access/principal.ts';
+import { type Event, EVENT_KINDS } from '../events/index.ts';
+import { type KeyValue, updateEntry } from '../key-value.ts';
+
+/** How long the old secret signs beside the new one. */
+const OLD_SECRET_MS = 86_400_000;
+/** So many rotations are remembered: more old secrets than these do not sign. */
+const MAX_ROTATIONS = 4;
+const MAX_URL = 2_000;
+
+export const WebhookKind = z.enum(['*', ...EVENT_KINDS]);
+export type WebhookKind = z.infer<typeof WebhookKind>;
+
+const Address = z
+  .string()
+  .max(MAX_URL)
+  .refine(
+    (text) => ['http:', 'https:'].includes(URL.parse(text)?.protocol ?? ''),
+    'it is no http or https URL',
+  )
+  .refine((text) => {
+    const url = URL.parse(text);
+    return !url || (url.username === '' && url.password === '' && url.hash === '');
+  }, 'a URL with a user, a password or a fragment is not called; the signature says who calls')
+  // For those who read the API's description; whether its host can be one, only a URL parser tells.
+  .meta({ format: 'uri', pattern: '^https?://[^\\s/?#@]+(?:[/?][^\\s#]*)?$' });
+
+/** What is asked for. */
+export const NewWebhook = z.strictObject({
+  url: Address,
+  /** For people. */
+  name: z.string().trim().min(1).max(100).optional(),
+  /** Kinds of events; `*`: all. */
+  on: z
+    .array(WebhookKind)
+    .min(1)
+    .max(EVENT_KINDS.length + 1)
+    .transform((kinds) => [...new Set(kinds)]),
+  /** Ids, or beginnings that end with `*`; a thread belongs to its root. Default: all of the tenant. */
+  conversations: ConversationPatterns.min(1).optional(),
+});
+export type NewWebhook = z.input<typeof NewWebhook>;
+
+const Time = z.int().nonnegative();
+
+/** A webhook as it is stored. Its secrets are not: they are made of `id` and `generation`. */
+export const Webhook = z.strictObject({
+  id: z.string(),
+  url: z.string(),
+  name: z.string().optional(),
+  on: z.array(WebhookKind),
+  conversations: ConversationPatterns.optional(),
+  createdAt: Time,
+  /** The caller that made it, as `key:<id>`; without: who holds the data itself. */
+  createdBy: z.string().optional(),
+  disabledAt: Time.optional(),
+  /** Why it is disabled. */
+  reason: z.string().optional(),
+  generation: z.int().positive(),
+  /** When the last generations began, the newest first. */
+  rotations: z.array(Time).max(MAX_ROTATIONS).optional(),
+  /** The last of them, in records of earlier versions. */
+  rotatedAt: Time.optional(),
+});
+export type Webhook = z.infer<typeof Webhook>;
+
+/** A webhook as it may be shown. */
+export interface WebhookInfo extends Omit<Webhook, 'generation' | 'rotations' | 'rotatedAt'> {
+  /** Until when the secret before the last rotation signs too, ms. */
+  oldSecretUntil?: number;
+  status: WebhookStatus;
+}
+
+/** Field by field, so that nothing which is added to webhooks is shown by itself. */
+export function webhookInfo(webhook: Webhook, status: WebhookStatus): WebhookInfo {
+  const { id, url, name, on, conversations, createdAt, createdBy, disabledAt, reason } = webhook;
+  const [rotatedAt] = rotationsOf(webhook);
+  return {
+    id,
+    url,
+    ...(name !== undefined && { name }),
+    on,
+    ...(conversations && { conversations }),
+    createdAt,
+    ...(createdBy !== undefined && { createdBy }),
+    ...(disabledAt !== undefined && { disabledAt }),
+    ...(reason !== undefined && { reason }),
+    ...(rotatedAt !== undefined && { oldSecretUntil: rotatedAt + OLD_SECRET_MS }),
+    status,
+  };
+}
+
+/** With a new secret. */
+export function rotate(webhook: Webhook, now: number): Webhook {
+  const { rotatedAt: _, ...kept } = webhook;
+  const rotations = [now, ...rotationsOf(webhook)].slice(0, MAX_ROTATIONS);
+  return { ...kept, generation: webhook.generation + 1, rotations };
+}
+
+/** Generations of the secret that sign at this time, the newest first: each until a day after the next one began. */
+export function signingGenerations(webhook: Webhook, now: number): number[] {
+  const { generation } = webhook;
+  const isRecent = (at: number): boolean => now < at + OLD_SECRET_MS;
+  const old = rotationsOf(webhook).flatMap((at, n) => (isRecent(at) ? [generation - 1 - n] : []));
+  return [generation, ...old];
+}
+
+function rotationsOf({ rotations, rotatedAt }: Webhook): readonly number[] {
+  return rotations ?? (rotatedAt === undefined ? [] : [rotatedAt]);
+}
+
+export function wantsConversation({ conversations }: Webhook, conversation: string): boolean {
+  return isGranted({ conversations: conversations ?? null }, conversation);
+}
+
+export function wantsKind({ on }: Webhook, { kind }: Event): boolean {
+  return on.includes('*') || on.includes(kind);
+}
+
+type WebhookEntries = Pick<KeyValue, 'get' | 'compareAndSet'>;
+
+/** All webhooks of a tenant: there are few. */
+const KEY = 'webhooks';
+const Webhooks = z.array(Webhook);
+
+/** The oldest first. */
+export async function readWebhooks(keyValue: WebhookEntries): Promise<Webhook[]> {
+  return parse(await keyValue.get(KEY));
+}
+
+export async function readWebhook(keyValue: WebhookEntries, id: string): Promise<Webhook | null> {
+  return (await readWebhooks(keyValue)).find((webhook) => webhook.id === id) ?? null;
+}
+
+/** `apply` may be called several times, and returns null to leave them. */
+export function changeWebhooks(
+  keyValue: WebhookEntries,
+  apply: (webhooks: Webhook[]) => Webhook[] | null,
+): Promise<Webhook[]> {
+  return updateEntry(keyValue, KEY, parse, apply);
+}
+
+/** Returns it as it is afterwards; null where there is none. */
+export async function changeWebhook(
+  keyValue: WebhookEntries,
+  id: string,
+  apply: (webhook: Webhook) => Webhook | null,
+): Promise<Webhook | null> {
+  const webhooks = await changeWebhooks(keyValue, (all) => {
+    const changed = all.map((each) => (each.id === id ? apply(each) : each));
+    return changed.includes(null) ? null : changed.filter((each) => each !== null);
+  });
+  return webhooks.find((webhook) => webhook.id === id) ?? null;
+}
+
+/** What cannot be read is told, and not taken for none: the next change would remove all. */
+function parse(text: string | null): Webhook[] {
+  return text === null ? [] : Webhooks.parse(JSON.parse(text));
+}
+
+/** How the deliveries of a webhook go, as far as the process that delivers has written it down. */
+export const WebhookStatus = z.object({
+  delivered: z.int().nonnegative(),
+  deliveredAt: Time.nullable(),
+  /** Events that the receiver has refused for good: they are not sent again. */
+  refused: z.int().nonnegative(),
+  lastRefused: z
+    .object({ conversation: z.string(), seq: z.int(), event: z.string(), reason: z.string(), at: Time })
+    .nullable(),
+  /** Since when tries have failed, one after the other; null while all is well. */
+  failingSince: Time.nullable(),
+  /** The last of them; notes of earlier versions do not say. */
+  failedAt: Time.nullable().default(null),
+  lastError: z.string().nullable(),
+  /** When the next try is. */
+  retryAt: Time.nullable(),
+  /** Conversations that were behind at the last failure. */
+  behind: z.int().nonnegative(),
+});
+export type WebhookStatus = z.infer<typeof WebhookStatus>;
+
+const UNTRIED: WebhookStatus = {
+  delivered: 0,
+  deliveredAt: null,
+  refused: 0,
+  lastRefused: null,
+  failingSince: null,
+  failedAt: null,
+  lastError: null,
+  retryAt: null,
+  behind: 0,
+};
+
+type StatusEntries = Pick<KeyValue, 'get' | 'compareAndSet'>;
+
+function keyOf(id: string): string {
+  return `webhook-status/${id}`;
+}
+
+export async function readWebhookStatus(keyValue: StatusEntries, id: string): Promise<WebhookStatus> {
+  return parseStatus(await keyValue.get(keyOf(id)));
+}
+
+/** Several processes may write it, each what it has seen. */
+export function changeWebhookStatus(
+  keyValue: StatusEntries,
+  id: string,
+  apply: (status: WebhookStatus) => WebhookStatus,
+): Promise<WebhookStatus> {
+  return updateEntry(keyValue, keyOf(id), parseStatus, apply);
+}
+
+/** Figures that cannot be read begin anew. */
+function parseStatus(text: string | null): WebhookStatus {
+  if (text === null) return UNTRIED;
+  try {
+    return WebhookStatus.safeParse(JSON.parse(text)).data ?? UNTRIED;
+  } catch {
+    // Not JSON: no figures of ours.
+    return UNTRIED;
+  }
+}

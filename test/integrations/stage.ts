@@ -1,0 +1,100 @@
+import { systemClock } from '../../src/clock.ts';
+import { openSafeFetch, type SafeFetchSettings } from '../../src/net/safe-fetch.ts';
+import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
+import { createWebhooks, type Webhooks } from '../../src/integrations/webhooks.ts';
+import { createWebhookBook, type WebhookBook } from '../../src/integrations/webhook-book.ts';
+import type { WebhookSettings } from '../../src/integrations/webhook-settings.ts';
+import { webhookSecret } from '../../src/integrations/post-webhook.ts';
+import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
+import { type FakeLog, fakeLog } from './fake-log.ts';
+
+export interface Stage extends AsyncDisposable {
+  clock: FakeClock;
+  log(tenant?: string): FakeLog;
+  keyValue(tenant?: string): KeyValue;
+  book(tenant?: string): WebhookBook;
+  /** One more process that delivers. */
+  open(owner?: string): Webhooks;
+  pass(ms: number): Promise<void>;
+  /** Moves time on as fast as real requests come and go, until something is so. */
+  passUntil(isSo: () => boolean, stepMs?: number): Promise<void>;
+  warnings: string[];
+  outcomes: string[];
+}
+
+const STORE_SECRET = 'of the store';
+
+/** Tenants with logs and notes in memory, and real requests. */
+export function openStage(
+  settings: WebhookSettings = {},
+  tenants: readonly string[] = ['default'],
+  names: Pick<SafeFetchSettings, 'resolve'> = {},
+): Stage {
+  const clock = createFakeClock(Date.now());
+  const logs = new Map(tenants.map((tenant) => [tenant, fakeLog(clock, tenant)]));
+  const keyValue = new Map(tenants.map((tenant) => [tenant, memoryKeyValue()]));
+  const fetch = openSafeFetch({ allow: settings.allow, ...names });
+  const processes: Webhooks[] = [];
+  const warnings: string[] = [];
+  const outcomes: string[] = [];
+  const secretOf = (id: string, generation: number) => webhookSecret(STORE_SECRET, id, generation);
+  const log = (tenant = 'default') => given(logs.get(tenant));
+  const keyValueOf = (tenant = 'default') => given(keyValue.get(tenant));
+  return {
+    clock,
+    log,
+    keyValue: keyValueOf,
+    warnings,
+    outcomes,
+    book(tenant = 'default') {
+      const onChange = () => processes.forEach((each) => each.changed(tenant));
+      return createWebhookBook({
+        keyValue: keyValueOf(tenant),
+        tenant,
+        clock,
+        secretOf,
+        fetch,
+        settings,
+        onChange,
+      });
+    },
+    open(owner = 'p1') {
+      const opened = createWebhooks({ settings, fetch, secretOf });
+      void opened.start({
+        troupeOf: (tenant) => log(tenant).troupe,
+        keyValueOf,
+        tenants: async () => tenants,
+        clock,
+        random: () => 0.5,
+        env: {},
+        owner,
+        metrics: {
+          count: (name, labels) => {
+            if (name === 'webhook_deliveries' && 'outcome' in labels) outcomes.push(labels.outcome);
+          },
+        },
+        onWarning: (error, where) => warnings.push(`${where}: ${String(error)}`),
+      });
+      processes.push(opened);
+      return opened;
+    },
+    pass: (ms) => clock.advance(ms),
+    async passUntil(isSo, stepMs = 500) {
+      const tooLate = performance.now() + 30_000;
+      while (!isSo()) {
+        if (performance.now() > tooLate) throw new Error('it did not come to that');
+        await clock.advance(stepMs);
+        await systemClock.sleep(isSo() ? 0 : 1);
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(processes.map((each) => each.close()));
+      await fetch.close();
+    },
+  };
+}
+
+function given<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('there is no such tenant on this stage');
+  return value;
+}

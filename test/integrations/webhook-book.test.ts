@@ -1,0 +1,176 @@
+import { Webhook as Verifier } from 'standardwebhooks';
+import { expect, test } from 'vitest';
+import { type Received, startReceiver } from './receiver.ts';
+import { openStage } from './stage.ts';
+import { rotate, signingGenerations, Webhook } from '../../src/integrations/webhook.ts';
+
+const DAY_MS = 86_400_000;
+
+test('a secret is told when it is made and when it is changed, and is stored and shown nowhere else', async () => {
+  await using receiver = await startReceiver(() => ({ status: 500 }));
+  await using stage = openStage({ allow: [receiver.host] });
+  const stored: string[] = [];
+  const keyValue = stage.keyValue();
+  const compareAndSet = keyValue.compareAndSet.bind(keyValue);
+  keyValue.compareAndSet = (key, from, to) => {
+    stored.push(`${key} ${to}`);
+    return compareAndSet(key, from, to);
+  };
+  const webhooks = stage.open();
+  const book = stage.book();
+  const first = await book.create({ url: `${receiver.url}?token=t0p`, on: ['message'] });
+  const second = await book.rotate(first.webhook.id);
+  await webhooks.idle();
+  stage.log().append('plan');
+  await expect.poll(() => stage.warnings.length).toBe(1);
+  const secrets = [first.secret, second?.secret ?? ''];
+  for (const secret of secrets) expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+  expect(new Set(secrets).size).toBe(2);
+  await webhooks.close();
+  const shown = JSON.stringify([await book.list(), await book.get(first.webhook.id), stage.warnings, stored]);
+  for (const secret of secrets) expect(shown).not.toContain(secret.slice('whsec_'.length));
+  expect(stage.warnings.join()).not.toContain('t0p');
+  expect((await book.list())[0]?.status.lastError).not.toContain('t0p');
+});
+
+test('after a rotation the old secret signs too for 24 hours, and then no more', async () => {
+  await using receiver = await startReceiver();
+  await using stage = openStage({ allow: [receiver.host] });
+  const book = stage.book();
+  const { webhook, secret: old } = await book.create({ url: receiver.url, on: ['message'] });
+  const rotated = await book.rotate(webhook.id);
+  if (!rotated) throw new Error('it is there');
+  const verifies = (secret: string, at: number): boolean => {
+    const { text = '', headers = {} }: Partial<Received> = receiver.received[at] ?? {};
+    try {
+      // Its own check of the time is by the clock of this machine, which does not move with the test's.
+      const timestamp = Number(headers['webhook-timestamp']) * 1_000;
+      const signature = new Verifier(secret).sign(String(headers['webhook-id']), new Date(timestamp), text);
+      return String(headers['webhook-signature']).split(' ').includes(signature);
+    } catch {
+      return false;
+    }
+  };
+  expect(await book.test(webhook.id)).toMatchObject({ ok: true, status: 204 });
+  expect(receiver.received[0]?.body).toEqual({ type: 'ping', tenant: 'default', webhook: webhook.id });
+  expect([verifies(old, 0), verifies(rotated.secret, 0)]).toEqual([true, true]);
+  await stage.pass(DAY_MS);
+  await book.test(webhook.id);
+  expect([verifies(old, 1), verifies(rotated.secret, 1)]).toEqual([false, true]);
+});
+
+test('each of several secrets signs until a day after it was replaced, four old ones at most', () => {
+  const made = { id: 'w', url: 'https://example.org/', on: ['*' as const], createdAt: 0, generation: 1 };
+  const twice = rotate(rotate(made, 1_000), 5_000);
+  expect(signingGenerations(twice, 5_000)).toEqual([3, 2, 1]);
+  expect(signingGenerations(twice, DAY_MS + 1_000)).toEqual([3, 2]);
+  expect(signingGenerations(twice, DAY_MS + 5_000)).toEqual([3]);
+  const often = Array.from({ length: 6 }).reduce<typeof twice>((each) => rotate(each, 6_000), twice);
+  expect(signingGenerations(Webhook.parse(often), 6_000)).toEqual([9, 8, 7, 6, 5]);
+});
+
+test('a record of an earlier version keeps its old secret', () => {
+  const stored = Webhook.parse({
+    id: 'w',
+    url: 'https://example.org/',
+    on: ['*'],
+    createdAt: 0,
+    generation: 2,
+    rotatedAt: 1_000,
+  });
+  expect(signingGenerations(stored, 2_000)).toEqual([2, 1]);
+  expect(signingGenerations(rotate(stored, 3_000), 4_000)).toEqual([3, 2, 1]);
+  expect(signingGenerations(stored, DAY_MS + 1_000)).toEqual([2]);
+});
+
+test('a rotation by another process is known after the first refusal', async () => {
+  await using receiver = await startReceiver();
+  await using stage = openStage({ allow: [receiver.host] });
+  const other = stage.book();
+  const webhooks = stage.open();
+  const { webhook } = await other.create({ url: receiver.url, on: ['message'] });
+  await webhooks.idle();
+  // Not told: only its notes say so.
+  const { createWebhookBook } = await import('../../src/integrations/webhook-book.ts');
+  const { webhookSecret } = await import('../../src/integrations/post-webhook.ts');
+  const quiet = createWebhookBook({
+    keyValue: stage.keyValue(),
+    tenant: 'default',
+    clock: stage.clock,
+    secretOf: (id, generation) => webhookSecret('of the store', id, generation),
+    fetch: () => Promise.reject(new Error('not called')),
+  });
+  const rotated = await quiet.rotate(webhook.id);
+  const verifier = new Verifier(rotated?.secret ?? '');
+  receiver.answer = ({ text, headers }) => {
+    try {
+      verifier.verify(text, headers as Record<string, string>);
+      return { status: 200 };
+    } catch {
+      return { status: 401 };
+    }
+  };
+  stage.log().append('plan');
+  await expect.poll(() => stage.outcomes).toEqual(['refused']);
+  await stage.pass(1_000);
+  await expect.poll(() => stage.outcomes).toEqual(['refused', 'taken']);
+});
+
+test.each([
+  ['ftp://example.org/', 'config_invalid'],
+  ['not a url', 'config_invalid'],
+  ['https://ana:secret@example.org/', 'config_invalid'],
+  ['http://127.0.0.1/', 'address_refused'],
+  ['http://[::1]/', 'address_refused'],
+  ['http://2130706433/', 'address_refused'],
+  ['http://169.254.169.254/latest', 'address_refused'],
+  ['https://example.org:8443/', 'address_refused'],
+  ['https://localhost/x', 'address_refused'],
+  ['http://LOCALHOST./x', 'address_refused'],
+  ['https://foo.localhost/', 'address_refused'],
+])('%s is refused as %s, and nothing is stored', async (url, code) => {
+  await using stage = openStage();
+  const refused = stage.book().create({ url, on: ['message'] });
+  await expect(refused).rejects.toMatchObject({ code });
+  await expect(refused).rejects.not.toThrow(/secret/);
+  expect(await stage.book().list()).toEqual([]);
+});
+
+test('localhost is reached where it is named with its port, or its address is in a range', async () => {
+  for (const [allow, url] of [
+    ['localhost:9000', 'http://localhost:9000/'],
+    ['127.0.0.0/8', 'http://localhost/'],
+    ['::1', 'https://a.localhost/'],
+  ] as const) {
+    await using stage = openStage({ allow: [allow] });
+    expect(await stage.book().create({ url, on: ['*'] })).toMatchObject({ webhook: { url } });
+  }
+  await using stage = openStage({ allow: ['localhost', '10.0.0.0/8'] });
+  const refused = stage.book().create({ url: 'http://localhost/', on: ['*'] });
+  await expect(refused).rejects.toMatchObject({ code: 'address_refused' });
+});
+
+test.each([
+  [{ on: [] }],
+  [{ on: ['messages'] }],
+  [{ on: ['message'], conversations: ['$where'] }],
+  [{ on: ['message'], extra: 1 }],
+  [{ on: { $gt: '' } }],
+])('%j is no webhook', async (given) => {
+  await using stage = openStage();
+  const asked = { url: 'https://example.org/', ...given } as never;
+  await expect(stage.book().create(asked)).rejects.toMatchObject({ code: 'config_invalid' });
+});
+
+test('a tenant has as many as it may have, also where they are made at once', async () => {
+  await using stage = openStage({ maxPerTenant: 5 });
+  const book = stage.book();
+  const made = await Promise.allSettled(
+    Array.from({ length: 12 }, () => book.create({ url: 'https://example.org/', on: ['*'] })),
+  );
+  expect(made.filter(({ status }) => status === 'fulfilled').length).toBe(5);
+  expect(made.find(({ status }) => status === 'rejected')).toMatchObject({
+    reason: { code: 'command_refused' },
+  });
+  expect((await book.list()).length).toBe(5);
+});

@@ -1,0 +1,22 @@
+import { systemClock } from '../../src/clock.ts';
+import { createTenants } from '../../src/facade/credentials.ts';
+import { NO_METRICS } from '../../src/metrics.ts';
+import { memoryKeyValue } from '../../src/key-value.ts';
+import { createIntegrations, type Integrations } from '../../src/runtime/integrations.ts';
+
+/** For engines that stand alone: webhooks and keys that are gone with the process, and nothing is delivered. */
+export function noIntegrations(): Integrations {
+  const notes = memoryKeyValue();
+  return createIntegrations({
+    keyValueOf: () => notes,
+    tenants: createTenants(notes),
+    secret: 'none',
+    integrations: [],
+    clock: systemClock,
+    random: Math.random,
+    env: {},
+    owner: 'nobody',
+    metrics: NO_METRICS,
+    onWarning: () => {},
+  });
+}
