@@ -2,21 +2,27 @@
 FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY packages/nostr/package.json packages/nostr/
 RUN npm ci
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json tsconfig.build.json LICENSE ./
 COPY src ./src
-RUN npm run -s build
+COPY packages ./packages
+RUN npm run -s build && npm run -s build -w @troupe/nostr
 
 FROM node:24-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY packages/nostr/package.json packages/nostr/
 RUN npm ci --omit=dev
+# The built package takes the place of the link to its sources; for it, 'troupe' is this application.
+RUN rm node_modules/@troupe/nostr && ln -s /app node_modules/troupe
 
 FROM node:24-slim
 ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
+COPY --from=build /app/packages/nostr/dist ./node_modules/@troupe/nostr
 # An agents file under /app may import 'troupe': for Node it is part of the package of that name.
 COPY package.json LICENSE ./
 USER node

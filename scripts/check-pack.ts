@@ -3,14 +3,15 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { checkNostr } from './check-nostr.ts';
 import { checkPage } from './check-page.ts';
 
 /**
- * Packs Troupe as `npm publish` would, installs the tarball into an empty folder, and uses it from there: the command
- * and both entry points, and the page. Finds what tests in the checkout cannot see: a file missing from `files`, a wrong `exports`.
+ * Packs Troupe as `npm publish` would, installs the tarball into an empty folder, and uses it from there: the command,
+ * the entry points, the page, and `@troupe/nostr` beside it. Finds what tests in the checkout cannot see: a file missing from `files`, a wrong `exports`.
  */
 const ROOT = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
-const ENTRY_POINTS = ['troupe', 'troupe/testing'];
+const ENTRY_POINTS = ['troupe', 'troupe/integrations', 'troupe/testing'];
 /** The Node of this checkout comes first. */
 const ENV = {
   ...process.env,
@@ -54,6 +55,7 @@ async function checkPack(folder: string): Promise<void> {
     if (!(exported > 0)) throw new Error(`'${entry}' exports nothing`);
     console.log(`check-pack: '${entry}' has ${exported} exports`);
   }
+  console.log(`check-pack: ${checkNostr(ROOT, app, folder, run)}`);
   console.log(`check-pack: ${await checkPage(app, ENV)}`);
   console.log(`check-pack: troupe ${version} works from its tarball`);
 }

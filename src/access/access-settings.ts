@@ -51,9 +51,9 @@ export const JwtSettings = z
     jwks: JwksUrl.optional(),
     publicKey: PublicKey.optional(),
     algorithms: z.array(z.enum(JWT_ALGORITHMS)).min(1).default(['RS256', 'ES256', 'EdDSA']),
-    /** What a user may do at most; without `claims.scopes`, what every user may do. */
+    /** The most that a user may do. Without `claims.scopes`, every user may do this. */
     scopes: z.array(Scope).default(['read', 'write']),
-    /** Of all users, where no claim says it. */
+    /** Tenant of all users, where no claim names it. */
     tenant: TenantId.default(DEFAULT_TENANT),
     /** Names of the claims that say more. A token without one that is named here is refused, or may nothing. */
     claims: z
@@ -81,15 +81,15 @@ export const AccessSettings = z.strictObject({
   jwt: JwtSettings.optional(),
   limits: z
     .strictObject({
-      /** Credentials that were not seen to be good lately, of one address. Default 20. */
+      /** Attempts per address with credentials that were not valid lately. Default 20. */
       triesPerSecond: Rate.optional(),
-      /** Of one caller. Default 100. */
+      /** Per caller. Default 100. */
       requestsPerSecond: Rate.optional(),
-      /** Of one author in one tenant. Default 20. */
+      /** Per author of a tenant. Default 20. */
       messagesPerSecond: Rate.optional(),
       /** Rows, and KiB, read for one caller; ten seconds' worth at once. Default 20,000. */
       workPerSecond: Rate.optional(),
-      /** The same of one tenant other than `default`. Default: twice that of a caller. */
+      /** Per tenant other than `default`. Default: twice that of a caller. */
       tenantWorkPerSecond: Rate.optional(),
       /** Reads of more than 5,000 such units that are under way in one process; half of them of one caller. Default 4. */
       dearReads: z.int().min(1).optional(),

@@ -31,7 +31,7 @@ export interface AuthenticatorParts {
 
 /** Longer ones are not looked at. */
 const MAX_CREDENTIAL_CHARS = 8_192;
-/** What is compared where there is nothing to compare with: an unknown id takes the work of a known one. */
+/** Stands in for the hash of an unknown id, so that it costs the same work as a known one. */
 const NO_HASH = '0'.repeat(64);
 
 export function createAuthenticator({ rootNotes, cache, clock, jwt }: AuthenticatorParts): Authenticator {
@@ -61,11 +61,11 @@ function checkKey(record: KeyRecord | null, hash: string, now: number): Principa
 }
 
 export interface JwtVerifier {
-  /** Null for what is no token, or none for us. Throws `store_unavailable` where the issuer's keys cannot be had. */
+  /** Null for an invalid token, or one for another audience. Throws `store_unavailable` where the issuer's keys cannot be read. */
   verify(token: string): Promise<Principal | null>;
 }
 
-/** As `fetch`, for one address that the operator has set. */
+/** Like `fetch`, for the one address that the operator has set. */
 export type FetchKeys = (
   url: string,
   options: { headers: Headers; method: 'GET'; redirect: 'manual'; signal: AbortSignal },
@@ -75,7 +75,7 @@ const CLOCK_TOLERANCE_S = 30;
 const LOOKS_LIKE_ONE = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 const Subject = /^.{1,128}$/su;
 const MAX_NAME_CHARS = 200;
-/** Of jose: not the token is at fault, but the way to the keys. */
+/** Codes of jose for failures to read the keys; the token is not at fault. */
 const KEYS_NOT_HAD = new Set(['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC']);
 
 type Verify = (token: string, options: JWTVerifyOptions) => Promise<{ payload: JWTPayload }>;

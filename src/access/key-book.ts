@@ -62,7 +62,7 @@ export interface KeyBook {
 }
 
 export interface KeyBookParts {
-  /** Of the root tenant, wherever the keys open: one look finds a key by its id. */
+  /** Entries of the default tenant, which hold the keys of all tenants: one read finds a key by its id. */
   rootNotes: Pick<KeyValue, 'get' | 'compareAndSet'>;
   tenant: TenantId;
   cache: KeyCache;
@@ -74,8 +74,8 @@ const Ids = z.array(z.string());
 
 /**
  * Owns `key/<id>` and, per tenant, `keys/<tenant>` with the ids.
- *  1. An id stands in the index before its key is written: no key opens that no list shows.
- *  2. Whatever is written is put into the cache, so that it counts in this process at once.
+ *  1. The index has an id before its key is written: no key is valid that no list shows.
+ *  2. Every written record enters the cache, so that it counts in this process at once.
  */
 export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: KeyBookParts): KeyBook {
   const index = `keys/${tenant}`;
@@ -87,19 +87,14 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
   }
 
   async function readAll(ids: readonly string[]): Promise<KeyRecord[]> {
-    const records: KeyRecord[] = [];
-    for (let from = 0; from < ids.length; from += BATCH) {
-      const batch = await Promise.all(ids.slice(from, from + BATCH).map(read));
-      records.push(...batch.filter((record) => record !== null));
-    }
-    return records;
+    return (await inBatches(ids, read)).filter((record) => record !== null);
   }
 
   async function listed(): Promise<string[]> {
     return parseIds(await rootNotes.get(index));
   }
 
-  /** Ids whose places may be taken: of keys that open nothing any more. One without a key may be about to get it. */
+  /** Ids of keys that are no longer valid, whose places may be reused. An id without a record may be about to get one. */
   async function spent(): Promise<Set<string>> {
     const records = await readAll(await listed());
     return new Set(records.filter((record) => !opens(record, clock.now())).map(({ id }) => id));
@@ -116,7 +111,7 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
     });
   }
 
-  /** Null where there is no such key of this tenant, or `apply` leaves it. */
+  /** Null where the tenant has no such key, or `apply` returns null. */
   async function change(
     id: string,
     apply: (record: KeyRecord) => KeyRecord | null,
@@ -132,22 +127,7 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
 
   return {
     async create(given, createdBy) {
-      const { name, scopes, author, conversations, expiresAt } = parseGiven(NewKey, given, 'the key');
-      if (expiresAt !== undefined && expiresAt <= clock.now()) throw isOver();
-      const [id, secret] = [newKeyId(randomBytes), newSecret(randomBytes)];
-      const record: KeyRecord = {
-        id,
-        tenant,
-        name,
-        scopes,
-        author: author ?? null,
-        conversations: conversations ?? null,
-        hash: hashSecret(secret),
-        createdAt: clock.now(),
-        createdBy: createdBy ?? null,
-        expiresAt: expiresAt ?? null,
-        revokedAt: null,
-      };
+      const { id, secret, record } = newRecord({ tenant, given, createdBy, now: clock.now(), randomBytes });
       await enter(id);
       const text = JSON.stringify(record);
       if ((await rootNotes.compareAndSet(keyNote(id), null, text)) !== text)
@@ -178,7 +158,36 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
   };
 }
 
-/** How long the old secret opens beside the new one. */
+interface NewRecordParts {
+  tenant: TenantId;
+  given: NewKey;
+  createdBy: string | undefined;
+  now: number;
+  randomBytes: RandomBytes;
+}
+
+/** Throws `config_invalid`. */
+function newRecord(parts: NewRecordParts): { id: string; secret: string; record: KeyRecord } {
+  const { tenant, createdBy = null, now, randomBytes } = parts;
+  const given = parseGiven(NewKey, parts.given, 'the key');
+  const { name, scopes, author = null, conversations = null, expiresAt = null } = given;
+  if (expiresAt !== null && expiresAt <= now) throw isOver();
+  const [id, secret] = [newKeyId(randomBytes), newSecret(randomBytes)];
+  const hash = hashSecret(secret);
+  const rights = { name, scopes, author, conversations };
+  const record = { id, tenant, ...rights, hash, createdAt: now, createdBy, expiresAt, revokedAt: null };
+  return { id, secret, record };
+}
+
+async function inBatches<T, R>(items: readonly T[], read: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  for (let from = 0; from < items.length; from += BATCH) {
+    results.push(...(await Promise.all(items.slice(from, from + BATCH).map(read))));
+  }
+  return results;
+}
+
+/** How long the old secret stays valid beside the new one. */
 export const RotateKey = z.strictObject({ graceMs: z.int().min(0).max(MAX_GRACE_MS).default(0) });
 
 function isOver(): TroupeError {
@@ -201,9 +210,9 @@ interface Entry {
 }
 
 /**
- * Keys that were looked up lately. Owned by the one process, and shared by its key books and its authenticator.
- *  1. What a book of this process has written counts at once, also over a look-up that began before.
- *  2. Ids that nobody has are remembered apart, so that guesses push no key out.
+ * Recently looked-up keys. One per process, shared by its key books and its authenticator.
+ *  1. A record written by this process counts at once, also over a lookup that began before.
+ *  2. Unknown ids are cached apart, so that guesses evict no key.
  */
 export class KeyCache {
   readonly #known = new Map<string, Entry>();
@@ -225,7 +234,7 @@ export class KeyCache {
     return record;
   }
 
-  /** What has just been written. */
+  /** Records that were just written. */
   put(record: KeyRecord): void {
     this.#set(record.id, { record, at: this.#clock.monotonic() });
   }

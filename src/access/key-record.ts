@@ -58,7 +58,7 @@ export function keyInfo(record: KeyRecord): KeyInfo {
   };
 }
 
-/** Whether a key opens anything at that time, with the right secret. */
+/** Whether a key is valid at that time. */
 export function opens({ expiresAt, revokedAt }: KeyRecord, now: number): boolean {
   return revokedAt === null && (expiresAt === null || now < expiresAt);
 }
@@ -67,7 +67,7 @@ export function keyNote(id: string): string {
   return `key/${id}`;
 }
 
-/** Null for what is missing, and for what is no record: it then opens nothing. */
+/** Null for a missing or invalid record, so that the key is not valid. */
 export function parseKeyRecord(text: string | null): KeyRecord | null {
   if (text === null) return null;
   try {
@@ -95,7 +95,7 @@ export function keyText(id: string, secret: string): string {
   return `trp_${id}_${secret}`;
 }
 
-/** Null where the text does not even look like a key. */
+/** Null where the text does not look like a key. */
 export function parseKeyText(text: string): { id: string; secret: string } | null {
   const [, id, secret] = KEY.exec(text) ?? [];
   return id === undefined || secret === undefined ? null : { id, secret };
@@ -106,7 +106,7 @@ export function hashSecret(secret: string): string {
   return createHash('sha256').update(secret).digest('hex');
 }
 
-/** In a time that tells nothing of where they differ. Both are hashes. */
+/** Compares hashes in constant time. */
 export function isSameHash(a: string, b: string): boolean {
   return timingSafeEqual(Buffer.from(a, 'hex'), Buffer.from(b, 'hex'));
 }

@@ -3,10 +3,10 @@ import { type Author, DEFAULT_TENANT, type TenantId } from '../events/index.ts';
 import { createHash } from 'node:crypto';
 
 /**
- * What a caller may do. None of them holds another: who may write and not read is given `write` alone.
- *  - `read`: look at conversations, and follow them.
- *  - `write`: say something, answer, approve, call off; with `operate` import.
- *  - `operate`: all other commands, deleting, and words of agents and of the system.
+ * Rights of a caller. No scope includes another: a caller with `write` alone cannot read.
+ *  - `read`: read and follow conversations.
+ *  - `write`: send messages, answer, approve, cancel tasks; with `operate`, import.
+ *  - `operate`: all other commands, deleting, and messages of agents and of the system.
  *  - `admin`: keys, webhooks, metrics.
  */
 export const SCOPES = ['read', 'write', 'operate', 'admin'] as const;
@@ -51,7 +51,7 @@ const LONGEST_STEM = 100;
 const STEM_KEPT = LONGEST_STEM - 9;
 const LOOKS_CUT = /^.{91}\.[0-9a-f]{8}$/;
 
-/** Whether somebody may know of a conversation. A thread is granted with its root, and never by itself. */
+/** Whether the caller was granted a conversation. A thread is granted with its root, and never by itself. */
 export function isGranted(
   { conversations }: Pick<Principal, 'conversations'>,
   conversation: string,
@@ -62,7 +62,7 @@ export function isGranted(
   return conversations.some((pattern) => matchesStem(pattern, stem));
 }
 
-/** Whether all that a pattern stands for is granted. */
+/** Whether everything that matches a pattern is granted. */
 export function covers({ conversations }: Pick<Principal, 'conversations'>, pattern: string): boolean {
   if (conversations === null) return true;
   const beginning = beginningOf(pattern);
@@ -73,12 +73,12 @@ export function covers({ conversations }: Pick<Principal, 'conversations'>, patt
   });
 }
 
-/** Where all that these stand for is, threads included. What is there need not be granted: `isGranted` says. */
+/** Ranges of ids that hold everything that matches, threads included. A range may also hold ids that `isGranted` refuses. */
 export function rangesOf(patterns: readonly string[]): { from: string; to: string }[] {
   const all = patterns.flatMap((pattern) => {
     const beginning = beginningOf(pattern);
     if (beginning !== null) return [withBeginning(beginning)];
-    // Before all that ids are made of: so only the id itself is in it.
+    // This sorts before all characters of ids, so the range holds only the id itself.
     return [{ from: pattern, to: `${pattern}!` }, withBeginning(`${stemOf(pattern)}.d-`)];
   });
   const apart: { from: string; to: string }[] = [];
@@ -100,10 +100,10 @@ function matches(pattern: string, conversation: string): boolean {
   return beginning === null ? conversation === pattern : conversation.startsWith(beginning);
 }
 
-/** Of a long root the end is hashed: a beginning that reaches into it cannot be told from another, and grants nothing. */
+/** The end of a long root is hashed: a prefix that reaches into the hash grants nothing. */
 function matchesStem(pattern: string, stem: string): boolean {
   const beginning = beginningOf(pattern);
-  // An id that looks like the stem of a long one might have been chosen for that.
+  // An id that looks like the stem of a long one may have been chosen on purpose.
   if (beginning === null) return stem === stemOf(pattern) && !LOOKS_CUT.test(pattern);
   const isCut = stem.length === LONGEST_STEM;
   return stem.startsWith(beginning) && !(isCut && beginning.length > STEM_KEPT);

@@ -7,7 +7,7 @@ import { LOCAL, type Principal } from './principal.ts';
 export interface ReadLimits {
   /** Units of work of one caller, see `work.ts`. Default 20,000. */
   workPerSecond?: number | undefined;
-  /** Of one tenant other than `default`. Default: twice that of a caller. */
+  /** Per tenant other than `default`. Default: twice that of a caller. */
   tenantWorkPerSecond?: number | undefined;
   /** Dear reads under way in the process; a caller has half of them, and so has a tenant. Default 4. */
   dearReads?: number | undefined;
@@ -21,7 +21,7 @@ export interface Reading extends WorkAccount {
   end(): void;
 }
 
-/** What may come at once after a pause, in seconds of the rate: a long conversation is read in one go. */
+/** Size of a burst, in seconds of the rate: a long conversation is read at once. */
 const BURST_S = 10;
 /** Reads of a caller under way, and those that wait for them. */
 const AT_ONCE = 8;
@@ -41,15 +41,15 @@ interface Lane {
 }
 
 /**
- * How much of a process's time callers read away. Owns what they have spent lately, and who waits for whom.
- *  1. A read is charged while it runs, for what it did. Whoever has spent too much waits until that is made up for, in a
- *     line of its own; others pass.
- *  2. What has turned out dear goes on only in one of a few places, of which no caller and no tenant has all.
- *  3. No line is longer than `MOST_WAITING`: who comes then is told when to come again.
- *  4. `local` is the one user of this machine: it is not charged.
+ * Limits the time that callers spend on reads. Owns their recent spending and their queues.
+ *  1. A read is charged for its work while it runs. A caller that has spent too much waits in a queue of its own until it
+ *     is within its rate again; others pass.
+ *  2. Expensive reads continue only in one of a few places, and no caller or tenant can have all of them.
+ *  3. A queue holds at most `MOST_WAITING` reads. Further ones are refused with the time to try again.
+ *  4. `local` is the only user of this machine, and is not charged.
  */
 export class Reads {
-  /** What is allowed, for those who are refused. */
+  /** The limits, for error messages. */
   readonly limits: { workPerSecond: number };
   readonly #callers: KeyedBuckets;
   readonly #tenants: KeyedBuckets;
@@ -112,7 +112,7 @@ export class Reads {
         state = 'waiting';
         return new Promise((resolve) => {
           const go = () => {
-            // It may have been answered meanwhile, by half of what it asked for.
+            // The request may have been answered meanwhile.
             if (state === 'ended') this.#giveBack(lane);
             else state = 'dear';
             resolve();
@@ -150,7 +150,7 @@ export class Reads {
     };
   }
 
-  /** In the order of their coming, as long as nothing is owed. */
+  /** First come, first served, while the caller owes nothing. */
   #letIn(lane: Lane): void {
     const now = this.#clock.monotonic();
     while (now - (lane.waiting[0]?.since ?? now) > LONGEST_WAIT_MS) lane.waiting.shift()?.go(false);

@@ -6,7 +6,7 @@ import { LOCAL, type Principal } from './principal.ts';
 import { type ReadLimits, Reads } from './reads.ts';
 
 const MIB = 1_024 * 1_024;
-/** Of bodies that are not read to their end yet. A tenant other than `default` leaves half to others. */
+/** Bytes of unfinished bodies. A tenant other than `default` leaves half to others. */
 const MOST_BYTES = { caller: 128 * MIB, tenant: 256 * MIB, process: 512 * MIB };
 
 export type BodyBounds = typeof MOST_BYTES;
@@ -19,14 +19,14 @@ export interface Full {
 
 /** The bytes of one body. */
 export interface HeldBody {
-  /** Null where there is room for so many more. */
+  /** Null where there is room for the bytes. */
   grow(bytes: number): Full | null;
   end(): void;
 }
 
 /**
- * What bodies under way hold of the memory of this process: each may take minutes to come, and many come at once. Owns the
- * sums; whoever opens a body ends it.
+ * Limits the memory of unfinished bodies: each may take minutes to arrive, and many arrive at once. Owns the sums. The
+ * caller that opens a body ends it.
  */
 export class Bodies {
   readonly #most: BodyBounds;
@@ -72,9 +72,9 @@ function addTo<K>(sums: Map<K, number>, key: K, bytes: number): void {
 
 /** Per second; a burst of three to five seconds' worth is let through after a pause. */
 export interface TrafficLimits extends ReadLimits {
-  /** Of one caller. Default 100. */
+  /** Per caller. Default 100. */
   requestsPerSecond?: number | undefined;
-  /** Of one author in one tenant. Default 20. */
+  /** Per author of a tenant. Default 20. */
   messagesPerSecond?: number | undefined;
   /** Open streams of one caller. Default 50. */
   streams?: number | undefined;
@@ -88,18 +88,18 @@ const REQUEST_BURST_S = 3;
 const MESSAGE_BURST_S = 5;
 
 /**
- * How much callers may ask of one process. Owns what they have asked lately, and who has streams open.
- *  1. Whoever is refused has cost nothing but the look, and is told when to come again.
- *  2. A caller's limits are its own: no other pays for it, but for the streams of its tenant and of the whole process.
- *  3. A tenant makes as many keys as it likes, so that it has a share of all streams. `default` is the server's own tenant.
- *  4. `local` is the one user of this machine, or an application that checks its callers: its rates are not counted.
+ * Rate limits of one process. Owns the callers' recent requests and open streams.
+ *  1. A refused request costs nothing but the check, and its error says when to try again.
+ *  2. Limits are per caller, except for the streams of a tenant and of the whole process.
+ *  3. A tenant can create any number of keys, so the limit on streams is also per tenant. `default` is the server's own.
+ *  4. `local` is the only user of this machine, or an application that checks its callers: its rates are not limited.
  */
 export class Traffic {
   readonly bodies = new Bodies();
   readonly reads: Reads;
-  /** For what takes long with a request, beside all others. */
+  /** Turns of long work among requests. */
   readonly slices: Slices;
-  /** What is allowed, for those who are refused. */
+  /** The limits, for error messages. */
   readonly limits: { requestsPerSecond: number; messagesPerSecond: number };
   readonly #requests: KeyedBuckets;
   readonly #messages: KeyedBuckets;
@@ -140,7 +140,7 @@ export class Traffic {
     return isLocal(caller) ? 0 : this.#messages.take(`${tenant} ${kind} ${id}`);
   }
 
-  /** What ends the stream again, any number of times; or what stands in its way. */
+  /** A place that `end` frees, any number of times; or the limit that is reached. */
   openStream(
     caller: Principal,
   ): { end: () => void } | { full: 'caller' | 'tenant' | 'process'; limit: number } {

@@ -26,8 +26,8 @@ export interface ActOptions extends ClientOptions {
 }
 
 /**
- * Does something in a conversation and shows what agents make of it: with a server only what was accepted, unless
- * `--wait` asks for their answers; without one always until they are quiet, since nobody else would go on.
+ * Acts in a conversation and shows the result. With a server it shows that the act was accepted, and with `--wait` the
+ * replies. Without a server it always waits until the agents are quiet: no other process would continue.
  */
 export async function act(
   conversation: string,
@@ -59,7 +59,7 @@ interface SendOptions extends ActOptions {
 export async function send(conversation: string, text: string, options: SendOptions): Promise<void> {
   const content = text === '-' ? await readText(process.stdin) : text;
   const attachments = await readFiles(options.attach ?? []);
-  // It would be stored, and as it says nothing, answered by nobody: waiting for that would never end.
+  // An empty message would be stored and never answered, so that `--wait` would not end.
   if (content.trim() === '' && attachments.length === 0)
     throw new TroupeError('event_invalid', 'TEXT is empty: nothing to send', { path: 'content' });
   const message: NewMessage = {
@@ -73,7 +73,7 @@ export async function send(conversation: string, text: string, options: SendOpti
   await act(conversation, (client) => client.send(conversation, message), options, true);
 }
 
-/** What a file is by its name, where its bytes do not say. */
+/** Media types by file name, for files whose bytes do not tell. */
 const TYPES: Readonly<Record<string, string>> = {
   '.png': 'image/png',
   '.jpg': 'image/jpeg',
@@ -89,7 +89,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html',
 };
 
-/** Files as attachments. Throws `event_invalid` for one that cannot be read. */
+/** Reads files as attachments. Throws `event_invalid` for a file that cannot be read. */
 function readFiles(paths: readonly string[]): Promise<NewAttachment[]> {
   return Promise.all(
     paths.map(async (path) => {
@@ -125,7 +125,7 @@ function isText(bytes: Buffer): boolean {
   return !bytes.includes(0) && Buffer.from(bytes.toString()).equals(bytes);
 }
 
-/** Asks for a turn again that failed or was stopped. */
+/** Retries a turn that failed or was stopped. */
 export async function retry(turn: string, options: ActOptions): Promise<void> {
   const parts = parseTurnId(turn);
   if (!parts) throw new TroupeError('turn_unknown', `there is no turn "${turn}"`, { turn });
@@ -197,7 +197,7 @@ export async function cancel(conversation: string, task: string, options: TaskOp
   await say({ ...command, ...(reason !== undefined && { reason }) }, options);
 }
 
-/** What a person says to a task, and what agents make of it. */
+/** Sends a command about a task, and shows the agents' replies. */
 async function say(command: TaskCommand, options: TaskOptions): Promise<void> {
   const author = authorNamed(options.as);
   await act(command.conversation, (client) => client.command(command, author), options);

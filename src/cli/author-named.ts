@@ -2,7 +2,7 @@ import { userInfo } from 'node:os';
 import { TroupeError } from '../errors.ts';
 import type { Author } from '../events/index.ts';
 
-/** Who speaks: as named with `--as`, else the user of this machine. */
+/** The author of a message: the name from `--as`, else the user of this machine. */
 export function authorNamed(name: string = userName()): Author {
   const id = name
     .toLowerCase()

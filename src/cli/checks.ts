@@ -13,7 +13,7 @@ interface CheckOptions {
   env: Record<string, string | undefined>;
 }
 
-/** What must be right before agents can work; each check says what it found. */
+/** Checks what agents need to work. */
 export async function runChecks({ file, data, env }: CheckOptions): Promise<Check[]> {
   const [agents, services] = await Promise.all([checkAgents(file, data), checkServices(env)]);
   return [
@@ -49,7 +49,7 @@ async function checkAgents(
   }
 }
 
-/** Names the variables and whether they are set; never what they hold. */
+/** Names environment variables and whether they are set, never their values. */
 function checkKeys(found: FoundAgents | null, env: CheckOptions['env']): Check[] {
   const users = new Map<string, string[]>();
   for (const agent of found?.definition.agents ?? []) {
@@ -59,12 +59,12 @@ function checkKeys(found: FoundAgents | null, env: CheckOptions['env']): Check[]
   return [...users].map(([variable, ids]) => {
     const isSet = Boolean(env[variable]?.trim());
     const detail = `${variable} is ${isSet ? 'set' : 'not set'} (${ids.join(' ')})`;
-    // A server on one's own machine may need no key, so this alone is no failure.
+    // A local server may need no key, so a missing key is no failure by itself.
     return { name: 'key', status: isSet ? 'ok' : 'warning', detail };
   });
 }
 
-/** The packages of programs that agents live in. */
+/** The packages of agent programs such as Claude Code. */
 function checkPrograms(found: FoundAgents | null, env: CheckOptions['env']): Check[] {
   const used = new Set((found?.definition.agents ?? []).map(({ provider }) => provider));
   return (['claude-code', 'codex'] as const).flatMap((provider): Check[] => {
@@ -94,7 +94,7 @@ function checkData(data: string): Check[] {
   return [exposed === null ? free : { ...free, status: 'warning', detail: exposed }, checkIntegrity(dir)];
 }
 
-/** The nearest directory that exists, as the missing ones are made. */
+/** The nearest existing directory: missing ones are created. */
 function checkParent(dir: string): Check {
   const parent = dirname(dir);
   if (!existsSync(parent)) return checkParent(parent);
@@ -102,7 +102,7 @@ function checkParent(dir: string): Check {
     accessSync(parent, constants.W_OK);
     return { name: 'data', status: 'ok', detail: `${dir} will be made` };
   } catch {
-    // Why it is not writable does not change what to do.
+    // The remedy is the same for every cause.
     return {
       name: 'data',
       status: 'failed',
@@ -126,7 +126,7 @@ function checkIntegrity(dir: string): Check {
 
 type Env = Record<string, string | undefined>;
 
-/** The servers of the distributed mode, as far as they are named: one machine needs none. */
+/** Checks the servers of the distributed mode that are configured. */
 async function checkServices(env: Env): Promise<Check[]> {
   const mongodb = env['MONGODB_URL']?.trim();
   const redis = env['REDIS_URL']?.trim();

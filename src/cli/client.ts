@@ -28,7 +28,7 @@ export interface Delta {
   index: number;
   text: string;
 }
-/** That the machine of an agent went from one state to another. */
+/** A transition of an agent's machine. */
 export type AgentState = Omit<StateNote, 'address'> & { conversation: ConversationId; agent: AgentId };
 /** `open`: a server has answered. `gap`: events of a stream over all conversations were dropped. */
 export type WatchFrame =
@@ -55,9 +55,9 @@ export interface ClientWebhooks {
   rotate(id: string, tenant: string | undefined): Promise<IssuedWebhook>;
 }
 
-/** What commands ask of a troupe, be it open in this process or behind a URL. Methods throw `TroupeError`. */
+/** A troupe, in this process or behind a URL, as commands use it. Methods throw `TroupeError`. */
 export interface Client {
-  /** Whether turns end with this process: it must then stay until they are done. */
+  /** Whether turns run in this process, which must then stay until they are done. */
   readonly isDirect: boolean;
   send(conversation: string, message: NewMessage): Promise<Event>;
   command(command: Command, author: Author): Promise<Event>;
@@ -68,12 +68,12 @@ export interface Client {
   head(conversation: string): Promise<number>;
   /** Stored events after `after`, then live ones, each once, until `signal` aborts. */
   follow(conversation: string, after: number, signal: AbortSignal): AsyncGenerator<Frame, void>;
-  /** As `follow`, with what the machines of agents go through; with null what happens in all conversations from now on. */
+  /** Like `follow`, with the agents' state transitions. Null: all conversations from now on. */
   watch(conversation: string | null, after: number, signal: AbortSignal): AsyncGenerator<WatchFrame, void>;
   prompt(conversation: string, agent: string): Promise<InspectedPrompt>;
   promptOf(turn: string, step?: number): Promise<SentPrompt>;
   diff(a: string, b: string, steps: DiffSteps): Promise<PromptDiff>;
-  /** A server does not tell how far it is: `onTurn` is for direct ones. */
+  /** `onTurn` works for direct clients only: a server does not report progress. */
   cost(conversation: string, agent: string, options: CostOptions): Promise<CostReport>;
   trace(turn: string): Promise<TurnTrace>;
   import(chunks: AsyncIterable<Uint8Array>, request: ImportRequest): Promise<ImportReport>;

@@ -14,17 +14,17 @@ export interface ClientOptions {
 
 export interface Needs {
   /**
-   * `work`: agents that take turns. `agents`: agents to look at. `names`: agents if there are any. `data`: what is
-   * stored, whoever the agents are.
+   * `work`: agents that take turns. `agents`: agents to inspect. `names`: agents if there are any. `data`: stored data
+   * only.
    */
   needs: 'work' | 'agents' | 'names' | 'data';
-  /** Whether a missing data directory is made. */
+  /** Whether a missing data directory is created. */
   mayCreate?: boolean;
 }
 
 const DEFAULT_DATA = '.troupe';
 
-/** The troupe a command talks to: behind `--url`, else in the data directory, else behind whoever has that open. */
+/** The troupe of a command: behind `--url`, else in the data directory, else behind the process that has it open. */
 export async function connect(options: ClientOptions, needs: Needs): Promise<Client> {
   const url = options.url ?? (options.data === undefined ? process.env['TROUPE_URL'] : undefined);
   if (url) return await connectTo(url);
@@ -55,7 +55,7 @@ async function connectTo(url: string): Promise<Client> {
   return (await import('./http-client.ts')).createHttpClient(url, credentialOf(process.env));
 }
 
-/** A key says more exactly who asks than the token of the server. */
+/** A key identifies the caller more precisely than the server's token, so it comes first. */
 function credentialOf(env: NodeJS.ProcessEnv): string | undefined {
   return readWord(env, env['TROUPE_KEY'] ? 'TROUPE_KEY' : 'TROUPE_TOKEN');
 }

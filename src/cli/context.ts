@@ -71,7 +71,7 @@ function refuseContradictions({ turn, step, against, cost }: ContextOptions): vo
   }
 }
 
-/** A bare number counts the turns of the agent in the conversation. Throws for a turn of somebody else. */
+/** A bare number counts the agent's turns in the conversation. Throws for a turn of another agent. */
 function turnOf(text: string, { conversation, agent }: Named, option: string): string {
   const name = agent.replace(/^@/, '');
   if (/^\d+$/.test(text)) return `${conversation}:${name}:${text}`;
@@ -86,7 +86,7 @@ function turnOf(text: string, { conversation, agent }: Named, option: string): s
   );
 }
 
-/** The same error, with where to look. */
+/** Adds to the error the command that lists turns. */
 function withTurns(error: unknown, conversation: string): unknown {
   if (!(error instanceof TroupeError) || error.code !== 'turn_unknown') return error;
   const message = `${error.message}; "troupe ls ${conversation}" tells the last turn of each agent`;
@@ -97,7 +97,7 @@ function invalid(path: string, message: string): TroupeError {
   return new TroupeError('event_invalid', message, { path });
 }
 
-/** Tells on stderr how far something is that takes longer than a second; on what is no terminal, once. */
+/** Reports on stderr the progress of work that takes longer than a second; only once where stderr is no terminal. */
 interface Progress {
   tell: (what: string) => void;
   end: () => void;
@@ -131,7 +131,7 @@ function createProgress(task: string): Progress {
 
 const CAUSE_INDENT = 4;
 
-/** What an agent's prompts cost, call by call, for people. */
+/** The cost of an agent's prompts as text, call by call. */
 function renderCost(report: CostReport): string {
   const { agent, conversation, vendor, model, rows } = report;
   const heading = paint(
@@ -144,7 +144,7 @@ function renderCost(report: CostReport): string {
 
 type Row = CostReport['rows'][number];
 
-/** A row, and under it why it is not as cheap as it could be. */
+/** A row, and below it the reason why it is not cheaper. */
 function renderRows({ rows }: CostReport): string {
   const heads = ['turn.step', 'input', 'read', 'written', 'fresh', 'cost', 'reported read/written'];
   const cells = rows.map(({ turn, step, input, read, written, fresh, cost, reported }) => [

@@ -21,10 +21,10 @@ interface AgentOptions extends SayOptions {
   policy?: 'full' | 'summary' | 'fresh';
 }
 
-/** What is done about one agent, or one template. */
+/** Commands about one agent or template. */
 export type AgentAction = Extract<ConversationCommand, { agent: AgentId } | { template: AgentId }>['command'];
 
-/** Who takes part in a conversation. */
+/** Changes who takes part in a conversation. */
 export async function agentCommand(
   action: AgentAction,
   conversation: string,
@@ -57,7 +57,7 @@ function commandOf(
   }
 }
 
-/** Whether a conversation goes on. */
+/** Archives or reopens a conversation. */
 export async function endCommand(
   command: 'archive' | 'reopen',
   conversation: string,
@@ -68,7 +68,7 @@ export async function endCommand(
   await say({ command, conversation: where, ...(reason !== undefined && { reason }) }, options, 'names');
 }
 
-/** The agents are needed to know who is meant, and whose words count. */
+/** The agents file resolves the agents that are named. */
 async function say(
   command: ConversationCommand,
   options: SayOptions,
@@ -98,7 +98,7 @@ interface ForkOptions extends ClientOptions {
   as?: string;
 }
 
-/** A new conversation with the beginning of another; with all of it where nothing is said. */
+/** Creates a conversation from the beginning of another, by default from all of it. */
 export async function fork(conversation: string, options: ForkOptions): Promise<void> {
   const { at, turn, asConversation } = options;
   if (at !== undefined && turn !== undefined)

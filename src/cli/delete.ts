@@ -8,11 +8,11 @@ import { type ClientOptions, connect } from './connect.ts';
 import { count, print, printJson } from './output.ts';
 
 interface DeleteOptions extends ClientOptions {
-  /** False where none is wanted. */
+  /** False with `--no-export`. */
   export?: string | false;
 }
 
-/** What is deleted is on the disk before, unless it is said that it need not be. */
+/** Deletes a conversation after its export is on disk, or without one with `--no-export`. */
 export async function deleteConversation(conversation: string, options: DeleteOptions): Promise<void> {
   const { export: out, json } = options;
   if (out === undefined) {
@@ -32,10 +32,10 @@ export async function deleteConversation(conversation: string, options: DeleteOp
   }
 }
 
-/** Returns how many events are in the file, once it is on the disk. One that is there already is not written over. */
+/** Returns the number of events in the file once it is on disk. An existing file is not overwritten. */
 async function exportTo(client: Client, conversation: string, out: string): Promise<number> {
   const lines = client.export(conversation, { threads: true });
-  // Read before the file is made, so that an unknown conversation leaves none behind.
+  // Reads the first chunk before it creates the file, so that an unknown conversation leaves none behind.
   const first = await lines.next();
   const counter = { events: 0 };
   try {
@@ -51,7 +51,7 @@ async function exportTo(client: Client, conversation: string, out: string): Prom
   return counter.events;
 }
 
-/** A file is found again after a power cut once its directory is on the disk too. */
+/** A file survives a power cut only once its directory is on disk, too. */
 async function flushDirectory(path: string): Promise<void> {
   const directory = await open(path);
   try {
@@ -61,7 +61,7 @@ async function flushDirectory(path: string): Promise<void> {
   }
 }
 
-/** Passes on what may be cut anywhere, and counts the lines but those that begin a conversation. */
+/** Passes on chunks that may be cut anywhere, and counts the lines except the headers of conversations. */
 async function* counted(
   first: string,
   rest: AsyncGenerator<string>,

@@ -3,7 +3,7 @@ import type { AgentInput, TroupeInput } from '../config/agents-file.ts';
 import { defineTool } from '../tools/tool.ts';
 import { CUES } from './demo-story.ts';
 
-/** Long enough that the coder's next prompts have to be made shorter. */
+/** Long enough that the coder's next prompts are compacted. */
 const profile = defineTool({
   name: 'profile',
   description: 'Runs the program under load and returns every sample.',
@@ -17,16 +17,13 @@ const profile = defineTool({
   },
 });
 
-/** What `troupe dev` runs where there is no agents file: three agents that follow a script, so no key is needed. */
+/** The company that `troupe dev` runs without an agents file: three scripted agents, which need no API key. */
 export const DEMO_COMPANY: TroupeInput = {
   tools: [profile],
   context: { summaries: 'extract' },
   agents: [
     scripted(
-      'planner',
-      'Planner',
-      'manager',
-      'Plans the work and hands it out.',
+      { id: 'planner', name: 'Planner', role: 'manager', description: 'Plans the work and hands it out.' },
       [
         {
           when: { contains: CUES.status, step: 1 },
@@ -60,10 +57,7 @@ export const DEMO_COMPANY: TroupeInput = {
       ['ask'],
     ),
     scripted(
-      'coder',
-      'Coder',
-      'worker',
-      'Writes the code.',
+      { id: 'coder', name: 'Coder', role: 'worker', description: 'Writes the code.' },
       [
         {
           when: { contains: CUES.profile, step: 1 },
@@ -102,7 +96,7 @@ export const DEMO_COMPANY: TroupeInput = {
       ],
       ['profile'],
     ),
-    scripted('reviewer', 'Reviewer', 'peer', 'Reviews what others made.', [
+    scripted({ id: 'reviewer', name: 'Reviewer', role: 'peer', description: 'Reviews what others made.' }, [
       {
         when: { contains: 'is asked for again' },
         reply:
@@ -130,11 +124,15 @@ export const DEMO_COMPANY: TroupeInput = {
 
 type ScriptedRules = Extract<Extract<AgentInput, { provider: 'scripted' }>['script'], object>['rules'];
 
+interface ScriptedAgent {
+  id: string;
+  name: string;
+  role: 'manager' | 'worker' | 'peer';
+  description: string;
+}
+
 function scripted(
-  id: string,
-  name: string,
-  role: 'manager' | 'worker' | 'peer',
-  description: string,
+  { id, name, role, description }: ScriptedAgent,
   rules: ScriptedRules,
   more: readonly string[] = [],
 ): AgentInput {

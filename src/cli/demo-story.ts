@@ -2,12 +2,12 @@ import type { Author } from '../events/index.ts';
 import type { Troupe } from '../troupe.ts';
 
 /**
- * What there is to see before anybody has said a word: hand-overs, an agent that missed something, a long tool output that
- * makes a prompt grow, a turn that fails and is taken again, a history that is shortened, and a question to whoever looks.
+ * The sample conversation: handoffs, an agent that missed messages, a long tool output that makes a prompt grow, a failed
+ * turn and its retry, a compaction, and a question to the viewer.
  */
 const DEMO_CONVERSATION = 'demo';
 
-/** Words of the story that its company's scripts answer to. */
+/** Words of the story that trigger the agents' scripts. */
 export const CUES = {
   begin: 'We need a rate limiter',
   client: 'see when it is over its limit',
@@ -20,7 +20,7 @@ export const CUES = {
 const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };
 const BEN: Author = { kind: 'user', id: 'ben', name: 'Ben' };
 
-/** Plays it once; a conversation that is there already is left as it is. Ends when all is quiet, or with the signal. */
+/** Plays the story once; an existing conversation stays as it is. Ends when all is quiet, or with the signal. */
 export async function playDemo(troupe: Troupe, signal: AbortSignal): Promise<void> {
   const known = await troupe.conversations();
   if (known.some(({ id }) => id === DEMO_CONVERSATION)) return;
@@ -38,7 +38,7 @@ export async function playDemo(troupe: Troupe, signal: AbortSignal): Promise<voi
   await say(ANA, ['planner'], `${CUES.status}?`);
 }
 
-/** As somebody would who presses Retry. */
+/** Retries the failed turn, as a user would. */
 async function retryLast(troupe: Troupe): Promise<void> {
   const { events } = await troupe.events(DEMO_CONVERSATION, { limit: 5_000 });
   const failed = events.findLast(({ kind }) => kind === 'turn.failed');

@@ -41,7 +41,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
     import('../store/sqlite/server-info.ts'),
   ]);
   const token = readToken(process.env);
-  // What people read stays so, unless lines are asked for.
+  // Output stays human-readable unless log lines are asked for.
   const { onError, ...operators } = await readOperators(options, process.env, null);
   const found = (await findAgents(file)) ?? (await demoAgents());
   const stop = new AbortController();
@@ -84,7 +84,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
     if (options.open) await openBrowser(page);
     if (found.file === null && options.demo && !json && !readOnly) void showDemo(troupe, stop.signal);
     await stopped;
-    // Together: turns under way finish their step while requests under way are answered.
+    // At the same time: turns finish their step while open requests are answered.
     await Promise.all([server.close(), troupe.close()]);
   } finally {
     await troupe.close();
@@ -92,7 +92,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   }
 }
 
-/** So that the page of the demo company has something to show. That it could not be played takes nothing from the rest. */
+/** Gives the demo company's page something to show. A failure here does not stop the server. */
 async function showDemo(troupe: Troupe, signal: AbortSignal): Promise<void> {
   const { playDemo } = await import('./demo-story.ts');
   await playDemo(troupe, signal).catch((error: unknown) => {
@@ -121,7 +121,7 @@ const OPENERS: Partial<Record<NodeJS.Platform, [string, ...string[]]>> = {
   win32: ['cmd', '/c', 'start', ''],
 };
 
-/** Best effort: where there is no browser to open, that is said and nothing else happens. */
+/** Opens the browser if there is one, and reports a failure. */
 async function openBrowser(url: string): Promise<void> {
   const [command, ...args] = OPENERS[process.platform] ?? ['xdg-open'];
   const child = spawn(command, [...args, url], { stdio: 'ignore', detached: true });

@@ -24,8 +24,8 @@ export async function demoAgents(): Promise<FoundAgents> {
 }
 
 /**
- * Which agents last worked on a data directory, so that commands find them from anywhere. A file of its own, because
- * the server's entry goes with the server.
+ * The agents file last used with a data directory, so that commands find it from any directory. It is a file of its own,
+ * because the server's entry is removed with the server.
  */
 export function rememberAgents(dir: string, { file }: FoundAgents): void {
   writeFileSync(memoryOf(dir), `${JSON.stringify({ agents: file })}\n`, { mode: 0o600 });
@@ -36,7 +36,7 @@ export async function recallAgents(dir: string): Promise<FoundAgents | null> {
   try {
     ({ agents } = JSON.parse(readFileSync(memoryOf(dir), 'utf8')) as { agents?: unknown });
   } catch {
-    // Nobody has worked here, or the file is not ours: either way nothing is known.
+    // The file is missing or not ours.
     return null;
   }
   if (agents === null) return await demoAgents();

@@ -55,18 +55,7 @@ export function createHttpClient(url: string, token: string | undefined): Client
       yield { type: 'open' };
       for await (const frame of frames) if (frame.type !== 'stream') yield frame;
     },
-    prompt: (c, a) =>
-      api.whole('GET /api/conversations/{c}/agents/{a}/prompt', 'messages', { params: { c, a } }),
-    promptOf: (t, step) =>
-      api.whole('GET /api/turns/{t}/prompt', 'messages', { params: { t }, query: { step } }),
-    diff: (a, b, { stepA, stepB }) =>
-      api.request('GET /api/turns/{a}/diff/{b}', { params: { a, b }, query: { stepA, stepB } }),
-    cost: (c, a, { vendor }) =>
-      api.whole('GET /api/conversations/{c}/agents/{a}/cost', 'rows', {
-        params: { c, a },
-        query: { vendor },
-      }),
-    trace: (t) => api.whole('GET /api/turns/{t}', 'events', { params: { t } }),
+    ...promptsOf(api),
     import: (chunks, { fileName, ...fields }) =>
       api.request('POST /api/import', {
         query: { ...fields, file: fileName },
@@ -91,6 +80,23 @@ export function createHttpClient(url: string, token: string | undefined): Client
 }
 
 type Api = ReturnType<typeof createClient>;
+
+function promptsOf(api: Api): Pick<Client, 'prompt' | 'promptOf' | 'diff' | 'cost' | 'trace'> {
+  return {
+    prompt: (c, a) =>
+      api.whole('GET /api/conversations/{c}/agents/{a}/prompt', 'messages', { params: { c, a } }),
+    promptOf: (t, step) =>
+      api.whole('GET /api/turns/{t}/prompt', 'messages', { params: { t }, query: { step } }),
+    diff: (a, b, { stepA, stepB }) =>
+      api.request('GET /api/turns/{a}/diff/{b}', { params: { a, b }, query: { stepA, stepB } }),
+    cost: (c, a, { vendor }) =>
+      api.whole('GET /api/conversations/{c}/agents/{a}/cost', 'rows', {
+        params: { c, a },
+        query: { vendor },
+      }),
+    trace: (t) => api.whole('GET /api/turns/{t}', 'events', { params: { t } }),
+  };
+}
 
 function keysOf(api: Api): ClientKeys {
   return {

@@ -41,7 +41,7 @@ async function sizeOf(file: string): Promise<number> {
   throw new TroupeError('import_invalid', `cannot read ${file}: it is a directory`, { file });
 }
 
-/** Passes chunks through and says on stderr how many there were, if someone is looking. */
+/** Passes chunks through, and reports their number on stderr if that is a terminal. */
 async function* withProgress(
   chunks: AsyncIterable<Uint8Array>,
   size: number | null,
@@ -87,7 +87,7 @@ export async function exportConversation(conversation: string, options: ExportOp
   const client = await connect(options, { needs: 'data' });
   try {
     const lines = client.export(conversation, { format: options.html ? 'html' : 'jsonl' });
-    // Read before the file is made, so that an unknown conversation leaves none behind.
+    // Reads the first chunk before it creates the file, so that an unknown conversation leaves none behind.
     const first = await lines.next();
     const counter = { lines: 0 };
     const source = counted(first.done ? '' : first.value, lines, counter);

@@ -1,19 +1,16 @@
 export interface InterruptOptions {
-  /** The process ends after this time whatever is left of it, and that is no failure: others take up what was cut off. */
+  /** The process exits after this time at the latest. That is no failure: other processes take over its work. */
   withinMs?: number;
 }
 
-/**
- * Ctrl-C: the first asks for an orderly end (so does SIGTERM), the second ends the process at once.
- * Returns what takes the handlers away again.
- */
+/** The first Ctrl-C, or SIGTERM, asks for an orderly end; the second ends the process. Returns a function that removes the handlers. */
 export function onInterrupt(finish: () => void, { withinMs }: InterruptOptions = {}): () => void {
   let isFinishing = false;
   function interrupt(): void {
     if (isFinishing) process.exit(130);
     isFinishing = true;
     process.stderr.write('finishing…\n');
-    // Not taken back with the handlers: something may hang after all is done, and keep the process.
+    // Stays in place after the handlers are removed: something may still keep the process alive.
     if (withinMs !== undefined) setTimeout(giveUp, withinMs).unref();
     finish();
   }

@@ -15,11 +15,11 @@ interface CreateOptions extends KeysOptions {
   /** `user:ana:Ana` */
   author?: string;
   conversations?: string[];
-  /** From now, ms. */
+  /** Milliseconds from now. */
   expires?: number;
 }
 
-/** The one place where the text of a key is shown. */
+/** The only place that shows the text of a key. */
 export async function keysCreate(name: string, options: CreateOptions): Promise<void> {
   const { scopes, author, conversations, expires, tenant } = options;
   await using client = disposable(await connect(options, { needs: 'data', mayCreate: true }));
@@ -52,7 +52,7 @@ export async function keysRevoke(id: string, options: KeysOptions): Promise<void
   for (const [what, ids] of Object.entries(made))
     if (ids.length > 0) print(`${what} that it made go on: ${ids.join(' ')}`);
   if (reach === 'its tenant') return;
-  // Nobody has a list of all tenants: one where only a key was made is known to its keys alone.
+  // There is no list of all tenants: a tenant with keys only is known from its keys.
   const look = `"troupe keys ls --tenant ID --json" and "troupe webhooks ls --tenant ID --json"`;
   print(
     paint('yellow', `it could make keys and webhooks in every tenant; only ${key.tenant} was looked at.`),
@@ -60,7 +60,7 @@ export async function keysRevoke(id: string, options: KeysOptions): Promise<void
   print(`In the others look for "createdBy":"key:${key.id}" with ${look}`);
 }
 
-/** What a key leaves behind in one tenant. Keys that are revoked and webhooks that are disabled do no harm. */
+/** Valid keys and enabled webhooks that a key created in one tenant. */
 async function madeBy(client: Client, id: string, tenant: string | undefined) {
   const isIts = ({ createdBy }: { createdBy?: string | null | undefined }) => createdBy === `key:${id}`;
   const [keys, webhooks] = [await client.keys.list(tenant), await client.webhooks.list(tenant)];
@@ -103,7 +103,7 @@ function reach({ author, conversations }: KeyInfo): string {
   return `${who}, ${conversations?.join(' ') ?? 'all'}`;
 }
 
-/** `KIND:ID`, with `:NAME` behind it if that is another. Throws `event_invalid`. */
+/** `KIND:ID` or `KIND:ID:NAME`. Throws `event_invalid`. */
 function readAuthor(text: string): Author {
   const [kind, id = '', ...name] = text.split(':');
   const author = Author.safeParse({ kind, id, name: name.join(':') || id });

@@ -23,7 +23,7 @@ async function listConversations(client: Client, { json }: ClientOptions): Promi
 }
 
 async function listActors(client: Client, conversation: string, { json }: ClientOptions): Promise<void> {
-  // Those who need somebody first.
+  // Agents that need attention come first.
   const actors = (await client.actors(conversation)).toSorted(
     (a, b) => NEED.indexOf(a.status) - NEED.indexOf(b.status),
   );

@@ -8,7 +8,7 @@ export function nodeProblem(version: string): string | null {
   return isEnough ? null : `Troupe needs Node ${LEAST_NODE} or newer; this is ${version}`;
 }
 
-/** Before anything that an older Node lacks is loaded: npm only warns of it. Throws `config_invalid`. */
+/** Runs before modules load that need a newer Node: npm only warns. Throws `config_invalid`. */
 export function requireNode(version: string): void {
   const problem = nodeProblem(version);
   if (problem !== null) throw new TroupeError('config_invalid', problem, { version });

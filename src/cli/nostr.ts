@@ -78,8 +78,8 @@ export async function removeKey(agent: string, options: KeyOptions & { yes?: boo
 }
 
 export async function testRelay(url: string, options: { json?: boolean }): Promise<void> {
-  const { probeRelay } = await loadNostr();
-  const report = await probeRelay(url, { clock: systemClock });
+  const nostr = await loadNostr();
+  const report = await nostr.probeRelay(url, { clock: systemClock });
   const isWell = report.read.ok && report.write.ok;
   if (options.json) printJson({ ok: isWell, ...report });
   else print(renderReport(report));

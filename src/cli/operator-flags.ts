@@ -9,15 +9,15 @@ export interface OperatorFlags {
 
 type Env = Record<string, string | undefined>;
 
-/** Of the processes that take turns or requests: what tells whoever runs them. */
+/** Logging and tracing options of long-running processes. */
 export interface Operators extends Pick<TroupeOptions, 'logger' | 'tracing' | 'onWarning'> {
-  /** Of requests that end with 500. */
+  /** Receives errors of requests that are answered with 500. */
   onError: (error: unknown) => void;
 }
 
 const SILENT = 'silent';
 const LEVELS = [SILENT, ...LOG_LEVELS];
-/** Names of variables whose values are in no line. */
+/** Environment variables whose values never appear in a log line. */
 const SECRET = /KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|CREDENTIAL|NSEC|BUNKER/i;
 
 /**
@@ -69,7 +69,7 @@ function tellRequest(logger: Logger, error: unknown): void {
   logger.write('error', 'request_failed', {}, { message });
 }
 
-/** Whatever it was, with its cause: a driver may have put an address with its password in there. */
+/** An error with its cause, redacted: a driver may put an address with its password in there. */
 async function printRequest(error: unknown, env: Env): Promise<void> {
   const hide = await openHide(env);
   console.error(hide(`troupe: a request failed: ${inspect(error)}`));

@@ -1,13 +1,13 @@
 import { stripVTControlCharacters, styleText } from 'node:util';
 
-/** How the commands write: one JSON value a line, or calm text with colours on a terminal only. */
+/** Output of the commands: one JSON value per line, or text with colours on a terminal. */
 export type Style = Parameters<typeof styleText>[0];
 
 export function paint(style: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string {
   return styleText(style, text, { stream });
 }
 
-/** Where colours tell nothing, marks must. */
+/** Whether output has colours. Without them, marks carry the meaning. */
 export function isPainted(): boolean {
   return paint('bold', ' ') !== ' ';
 }
@@ -16,7 +16,7 @@ export function print(text = ''): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** Beside what a command prints: `$( )` and pipes do not take it. */
+/** Writes to stderr, which `$( )` and pipes do not take. */
 export function printHint(text: string): void {
   process.stderr.write(`${paint('dim', text, process.stderr)}\n`);
 }
@@ -32,7 +32,7 @@ export function errorText(
   return asJson ? `${JSON.stringify({ error })}\n` : `${error.code}: ${printable(error.message)}\n`;
 }
 
-/** Controls but tab and newline, and marks that reorder a line: text of others must not steer this terminal. */
+/** Control characters except tab and newline, and marks that reorder a line: they could steer the terminal. */
 // oxlint-disable-next-line no-control-regex
 const UNPRINTABLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
@@ -49,12 +49,12 @@ export function clip(text: string, width: number): string {
   return line.length <= width ? line : `${line.slice(0, width - 1)}…`;
 }
 
-/** Cut off at `width` characters, spaces and all. */
+/** Cuts at `width` characters, spaces included. */
 export function cutOff(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, width - 1)}…`;
 }
 
-/** A title and what is said under it, in lines of at most `width`; what is one word stays whole. */
+/** A title and its text in lines of at most `width`. Longer words stay whole. */
 export function paragraph(title: string, text: string, { indent = 10, width = 80 } = {}): string {
   const lines: string[] = [];
   let line = title.padEnd(indent);
@@ -68,7 +68,7 @@ export function paragraph(title: string, text: string, { indent = 10, width = 80
   return [...lines, line.trimEnd()].join('\n');
 }
 
-/** Rows in aligned columns; those named in `right` end together. */
+/** Rows in aligned columns; the columns in `right` are right-aligned. */
 export function table(rows: readonly string[][], right: readonly number[] = []): string {
   const widths: number[] = [];
   for (const row of rows) {
@@ -97,7 +97,7 @@ export function count(things: number, noun: string): string {
   return `${number(things)} ${noun}${things === 1 ? '' : 's'}`;
 }
 
-/** A whole number, as 12,345. `toLocaleString` would take 27 ms the first time. */
+/** A whole number, as 12,345. The first `toLocaleString` would take 27 ms. */
 export function number(value: number): string {
   return String(value).replaceAll(/\B(?=(?:\d{3}){1,7}$)/g, ',');
 }

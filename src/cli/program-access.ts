@@ -60,21 +60,21 @@ function author(text: string): string {
   );
 }
 
-/** Ms. */
+/** In milliseconds. */
 function lifetime(text: string): number {
   const ms = duration(text);
   if (ms > 0) return ms;
   throw new InvalidArgumentError('The key would never be valid.');
 }
 
-/** Ms. */
+/** In milliseconds. */
 function grace(text: string): number {
   const ms = duration(text);
   if (ms <= MAX_GRACE_DAYS * 86_400_000) return ms;
   throw new InvalidArgumentError(`It is ${MAX_GRACE_DAYS}d at most.`);
 }
 
-/** Ms. */
+/** In milliseconds. */
 function duration(text: string): number {
   const [, number, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   const factor = UNITS[unit];
@@ -83,7 +83,7 @@ function duration(text: string): number {
   return Number(number) * factor;
 }
 
-/** As `TenantId`, whose schema would be loaded for `--help`, too. */
+/** Like `TenantId`, whose schema `--help` would have to load. */
 const TENANT = /^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$/;
 
 export function ofTenant(command: Command): Command {

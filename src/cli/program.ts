@@ -120,7 +120,7 @@ function addMessageCommands(program: Command): void {
 /** Commands about what agents wait for. */
 function addTaskCommands(program: Command): void {
   client(program.command('tasks'))
-    .description('list what agents wait for from other agents and from people')
+    .description('list what agents wait for')
     .argument('<conversation>')
     .option('--open', 'open ones only')
     .option('--tree', 'include nested tasks')

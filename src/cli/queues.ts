@@ -10,7 +10,7 @@ interface QueuesOptions extends ClientOptions {
 
 const WATCH_MS = 1_000;
 
-/** What waits to be done, and how long it waits; with `--watch` a line a second until Ctrl-C. */
+/** Prints the queue's depth and waiting times; with `--watch`, a line every second until Ctrl-C. */
 export async function queues({ watch, ...options }: QueuesOptions): Promise<void> {
   const client = await connect(options, { needs: 'data' });
   const stop = new AbortController();

@@ -11,7 +11,7 @@ import {
   table,
 } from './output.ts';
 
-/** What a screen can take; `--json` has all of it. */
+/** Limits of the printed text. `--json` has everything. */
 const MOST_MESSAGES = 5;
 const MOST_LINES = 24;
 const WIDTH = 80;
@@ -19,7 +19,7 @@ const WIDTH = 80;
 const MARKS = { equal: ' ', changed: '~', added: '+', removed: '-' } as const;
 const LINE_STYLES: Record<string, Style> = { '+': 'green', '-': 'red', '@': 'cyan' };
 
-/** What changed between two prompts, for people: layers, the cause of a cache break, the first messages that differ. */
+/** The changes between two prompts as text: layers, the cause of a cache break, the first messages that differ. */
 export function renderDiff(diff: PromptDiff): string {
   const { changes } = diff.messages;
   const more = changes.length - MOST_MESSAGES;

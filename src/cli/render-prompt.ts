@@ -21,11 +21,11 @@ const ROLE_STYLE: Record<PromptMessage['role'], Style> = {
   tool: 'yellow',
 };
 const LEVEL_STYLE = { normal: 'green', warning: 'yellow', critical: 'red' } as const;
-/** The newest say most; `--json` has all. */
+/** Most cuts shown, the newest ones. `--json` has all. */
 const MOST_CUTS = 5;
 const WIDTH = 80;
 
-/** A prompt for people: where its tokens go and why it is as it is, then every message as the model reads it. */
+/** A prompt as text: where its tokens go, why it is as it is, then every message as the model reads it. */
 export function renderPrompt(prompt: InspectedPrompt | SentPrompt): string {
   return [
     renderHeading(prompt),
@@ -120,7 +120,7 @@ function about(message: PromptMessage): string {
   return ` ${printable(message.name)}${message.failed ? ' (failed)' : ''}`;
 }
 
-/** A mark for each layer where there are no colours: large what is cached, small what is new. */
+/** Letters of the layers, without colours: capital where cached, small where new. */
 const LAYERS: Record<LayerName, { style: Style; letter: string }> = {
   rules: { style: 'magenta', letter: 'R' },
   persona: { style: 'blue', letter: 'P' },

@@ -1,9 +1,9 @@
-import { type Event, isAbout } from '../events/index.ts';
+import { type Event, type EventOf, isAbout, type KindAbout } from '../events/index.ts';
 import type { Frame } from './client.ts';
 import { paint, print, printable } from './output.ts';
 import { tellEvent } from '../projection/summarise-event.ts';
 
-/** Shows what agents say: on a terminal as they say it, elsewhere when they have said it. */
+/** Prints replies: on a terminal as they are written, elsewhere when they are complete. */
 export interface ReplyPrinter {
   /** Events up to `after` are not shown. */
   show(frame: Frame, after: number): void;
@@ -11,7 +11,7 @@ export interface ReplyPrinter {
 
 export function createReplyPrinter(): ReplyPrinter {
   const isLive = process.stdout.isTTY === true;
-  /** The turn whose words are on the open line. Words of others wait for their event, so that lines do not mix. */
+  /** The turn whose reply is on the open line. Other replies wait for their event, so that lines do not mix. */
   let open: { turn: string; text: string } | null = null;
 
   function closeLine(): void {
@@ -36,21 +36,26 @@ export function createReplyPrinter(): ReplyPrinter {
       print(paint('dim', printable(describeEvent(event))));
       return;
     }
-    if (!isAbout(event, 'turn')) return;
+    if (isAbout(event, 'turn')) showTurnEvent(event);
+  }
+
+  function showMessage({ turn, author, body }: EventOf<'message'>): void {
+    const wasStreamed = open?.turn === turn && open?.text === body.content;
+    closeLine();
+    if (!wasStreamed) print(heading(author.name) + printable(body.content));
+  }
+
+  function showTurnEvent(event: EventOf<KindAbout<'turn'>>): void {
     switch (event.kind) {
-      case 'message': {
-        const wasStreamed = open?.turn === event.turn && open?.text === event.body.content;
-        closeLine();
-        if (!wasStreamed) print(heading(event.author.name) + printable(event.body.content));
-        return;
-      }
+      case 'message':
+        return showMessage(event);
       case 'step':
         closeLine();
         for (const { name } of event.body.calls)
           print(paint('dim', `${event.author.name} calls ${printable(name)}`));
         return;
       case 'error':
-        // A failure that is tried again at once is told by how the turn ends.
+        // The end of the turn reports failures that are retried at once.
         if (event.body.retryUntil === undefined) return;
         closeLine();
         print(paint('dim', printable(`${event.author.name} waits for its model: ${describeEvent(event)}`)));

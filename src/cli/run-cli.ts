@@ -15,7 +15,7 @@ export async function runCli(args: string[]): Promise<number> {
     throw error;
   });
   const program = createProgram().hook('preAction', () => requireNode(process.versions.node));
-  // Every error is written below, in one way.
+  // All errors are written below, in the same way.
   program.configureOutput({ outputError: () => {} });
   inherit(program);
   try {

@@ -26,7 +26,7 @@ export async function serve(file: string | undefined, options: ServeOptions): Pr
   await runProcess(file, { ...options, concurrency: null }, async (parts) => {
     const { troupe, metrics, signal, found, services, onError } = parts;
     const { access } = found.definition;
-    // On loopback, too: a proxy there brings requests from everywhere.
+    // Required on loopback, too: a proxy there forwards requests from everywhere.
     const why = 'serve answers nobody without a credential';
     await requireCredentials(troupe, { token, access, now: systemClock.now(), why });
     const app = createApp(troupe, {
@@ -41,7 +41,7 @@ export async function serve(file: string | undefined, options: ServeOptions): Pr
       readOnly,
       version: version(),
     });
-    // A balancer looks for it at this port and no other.
+    // A load balancer expects exactly this port.
     const server = await serveHttp(app, { host, port, tries: 1 });
     if (json) printJson({ url: server.url, page: `${server.url}/`, ...services });
     else showBanner(server, parts);

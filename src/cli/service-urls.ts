@@ -56,14 +56,14 @@ function readUrl({ name, option, variable, schemes, example }: Service, options:
   }
   if (schemes.some((scheme) => url.startsWith(`${scheme}//`))) return url;
   const where = options[option] === undefined ? variable : `--${option}`;
-  // Not a word of it: it may be a password in the wrong place.
+  // The value is not repeated: it may be a misplaced password.
   const message = `${where} is not the URL of a ${name} server: it must begin with ${schemes.join('// or ')}//`;
   throw new TroupeError('config_invalid', message, { variable });
 }
 
 /**
- * A URL as it may be shown: without user, password and query, which hold secrets too. By hand, because lists of hosts
- * and passwords with raw marks in them are no URLs to a parser.
+ * A URL without user, password and query, which may be secret. Parsed by hand: URL parsers refuse lists of hosts, and
+ * passwords with unescaped characters.
  */
 export function shownUrl(url: string): string {
   const start = url.indexOf('://') + 3;

@@ -47,7 +47,7 @@ async function withThreads(
       continue;
     }
     seen.add(thread);
-    // The thread may be on its way still.
+    // The thread's first event may not be stored yet.
     const below = (await client.head(thread)) === 0 ? [] : (await client.tasks(thread, { open })).tasks;
     trees.push({ ...task, tasks: await withThreads(client, below, { open, seen, depth: depth + 1 }) });
   }
@@ -142,7 +142,7 @@ async function tasksOf(client: Client, conversation: string): Promise<{ tasks: T
   try {
     return await client.tasks(conversation, { open: true });
   } catch (error) {
-    // Opened, and its first event is still on its way.
+    // The thread's first event may not be stored yet.
     if (error instanceof TroupeError && error.code === 'conversation_unknown') return { tasks: [] };
     throw error;
   }

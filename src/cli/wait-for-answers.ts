@@ -4,18 +4,18 @@ import type { ActorStatus } from '../troupe.ts';
 import type { Client, Frame } from './client.ts';
 import { openWaits, type Wait, waitText } from './tasks.ts';
 import { errorText, paint, print, printJson } from './output.ts';
-import { createReplyPrinter } from './reply-printer.ts';
+import { createReplyPrinter, type ReplyPrinter } from './reply-printer.ts';
 import { activeRuns } from '../machines/run-book.ts';
 import { foldTask, isDue, newTaskBook } from '../machines/task-book.ts';
 
-/** A server does not tell when all is quiet: after this long without a word it is looked whether anybody is at work. */
+/** A server does not report that all is quiet. After this long without a frame, the agents' state is read. */
 const LOOK_MS = 1_000;
-/** Looks in a row that find nobody: between two tasks nobody may seem to be. */
+/** Idle looks in a row that end the wait: between two tasks nobody may seem to work. */
 const IDLE_LOOKS = 2;
 
 /**
- * Does something in a conversation, as sending a message, and shows what agents say to it until all have answered, or
- * nobody can: then what they wait for is told, with the command that helps.
+ * Acts in a conversation, for example sends a message, and shows the replies until all agents have answered or none can.
+ * In that case it prints what they wait for, with the command that helps.
  */
 export async function waitForAnswers(
   client: Client,
@@ -24,20 +24,42 @@ export async function waitForAnswers(
   { stop, asJson }: { stop: AbortController; asJson: boolean },
 ): Promise<void> {
   const head = await client.head(conversation);
-  // Watching begins before the message is there, so that the reply is seen from its first word.
+  // Watching begins before the message is stored, so that the reply is shown from its first word.
   const early = follow(client, conversation, head, stop.signal);
-  const parked = head > 0 ? (await client.actors(conversation)).filter(isParked) : [];
+  const stopped = head > 0 ? await stoppedAgents(client, conversation) : [];
   const event = await act();
   const answers = awaitAnswers(event);
-  // Of one that is set aside only now the log says why.
-  const still = parked.length > 0 ? (await client.actors(conversation)).filter(isParked) : [];
-  for (const each of still) if (parked.some(({ agent }) => agent === each.agent)) giveUpOn(each, answers);
-  // One that was there before has its answers, perhaps, before the head.
+  // Agents that stop from now on say why in the log.
+  const still = stopped.length > 0 ? await stoppedAgents(client, conversation) : [];
+  for (const each of still) if (stopped.some(({ agent }) => agent === each.agent)) giveUpOn(each, answers);
+  // An event that existed before may have its answers before the head.
   const frames = event.seq > head ? early : follow(client, conversation, event.seq, stop.signal);
   const printer = asJson ? null : createReplyPrinter();
   const quiet = client.isDirect ? client.idle().then(() => endAt(client, conversation, frames)) : null;
-  // Awaited below; only where the command is interrupted the store may be closed under it.
+  // Awaited below, except where the command is interrupted and the store closes meanwhile.
   quiet?.catch(() => {});
+  await showUntilAnswered({ client, conversation, frames, answers, printer, after: event.seq });
+  if (!stop.signal.aborted) await quiet;
+  const { waits } = stop.signal.aborted ? { waits: [] } : await openWaits(client, conversation);
+  const waiting = new Set<string>(waits.map(({ task }) => task.owner));
+  for (const agent of answers.missing) {
+    if (!waiting.has(agent)) answers.giveUp(agent, 'aborted', `@${agent} has not answered`);
+  }
+  report(event, answers, waits, asJson);
+}
+
+interface Shown {
+  client: Client;
+  conversation: string;
+  frames: Frames;
+  answers: Answers;
+  printer: ReplyPrinter | null;
+  /** Seq of the event that is answered. */
+  after: number;
+}
+
+async function showUntilAnswered(shown: Shown): Promise<void> {
+  const { client, conversation, frames, answers, printer, after } = shown;
   for (let looks = 0; !answers.areComplete && looks < IDLE_LOOKS;) {
     const frame = await frames.next();
     if (frame === null) break;
@@ -50,21 +72,14 @@ export async function waitForAnswers(
     }
     looks = 0;
     if (frame.type === 'event') answers.note(frame.event);
-    printer?.show(frame, event.seq);
+    printer?.show(frame, after);
   }
-  if (!stop.signal.aborted) await quiet;
-  const { waits } = stop.signal.aborted ? { waits: [] } : await openWaits(client, conversation);
-  const waiting = new Set<string>(waits.map(({ task }) => task.owner));
-  for (const agent of answers.missing) {
-    if (!waiting.has(agent)) answers.giveUp(agent, 'aborted', `@${agent} has not answered`);
-  }
-  report(event, answers, waits, asJson);
 }
 
 interface Frames {
-  /** The seq of the last event that `next` gave. */
+  /** Seq of the last event returned by `next`. */
   seen(): number;
-  /** Null once nothing more is to come; `quiet` where nothing came for a while. */
+  /** The next frame; null at the end, `quiet` after `LOOK_MS` without a frame. */
   next(): Promise<Frame | 'quiet' | null>;
   /** Ends after the event with this seq. */
   endAfter(seq: number): void;
@@ -100,7 +115,7 @@ function follow(client: Client, conversation: string, after: number, signal: Abo
 async function orQuiet<T>(work: Promise<T>): Promise<T | 'quiet'> {
   const done = new AbortController();
   const quiet = pause(LOOK_MS, 'quiet' as const, { signal: done.signal });
-  // Cut short when there is work.
+  // Aborted when the work is done.
   quiet.catch(() => {});
   try {
     return await Promise.race([work, quiet]);
@@ -109,12 +124,16 @@ async function orQuiet<T>(work: Promise<T>): Promise<T | 'quiet'> {
   }
 }
 
-/** When all is quiet, an answer that is not in the log yet will not come. */
+/** When all is quiet, no more answers come than the log has. */
 async function endAt(client: Client, conversation: string, frames: Frames): Promise<void> {
   frames.endAfter(await client.head(conversation));
 }
 
-function isParked({ status }: ActorStatus): boolean {
+async function stoppedAgents(client: Client, conversation: string): Promise<ActorStatus[]> {
+  return (await client.actors(conversation)).filter(isStopped);
+}
+
+function isStopped({ status }: ActorStatus): boolean {
   return status === 'paused' || status === 'failed' || status === 'retired';
 }
 
@@ -124,7 +143,7 @@ function giveUpOn({ agent, status, problem }: ActorStatus, answers: Answers): vo
   answers.giveUp(agent, 'command_refused', message);
 }
 
-/** Who has looked at what addressed it and takes no turn waits for something itself. */
+/** An agent that has processed its messages and takes no turn waits for something itself. */
 async function isAnybodyAtWork(
   client: Client,
   answers: Answers,
@@ -132,10 +151,10 @@ async function isAnybodyAtWork(
   seen: number,
 ): Promise<boolean> {
   const actors = await client.actors(conversation);
-  const parked = actors.filter((each) => isParked(each) && answers.missing.includes(each.agent));
-  // The notice with the reason is in the log before an agent is set aside: it may be there and not have come yet.
-  if (parked.length > 0 && (await client.head(conversation)) > seen) return true;
-  for (const each of parked) giveUpOn(each, answers);
+  const stopped = actors.filter((each) => isStopped(each) && answers.missing.includes(each.agent));
+  // The reason is in the log before the agent stops, so it may be stored and not yet received.
+  if (stopped.length > 0 && (await client.head(conversation)) > seen) return true;
+  for (const each of stopped) giveUpOn(each, answers);
   const isMissing = answers.unanswered.some(({ agent, seq }) => {
     const actor = actors.find((each) => each.agent === agent);
     return !actor || actor.turn !== null || actor.lastProcessedIndex < seq;
@@ -161,31 +180,30 @@ export function showAccepted(event: Event, asJson: boolean): void {
 }
 
 /**
- * Which answers to a message are still missing. It is answered when every addressed agent has ended a turn that
- * covers it, so has everyone whom agents have addressed since, no task is open that one agent has given to another, and no
- * run of a workflow is under way.
+ * The missing answers to a message. A message is answered when every addressed agent has ended a turn that covers it, as
+ * has every agent addressed by agents since, no delegation is open, and no workflow runs.
  */
 interface Answers {
   note(event: Event): void;
-  /** No answer of this agent will come. */
+  /** Expects no more answers of this agent. */
   giveUp(agent: string, code: string, message: string): void;
-  /** Agents whose answer is missing. */
+  /** Agents with a missing answer. */
   readonly missing: readonly string[];
-  /** The same, each with the event that it has not answered. */
+  /** Missing answers, each with the event that the agent has not answered. */
   readonly unanswered: readonly { agent: string; seq: number }[];
   readonly areComplete: boolean;
   readonly replies: readonly Event[];
   readonly failures: readonly { agent: string; code: string; message: string }[];
 }
 
-/** Id of the runtime's notice that an agent takes no more turns. */
-const SET_ASIDE = /^failed:([^:]+):/;
+/** Id of the runtime's notice that an agent takes no more turns, with the agent's id. */
+const STOPPED = /^failed:([^:]+):/;
 
 function awaitAnswers(sent: Event): Answers {
   const missing = new Map(sent.to.map((agent) => [`${agent} ${sent.seq}`, { agent, seq: sent.seq }]));
   const replies: Event[] = [];
   const failures: { agent: string; code: string; message: string }[] = [];
-  /** Of what was opened since. */
+  /** Tasks opened since the message. */
   const tasks = newTaskBook();
   if (sent.kind === 'run.directive') foldTask(tasks, sent);
 
@@ -204,6 +222,10 @@ function awaitAnswers(sent: Event): Answers {
     }
     const done = eventOf(event, 'turn.done');
     if (done) end(done, done.body.covers);
+    noteFailure(event);
+  }
+
+  function noteFailure(event: Event): void {
     const failed = eventOf(event, 'turn.failed');
     if (failed && end(failed, failed.body.covers)) {
       const { code, message } = failed.body;
@@ -215,9 +237,9 @@ function awaitAnswers(sent: Event): Answers {
       failures.push({ agent: aborted.author.id, code: 'aborted', message });
     }
     const error = eventOf(event, 'error');
-    const setAside = error && SET_ASIDE.exec(error.id)?.[1];
-    if (setAside && unanswered().some(({ agent }) => agent === setAside)) {
-      giveUp(setAside, error.body.code, error.body.message);
+    const stopped = error && STOPPED.exec(error.id)?.[1];
+    if (stopped && unanswered().some(({ agent }) => agent === stopped)) {
+      giveUp(stopped, error.body.code, error.body.message);
     }
   }
 
@@ -226,7 +248,7 @@ function awaitAnswers(sent: Event): Answers {
     failures.push({ agent, code, message });
   }
 
-  /** The end of a task wakes its owner with the others that it waits for, and after those are given, nobody. */
+  /** The end of a task wakes its owner together with the other tasks of its group. Later ends wake nobody. */
   function unanswered(): { agent: string; seq: number }[] {
     return [...missing.values()].filter(({ seq }) => !tasks.ended.has(seq) || isDue(tasks, seq));
   }

@@ -29,7 +29,7 @@ export async function watch(conversation: string | undefined, options: WatchOpti
   const dispose = onInterrupt(() => stop.abort());
   try {
     const where = conversation ?? null;
-    // Of all, too, something is asked first: a server that is not there is told of at once.
+    // For all conversations, too, a first request reports a missing server at once.
     const head = where === null ? (await client.conversations()).length : await client.head(where);
     const after = options.after ?? Math.max(0, head - TAIL);
     const show = (frame: WatchFrame) => showFrame(frame, { shown, isOne: where !== null, ...options });
@@ -122,7 +122,7 @@ function showFrame(frame: WatchFrame, options: Shown): void {
       return;
     }
     case 'state':
-      // A state is no event of any kind, and no problem.
+      // State frames match no kind and are no problem.
       if (shown.kinds || shown.level) return;
       if (shown.agents && !shown.agents.includes(frame.state.agent)) return;
       if (json) printJson({ type: 'state', ...frame.state });

@@ -33,7 +33,7 @@ export async function worker(file: string | undefined, options: WorkerOptions): 
     else showBanner(name, server, parts, concurrency);
     await aborted(signal);
     await parts.troupe.close();
-    // To the end: it says that this process is stopping.
+    // The status port stays open until the end: it reports that the process is stopping.
     await server?.close();
     unwatch();
   });
@@ -93,9 +93,9 @@ interface LagOptions {
 const BEAT_MS = 250;
 
 /**
- * Notices when this process stood still: a tool that computes without pause, a long collection of garbage, a stopped
- * machine. While it stood still it renewed no lease, and its actors may be at work elsewhere.
- * A process that never runs again notices nothing; `/healthz` does not answer then. Returns what ends the watch.
+ * Detects that this process stalled: a tool that computes without pause, a long garbage collection, a suspended machine.
+ * During a stall no lease is renewed, so its actors may run elsewhere. A process that never runs again detects nothing;
+ * `/healthz` does not answer then. Returns a function that ends the watch.
  */
 export function watchLag({ clock, maxLagMs, onStall }: LagOptions): () => void {
   const stopped = new AbortController();

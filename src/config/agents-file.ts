@@ -214,7 +214,7 @@ const AgentSketches = z
       .catch({ tools: [] }),
   )
   .catch([]);
-/** What can be read of a definition that may be broken anywhere: one problem must not hide the others. */
+/** The readable parts of a definition that may be broken anywhere: one problem must not hide the others. */
 const Sketch = z
   .object({
     agents: AgentSketches,
@@ -244,7 +244,7 @@ const Sketch = z
     budgets: { agents: {} },
   });
 
-/** What does not fit together. What is missing or no text is told by the schema. */
+/** Problems between parts of a definition. The schema reports missing and mistyped fields. */
 function* crossProblems({
   agents,
   templates,
@@ -258,38 +258,9 @@ function* crossProblems({
   context,
   budgets,
 }: z.infer<typeof Sketch>): Generator<Problem> {
-  const known = new Set<string>(BUILTIN_TOOLS);
-  for (const server of Object.keys(mcpServers)) known.add(`${server}/*`);
-  const own = tools.map(({ name }) => name);
-  for (const name of own) if (name !== undefined) known.add(name);
+  yield* identityProblems(agents);
+  yield* toolProblems({ agents, templates, tools, mcpServers });
   const ids = agents.map(({ id }) => id);
-  const keys = agents.map(({ pubkey }) => pubkey);
-  for (const [index, { id, pubkey }] of agents.entries()) {
-    if (id !== undefined && ids.indexOf(id) !== index) {
-      yield { path: ['agents', index, 'id'], message: `"${id}" is used twice` };
-    }
-    if (pubkey && keys.indexOf(pubkey) !== index) {
-      yield { path: ['agents', index, 'pubkey'], message: 'another agent has this pubkey' };
-    }
-  }
-  for (const [list, entries] of Object.entries({ agents, templates })) {
-    for (const [path, name] of toolsIn(entries)) {
-      if (name === undefined || known.has(name) || parseGrant(name)) continue;
-      const message = `there is no tool "${name}"; known: ${[...known].join(', ')}`;
-      yield { path: [list, ...path], message };
-    }
-  }
-  for (const [index, name] of own.entries()) {
-    if (name === undefined) continue;
-    const path = ['tools', index, 'name'];
-    if (own.indexOf(name) !== index) yield { path, message: `"${name}" is used twice` };
-    if (BUILTIN_TOOLS.includes(name))
-      yield { path, message: `"${name}" is the name of a tool that comes with Troupe` };
-  }
-  yield* grantProblems({ agents, servers: mcpServers });
-  for (const { path, message } of grantProblems({ agents: templates, servers: mcpServers })) {
-    if (path[0] === 'agents') yield { path: ['templates', ...path.slice(1)], message };
-  }
   const templateIds = templates.map(({ id }) => id);
   yield* coordinationProblems({ routing, schedules }, ids, templateIds);
   yield* workflowProblems(workflows, (agent) => {
@@ -308,6 +279,51 @@ function* crossProblems({
       path: ['defaults', 'respondWhenUnaddressed'],
       message: `there is no agent "${fallback}"; known: ${[...new Set(ids)].filter(Boolean).join(', ') || 'none'}`,
     };
+  }
+}
+
+type AgentSketch = z.infer<typeof AgentSketches>[number];
+
+function* identityProblems(agents: readonly AgentSketch[]): Generator<Problem> {
+  const ids = agents.map(({ id }) => id);
+  const keys = agents.map(({ pubkey }) => pubkey);
+  for (const [index, { id, pubkey }] of agents.entries()) {
+    if (id !== undefined && ids.indexOf(id) !== index) {
+      yield { path: ['agents', index, 'id'], message: `"${id}" is used twice` };
+    }
+    if (pubkey && keys.indexOf(pubkey) !== index) {
+      yield { path: ['agents', index, 'pubkey'], message: 'another agent has this pubkey' };
+    }
+  }
+}
+
+function* toolProblems({
+  agents,
+  templates,
+  tools,
+  mcpServers,
+}: Pick<z.infer<typeof Sketch>, 'agents' | 'templates' | 'tools' | 'mcpServers'>): Generator<Problem> {
+  const known = new Set<string>(BUILTIN_TOOLS);
+  for (const server of Object.keys(mcpServers)) known.add(`${server}/*`);
+  const own = tools.map(({ name }) => name);
+  for (const name of own) if (name !== undefined) known.add(name);
+  for (const [list, entries] of Object.entries({ agents, templates })) {
+    for (const [path, name] of toolsIn(entries)) {
+      if (name === undefined || known.has(name) || parseGrant(name)) continue;
+      const message = `there is no tool "${name}"; known: ${[...known].join(', ')}`;
+      yield { path: [list, ...path], message };
+    }
+  }
+  for (const [index, name] of own.entries()) {
+    if (name === undefined) continue;
+    const path = ['tools', index, 'name'];
+    if (own.indexOf(name) !== index) yield { path, message: `"${name}" is used twice` };
+    if (BUILTIN_TOOLS.includes(name))
+      yield { path, message: `"${name}" is the name of a tool that comes with Troupe` };
+  }
+  yield* grantProblems({ agents, servers: mcpServers });
+  for (const { path, message } of grantProblems({ agents: templates, servers: mcpServers })) {
+    if (path[0] === 'agents') yield { path: ['templates', ...path.slice(1)], message };
   }
 }
 

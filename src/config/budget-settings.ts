@@ -45,27 +45,35 @@ interface PricedAgent {
   price?: unknown;
 }
 
-/** Budgets of nobody, and money that nobody can count. */
+/** Budgets of unknown agents, and budgets in usd for models without a price. */
 export function* budgetProblems(
   { tenant, conversation, agents: capped }: z.infer<typeof BudgetSketch>,
   agents: readonly PricedAgent[],
   summariser: string | undefined,
 ): Generator<{ path: PropertyKey[]; message: string }> {
-  const ids = agents.map(({ id }) => id);
-  for (const id of Object.keys(capped)) {
-    if (ids.includes(id)) continue;
-    const known = [...new Set(ids)].filter(Boolean).join(', ') || 'none';
-    yield { path: ['budgets', 'agents', id], message: `there is no agent "${id}"; known: ${known}` };
-  }
+  yield* unknownAgents(Object.keys(capped), agents);
   const isMoneyForAll = tenant?.usd !== undefined || conversation?.usd !== undefined;
   const isMoneyForOne = Object.values(capped).some(({ usd }) => usd !== undefined);
   for (const [index, { id, provider, model = 'default', price }] of agents.entries()) {
     const isCapped = isMoneyForAll || (id !== undefined && capped[id]?.usd !== undefined);
-    // Its summaries are paid by whom they are made for.
+    // The agents that it summarises for pay its calls.
     if (!isCapped && !(isMoneyForOne && id !== undefined && id === summariser)) continue;
-    if (provider === 'scripted' || price !== undefined || priceOf(model) !== null) continue;
+    if (provider === 'scripted' || isPriced(price, model)) continue;
     const why = `a budget in usd counts its calls, and the price of the model "${model}" is not known`;
     yield { path: ['agents', index, 'price'], message: `${why}: ${WHAT_TO_DO}` };
+  }
+}
+
+function isPriced(price: unknown, model: string): boolean {
+  return price !== undefined || priceOf(model) !== null;
+}
+
+function* unknownAgents(capped: readonly string[], agents: readonly PricedAgent[]) {
+  const ids = agents.map(({ id }) => id);
+  for (const id of capped) {
+    if (ids.includes(id)) continue;
+    const known = [...new Set(ids)].filter(Boolean).join(', ') || 'none';
+    yield { path: ['budgets', 'agents', id], message: `there is no agent "${id}"; known: ${known}` };
   }
 }
 

@@ -2,7 +2,7 @@ import { headTail } from './extract/cut-text.ts';
 import { visibleText } from './event-text.ts';
 import { mostShown } from './rendering.ts';
 import type { Steps } from './steps.ts';
-import { type Attachment, type Event, isAbout } from '../events/index.ts';
+import { type Attachment, type Event, isAbout, type KindAbout, type MessageBody } from '../events/index.ts';
 
 /** Characters kept of a text older than the whole ones, and of a still older one. */
 const PIECE = 2_048;
@@ -50,13 +50,15 @@ function shortened(event: Event, length: number, room: number): Event {
 
 function shortenedBody(event: Event, room: number): Event['body'] {
   const cut = (text: string) => (text.length <= room ? text : bothEnds(text, room));
-  if (!isAbout(event, 'prompt')) return event.body;
+  return isAbout(event, 'prompt') ? withWordsCut(event, cut) : event.body;
+}
+
+type ShownEvent = Extract<Event, { kind: KindAbout<'prompt'> }>;
+
+function withWordsCut(event: ShownEvent, cut: (text: string) => string): Event['body'] {
   switch (event.kind) {
-    case 'message': {
-      const { attachments } = event.body;
-      const rest = attachments && { attachments: attachments.map((each) => shortenedAttachment(each, cut)) };
-      return { ...event.body, content: cut(event.body.content), ...rest };
-    }
+    case 'message':
+      return withMessageCut(event.body, cut);
     case 'step':
     case 'injection':
     case 'question.answered':
@@ -76,6 +78,12 @@ function shortenedBody(event: Event, room: number): Event['body'] {
     case 'command':
       return event.body;
   }
+}
+
+function withMessageCut(body: MessageBody, cut: (text: string) => string): MessageBody {
+  const { attachments } = body;
+  const rest = attachments && { attachments: attachments.map((each) => shortenedAttachment(each, cut)) };
+  return { ...body, content: cut(body.content), ...rest };
 }
 
 function shortenedAttachment(attachment: Attachment, cut: (text: string) => string): Attachment {

@@ -4,6 +4,7 @@ import {
   type Event,
   type EventDraft,
   type HandoffSummary,
+  type PhaseChangedBody,
   type ImageRef,
   isAbout,
   isTaskEnd,
@@ -13,6 +14,7 @@ import {
 /** The words of an event that some agent may read; '' for events that no prompt shows. */
 export function eventText(event: EventDraft | Event): string {
   if (!isAbout(event, 'prompt')) return '';
+  if (isAbout(event, 'taskEnd')) return taskEndText(event);
   switch (event.kind) {
     case 'message':
       return messageText(event.body);
@@ -24,20 +26,20 @@ export function eventText(event: EventDraft | Event): string {
     case 'handoff':
       return handoffText(event.body.summary);
     case 'phase.changed':
-      return event.body.summary ? handoffText(event.body.summary) : '';
+      return phaseSummary(event.body);
     case 'delegation.opened':
       return event.body.task;
-    case 'delegation.completed':
-    case 'delegation.aborted':
-    case 'question.answered':
-    case 'approval.decided':
-      return taskEndText(event);
     case 'command':
       return retryText(event.body) ?? '';
     case 'turn.failed':
     case 'turn.aborted':
       return event.body.partial;
   }
+}
+
+/** The outcome of the phase that has ended; '' without one. */
+export function phaseSummary({ summary }: PhaseChangedBody): string {
+  return summary ? handoffText(summary) : '';
 }
 
 export function handoffText(summary: HandoffSummary): string {
@@ -104,14 +106,14 @@ export function isShownTo(agent: string, event: Event): boolean {
  */
 export function visibleText(event: Event): string | null {
   if (!isAbout(event, 'prompt')) return null;
-  if (event.kind === 'injection' && event.body.oneStep) return null;
+  if (isAbout(event, 'taskEnd')) return taskEndText(event);
   switch (event.kind) {
     case 'message':
+      return unlessBlank(messageText(event.body));
     case 'injection':
-    case 'step': {
-      const text = event.kind === 'message' ? messageText(event.body) : event.body.content;
-      return text.trim() === '' ? null : text;
-    }
+      return event.body.oneStep ? null : unlessBlank(event.body.content);
+    case 'step':
+      return unlessBlank(event.body.content);
     case 'handoff':
       return `(handoff)\n${handoffText(event.body.summary)}`;
     case 'phase.changed':
@@ -119,19 +121,19 @@ export function visibleText(event: Event): string | null {
         ? `(the phase is now ${event.body.phase})\n${handoffText(event.body.summary)}`
         : null;
     case 'delegation.opened':
-    case 'delegation.completed':
-    case 'delegation.aborted':
-    case 'question.answered':
-    case 'approval.decided':
-      return eventText(event);
+      return event.body.task;
     case 'command':
       return retryText(event.body);
     case 'turn.failed':
     case 'turn.aborted':
-      return event.body.partial.trim() === '' ? null : `(interrupted) ${event.body.partial}`;
+      return unlessBlank(event.body.partial, '(interrupted) ');
     case 'tool.result':
       return null;
   }
+}
+
+function unlessBlank(text: string, head = ''): string | null {
+  return text.trim() === '' ? null : head + text;
 }
 
 /** Tokens of the part that others see. For a step, its share without the calls. */

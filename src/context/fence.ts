@@ -79,7 +79,7 @@ const FENCE_LOOKALIKE = new RegExp(
   'giu',
 );
 
-const LINE_START = String.raw`(^|[\v\f\u0085])([\t\p{Zs}${HIDDEN}]*)`;
+const LINE_START = String.raw`((?:^|[\v\f\u0085])[\t\p{Zs}${HIDDEN}]*)`;
 const HEADERS = [
   piecesOf(GAP, ['one', anyOf(AT)]),
   piecesOf(GAP, ...loose('system'), GAP, ['one', anyOf(CLOSE + DASH)]),
@@ -141,10 +141,8 @@ export function escapeAttached(text: string): string {
 /** Escapes a bracket at the start of a line if one of these patterns follows it. */
 function escapeOpened(text: string, opened: readonly Pieces[]): string {
   if (!MAYBE_HEADER.test(text)) return text;
-  return text.replace(LINE_OPENED, (all, start: string, space: string, open: string, index: number) =>
-    opened.some((pieces) => followPieces(text, index + all.length, pieces))
-      ? `${start}${space}\\${open}`
-      : all,
+  return text.replace(LINE_OPENED, (all, start: string, open: string, index: number) =>
+    opened.some((pieces) => followPieces(text, index + all.length, pieces)) ? `${start}\\${open}` : all,
   );
 }
 
@@ -155,7 +153,7 @@ export function escapeMarks(text: string, isName?: (name: string) => boolean): s
   const clean = escapeFences(text);
   const escaped = escapeOpened(clean, HEADERS);
   if (!isName) return escaped;
-  return escaped.replace(BRACKETED, (all, start: string, space: string, open: string, name: string) =>
-    isName(name) ? `${start}${space}\\${open}${name}` : all,
+  return escaped.replace(BRACKETED, (all, start: string, open: string, name: string) =>
+    isName(name) ? `${start}\\${open}${name}` : all,
   );
 }

@@ -1,19 +1,19 @@
 import type { Context } from 'hono';
 import { callerOf } from './access/caller.ts';
 
-/** Of one answer: what is longer goes on with the next. */
+/** Largest answer. Longer lists continue in the next one. */
 export const ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** Written in one go, some milliseconds. */
 const SLICE_BYTES = 256 * 1024;
-/** Of one text, in code units; and events that are named as its source. */
+/** Largest text of an item in code units, and the most events named as its source. */
 const TEXT_LENGTH = 1024 * 1024;
 const MOST_SEQS = 10_000;
 
 /**
- * An answer with a list that may be long: the part of it behind `skip`, until it is `ANSWER_BYTES`, and `next` for the one
- * behind that, null at the end. Of an item whose text is too long by itself the beginning is there, and `truncated` says
- * how long it is. What is written is charged, like what is read.
+ * An answer with part of a long list: the items after `skip` up to `ANSWER_BYTES`, and `next` for the following part, null
+ * at the end. An item with a very long text has its beginning, and `truncated` is its full length. The bytes written are
+ * charged to the caller, as reads are.
  */
 export async function answerPage<K extends string, T extends Record<K, readonly unknown[]>>(
   context: Context,
@@ -38,7 +38,7 @@ export async function answerPage<K extends string, T extends Record<K, readonly 
   }
   const end = skip + items.length;
   const next = end < list.length ? end : null;
-  // It has at least `next`, so that a list can stand behind a comma.
+  // The head has at least `next`, so the list can follow after a comma.
   const head = JSON.stringify({ ...rest, next }).slice(0, -1);
   await reading?.charge(bytes / 1_024);
   const text = `${head},${JSON.stringify(name)}:[${items.join(',')}]}`;

@@ -58,7 +58,7 @@ export function createMetrics({ version }: { version: string }): ProcessMetrics 
       within(SERVICE_MS, troupe.queues()),
       within(SERVICE_MS, troupe.health()),
     ]);
-    // Rather no number than an old one.
+    // No number is better than an old one.
     depth.reset();
     for (const [state, wakes] of Object.entries(queues ?? {})) {
       if (typeof wakes === 'number') depth.set({ state }, wakes);
@@ -69,11 +69,11 @@ export function createMetrics({ version }: { version: string }): ProcessMetrics 
 
   return {
     count(name, labels, by = 1) {
-      // Nothing counted makes a series too: a ratio of 0 is told from one that is not known.
+      // Counting 0 creates the series: a ratio of 0 differs from an unknown one.
       if (by >= 0) counters[name].inc(shown(labels), by);
     },
     time(name, labels, ms) {
-      // Wall clocks of two machines may disagree, and what came before it was asked for took no time.
+      // Wall clocks of two machines may disagree, so negative times count as 0.
       if (!Number.isNaN(ms)) timers[name].observe({ ...labels }, Math.max(0, ms) / 1_000);
     },
     change(name, by) {
@@ -103,7 +103,7 @@ const RELIEFS = CompactionStrategy.options.flatMap((strategy) =>
 interface CounterShape<N extends keyof Counters> {
   help: string;
   labels: readonly (keyof Counters[N] & string)[];
-  /** Shown as 0 from the start: an alert on a rise does not see the first one of a series that was not there. */
+  /** Series shown as 0 from the start: an alert on an increase misses the first value of a new series. */
   zero?: readonly Counters[N][];
 }
 

@@ -14,7 +14,7 @@ export interface OverviewLine extends OverviewFigures {
   at: number;
 }
 
-/** How long an answer may wait for conversations that were not read before. What it began goes on for the next. */
+/** Longest wait for conversations that were not read before. Their reading continues for the next answer. */
 const MAX_WAIT_MS = 2_000;
 
 export async function readOverview(
@@ -36,7 +36,7 @@ export async function readOverview(
 }
 
 function unknownAsNull(error: unknown): null {
-  // Deleted meanwhile.
+  // The conversation was deleted meanwhile.
   if (error instanceof TroupeError && error.code === 'conversation_unknown') return null;
   throw error;
 }

@@ -12,9 +12,9 @@ export interface PageOptions {
   version?: string | undefined;
 }
 
-/** These never answer with the page, whoever asks. */
+/** First parts of paths that never answer with the page. */
 const NOT_THE_PAGE = new Set(['api', 'metrics', 'healthz', 'readyz']);
-/** Put in front by proxies that take a prefix off the path. */
+/** Prefix reported by proxies that strip it from the path. */
 const FORWARDED_PREFIX = /^(?:\/[A-Za-z0-9._~-]+)*\/?$/;
 const MAX_PREFIX_CHARS = 1_000;
 
@@ -25,20 +25,20 @@ const HEADERS = {
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',
 };
-/** Their names change with what is in them. */
+/** For files whose names change with their content. */
 const FOREVER = 'public, max-age=31536000, immutable';
 
 /**
- * The page, under whatever path the app is mounted at: its files, and its one document for every other path that a
- * browser asks for, since which view that names is the page's own affair.
+ * Serves the page at the path that the app is mounted at: its files, and its document for every other path, which the page
+ * itself routes.
  *
- * It stands before the guard: where a key is needed the document has no secret and must be able to ask for the key.
- * Where none is it carries what writes are made with, and is given under trusted names only.
+ * The page is served before the guard. Where a credential is needed, the document has no secret and asks the user for it.
+ * Otherwise it contains the write token, and is served under trusted host names only.
  */
 export function addPageRoutes(app: Hono, options: PageOptions & { trust: GuardOptions }): void {
   const { web = BUILT_PAGE, version = '', trust } = options;
   if (web === false) return;
-  // No route of the API: what it does not answer itself goes on.
+  // Middleware and no route: requests that it does not answer go on.
   app.use(async (context, next) => {
     const { req } = context;
     if (!READS.has(req.method)) return next();
@@ -78,7 +78,7 @@ async function fileOf(context: Context, web: string, path: string): Promise<Resp
   });
 }
 
-/** Never stored: it names the token of this start. */
+/** Never cached: it contains the token of this start. */
 function documentOf(context: Context, html: string): Response {
   const etag = `"${createHash('sha256').update(html).digest('base64url').slice(0, 27)}"`;
   const headers = { ...HEADERS, 'cache-control': 'no-store', etag, vary: 'accept' };
@@ -86,20 +86,20 @@ function documentOf(context: Context, html: string): Response {
   return context.body(html, 200, { ...headers, 'content-type': 'text/html; charset=utf-8' });
 }
 
-/** What does not look like a path is no prefix. */
+/** Returns the empty string for a value that does not look like a path. */
 export function prefixOf(header = ''): string {
-  // Looked at from its front alone: a search for its end takes the square of its length.
+  // Matched from the front only: a search for the end would take quadratic time.
   if (header.length > MAX_PREFIX_CHARS || !FORWARDED_PREFIX.test(header)) return '';
   return header.endsWith('/') ? header.slice(0, -1) : header;
 }
 
-/** What the page may do with this server: `token` asks its user for the server's token before anything else. */
+/** What the page may do with this server. `token`: it asks its user for a credential first. */
 type PageMode = 'read-only' | 'write' | 'token';
 
 interface PageFacts {
   /** Where the app is mounted, with a slash at both ends. */
   base: string;
-  /** What the page sends with its writes; empty where it may not write, or has to be told. */
+  /** The page sends this with its writes. Empty where it may not write, or needs a credential. */
   token: string;
   mode: PageMode;
   version: string;
@@ -114,7 +114,7 @@ function fillPage(html: string, { base, token, mode, version }: PageFacts): stri
   return filled;
 }
 
-/** Shown in a checkout where nobody has built the page. */
+/** Shown in a checkout where the page is not built. */
 function missingPage(base: string): string {
   return `<!doctype html>
 <html lang="en">

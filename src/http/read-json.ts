@@ -6,9 +6,9 @@ import { callerOf } from './access/caller.ts';
 import { rateLimited, Refusal } from './refusal.ts';
 
 const MAX_BODY_BYTES = 1_048_576;
-/** Of a message with all that it may bring along as base64. */
+/** A message with the largest attachments as base64. */
 const MAX_MESSAGE_BYTES = MAX_BODY_BYTES + Math.ceil(MAX_ATTACHED_BYTES / 3) * 4;
-/** From here on a body takes milliseconds to read, and waits for its turn beside other long work. */
+/** Larger bodies take milliseconds to parse, so they wait for their turn among other long work. */
 const LONG_BODY_BYTES = 65_536;
 export const MAX_JSON_DEPTH = 64;
 const BODIES_RETRY_MS = 1_000;
@@ -115,7 +115,7 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-/** Counts brackets outside of strings; whether the text is JSON at all is not asked. */
+/** Counts brackets outside of strings, without checking that the text is JSON. */
 export function isDeeperThan(text: string, limit: number): boolean {
   let depth = 0;
   for (let at = 0; at < text.length; at++) {
@@ -138,14 +138,14 @@ function endOfString(text: string, start: number): number {
 }
 
 const FIRST_BYTES = 4_096;
-/** So many pieces may be of any size. */
+/** This many pieces may have any size. */
 const FREE_PIECES = 1_000;
-/** What pieces have on average at least, once there are more: each costs as much as hundreds of its bytes. */
+/** Smallest average of more pieces than that: each piece costs as much as hundreds of bytes. */
 const MIN_PIECE_BYTES = 64;
 
 /**
- * What comes in pieces, as one. Each piece is copied, so that it need not be kept: a list of pieces of one byte takes
- * hundreds of times their bytes. It doubles, and never believes a size that it was told.
+ * Collects pieces in one buffer. Pieces are copied and not kept: a list of one-byte pieces takes hundreds of times their
+ * size. The buffer doubles as it fills, and ignores announced sizes.
  */
 export class GrowingBuffer {
   #bytes = new Uint8Array(FIRST_BYTES);
@@ -164,7 +164,7 @@ export class GrowingBuffer {
     this.#pieces += 1;
   }
 
-  /** Whether it comes in more and smaller pieces than anybody who means well sends. */
+  /** Whether the pieces are more and smaller than any well-meant client sends. */
   isCrumbled(): boolean {
     return this.#pieces > FREE_PIECES && this.size < this.#pieces * MIN_PIECE_BYTES;
   }

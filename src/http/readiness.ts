@@ -34,13 +34,13 @@ export function createReadiness(
     if (!asked || now - asked.at >= KEPT_MS) asked = { at: now, health: ask() };
     const { store, queue } = await asked.health;
     const isReachable = store === 'ok' && queue === 'ok';
-    // Asked last: it may have begun to stop meanwhile.
+    // Read last: the process may have begun to stop meanwhile.
     const status = signal?.aborted ? 'stopping' : isReachable ? 'ok' : 'unavailable';
     return { status, store, queue };
   };
 }
 
-/** What `promise` gives if it does so within `ms`; null if it fails or is late. */
+/** The value of `promise`; null if it rejects or takes longer than `ms`. */
 export async function within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {

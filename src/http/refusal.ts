@@ -3,7 +3,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { ErrorCode } from '../errors.ts';
 import { toTroupeError } from '../errors.ts';
 
-/** What the HTTP layer itself refuses, before Troupe is asked. */
+/** Codes of errors that the HTTP layer itself raises, before it calls the troupe. */
 export type RefusalCode =
   | 'route_unknown'
   | 'method_refused'
@@ -37,7 +37,7 @@ export class Refusal extends Error {
   }
 }
 
-/** What operators are told of in numbers. */
+/** Refusals that are counted in the metrics. */
 export const REFUSALS_COUNTED = [
   'token_required',
   'scope_missing',
@@ -79,7 +79,7 @@ const STATUS: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   shutting_down: 503,
   store_unavailable: 503,
   queue_unavailable: 503,
-  // Another process can read it.
+  // Another process may have a newer version that can read it.
   actor_newer: 503,
 };
 const RETRY_AFTER_SECONDS = '1';
@@ -106,7 +106,7 @@ export function errorResponse(
   return context.json({ error: { code, message: error.message, data: error.data } }, status, headers);
 }
 
-/** In whole seconds, as the header has them. */
+/** In whole seconds, as the header needs it. */
 function retryAfter({ retryAfterMs }: Record<string, unknown>): Record<string, string> | undefined {
   if (typeof retryAfterMs !== 'number') return undefined;
   return { 'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1_000))) };

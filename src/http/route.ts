@@ -51,7 +51,7 @@ interface OtherAnswer {
   schema?: z.ZodType;
 }
 
-interface RouteSpec<M extends Method, P extends string, Q, B, A> {
+export interface RouteSpec<M extends Method, P extends string, Q, B, A> {
   method: M;
   /** With parameters as `{name}`; the word before each says what it is an id of. */
   path: P;

@@ -13,11 +13,11 @@ const MAX_MS = 2_000;
 export interface SearchHits {
   hits: { conversation: ConversationId; row: Row; excerpt: string }[];
   searched: { conversations: number; events: number };
-  /** Whether something was left unsearched. */
+  /** Whether part of the log was not searched. */
   partial: boolean;
 }
 
-/** Looks for words in all conversations, the last active one first, and in each from its end. */
+/** Searches all conversations, the most recently active first, each from its end. */
 export async function searchConversations(
   troupe: Pick<Troupe, 'listConversations' | 'events'>,
   clock: Clock,
@@ -42,7 +42,7 @@ export async function searchConversations(
         }
       }
     } catch (error) {
-      // Deleted meanwhile.
+      // The conversation was deleted meanwhile.
       if (!(error instanceof TroupeError) || error.code !== 'conversation_unknown') throw error;
     }
   }
@@ -50,11 +50,11 @@ export async function searchConversations(
 }
 
 const PAGE = 1_000;
-/** The first stretch when going back, often enough: later ones are longer. */
+/** Size of the first page when reading backwards, which is often enough. Later pages are longer. */
 const FIRST_STRETCH = 50;
-/** Looked at for one answer: who wants more asks again, and others get their turn in between. */
+/** Events read for one answer. Callers that want more ask again, and others get their turn in between. */
 export const MAX_SCANNED = 20_000;
-/** Read for one answer: of large events a page has few. */
+/** Pages read for one answer: a page holds few large events. */
 const MAX_PAGES = 50;
 
 interface RowsRequest extends RowFilter {
@@ -67,35 +67,55 @@ interface FoundRows {
   /** Ascending by seq. */
   rows: Row[];
   head: number;
-  /** Whether the log goes on where this ended: backwards, or with `after` forwards. */
+  /** Whether the log continues: backwards, or with `after` forwards. */
   more: boolean;
-  /** What to ask for next, as `before` or `after`; null where there is no more. */
+  /** The next `before` or `after`; null at the end. */
   next: number | null;
 }
 
-/** Rows that match: the newest before a seq, or the oldest after one. Throws `conversation_unknown`. */
-export async function scanRows(
+/** Matching rows: the newest before a seq, or the oldest after one. Throws `conversation_unknown`. */
+export function scanRows(
   troupe: Pick<Troupe, 'events'>,
   conversation: string,
   { before, after, limit, ...filter }: RowsRequest,
 ): Promise<FoundRows> {
-  if (after === undefined) {
-    const { head } = await troupe.events(conversation, { after: 0, limit: 1 });
-    const rows: Row[] = [];
-    let next = Math.min(before ?? head + 1, head + 1);
-    const least = next - MAX_SCANNED;
-    let pages = 0;
-    for await (const page of backwards(troupe, conversation, next)) {
-      for (const event of page) {
-        if (rows.length >= limit || event.seq < least) break;
-        next = event.seq;
-        take(rows, event, filter);
-      }
-      pages += 1;
-      if (rows.length >= limit || next <= least || pages >= MAX_PAGES) break;
+  const place = { conversation, limit, filter };
+  return after === undefined ? scanBack(troupe, before, place) : scanForward(troupe, after, place);
+}
+
+interface ScanPlace {
+  conversation: string;
+  limit: number;
+  filter: RowFilter;
+}
+
+async function scanBack(
+  troupe: Pick<Troupe, 'events'>,
+  before: number | undefined,
+  { conversation, limit, filter }: ScanPlace,
+): Promise<FoundRows> {
+  const { head } = await troupe.events(conversation, { after: 0, limit: 1 });
+  const rows: Row[] = [];
+  let next = Math.min(before ?? head + 1, head + 1);
+  const least = next - MAX_SCANNED;
+  let pages = 0;
+  for await (const page of backwards(troupe, conversation, next)) {
+    for (const event of page) {
+      if (rows.length >= limit || event.seq < least) break;
+      next = event.seq;
+      take(rows, event, filter);
     }
-    return { rows: rows.reverse(), head, more: next > 1, next: next > 1 ? next : null };
+    pages += 1;
+    if (rows.length >= limit || next <= least || pages >= MAX_PAGES) break;
   }
+  return { rows: rows.reverse(), head, more: next > 1, next: next > 1 ? next : null };
+}
+
+async function scanForward(
+  troupe: Pick<Troupe, 'events'>,
+  after: number,
+  { conversation, limit, filter }: ScanPlace,
+): Promise<FoundRows> {
   const rows: Row[] = [];
   for (let next = after, pages = 1; ; pages += 1) {
     const { events, head } = await troupe.events(conversation, { after: next, limit: PAGE });
@@ -115,7 +135,7 @@ function take(rows: Row[], event: Event, filter: RowFilter): void {
   if (matchesRow(row, event, filter)) rows.push(row);
 }
 
-/** Pages of events before a seq, the newest first, however large they are. */
+/** Pages of events before a seq, the newest first, whatever the size of the events. */
 async function* backwards(
   troupe: Pick<Troupe, 'events'>,
   conversation: string,
@@ -127,7 +147,7 @@ async function* backwards(
     const { events, head } = await troupe.events(conversation, { after, limit: end - after });
     const last = events.at(-1)?.seq ?? end;
     if (last < Math.min(end, head)) {
-      // One page is read forwards, and did not come to the end of so long a stretch.
+      // Pages are read forwards, and this one ended before the stretch did.
       stretch = Math.min(events.length, Math.floor((end - after) / 2));
       continue;
     }

@@ -13,8 +13,8 @@ export interface HttpServer {
 }
 
 /**
- * Whoever sends its headers or its body too slowly is cut off. An import or a stream of events is not: what takes long
- * there is ours to send, or comes without a pause.
+ * Timeouts for clients that send headers or bodies too slowly. Imports and event streams are not affected: the server
+ * sends there, or the data arrives without pauses.
  */
 const SLOW_CALLERS = {
   headersTimeout: 10_000,
@@ -32,7 +32,7 @@ export interface ListenOptions {
   port: number;
   /** Ports tried, from `port` on. */
   tries?: number;
-  /** In place of the usual patience. */
+  /** Replaces the default timeouts. */
   slowCallers?: Partial<typeof SLOW_CALLERS>;
 }
 

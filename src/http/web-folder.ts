@@ -6,11 +6,11 @@ import { fileURLToPath } from 'node:url';
 export interface WebFile {
   bytes: Uint8Array<ArrayBuffer>;
   type: string;
-  /** Set where it was compressed when the page was built. */
+  /** Set for files that were compressed when the page was built. */
   encoding: 'br' | 'gzip' | null;
 }
 
-/** The same from `src/http` in a checkout and from `dist/gateway` in the package. */
+/** The same path from `src/http` in a checkout and from `dist/http` in the package. */
 export const BUILT_PAGE = fileURLToPath(new URL('../../dist/web/', import.meta.url));
 
 const TYPES: Record<string, string> = {
@@ -26,10 +26,7 @@ const TYPES: Record<string, string> = {
   '.webmanifest': 'application/manifest+json',
   '.woff2': 'font/woff2',
 };
-/**
- * One name, or one in `assets`: nothing that could lead out of the folder, nothing hidden, and none that is too long for
- * a file.
- */
+/** A file name, or one in `assets`: nothing that leads out of the folder, no hidden file, and no name that is too long. */
 const WEB_PATH = /^(?:assets\/)?[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 /** The smaller first. */
 const COMPRESSED = [
@@ -37,7 +34,7 @@ const COMPRESSED = [
   { encoding: 'gzip', suffix: '.gz' },
 ] as const;
 
-/** Null for what is not there, or no file of a page. */
+/** Null for a missing file, or one that does not belong to a page. */
 export async function readWebFile(
   folder: string,
   path: string,

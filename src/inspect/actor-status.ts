@@ -8,14 +8,15 @@ import {
 } from '../events/index.ts';
 import type { ConversationKey, UnreadableActor } from '../store/store.ts';
 import { agentLifecycle, pathOf, restoreAgent } from '../machines/agent-lifecycle.ts';
-import { availability, availabilityOf } from '../machines/availability.ts';
+import { availabilityOf } from '../machines/availability-fold.ts';
+import { availability } from '../machines/availability.ts';
 import { type EventDescription, legalIn } from '../machines/describe.ts';
 import { newParticipants } from '../machines/participants.ts';
 import { endOf, mayRetry } from '../actors/conversations/retry-turn.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import type { Transition } from '../actors/engine/registry.ts';
 
-/** One actor as an operator sees it: the live machine where this process runs it, else what the record says. */
+/** One actor as an operator sees it: its live machine if this process runs it, else its record. */
 export interface ActorStatus {
   agent: AgentId;
   status: 'idle' | 'running' | 'waiting' | 'paused' | 'failed' | 'retired';
@@ -27,13 +28,13 @@ export interface ActorStatus {
   turn: TurnId | null;
   attempt: number | null;
   lastTurn: TurnId | null;
-  /** Commands that would change something now. */
+  /** Commands that would have an effect now. */
   can: ActorCommand[];
-  /** What its machine accepts in this state, guards not asked. */
+  /** Events that its machines accept in this state; guards are not evaluated. */
   legal: EventDescription[];
-  /** The last transition of the live machine, where this process runs it. */
+  /** The last transition of the live machine; null if another process runs it. */
   last: Transition | null;
-  /** Why its record cannot be read. What else sets an actor aside is told by an `error` event. */
+  /** Why its record cannot be read. An `error` event reports every other reason for a failed actor. */
   problem?: string;
 }
 
@@ -63,7 +64,7 @@ function actorStatus(deps: EngineDeps, record: ActorRecord, canRetry: boolean): 
     attempt: record.turn?.attempt ?? null,
     lastTurn: record.lastTurn,
     can: [
-      // A turn of one that rests waits with it, unless it is at work still.
+      // A pinned turn of an agent that is paused, failed or retired can be aborted only while it still runs.
       ...(record.turn && (isHeld || record.parked === null) ? (['abort'] as const) : []),
       ...(canRetry ? (['retry'] as const) : []),
       ...availabilityCommands(record),
@@ -80,7 +81,7 @@ const AVAILABILITY_COMMANDS = {
   REINSTATE: 'recall',
 } as const;
 
-/** What people may do to an agent beside its turns. Who is at work is not offered to retire. */
+/** Commands about the availability of an agent. An agent in a turn is not offered `retire`. */
 function availabilityCommands({ parked, turn }: ActorRecord): ActorCommand[] {
   const accepted = legalIn(availability, availabilityOf(parked)).map(({ event }) => event);
   return Object.entries(AVAILABILITY_COMMANDS)
@@ -88,16 +89,16 @@ function availabilityCommands({ parked, turn }: ActorRecord): ActorCommand[] {
     .map(([, command]) => command);
 }
 
-/** What is accepted now: of who takes turns by both machines, else by the one that keeps it from them. */
+/** An available agent accepts the events of both machines, any other only those of its availability. */
 function legalFor(parked: Parked | null, state: string): EventDescription[] {
   const available = legalIn(availability, availabilityOf(parked));
   return parked === null ? [...legalIn(agentLifecycle, state), ...available] : available;
 }
 
-/** Nobody away and nothing archived: that refuses a retry too, but the whole log would have to be read for it. */
+/** Assumes that nobody is away and nothing is archived: to know that, the whole log would have to be read. */
 const ALL_HERE = newParticipants();
 
-/** Whether its newest turn may be asked for again. */
+/** Whether its newest turn can be retried. */
 async function isRetriable({ store }: EngineDeps, record: ActorRecord): Promise<boolean> {
   const turn = record.turn?.id ?? record.lastTurn;
   if (turn === null) return false;
@@ -106,7 +107,7 @@ async function isRetriable({ store }: EngineDeps, record: ActorRecord): Promise<
   return may.kind !== 'refused';
 }
 
-/** One of a newer version is at work elsewhere: nothing is wrong with it. */
+/** A record of a newer version is no fault: a newer process runs the actor. */
 function unreadable(record: UnreadableActor): ActorStatus {
   const { agent } = record.address;
   const unknown = { cursor: null, session: null, turn: null, attempt: null, lastTurn: null, last: null };
@@ -125,7 +126,7 @@ function stateOf(record: ActorRecord): string {
   try {
     return pathOf(restoreAgent(record.snapshot, record.machineVersion).value);
   } catch {
-    // What is wrong with it is told by who takes it up.
+    // The process that activates the actor reports the fault.
     return 'idle';
   }
 }

@@ -24,21 +24,21 @@ import { replayPrompts } from './replay-prompts.ts';
 import { readStep } from '../actors/steering/step-journal.ts';
 import { chargeWork } from '../work.ts';
 
-/** One model call: what a vendor's cache makes of it, beside what the provider reported. Costs are in fresh input tokens. */
+/** One model call: the simulated cache of a vendor beside the usage that the provider reported. Costs are in fresh input tokens. */
 export interface CostRow extends Omit<CacheOutcome, 'brokeAt'> {
   turn: TurnId;
   step: number;
-  /** About, ms. */
+  /** Approximate time, ms since the epoch. */
   at: number;
   /** Tokens of the answer. */
   output: number;
-  /** Where and why this prompt does not begin with all of the one before it. */
+  /** Where and why this prompt stops repeating the one before it. */
   broke: CacheBreak | null;
-  /** How long nothing had been sent, ms, where that was longer than the cache lives; else null. */
+  /** Pause before this call, ms; null if it was shorter than the lifetime of the cache. */
   coldAfterMs: number | null;
-  /** Null where nothing was reported, or the journal is no longer kept. */
+  /** Null if nothing was reported or the journal is gone. */
   reported: Usage | null;
-  /** Whether the prompt could be rendered again as it was sent. */
+  /** Whether the prompt was rendered again byte for byte as sent. */
   verified: boolean;
 }
 
@@ -46,28 +46,27 @@ export interface CostReport {
   conversation: ConversationId;
   agent: AgentId;
   vendor: CacheVendor;
-  /** As last used: minimum sizes and prices are those of its family. */
+  /** The model of the last call: its family determines minimum sizes and prices. */
   model: string;
   rows: CostRow[];
-  /** `uncached`: the same without any cache. */
+  /** `uncached`: the cost without any cache. */
   total: CacheReport['total'] & { uncached: number };
-  /** The sum over the rows that have one. */
+  /** Sum over the rows with reported usage. */
   reported: Usage | null;
 }
 
 export interface CostOptions {
-  /** By the agent's provider and model where it is left out. */
+  /** Default: the vendor of the agent's provider and model. */
   vendor?: CacheVendor | undefined;
-  /** Hears of each turn before its first prompt is rendered. */
+  /** Called for each turn before its first prompt is rendered. */
   onTurn?: ((turn: TurnId) => void) | undefined;
 }
 
-/** A call as it is remembered until all are known: no messages, and blocks that the prompts share. */
+/** A call as held until all are read: without messages, and with blocks that the prompts share. */
 type Call = Pick<CostRow, 'turn' | 'step' | 'broke' | 'reported' | 'verified'> & { request: CacheRequest };
 
 /**
- * What all prompts of an agent in a conversation cost with a vendor's cache. Other agents' requests are left out, as if
- * it were alone.
+ * The cost of all prompts of an agent in a conversation with a vendor's cache. Requests of other agents are left out.
  */
 export async function cacheCost(
   deps: EngineDeps,
@@ -99,10 +98,10 @@ export async function cacheCost(
   };
 }
 
-/** Messages paid for at once. */
+/** Messages charged at once. */
 const CHARGED = 200;
 
-/** What `before` had is known: prompts of one agent share their messages. */
+/** Counts only messages that `before` did not have: prompts of one agent share their messages. */
 async function countInSlices(
   { clock, countTokens }: Pick<EngineDeps, 'clock' | 'countTokens'>,
   { messages }: PromptRecord,
@@ -143,7 +142,7 @@ function priced(
   };
 }
 
-/** A scripted model's figures are guesses. */
+/** Null for a scripted model: its figures are guesses. */
 async function reportedFor(
   { store }: EngineDeps,
   { tenant }: ActorAddress,
@@ -160,7 +159,7 @@ const BY_MODEL: readonly (readonly [RegExp, CacheVendor])[] = [
   [/deepseek/i, 'deepseek'],
 ];
 
-/** Whose cache an agent's requests meet; of a scripted model, that of whom breakpoints are for. A session's vendor is sent all that the session holds. */
+/** The vendor whose cache serves an agent. A scripted model counts as Anthropic, the vendor with breakpoints. */
 function vendorOf(provider: string, model: string): CacheVendor {
   if (provider === 'openai' || provider === 'codex') return 'openai';
   if (provider !== 'openai-compatible') return 'anthropic';

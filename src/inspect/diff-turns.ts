@@ -13,18 +13,18 @@ import { isDeepStrictEqual } from 'node:util';
 import { type CacheBreak, countSame, isSame, locateBreak } from '../context/cache/locate-break.ts';
 import { diffArrays, structuredPatch } from 'diff';
 
-/** Stands for the prompt that the agent of the other turn would be sent now. */
+/** In place of a turn: the prompt that the agent of the other turn would be sent now. */
 export const NEXT = 'next';
 
-/** Which model calls are meant; the last of each turn by default. */
+/** Steps to compare. Default: the last of each turn. */
 export interface DiffSteps {
   stepA?: number | undefined;
   stepB?: number | undefined;
 }
 
 /**
- * What changed from the prompt of turn `a` to that of turn `b`, or to the next one. Throws `turn_unknown`, and
- * `event_invalid` for turns of two agents: their prompts have no history in common.
+ * The difference from the prompt of turn `a` to that of turn `b`, or to the next prompt. Throws `turn_unknown`, and
+ * `event_invalid` for turns of two agents: their prompts have no common history.
  */
 export async function diffTurns(
   deps: EngineDeps,
@@ -71,17 +71,17 @@ export interface PromptDiff {
   layers: LayerDiff[];
   tokens: TokenDiff;
   messages: {
-    /** How many leading messages are the same. */
+    /** Number of equal leading messages. */
     shared: number;
-    /** Index of the first message that differs; null when all are the same. */
+    /** Index of the first different message; null if all are equal. */
     firstDifference: number | null;
-    /** Those that differ, in order, line by line. */
+    /** Different messages in order, line by line. */
     changes: MessageChange[];
-    /** How many more differ: an answer has room for so many. */
+    /** Number of further differences that are left out to bound the answer. */
     omitted: number;
   };
   toolsChanged: boolean;
-  /** Why what a provider cached of `a` is not all of use for `b`; null where `b` begins with all of it. */
+  /** Why `b` cannot use all that a provider cached of `a`; null if `b` begins with all of `a`. */
   broke: CacheBreak | null;
 }
 
@@ -93,7 +93,7 @@ interface TokenDiff {
 
 type PromptSide = Pick<PromptRecord, 'turn' | 'step' | 'agent' | 'provider' | 'model' | 'count' | 'chain'>;
 
-/** What changed from prompt `a` to prompt `b`. */
+/** The difference from prompt `a` to prompt `b`. */
 function diffPrompts(a: PromptRecord, b: PromptRecord): PromptDiff {
   const shared = countSame(a.messages, b.messages);
   const isEqual = shared === a.messages.length && shared === b.messages.length;
@@ -138,7 +138,7 @@ function tokenDiff(a: number, b: number): TokenDiff {
   return { a, b, delta: b - a };
 }
 
-/** As in a unified diff: `-` is of a, `+` is of b. Lines count from 1. */
+/** As in a unified diff: `-` lines are from a, `+` lines from b. Lines count from 1. */
 interface LineHunk {
   aStart: number;
   aLines: number;
@@ -147,9 +147,9 @@ interface LineHunk {
   lines: string[];
 }
 
-/** A message that is not the same in both. */
+/** A message that differs between the two prompts. */
 interface MessageChange {
-  /** Its index in each prompt; null where that has none. */
+  /** Index in each prompt; null if the prompt lacks the message. */
   a: number | null;
   b: number | null;
   role: PromptMessage['role'];
@@ -157,14 +157,14 @@ interface MessageChange {
 }
 
 const CONTEXT_LINES = 3;
-/** Two texts, or lists of messages, that differ more than this are not worth aligning. */
+/** Most edits between two texts or lists of messages that are aligned. */
 const MAX_EDITS = 1_000;
 
-/** Told line by line; of those behind them only how many they are. */
+/** Limits of the line-by-line part; changes beyond them are only counted. */
 const MAX_CHANGES = 1_000;
 const MAX_CHARACTERS = 1_000_000;
 
-/** What differs from the message with index `from` on; before it all are the same. */
+/** Differences from the message with index `from` on; all before it are equal. */
 export function diffMessages(
   a: readonly PromptMessage[],
   b: readonly PromptMessage[],
@@ -185,7 +185,7 @@ export function diffMessages(
   return { changes, omitted: changed.length - changes.length };
 }
 
-/** Compared of one message: words of many people in a row are one, as long as they are. */
+/** Most characters compared of one message. Consecutive messages of people are one message and can be long. */
 const MAX_TEXT = 256 * 1024;
 
 function clipped(text: string): string {
@@ -199,7 +199,7 @@ interface Placed {
 }
 type Pair = [was: Placed | null, is: Placed | null];
 
-/** Messages of one stretch that was replaced are compared in order, as long as their roles agree. */
+/** Messages of a replaced stretch are compared in order while their roles agree. */
 function pairs(a: PromptMessage[], b: PromptMessage[]): Pair[] {
   const parts = diffArrays(a, b, { comparator: isSame, maxEditLength: MAX_EDITS }) ?? [
     { value: a, added: false, removed: true },
@@ -233,7 +233,7 @@ function pairs(a: PromptMessage[], b: PromptMessage[]): Pair[] {
 
 function diffLines(a: string | null, b: string | null): LineHunk[] {
   const options = { context: CONTEXT_LINES, maxEditLength: MAX_EDITS };
-  // A last line without its end would be told as such.
+  // Without a final newline the patch would report its absence.
   const patch = structuredPatch('a', 'b', ended(a), ended(b), undefined, undefined, options);
   if (!patch) return [replaced(a ?? '', b ?? '')];
   return patch.hunks.map(({ oldStart, oldLines, newStart, newLines, lines }) => ({
@@ -255,7 +255,7 @@ function replaced(a: string, b: string): LineHunk {
   return { aStart: 1, aLines: was.length, bStart: 1, bLines: is.length, lines };
 }
 
-/** A message as it is told to people: what it is, its text, its calls. */
+/** A message as text for people: its role, its text and its calls. */
 function textOf(message: PromptMessage): string {
   const { role, content } = message;
   if (role === 'tool') {

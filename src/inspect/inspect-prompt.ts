@@ -20,11 +20,11 @@ import { inSlices } from '../actors/engine/in-slices.ts';
 import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { readReceipts, sentPrompt } from './prompts.ts';
 
-/** What people want to know of a prompt beside the prompt. */
+/** Facts about a prompt, shown beside it. */
 export interface Inspection {
   /**
-   * What it begins with that the prompt sent before it, to the same agent, was too: a cache that is warm has it. Nothing
-   * where the log does not give what was sent. Never more tokens than the prompt has.
+   * The part at the beginning that the previous prompt of the same agent had too: a warm cache holds it. Empty if the
+   * log does not determine what was sent. Never more tokens than the prompt has.
    */
   cached: { messages: number; tokens: number };
   /** The size in tokens at which the next compaction starts, and the tokens left until then. */
@@ -34,12 +34,12 @@ export interface Inspection {
   cuts: CutDetail[];
 }
 
-/** A rewrite in force, with what the log says of it. */
+/** A compaction in force, with what the log says of it. */
 export interface CutDetail extends Cut {
-  /** Of the compaction: who needed it, and how its words were chosen. */
+  /** The agent that needed the compaction, and the strategy that made it. */
   by?: AgentId;
   strategy?: 'summary' | 'extraction';
-  /** Texts that are shown shortened since, and steps of its turn that are shown as one text. */
+  /** Texts that are shortened since, and steps of the turn that are shown as one text. */
   trimmed?: number;
   steps?: number;
 }
@@ -51,7 +51,7 @@ export async function inspectPrompt<P extends PromptRecord & { verified?: boolea
   prompt: P,
 ): Promise<P & Inspection> {
   const [cached, cuts] = await Promise.all([
-    // What the log does not have yet of a turn at work is missing in its messages: they are not what was sent.
+    // Events of a running turn that the log lacks are missing in the messages: they are not what was sent.
     prompt.verified === false ? NOTHING : cachedOf(deps, address, prompt),
     Promise.all(prompt.cuts.map((cut) => detailOf(deps, address, cut))),
   ]);
@@ -70,13 +70,13 @@ async function cachedOf(
 ): Promise<Inspection['cached']> {
   const before = await receiptBefore(deps, address, prompt);
   if (!before?.turn || prompt.mode === 'delta') return NOTHING;
-  // Nearly always it begins with all of it; then nothing need be rendered.
+  // A prompt nearly always begins with all of the previous one; then nothing has to be rendered.
   const sent = prompt.messages.slice(0, before.count);
   if (isSameModel(before, prompt) && (await inSlices(deps.clock, chainOfAll(sent))) === before.chain) {
     return { messages: before.count, tokens: Math.min(before.tokens.total, prompt.tokens.total) };
   }
   const again = await sentPrompt(deps, address.tenant, before.turn, before.step).catch(orNull);
-  // Of a turn that runs elsewhere the log does not have all yet.
+  // The log does not yet have all events of a turn that another process runs.
   if (!again?.verified) return NOTHING;
   const broke = locateBreak(again, prompt);
   const messages = broke ? (broke.message ?? 0) : lastingCount(again);
@@ -96,10 +96,10 @@ function orNull(error: unknown): null {
   throw error;
 }
 
-/** Turns without a prompt, as those that were aborted at once, are passed over, but not without end. */
+/** Most turns without a prompt, such as those aborted at once, that are skipped. */
 const MAX_LOOK_BACK = 8;
 
-/** Of the model call before this one. */
+/** The prompt of the previous model call. */
 async function receiptBefore(
   deps: EngineDeps,
   address: ActorAddress,
@@ -126,7 +126,7 @@ function isSameModel(a: PromptReceipt, b: PromptReceipt): boolean {
   return a.provider === b.provider && a.model === b.model && toolsOf(a) === toolsOf(b);
 }
 
-/** A share of what was counted: the record has sums for its layers only. */
+/** A share of the counted tokens: the record has sums for layers only. */
 function tokensOfFirst(count: number, { messages, layers, tokens }: PromptRecord): number {
   if (count === 0) return 0;
   const fixed = layers

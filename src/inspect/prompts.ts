@@ -33,7 +33,7 @@ import { termsFor } from '../actors/sessions/session-run.ts';
 import { answeredStep } from '../actors/supervision/supervise-turn.ts';
 import { readFacts } from '../actors/turn/turn-facts.ts';
 
-/** What reading a past prompt takes. */
+/** Dependencies for reading a past prompt. */
 type ReadDeps = Pick<EngineDeps, 'store' | 'agents' | 'registry' | 'secretOf'> & {
   log: PageSource;
   clock: Pick<EngineDeps['clock'], 'monotonic' | 'sleep'>;
@@ -84,7 +84,7 @@ export async function nextPrompt(
   return asSession(view, runtime, record, { ...prompt, turn: null });
 }
 
-/** As its session would be sent it; the baseline decides by what is in force, not by what comes next. */
+/** The prompt as its session would be sent it. The baseline in force decides, not the next one. */
 function asSession(
   view: View,
   runtime: AgentRuntime,
@@ -100,7 +100,7 @@ function asSession(
 }
 
 /**
- * A past prompt, rendered again from the log and held against the hash of what was sent: receipts hold ranges and
+ * A past prompt, rendered again from the log and checked against the hash of what was sent. Receipts hold ranges and
  * hashes, so a hundred turns do not store a hundred copies.
  */
 export async function sentPrompt(
@@ -124,7 +124,7 @@ export async function sentPrompt(
   if (!runtime)
     throw new TroupeError('agent_unknown', `agent "${receipt.agent}" is not defined any more`, {});
   const source = baselineOf(receipt);
-  // The epoch that a running turn has begun is in the log only when it ends.
+  // An epoch that a running turn has begun reaches the log only when the turn ends.
   const warm = deps.registry.find(address)?.baseline;
   const baseline = warm?.id === source ? warm : await readBaseline(deps.store, address, runtime, source);
   const prompt = buildPrompt({
@@ -137,12 +137,12 @@ export async function sentPrompt(
   return asSent(prompt, view, receipt);
 }
 
-/** The baseline event under which it was sent. */
+/** The baseline event that was in force when the prompt was sent. */
 export function baselineOf({ delta, layers }: PromptReceipt): string {
   return delta?.baseline ?? layers[0]?.source ?? '';
 }
 
-/** A prompt rendered again, held against its receipt. */
+/** A prompt rendered again, checked against its receipt. */
 export function asSent(
   whole: PromptRecord,
   view: View,
@@ -152,7 +152,7 @@ export function asSent(
   return { ...prompt, ...receipt, verified: prompt.chain === receipt.chain };
 }
 
-/** In the order of their steps. A turn that began with an approved call has none for its first step. */
+/** Receipts in the order of their steps. A turn that began with an approved call has none for its first step. */
 export async function readReceipts(
   deps: Pick<EngineDeps, 'store'>,
   tenant: TenantId,
@@ -167,13 +167,13 @@ export async function readReceipts(
   }
 }
 
-/** The view as it stood at a step: the log up to the turn, then what the turn did before this step was answered. */
+/** The view at a step: the log up to the turn, then the events of the turn before the step was answered. */
 async function viewAsSent(deps: ReadDeps, address: ActorAddress, receipt: PromptReceipt): Promise<View> {
   const view = createView(address.agent, deps.secretOf(address));
   await catchUpInSlices(deps, address, { view, tasks: newTaskBook() }, receipt.upTo);
   for await (const events of readPages(deps.store, address, { after: receipt.upTo })) {
     for (const event of events) {
-      // What another agent had compacted meanwhile may be what this turn adopted.
+      // This turn may have adopted a compaction that another agent made meanwhile.
       if (event.kind === 'compaction') await foldInSlices(deps.clock, view, event);
       if (event.turn !== receipt.turn) continue;
       if (isAnswer(event, receipt.step - 1) || isEnding(event)) return view;
@@ -184,7 +184,7 @@ async function viewAsSent(deps: ReadDeps, address: ActorAddress, receipt: Prompt
   return view;
 }
 
-/** What the log has of the answer to a step: the step that the turn went on after, or the reply. */
+/** The logged answer to a step: a step after which the turn went on, or the reply. */
 function isAnswer(event: Event, step: number): boolean {
   return event.kind === 'message' || (answeredStep(event) ?? -1) >= step;
 }

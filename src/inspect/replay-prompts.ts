@@ -19,18 +19,18 @@ import { answeredStep } from '../actors/supervision/supervise-turn.ts';
 /** A model call of a turn that has ended. */
 export interface ReplayedCall {
   prompt: PromptRecord & { verified: boolean };
-  /** The same, or where a session was sent what was new to it, all that it held then, as we see it. */
+  /** The whole prompt. For a session, which is sent only the new part, all that it held by our reckoning. */
   whole: PromptRecord;
-  /** When it was made, about, ms: the log knows when its turn began and ended, and the calls are spread between. */
+  /** Approximate time, ms: the calls of a turn are spread between its logged beginning and end. */
   at: number;
-  /** Tokens of the answer as counted at its append; 0 where none was kept. */
+  /** Tokens of the answer, counted at its append; 0 if none was kept. */
   answer: number;
 }
 
 /**
  * Every prompt that an agent was sent in a conversation, in order, rendered again in one pass over the log. Only the
- * view and the present turn are held, and messages keep their identity from prompt to prompt. Turns still running are
- * left out: the log has their steps when they end.
+ * view and the current turn are held, and messages keep their identity from prompt to prompt. Running turns are left
+ * out: the log has their steps only when they end.
  */
 export async function* replayPrompts(
   deps: EngineDeps,
@@ -64,7 +64,7 @@ export async function* replayPrompts(
 interface ReplayedTurn {
   id: TurnId;
   receipts: readonly PromptReceipt[];
-  /** Steps whose prompts have been rendered, or that had none. */
+  /** Number of steps that are rendered, or had no prompt. */
   rendered: number;
   began: number;
   ended: number;
@@ -81,7 +81,7 @@ async function begun(
   return { id, receipts, rendered: 0, began: at, ended: end.at };
 }
 
-/** The prompt whose answer, or failure, this event is. */
+/** The prompt that this event answers, or whose failure it records. */
 function answeredBy(event: Event, turn: ReplayedTurn): PromptReceipt | undefined {
   const isLast = event.id === `${turn.id}:reply` || isEndOf(turn, event);
   const index = isLast ? turn.rendered : answeredStep(event);

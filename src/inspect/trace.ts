@@ -20,15 +20,15 @@ export interface TurnTrace {
   conversation: ConversationId;
   agent: AgentId;
   status: 'running' | 'done' | 'failed' | 'aborted';
-  /** The inputs it answers, then its own events. */
+  /** The inputs of the turn, then its own events. */
   events: Event[];
   /** One per model call, without messages. */
   prompts: TracedPrompt[];
-  /** US dollars, as far as prices are known; null where none is. */
+  /** US dollars, as far as prices are known; null if none is. */
   cost: number | null;
 }
 
-/** What was sent, with what the vendor reported for it and what that costs, in US dollars. */
+/** A receipt with the reported usage and its cost in US dollars. */
 export type TracedPrompt = PromptReceipt & { cost: number | null };
 
 /** Everything one turn did, from the log. Throws `turn_unknown`. */
@@ -73,7 +73,7 @@ export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string
 async function withUsage(deps: EngineDeps, tenant: TenantId, receipt: PromptReceipt): Promise<TracedPrompt> {
   const entry = await readStep(deps.store, tenant, receipt.turn as TurnId, receipt.step - 1);
   if (!entry || 'sealed' in entry) return { ...receipt, cost: null };
-  // The price of today; and of another model than the agent has now, that of the list.
+  // Today's price; for a model other than the agent's current one, the price of the list.
   const runtime = deps.agents.get(receipt.agent);
   const price = runtime?.profile.model === receipt.model ? runtime.price : priceOf(receipt.model);
   return { ...receipt, usage: entry.usage, cost: price && costOf(entry.usage, price) };

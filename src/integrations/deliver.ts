@@ -16,12 +16,12 @@ export interface Delivery {
 }
 
 const PAGE = 200;
-/** Times of neighbours in a log may lie in the wrong order, if they are of several machines. */
+/** Clocks of several machines differ: times of neighbouring events may be out of order by this much. */
 const DISORDER_MS = 60_000;
 
 /**
- * Hands over what is new of one conversation. True when its end was reached, or there is no such conversation; false
- * if it stopped before. Throws what `deliver` and the store throw, with all before that noted.
+ * Delivers the new events of one conversation. Returns true at its end, or if the conversation does not exist; false if it
+ * stopped earlier. Throws what the follower and the store throw; the cursor is then saved up to the last delivered event.
  */
 export async function deliver(conversation: string, parts: Delivery): Promise<boolean> {
   const { cursors, follower, goesOn, signal } = parts;
@@ -50,8 +50,8 @@ export async function deliver(conversation: string, parts: Delivery): Promise<bo
 }
 
 /**
- * What comes after the cursor. The event at the cursor is read too: if it is another, the conversation was deleted and
- * begun anew, and all of it is new.
+ * The events after the cursor. The event at the cursor is read too: if it has changed, the conversation was deleted and
+ * created again, and all its events are new.
  */
 async function readAfter(
   conversation: string,
@@ -61,7 +61,7 @@ async function readAfter(
   const isSure = id === undefined;
   const after = isSure ? seq : seq - 1;
   const { events, head } = await troupe.events(conversation, { after, limit: PAGE });
-  // Large events make a short page.
+  // A page of large events is short without being the last.
   const isLast = (events.at(-1)?.seq ?? head) >= head;
   if (isSure) return { events, isLast };
   const [last, ...rest] = events;
@@ -71,7 +71,7 @@ async function readAfter(
   return readAfter(conversation, { seq: 0 }, { troupe });
 }
 
-/** Back from the end in growing steps, to where all is older than `since`: a long log is not read for its last lines. */
+/** Searches backwards in growing steps for the first event since `since`, so that a long log is not read from its start. */
 async function findStart(conversation: string, { troupe, follower }: Delivery): Promise<Cursor> {
   const { head } = await troupe.events(conversation, { limit: 1 });
   for (let back = PAGE; back < head; back *= 2) {
@@ -81,30 +81,30 @@ async function findStart(conversation: string, { troupe, follower }: Delivery): 
   return { seq: 0 };
 }
 
-/** The last event that was handed over; with its id and time, as a conversation may be deleted and begun anew. */
+/** The last delivered event. Id and time tell it from an event of a later conversation with the same name. */
 const Cursor = z.object({ seq: z.int().nonnegative(), id: z.string().optional(), at: z.number().optional() });
 type Cursor = z.infer<typeof Cursor>;
 
 interface Place {
-  /** Null: nothing was ever handed over. */
+  /** Null: nothing was delivered yet. */
   cursor: Cursor | null;
-  /** What the note says; null: there is none. */
+  /** Text of the stored entry. Null: there is none. */
   stored: string | null;
-  /** Events since it was written. */
+  /** Events delivered since the entry was written. */
   unsaved: number;
   savedAt: number;
 }
 
-/** While many come, the note is written once for so many, or so long. */
+/** The entry is written after this many events or this long, whichever is first. */
 const SAVE_EVENTS = 50;
 const SAVE_MS = 200;
-/** Of the conversations begun last; others are read from their notes again. */
+/** Cursors kept in memory. Older ones are read from the store again. */
 const MAX_KEPT = 10_000;
 
 /**
- * How far a follower is in each conversation. Owns the notes `sent/<follower>/<conversation>`.
- *  C1  A note never names an event that was not handed over.
- *  C2  Whoever finds that another process has written a note forgets what it knew, and reads it.
+ * The position of a follower in each conversation. Owns the entries `sent/<follower>/<conversation>`.
+ *  C1  An entry never names an event that was not delivered.
+ *  C2  A process that finds an entry changed by another process drops its own cursor and reads the entry.
  */
 export class Cursors {
   readonly #places = new Map<string, Place>();
@@ -118,18 +118,18 @@ export class Cursors {
     this.#now = now;
   }
 
-  /** Null where nothing was ever handed over of it. */
+  /** Null if none of its events was delivered. */
   async of(conversation: string): Promise<Cursor | null> {
     return (await this.#place(conversation)).cursor;
   }
 
-  /** Whether it is known that nothing is left of a conversation with this end. */
+  /** True if the cursor is known to be at this end of the conversation. */
   isAt(conversation: string, end: { head: number; at: number }): boolean {
     const cursor = this.#places.get(conversation)?.cursor;
     return cursor?.seq === end.head && cursor.at === end.at;
   }
 
-  /** Written when it is due, or with `save`. False if another process has written it. */
+  /** The entry is written when due. Returns false if another process has changed it. */
   async move(conversation: string, { seq, id, at }: Event): Promise<boolean> {
     const place = await this.#place(conversation);
     place.cursor = { seq, id, at };
@@ -138,7 +138,7 @@ export class Cursors {
     return !isDue || (await this.save(conversation));
   }
 
-  /** False if another process has written it. */
+  /** Returns false if another process has changed the entry. */
   async save(conversation: string): Promise<boolean> {
     const place = this.#places.get(conversation);
     if (!place || place.unsaved === 0) return true;
@@ -183,12 +183,12 @@ export class Cursors {
   }
 }
 
-/** Null for what is none: that conversation is begun anew, and something may come twice. */
+/** Null for an invalid text: the conversation is then delivered from the start, and events may be delivered twice. */
 function parseCursor(text: string): Cursor | null {
   try {
     return Cursor.safeParse(JSON.parse(text)).data ?? null;
   } catch {
-    // Not JSON: no cursor of ours.
+    // Invalid JSON counts as no cursor.
     return null;
   }
 }

@@ -9,44 +9,44 @@ import { leavePeriod, takeLeft } from './period.ts';
 export { type Follower, type FollowerStatus, RetryAfter } from './follower.ts';
 
 export interface FollowParts {
-  /** Of one tenant. */
+  /** The conversations of one tenant. */
   troupe: Pick<IntegrationTroupe, 'watch' | 'conversations' | 'events'>;
-  /** Of the same tenant. */
+  /** Entries of the same tenant. */
   keyValue: KeyValue;
   clock: Clock;
   random: () => number;
-  /** This process. */
+  /** Id of this process. */
   owner: string;
   onWarning: (error: unknown, where: string) => void;
 }
 
 export interface LogFollower {
   status(): FollowerStatus;
-  /** Resolves when this process knows of nothing to hand over; at once where another does it, or after `close`. */
+  /** Resolves when this process has nothing left to deliver. Resolves at once if another process delivers, or after `close`. */
   idle(): Promise<void>;
-  /** Waits for what is being delivered, but not for long. */
+  /** Waits for deliveries under way, for a limited time. */
   close(): Promise<void>;
 }
 
-/** For so long one process does the work. */
+/** Length of a claim: one process delivers for this long. */
 const PERIOD_MS = 30_000;
-/** Before its end nothing new is begun, so that the next process reads cursors that are written. */
+/** No delivery starts in this time before the end of a claim, so that the next process reads saved cursors. */
 const HANDOVER_MS = 200;
 const STAND_BY_MS = 10_000;
 const SCAN_MS = 20_000;
-/** An event may be stored so much later than its time says, or by a machine whose clock is so much behind. */
+/** An event may be stored this long after its time, or by a machine whose clock is behind by this much. */
 const OVERLAP_MS = 120_000;
-/** The mark is written when it has moved so far. */
+/** The mark is written after it has moved this far. */
 const MARK_STEP_MS = 60_000;
 const STORE_PAUSE_MS = 5_000;
-/** Conversations at once; of one conversation one event after the other. */
+/** Conversations delivered at once. Events of one conversation are delivered one after the other. */
 const LANES = 4;
 const MAX_NEWS = 10_000;
 const FIRST_LISTED = 64;
-/** A process that ends waits so long for deliveries under way, and as long again for them to notice that they are cut off. */
+/** `close` waits this long for deliveries, then aborts them and waits this long again. */
 const GRACE_MS = 3_000;
 
-/** A listing of the conversations, until all of them are handed over. */
+/** A list of conversations with events to deliver. */
 interface Scan {
   startedAt: number;
   /** Oldest first. */
@@ -54,23 +54,21 @@ interface Scan {
 }
 
 /**
- * The log is the outbox: whoever follows it is handed what it says, and only how far it is is stored.
- *  F1  Each event since the follower began is handed over in order of seq per conversation, at least once, across
- *      crashes. The cursor of a conversation moves after `deliver` has resolved; it is written at most every 50 events
- *      or 200 ms while many come, and always at the end. An import is history: what it dates before `since` is not
- *      handed over, and what it dates before the mark may not be.
- *  F2  Word of an event (`watch`) marks its conversation as news. Word may be lost: every 20 s conversations are listed,
- *      newest first, down to the mark less an overlap.
- *  F3  The mark, note `follow/<follower>`, is a time before which every conversation is known to be handed over: the start
- *      of the last listing of which nothing is owed any more.
- *  F4  One process at a time does the work of a follower, by a claim of 30 s. One that is closed leaves the rest of its
- *      period to another, note `left/<follower>`. Two that do the work at once may hand something over twice, and do no
- *      other harm.
- *  F5  After a failed delivery all of this follower waits, with growing pauses. Then that event alone is tried, until it
- *      is delivered; then the others go on. No other follower is held back.
- *  F6  Memory is bounded: news beyond `MAX_NEWS` is dropped as word that is lost is, cursors are kept for a bounded
- *      number of conversations, events are read in pages. A listing is as long as what is owed.
- *  F7  A deleted conversation is forgotten. One that is begun anew under its name is known by another event at the cursor.
+ * Delivers each event of the log to a follower. The log is the outbox: only the follower's position is stored.
+ *  F1  Each event since the follower began is delivered at least once, across crashes, in order of seq per conversation.
+ *      A cursor moves after `deliver` has resolved. It is written every 50 events or 200 ms, and at the end of a
+ *      conversation. Imported events dated before `since` are not delivered; those dated before the mark may not be.
+ *  F2  A notice of an event (`watch`) marks its conversation as news. Notices may be lost: every 20 s conversations are
+ *      listed, newest first, down to the mark less an overlap.
+ *  F3  The mark, entry `follow/<follower>`, is a time before which everything is delivered: the start of the last listing
+ *      that was delivered completely.
+ *  F4  One process at a time delivers for a follower, by a claim of 30 s. A process that closes leaves the rest of its
+ *      period to another, entry `left/<follower>`. Two processes at once may deliver an event twice, and do no other harm.
+ *  F5  After a failure the follower pauses, longer each time. Then the failed event alone is tried until it is delivered;
+ *      then the others go on. Other followers are not held up.
+ *  F6  Memory is bounded: news beyond `MAX_NEWS` is dropped like a lost notice, cursors are kept for a bounded number of
+ *      conversations, events are read in pages. A listing is as long as the number of conversations to deliver.
+ *  F7  A deleted conversation is forgotten. A new one with its name is recognised by another event at the cursor.
  */
 export function followLog(parts: FollowParts, follower: Follower): LogFollower {
   return new Following(parts, follower);
@@ -82,7 +80,7 @@ class Following implements LogFollower {
   readonly #cursors: Cursors;
   readonly #signal = new Signal();
   readonly #closing = new AbortController();
-  /** What is being delivered has to end. */
+  /** Aborts deliveries under way. */
   readonly #cut = new AbortController();
   readonly #news = new Set<string>();
   readonly #underWay = new Map<string, Promise<void>>();
@@ -171,7 +169,7 @@ class Following implements LogFollower {
       this.#tellIdlers();
       return false;
     }
-    // Another may have had it since only if there was room for a period in between.
+    // Another process can have held the claim only if there was time for it in between.
     if (this.#role !== 'holder' || now - this.#until >= PERIOD_MS / 2) {
       this.#cursors.forgetAll();
       this.#storedMark = await keyValue.get(task);
@@ -184,7 +182,7 @@ class Following implements LogFollower {
     return true;
   }
 
-  /** Where all is written down that was handed over, another need not wait for the end of the period. */
+  /** Leaves the rest of the claim to another process, if all cursors are saved. */
   async #leave(): Promise<void> {
     const { keyValue, clock, onWarning } = this.#parts;
     if (this.#role !== 'holder' || this.#underWay.size > 0 || clock.now() >= this.#until) return;
@@ -228,7 +226,7 @@ class Following implements LogFollower {
     for (const { id, head, at } of rows.toReversed()) {
       if (!this.#follower.wants(id) || this.#cursors.isAt(id, { head, at })) continue;
       owed.add(id);
-      // What is read of it now may have been read before it was listed.
+      // The delivery under way may have read the conversation before it was listed.
       if (this.#underWay.has(id)) this.#addNews(id);
     }
     this.#scan = { startedAt, owed };
@@ -245,7 +243,7 @@ class Following implements LogFollower {
     this.#storedMark = await this.#parts.keyValue.compareAndSet(key, stored, String(this.#mark));
   }
 
-  /** Which conversation is next: the one that failed, or one of which there is word, or one that was listed. */
+  /** The next conversation: the failed one, else one with news, else a listed one. */
   #next(): string | null {
     if (this.#blocked !== null) {
       const isDue = this.#parts.clock.now() >= this.#retryAt && !this.#underWay.has(this.#blocked);
@@ -288,7 +286,7 @@ class Following implements LogFollower {
   }
 
   #fail(conversation: string, error: unknown): void {
-    // Others that were under way when one failed count for nothing.
+    // Failures of deliveries that were under way at the first failure do not count.
     if (this.#blocked !== null && this.#blocked !== conversation) return;
     const { clock, random, onWarning } = this.#parts;
     this.#blocked = conversation;
@@ -335,7 +333,7 @@ class Following implements LogFollower {
   }
 }
 
-/** Those with an event at `from` or later, newest first. */
+/** Conversations with an event at `from` or later, newest first. */
 async function listSince(
   troupe: Pick<IntegrationTroupe, 'conversations'>,
   from: number,
@@ -347,7 +345,7 @@ async function listSince(
   }
 }
 
-/** Null for what is no time. */
+/** Null for a text that is not a time. */
 function timeOf(stored: string | null): number | null {
   const time = stored === null ? Number.NaN : Number(stored);
   return Number.isSafeInteger(time) ? time : null;

@@ -1,35 +1,35 @@
 import type { Event } from '../events/index.ts';
 
-/** Somebody outside who is handed the log: a webhook, a relay. */
+/** A receiver of the log's events: a webhook, a relay. */
 export interface Follower {
   /** Unique within its tenant, and stable: `webhook/<id>`, `nostr/<hash of the relay's URL>`. Slug characters and `/`. */
   name: string;
   wants(conversation: string): boolean;
-  /** Events it does not care for are passed over, and cost next to nothing. By default it cares for all. */
+  /** Events it does not care for are skipped at almost no cost. Default: it cares for all. */
   cares?(event: Event): boolean;
-  /** Events before this time (ms) are not handed over. */
+  /** Events before this time, ms, are not delivered. */
   since: number;
   /**
-   * Resolves when the event need not be handed over again: sent, of no interest, or refused for good. Where it throws, all
-   * of this follower waits, and it is tried again; a `RetryAfter` says how long. Called for several conversations at
-   * once, for each one event after the other. `signal` aborts where the process cannot wait any longer.
+   * Resolves when the event is done: sent, of no interest, or refused for good. If it throws, the follower pauses and tries
+   * again; a `RetryAfter` says for how long. Called for several conversations at once, and for each conversation one event
+   * after the other. `signal` aborts when the process cannot wait any longer.
    */
   deliver(event: Event, signal: AbortSignal): Promise<void>;
-  /** Told after each failure of `deliver` that counts. */
+  /** Called after each failure of `deliver` that counts. */
   onFailed?(status: FollowerStatus): void;
 }
 
 export interface FollowerStatus {
-  /** Conversations of which this process knows that something is still to be handed over. */
+  /** Conversations with events to deliver, as far as this process knows. */
   behind: number;
   /** Failures in a row. */
   failures: number;
   lastError: string | null;
-  /** When the next try is, ms; null where none is waited for. */
+  /** Time of the next attempt, ms. Null if nothing has failed. */
   retryAt: number | null;
 }
 
-/** Thrown by `deliver`: not before so many ms. */
+/** Thrown by `deliver`: the next attempt comes after `ms`, not earlier. */
 export class RetryAfter extends Error {
   override readonly name = 'RetryAfter';
   readonly ms: number;
@@ -42,10 +42,10 @@ export class RetryAfter extends Error {
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 300_000;
-/** What the other side asks for is kept to, within reason: no pause between two tries is longer. */
+/** The longest pause that a receiver can ask for. */
 export const MAX_ASKED_MS = 3_600_000;
 
-/** How long to wait after so many failures in a row, from 1. Half of it is random: many that failed together must not come back together. */
+/** Pause after this many failures in a row, from 1, in ms. Half of it is random, so that receivers that failed together do not retry together. */
 export function pauseAfter(error: unknown, failures: number, random: () => number): number {
   if (error instanceof RetryAfter) return Math.min(MAX_ASKED_MS, Math.max(FIRST_PAUSE_MS, error.ms));
   const half = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 1)) / 2;

@@ -24,11 +24,11 @@ export interface Integration {
 /** What an integration is given. */
 export interface IntegrationHost {
   /** Default: the root tenant. */
-  troupeOf(tenant?: string): IntegrationTroupe;
+  troupeOf: (tenant?: string) => IntegrationTroupe;
   /** Entries of one tenant, by default of the root. Integrations share them: keys start with the integration's name. */
-  keyValueOf(tenant?: string): KeyValue;
+  keyValueOf: (tenant?: string) => KeyValue;
   /** All tenants, the root included. */
-  tenants(): Promise<readonly string[]>;
+  tenants: () => Promise<readonly string[]>;
   clock: Clock;
   /** From 0 to 1. */
   random: () => number;

@@ -2,10 +2,10 @@ import type { KeyValue } from '../key-value.ts';
 
 type PeriodEntries = Pick<KeyValue, 'get' | 'compareAndSet'>;
 
-/** What is left of a period that is shorter is not worth taking. */
+/** Shorter rests of a period are not taken. */
 const LEAST_MS = 200;
 
-/** The rest of a period whose process has ended in peace: until when, ms, or null. One of those who ask gets it. */
+/** Takes the rest of a claim that its process has left. Returns its end, ms, or null. One process gets it. */
 export async function takeLeft(
   keyValue: PeriodEntries,
   task: string,
@@ -18,7 +18,7 @@ export async function takeLeft(
   return (await keyValue.compareAndSet(keyOf(task), left, taken)) === taken ? until : null;
 }
 
-/** A claim cannot be given back: who ends before its time says so, and another need not wait. */
+/** Leaves the rest of a claim to another process. A claim itself cannot be given back. */
 export async function leavePeriod(keyValue: PeriodEntries, task: string, until: number): Promise<void> {
   await keyValue.compareAndSet(keyOf(task), await keyValue.get(keyOf(task)), String(until));
 }

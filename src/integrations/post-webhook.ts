@@ -13,18 +13,18 @@ export interface PostParts {
 }
 
 /**
- * What became of a request. `refused`: the same request will hardly be taken later. `failed`: it may be. `gone`: nothing
- * is wanted any more. `why` names the host and no more of the address, which may hold a secret.
+ * Outcome of a request. `refused`: the same request is unlikely to be taken later. `failed`: it may be. `gone`: the receiver
+ * wants no more. `why` names the host only; the rest of the address may hold a secret.
  */
 export type Answer =
   | { outcome: 'taken'; status: number }
   | { outcome: 'refused' | 'gone'; status: number; why: string }
   | { outcome: 'failed'; status: number | null; why: string; retryAfterMs: number | null };
 
-/** Client errors that pass: it took too long, it came too early, there were too many. */
+/** Client errors that pass: timeout, too early, too many requests. */
 const PASSING: ReadonlySet<number> = new Set([408, 425, 429]);
 
-/** Sends one signed request; throws only if `signal` has aborted. No redirect is followed. */
+/** Sends one signed request. Redirects are not followed. Throws only if `signal` has aborted. */
 export async function postWebhook(
   webhook: Webhook,
   { id, payload }: { id: string; payload: object },
@@ -44,7 +44,7 @@ export async function postWebhook(
       },
       body,
       maxRedirects: 0,
-      // Nobody reads what a receiver says.
+      // The body of the answer is not read.
       answer: 'head',
       timeoutMs,
       ...(signal && { signal }),
@@ -52,7 +52,7 @@ export async function postWebhook(
     return judge(status, `${hostOf(webhook)} answered ${status}`, retryAfter(headers['retry-after'], now));
   } catch (thrown) {
     if (signal?.aborted || !(thrown instanceof TroupeError)) throw thrown;
-    // Also what may not be reached: its name may lead elsewhere tomorrow, or the operator may allow it.
+    // A refused address counts too: its name may resolve elsewhere later, or the operator may allow it.
     return { outcome: 'failed', status: null, why: thrown.message, retryAfterMs: null };
   }
 }
@@ -65,7 +65,7 @@ function judge(status: number, why: string, retryAfterMs: number | null): Answer
   return { outcome: 'failed', status, why: told, retryAfterMs };
 }
 
-/** Seconds, or a date. */
+/** `Retry-After` in ms: the header holds seconds or a date. */
 function retryAfter(text: string | undefined, now: number): number | null {
   if (text === undefined) return null;
   const ms = /^\d{1,9}$/.test(text.trim()) ? Number(text) * 1_000 : Date.parse(text) - now;
@@ -78,16 +78,13 @@ function hostOf({ url }: Webhook): string {
 
 const PREFIX = 'whsec_';
 
-/** A webhook's secret, made of the store's: the same in every process, and never stored. */
+/** A webhook's secret, derived from the store's secret: the same in every process, and never stored. */
 export function webhookSecret(storeSecret: string | Uint8Array, id: string, generation: number): string {
   const key = createHmac('sha256', storeSecret).update(`troupe webhook ${id} ${generation}`).digest();
   return `${PREFIX}${key.toString('base64')}`;
 }
 
-/**
- * Headers of the Standard Webhooks scheme: one signature per secret, over id, time and body, so that none of them can be
- * changed or sent again later.
- */
+/** Headers of the Standard Webhooks scheme: one signature per secret, over id, time and body, against changes and replays. */
 export function signWebhook(
   { id, at, body }: { id: string; at: number; body: string },
   secrets: readonly string[],

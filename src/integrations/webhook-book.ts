@@ -21,46 +21,46 @@ import { changeWebhookStatus, readWebhookStatus } from './webhook.ts';
 
 export type { WebhookInfo } from './webhook.ts';
 
-/** `secret` is shown this once; it signs what is sent. */
+/** `secret` signs the deliveries. It is shown this once. */
 export interface IssuedWebhook {
   webhook: WebhookInfo;
   secret: string;
 }
 
-/** What the receiver said to a `ping`. */
+/** The receiver's answer to a `ping`. */
 export interface WebhookTest {
   ok: boolean;
-  /** Null: there was no answer. */
+  /** Null if there was no answer. */
   status: number | null;
   ms: number;
   error?: string;
 }
 
-/** The webhooks of one tenant. Null: there is no such webhook. */
+/** The webhooks of one tenant. Methods return null if there is no such webhook. */
 export interface WebhookBook {
-  /** Throws `config_invalid`, `address_refused`, and `command_refused` where the tenant has as many as it may have. */
+  /** Throws `config_invalid`, `address_refused`, and `command_refused` if the tenant has the maximum of webhooks. */
   create(webhook: NewWebhook, createdBy?: string): Promise<IssuedWebhook>;
-  /** The oldest first. */
+  /** Oldest first. */
   list(): Promise<WebhookInfo[]>;
   get(id: string): Promise<WebhookInfo | null>;
   remove(id: string): Promise<WebhookInfo | null>;
-  /** A new secret; each one before it signs too until 24 hours after it was replaced. */
+  /** Makes a new secret. Older secrets sign too, until 24 hours after their replacement. */
   rotate(id: string): Promise<IssuedWebhook | null>;
-  /** Sends a `ping` now. One that is disabled and takes it is enabled again, and goes on where it was. */
+  /** Sends a `ping` now. A disabled webhook that takes it is enabled, and continues where it stopped. */
   test(id: string): Promise<WebhookTest | null>;
 }
 
 export interface WebhookBookParts extends Omit<PostParts, 'timeoutMs'> {
-  /** Of the tenant. */
+  /** Entries of the tenant. */
   keyValue: KeyValue;
   tenant: string;
   settings?: WebhookSettings | undefined;
-  /** Told after each change, in this process. */
+  /** Called after each change by this process. */
   onChange?: (() => void) | undefined;
   newId?: () => string;
 }
 
-/** Owns the note `webhooks` of a tenant; what is delivered is for `openWebhooks`. */
+/** Owns the entry `webhooks` of a tenant. `createWebhooks` delivers. */
 export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
   const {
     keyValue,
@@ -150,7 +150,7 @@ export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
   };
 }
 
-/** What is surely not reachable is told at once; where a name leads is seen with each delivery. */
+/** Refuses addresses that can never be reached. What a name resolves to is checked with each delivery. */
 function checkReach(text: string, reach: ReturnType<typeof reachRule>): void {
   const url = new URL(text);
   const host = hostOf(url);

@@ -20,34 +20,34 @@ export interface WebhookFollowerParts extends PostParts {
   tenant: string;
   disableAfterMs?: number | undefined;
   onWarning: (error: unknown, where: string) => void;
-  /** It was disabled here. */
+  /** Called when this process has disabled the webhook. */
   onDisabled: () => void;
   onAnswer: (outcome: Answer['outcome']) => void;
 }
 
 export interface WebhookFollower extends Follower {
-  /** As it is stored by now. */
+  /** Takes the webhook as it is stored now. */
   update(webhook: Webhook): void;
-  /** Writes down what was counted. */
+  /** Writes the counters. */
   flush(): Promise<void>;
 }
 
-/** After so many tries an event that the receiver does not want is passed over. */
+/** A refused event is skipped after this many attempts. */
 const MAX_REFUSALS = 5;
 
 /**
- * Sends events of a tenant to one webhook.
- *  W1  2xx: taken. 410: the webhook is disabled. Other 4xx: refused, and after 5 tries passed over, counted and noted. All
- *      else is tried again with the pauses of the follower, or after what `Retry-After` says.
- *  W2  Where tries have failed for `disableAfterMs`, with none taken in between, the webhook is disabled. Time in which
- *      nothing was tried does not count. Its cursors stay: enabled again, it goes on with the event at which it stopped.
- *  W3  A try after a failure takes the webhook as it is stored: its secret may have been changed by another process.
+ * Sends the events of a tenant to one webhook.
+ *  W1  2xx: taken. 410: the webhook is disabled. Other 4xx: refused; after 5 attempts the event is skipped and counted. Any
+ *      other answer is tried again, after the pause of the follower or of `Retry-After`.
+ *  W2  After `disableAfterMs` of failures without a success the webhook is disabled. Time without attempts does not count.
+ *      The cursors stay: once enabled again, it continues with the event at which it stopped.
+ *  W3  An attempt after a failure reads the stored webhook: another process may have changed its secret.
  */
 export function createWebhookFollower(first: Webhook, parts: WebhookFollowerParts): WebhookFollower {
   const { keyValue, tenant, clock, disableAfterMs = DEFAULT_DISABLE_AFTER_MS, onWarning } = parts;
   const { id } = first;
   let webhook = first;
-  /** Tries of those that were not taken yet; there are no more of them than conversations at once. */
+  /** Attempts by event, for refused events: at most one per conversation under way. */
   const refusals = new Map<string, number>();
   let isFailing = false;
   const status = new StatusKeeper(keyValue, id, clock, onWarning);
@@ -105,22 +105,22 @@ export function createWebhookFollower(first: Webhook, parts: WebhookFollowerPart
   };
 }
 
-/** The same for each try of an event, and for no other event, also if a conversation is deleted and begun anew. */
+/** The same for each attempt of an event, and different from any other event, also after a conversation was deleted and created again. */
 function messageId({ id }: Webhook, { tenant, conversation, seq, at, id: event }: Event): string {
   const name = JSON.stringify([id, tenant, conversation, seq, event, at]);
   return `msg_${createHash('sha256').update(name).digest('hex').slice(0, 32)}`;
 }
 
-/** What went well is written down together, at most so often. */
+/** Successes are written together, at most this often. */
 const FLUSH_MS = 5_000;
-/** Where no try has failed for so long, none was made: nothing was there to send, or no process ran. */
+/** After this long without a failure, no attempt was made: there was nothing to send, or no process ran. */
 const QUIET_MS = 2 * MAX_ASKED_MS;
-/** How all is well. */
+/** Status without a failure. */
 const WELL = { failingSince: null, failedAt: null, lastError: null, retryAt: null, behind: 0 } as const;
 
 /**
- * Keeps the figures of one webhook. Failures and refusals are written at once, deliveries now and then; if the process
- * dies before, they are not counted.
+ * Keeps the counters of one webhook. Failures and refusals are written at once, deliveries every few seconds: those since
+ * the last write are lost if the process dies.
  */
 class StatusKeeper {
   readonly #keyValue: KeyValue;
@@ -130,7 +130,7 @@ class StatusKeeper {
   #uncounted = 0;
   #deliveredAt = 0;
   #flushedAt = 0;
-  /** Whether the note says that it fails; null: not known. */
+  /** True if the stored status says that it fails; null: not known. */
   #isFailing: boolean | null = null;
   /** Writes come one after the other. */
   #written: Promise<unknown> = Promise.resolve();
@@ -154,7 +154,7 @@ class StatusKeeper {
     if (isDue) await this.flush();
   }
 
-  /** Returns since when tries have failed; time in which none was made does not count. */
+  /** Returns since when attempts have failed. Time without attempts does not count. */
   async failed(why: string): Promise<number> {
     const now = this.#clock.now();
     this.#isFailing = true;
@@ -170,13 +170,13 @@ class StatusKeeper {
     await this.#change((stored) => ({ ...stored, behind, retryAt }));
   }
 
-  /** What is passed over was not taken: a receiver that refuses everything is failing. */
+  /** Does not end a failure: a receiver that refuses everything is failing. */
   async refused({ conversation, seq, id }: Event, reason: string): Promise<void> {
     const lastRefused = { conversation, seq, event: id, reason, at: this.#clock.now() };
     await this.#change((stored) => ({ ...stored, refused: stored.refused + 1, lastRefused, retryAt: null }));
   }
 
-  /** Resolves when all that was said before is written. */
+  /** Resolves when all earlier changes are written. */
   async flush(): Promise<void> {
     const [count, deliveredAt] = [this.#uncounted, this.#deliveredAt];
     if (count === 0) return void (await this.#written);
@@ -191,7 +191,7 @@ class StatusKeeper {
     }));
   }
 
-  /** Figures hold nothing back: where they cannot be written, that is told. */
+  /** A failed write of counters is reported and holds up no delivery. */
   #change(apply: (status: WebhookStatus) => WebhookStatus): Promise<WebhookStatus | null> {
     const written = this.#written.then(async () => {
       try {

@@ -3,9 +3,9 @@ import { ConversationPatterns, isGranted } from '../access/principal.ts';
 import { type Event, EVENT_KINDS } from '../events/index.ts';
 import { type KeyValue, updateEntry } from '../key-value.ts';
 
-/** How long the old secret signs beside the new one. */
+/** The old secret signs beside the new one for this long, ms. */
 const OLD_SECRET_MS = 86_400_000;
-/** So many rotations are remembered: more old secrets than these do not sign. */
+/** Old secrets that sign at once, at most. */
 const MAX_ROTATIONS = 4;
 const MAX_URL = 2_000;
 
@@ -23,13 +23,13 @@ const Address = z
     const url = URL.parse(text);
     return !url || (url.username === '' && url.password === '' && url.hash === '');
   }, 'a URL with a user, a password or a fragment is not called; the signature says who calls')
-  // For those who read the API's description; whether its host can be one, only a URL parser tells.
+  // For the API's document. Only a URL parser can check the host.
   .meta({ format: 'uri', pattern: '^https?://[^\\s/?#@]+(?:[/?][^\\s#]*)?$' });
 
-/** What is asked for. */
+/** A webhook as a client asks for it. */
 export const NewWebhook = z.strictObject({
   url: Address,
-  /** For people. */
+  /** A label for people. */
   name: z.string().trim().min(1).max(100).optional(),
   /** Kinds of events; `*`: all. */
   on: z
@@ -37,14 +37,14 @@ export const NewWebhook = z.strictObject({
     .min(1)
     .max(EVENT_KINDS.length + 1)
     .transform((kinds) => [...new Set(kinds)]),
-  /** Ids, or beginnings that end with `*`; a thread belongs to its root. Default: all of the tenant. */
+  /** Ids, or prefixes that end with `*`. A thread belongs to its root. Default: all conversations of the tenant. */
   conversations: ConversationPatterns.min(1).optional(),
 });
 export type NewWebhook = z.input<typeof NewWebhook>;
 
 const Time = z.int().nonnegative();
 
-/** A webhook as it is stored. Its secrets are not: they are made of `id` and `generation`. */
+/** A webhook as it is stored. Its secrets are derived from `id` and `generation`, and not stored. */
 export const Webhook = z.strictObject({
   id: z.string(),
   url: z.string(),
@@ -52,27 +52,27 @@ export const Webhook = z.strictObject({
   on: z.array(WebhookKind),
   conversations: ConversationPatterns.optional(),
   createdAt: Time,
-  /** The caller that made it, as `key:<id>`; without: who holds the data itself. */
+  /** The key that created it, as `key:<id>`. Absent: it was created by direct access to the data. */
   createdBy: z.string().optional(),
   disabledAt: Time.optional(),
   /** Why it is disabled. */
   reason: z.string().optional(),
   generation: z.int().positive(),
-  /** When the last generations began, the newest first. */
+  /** Start of the last generations, newest first. */
   rotations: z.array(Time).max(MAX_ROTATIONS).optional(),
-  /** The last of them, in records of earlier versions. */
+  /** The last rotation, in records of earlier versions. */
   rotatedAt: Time.optional(),
 });
 export type Webhook = z.infer<typeof Webhook>;
 
-/** A webhook as it may be shown. */
+/** A webhook as it is shown. */
 export interface WebhookInfo extends Omit<Webhook, 'generation' | 'rotations' | 'rotatedAt'> {
-  /** Until when the secret before the last rotation signs too, ms. */
+  /** Until this time, ms, the previous secret signs too. */
   oldSecretUntil?: number;
   status: WebhookStatus;
 }
 
-/** Field by field, so that nothing which is added to webhooks is shown by itself. */
+/** Copies field by field, so that a new field is not shown by accident. */
 export function webhookInfo(webhook: Webhook, status: WebhookStatus): WebhookInfo {
   const { id, url, name, on, conversations, createdAt, createdBy, disabledAt, reason } = webhook;
   const [rotatedAt] = rotationsOf(webhook);
@@ -91,14 +91,14 @@ export function webhookInfo(webhook: Webhook, status: WebhookStatus): WebhookInf
   };
 }
 
-/** With a new secret. */
+/** The webhook with a new secret. */
 export function rotate(webhook: Webhook, now: number): Webhook {
   const { rotatedAt: _, ...kept } = webhook;
   const rotations = [now, ...rotationsOf(webhook)].slice(0, MAX_ROTATIONS);
   return { ...kept, generation: webhook.generation + 1, rotations };
 }
 
-/** Generations of the secret that sign at this time, the newest first: each until a day after the next one began. */
+/** Generations whose secrets sign at `now`, newest first. Each signs until a day after the next one began. */
 export function signingGenerations(webhook: Webhook, now: number): number[] {
   const { generation } = webhook;
   const isRecent = (at: number): boolean => now < at + OLD_SECRET_MS;
@@ -120,11 +120,11 @@ export function wantsKind({ on }: Webhook, { kind }: Event): boolean {
 
 type WebhookEntries = Pick<KeyValue, 'get' | 'compareAndSet'>;
 
-/** All webhooks of a tenant: there are few. */
+/** One entry holds all webhooks of a tenant: there are few. */
 const KEY = 'webhooks';
 const Webhooks = z.array(Webhook);
 
-/** The oldest first. */
+/** Oldest first. */
 export async function readWebhooks(keyValue: WebhookEntries): Promise<Webhook[]> {
   return parse(await keyValue.get(KEY));
 }
@@ -133,7 +133,7 @@ export async function readWebhook(keyValue: WebhookEntries, id: string): Promise
   return (await readWebhooks(keyValue)).find((webhook) => webhook.id === id) ?? null;
 }
 
-/** `apply` may be called several times, and returns null to leave them. */
+/** `apply` may be called several times. It returns null to change nothing. */
 export function changeWebhooks(
   keyValue: WebhookEntries,
   apply: (webhooks: Webhook[]) => Webhook[] | null,
@@ -141,7 +141,7 @@ export function changeWebhooks(
   return updateEntry(keyValue, KEY, parse, apply);
 }
 
-/** Returns it as it is afterwards; null where there is none. */
+/** Returns the webhook after the change; null if there is none. */
 export async function changeWebhook(
   keyValue: WebhookEntries,
   id: string,
@@ -154,26 +154,26 @@ export async function changeWebhook(
   return webhooks.find((webhook) => webhook.id === id) ?? null;
 }
 
-/** What cannot be read is told, and not taken for none: the next change would remove all. */
+/** Throws for an unreadable entry: to treat it as empty would delete all webhooks at the next change. */
 function parse(text: string | null): Webhook[] {
   return text === null ? [] : Webhooks.parse(JSON.parse(text));
 }
 
-/** How the deliveries of a webhook go, as far as the process that delivers has written it down. */
+/** The state of a webhook's deliveries, as last written by the delivering process. */
 export const WebhookStatus = z.object({
   delivered: z.int().nonnegative(),
   deliveredAt: Time.nullable(),
-  /** Events that the receiver has refused for good: they are not sent again. */
+  /** Events that the receiver has refused for good. They are not sent again. */
   refused: z.int().nonnegative(),
   lastRefused: z
     .object({ conversation: z.string(), seq: z.int(), event: z.string(), reason: z.string(), at: Time })
     .nullable(),
-  /** Since when tries have failed, one after the other; null while all is well. */
+  /** Since this time every attempt has failed. Null if the last one succeeded. */
   failingSince: Time.nullable(),
-  /** The last of them; notes of earlier versions do not say. */
+  /** The last failure. Absent in entries of earlier versions. */
   failedAt: Time.nullable().default(null),
   lastError: z.string().nullable(),
-  /** When the next try is. */
+  /** Time of the next attempt. */
   retryAt: Time.nullable(),
   /** Conversations that were behind at the last failure. */
   behind: z.int().nonnegative(),
@@ -202,7 +202,7 @@ export async function readWebhookStatus(keyValue: StatusEntries, id: string): Pr
   return parseStatus(await keyValue.get(keyOf(id)));
 }
 
-/** Several processes may write it, each what it has seen. */
+/** Several processes may write the status of one webhook. */
 export function changeWebhookStatus(
   keyValue: StatusEntries,
   id: string,
@@ -211,13 +211,13 @@ export function changeWebhookStatus(
   return updateEntry(keyValue, keyOf(id), parseStatus, apply);
 }
 
-/** Figures that cannot be read begin anew. */
+/** Unreadable counters start again at zero. */
 function parseStatus(text: string | null): WebhookStatus {
   if (text === null) return UNTRIED;
   try {
     return WebhookStatus.safeParse(JSON.parse(text)).data ?? UNTRIED;
   } catch {
-    // Not JSON: no figures of ours.
+    // Invalid JSON counts as unreadable.
     return UNTRIED;
   }
 }

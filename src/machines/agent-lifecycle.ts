@@ -4,12 +4,12 @@ import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
 
 /**
- * The turns of one agent in one conversation, as decisions only. Whether it takes turns at all is another machine's:
- * `availability.ts`.
+ * The turns of one agent in one conversation, as decisions only. `availability.ts` decides whether it takes turns at all.
  *
  * Owns which effect comes next. Does not own the effects: each working state carries one tag, the name of the effect
- * that `src/actors` performs there, and the effect's outcome comes back as an event. No invokes and no `after`: XState
- * would run the former again on restore and lose the latter. It has no context: what a decision needs comes with its event.
+ * that `src/actors` performs there, and the outcome of the effect comes back as an event. There are no invokes and no
+ * `after`: on a restore XState would run the former again and lose the latter. There is no context: an event carries
+ * everything that its decision needs.
  *  M1  A state has at most one effect tag, and every effect state accepts ABORTED or is `committing`.
  *  M2  From every working state `committing` is reachable; from `committing` only `idle` and `waiting`.
  */
@@ -26,7 +26,7 @@ export const EFFECTS = [
 ] as const;
 export type EffectName = (typeof EFFECTS)[number];
 
-/** What an agent at rest waits for. It takes other turns meanwhile: waiting is a fact of the log, not of the turn. */
+/** What an agent at rest waits for. It takes other turns meanwhile: the wait follows from the log, not from a turn. */
 export type WaitsFor = 'delegation' | 'approval' | 'answer';
 
 export type AgentEvent =
@@ -47,14 +47,14 @@ export type AgentEvent =
   | { type: 'ABORTED' }
   | { type: 'COMMITTED'; waits: WaitsFor | null };
 
-/** `answered`: how many tries of this call a server has answered with a failure; `isAway`: nobody answered this one. */
+/** `answered`: tries of this call that a server answered with a failure. `isAway`: no server answered this try. */
 export interface FailedTry {
   retryable: boolean;
   isAway: boolean;
   answered: number;
 }
 
-/** Tries of one model call that a server answers, the first included. */
+/** Most tries of one model call that a server answers, including the first. */
 export const MAX_TRIES = 4;
 
 export const agentLifecycle = setup({
@@ -134,15 +134,15 @@ const AtRest = z.union([
   z.literal('idle'),
   z.strictObject({ waiting: z.enum(['delegation', 'approval', 'answer']) }),
 ]);
-/** Up to version 5 of the machine: numbers that nothing read. */
+/** Versions up to 5 of the machine stored counts that nothing reads. */
 const Counts = z.strictObject({
   turns: z.int().nonnegative(),
   steps: z.literal(0),
   tries: z.literal(0),
 });
 /**
- * What is persisted of an agent: the value of a state at rest. Never XState's own snapshot: restoring one revives
- * children and references from whatever JSON it holds.
+ * The persisted part of an agent: the value of a state at rest. XState's own snapshot is never stored: restoring one
+ * revives children and references from whatever JSON it holds.
  */
 const SavedAgent = z.strictObject({ value: AtRest, context: Counts.optional() });
 
@@ -152,24 +152,24 @@ export function newAgent(): AgentSnapshot {
   return initialTransition(agentLifecycle)[0];
 }
 
-/** Throws `internal` for an event that the state does not accept: then the effect and the machine do not belong together. */
+/** Throws `internal` for an event that the state does not accept: the effect then does not match the machine. */
 export function nextAgent(snapshot: AgentSnapshot, event: AgentEvent): AgentSnapshot {
   if (!snapshot.can(event))
     throw new TroupeError('internal', `${event.type} is not accepted in ${pathOf(snapshot.value)}`);
   return transition(agentLifecycle, snapshot, event)[0];
 }
 
-/** Of a machine at rest; in the middle of a turn the pinned turn says what to do. */
+/** For a machine at rest only: a turn in progress is restored from its pinned turn. */
 export function saveAgent({ value }: AgentSnapshot): string {
   return JSON.stringify({ value });
 }
 
-/** Whether a turn may begin: the machine rests. */
+/** Whether the machine is at rest, so that a turn may begin. */
 export function isReady(snapshot: AgentSnapshot): boolean {
   return snapshot.matches('idle') || snapshot.matches('waiting');
 }
 
-/** Throws `actor_corrupt`; a snapshot of a newer machine is refused too, and left as it is. */
+/** Throws `actor_corrupt`, and `actor_newer` for a snapshot of a newer machine, which is left unchanged. */
 export function restoreAgent(saved: string | null, version: number): AgentSnapshot {
   if (saved === null) return newAgent();
   if (version > AGENT_MACHINE_VERSION) {

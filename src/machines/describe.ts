@@ -16,8 +16,8 @@ export function describeMachine(machine: AnyStateMachine): MachineDescription {
 }
 
 /**
- * What a machine accepts in a state, by its path: guards are named, not asked. A path that leads to a state with states
- * in it has what is accepted in all of them; one that leads nowhere has nothing.
+ * The events that a machine accepts in a state, by its path. Guards are named, not evaluated. For a compound state: the
+ * events that all its substates accept. For an unknown path: nothing.
  */
 export function legalIn(machine: AnyStateMachine, path: string): EventDescription[] {
   let node: AnyStateNode | undefined = machine.root;
@@ -25,7 +25,7 @@ export function legalIn(machine: AnyStateMachine, path: string): EventDescriptio
   return node ? [...acceptedBy(node)] : [];
 }
 
-/** A machine as it is drawn: boxes within boxes, and arrows between them. */
+/** A machine for drawing: nested boxes with arrows between them. */
 export interface ChartDescription {
   id: string;
   states: {
@@ -38,8 +38,8 @@ export interface ChartDescription {
   }[];
   edges: { from: string; to: string; event: string; guard: string | null }[];
   /**
-   * What is accepted in every state of `in` and leads to one of these, or nowhere, or to where it leads from other states,
-   * too: listed, since arrows would hide the rest.
+   * Events accepted in every state of `in` that stay within it, lead nowhere, or lead to the same state from several.
+   * They are listed, because their arrows would hide the others.
    */
   anywhere: (EventDescription & { in: string })[];
 }
@@ -68,7 +68,7 @@ export function describeChart(machine: AnyStateMachine): ChartDescription {
   for (const { from, to, event, guard } of listed) anywhere.push({ event, guard, target: to, in: from });
   return { id: machine.id, states, edges: drawn, anywhere };
 
-  /** Whether it leads to the same outermost state from several others, as what ends or halts all of them does. */
+  /** Whether the same event leads from several outermost states to the same one. */
   function isCommon({ from, to, event }: ChartDescription['edges'][number]): boolean {
     const isOuter = (path: string) => states.some((state) => state.path === path && state.parent === null);
     const isLeaf = states.every(({ parent }) => parent !== to);
@@ -110,7 +110,7 @@ function* acceptedBy(node: AnyStateNode): Generator<EventDescription> {
   for (let at: AnyStateNode | undefined = node; at; at = at.parent) yield* ownEvents(at, pathOf(node));
 }
 
-/** Those that the state itself names; what has no target leaves the machine in `from`. */
+/** The events that the state itself names. A transition without a target stays in `from`. */
 function* ownEvents(node: AnyStateNode, from: string): Generator<EventDescription> {
   const transitions: Iterable<AnyTransitionDefinition[]> = node.transitions.values();
   for (const { eventType, guard, target } of [...transitions].flat()) {

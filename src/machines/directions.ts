@@ -3,15 +3,15 @@ import { hasAuthority } from '../events/import-rule.ts';
 import type { Event, EventOf, Mode } from '../events/index.ts';
 
 /**
- * What holds for a conversation as a whole: its mode, its phase, and whether it is open. The one fold of it, for the
- * views of agents, the book of tasks, the API and the inspector. What a file brought directs nothing.
+ * The mode and the phase of a conversation, and whether it is archived. The one fold of these facts: for the views of
+ * agents, the task book, the API and the inspector. Imported events change nothing.
  */
 export interface Directions {
-  /** Null until it was set; agents then work as in mode `agent`. */
+  /** Null until it is set; agents then work as in mode `agent`. */
   readonly mode: Mode | null;
   /** The run that the mode names. */
   readonly run: string | null;
-  /** The mode to go back to after a run: the last other one. */
+  /** The last mode other than `run`: the mode after a run. */
   readonly rest: Exclude<Mode, 'run'>;
   readonly phase: Phase | null;
   readonly archived: boolean;
@@ -20,7 +20,7 @@ export interface Directions {
 export interface Phase {
   readonly phase: string;
   readonly instructions: string;
-  /** Of the event that began it, or changed its instructions. */
+  /** Seq of the event that began the phase or changed its instructions. */
   readonly seq: number;
 }
 
@@ -53,7 +53,7 @@ export function foldDirections(before: Directions, event: Event): Directions {
 
 export type Directive = EventOf<'run.directive'>['body'];
 
-/** The last directive of each run, the run directed last at the end. */
+/** The last directive of each run, in the order of the directives. */
 export type Directives = Map<string, Directive>;
 
 export function foldDirective(directives: Directives, event: Event): void {
@@ -62,7 +62,7 @@ export function foldDirective(directives: Directives, event: Event): void {
   directives.set(event.body.run, event.body);
 }
 
-/** The directive that holds in run mode: that of the run which the mode names, else the last one given. */
+/** The directive in force in mode `run`: that of the run which the mode names, else the last one. */
 export function directiveOf({ mode, run }: Directions, directives: Directives): Directive | null {
   if (mode !== 'run') return null;
   if (run !== null) return directives.get(run) ?? null;

@@ -1,12 +1,13 @@
-import { type AgentId, type Event, type EventOf, isAbout, isTaskEnd } from '../events/index.ts';
+import { isAbout, isTaskEnd } from '../events/aspects.ts';
+import type { AgentId, Event, EventOf } from '../events/index.ts';
 
-/** Who takes part in one conversation, and for which stretches of its log somebody did not: a fold. */
+/** The agents that take part in one conversation, and the stretches of its log for which one did not. A fold. */
 export interface Membership {
-  /** Agents that have left, and whether they are blocked. */
+  /** Agents that have left or are blocked. */
   away: Map<AgentId, { blocked: boolean }>;
-  /** The stretches of the log for which they were away, without the events at their ends. */
+  /** Stretches of the log for which they were away, without the events at both ends. */
   absences: Map<AgentId, readonly Absence[]>;
-  /** What agents that were let in see of what came before. */
+  /** How much of the earlier log each agent that joined sees. */
   joined: Map<AgentId, EventOf<'joined'>['body']['policy']>;
 }
 
@@ -20,33 +21,38 @@ export function newMembership(): Membership {
 }
 
 export function foldMembership(membership: Membership, event: Event): void {
-  if (!isAbout(event, 'members')) return;
-  switch (event.kind) {
-    case 'left':
-      return leave(membership, event);
-    case 'joined':
-      return join(membership, event);
-    case 'message':
-      if (event.author.kind === 'user') for (const agent of event.to) comeBack(membership, agent, event.seq);
-      return;
+  if (event.kind === 'joined') noteJoined(membership, event);
+  for (const { agent, away } of awayChanges(event)) {
+    if (away) leave(membership, agent, away.blocked, event.seq);
+    else comeBack(membership, agent, event.seq);
   }
 }
 
-function leave({ away, absences }: Membership, { body, seq }: EventOf<'left'>): void {
-  const { agent, blocked = false } = body;
+/** The agents that an event sends away or brings back. A person's message brings back whoever it addresses. */
+export function awayChanges(event: Event): { agent: AgentId; away: { blocked: boolean } | null }[] {
+  if (!isAbout(event, 'members')) return [];
+  switch (event.kind) {
+    case 'left':
+      return [{ agent: event.body.agent, away: { blocked: event.body.blocked ?? false } }];
+    case 'joined':
+      // The runtime's note of a first turn lifts no block that came meanwhile.
+      return event.author.kind === 'system' ? [] : [{ agent: event.body.agent, away: null }];
+    case 'message':
+      return event.author.kind === 'user' ? event.to.map((agent) => ({ agent, away: null })) : [];
+  }
+}
+
+function leave({ away, absences }: Membership, agent: AgentId, blocked: boolean, seq: number): void {
   if (!away.has(agent))
     absences.set(agent, [...(absences.get(agent) ?? []), { from: seq, to: Number.MAX_SAFE_INTEGER }]);
   away.set(agent, { blocked });
 }
 
-/** That an agent takes its first turn, which the runtime notes, lifts no block that came meanwhile. */
-function join(membership: Membership, { author, body, seq }: EventOf<'joined'>): void {
-  const { joined } = membership;
+function noteJoined({ joined }: Membership, { author, body }: EventOf<'joined'>): void {
   if (!joined.has(body.agent) || author.kind !== 'system') joined.set(body.agent, body.policy);
-  if (author.kind !== 'system') comeBack(membership, body.agent, seq);
 }
 
-/** Let in again, or addressed by a person: a message that brings it back is heard itself. */
+/** The absence ends before the event: a message that brings an agent back is heard itself. */
 function comeBack({ away, absences }: Membership, agent: AgentId, seq: number): void {
   if (!away.delete(agent)) return;
   const before = absences.get(agent) ?? [];
@@ -56,13 +62,13 @@ function comeBack({ away, absences }: Membership, agent: AgentId, seq: number): 
   );
 }
 
-/** Whether an event that addresses the agent does not wake it, because it was away. The ends of tasks wait for it. */
+/** Whether an event does not wake the agent it addresses, because the agent was away. Ends of tasks wait for its return. */
 export function isUnheard({ away, absences }: Membership, agent: AgentId, event: Event): boolean {
   if (isTaskEnd(event)) return away.has(agent);
   return absences.get(agent)?.some(({ from, to }) => event.seq > from && event.seq < to) ?? false;
 }
 
-/** A copy to look ahead with. */
+/** A copy to look ahead with; the original does not change. */
 export function forkMembership({ away, absences, joined }: Membership): Membership {
   return { away: new Map(away), absences: new Map(absences), joined: new Map(joined) };
 }

@@ -1,7 +1,7 @@
 import { type AgentId, type Event, type EventOf, isAbout, runFactOf } from '../events/index.ts';
 import { newWorkflow, nextState, type WorkflowEvent, type WorkflowState } from './workflow.ts';
 
-/** Runs of workflows by their ids, the last begun last: a fold, as `TaskBook`. */
+/** Runs of workflows by id, in the order of their beginning. A fold, like `TaskBook`. */
 export type RunBook = Map<string, Run>;
 
 export interface Run {
@@ -11,7 +11,7 @@ export interface Run {
   state: WorkflowState;
 }
 
-/** The tool by which an agent says that its step is complete. */
+/** Name of the tool that completes a step. */
 export const COMPLETE_STEP = 'complete_step';
 
 export function foldRuns(book: RunBook, event: Event): void {
@@ -38,7 +38,7 @@ export function foldRuns(book: RunBook, event: Event): void {
   }
 }
 
-/** Whether an event of its agent says that the step is complete. */
+/** Whether a tool result completes a step. */
 export function isStepNote({ kind, body }: Pick<EventOf<'tool.result'>, 'kind' | 'body'>): boolean {
   return kind === 'tool.result' && body.name === COMPLETE_STEP && body.outcome === 'done';
 }
@@ -47,7 +47,7 @@ function direct(book: RunBook, { body }: EventOf<'run.directive'>): void {
   const { run: id, directive, status, step, steps } = body;
   const known = book.get(id);
   if (!step) {
-    // A person says that it is over.
+    // A person ends the run.
     if (known && status === 'completed') send(known, { type: 'END' });
     return;
   }
@@ -59,7 +59,7 @@ function direct(book: RunBook, { body }: EventOf<'run.directive'>): void {
   }
   if (!steps) {
     const at = known?.state.context;
-    // The turn that brought it about was judged by what its process knew; the log has the word of it.
+    // The process of the last turn has decided that the step is over; the directive in the log is its decision.
     if (known && at?.attempt === attempt && at.number === number - 1) {
       if (at.steps[at.number - 1]?.completeWhen === 'tool') send(known, { type: 'NOTE' });
       send(known, { type: 'DONE' });
@@ -80,12 +80,12 @@ function sendTo(book: RunBook, agent: string, event: WorkflowEvent): void {
   for (const run of book.values()) if (isWith(run, agent)) send(run, event);
 }
 
-/** Whether an agent is at the present step of a run. */
+/** Whether an agent has the current step of a run. */
 export function isWith({ state }: Run, agent: string): boolean {
   return state.value === 'asked' && state.context.agent === (agent as AgentId);
 }
 
-/** Runs that are under way. */
+/** Runs that have neither failed nor completed. */
 export function activeRuns(book: RunBook): Run[] {
   return [...book.values()].filter(({ state }) => state.value === 'directed' || state.value === 'asked');
 }

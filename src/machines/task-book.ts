@@ -1,15 +1,14 @@
 import {
   type AgentId,
-  type ApprovalRequestedBody,
   type DelegationOpenedBody,
   type Event,
   type EventOf,
   hasAuthority,
   isAbout,
   type Join,
-  type QuestionBody,
   type TodosBody,
 } from '../events/index.ts';
+import { endOf, openingOf, type TaskEnd, type TaskOpening } from './task-events.ts';
 import { type Membership, foldMembership, forkMembership, newMembership } from './membership.ts';
 import {
   type Directions,
@@ -21,50 +20,41 @@ import {
 import { foldRuns, type RunBook } from './run-book.ts';
 
 /**
- * What the log of one conversation says of the work between agents and people: a fold, the same on every machine.
+ * The tasks between agents and people in one conversation. A fold of its log, the same in every process.
  *
- * Owns who waits for what, and when it is enough. Does not own deadlines: those are timers of the actors.
+ * Owns who waits for what, and when the wait is over. Does not own deadlines: those are timers of the actors.
  *  K1  A task is opened once and ended once; a later end changes nothing.
- *  K2  A group is due when its join is met and its owner was not given it yet; it is resolved by the first turn of the
- *      owner that covers one of its ends, and never due again.
- *  K3  What is asked for in every turn costs by what is open, however many tasks there ever were.
- *  K4  A thread may be given its next task before the last one has ended: each is open until it is ended itself.
- *  K5  What a file brought is told and nothing more: it is open for nobody, and makes no conversation a thread.
+ *  K2  A group is due when its join is met and its owner has not been given it. The first turn of the owner that covers
+ *      one of its ends resolves it; a resolved group is never due again.
+ *  K3  Queries of every turn cost in proportion to the open tasks, not to all tasks ever opened.
+ *  K4  A thread may get its next task before the last one has ended. Each task is open until its own end.
+ *  K5  An imported task is shown and nothing more: it is open for nobody, and its conversation is no thread.
  */
-export type TaskOpening =
-  | { kind: 'delegation'; body: DelegationOpenedBody }
-  | { kind: 'question'; body: QuestionBody }
-  | { kind: 'approval'; body: ApprovalRequestedBody };
 
-/** Never changed: an end makes another of it. */
+/** Immutable: an end replaces it. */
 export type Task = TaskOpening & {
   id: string;
-  /** Who waits for it. */
+  /** The agent that waits for it. */
   owner: AgentId;
   group: string;
-  /** Of the event that opened it. */
+  /** Seq of the event that opened it. */
   seq: number;
   at: number;
   end: TaskEnd | null;
-  /** A file brought it: nobody waits for it here (K5). */
+  /** Imported from a file: nobody waits for it here (K5). */
   imported?: true;
 };
-
-export interface TaskEnd {
-  seq: number;
-  outcome: 'done' | 'failed' | 'aborted' | 'answered' | 'expired' | 'withdrawn' | 'approved' | 'denied';
-}
 
 interface Group {
   join: Join;
   tasks: readonly string[];
 }
 
-/** Never changed. */
+/** Immutable. */
 export interface Thread {
-  /** The last task that was given here, ended or not. */
+  /** The last task given here, ended or not. */
   opened: DelegationOpenedBody;
-  /** Without an end, oldest first (K4). */
+  /** Tasks without an end, oldest first (K4). */
   open: readonly DelegationOpenedBody[];
 }
 
@@ -72,18 +62,18 @@ export interface TaskBook extends Membership {
   upTo: number;
   tasks: Map<string, Task>;
   groups: Map<string, Group>;
-  /** Ids of the tasks without an end, and of the groups that are not resolved: an index (K3). */
+  /** Index of the open tasks and of the unresolved groups, by id (K3). */
   open: Set<string>;
   waiting: Set<string>;
-  /** By the seq of their end. */
+  /** Ended tasks by the seq of their end. */
   ended: Map<number, Task>;
-  /** Present where this conversation is the thread of a task. */
+  /** Null unless this conversation is the thread of a task. */
   thread: Thread | null;
-  /** What people or a schedule last said here, as a name for all that comes of it. Empty before. */
+  /** Names the last message of a person or a schedule, and all work that follows from it. Empty before the first. */
   begun: string;
-  /** All that came of it was called off. */
+  /** All work that follows from `begun` was called off. */
   off: boolean;
-  /** Turns that agents began since a person last spoke, or the thread was last given a task. */
+  /** Turns that agents have begun since a person last spoke or the thread last got a task. */
   agentTurns: number;
   todos: Map<AgentId, TodosBody>;
   directions: Directions;
@@ -158,7 +148,7 @@ export function foldTask(book: TaskBook, event: Event): void {
   }
 }
 
-/** Neither an answer nor a call-off asks for anything new; a reminder is the agent's own doing. */
+/** Whether an event starts new work. Answers and call-offs do not; an agent's own reminder does not either. */
 function begins({ author, kind, id, body }: Event): boolean {
   if (kind === 'message')
     return author.kind === 'user' || (author.kind === 'system' && id.startsWith('schedule:'));
@@ -166,7 +156,7 @@ function begins({ author, kind, id, body }: Event): boolean {
   return kind === 'run.directive' && author.kind === 'user';
 }
 
-/** What a file tells of tasks: each as it was opened, with the end that the file gives it, or none that came. */
+/** Imported tasks: each has the end that the file tells, or counts as ended without one. */
 function foldHistory({ tasks }: TaskBook, event: Event): void {
   const opened = openingOf(event);
   if (opened) {
@@ -189,33 +179,7 @@ function foldHistory({ tasks }: TaskBook, event: Event): void {
     tasks.set(task.id, { ...task, end: { seq: event.seq, outcome: ended.outcome } });
 }
 
-function openingOf(event: Event): (TaskOpening & { id: string }) | null {
-  if (!isAbout(event, 'taskOpening')) return null;
-  switch (event.kind) {
-    case 'delegation.opened':
-      if (event.body.thread === event.conversation) return null;
-      return { kind: 'delegation', body: event.body, id: event.body.delegation };
-    case 'question':
-      return { kind: 'question', body: event.body, id: event.body.question };
-    case 'approval.requested':
-      return { kind: 'approval', body: event.body, id: event.body.request };
-  }
-}
-
-function endOf(event: Event): { id: string; outcome: TaskEnd['outcome'] } | null {
-  if (!isAbout(event, 'taskEnd')) return null;
-  switch (event.kind) {
-    case 'delegation.completed':
-    case 'delegation.aborted':
-      return { id: event.body.delegation, outcome: event.body.outcome };
-    case 'question.answered':
-      return { id: event.body.question, outcome: event.body.outcome };
-    case 'approval.decided':
-      return { id: event.body.request, outcome: event.body.outcome };
-  }
-}
-
-/** A fork begins: it is nobody's thread, and what was waited for before it is waited for in the conversation it is from. */
+/** A fork is no thread, and nobody waits in it: the waits stay with the original conversation. */
 function forgetWaits(book: TaskBook): void {
   book.thread = null;
   book.waiting.clear();
@@ -268,12 +232,12 @@ function resolve(book: TaskBook, covers: readonly number[]): void {
   }
 }
 
-/** Whether the owner of a group was given what it waited for. */
+/** Whether the owner of a group has been given what it waited for. */
 export function isResolved({ groups, waiting }: TaskBook, group: string): boolean {
   return groups.has(group) && !waiting.has(group);
 }
 
-/** Whether the end of a task may wake its owner: its group is due. */
+/** Whether the end of a task may wake its owner, because its group is due. */
 export function isDue(book: TaskBook, seq: number): boolean {
   const task = book.ended.get(seq);
   const group = task && book.waiting.has(task.group) ? book.groups.get(task.group) : undefined;
@@ -286,17 +250,17 @@ export function isDue(book: TaskBook, seq: number): boolean {
   );
 }
 
-/** Whether this conversation is the thread of a task that goes on. */
+/** Whether this conversation is the thread of an open task. */
 export function isTaskOpen({ thread }: TaskBook): boolean {
   return thread !== null && thread.open.length > 0;
 }
 
-/** What an agent still waits for, oldest first. */
+/** The open tasks of an agent, oldest first. */
 export function openTasks(book: TaskBook, owner: AgentId): Task[] {
   return tasksIn(book, book.open).filter((task) => task.owner === owner);
 }
 
-/** What has ended and is not given to its owner yet, since others of the group have not. */
+/** Ended tasks that are held back from their owner because the group is not due. */
 export function heldTasks(book: TaskBook, owner: AgentId): Task[] {
   const ids = [...book.waiting].flatMap((group) => book.groups.get(group)?.tasks ?? []);
   return tasksIn(book, ids).filter(
@@ -308,7 +272,7 @@ function tasksIn({ tasks }: TaskBook, ids: Iterable<string>): Task[] {
   return [...ids].flatMap((id) => tasks.get(id) ?? []);
 }
 
-/** A copy to look ahead with; the original is not touched. */
+/** A copy to look ahead with; the original does not change. */
 export function forkTaskBook(book: TaskBook): TaskBook {
   return {
     ...book,

@@ -2,21 +2,21 @@ import { initialTransition, setup, type SnapshotFrom, transition, assign } from 
 import type { AgentId, RunStep } from '../events/index.ts';
 
 /**
- * One run of a workflow: its steps one after the other, each with one agent. Decisions only; where a run is follows from
- * the log, and what comes next from where it is.
- *  W1  A step is over once, by a turn of the agent that has it; a turn that began before it was asked ends nothing.
- *  W2  Every beginning anew has a higher `attempt`, so what an earlier one brings about late changes nothing.
+ * One run of a workflow, as decisions only: its steps one after the other, each with one agent. The log determines the
+ * state of a run, and the state determines the next step.
+ *  W1  A step ends once, by a turn of the agent that has it. A turn that began before the step was asked ends nothing.
+ *  W2  Every restart has a higher `attempt`, so a late result of an earlier attempt changes nothing.
  */
 export interface WorkflowContext {
   steps: readonly RunStep[];
-  /** The present step, from 1. */
+  /** Number of the current step, from 1. */
   number: number;
   attempt: number;
-  /** Who has the step: as its workflow says, or whom it was handed over to. */
+  /** The agent that has the step: the one that the workflow names, or the one it was handed to. */
   agent: AgentId | null;
-  /** Since which event. */
+  /** Seq of the event that asked for the step. */
   since: number | null;
-  /** Whether its agent has said by a tool that it is complete. */
+  /** The agent has called the tool that completes the step. */
   noted: boolean;
 }
 
@@ -82,7 +82,7 @@ export function stepOf({ steps, number }: Pick<WorkflowContext, 'steps' | 'numbe
   return steps[number - 1] ?? null;
 }
 
-/** Where a run is, as data: it is cloned, which a snapshot of the machine cannot be. */
+/** The state of a run as plain data, which can be cloned; a snapshot of the machine cannot. */
 export interface WorkflowState {
   value: SnapshotFrom<typeof workflow>['value'];
   context: WorkflowContext;
@@ -93,7 +93,7 @@ export function newWorkflow(): WorkflowState {
   return { value, context };
 }
 
-/** What becomes of a run; a state that does not take the event stays as it is. */
+/** The state after an event; an event that is not accepted changes nothing. */
 export function nextState(state: WorkflowState, event: WorkflowEvent): WorkflowState {
   const [{ value, context }] = transition(workflow, workflow.resolveState(state), event);
   return { value, context };

@@ -1,26 +1,25 @@
 import { isAbout, isTaskEnd } from '../events/aspects.ts';
-import type { Event, EventOf, KindAbout } from '../events/index.ts';
+import { awayChanges } from '../machines/membership.ts';
+import {
+  availabilityNoteOf,
+  availabilityOf,
+  foldAvailability,
+  parkedIn,
+} from '../machines/availability-fold.ts';
+import type { Event, EventOf } from '../events/index.ts';
 import { type AgentCondition, type AgentView, MAX_PENDING, type TaskView } from './model.ts';
 import { agentOf, changeAgent, type Draft, meetAgent } from './draft.ts';
 import { messageText } from './words.ts';
 
-/** Who takes part, what waits for whom, and who begins no turns. */
+/** Folds what is known of agents: membership, events that wait for them, and their availability. */
 export function foldAgents(draft: Draft, event: Event): void {
   meetAll(draft, event);
-  if (event.kind === 'command') return foldCommand(draft, event);
-  if (event.kind === 'error') return foldError(draft, event);
-  if (isAbout(event, 'members') && event.kind !== 'message') return foldMember(draft, event);
+  foldParked(draft, event);
+  if (event.kind === 'command') return foldRetry(draft, event);
+  if (event.kind === 'error') return;
+  for (const { agent, away } of awayChanges(event))
+    changeAgent(draft, agent, { away: away && (away.blocked ? 'blocked' : 'left') });
   deliver(draft, event);
-}
-
-function foldMember(draft: Draft, event: EventOf<Exclude<KindAbout<'members'>, 'message'>>): void {
-  switch (event.kind) {
-    case 'left':
-      return changeAgent(draft, event.body.agent, { away: event.body.blocked ? 'blocked' : 'left' });
-    case 'joined':
-      // That an agent takes its first turn, which the runtime notes, lifts no block that came meanwhile.
-      if (event.author.kind !== 'system') changeAgent(draft, event.body.agent, { away: null });
-  }
 }
 
 function meetAll(draft: Draft, event: Event): void {
@@ -33,58 +32,48 @@ function meetAll(draft: Draft, event: Event): void {
   if (kind === 'joined' || kind === 'left') meetAgent(draft, event.body.agent, event);
 }
 
-/** What is addressed to an agent waits for its next turn, unless it is away. */
+/** An event that addresses an agent waits for its next turn, unless the agent is away. */
 function deliver(draft: Draft, event: Event): void {
   const { author, to, seq } = event;
   if (to.length === 0 || !wakes(event)) return;
   for (const id of to) {
     const agent = agentOf(draft, id);
     if (!agent || (author.kind === 'agent' && author.id === id)) continue;
-    const comesBack = agent.away !== null && event.kind === 'message' && author.kind === 'user';
-    if (agent.away !== null && !comesBack && !isTaskEnd(event)) continue;
-    const pending = [...agent.pending, seq].slice(-MAX_PENDING);
-    changeAgent(draft, id, { pending, ...(comesBack && { away: null }) });
+    if (agent.away !== null && !isTaskEnd(event)) continue;
+    changeAgent(draft, id, { pending: [...agent.pending, seq].slice(-MAX_PENDING) });
   }
 }
 
-/** Whether an event has words for whom it addresses. */
+/** Whether an event has words for the agents it addresses. */
 function wakes(event: Event): boolean {
   if (event.kind === 'message') return messageText(event.body).trim() !== '';
   if (event.kind === 'injection') return !event.body.oneStep && event.body.content.trim() !== '';
   return event.kind === 'handoff' || event.kind === 'delegation.opened' || isTaskEnd(event);
 }
 
-function foldCommand(draft: Draft, event: EventOf<'command'>): void {
-  const { command, agent: id } = event.body;
-  if (command === 'retry') {
-    for (const to of event.to) {
-      const pending = [...(agentOf(draft, to)?.pending ?? []), event.seq].slice(-MAX_PENDING);
-      changeAgent(draft, to, { pending });
-    }
-  }
-  if (id === undefined) return;
-  const agent = meetAgent(draft, id, event);
-  if (!agent) return;
-  if (command === 'pause' && agent.parked === null) changeAgent(draft, id, { parked: 'paused' });
-  if (command === 'retire') changeAgent(draft, id, { parked: 'retired' });
-  if (command === 'resume' || command === 'recall') {
-    changeAgent(draft, id, { parked: null, ...(agent.parked === 'failed' && { problem: null }) });
+function foldRetry(draft: Draft, { body, to, seq }: EventOf<'command'>): void {
+  if (body.command !== 'retry') return;
+  for (const id of to) {
+    const pending = [...(agentOf(draft, id)?.pending ?? []), seq].slice(-MAX_PENDING);
+    changeAgent(draft, id, { pending });
   }
 }
 
-/** The runtime's notice that an actor is set aside: nobody else can take such an id. */
-const SET_ASIDE = /^failed:([^:]+):/;
-
-function foldError(draft: Draft, event: EventOf<'error'>): void {
-  const { id: eventId, author, seq, body } = event;
-  const [, id] = (author.kind === 'system' && SET_ASIDE.exec(eventId)) || [];
-  const agent = id === undefined ? null : meetAgent(draft, id, event);
+/** Sends the availability machine of an agent what the log tells of it. */
+function foldParked(draft: Draft, event: Event): void {
+  const note = availabilityNoteOf(event);
+  const agent = note && meetAgent(draft, note.agent, event);
   if (!agent) return;
-  const { code, message } = body;
-  changeAgent(draft, agent.id, { parked: 'failed', problem: { code, message, seq } });
+  const from = availabilityOf(agent.parked);
+  const state = foldAvailability(from, note);
+  const isMended = from === 'failed' && state === 'available';
+  changeAgent(draft, agent.id, { parked: parkedIn(state), ...(isMended && { problem: null }) });
+  if (event.kind !== 'error' || state !== 'failed') return;
+  const { code, message } = event.body;
+  changeAgent(draft, agent.id, { problem: { code, message, seq: event.seq } });
 }
 
-/** Gives every agent that the event may concern its condition anew, and notes since when it has it. */
+/** Recomputes the condition of every agent that the event may concern, and the time since when it holds. */
 export function settleConditions(draft: Draft, event: Event): void {
   if (draft.touched.size === 0) return;
   const { seq, at } = event;
@@ -116,7 +105,7 @@ function conditionOf(agent: AgentView, open: readonly TaskView[], event: Event):
   return { condition: state === 'waiting.delegation' ? 'held' : 'waiting', state };
 }
 
-/** As far as the log tells: what a turn does between two events, it does not. */
+/** The state as far as the log tells: it does not record what a turn does between two events. */
 function stateAtWork({ turn, state }: AgentView, event: Event): string {
   const isAtWork = state.startsWith('working') || state === 'backoff';
   if (event.turn !== turn && isAtWork) return state;
@@ -128,7 +117,7 @@ function stateAtWork({ turn, state }: AgentView, event: Event): string {
     case 'compaction':
       return 'working.compacting';
     case 'compaction.failed':
-      // With a strategy it was one of several that are tried.
+      // With a strategy, one of several has failed and the next is tried.
       return event.body.strategy === undefined ? 'working' : 'working.compacting';
     case 'compaction.pruned':
     case 'compaction.done':
@@ -137,7 +126,7 @@ function stateAtWork({ turn, state }: AgentView, event: Event): string {
   }
 }
 
-/** People before agents, who come by themselves. */
+/** Waiting for people comes first: agents answer by themselves. */
 function stateAtRest({ id }: AgentView, open: readonly TaskView[]): string {
   const kinds = new Set<string>();
   for (const { owner, kind } of open) if (owner === id) kinds.add(kind);

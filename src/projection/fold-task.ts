@@ -1,55 +1,38 @@
-import { isAbout } from '../events/aspects.ts';
 import type { AgentId, Event } from '../events/index.ts';
+import { endOf, openingOf } from '../machines/task-events.ts';
 import { MAX_ASKED, MAX_OPEN_TASKS, MAX_TASKS, type TaskView } from './model.ts';
 import { type Draft, meetAgent, own } from './draft.ts';
 import { oneLine } from './words.ts';
 
-/** What agents wait for. A task is opened once and ended once: a later end changes nothing. */
+/** The tasks that agents wait for. A task is opened once and ended once: a later end changes nothing. */
 export function foldTask(draft: Draft, event: Event): void {
-  if (!isAbout(event, 'taskOpening') && !isAbout(event, 'taskEnd')) return;
-  switch (event.kind) {
-    case 'delegation.opened': {
-      const { delegation, task, assignee, thread } = event.body;
-      // In its thread it is what the conversation is for, and nobody waits here.
-      if (thread === event.conversation) return;
-      return open(draft, event, {
-        id: delegation,
-        kind: 'delegation',
-        text: oneLine(task),
-        assignee,
-        thread,
-      });
-    }
-    case 'question': {
-      const { question, text, choices = [] } = event.body;
-      return open(draft, event, { id: question, kind: 'question', text: text.slice(0, MAX_ASKED), choices });
-    }
-    case 'approval.requested': {
-      const { request, tool, args, argsHash } = event.body;
-      const text = `${tool} ${args}`.slice(0, MAX_ASKED);
-      return open(draft, event, { id: request, kind: 'approval', text, argsHash });
-    }
-    case 'delegation.completed':
-    case 'delegation.aborted':
-      return end(draft, event, event.body.delegation, event.body.outcome);
-    case 'question.answered':
-      return end(draft, event, event.body.question, event.body.outcome);
-    case 'approval.decided':
-      return end(draft, event, event.body.request, event.body.outcome);
+  const opening = openingOf(event);
+  if (opening) return open(draft, event, viewOf(opening));
+  const ending = endOf(event);
+  if (ending) end(draft, event, ending.id, ending.outcome);
+}
+
+type Opened = Pick<TaskView, 'id' | 'kind' | 'text'> & Partial<TaskView>;
+
+function viewOf(opening: NonNullable<ReturnType<typeof openingOf>>): Opened {
+  const { id, kind, body } = opening;
+  switch (kind) {
+    case 'delegation':
+      return { id, kind, text: oneLine(body.task), assignee: body.assignee, thread: body.thread };
+    case 'question':
+      return { id, kind, text: body.text.slice(0, MAX_ASKED), choices: body.choices ?? [] };
+    case 'approval':
+      return { id, kind, text: `${body.tool} ${body.args}`.slice(0, MAX_ASKED), argsHash: body.argsHash };
   }
 }
 
 const NOTHING = { choices: [], argsHash: null, assignee: null, thread: null, outcome: null, endedAt: null };
 
-function open(
-  draft: Draft,
-  event: Event,
-  what: Pick<TaskView, 'id' | 'kind' | 'text'> & Partial<TaskView>,
-): void {
+function open(draft: Draft, event: Event, what: Opened): void {
   if (draft.next.tasks.some(({ id }) => id === what.id)) return;
   const { seq, at, author, context } = event;
   const tasks = own(draft, 'tasks');
-  // Nobody here waits for what a file brought.
+  // An imported task is open for nobody.
   const past = context?.imported ? { outcome: 'imported', endedAt: at } : {};
   tasks.push({ ...NOTHING, owner: author.id as AgentId, seq, at, ...what, ...past });
   meetAgent(draft, author.id, event);
@@ -66,7 +49,7 @@ function end(draft: Draft, event: Event, id: string, outcome: string): void {
   drop(tasks, ({ endedAt }) => endedAt !== null, MAX_TASKS);
 }
 
-/** Drops the oldest of a sort while there are too many of it. */
+/** Drops the oldest task of a kind when there are too many. */
 function drop(tasks: TaskView[], isOne: (task: TaskView) => boolean, most: number): void {
   if (tasks.length <= most || tasks.filter(isOne).length <= most) return;
   tasks.splice(tasks.findIndex(isOne), 1);

@@ -5,28 +5,28 @@ import type { NewMessage, Troupe } from '../troupe.ts';
 import { routeBy, type Unaddressed } from './route.ts';
 import type { RoutingSettings } from './routing-settings.ts';
 
-/** Of what has not been fetched yet. */
+/** Media type of an attachment that has not been fetched yet. */
 const UNKNOWN_TYPE = 'application/octet-stream';
 
-/** A rule in code: the first that holds says who hears a message that names nobody. */
+/** A rule in code. The first rule that returns agents decides who hears a message that names nobody. */
 export interface Rule {
   when: (message: Unaddressed) => boolean;
   to: readonly string[];
 }
 
 export interface OrchestratorOptions {
-  /** In whose name it acts: a person, since only people decide who takes part. */
+  /** The person in whose name it acts: only people decide who takes part. */
   by: Author;
   rules?: readonly Rule[] | undefined;
-  /** Where no rule holds. Default: what the troupe does by itself. */
+  /** Applies if no rule does. Default: the routing of the troupe. */
   otherwise?: RoutingSettings | undefined;
 }
 
 type Sent = Awaited<ReturnType<Troupe['send']>>;
 
-/** Decides over a running troupe, through its public door: who hears what, and who takes part. */
+/** Decides from outside, through the public API, who hears a message and who takes part. */
 export interface Orchestrator {
-  /** Sends; a person's new message that names nobody goes to whom the rules say. */
+  /** Sends a message. The rules choose the agents for a person's new message that names nobody. */
   send(conversation: string, message: NewMessage): Promise<Sent>;
   join(conversation: string, agent: string, policy?: 'full' | 'summary' | 'fresh'): Promise<Event>;
   leave(conversation: string, agent: string, reason?: string): Promise<Event>;
@@ -34,7 +34,7 @@ export interface Orchestrator {
   unblock(conversation: string, agent: string): Promise<Event>;
   retire(conversation: string, agent: string): Promise<Event>;
   recall(conversation: string, agent: string): Promise<Event>;
-  /** Lets in the next agent of a template, and returns its id. */
+  /** Adds the next agent of a template and returns its id. */
   spawn(conversation: string, template: string): Promise<AgentId>;
   archive(conversation: string, reason?: string): Promise<Event>;
   reopen(conversation: string, reason?: string): Promise<Event>;
@@ -42,7 +42,7 @@ export interface Orchestrator {
 
 const PAGE = 1_000;
 
-/** Owns nothing but what it has read of the logs: another one, after a restart, decides the same. */
+/** Its only state is what it has read of the logs, so a new one decides the same after a restart. */
 export function createOrchestrator(
   troupe: Pick<Troupe, 'agents' | 'send' | 'events' | 'command'>,
   { by, rules = [], otherwise }: OrchestratorOptions,
@@ -63,7 +63,7 @@ export function createOrchestrator(
     try {
       return (await troupe.events(conversation, { after, limit: PAGE })).events;
     } catch (error) {
-      // Its first message makes it.
+      // The first message creates the conversation.
       if (error instanceof TroupeError && error.code === 'conversation_unknown') return [];
       throw error;
     }
@@ -90,7 +90,7 @@ export function createOrchestrator(
     return routeBy(otherwise, unaddressed, place);
   }
 
-  /** What was sent under an id before, and routed otherwise then. */
+  /** The message that was stored before under the same id, and may have been routed differently. */
   async function sentBefore(
     conversation: string,
     { id, author, content }: NewMessage,

@@ -6,21 +6,21 @@ export interface Unaddressed {
   conversation: string;
   author: Author;
   content: string;
-  /** Media types of what came with it. */
+  /** Media types of its attachments. */
   attachments: readonly string[];
 }
 
-/** What else is known where it is said. */
+/** Facts about the conversation of the message. */
 export interface Place {
-  /** In order: of equals the first is taken. */
+  /** In order: the first of equals is chosen. */
   agents: readonly Candidate[];
-  /** Whether an agent takes part: one that has left or is retired is passed over. */
+  /** Whether an agent takes part. An agent that has left or is retired is skipped. */
   isHere: (agent: AgentId) => boolean;
-  /** Seq of the last message that went to an agent alone; undefined where none did. */
+  /** Seq of the last message to one agent alone; undefined if there is none. */
   askedAt: (agent: AgentId) => number | undefined;
 }
 
-/** Whom a message goes to; nobody where nothing fits. A function of what is given, so a retry finds the same. */
+/** The agents that hear a message; empty if nothing fits. A pure function, so a retry finds the same. */
 export function routeBy(settings: RoutingSettings, message: Unaddressed, place: Place): AgentId[] {
   switch (settings.by) {
     case 'agent':
@@ -53,14 +53,14 @@ function holds({ matches, from, conversation, attachment }: RoutingRule, message
   );
 }
 
-/** Of a message; its operator's pattern may well take the square of what it is tried on. */
+/** Characters of a message that a pattern is tried on: an operator's pattern may take quadratic time. */
 const MATCHED_CHARS = 4_096;
 
 function found(pattern: string, text: string): boolean {
   return new RegExp(pattern, 'iu').test(text.slice(0, MATCHED_CHARS));
 }
 
-/** What is known of what an agent is good at. */
+/** What an agent is described to be good at. */
 interface Candidate {
   id: AgentId;
   role: string;
@@ -68,10 +68,10 @@ interface Candidate {
   capabilities?: readonly string[] | undefined;
 }
 
-/** A word in `capabilities` says more than one in a description. */
+/** Weight of a word in `capabilities`, compared with one in a description. */
 const CAPABILITY = 3;
 const DESCRIPTION = 1;
-/** Words that begin alike count as one: translate, translation. */
+/** Words with the same beginning count as one: translate, translation. */
 const STEM = 6;
 const SHORTEST = 3;
 const COMMON = new Set(
@@ -80,7 +80,7 @@ const COMMON = new Set(
   ),
 );
 
-/** The agent with the most of the words of a text, the first of equals; none where nobody has one. */
+/** The agent that shares the most words with a text, the first of equals; none if no agent shares one. */
 export function bestByCapability(text: string, agents: readonly Candidate[]): AgentId[] {
   const asked = wordsOf(text);
   let best: AgentId | null = null;
@@ -109,7 +109,7 @@ function wordsOf(text: string): Set<string> {
   return new Set(telling.map((word) => word.slice(0, STEM)));
 }
 
-/** The agent after the one that was asked last, and the first where none was; the place in the round is in the log. */
+/** The agent after the one that was asked last, or the first. The log determines the place in the round. */
 export function nextInRound<Id extends string>(
   agents: readonly Id[],
   askedAt: (agent: Id) => number | undefined,

@@ -3,16 +3,16 @@ import { AgentId } from '../events/index.ts';
 
 const Agents = z.array(AgentId).min(1).max(256);
 
-/** One rule: all that it names must hold. `matches` and `attachment` are regular expressions, without regard to case. */
+/** One rule: all its conditions must hold. `matches` and `attachment` are case-insensitive regular expressions. */
 export const RoutingRule = z
   .strictObject({
-    /** In what was said. */
+    /** Tried on the text of the message. */
     matches: Pattern().optional(),
     /** Ids of people. */
     from: z.array(z.string().min(1)).min(1).optional(),
-    /** In the id of the conversation. */
+    /** Tried on the id of the conversation. */
     conversation: Pattern().optional(),
-    /** In the media type of something that came with it. */
+    /** Tried on the media type of each attachment. */
     attachment: Pattern().optional(),
     to: Agents,
   })
@@ -23,15 +23,15 @@ export const RoutingRule = z
   );
 export type RoutingRule = z.infer<typeof RoutingRule>;
 
-/** Who hears what a person says to nobody in particular. Decided once, when it is stored. */
+/** Who hears a person's message that names nobody. Decided once, when the message is stored. */
 export const RoutingSettings = z.discriminatedUnion('by', [
-  /** An agent that hands over or delegates. */
+  /** One agent, which hands over or delegates. */
   z.strictObject({ by: z.literal('agent'), agent: AgentId }),
-  /** One after the other. */
+  /** The agents in turn. */
   z.strictObject({ by: z.literal('round'), agents: Agents }),
-  /** Whoever's description, role and capabilities have the most words in common with it; nobody where none has any. */
+  /** The agent whose description, role and capabilities share the most words with the message; nobody if none shares one. */
   z.strictObject({ by: z.literal('capability'), agents: Agents.optional() }),
-  /** The first rule that holds. */
+  /** The first rule whose conditions hold. */
   z.strictObject({ by: z.literal('rules'), rules: z.array(RoutingRule).min(1).max(256) }),
 ]);
 export type RoutingSettings = z.infer<typeof RoutingSettings>;
@@ -50,7 +50,7 @@ function Pattern() {
     });
 }
 
-/** Whoever is named and not known. */
+/** Agents that are named and unknown. */
 export function* routingProblems(
   settings: unknown,
   isKnown: (agent: string) => boolean,

@@ -1,8 +1,8 @@
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { Intake } from '../../packages/nostr/src/intake.ts';
-import { openVerifier } from '../../packages/nostr/src/open-verifier.ts';
+import { openVerifier } from '../../packages/nostr/src/signed-event.ts';
 import { createReceiver } from '../../packages/nostr/src/receive.ts';
-import type { Refused } from '../../packages/nostr/src/refused.ts';
+import type { Refused } from '../../packages/nostr/src/relay-faults.ts';
 import { type NostrInput, NostrSettings } from '../../packages/nostr/src/settings.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
 import { type Person, person } from '../../packages/nostr/test/sign.ts';

@@ -173,7 +173,7 @@ test.each([
 test.each([
   [['create', 'x', '--scopes', 'root'], /Scopes are/],
   [['create', 'x', '--expires', 'soon'], /number with s, m, h or d/],
-  [['create', 'x', '--expires', '0d'], /open nothing/],
+  [['create', 'x', '--expires', '0d'], /never be valid/],
   [['create', 'x', '--author', 'ana'], /KIND:ID/],
 ])('%j is refused, and no key is made', async (args, why) => {
   using place = workplace();

@@ -262,9 +262,9 @@ test('a store that is away for a while is told once, and nothing is lost', async
         claim: away((task: string, lease: Parameters<KeyValue['claim']>[1]) => keyValue.claim(task, lease)),
       },
       troupe: {
-        watch: log.troupe.watch,
-        conversations: away(log.troupe.conversations),
-        events: away(log.troupe.events),
+        watch: (watcher) => log.troupe.watch(watcher),
+        conversations: away((limit?: number) => log.troupe.conversations(limit)),
+        events: away((...args: Parameters<typeof log.troupe.events>) => log.troupe.events(...args)),
       },
     },
   );

@@ -1,9 +1,6 @@
 import { expect, test } from 'vitest';
-import {
-  type Availability,
-  type AvailabilityEvent,
-  nextAvailability,
-} from '../../src/machines/availability.ts';
+import { type Availability, type AvailabilityEvent } from '../../src/machines/availability-fold.ts';
+import { nextAvailability } from '../../src/machines/availability.ts';
 
 const EVENTS: AvailabilityEvent['type'][] = ['PAUSE', 'RESUME', 'BREAK', 'RETRY', 'RETIRE', 'REINSTATE'];
 

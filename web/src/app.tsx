@@ -39,7 +39,7 @@ const top = rememberedSize(
   224,
 );
 
-// Before anything is drawn: an answer takes longer than a first frame.
+// Requested before the first frame, because the answer takes longer than drawing it.
 effect(() => {
   const id = conversation.value;
   untracked(() => {

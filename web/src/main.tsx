@@ -1,4 +1,4 @@
-// What all parts share comes first: what is a part's own is stronger.
+// Shared styles come first, so that a part's own styles override them.
 import './style/tokens.css';
 import './style/layout.css';
 import { render } from 'preact';
@@ -9,7 +9,7 @@ import './state/theme.ts';
 
 const page = document.getElementById('page');
 if (page) {
-  // What the document has stands until here, so that there is something to see at once.
+  // The static document stays until here, so that something is visible immediately.
   page.replaceChildren();
   render(<App />, page);
 }

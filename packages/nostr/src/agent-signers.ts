@@ -1,8 +1,7 @@
 import { type AgentKeys, type Clock, TroupeError } from './troupe.ts';
-import { createLocalSigner } from './local-signer.ts';
+import { createLocalSigner, type Signer } from './signer.ts';
 import { createRemoteSigner } from './remote-signer.ts';
-import { readSecretKey } from './secret-key.ts';
-import type { Signer } from './signer.ts';
+import { readSecretKey } from './agent-keys.ts';
 
 /** Where an agent's key is: encrypted in the store, in a variable, or with the remote signer whose URL is in one. */
 export type KeySource = 'stored' | { env: string } | { bunkerEnv: string };

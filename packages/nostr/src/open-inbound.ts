@@ -1,7 +1,7 @@
 import { decode } from 'nostr-tools/nip19';
 import { type Clock, type IntegrationTroupe, type KeyValue, TroupeError } from './troupe.ts';
 import { HighWater } from './high-water.ts';
-import { openVerifier } from './open-verifier.ts';
+import { openVerifier } from './signed-event.ts';
 import type { Published } from './published.ts';
 import type { RelayLink, RelayStatus } from './relay-link.ts';
 import { createReceiver } from './receive.ts';

@@ -7,7 +7,7 @@ import {
 } from './troupe.ts';
 import { hashOfUrl } from './high-water.ts';
 import type { Publisher } from './publisher.ts';
-import { RecentKeys } from './recent-keys.ts';
+import { RecentKeys } from './exchanges.ts';
 import type { RelayLink } from './relay-link.ts';
 
 export interface Outbox extends Pick<LogFollower, 'idle' | 'close'> {

@@ -9,7 +9,7 @@ import {
   type RelayReport,
   TroupeError,
 } from './troupe.ts';
-import { shownRelay } from './shown-relay.ts';
+import { shownRelay } from './settings.ts';
 
 const RelayInformation = z.object({
   name: z.string().optional().catch(undefined),

@@ -1,13 +1,9 @@
-import type { AgentId, Event, KeyValue } from './troupe.ts';
-import { answered, type LogReader } from './answered.ts';
+import { type AgentId, type Event, type KeyValue, parseTurnId } from './troupe.ts';
+import { answered, composeReply, type LogReader } from './compose-reply.ts';
 import type { AgentSigners } from './agent-signers.ts';
-import { composeReply } from './compose-reply.ts';
-import { rootOf } from './conversation-of.ts';
-import { isHex32 } from './hex.ts';
-import type { SignedEvent } from './nostr-event.ts';
-import { type Place, recallPlace } from './place.ts';
+import { type Place, recallPlace, rootOf } from './place.ts';
+import { isHex32, type SignedEvent } from './nostr-event.ts';
 import type { Published, Said } from './published.ts';
-import { wordsOf } from './words-of.ts';
 
 export interface PublisherParts {
   log: LogReader;
@@ -100,4 +96,25 @@ export function createPublisher(parts: PublisherParts): Publisher {
 
 function whereIs({ conversation, id, at }: Event): Said {
   return { conversation, event: id, at };
+}
+
+/**
+ * What an agent says to everybody with an event: a message, or a question to people. Null for all other events.
+ * Only what a turn of that agent in this conversation has said counts: a client may bring words as those of an agent, and
+ * nothing is signed for it.
+ */
+function wordsOf(event: Event): { agent: AgentId; content: string } | null {
+  const { author, turn, conversation } = event;
+  const content = contentOf(event);
+  const made = turn === undefined ? null : parseTurnId(turn);
+  if (content === null || content.trim() === '' || author.kind !== 'agent') return null;
+  if (made?.agent !== author.id || made.conversation !== conversation) return null;
+  return { agent: made.agent, content };
+}
+
+function contentOf(event: Event): string | null {
+  if (event.kind === 'message') return event.body.content;
+  if (event.kind !== 'question') return null;
+  const { text, choices = [] } = event.body;
+  return [text, ...choices.map((choice) => `- ${choice}`)].join('\n');
 }

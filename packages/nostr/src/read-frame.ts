@@ -1,4 +1,4 @@
-import type { Refused } from './refused.ts';
+import type { Refused } from './relay-faults.ts';
 
 /** What relays say (NIP-01, NIP-42), with nothing checked beyond the frame. */
 export type Frame =

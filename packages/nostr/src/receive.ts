@@ -6,16 +6,15 @@ import {
   toTroupeError,
   TroupeError,
 } from './troupe.ts';
-import { addressedBy, type OurAgents } from './addressed.ts';
-import { Exchanges } from './exchanges.ts';
+import { Exchanges, RecentKeys } from './exchanges.ts';
 import type { SignedEvent } from './nostr-event.ts';
 import { notePlace, noteStored, placeOf, recallPlace } from './place.ts';
 import type { Published } from './published.ts';
 import { readReferences, shortNpub } from './references.ts';
-import type { Refused } from './refused.ts';
-import { RecentKeys } from './recent-keys.ts';
+import type { Refused } from './relay-faults.ts';
 import type { NostrSettings } from './settings.ts';
 import { type Thread, threadOf } from './thread-of.ts';
+import { namedBy } from './signed-event.ts';
 
 export interface ReceiverParts {
   troupe: Pick<IntegrationTroupe, 'send'>;
@@ -177,4 +176,16 @@ export function createReceiver(parts: ReceiverParts): Receiver {
       return null;
     },
   };
+}
+
+/** Agents by pubkey. */
+export type OurAgents = ReadonlyMap<string, { id: string; name: string }>;
+
+/**
+ * Ids of our agents that an event names, each once. What one of them has signed addresses none: it is our own word,
+ * brought back. Nothing but `p` tags counts, whatever the text says.
+ */
+export function addressedBy(event: Pick<SignedEvent, 'pubkey' | 'tags'>, agents: OurAgents): string[] {
+  if (agents.has(event.pubkey)) return [];
+  return namedBy(event).flatMap((pubkey) => agents.get(pubkey)?.id ?? []);
 }

@@ -1,10 +1,15 @@
 import type { Clock } from './troupe.ts';
 import type { Filter, SignedEvent } from './nostr-event.ts';
 import type { Frame } from './read-frame.ts';
-import { RecentKeys } from './recent-keys.ts';
-import type { Refused } from './refused.ts';
-import { type Authenticate, RelayLogin } from './relay-login.ts';
-import { type Found, type Published, RelayPublishes } from './relay-publishes.ts';
+import { RecentKeys } from './exchanges.ts';
+import type { Refused } from './relay-faults.ts';
+import {
+  type Authenticate,
+  type Found,
+  type Published,
+  RelayLogin,
+  RelayPublishes,
+} from './relay-publishes.ts';
 import { RelaySocket, type SocketTiming } from './relay-socket.ts';
 
 export interface FollowHandlers {

@@ -1,10 +1,14 @@
 import type { Clock } from './troupe.ts';
 import type { Filter, SignedEvent } from './nostr-event.ts';
-import type { Refused } from './refused.ts';
+import {
+  DEFAULT_FAULT_LIMITS,
+  type Fault,
+  type FaultLimits,
+  type Refused,
+  RelayFaults,
+} from './relay-faults.ts';
 import { type FollowHandlers, RelayChannel } from './relay-channel.ts';
-import { DEFAULT_FAULT_LIMITS, type Fault, type FaultLimits, RelayFaults } from './relay-faults.ts';
-import type { Authenticate } from './relay-login.ts';
-import type { Published } from './relay-publishes.ts';
+import type { Authenticate, Published } from './relay-publishes.ts';
 import { DEFAULT_TIMING, type SocketTiming } from './relay-socket.ts';
 
 export type { Authenticate, FollowHandlers, Published };

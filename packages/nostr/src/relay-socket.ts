@@ -1,7 +1,7 @@
 import { WebSocket } from 'ws';
 import { type Clock, TokenBucket } from './troupe.ts';
 import { type Frame, readFrame } from './read-frame.ts';
-import { Inflow } from './inflow.ts';
+import { Inflow } from './intake.ts';
 
 export interface SocketTiming {
   handshakeMs: number;

@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { AgentId, TroupeError } from './troupe.ts';
-import { shownRelay } from './shown-relay.ts';
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 const HEX = /^[0-9a-f]{64}$/;
@@ -116,4 +115,11 @@ function placeOf(path: readonly PropertyKey[]): string {
     (place, part) => (typeof part === 'number' ? `${place}[${part}]` : `${place}.${String(part)}`),
     'nostr',
   );
+}
+
+/** A relay's address for people and logs. Users, passwords and queries may be secrets, and are shown to nobody. */
+export function shownRelay(url: string): string {
+  if (!URL.canParse(url)) return 'what was given';
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname === '/' ? '' : pathname}`;
 }

@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto';
-import { addressOf, MAX_ADDRESS_LENGTH } from './address-of.ts';
-import { isHex32 } from './hex.ts';
-import type { Filter, SignedEvent } from './nostr-event.ts';
+import { type Filter, isHex32, type SignedEvent } from './nostr-event.ts';
 
 export interface Thread {
   /** Without the prefix: the id of the thread's first event, or a hash of what it is about. */
@@ -58,4 +56,22 @@ function commentThread({ id, tags }: Placed): Thread | null {
   }
   const root = valueOf('E');
   return isHex32(root) ? { root, rootEvent: root, parent, filter: { '#E': [root] } } : null;
+}
+
+/** Longer ones are not kept with a message. */
+const MAX_ADDRESS_LENGTH = 1_000;
+
+/** Of events that are replaced by newer ones: by what they are found, whatever their version. */
+export function addressOf({
+  kind,
+  pubkey,
+  tags,
+}: Pick<SignedEvent, 'kind' | 'pubkey' | 'tags'>): string | null {
+  const isAddressable = kind >= 30_000 && kind < 40_000;
+  const isReplaceable = kind >= 10_000 && kind < 20_000;
+  if (!isAddressable && !isReplaceable) return null;
+  const d = isAddressable ? tags.find(([name]) => name === 'd')?.[1] : '';
+  if (d === undefined) return null;
+  const address = `${kind}:${pubkey}:${d}`;
+  return address.length > MAX_ADDRESS_LENGTH ? null : address;
 }

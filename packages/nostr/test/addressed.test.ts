@@ -7,7 +7,7 @@ import {
   nsecEncode,
 } from 'nostr-tools/nip19';
 import { expect, test } from 'vitest';
-import { addressedBy } from '../src/addressed.ts';
+import { addressedBy } from '../src/receive.ts';
 import { readReferences, shortNpub } from '../src/references.ts';
 import { cpuMsOf } from '../../../test/support/cpu-ms.ts';
 

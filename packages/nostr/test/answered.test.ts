@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Event } from '../../../src/events/index.ts';
-import { answered, type LogReader } from '../src/answered.ts';
+import { answered, type LogReader } from '../src/compose-reply.ts';
 
 type Row = { id: string; kind: string; by?: string; turn?: string; replyTo?: string; body?: object };
 

@@ -1,5 +1,5 @@
 import type { SignedEvent } from '../src/nostr-event.ts';
-import type { Refused } from '../src/refused.ts';
+import type { Refused } from '../src/relay-faults.ts';
 
 /** An event that is not what was signed, and what it is refused for. */
 export interface Forged {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { SignedEvent } from '../src/nostr-event.ts';
-import { RelayLogin } from '../src/relay-login.ts';
+import { RelayLogin } from '../src/relay-publishes.ts';
 import { createFakeClock } from '../../../src/testing/fake-clock.ts';
 
 /** Signs when it is told to. */

@@ -91,7 +91,7 @@ export async function retryTurn(
   const participants = await conversations.participantsCache.of(address);
   const ended = endOf(end);
   const may = mayRetry({ address, turn, ended, record, participants });
-  const notice = participants.setAside.get(parts.agent) ?? 0;
+  const notice = participants.failedAt.get(parts.agent) ?? 0;
   const ids = [runtimeId(turn, 'retry'), runtimeId(turn, 'resume', notice)] as const;
   const hasFailed = !record || record.parked === 'failed';
   if (may.kind === 'refused' || !hasFailed) {

@@ -4,9 +4,9 @@ import {
   type Availability,
   availabilityOf,
   type AvailabilityEvent,
-  nextAvailability,
   parkedIn,
-} from '../../machines/availability.ts';
+} from '../../machines/availability-fold.ts';
+import { nextAvailability } from '../../machines/availability.ts';
 import type { EngineDeps } from './engine-deps.ts';
 
 /** What came of it: an event that is not accepted changes nothing. */

@@ -6,7 +6,7 @@ import {
   type TenantId,
   type TurnId,
 } from '../../events/index.ts';
-import type { Availability } from '../../machines/availability.ts';
+import type { Availability } from '../../machines/availability-fold.ts';
 import { pathOf } from '../../machines/agent-lifecycle.ts';
 import { changeAvailability } from './change-availability.ts';
 import { activate, park } from './activate.ts';

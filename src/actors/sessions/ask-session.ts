@@ -6,9 +6,9 @@ import { leaveSession, mayBeTouched } from './settle-session.ts';
 import type { ModelEvent } from '../../providers/provider.ts';
 
 /**
- * A provider without memory is sent the whole prompt. One with a session is sent what the session has not seen: the
- * results that it waits for, or everything since the last answer that counts; and the whole prompt where the session
- * does not match any more. Decided anew for each try: a failure closes the turn in the provider.
+ * Decides what is sent. A provider without sessions gets the whole prompt. A session gets what it has not seen: the results
+ * that it waits for, or everything since the last valid answer. If the session no longer matches, a new one gets the whole
+ * prompt. Decided for each try, because a failure closes the turn in the provider.
  */
 export function askSession(run: TurnRun): Sending {
   const { prompt, runtime, session, live, turn } = run;
@@ -45,7 +45,7 @@ function dismissMismatch(run: TurnRun): void {
 
 type SessionKind = Extract<EventDraft['kind'], `session.${string}`>;
 
-/** Records what a provider says of its session. One that goes on where it was is no news. */
+/** Records what a provider reports about its session. A session that simply continues is not recorded. */
 export function hearSession(
   run: TurnRun,
   event: Extract<ModelEvent, { type: 'session' | 'compacted' }>,
@@ -62,7 +62,7 @@ export function hearSession(
   noteSession(run, reason === 'first' ? 'session.started' : 'session.rebuilt', id, reason);
 }
 
-/** What is journalled of the session with an answer. From here on the turn is open in the provider, or settled in it. */
+/** The session's part of a journalled answer. From here on the turn is open or settled in the provider. */
 export function answerSession(
   run: TurnRun,
   { stop, session: mark }: Extract<ModelEvent, { type: 'done' }>,
@@ -79,7 +79,7 @@ export function answerSession(
   };
 }
 
-/** The provider does not know the session: what it was sent is sent again, to a new one. */
+/** The provider does not know the session: a new session is sent everything again. */
 export function loseSession(run: TurnRun, message: string): void {
   const { session, deps, live } = run;
   noteSession(run, 'session.lost', session.base?.id ?? '', 'lost');

@@ -3,25 +3,25 @@ import type { ActorRecord, PromptReceipt, PromptRecord, Session, SessionReason }
 import type { SessionRequest } from '../../providers/provider.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
 
-/** How a turn stands with the session of its provider. Nothing of it is needed where the provider has none. */
+/** State of the provider's session in a turn. Unused by providers without sessions. */
 export interface SessionRun {
-  /** The session as it may be used; null: a new one begins with the next request. */
+  /** The session to resume; null if the next request begins a new one. */
   base: Session | null;
-  /** Why there is none. */
+  /** The reason for a new session. */
   reason: SessionReason;
-  /** Where the provider waits for the results of this turn's calls. */
+  /** Place at which the provider waits for the results of this turn's calls. */
   open: SessionPlace | null;
-  /** Something was sent, and not answered to the end: what the session holds of it is not known. */
+  /** A request was not answered to the end, so it is unknown what the session holds of it. */
   touched: boolean;
   /** The provider has shortened its memory in this turn. */
   compacted: boolean;
-  /** A call of this turn was answered without its usage. */
+  /** A call of this turn was answered without usage. */
   untold: boolean;
-  /** Notes written, for their ids. */
+  /** Number of session events written; part of their ids. */
   notes: number;
 }
 
-/** With the answer of a step: what its session is afterwards, and what it was sent of the view. */
+/** Journalled with a step's answer: its session afterwards, and the part of the view that was sent. */
 export interface AnswerSession {
   /** Null while the turn is open in the provider. */
   mark: { id: string; checkpoint: string; home: string } | null;
@@ -34,13 +34,13 @@ export function sessionRun(record: ActorRecord): SessionRun {
   return { base: record.session, reason: 'first', ...none };
 }
 
-/** What is sent for the present step. `place` is where the session stands when it is answered. */
+/** The request of the present step. `place` is where the session stands after the answer. */
 export interface Sending {
   prompt: PromptRecord;
   session?: { request: SessionRequest; place: SessionPlace };
 }
 
-/** What this session must match to be used by this member. Who only looks has no provider, and asks of no machine. */
+/** What a session must match to be resumed. Without a provider of its own, as in the inspector, its home is not checked. */
 export function termsFor(
   { profile, provider, keepsCompacted }: AgentRuntime,
   baseline: string,

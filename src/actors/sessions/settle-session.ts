@@ -2,27 +2,27 @@ import type { ActorPatch } from '../../store/store.ts';
 import { reachOf } from '../steering/reach.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 
-/** How requests and sessions of one agent in one conversation are told from all others, at any provider. */
+/** Key of one agent in one conversation, for requests and sessions at any provider. */
 export function cacheKeyOf({ live }: Pick<TurnRun, 'live'>): string {
   const { tenant, conversation, agent } = live.address;
   return `${tenant}/${conversation}/${agent}`;
 }
 
-/** A provider that has this turn open would wait for ever. */
+/** Leaves an open turn: the provider would wait for ever. */
 export function leaveSession(run: TurnRun): void {
   if (!run.session.open) return;
   run.session.open = null;
   run.runtime.provider.leave?.(cacheKeyOf(run));
 }
 
-/** By this attempt at the turn or by one before it, whose process is gone: what it sent was never answered to the end. */
+/** Whether this attempt or an earlier one sent a request that was not answered to the end. */
 export function mayBeTouched({ session, resumed }: TurnRun): boolean {
   return session.touched || resumed;
 }
 
 /**
- * What the commit says of the session. It moves only with a turn that was answered to the end: after any other it is
- * taken back, with the next turn, to where it stood.
+ * The session fields of the commit. Only a turn that was answered to the end advances the session; after any other turn,
+ * the next one rewinds it.
  */
 export function sessionPatch(run: TurnRun): Pick<NonNullable<ActorPatch['state']>, 'session' | 'cursor'> {
   const { session, answer, turn, live, lease, runtime, ending } = run;

@@ -14,28 +14,28 @@ import { TroupeError } from '../../errors.ts';
 import type { ConversationKey } from '../../store/store.ts';
 
 /**
- * What becomes of an event to an agent at work: what its author asks for, else what the agent is set to. The end of a task
- * that the agent waits for goes to its running turn; that its own task is called off breaks it off.
+ * How an event is treated while its agent is at work: as its author asks, else by the agent's setting. The end of a task
+ * that the agent waits for steers the running turn. The cancellation of its own task interrupts it.
  */
 export function busyPolicyOf(
   event: Event | EventDraft,
   runtime: Pick<AgentRuntime, 'whileBusy'>,
 ): BusyPolicy {
   if (isCalledOff(event)) return 'interrupt';
-  // The call that was approved is made at the start of a turn, and a retry asks for one.
+  // An approved call is made at the start of a turn, and a retry command asks for a new turn.
   if (event.kind === 'approval.decided' || event.kind === 'command') return 'queue';
   if (isTaskEnd(event)) return 'steer';
   return event.whileBusy ?? runtime.whileBusy;
 }
 
-/** In the thread of a task, to its assignee. */
+/** The event that tells an assignee, in the thread of its task, that the task is cancelled. */
 function isCalledOff({ kind, id }: Event | EventDraft): boolean {
   return kind === 'delegation.aborted' && id.endsWith(':abort');
 }
 
 /**
- * The turn of an agent that an event breaks off: the one at work without it. A hint, as wakes are: what is pinned in this
- * very moment looks for itself before its next step.
+ * The running turn that an event interrupts. Only a hint, as wakes are: a turn that is pinned at this moment looks for
+ * interrupting events itself before its next step.
  */
 export async function turnToInterrupt(
   { store, agents, registry }: Pick<EngineDeps, 'store' | 'agents' | 'registry'>,
@@ -50,7 +50,7 @@ export async function turnToInterrupt(
   return turn && reachOf(turn) < event.seq ? turn.id : null;
 }
 
-/** Throws `agent_busy` where somebody addressed is at work and takes nothing meanwhile. What is stored already is not new. */
+/** Throws `agent_busy` if an addressed agent is at work and rejects messages meanwhile. A stored message is not refused. */
 export async function refuseBusy(
   { store, agents }: Pick<EngineDeps, 'store' | 'agents'>,
   log: ConversationKey,

@@ -16,12 +16,12 @@ export type Beyond =
 
 const NOTHING: Beyond = { kind: 'nothing' };
 const PAGE = 1_000;
-/** These begin something of their own: a turn cannot take them in on its way. */
+/** Events that begin a turn of their own: a running turn cannot take them in. */
 const BEGINS_A_TURN: readonly Event['kind'][] = ['handoff', 'delegation.opened', 'command'];
 
 /**
- * What the log has beyond a running turn that must not wait for the next one. Nothing is folded: what is not taken stays
- * where the next turn looks for it. Costs one look at the head while nothing is new.
+ * Finds events beyond a running turn that must not wait for the next one. Nothing is folded, so the next turn finds what is
+ * not taken. Costs one read of the head if nothing is new.
  */
 export async function lookBeyond(run: TurnRun): Promise<Beyond> {
   const { deps, live, turn, runtime, steer } = run;
@@ -41,7 +41,7 @@ export async function lookBeyond(run: TurnRun): Promise<Beyond> {
   return last === -1 ? NOTHING : { kind: 'steer', inputs: open.slice(0, last + 1) };
 }
 
-/** Whether something beyond a turn asks for its end. */
+/** Whether an event beyond a turn interrupts it. */
 export async function isInterrupted(run: TurnRun): Promise<boolean> {
   const { deps, live, turn, runtime } = run;
   const head = await deps.store.head(live.address);
@@ -49,7 +49,7 @@ export async function isInterrupted(run: TurnRun): Promise<boolean> {
   return waitingAfter(run, since).some((event) => busyPolicyOf(event, runtime) === 'interrupt');
 }
 
-/** Whether another turn follows this one. The end of a task that the turn had enough without begins none. */
+/** Whether another turn follows this one. Ends of task groups that the turn already answers begin none. */
 export async function hasMore(run: TurnRun): Promise<boolean> {
   const { deps, live, turn } = run;
   const head = await deps.store.head(live.address);
@@ -57,7 +57,7 @@ export async function hasMore(run: TurnRun): Promise<boolean> {
   return head > reach && waitingAfter(run, await readUpTo(run, reach, head)).length > 0;
 }
 
-/** What would begin the next turn, if this one were over: `since` is all that the log has beyond it. */
+/** The events that would begin the next turn. `since` is everything in the log beyond this one. */
 function waitingAfter({ live, turn }: TurnRun, since: readonly Event[]): Event[] {
   const { agent } = live.address;
   const tasks = since.some(isOfTasks) ? foldedOn(live.tasks, since) : live.tasks;
@@ -69,7 +69,7 @@ function waitingAfter({ live, turn }: TurnRun, since: readonly Event[]): Event[]
   });
 }
 
-/** What may change who is waited for, or who listens. */
+/** Events that may change who is waited for, or who listens. */
 function isOfTasks(event: Event): boolean {
   return isTaskEnd(event) || event.kind === 'left' || event.kind === 'joined';
 }
@@ -89,7 +89,7 @@ function foldedOn(tasks: TaskBook, events: readonly Event[]): TaskBook {
   return book;
 }
 
-/** Mostly what this process appended itself, and then from its memory. */
+/** Read through the log, which has what this process appended in memory. */
 async function readUpTo(
   { deps, live }: Pick<TurnRun, 'deps' | 'live'>,
   after: number,

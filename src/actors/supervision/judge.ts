@@ -6,7 +6,7 @@ import { isSuperseded, openedBy } from '../tasks/complete-task.ts';
 export type Verdict =
   | { kind: 'accepted' }
   | { kind: 'corrected'; text: string }
-  /** Accepted, though something is still to be done: people are told. */
+  /** Accepted with work left to do: the log says so, for people. */
   | { kind: 'given up'; stop: GuardStoppedBody };
 
 /** Whether a turn may end with the answer that it has. */
@@ -36,15 +36,15 @@ function stopOf({ outputs, live, runtime, step, deps }: TurnRun): GuardStoppedBo
 }
 
 interface Corrections {
-  /** In this turn. */
+  /** Corrections in this turn. */
   all: number;
-  /** Since something changed. */
+  /** Corrections since something changed. */
   idle: number;
 }
 
 /**
- * The corrections of a turn, from what it has produced. Something changed where the list is another one, or where a call
- * has done something; that the list was written once more says nothing.
+ * Counts the corrections among the outputs of a turn. A different list or a successful call is a change; writing the same
+ * list again is not.
  */
 function countCorrections(outputs: readonly EventDraft[], before: TodosBody | null): Corrections {
   let all = 0;
@@ -74,16 +74,16 @@ function keyOf(list: TodosBody | null): string {
 }
 
 /**
- * What keeps a turn from ending with its present answer, in words for the agent; null if nothing does. Decided by facts
- * alone (the log as pinned, what the turn has done, the settings), never by what the answer says: so whoever goes on with
- * the turn decides the same.
+ * The reasons why a turn may not end with its present answer, as text for the agent; null if it may. Depends only on facts
+ * (the pinned log, the outputs, the settings), never on what the answer says, so a process that resumes the turn decides
+ * the same.
  */
 function gateOf(run: TurnRun): string | null {
   const reasons = [todoGate(run), silentGate(run)].filter((reason) => reason !== null);
   return reasons.length > 0 ? reasons.join('\n\n') : null;
 }
 
-/** The list has something to be done, and nobody else is waited for. */
+/** Applies if the list has open items and the agent waits for nobody. */
 function todoGate(run: TurnRun): string | null {
   const { live, runtime, outputs } = run;
   if (!runtime.tools.has('todo') || isWaiting(run)) return null;
@@ -91,20 +91,20 @@ function todoGate(run: TurnRun): string | null {
   return open.length > 0 ? todoText(open) : null;
 }
 
-/** What another result has made needless is called off with this turn, and wakes nobody. */
+/** Tasks that another result has made needless do not count: they are cancelled with this turn. */
 function isWaiting(run: TurnRun): boolean {
   const { tasks, address } = run.live;
   const isNeedless = isSuperseded(run);
   return openedBy(run) > 0 || openTasks(tasks, address.agent).some((task) => !isNeedless(task));
 }
 
-/** An answer without words, which nobody has said is meant so. Replies that are data are never without. */
+/** Applies to an empty answer, unless the agent asked to stay silent. Replies that are data are never empty. */
 function silentGate({ runtime, answer, silent }: TurnRun): string | null {
   if (!runtime.supervision.silent || silent || !answer) return null;
   return answer.text.trim() === '' ? silentText(runtime.tools.has('no_response')) : null;
 }
 
-/** Items that are named; more are counted. */
+/** Most items that are named; the others are counted. */
 const MOST_NAMED = 12;
 const MOST_TEXT = 120;
 
@@ -128,13 +128,13 @@ function clipped(text: string): string {
   return line.length > MOST_TEXT ? `${line.slice(0, MOST_TEXT).toWellFormed()}…` : line;
 }
 
-/** An agent's list as its running turn has left it; null where it never made one. */
+/** An agent's list with the changes of the running turn; null if it never made one. */
 function listOf(book: TaskBook, agent: AgentId, outputs: readonly EventDraft[]): TodosBody | null {
   const latest = outputs.findLast(({ kind }) => kind === 'todos');
   return latest?.kind === 'todos' ? latest.body : (book.todos.get(agent) ?? null);
 }
 
-/** What of a list is to be done now. */
+/** The items of a list that are to be done now. */
 function openItems(list: TodosBody | null): TodoItem[] {
   if (!list || list.later) return [];
   return list.items.filter(({ status }) => status === 'pending' || status === 'active');

@@ -32,7 +32,7 @@ export function correct(run: TurnRun, content: string): Outcome {
   return { event: { type: 'CORRECTED' }, changes: { step: index + 1, answer: null }, added: { outputs } };
 }
 
-/** The step whose answer this event is, from 0: words with or without calls, or what was said to an answer without any. */
+/** Index of the step that this event answers, from 0: a step event, or the correction of an empty answer. */
 export function answeredStep(event: Event): number | null {
   const step = eventOf(event, 'step');
   if (step) return step.body.index;

@@ -6,14 +6,8 @@ import {
   isAbout,
   type Join,
 } from '../../events/index.ts';
-import {
-  foldTask,
-  isTaskOpen,
-  newTaskBook,
-  type Task,
-  type TaskBook,
-  type TaskEnd,
-} from '../../machines/task-book.ts';
+import { type TaskEnd } from '../../machines/task-events.ts';
+import { foldTask, isTaskOpen, newTaskBook, type Task, type TaskBook } from '../../machines/task-book.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import { createLogFolds, type LogFolds } from '../log/log-folds.ts';
 import { type PageSource, readPages } from '../log/read-pages.ts';

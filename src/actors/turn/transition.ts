@@ -1,6 +1,6 @@
 import type { ActorAddress, TurnId } from '../../events/index.ts';
 import { type AgentEvent, nextAgent, pathOf } from '../../machines/agent-lifecycle.ts';
-import type { AvailabilityEvent } from '../../machines/availability.ts';
+import type { AvailabilityEvent } from '../../machines/availability-fold.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { TurnRun } from './turn-run.ts';
 

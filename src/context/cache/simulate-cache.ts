@@ -110,7 +110,7 @@ interface Hit {
 function readAndWrite(path: Path, request: CacheRequest, rules: CacheRules, alive: number): Hit {
   switch (rules.match.kind) {
     case 'breakpoints':
-      return atBreakpoints(path, request, rules, rules.match, alive);
+      return atBreakpoints(path, request, { ...rules, ...rules.match }, alive);
     case 'longest-prefix':
       return { read: readable(path.sums[path.shared] ?? 0, rules), written: 0 };
     case 'whole-requests':
@@ -125,8 +125,7 @@ function readable(tokens: number, { minimumTokens, stepTokens }: CacheRules): nu
 function atBreakpoints(
   { nodes, sums }: Path,
   { at, breakpoints }: CacheRequest,
-  { minimumTokens }: CacheRules,
-  { most, lookbackBlocks }: { most: number; lookbackBlocks: number },
+  { minimumTokens, most, lookbackBlocks }: { minimumTokens: number; most: number; lookbackBlocks: number },
   alive: number,
 ): Hit {
   const size = (count: number) => sums[count] ?? 0;

@@ -20,33 +20,47 @@ import { escapeMarks } from '../fence.ts';
 export function adoptCompaction(view: View, id: EventId, adoption: Adoption, { hashes = true } = {}): void {
   closeGroup(view);
   const summary = summarySlot(view, adoption);
-  const { slots, turn } = view;
-  const begins = turn?.begins ?? Infinity;
-  const kept: Slot[] = summary ? [summary] : [];
-  const prefix = turn && adoption.turn ? prefixSlot(view, turn, adoption.turn) : null;
-  const isCovered = (seq: number) => summary !== null && seq <= adoption.upTo && !turn?.inputs.has(seq);
-  let keptBefore: number | null = null;
-  let isPrefixed = false;
-  for (const [at, group] of groupsOf(slots)) {
-    if (at >= begins) keptBefore ??= kept.length;
-    const [head] = group;
-    if (prefix && isInPrefix(head, adoption.turn)) {
-      if (!isPrefixed) kept.push(prefix.slot);
-      isPrefixed = true;
-      for (const slot of group) prefix.cover(slot);
-    } else if (summary && head.layer === 'summary') continue;
-    else if (head.part)
-      kept.push(...withoutLines(head, head.part, isCovered, { view, isInput: at >= begins }));
-    else if (!group.every((slot) => isLeftOut(slot, isCovered))) kept.push(...group);
-  }
+  const { kept, begins } = keptSlots(view, adoption, summary);
   view.slots = kept;
-  if (turn) view.turn = { ...turn, begins: keptBefore ?? kept.length };
+  if (view.turn) view.turn = { ...view.turn, begins };
   pruneSlots(view, { events: new Set(adoption.pruned ?? []), memories: new Set(adoption.forgotten ?? []) });
   trimSlots(view, adoption.trimmed ?? []);
   if (summary) view.floor = Math.max(view.floor, adoption.upTo);
   const { compaction, reason, tokens } = adoption;
   view.cuts.push({ event: id, kind: 'adopt', reason, tokens, upTo: adoption.upTo, compaction });
   recount(view, { hashes });
+}
+
+/** The slots that stay, behind the summary, and where the input of the running turn begins among them. */
+function keptSlots(view: View, adoption: Adoption, summary: Slot | null): { kept: Slot[]; begins: number } {
+  const { slots, turn } = view;
+  const inputFrom = turn?.begins ?? Infinity;
+  const kept: Slot[] = summary ? [summary] : [];
+  const prefix = turn && adoption.turn ? prefixSlot(view, turn, adoption.turn) : null;
+  const isCovered = (seq: number) => summary !== null && seq <= adoption.upTo && !turn?.inputs.has(seq);
+  let begins: number | null = null;
+  let isPrefixed = false;
+  for (const [at, group] of groupsOf(slots)) {
+    const isInput = at >= inputFrom;
+    if (isInput) begins ??= kept.length;
+    if (prefix && isInPrefix(group[0], adoption.turn)) {
+      if (!isPrefixed) kept.push(prefix.slot);
+      isPrefixed = true;
+      for (const slot of group) prefix.cover(slot);
+    } else kept.push(...keptOfGroup(group, isCovered, { view, isInput, isReplaced: summary !== null }));
+  }
+  return { kept, begins: begins ?? kept.length };
+}
+
+function keptOfGroup(
+  group: readonly [Slot, ...Slot[]],
+  isCovered: (seq: number) => boolean,
+  { view, isInput, isReplaced }: { view: View; isInput: boolean; isReplaced: boolean },
+): readonly Slot[] {
+  const [head] = group;
+  if (isReplaced && head.layer === 'summary') return [];
+  if (head.part) return withoutLines(head, head.part, isCovered, { view, isInput });
+  return group.every((slot) => isLeftOut(slot, isCovered)) ? [] : group;
 }
 
 function summarySlot(view: View, { compaction, upTo }: Adoption): Slot | null {

@@ -61,14 +61,21 @@ export function findWords(written: string, spoken: boolean): Named {
     // A range of commits is two names.
     for (const word of raw.includes('/') ? [raw] : raw.split('..')) place(word, spoken, found);
   }
-  for (const [, value = ''] of text.matchAll(ID_FIELD)) {
-    if (!EMPTY_VALUES.has(value) && !/^\d{1,3}$/.test(value) && !value.includes('${')) found.ids.push(value);
-  }
-  if (!spoken) return found;
-  for (const [, name = ''] of text.matchAll(IN_BACKTICKS)) {
-    if (/[A-Za-z]{2}/.test(name) && NAME_IN_BACKTICKS.test(name)) found.names.push(whole(name));
-  }
+  found.ids.push(...idsInFields(text));
+  if (spoken) found.names.push(...namesInBackticks(text));
   return found;
+}
+
+function idsInFields(text: string): string[] {
+  const values = Array.from(text.matchAll(ID_FIELD), ([, value = '']) => value);
+  return values.filter(
+    (value) => !EMPTY_VALUES.has(value) && !/^\d{1,3}$/.test(value) && !value.includes('${'),
+  );
+}
+
+function namesInBackticks(text: string): string[] {
+  const names = Array.from(text.matchAll(IN_BACKTICKS), ([, name = '']) => name);
+  return names.filter((name) => /[A-Za-z]{2}/.test(name) && NAME_IN_BACKTICKS.test(name)).map(whole);
 }
 
 /** JSON with its escapes resolved. Otherwise the letter of a line end would stick to the following path. */

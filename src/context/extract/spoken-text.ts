@@ -1,10 +1,11 @@
-import { type Event, isAbout } from '../../events/index.ts';
-import { handoffText, messageText } from '../event-text.ts';
+import { type Event, isAbout, type KindAbout } from '../../events/index.ts';
+import { handoffText, messageText, phaseSummary } from '../event-text.ts';
 import { whole } from './cut-text.ts';
 
 /** The words said with an event, without calls and results. '' for bookkeeping. */
 export function spokenText(event: Event): string {
-  if (!isAbout(event, 'words')) return '';
+  if (!isAbout(event, 'words') || isAbout(event, 'upkeep')) return '';
+  if (isTask(event)) return taskText(event);
   switch (event.kind) {
     case 'message':
       return messageText(event.body);
@@ -17,29 +18,37 @@ export function spokenText(event: Event): string {
     case 'turn.failed':
     case 'turn.aborted':
       return event.body.partial;
+    case 'phase.changed':
+      // The instructions are omitted: they are not for everybody, and each recipient is told them separately.
+      return phaseSummary(event.body);
+    case 'run.directive':
+      return event.body.directive;
+    case 'tool.result':
+      return '';
+  }
+}
+
+type TaskEvent = Extract<Event, { kind: KindAbout<'taskOpening' | 'taskEnd'> }>;
+
+function isTask(event: Event): event is TaskEvent {
+  return isAbout(event, 'taskOpening') || isAbout(event, 'taskEnd');
+}
+
+function taskText(event: TaskEvent): string {
+  switch (event.kind) {
     case 'question':
       return event.body.text;
     case 'question.answered':
       return event.body.content;
     case 'approval.requested':
       return event.body.args;
+    case 'approval.decided':
+      return '';
     case 'delegation.opened':
       return event.body.task;
     case 'delegation.completed':
     case 'delegation.aborted':
       return event.body.result;
-    case 'phase.changed':
-      // The instructions are omitted: they are not for everybody, and each recipient is told them separately.
-      return event.body.summary ? handoffText(event.body.summary) : '';
-    case 'run.directive':
-      return event.body.directive;
-    case 'tool.result':
-    case 'approval.decided':
-    case 'joined':
-    case 'left':
-    case 'mode.changed':
-    case 'command':
-      return '';
   }
 }
 
@@ -56,9 +65,30 @@ export function demandingText(event: Event, text: string): string {
 /** The words as quoted. A key event is put into words. */
 export function quotableText(event: Event): string {
   if (!isAbout(event, 'words')) return '';
+  if (isTask(event)) return quotableTask(event);
+  if (isAbout(event, 'upkeep'))
+    return event.kind === 'mode.changed' ? `(mode is now ${event.body.mode})` : '';
+  const text = spokenText(event);
   switch (event.kind) {
     case 'handoff':
-      return `(handoff)\n${spokenText(event)}`;
+      return `(handoff)\n${text}`;
+    case 'phase.changed':
+      return `(phase is now ${event.body.phase}) ${text}`.trimEnd();
+    case 'run.directive':
+      return `(directive of run ${event.body.run}) ${text}`;
+    case 'turn.failed':
+    case 'turn.aborted':
+      return text && `(interrupted) ${text}`;
+    case 'message':
+    case 'step':
+    case 'injection':
+    case 'tool.result':
+      return text;
+  }
+}
+
+function quotableTask(event: TaskEvent): string {
+  switch (event.kind) {
     case 'delegation.opened':
       return `(delegation ${event.body.delegation} to @${event.body.assignee}) ${event.body.task}`;
     case 'delegation.completed':
@@ -73,24 +103,6 @@ export function quotableText(event: Event): string {
       return `(approval ${event.body.request} of ${event.body.tool} requested) ${event.body.args}`;
     case 'approval.decided':
       return `(approval ${event.body.request} is ${event.body.outcome})`;
-    case 'mode.changed':
-      return `(mode is now ${event.body.mode})`;
-    case 'phase.changed':
-      return `(phase is now ${event.body.phase}) ${spokenText(event)}`.trimEnd();
-    case 'run.directive':
-      return `(directive of run ${event.body.run}) ${event.body.directive}`;
-    case 'turn.failed':
-    case 'turn.aborted':
-      return spokenText(event) === '' ? '' : `(interrupted) ${spokenText(event)}`;
-    case 'message':
-    case 'step':
-    case 'injection':
-    case 'joined':
-    case 'left':
-    case 'command':
-      return spokenText(event);
-    case 'tool.result':
-      return '';
   }
 }
 

@@ -79,56 +79,98 @@ interface Postings {
 
 const NOWHERE: Postings = { docs: [], counts: [] };
 
-export function createSearchIndex(
-  viewer: AgentId | null = null,
-  settings: SearchSettings = SEARCH_SETTINGS,
-): SearchIndex {
-  const { onward, back, pauseMs, k1, b, named } = settings;
-  const docs: Doc[] = [];
-  /** Numbers by seq. */
-  const seqs = new Map<number, number>();
-  const postings = new Map<string, Postings>();
-  /** The words of each speaker's name. */
-  const speakers = new Map<string, ReadonlySet<string>>();
-  let upTo = 0;
-  /** Of all events, with their neighbours. */
-  let totalLength = 0;
+export function createSearchIndex(viewer: AgentId | null = null, settings = SEARCH_SETTINGS): SearchIndex {
+  return new Bm25Index(viewer, settings);
+}
 
-  function addOne(event: Event): void {
-    const text = memoryText(event, viewer);
-    if (text === null) return;
-    const words = [...wordsOf(text.slice(0, MAX_INDEXED_CHARS)), ...wordsOf(dateWords(event.at))];
-    const speaker = event.author.name;
-    if (!speakers.has(speaker)) speakers.set(speaker, new Set(wordsOf(speaker)));
-    const number =
-      docs.push({
-        seq: event.seq,
-        at: event.at,
-        speaker,
-        says: saysOf(event, text),
-        own: words.length,
-        length: 0,
-      }) - 1;
-    seqs.set(event.seq, number);
-    for (const word of words) post(word, number);
-    lengthen(number, words.length);
-    for (let distance = 1; distance <= onward.length; distance += 1) {
-      const other = neighbour(number, distance);
-      if (!other) continue;
-      lengthen(number, weightOf(distance) * other.own);
-      lengthen(number - distance, weightOf(-distance) * words.length);
+class Bm25Index implements SearchIndex {
+  upTo = 0;
+  readonly #viewer: AgentId | null;
+  readonly #settings: SearchSettings;
+  readonly #docs: Doc[] = [];
+  /** Numbers by seq. */
+  readonly #numbers = new Map<number, number>();
+  readonly #postings = new Map<string, Postings>();
+  /** The words of each speaker's name. */
+  readonly #speakers = new Map<string, ReadonlySet<string>>();
+  /** Of all events, with their neighbours. */
+  #totalLength = 0;
+
+  constructor(viewer: AgentId | null, settings: SearchSettings) {
+    this.#viewer = viewer;
+    this.#settings = settings;
+  }
+
+  get size(): number {
+    return this.#docs.length;
+  }
+
+  has(seq: number): boolean {
+    return this.#numbers.has(seq);
+  }
+
+  answerTo(seq: number): number | null {
+    const number = this.#numbers.get(seq) ?? -1;
+    const question = this.#docs[number];
+    if (question?.says !== 'question') return null;
+    const next = this.#docs.slice(number + 1, number + 1 + ANSWER_WITHIN);
+    const answer = next.find(
+      ({ says, speaker, at }) =>
+        says === 'message' && speaker !== question.speaker && at - question.at <= this.#settings.pauseMs,
+    );
+    return answer?.seq ?? null;
+  }
+
+  add(events: readonly Event[]): void {
+    for (const event of events) {
+      if (event.seq <= this.upTo) continue;
+      this.upTo = event.seq;
+      this.#addOne(event);
     }
   }
 
-  function lengthen(number: number, words: number): void {
-    const doc = docs[number];
-    if (doc) doc.length += words;
-    totalLength += words;
+  search(query: string, limit: number): Hit[] {
+    const words = new Set(wordsOf(query.slice(0, MAX_QUERY_CHARS)));
+    const isAsked = ([, name]: [string, ReadonlySet<string>]) => [...name].some((word) => words.has(word));
+    const asked = new Set([...this.#speakers].filter(isAsked).map(([speaker]) => speaker));
+    const scores = this.#scoresOf(words);
+    const hits: Hit[] = [];
+    for (const [number, { seq, speaker }] of this.#docs.entries()) {
+      const score = (scores[number] ?? 0) * (asked.has(speaker) ? this.#settings.named : 1);
+      if (score > 0) hits.push({ seq, score });
+    }
+    return hits.sort((one, other) => other.score - one.score || one.seq - other.seq).slice(0, limit);
   }
 
-  function post(word: string, number: number): void {
-    const known = postings.get(word);
-    if (!known) postings.set(word, { docs: [number], counts: [1] });
+  #addOne(event: Event): void {
+    const text = memoryText(event, this.#viewer);
+    if (text === null) return;
+    const { seq, at, author } = event;
+    const words = [...wordsOf(text.slice(0, MAX_INDEXED_CHARS)), ...wordsOf(dateWords(at))];
+    if (!this.#speakers.has(author.name)) this.#speakers.set(author.name, new Set(wordsOf(author.name)));
+    const number = this.#docs.length;
+    const own = words.length;
+    this.#docs.push({ seq, at, speaker: author.name, says: saysOf(event, text), own, length: 0 });
+    this.#numbers.set(seq, number);
+    for (const word of words) this.#post(word, number);
+    this.#lengthen(number, own);
+    for (let distance = 1; distance <= this.#settings.onward.length; distance += 1) {
+      const other = this.#neighbour(number, distance);
+      if (!other) continue;
+      this.#lengthen(number, this.#weightOf(distance) * other.own);
+      this.#lengthen(number - distance, this.#weightOf(-distance) * own);
+    }
+  }
+
+  #lengthen(number: number, words: number): void {
+    const doc = this.#docs[number];
+    if (doc) doc.length += words;
+    this.#totalLength += words;
+  }
+
+  #post(word: string, number: number): void {
+    const known = this.#postings.get(word);
+    if (!known) this.#postings.set(word, { docs: [number], counts: [1] });
     else if (known.docs.at(-1) === number) known.counts.push((known.counts.pop() ?? 0) + 1);
     else {
       known.docs.push(number);
@@ -137,88 +179,54 @@ export function createSearchIndex(
   }
 
   /** Weight of a word in the event `offset` places after its own. */
-  function weightOf(offset: number): number {
+  #weightOf(offset: number): number {
+    const { onward, back } = this.#settings;
     if (offset === 0) return 1;
     return (offset > 0 ? onward[offset - 1] : back[-offset - 1]) ?? 0;
   }
 
   /** The event `before` places earlier, unless a pause separates them. */
-  function neighbour(number: number, before: number): Doc | null {
-    const doc = docs[number];
-    const other = docs[number - before];
-    return doc && other && Math.abs(doc.at - other.at) <= pauseMs ? other : null;
+  #neighbour(number: number, before: number): Doc | null {
+    const doc = this.#docs[number];
+    const other = this.#docs[number - before];
+    return doc && other && Math.abs(doc.at - other.at) <= this.#settings.pauseMs ? other : null;
   }
 
   /** How often a word occurs in or near each event in its reach; by number. */
-  function countsOf(word: string): { numbers: number[]; counts: Float64Array } {
+  #countsOf(word: string): { numbers: number[]; counts: Float64Array } {
+    const { onward, back } = this.#settings;
     const numbers: number[] = [];
-    const counts = new Float64Array(docs.length);
-    const { docs: holders, counts: held } = postings.get(word) ?? NOWHERE;
-    for (let index = 0; index < holders.length; index += 1) {
-      const holder = holders[index] ?? 0;
+    const counts = new Float64Array(this.#docs.length);
+    const { docs: holders, counts: held } = this.#postings.get(word) ?? NOWHERE;
+    for (const [index, holder] of holders.entries()) {
       for (let offset = -back.length; offset <= onward.length; offset += 1) {
         const number = holder + offset;
-        if (!neighbour(Math.max(number, holder), Math.abs(offset))) continue;
+        if (!this.#neighbour(Math.max(number, holder), Math.abs(offset))) continue;
         const known = counts[number] ?? 0;
         if (known === 0) numbers.push(number);
-        counts[number] = known + weightOf(offset) * (held[index] ?? 0);
+        counts[number] = known + this.#weightOf(offset) * (held[index] ?? 0);
       }
     }
     return { numbers, counts };
   }
 
-  function scoresOf(words: Iterable<string>): Float64Array {
-    const scores = new Float64Array(docs.length);
-    const meanLength = totalLength / docs.length;
+  #scoresOf(words: Iterable<string>): Float64Array {
+    const { k1, b } = this.#settings;
+    const all = this.#docs.length;
+    const scores = new Float64Array(all);
+    const meanLength = this.#totalLength / all;
     for (const word of words) {
-      const { numbers, counts } = countsOf(word);
-      const rarity = Math.log(1 + (docs.length - numbers.length + 0.5) / (numbers.length + 0.5));
+      const { numbers, counts } = this.#countsOf(word);
+      const rarity = Math.log(1 + (all - numbers.length + 0.5) / (numbers.length + 0.5));
       for (const number of numbers) {
         const count = counts[number] ?? 0;
-        const length = (docs[number]?.length ?? 0) / meanLength;
+        const length = (this.#docs[number]?.length ?? 0) / meanLength;
         const dampened = (count * (k1 + 1)) / (count + k1 * (1 - b + b * length));
         scores[number] = (scores[number] ?? 0) + rarity * dampened;
       }
     }
     return scores;
   }
-
-  return {
-    get size() {
-      return docs.length;
-    },
-    get upTo() {
-      return upTo;
-    },
-    has: (seq) => seqs.has(seq),
-    answerTo(seq) {
-      const number = seqs.get(seq) ?? -1;
-      const question = docs[number];
-      if (question?.says !== 'question') return null;
-      const next = docs.slice(number + 1, number + 1 + ANSWER_WITHIN);
-      const isAnswer = ({ says, speaker, at }: Doc) =>
-        says === 'message' && speaker !== question.speaker && at - question.at <= pauseMs;
-      return next.find(isAnswer)?.seq ?? null;
-    },
-    add(events) {
-      for (const event of events) {
-        if (event.seq <= upTo) continue;
-        upTo = event.seq;
-        addOne(event);
-      }
-    },
-    search(query, limit) {
-      const words = new Set(wordsOf(query.slice(0, MAX_QUERY_CHARS)));
-      const asked = new Set([...speakers].filter(([, name]) => overlap(name, words)).map(([name]) => name));
-      const scores = scoresOf(words);
-      const hits: Hit[] = [];
-      for (const [number, { seq, speaker }] of docs.entries()) {
-        const score = (scores[number] ?? 0) * (asked.has(speaker) ? named : 1);
-        if (score > 0) hits.push({ seq, score });
-      }
-      return hits.sort((one, other) => other.score - one.score || one.seq - other.seq).slice(0, limit);
-    },
-  };
 }
 
 function saysOf({ kind }: Event, text: string): Doc['says'] {
@@ -232,11 +240,6 @@ function isQuestion(text: string): boolean {
 }
 
 const QUESTION_MARKS = new Set(['?', '\uFF1F', '\u061F', '\u037E']);
-
-function overlap(name: ReadonlySet<string>, words: ReadonlySet<string>): boolean {
-  for (const word of name) if (words.has(word)) return true;
-  return false;
-}
 
 const MONTHS = 'January February March April May June July August September October November December'.split(
   ' ',

@@ -1,4 +1,12 @@
-import { type Event, type EventDraft, isAbout } from '../../events/index.ts';
+import {
+  type Aspect,
+  type Event,
+  type EventDraft,
+  isAbout,
+  type KindAbout,
+  type StepBody,
+  type ToolResultBody,
+} from '../../events/index.ts';
 import { eventText, handoffText } from '../event-text.ts';
 import { escapeMarks, fence } from '../fence.ts';
 import { isPerson, isUntrusted, type People, type Trusted } from '../people.ts';
@@ -99,38 +107,73 @@ interface Entry {
   body: string;
 }
 
+type Words = (what: string, text: string) => Entry;
+
 function entryOf(event: Event | EventDraft, options: TranscriptOptions): Entry | null {
-  const { resultChars = 2_000, messageChars = 8_000, tails = true, calls = true } = options;
-  const words = (what: string, text: string): Entry => ({
-    what,
-    body: clip(text, messageChars, { tail: tails }),
-  });
-  const unlessEmpty = (entry: Entry): Entry | null => (entry.body.trim() === '' ? null : entry);
   if (!isAbout(event, 'words')) return null;
+  const words = wordsWith(options);
+  if (isAbout(event, 'taskOpening') || isAbout(event, 'taskEnd')) return taskEntry(event, words);
+  if (isAbout(event, 'upkeep')) return upkeepEntry(event, words);
   switch (event.kind) {
     case 'message':
       return unlessEmpty(words('', eventText(event)));
     case 'injection':
       return event.body.oneStep ? null : unlessEmpty(words('notes', event.body.content));
-    case 'step': {
-      const { body } = words('', event.body.content);
-      const made = event.body.calls.map(({ name, args }) => `call ${plain(name)} ${clip(args, ARGS_CHARS)}`);
-      return unlessEmpty({ what: '', body: [body, ...(calls ? made : [])].filter(Boolean).join('\n') });
-    }
-    case 'tool.result': {
-      if (!calls) return null;
-      const { name, outcome, artifact, content } = event.body;
-      const whole = artifact === undefined ? '' : `, whole in @artifact/${plain(artifact)}`;
-      const body = resultChars === 0 ? '' : clip(content, resultChars);
-      return { what: `result of ${plain(name)}: ${outcome}${whole}`, body };
-    }
+    case 'step':
+      return stepEntry(event.body, words, options);
+    case 'tool.result':
+      return resultEntry(event.body, options);
     case 'handoff':
       return words('hands over', handoffText(event.body.summary));
-    case 'delegation.opened':
-      return words(
-        `delegates to @${event.body.assignee}, delegation ${plain(event.body.delegation)}`,
-        event.body.task,
-      );
+    case 'phase.changed':
+      return words(`the phase is now ${plain(event.body.phase)}`, eventText(event));
+    case 'run.directive': {
+      const { run, status, directive, brief } = event.body;
+      return words(`directs run ${plain(run)}, its step is ${status}`, `${directive}\n${brief}`.trim());
+    }
+    case 'turn.failed':
+      return unlessEmpty(words(`failed after saying (${plain(event.body.code)})`, eventText(event)));
+    case 'turn.aborted':
+      return unlessEmpty(words('was interrupted after saying', eventText(event)));
+  }
+}
+
+function wordsWith({ messageChars = 8_000, tails = true }: TranscriptOptions): Words {
+  return (what, text) => ({ what, body: clip(text, messageChars, { tail: tails }) });
+}
+
+function unlessEmpty(entry: Entry): Entry | null {
+  return entry.body.trim() === '' ? null : entry;
+}
+
+function stepEntry(
+  { content, calls }: StepBody,
+  words: Words,
+  { calls: isShown = true }: TranscriptOptions,
+): Entry | null {
+  const { body } = words('', content);
+  const made = calls.map(({ name, args }) => `call ${plain(name)} ${clip(args, ARGS_CHARS)}`);
+  return unlessEmpty({ what: '', body: [body, ...(isShown ? made : [])].filter(Boolean).join('\n') });
+}
+
+function resultEntry(
+  { name, outcome, artifact, content }: ToolResultBody,
+  { resultChars = 2_000, calls: isShown = true }: TranscriptOptions,
+): Entry | null {
+  if (!isShown) return null;
+  const whole = artifact === undefined ? '' : `, whole in @artifact/${plain(artifact)}`;
+  const body = resultChars === 0 ? '' : clip(content, resultChars);
+  return { what: `result of ${plain(name)}: ${outcome}${whole}`, body };
+}
+
+type Of<A extends Aspect> = Extract<Event | EventDraft, { kind: KindAbout<A> & KindAbout<'words'> }>;
+
+function taskEntry(event: Of<'taskOpening' | 'taskEnd'>, words: Words): Entry {
+  switch (event.kind) {
+    case 'delegation.opened': {
+      const { assignee, delegation, task } = event.body;
+      return words(`delegates to @${assignee}, delegation ${plain(delegation)}`, task);
+    }
     case 'delegation.completed':
       return words(`completes delegation ${plain(event.body.delegation)}`, event.body.result);
     case 'delegation.aborted':
@@ -145,22 +188,17 @@ function entryOf(event: Event | EventDraft, options: TranscriptOptions): Entry |
     }
     case 'approval.decided':
       return words(`request ${plain(event.body.request)} is ${event.body.outcome}`, event.body.note);
+  }
+}
+
+function upkeepEntry(event: Of<'upkeep'>, words: Words): Entry | null {
+  switch (event.kind) {
     case 'joined':
       return words(`@${event.body.agent} joined`, '');
     case 'left':
       return words(`@${event.body.agent} left`, event.body.reason);
     case 'mode.changed':
       return words(`the mode is now ${event.body.mode}`, '');
-    case 'phase.changed':
-      return words(`the phase is now ${plain(event.body.phase)}`, eventText(event));
-    case 'run.directive': {
-      const { run, status, directive, brief } = event.body;
-      return words(`directs run ${plain(run)}, its step is ${status}`, `${directive}\n${brief}`.trim());
-    }
-    case 'turn.failed':
-      return unlessEmpty(words(`failed after saying (${plain(event.body.code)})`, eventText(event)));
-    case 'turn.aborted':
-      return unlessEmpty(words('was interrupted after saying', eventText(event)));
     case 'command':
       return null;
   }

@@ -2,14 +2,14 @@ import type { Principal } from '../../access/index.ts';
 import type { Author } from '../../events/index.ts';
 import { Refusal } from '../refusal.ts';
 
-/** What a client sent, with its author where that goes without saying. */
+/** The body, with the caller's own author where it names none. */
 export function withAuthor({ author }: Principal, body: unknown): unknown {
   const isSilent =
     typeof body === 'object' && body !== null && !Array.isArray(body) && !Object.hasOwn(body, 'author');
   return author && isSilent ? { ...body, author } : body;
 }
 
-/** Whether a caller may bring these words: its own, or those of any person if it speaks for people. Throws `Refusal`. */
+/** Checks that a caller may write as this author: as itself, or as any person if it has no author. Throws `Refusal`. */
 export function checkAuthor({ author, scopes }: Principal, given: Author): void {
   if (author) {
     if (isSameAuthor(author, given)) return;
@@ -20,7 +20,7 @@ export function checkAuthor({ author, scopes }: Principal, given: Author): void 
   throw refused(`words of the ${given.kind} "${given.id}" are brought with the scope "operate" only`, given);
 }
 
-/** What brings words of people and agents alike, and says itself whose they are. Throws `Refusal`. */
+/** Checks that a caller may import messages of any author. Throws `Refusal`. */
 export function checkAllAuthors({ author, scopes }: Principal): void {
   if (author === null && scopes.includes('operate')) return;
   const message = 'a transcript has words of agents: to bring it takes the scope "operate", and no author';

@@ -2,14 +2,14 @@ import type { Context } from 'hono';
 import type { Principal, Reading, Traffic } from '../../access/index.ts';
 import type { Troupe } from '../../troupe.ts';
 
-/** Who a request is from, and the troupe as far as it is theirs: of their tenant, and of that what they were granted. */
+/** The caller of a request, and the troupe of their tenant, narrowed to what they were granted. */
 export interface Caller {
   principal: Principal;
   troupe: Troupe;
-  /** Whether they still are who they were when the request came. For streams, which outlive that; null: they cannot become others. */
+  /** Whether the credential still identifies the same principal. For streams. Null: it cannot change. */
   isStillGood: (() => Promise<boolean>) | null;
   traffic: Traffic;
-  /** Of what only reads: what it costs is charged to it. */
+  /** Account of a request that only reads. Null for writes. */
   reading: Reading | null;
 }
 

@@ -11,8 +11,8 @@ export interface GateOptions {
   /** Whose key or token a credential is, as `troupe.authenticate`. Without it there is no other than `token`. */
   authenticate?: ((credential: string) => Promise<Principal | null>) | undefined;
   /**
-   * Who asks without a credential: by default `local`, which may do everything, as long as there is no `token`;
-   * `refused` is for whatever others can reach.
+   * Treatment of requests without a credential. `local`, the default: they may do everything as long as there is no
+   * `token`. `refused`: for servers that other machines can reach.
    */
   keyless?: 'local' | 'refused' | undefined;
   limits?: { triesPerSecond?: number | undefined } | undefined;
@@ -20,7 +20,7 @@ export interface GateOptions {
 
 export interface Identified {
   principal: Principal;
-  /** Null for who cannot become anybody else. */
+  /** Null for a credential that cannot change. */
   isStillGood: (() => Promise<boolean>) | null;
 }
 
@@ -30,7 +30,7 @@ export interface Gate {
 }
 
 const TRIES_PER_SECOND = 20;
-/** Credentials that are remembered to have been good. */
+/** Most credentials that are kept as valid. */
 const MAX_GOOD = 10_000;
 const BEARER = /^Bearer +(\S+) *$/i;
 
@@ -39,10 +39,11 @@ export function isKeyless({ token, keyless = 'local' }: GateOptions): boolean {
 }
 
 /**
- * Tells who a request is from. A header that names nobody is not the same as none. Owns the tries of each address and what was good lately.
- *  1. Whatever is wrong with a credential, the answer is the same.
- *  2. Nothing is looked up for an address that has used up its tries. A credential that was good the last time costs
- *     none, so that who guesses does not shut out who knows.
+ * Identifies the caller of a request. An invalid header differs from a missing one. Owns the attempts of each address and
+ * the recently valid credentials.
+ *  1. The answer is the same whatever is wrong with a credential.
+ *  2. Nothing is looked up for an address without attempts left. A credential that was valid the last time costs no
+ *     attempt, so that guessing does not lock out valid callers.
  */
 export function createGate(options: GateOptions, clock: Pick<Clock, 'monotonic'>): Gate {
   const { token, authenticate, limits = {} } = options;
@@ -84,17 +85,17 @@ export function createGate(options: GateOptions, clock: Pick<Clock, 'monotonic'>
   return { identify };
 }
 
-/** The same for what is missing, wrong, revoked and expired. */
+/** The same error for missing, wrong, revoked and expired credentials. */
 function unknownCaller(): Refusal {
   return new Refusal(401, 'token_required', 'send the header "Authorization: Bearer <token>"');
 }
 
-/** Of one length, so that comparing tells nothing of the token's. */
+/** Digests have one length, so that comparing them says nothing about the token's. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** Where the server does not tell, all are one. */
+/** Empty where the server does not know it: all callers then share one address. */
 function addressOf({ env }: Context): string {
   const { incoming } = Object(env) as { incoming?: { socket?: { remoteAddress?: string } } };
   return incoming?.socket?.remoteAddress ?? '';

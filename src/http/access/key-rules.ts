@@ -5,7 +5,7 @@ import { isSameAuthor } from './author-rule.ts';
 import { unknownConversation } from './limit-troupe.ts';
 import { isServerAdmin } from './check-scope.ts';
 
-/** What a key is to open. */
+/** The rights of a new key. */
 interface Reach {
   scopes: readonly Scope[];
   author?: Author | null | undefined;
@@ -31,7 +31,7 @@ export function checkReach(principal: Principal, { scopes, author, conversations
     const message = `this caller speaks as ${own.kind} "${own.id}", and so must its keys`;
     throw new Refusal(403, 'author_refused', message);
   }
-  // As with words that it brings itself: see `checkAuthor`.
+  // The same rule as for messages: see `checkAuthor`.
   if (!own && author && author.kind !== 'user' && !principal.scopes.includes('operate')) {
     const message = `a key that speaks as the ${author.kind} "${author.id}" is given with the scope "operate" only`;
     throw new Refusal(403, 'author_refused', message);
@@ -40,7 +40,7 @@ export function checkReach(principal: Principal, { scopes, author, conversations
   if (beyond !== null) throw unknownConversation(beyond);
 }
 
-/** Whether a key is any of the caller's business: one that reaches further than its own grant is not. */
+/** Whether the caller may see a key. A key that reaches beyond the caller's grant is hidden. */
 export function sees(principal: Principal, { conversations }: KeyInfo): boolean {
   return beyondGrant(principal, conversations) === null;
 }

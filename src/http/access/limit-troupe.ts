@@ -5,7 +5,7 @@ import type { Troupe, Watcher } from '../../troupe.ts';
 import { checkAllAuthors, checkAuthor } from './author-rule.ts';
 import { checkScope } from './check-scope.ts';
 
-/** What of its source's id is left in the id of a fork, however large the numbers behind it are. */
+/** Length of the source's id that every fork's id keeps, however large the number behind it is. */
 const FORK_STEM = 90;
 
 type Note = Parameters<Watcher>[0];
@@ -58,12 +58,12 @@ type Members<K extends Kind> = {
 type MembersOf<K extends Kind> = Pick<Troupe, Members<K>>;
 
 /**
- * A troupe for one caller: the words that it may bring, and the conversations that it was granted. Of all others it
- * hears what it would hear of ids that do not exist, before anything is looked up.
+ * A troupe for one caller, limited to the authors it may write as and the conversations it was granted. Other
+ * conversations give the error of unknown ids, before anything is looked up.
  */
 export function limitTroupe(troupe: Troupe, principal: Principal): Troupe {
   const { author, scopes, conversations: granted } = principal;
-  // Nothing to check, and the caller is given the very troupe that the application has.
+  // There is nothing to check, so the caller gets the application's own troupe.
   if (granted === null && author === null && scopes.includes('operate')) return troupe;
   const spoken = limitAuthors(troupe, principal);
   const shared = membersOf(troupe, 'shared');
@@ -118,7 +118,7 @@ function limitConversations(
       return spoken.command(command, by);
     },
     async import(chunks, request) {
-      // The file may hold several conversations, whose ids then begin with this.
+      // A file may hold several conversations, whose ids then begin with this stem.
       const stem = request.conversation ?? '';
       if (!covers(principal, `${stem}*`)) throw unknownConversation(stem);
       return spoken.import(chunks, { ...request, mayLeadTo: may });
@@ -131,7 +131,7 @@ function limitConversations(
       troupe.watch((note) => {
         if (may(conversationOf(note))) watcher(note);
       }, of),
-    // What others spend, and have waiting, is their own affair.
+    // Queues and budgets of other callers stay hidden.
     queues: async () => ({ waiting: 0, active: 0, delayed: 0 }),
     async budgets(of = {}) {
       if (of.conversation === undefined) return [];
@@ -145,7 +145,7 @@ function limitAuthors(troupe: Troupe, principal: Principal): MembersOf<'message'
   return {
     async send(conversation, message) {
       checkAuthor(principal, message.author);
-      // Who stops a turn needs the same scope for it, by whatever name.
+      // Stopping a turn needs the same scope here as by command.
       if (message.whileBusy === 'interrupt') checkScope(principal, 'operate');
       return troupe.send(conversation, message);
     },
@@ -160,7 +160,7 @@ function limitAuthors(troupe: Troupe, principal: Principal): MembersOf<'message'
   };
 }
 
-/** What it names must be granted, and so must what it makes. */
+/** Conversations that a command names or creates must be granted. */
 function checkCommand(
   command: Command,
   principal: Principal,
@@ -173,12 +173,12 @@ function checkCommand(
   if (command.as !== undefined) return void check(command.as);
   const source = command.conversation ?? parseTurnId(command.turn ?? '')?.conversation;
   if (source === undefined) return;
-  // The name that it will have: more of it is not known yet.
+  // The beginning of the fork's id; the rest is not known yet.
   const name = source.length <= FORK_STEM ? `${source}-fork-` : source.slice(0, FORK_STEM);
   if (!covers(principal, `${name}*`)) throw unknownConversation(name);
 }
 
-/** As it is told of ids that nobody has. */
+/** The error for ids that do not exist. */
 export function unknownConversation(conversation: string): TroupeError {
   const message = `there is no conversation "${conversation}"`;
   return new TroupeError('conversation_unknown', message, { conversation });

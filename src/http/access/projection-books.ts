@@ -6,14 +6,14 @@ import { TroupeError } from '../../errors.ts';
 import type { Projection } from '../../projection/model.ts';
 import { foldEvents, newProjection } from '../../projection/projection.ts';
 
-/** Tenants whose projections are remembered, those that asked last. */
+/** Tenants whose projections are kept, the most recently used ones. */
 const MAX_TENANTS = 32;
 
-/** Gives the caller of a request the projections of its tenant, and of those what it was granted. */
+/** Returns the projections that the caller of a request may see. */
 export type BookOf = (context: Context) => ProjectionBook;
 
 export function createProjectionBooks(root: Troupe): BookOf {
-  /** The last used one last. */
+  /** In order of use, the most recent one last. */
   const books = new Map<TenantId, ProjectionBook>();
 
   function bookOfTenant(tenant: TenantId): ProjectionBook {
@@ -30,7 +30,7 @@ export function createProjectionBooks(root: Troupe): BookOf {
     const { principal, troupe } = callerOf(context);
     const book = bookOfTenant(principal.tenant);
     if (principal.conversations === null) return book;
-    // The projection is everybody's; whether the caller may have it, its own troupe says.
+    // All callers share the projection; the caller's own troupe says whether they may see it.
     const check = (conversation: string) => troupe.events(conversation, { after: 0, limit: 1 });
     return {
       async latest(conversation) {
@@ -45,38 +45,38 @@ export function createProjectionBooks(root: Troupe): BookOf {
   };
 }
 
-/** What the inspector's routes know of conversations: folded once, and then only what is new. */
+/** Projections of conversations for the inspector. Each event is folded once. */
 export interface ProjectionBook {
-  /** Up to the head of the log, whatever is asked at once. Throws `conversation_unknown`. */
+  /** The projection at the head of the log. Concurrent calls share the work. Throws `conversation_unknown`. */
   latest(conversation: string): Promise<Projection>;
-  /** As it was after this seq; `head` is where the log ends now. */
+  /** The projection after this seq, and the present head of the log. */
   at(conversation: string, seq: number): Promise<{ projection: Projection; head: number }>;
 }
 
-/** Conversations that are remembered, the last used ones. */
+/** Conversations that are kept, the most recently used ones. */
 const MAX_CONVERSATIONS = 64;
-/** A projection of the past is kept every so many events. It shares with its successors what did not change since. */
+/** Distance of kept past projections. Each shares its unchanged parts with its successors. */
 const CHECKPOINT_EVENTS = 2_000;
-/** Of one conversation: of a longer one they are further apart. */
+/** Per conversation. In longer conversations they are further apart. */
 const MAX_CHECKPOINTS = 8;
-/** Of all conversations. */
+/** Over all conversations. */
 const MAX_ALL_CHECKPOINTS = 64;
 const PAGE = 1_000;
 
 interface Entry {
   latest: Projection;
-  /** Of the last event folded: a conversation that was deleted and begun again has another one there. */
+  /** Id of the last folded event. It differs where the conversation was deleted and started again. */
   lastId: string | null;
   past: Projection[];
-  /** Events between two of them. */
+  /** Events between two past projections. */
   interval: number;
   running: Promise<Projection> | null;
-  /** Whoever comes while one runs, which may have read before they wrote, shares the next. */
+  /** Calls during a run share the next one: the run may have read before their events were written. */
   queued: Promise<Projection> | null;
 }
 
 export function createProjectionBook(troupe: Pick<Troupe, 'events'>): ProjectionBook {
-  /** The last used one last. */
+  /** In order of use, the most recent one last. */
   const entries = new Map<string, Entry>();
 
   function entryOf(conversation: string): Entry {
@@ -93,7 +93,7 @@ export function createProjectionBook(troupe: Pick<Troupe, 'events'>): Projection
   async function catchUp(conversation: string, entry: Entry): Promise<Projection> {
     for (;;) {
       const known = entry.latest.seq;
-      // The last one known is read again, to see that it is still the same.
+      // The last known event is read again, to check that it is still the same.
       const after = Math.max(0, known - 1);
       const { events, head } = await troupe.events(conversation, { after, limit: PAGE });
       const isOther = known > 0 && events[0]?.id !== entry.lastId;
@@ -101,39 +101,12 @@ export function createProjectionBook(troupe: Pick<Troupe, 'events'>): Projection
         Object.assign(entry, newEntry(conversation), { running: entry.running });
         continue;
       }
-      fold(entry, events);
+      fold(entry, events, entries);
       if (entry.latest.seq >= head) return entry.latest;
       if (entry.latest.seq > known) continue;
-      // The last one known filled a page by itself.
-      fold(entry, (await troupe.events(conversation, { after: known, limit: PAGE })).events);
+      // The last known event filled a page by itself.
+      fold(entry, (await troupe.events(conversation, { after: known, limit: PAGE })).events, entries);
       if (entry.latest.seq === known) return entry.latest;
-    }
-  }
-
-  function fold(entry: Entry, events: readonly Event[]): void {
-    for (let from = 0; from < events.length;) {
-      const next = entry.latest.seq - (entry.latest.seq % entry.interval) + entry.interval;
-      const end = events.findIndex(({ seq }) => seq >= next);
-      const to = end < 0 ? events.length : end + 1;
-      entry.latest = foldEvents(entry.latest, events.slice(from, to));
-      from = to;
-      if (entry.latest.seq === next) keep(entry);
-    }
-    entry.lastId = events.at(-1)?.id ?? entry.lastId;
-  }
-
-  function keep(entry: Entry): void {
-    entry.past.push(entry.latest);
-    if (entry.past.length > MAX_CHECKPOINTS) {
-      entry.interval *= 2;
-      entry.past = entry.past.filter(({ seq }) => seq % entry.interval === 0);
-    }
-    let all = 0;
-    for (const { past } of entries.values()) all += past.length;
-    for (const other of entries.values()) {
-      if (all <= MAX_ALL_CHECKPOINTS) break;
-      all -= other.past.length;
-      other.past = [];
     }
   }
 
@@ -178,6 +151,35 @@ export function createProjectionBook(troupe: Pick<Troupe, 'events'>): Projection
       return { projection, head: now.seq };
     },
   };
+}
+
+type Entries = ReadonlyMap<string, Entry>;
+
+function fold(entry: Entry, events: readonly Event[], entries: Entries): void {
+  for (let from = 0; from < events.length;) {
+    const next = entry.latest.seq - (entry.latest.seq % entry.interval) + entry.interval;
+    const end = events.findIndex(({ seq }) => seq >= next);
+    const to = end < 0 ? events.length : end + 1;
+    entry.latest = foldEvents(entry.latest, events.slice(from, to));
+    from = to;
+    if (entry.latest.seq === next) keepCheckpoint(entry, entries);
+  }
+  entry.lastId = events.at(-1)?.id ?? entry.lastId;
+}
+
+function keepCheckpoint(entry: Entry, entries: Entries): void {
+  entry.past.push(entry.latest);
+  if (entry.past.length > MAX_CHECKPOINTS) {
+    entry.interval *= 2;
+    entry.past = entry.past.filter(({ seq }) => seq % entry.interval === 0);
+  }
+  let all = 0;
+  for (const { past } of entries.values()) all += past.length;
+  for (const other of entries.values()) {
+    if (all <= MAX_ALL_CHECKPOINTS) break;
+    all -= other.past.length;
+    other.past = [];
+  }
 }
 
 function newEntry(conversation: string): Entry {

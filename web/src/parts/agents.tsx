@@ -12,7 +12,7 @@ import { usageOf } from '../state/usage.ts';
 
 const MANY = 60;
 
-/** Those who need somebody first. */
+/** The agents; those that need attention come first. */
 export function Agents() {
   if (conversation.value === null) return null;
   const agents = agentsByNeed.value;
@@ -50,7 +50,7 @@ export function Agents() {
 interface AgentLineProps {
   agent: AgentView;
   isChosen: boolean;
-  /** Where its machine is, and which tools it calls. */
+  /** State path of the machine and the tools it is calling. */
   path: string;
   usage: PromptTokens | null;
 }

@@ -6,7 +6,7 @@ import { route } from '../state/route.ts';
 import { head, selectedAgent } from '../state/selection.ts';
 import { CONDITION_WORDS } from '../shared/condition.tsx';
 
-/** What must be known before anything else is believed: that this is the past, or that nobody answers. */
+/** Warnings that qualify the whole page: it shows the past, or the server does not respond. */
 export function Banners() {
   const state = connection.value;
   return (
@@ -31,13 +31,13 @@ export function Banners() {
   );
 }
 
-/** Changes of other things of the agent are of no interest to a listener. */
+/** Computed, so that other changes to the agent announce nothing. */
 const condition = computed(() => {
   const agent = selectedAgent.value;
   return agent ? `${agent.name}: ${CONDITION_WORDS[agent.condition]}` : '';
 });
 
-/** The condition of the agent that is looked at, for screen readers. */
+/** Announces the condition of the selected agent to screen readers. */
 export function Spoken() {
   return (
     <p class="unseen" aria-live="polite">

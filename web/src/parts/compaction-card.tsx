@@ -30,7 +30,7 @@ export const PHASES: Record<CompactionView['phase'], string> = {
   failed: 'could not make room',
 };
 
-/** One relief of an agent's view: by how much and why in a line; opened, what was dropped and what stands for it. */
+/** One compaction of an agent's view. Closed: how much and why. Open: what was dropped and what replaces it. */
 export function CompactionCard({
   compaction,
   isOpen = false,

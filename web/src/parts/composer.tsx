@@ -13,7 +13,7 @@ const POLICIES = [
   ['interrupt', 'interrupt: stop this turn'],
 ] as const;
 
-/** Says something to agents. It appears above once it is in the log. */
+/** Sends a message to agents. The message appears in the list once it is in the log. */
 export function Composer() {
   const [content, setContent] = useState('');
   const [to, setTo] = useState('');

@@ -8,7 +8,7 @@ import { conversation } from '../state/route.ts';
 
 const MANY = 50;
 
-/** Newest first. */
+/** The conversations, newest first. */
 export function Conversations() {
   const all = conversations.value;
   const id = conversation.value;

@@ -3,15 +3,15 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { dialog } from '../state/dialogs.ts';
 import '../style/dialog.css';
 
-/** Over the page; the browser keeps the focus in it and gives it back. */
+/** A modal dialog. The browser keeps the focus inside and restores it afterwards. */
 export function Dialog({ label, children }: { label: string; children: ComponentChildren }) {
   const element = useRef<HTMLDialogElement>(null);
-  // At once: what is typed meanwhile would be lost.
+  // Runs synchronously: keys typed in between would be lost.
   useLayoutEffect(() => {
     element.current?.showModal();
   }, []);
   const mine = useRef(dialog.peek()).current;
-  // The browser says it some time after it has closed it: by then another may lie over the page.
+  // The browser reports the close with a delay; another dialog may be open by then.
   const close = () => {
     if (dialog.peek() === mine) dialog.value = null;
   };

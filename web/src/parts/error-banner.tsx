@@ -5,7 +5,7 @@ import { Go } from '../shared/go.tsx';
 import { isPast } from '../state/past.ts';
 import { ForkButton } from './detail/fork-button.tsx';
 
-/** Why a turn failed, what was tried, and what can be done. */
+/** Why a turn failed, what was tried, and what a person can do. */
 export function ErrorBanner({ turn }: { turn: TurnView }) {
   const { error, retries, retried, id } = turn;
   if (!error) return null;

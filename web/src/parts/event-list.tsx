@@ -15,7 +15,7 @@ import { EventRow } from './event-row.tsx';
 
 const ROW_PX = 28;
 
-/** Events one under the other, the newest below; only those in sight are in the document. */
+/** The events, newest at the bottom. Only visible rows are in the document. */
 export function EventList() {
   const { conversation, kind, q, problems, by, at } = route.value;
   const hasHead = head.value > 0;
@@ -48,7 +48,7 @@ function Rows({ source }: { source: RowSource }) {
   const box = useRef<HTMLDivElement>(null);
   const [place, setPlace] = useState({ top: Number.MAX_SAFE_INTEGER, height: 400 });
   const [follows, setFollows] = useState(true);
-  /** The same at once: whoever scrolls up is not pulled back by what was drawn before. */
+  /** A ref, so that it is current at once: an earlier render must not pull back a reader who scrolls up. */
   const tail = useRef<{ follows: boolean; source: RowSource | null; top: number; count: number }>({
     follows: true,
     source: null,
@@ -59,19 +59,19 @@ function Rows({ source }: { source: RowSource }) {
     tail.current.follows = isOn;
     setFollows(isOn);
   };
-  /** The line at the top edge: stays where it is when older ones come in above. */
+  /** The row at the top edge. It stays in place when older rows are added above. */
   const anchor = useRef<{ seq: number; offset: number } | null>(null);
   const version = source.version.value;
   const count = source.count();
   const { event } = route.value;
-  /** What was asked for beyond what is here, once: it may be none of what matches. */
+  /** The event last sought outside the loaded rows. It is sought only once, since it may not match the filter. */
   const sought = useRef<number | null>(null);
   const shownEvent = useRef<{ source: RowSource; event: number | null } | null>(null);
 
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    // Nobody has been anywhere in a list that has no lines.
+    // An empty list has no scroll position.
     const measure = () =>
       setPlace(({ top }) => ({
         top: tail.current.count === 0 ? top : element.scrollTop,
@@ -86,7 +86,7 @@ function Rows({ source }: { source: RowSource }) {
     if (!element) return;
     const known = tail.current;
     const isPlaced = known.source === source && known.count > 0;
-    // Scrolled since, of which nobody was told yet.
+    // The user has scrolled, but the scroll event has not arrived yet.
     if (isPlaced && known.count <= count && element.scrollTop < known.top - 1) follow(false);
     const index = event === null ? -1 : source.indexOf(event);
     const isNew = shownEvent.current?.source !== source || shownEvent.current.event !== event;
@@ -96,7 +96,7 @@ function Rows({ source }: { source: RowSource }) {
       shownEvent.current = { source, event };
       const { scrollTop, clientHeight: height } = element;
       const wanted = scrollFor(index, { scrollTop, height, rowHeight: ROW_PX });
-      // What was far away is shown with what is around it.
+      // A distant event is shown with its surroundings.
       if (wanted !== null)
         element.scrollTop = Math.abs(wanted - scrollTop) > height ? wanted - height / 2 : wanted;
       if (index < count - 1) follow(false);
@@ -132,7 +132,7 @@ function Rows({ source }: { source: RowSource }) {
     setPlace({ top: scrollTop, height: clientHeight });
   };
   const rows = [];
-  // As many slots as there are rows in sight: a row that comes takes over the elements of one that went.
+  // One slot per visible row: a new row reuses the elements of one that left.
   const slots = end - first;
   for (let index = first; index < end; index++) {
     rows.push(<Slot key={index % slots} source={source} index={index} event={event} />);
@@ -183,7 +183,7 @@ function Rows({ source }: { source: RowSource }) {
 
 const UPWARDS: ReadonlySet<string> = new Set(['ArrowUp', 'PageUp', 'Home']);
 
-/** Before there is anything in it, nobody knows. */
+/** False until the list has content. */
 function canScroll({ scrollTop, clientHeight, scrollHeight }: Element): boolean {
   return scrollTop > 0 || scrollHeight <= clientHeight;
 }

@@ -6,10 +6,10 @@ import { route } from '../state/route.ts';
 
 const LEVELS: Record<Row['level'], string> = { talk: '', work: '', noise: '', problem: '!' };
 
-/** One event in a line of a fixed height. */
+/** One event in a row of fixed height. */
 export const EventRow = memo(function EventRow({ row, isChosen }: { row: Row; isChosen: boolean }) {
   const { seq, at, kind, author, to, summary, turn, level } = row;
-  // Where one looks at the list of events beside it, one goes on doing so.
+  // A reader of the Events tab stays on it.
   const tab = route.peek().tab === 'events' ? 'events' : 'raw';
   return (
     <Go

@@ -3,7 +3,7 @@ import { conversation } from '../state/route.ts';
 import { SearchAll } from './search-all.tsx';
 import '../style/home.css';
 
-/** The address leads to what is not there any more, or never was. */
+/** Shown when the address names something that no longer exists or never did. */
 export function Gone() {
   return (
     <main class="home">

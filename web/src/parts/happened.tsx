@@ -6,7 +6,7 @@ import { EventList } from './event-list.tsx';
 import { TurnList } from './turn-list.tsx';
 import '../style/list.css';
 
-/** What happened: turns, or single events, and what of them. */
+/** The middle column: turns or single events, filtered. */
 export function Happened() {
   const { list, kind, q, problems, by } = route.value;
   const isOwnKind = !PRESETS.some(({ id }) => id === kind);

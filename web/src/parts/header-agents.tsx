@@ -14,7 +14,7 @@ const counts = computed(() => {
   });
 });
 
-/** How many agents are in which condition; what failed comes first, and nothing else here is red. */
+/** Number of agents per condition. Failures come first; nothing else here is red. */
 export function HeaderAgents() {
   const total = agentsByNeed.value.length;
   if (total === 0) return null;

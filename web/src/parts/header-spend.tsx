@@ -7,11 +7,11 @@ import { shown } from '../state/live.ts';
 import { queues } from '../state/overview.ts';
 import { conversation } from '../state/route.ts';
 
-/** What was spent: tokens as vendors told, and dollars where a budget keeps count of them. */
+/** Spend: tokens reported by vendors, and dollars when a budget counts them. */
 export function HeaderSpend() {
   const [line, setLine] = useState<BudgetLine | null>(null);
   const id = conversation.value;
-  // As often as all else that is asked for again and again.
+  // Refreshes at the same interval as the other polled data.
   const tick = queues.value;
   useEffect(() => {
     if (id === null) return;

@@ -14,7 +14,7 @@ import { HeaderSpend } from './header-spend.tsx';
 import { PHASES } from './compaction-card.tsx';
 import '../style/header.css';
 
-/** Health at a glance; every number leads to what is behind it. */
+/** Health at a glance. Every number links to its details. */
 export function Header() {
   const id = conversation.value;
   return (

@@ -8,7 +8,7 @@ import { base } from '../state/settings.ts';
 import { SearchAll } from './search-all.tsx';
 import '../style/home.css';
 
-/** All conversations; where there is none yet, how to get one. */
+/** All conversations; if there are none, how to start one. */
 export function Home() {
   const answer = overview.value;
   if (!answer) return <main class="home" aria-label="Conversations" />;

@@ -6,7 +6,7 @@ import { Dialog } from './dialog.tsx';
 const PAUSE_MS = 200;
 const MIN_SEARCH = 3;
 
-/** Go anywhere, do anything that is legal now, find what was said anywhere. */
+/** Navigates anywhere, runs any legal command, and searches all text. */
 export function Palette({ about }: { about: 'conversation' | null }) {
   const [words, setWords] = useState(typedAhead);
   const [index, setIndex] = useState(0);

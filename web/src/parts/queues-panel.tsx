@@ -2,7 +2,7 @@ import { Fragment } from 'preact';
 import { duration, whole } from '../shared/format.ts';
 import { queues } from '../state/overview.ts';
 
-/** Wakes of agents: how many wait, and how long they have to. */
+/** The queue of agent wakes: how many wait, and for how long. */
 export function QueuesPanel() {
   const depth = queues.value;
   if (!depth) return null;
@@ -14,7 +14,7 @@ export function QueuesPanel() {
         {(['waiting', 'active', 'delayed', 'failed'] as const).map((name) => {
           const count = depth[name];
           return (
-            // What this server's queue does not tell is not shown.
+            // Hides what the server's queue does not report.
             count !== undefined && (
               <Fragment key={name}>
                 <dt>{name}</dt>

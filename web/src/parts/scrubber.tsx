@@ -20,7 +20,7 @@ const marks = computed(() => {
   return [...failures, ...reliefs].map((mark) => ({ ...mark, share: (mark.seq - 1) / Math.max(1, end - 1) }));
 });
 
-/** When: the whole conversation from end to end; the page shows the system as it was there. */
+/** A slider over the whole conversation; the page shows the system at the chosen moment. */
 export function Scrubber() {
   const last = useRef(0);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);

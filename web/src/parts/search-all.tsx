@@ -5,7 +5,7 @@ import { api, type SearchAnswer } from '../state/api.ts';
 
 const PAUSE_MS = 250;
 
-/** Finds what was said in any conversation. */
+/** Searches the text of all conversations. */
 export function SearchAll() {
   const [q, setQ] = useState('');
   const [answer, setAnswer] = useState<SearchAnswer | string | null>(null);

@@ -1,14 +1,14 @@
 import { signal, type Signal } from '@preact/signals';
 import { remember, remembered } from '../state/remember.ts';
 
-/** How wide or high a part is, in pixels; remembered by this browser. */
+/** Width or height of a part, px. The browser remembers it. */
 export interface Size {
   name: string;
   label: string;
   px: Signal<number>;
   min: number;
   max: number;
-  /** How the part grows: to the right, to the left, or down. */
+  /** The direction in which the part grows. */
   grows: 'right' | 'left' | 'down';
 }
 

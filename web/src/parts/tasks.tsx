@@ -13,7 +13,7 @@ const open = computed(() =>
   (shown.value?.tasks ?? []).filter(({ kind, outcome }) => outcome === null && kind !== 'delegation'),
 );
 
-/** What agents wait for people to say. */
+/** Questions and approvals that wait for people. */
 export function Tasks() {
   const conversation = shown.value?.conversation;
   if (open.value.length === 0 || conversation === undefined) return null;

@@ -10,12 +10,12 @@ interface DrawingProps {
   axis: number;
   turn: string | null;
   event: number | null;
-  /** Where the moment is that is shown; null: live. */
+  /** Seq of the moment shown; null when live. */
   at: number | null;
   states: ReadonlyMap<string, LiveState>;
 }
 
-/** A lane from above: what was missed, the bar, then marks of single events. */
+/** A lane from top to bottom: missed messages, the bar, then marks of single events. */
 const BAR_TOP_PX = 10;
 const BAR_PX = 13;
 const MARK_PX = 26;
@@ -24,7 +24,7 @@ const MISSED_PX = 58;
 const SIGN_PX = 8;
 const CHAR_PX = 6.5;
 
-/** Around the place of the event. */
+/** Paths relative to the position of the event. */
 const MARKS: Record<Dot['kind'], string> = {
   talk: 'M-2.5 0a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0-5 0',
   problem: 'M-3-3l6 6m0-6l-6 6',
@@ -34,7 +34,7 @@ const MARKS: Record<Dot['kind'], string> = {
 
 const middle = (lane: number) => lane * LANE_PX + BAR_TOP_PX + BAR_PX / 2;
 
-/** What is here for the eye and the mouse; `TimelineText` says the same in words. */
+/** The drawing for sighted users and the mouse. `TimelineText` gives the same as text. */
 export function TimelineDrawing({ layout, width, height, axis, turn, event, at, states }: DrawingProps) {
   const lanes = Array.from({ length: Math.round(height / LANE_PX) }, (_, index) => index);
   return (
@@ -98,7 +98,7 @@ function stateOf({ turn }: Bar, states: ReadonlyMap<string, LiveState>): string 
 }
 
 interface TurnBarProps extends Omit<Bar, 'room'> {
-  /** Until the next one begins. */
+  /** Space until the next bar begins. */
   space: number;
   isChosen: boolean;
   doing: string | null;
@@ -106,7 +106,7 @@ interface TurnBarProps extends Omit<Bar, 'room'> {
 
 const TurnBar = memo(function TurnBar({ turn, x, width, lane, space, isChosen, doing }: TurnBarProps) {
   const y = lane * LANE_PX + BAR_TOP_PX;
-  // What began out of sight is told where it comes into sight.
+  // A label that starts out of view moves to the visible edge.
   const start = Math.max(0, x);
   const room = width - (start - x);
   const word = doing ?? (turn.status === 'done' ? turn.said : turn.status);

@@ -3,7 +3,7 @@ import { Condition } from '../shared/condition.tsx';
 import { memo } from '../shared/memo.ts';
 import { selectAgent, selectedAgent } from '../state/selection.ts';
 
-/** The names beside the lanes, in the order in which agents came. */
+/** The names beside the lanes, in the order in which agents joined. */
 export function TimelineLanes({
   ids,
   agents,

@@ -2,7 +2,7 @@ import { Go } from '../shared/go.tsx';
 import { useState } from 'preact/hooks';
 import type { Layout } from '../state/timeline-layout.ts';
 
-/** The timeline in words, for whoever does not see it; drawn when asked for. */
+/** The timeline as text, for screen readers. Rendered on request. */
 export function TimelineText({ layout }: { layout: Layout }) {
   const [isOpen, setOpen] = useState(false);
   return (

@@ -14,7 +14,7 @@ import '../style/timeline.css';
 
 const AXIS_PX = 24;
 
-/** Who did what to whom, in the order in which it happened. */
+/** Who did what to whom, in order. */
 export function Timeline() {
   const scroller = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState({ width: 600, height: 200, top: 0 });
@@ -114,7 +114,7 @@ export function Timeline() {
   );
 }
 
-/** What this conversation was forked from, and what was forked from it. */
+/** The parent and the forks of this conversation. */
 function Lineage() {
   const { origin = null, forks = [] } = shown.value ?? {};
   const last = forks.at(-1);
@@ -170,7 +170,7 @@ function onKey(event: KeyboardEvent): void {
   act();
 }
 
-/** One listener for all that can be clicked: a thousand marks need no listener each. */
+/** One click listener for everything: a thousand marks need none of their own. */
 function onClick(event: MouseEvent): void {
   const mark = (event.target as Element).closest<SVGElement>('[data-turn],[data-seq]');
   const { turn, seq, of } = mark?.dataset ?? {};

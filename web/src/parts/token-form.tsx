@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { setServerToken } from '../state/settings.ts';
 import '../style/home.css';
 
-/** The server answers only to those who know its token; kept for this tab. */
+/** Asks for the server's token, which is kept for this tab. */
 export function TokenForm() {
   const [token, setToken] = useState('');
   return (

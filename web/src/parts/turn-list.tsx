@@ -13,7 +13,7 @@ const AT_ONCE = 60;
 
 type Entry = { seq: number; turn: TurnView } | { seq: number; compaction: CompactionView };
 
-/** Newest first; compactions among the turns, where they were. */
+/** Turns, newest first, with compactions at their place between them. */
 export function TurnList() {
   const [limit, setLimit] = useState(AT_ONCE);
   const filter = route.value;

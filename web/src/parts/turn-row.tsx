@@ -12,13 +12,13 @@ import { ErrorBanner } from './error-banner.tsx';
 interface TurnRowProps {
   turn: TurnView;
   isChosen: boolean;
-  /** What it says at this moment. */
+  /** Text streamed so far. */
   text: string | null;
 }
 
 const WORDS = { running: 'running', done: 'done', failed: 'failed', aborted: 'aborted' } as const;
 
-/** One turn in two lines; opened, its events. */
+/** One turn in two lines; expanded, its events. */
 export const TurnRow = memo(function TurnRow({ turn, isChosen, text }: TurnRowProps) {
   const [isOpen, setOpen] = useState(false);
   const { id, number, agent, status, startedAt, endedAt, tokens, missed, trigger, retries, error } = turn;
@@ -79,7 +79,7 @@ function summaryOf({ said, calls, callCount, handoff, trigger, status }: TurnVie
   return status === 'running' && trigger ? `answers ${trigger.name}` : '';
 }
 
-/** Asked for again where the turn has got on. */
+/** Fetched again when the turn has made progress. */
 function TurnEvents({ turn, until, steps }: { turn: string; until: number | null; steps: number }) {
   const [rows, setRows] = useState<readonly Row[] | string>([]);
   const id = conversation.value;

@@ -3,7 +3,7 @@ import { Conversations } from './conversations.tsx';
 import { QueuesPanel } from './queues-panel.tsx';
 import '../style/who.css';
 
-/** The left: who takes part, what else goes on. */
+/** The left column: participants and related work. */
 export function Who() {
   return (
     <div class="who">

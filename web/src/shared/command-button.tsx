@@ -9,7 +9,7 @@ import { mode } from '../state/settings.ts';
 type Asked =
   | { state: 'ready' }
   | { state: 'sent' }
-  /** Accepted; what it does is shown when the event comes. */
+  /** The command was accepted; its effect appears with the event. */
   | { state: 'accepted'; seq: number }
   | { state: 'refused'; message: string };
 
@@ -17,19 +17,19 @@ interface CommandButtonProps {
   command: Command;
   label: string;
   class?: string;
-  /** What the server's answer is for, as where a fork leads. */
+  /** Uses the server's answer, for example the address of a fork. */
   onAccepted?: (answer: { event: Event; seq: number }) => void;
 }
 
-/** Asks the runtime; shows what it said. The page itself changes only when the event arrives. */
+/** Sends a command and shows the answer. The page itself changes only when the event arrives. */
 export function CommandButton({ command, label, class: name = '', onAccepted }: CommandButtonProps) {
   const [asked, setAsked] = useState<Asked>({ state: 'ready' });
   const isUnderway =
     asked.state === 'sent' || (asked.state === 'accepted' && asked.seq > (live.value?.seq ?? 0));
-  /** What it was refused with, and what was looked at then. */
+  /** The refusal, and the view in which it occurred. */
   const refused = useRef<{ message: string; view: string } | null>(null);
   const isGone = useRef(false);
-  // A button goes when its command is not legal any more, which is often why it was refused: the reason is to stay.
+  // A refusal often means that the command is no longer legal, which removes its button. The reason must outlast it.
   useEffect(
     () => () => {
       isGone.current = true;
@@ -70,7 +70,7 @@ export function CommandButton({ command, label, class: name = '', onAccepted }: 
   );
 }
 
-/** Who goes elsewhere leaves a refusal behind. */
+/** The refusal disappears when the user navigates away. */
 function viewOf(): string {
   const { conversation, agent, turn, tab, at } = route.peek();
   return JSON.stringify([conversation, agent, turn, tab, at]);

@@ -1,6 +1,6 @@
 import type { AgentCondition } from '../../../src/projection/model.ts';
 
-/** What people read; colour alone never says it. */
+/** Words for each condition; colour alone never carries meaning. */
 export const CONDITION_WORDS: Record<AgentCondition, string> = {
   failed: 'failed',
   waiting: 'needs you',
@@ -23,7 +23,7 @@ const ICONS: Record<AgentCondition, string> = {
   left: 'M4 8h8M9 5l3 3-3 3',
 };
 
-/** Sign and word; the place of them where nothing is known. `isTerse`: the word is for screen readers only. */
+/** Icon and word; empty space when unknown. With `isTerse` the word is for screen readers only. */
 export function Condition({ of, isTerse = false }: { of: AgentCondition | null; isTerse?: boolean }) {
   if (of === null) return <span class="condition">{isTerse ? '' : '–'}</span>;
   return (

@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks';
 
-/** An id as it is in logs and on the command line; a click copies it. */
+/** An id as it appears in logs and on the command line. A click copies it. */
 export function Copy({ text, label = text }: { text: string; label?: string }) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
-    // Without a clipboard, as on plain http of another machine, the text can still be selected.
+    // Without a clipboard, as over plain http from another machine, the text can still be selected.
     await navigator.clipboard?.writeText(text).catch(() => {});
     setCopied(true);
     setTimeout(() => setCopied(false), 1_200);

@@ -3,7 +3,7 @@ export function whole(count: number): string {
   return count.toLocaleString('en-US');
 }
 
-/** 9.8k, 1.2M: where space is short. */
+/** 9.8k, 1.2M: for tight spaces. */
 export function short(count: number): string {
   if (count < 1_000) return String(count);
   if (count < 10_000) return `${trim(count / 1_000)}k`;
@@ -15,7 +15,7 @@ function trim(value: number): string {
   return value.toFixed(1).replace(/\.0$/, '');
 }
 
-/** `~` marks what was counted here and not by the vendor. */
+/** `~` marks our own estimate, as opposed to the vendor's count. */
 export function tokens(count: number, { isEstimate = false } = {}): string {
   return isEstimate ? `~${short(count)}` : whole(count);
 }
@@ -41,12 +41,12 @@ export function clock(at: number): string {
   return CLOCK.format(at);
 }
 
-/** 12:01 of today, else 3 Nov. */
+/** 12:01 for today, else 3 Nov. */
 export function day(at: number, now = Date.now()): string {
   return DAY.format(at) === DAY.format(now) ? clock(at).slice(0, 5) : DAY.format(at);
 }
 
-/** Cents and less are told, too. */
+/** Dollars, with enough digits for fractions of a cent. */
 export function dollars(amount: number): string {
   if (amount === 0) return '$0';
   return amount < 0.01 ? `$${amount.toPrecision(2)}` : `$${amount.toFixed(2)}`;

@@ -9,7 +9,7 @@ interface GoProps {
   isCurrent?: boolean;
 }
 
-/** A link within the page: its address can be copied, opened in another tab, and shared. */
+/** A link within the page. Its address can be copied, opened in a new tab, and shared. */
 export function Go({ to, children, class: name = '', title, isCurrent = false }: GoProps) {
   return (
     <a

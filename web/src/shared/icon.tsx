@@ -1,4 +1,4 @@
-/** Signs of 16 by 16, drawn with lines in the colour of the text around. */
+/** Icons on a 16 by 16 grid, drawn with lines in the current text colour. */
 const PATHS = {
   up: 'M4 10l4-4 4 4',
   down: 'M4 6l4 4 4-4',

@@ -2,8 +2,8 @@ import { signal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 
 /**
- * A part of the page that is fetched when it is first shown, or a moment before: what is on the screen first should not
- * wait for it. It comes from the same server as the page.
+ * A lazy component: fetched when first shown, or shortly before, so that the first screen does not wait for it. It
+ * comes from the same server as the page.
  */
 export function later<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
   const part = signal<ComponentType<P> | Error | null>(null);
@@ -34,9 +34,9 @@ export function later<P extends object>(load: () => Promise<ComponentType<P>>): 
 
 const waiting: (() => void)[] = [];
 
-/** Fetches what is still to come, once the first view stands. */
+/** Fetches the remaining parts once the first view is shown. */
 export function fetchTheRest(): void {
   const idle = window.requestIdleCallback ?? ((work: () => void) => setTimeout(work, 500));
-  // The first frame may come after much else that is idle.
+  // Waits for a frame first: the browser may be idle before it has drawn anything.
   requestAnimationFrame(() => idle(() => waiting.splice(0).forEach((ask) => ask())));
 }

@@ -3,7 +3,9 @@ import '../style/usage.css';
 
 type Level = PromptTokens['level'];
 
-/** How full a window is: `warning` above 80 per cent, `critical` above 95. The word says it, too, not the colour alone. */
+/**
+ * How full a window is: `warning` above 80 per cent, `critical` above 95. The text says so too, not just the colour.
+ */
 export function UsageBar({
   percent,
   level,

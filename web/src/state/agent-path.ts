@@ -3,8 +3,8 @@ import { actors, states } from './live.ts';
 import { isPast } from './past.ts';
 
 /**
- * Where an agent's machine is, with the tools that it calls: told live, else as the server said of the actor, else as
- * the log tells. Of the first two only what the log has not brought beyond since.
+ * State path of the agent's machine and the tools it calls. The live state comes first, then the actor's status, then
+ * the log. Either of the first two is used only while the log has not moved past it.
  */
 export function agentPath({ id, state, turn, since }: AgentView): string {
   if (isPast.value) return shown(state);
@@ -16,7 +16,7 @@ export function agentPath({ id, state, turn, since }: AgentView): string {
   return shown(state);
 }
 
-/** The log tells of a turn only that it runs: a machine says more. */
+/** The log shows only that a turn runs; the machine knows more. */
 function isWithin(path: string, logged: string, isSameTurn: boolean): boolean {
   return isSameTurn && path.startsWith(`${logged}.`);
 }

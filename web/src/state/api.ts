@@ -13,7 +13,7 @@ import type { OverviewFigures } from '../../../src/projection/needs.ts';
 import type { Chart } from '../../../src/projection/chart.ts';
 import { base, renewWriteToken, serverToken, writeToken } from './settings.ts';
 
-/** What the server refused, in its own words. `code` is stable, `message` says what to do. */
+/** A refusal by the server, in its own words. `code` is stable; `message` says what to do. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -73,7 +73,10 @@ export interface Queues {
 
 const segment = encodeURIComponent;
 
-/** The HTTP API of this server: `docs/inspector.md`. Every method throws `ApiError`, or `TypeError` where nobody answers. */
+/**
+ * The HTTP API of this server; see `docs/inspector.md`. Every method throws `ApiError`, or `TypeError` when the
+ * server cannot be reached.
+ */
 export const api = {
   overview: () => get<{ conversations: OverviewLine[]; more: boolean }>('api/overview'),
   agents: () => get<{ agents: AgentInfo[] }>('api/agents'),
@@ -103,12 +106,12 @@ export const api = {
       ...message,
     });
   },
-  /** A download. */
+  /** Address of a download. */
   exportHref: (conversation: string, format: 'jsonl' | 'html') =>
     `${base}api/conversations/${segment(conversation)}/export?format=${format}`,
 };
 
-/** A key may be bound to one author, and then brings the words of no other. */
+/** A key may be bound to one author, and then sends messages in that name only. */
 let known: Promise<{ author: object | null }> | null = null;
 function whoami(): Promise<{ author: object | null }> {
   known ??= get<{ author: object | null }>('api/whoami');
@@ -142,7 +145,7 @@ async function post<T>(path: string, body: object): Promise<T> {
   try {
     return await ask();
   } catch (error) {
-    // Of a server that was started anew meanwhile.
+    // The server has restarted in the meantime.
     if (!(error instanceof ApiError) || error.code !== 'token_required' || !(await renewWriteToken()))
       throw error;
     return ask();
@@ -160,7 +163,7 @@ function errorOf({ status, statusText }: Response, text: string): ApiError {
     const { error } = JSON.parse(text) as { error: { code: string; message: string } };
     return new ApiError(status, error.code, error.message);
   } catch {
-    // Something between here and Troupe has answered.
+    // Something between the browser and Troupe sent the answer.
     return new ApiError(status, 'not_troupe', `the server answered ${status} ${statusText}`);
   }
 }

@@ -1,14 +1,14 @@
 import { effect, signal } from '@preact/signals';
 import { route, type Route } from './route.ts';
 
-/** On narrow screens one column is seen at a time. */
+/** Narrow screens show one column at a time. */
 export const COLUMNS = [
   { name: 'who', label: 'Who' },
   { name: 'what', label: 'What' },
   { name: 'why', label: 'Why' },
 ] as const;
 
-/** Who is sent an address of something chosen wants to see it. */
+/** The recipient of a shared address wants to see the selection. */
 function columnOf({ turn, event, agent, tab }: Route): 'what' | 'why' {
   return turn !== null || event !== null || agent !== null || tab !== 'state' ? 'why' : 'what';
 }

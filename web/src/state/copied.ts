@@ -1,14 +1,14 @@
 import { live } from './live.ts';
 
-/** Where a turn of a fork was taken: the same turn of the conversation that it was copied from. */
+/** Where a copied turn of a fork ran: the same turn of the original conversation. */
 export interface Original {
   conversation: string;
   turn: string;
-  /** The last event that was copied. */
+  /** Seq of the last copied event. */
   seq: number;
 }
 
-/** Null for a turn that was taken here, or that is older than what is kept of the conversation. */
+/** Null for a turn that ran here, or that is older than the projection keeps. */
 export function originalOf(turn: string | null): Original | null {
   const { origin, turns } = live.value ?? {};
   const from = turns?.find(({ id }) => id === turn)?.from;

@@ -4,16 +4,16 @@ interface Shown {
   name: 'palette' | 'help';
   /** Narrows the palette. */
   about: 'conversation' | null;
-  /** Another one each time: what was closed is not opened again, a new one is. */
+  /** New for each dialog: a closed dialog is not reopened, a new one is. */
   number: number;
 }
 
-/** What lies over the page. */
+/** The open dialog. */
 export const dialog = signal<Shown | null>(null);
 
 let shown = 0;
 
-/** Typed after a dialog was asked for and before it stood. */
+/** Text typed between the request for a dialog and its appearance. */
 let ahead = '';
 
 export function showDialog(name: Shown['name'], about: Shown['about'] = null): void {
@@ -21,7 +21,7 @@ export function showDialog(name: Shown['name'], about: Shown['about'] = null): v
   dialog.value = { name, about, number: ++shown };
 }
 
-/** Keeps what is typed for a dialog that is not there yet; nothing else may happen with it. */
+/** Keeps keys typed for a dialog that is not shown yet, and prevents any other effect of them. */
 export function typeAhead(event: KeyboardEvent): void {
   if (!dialog.peek() || document.querySelector('dialog[open]')) return;
   const { key } = event;
@@ -33,7 +33,7 @@ export function typeAhead(event: KeyboardEvent): void {
   else if (key.length === 1) ahead += key;
 }
 
-/** For the field that has the focus from now on. */
+/** The text for the field that now has the focus. */
 export function typedAhead(): string {
   const typed = ahead;
   ahead = '';

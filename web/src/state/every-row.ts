@@ -5,12 +5,15 @@ import { changes, messageOf, type RowSource } from './row-source.ts';
 const PAGE_ROWS = 200;
 const MAX_PAGES = 30;
 
-/** All events of a conversation: seqs are dense, so that a line's place is known before the line is. Keeps some pages. */
+/**
+ * All events of a conversation. Seqs are dense, so the position of a row is known before the row is. Keeps a few
+ * pages.
+ */
 export function everyRow(conversation: string, start: number): RowSource {
   const { version, problem, changed } = changes();
-  /** By number, the one used last at the end. */
+  /** Pages by number, least recently used first. */
   const pages = new Map<number, readonly Row[]>();
-  /** Pages in sight, of which some are not here. */
+  /** Visible pages, some not loaded yet. */
   let wanted: number[] = [];
   let isAsking = false;
   let head = start;
@@ -31,7 +34,7 @@ export function everyRow(conversation: string, start: number): RowSource {
   };
   const isWhole = (number: number) =>
     (pages.get(number)?.length ?? 0) >= Math.min(PAGE_ROWS, head - number * PAGE_ROWS);
-  /** One at a time: what was passed by on the way is not fetched. */
+  /** One at a time: pages that were scrolled past are not fetched. */
   const fetchWanted = async () => {
     if (isAsking) return;
     isAsking = true;

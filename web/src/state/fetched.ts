@@ -4,7 +4,7 @@ import { ApiError } from './api.ts';
 import { onEvents } from './live.ts';
 import { conversation } from './route.ts';
 
-/** What was asked of the server: on its way, here, or refused in its words. */
+/** A request to the server: pending, answered, or refused in the server's words. */
 export type Fetched<T> =
   | { state: 'loading' }
   | { state: 'there'; value: T }
@@ -13,21 +13,23 @@ export type Fetched<T> =
 interface Entry {
   content: Signal<Fetched<unknown>>;
   load: () => Promise<unknown>;
-  /** The turn whose events make it old; `ANY` for those of everybody, null for what never changes. */
+  /**
+   * The turn whose events make the answer stale; `ANY` for events of any turn, null for answers that never change.
+   */
   of: string | null;
   users: number;
   isDue: boolean;
 }
 
 export const ANY = '*';
-/** The least recently used goes first. */
+/** The least recently used entry is evicted first. */
 const MAX_KEPT = 60;
-/** Events come in bursts: a turn's end is five of them. */
+/** Events come in bursts: the end of a turn is five of them. */
 const REFETCH_MS = 250;
 
 /**
- * Answers about turns, kept while a conversation is open. A turn that has ended is never asked for again; one that runs
- * is, when events of it come, and what was there stays on the screen until then.
+ * Answers about turns, kept while a conversation is open. An ended turn is never fetched again. A running one is
+ * fetched when its events arrive, and the old answer stays visible until then.
  */
 const kept = new Map<string, Entry>();
 
@@ -62,7 +64,7 @@ async function fetchInto(entry: Entry): Promise<void> {
   } catch (error) {
     const code = error instanceof ApiError ? error.code : 'unreachable';
     const message = error instanceof Error ? error.message : String(error);
-    // A server that is away for a moment takes nothing from the screen.
+    // A brief outage of the server removes nothing from the screen.
     if (code === 'unreachable' && entry.content.peek().state === 'there') return;
     entry.content.value = { state: 'failed', code, message };
   }
@@ -83,7 +85,7 @@ onEvents((events) => {
   }
 });
 
-// What happens elsewhere is not told here, so nothing of it is kept.
+// Other conversations send no events to this page, so nothing of them is kept.
 effect(() => {
   void conversation.value;
   kept.clear();

@@ -2,7 +2,7 @@ import type { TurnView } from '../../../src/projection/model.ts';
 import type { RowsQuery } from './api.ts';
 import type { Route } from './route.ts';
 
-/** What of the log is shown; in the address as `kind`. Without one, what matters little is folded. */
+/** Filters of the log; in the address as `kind`. Without one, minor events are folded. */
 export const PRESETS: readonly { id: string; label: string; kinds: string }[] = [
   { id: '', label: 'All, noise folded', kinds: '' },
   { id: '*', label: 'Every event', kinds: '' },
@@ -45,7 +45,7 @@ export function isFiltered(route: FilterRoute): boolean {
   return Object.values(rowsQuery(route)).some((value) => value !== undefined);
 }
 
-/** Whether a turn is among what is asked for. Kinds are of events: a turn is shown whatever it holds. */
+/** True when a turn matches the filter. Kinds apply to events; a turn is shown whatever its kinds. */
 export function matchesTurn(turn: TurnView, { q, problems, by }: FilterRoute): boolean {
   if (problems && turn.status !== 'failed' && turn.error === null) return false;
   if (by !== '' && !by.split(',').includes(turn.agent)) return false;

@@ -1,6 +1,6 @@
 import type { Row } from '../../../src/projection/model.ts';
 
-/** A line of the list: one event, or several that matter little, one after the other. */
+/** A row of the list: one event, or several consecutive minor ones. */
 export type Line = Row | Fold;
 
 export interface Fold {
@@ -13,7 +13,7 @@ export function isFold(line: Line): line is Fold {
   return 'count' in line;
 }
 
-/** A single event that matters little is shown as it is: a line that says "1 more" would take the same room. */
+/** A single minor event is shown in full: "1 more" would take the same space. */
 export function foldNoise(rows: readonly Row[], isOpen: (seq: number) => boolean = () => false): Line[] {
   const lines: Line[] = [];
   for (let index = 0; index < rows.length;) {

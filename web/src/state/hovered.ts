@@ -1,9 +1,9 @@
 import { signal } from '@preact/signals';
 
-/** The event under the pointer or the focus, wherever it is shown: marked in the list, the lanes and the prompt alike. */
+/** The event under the pointer or the focus. It is highlighted in the list, the lanes and the prompt alike. */
 export const hovered = signal<number | null>(null);
 
-/** For an element that stands for an event. */
+/** Handlers for an element that represents an event. */
 export function hovers(seq: number | null) {
   if (seq === null) return {};
   return {

@@ -20,7 +20,10 @@ const ACTS: Record<string, (event: KeyboardEvent) => void> = {
   ' ': togglePlay,
 };
 
-/** Keys that hold wherever nobody types. What has a use for a key itself, as a button for space, comes first. */
+/**
+ * Global keys, active while no field has the focus. Elements that use a key themselves, such as a button for space,
+ * take precedence.
+ */
 export function listenToKeys(): void {
   addEventListener('keydown', typeAhead, { capture: true });
   addEventListener('keydown', (event) => {
@@ -50,7 +53,7 @@ export function listenToKeys(): void {
   });
 }
 
-/** Out of a field first, then out of the choice of an event. */
+/** Leaves a field first, then deselects the event. */
 function leave(target: HTMLElement): void {
   if (target.closest('input,textarea,select')) target.blur();
   else if (route.peek().event !== null) go({ event: null });

@@ -5,10 +5,10 @@ import { route } from './route.ts';
 import type { RowSource } from './row-source.ts';
 import { selectEvent, selectTurn, turns } from './selection.ts';
 
-/** The list of events on the screen, for whoever goes through it with keys. */
+/** The visible list of events, for keyboard navigation. */
 export const listed = signal<RowSource | null>(null);
 
-/** The next line of the list below (1) or above (-1) the chosen one. */
+/** Selects the row below (1) or above (-1) the selected one. */
 export function moveInList(by: 1 | -1): void {
   const { list, event, turn } = route.peek();
   if (list === 'turns') {
@@ -30,7 +30,7 @@ export function moveInList(by: 1 | -1): void {
   }
 }
 
-/** The turn before or after the one that is looked at, of whichever agent. */
+/** Selects the next or previous turn, of any agent. */
 export function moveInTurns(by: 1 | -1): void {
   const all = turns.peek();
   const index = all.findIndex(({ id }) => id === route.peek().turn);

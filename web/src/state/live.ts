@@ -9,23 +9,23 @@ import { route } from './route.ts';
 import { base } from './settings.ts';
 
 /**
- * The conversation on the screen, live: a snapshot, and every event after it folded as the server folds.
+ * The conversation on the screen, live: a snapshot, and every later event folded as the server folds it.
  *
- * Owns the stream of one conversation at a time. Invents nothing: what a button asked for is shown once its event came.
- *  V1  `seq` of the projection rises by one with each event; after a lost connection the stream goes on after it.
- *  V2  What comes within one frame of the screen is shown at once; a page in the background draws nothing.
- *  V3  Memory does not grow with the log: the projection is bounded, texts of running turns end with them.
+ * Owns the stream of one conversation at a time. Shows no effect of a button before its event has arrived.
+ * V1  `seq` of the projection rises by one with each event; after a lost connection the stream resumes after it.
+ * V2  Everything that arrives within one frame of the screen is shown together; a background page draws nothing.
+ * V3  Memory does not grow with the log: the projection is bounded, and texts of running turns end with them.
  */
 export type Connection =
   | { state: 'opening' }
   | { state: 'live' }
-  /** Nobody answers; tried again by itself. What is shown is as of `seq`. */
+  /** The server does not respond; the page retries by itself. The content shown is as of `seq`. */
   | { state: 'lost'; since: number; message: string }
-  /** There is no such conversation. */
+  /** The conversation does not exist. */
   | { state: 'gone'; message: string }
   | { state: 'token'; message: string };
 
-/** A machine's last transition, as it was told live. */
+/** The last transition of a machine, received live. */
 export interface LiveState {
   turn: TurnId | null;
   state: string;
@@ -36,16 +36,16 @@ export interface LiveState {
 }
 
 const RECONNECT_MS = 1_000;
-/** Of the text of a running turn: its end. */
+/** Characters kept of a running turn's text: its end. */
 const MAX_STREAM_CHARS = 60_000;
 
 export const connection = signal<Connection>({ state: 'opening' });
 export const live = signal<Projection | null>(null);
-/** At `route.at`; null while it is live. */
+/** The projection at `route.at`; null while live. */
 export const past = signal<Projection | null>(null);
-/** What is shown: the past where one is chosen, else the present. */
+/** The projection shown: the past if a moment is selected, else the present. */
 export const shown = computed(() => (route.value.at === null ? live.value : past.value));
-/** As the server knows them now; empty for the past. */
+/** Current status from the server; empty for the past. */
 export const actors = signal<ActorStatus[]>([]);
 export const states = signal<ReadonlyMap<string, LiveState>>(new Map());
 export const streams = signal<ReadonlyMap<string, string>>(new Map());
@@ -53,7 +53,7 @@ export const streams = signal<ReadonlyMap<string, string>>(new Map());
 type EventListener = (events: readonly Event[]) => void;
 const listeners = new Set<EventListener>();
 
-/** Told of new events once they are folded. Returns how to stop. */
+/** Notifies the listener of new events once they are folded. Returns a function that unsubscribes. */
 export function onEvents(listener: EventListener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -121,7 +121,7 @@ async function stream(id: string, signal: AbortSignal): Promise<void> {
     throw new ApiError(response.status, 'stream_refused', `the server answered ${response.status}`);
   batch(() => {
     connection.value = { state: 'live' };
-    // What was told while nobody listened is not told again.
+    // Live states that were missed are not sent again.
     states.value = new Map();
     streams.value = new Map();
   });
@@ -129,7 +129,7 @@ async function stream(id: string, signal: AbortSignal): Promise<void> {
   for await (const frame of readFrames(response)) due(frame);
 }
 
-/** Collects what arrives until the screen is drawn next, or soon where nothing is drawn. */
+/** Collects frames until the next screen refresh, or for a short time when nothing is drawn. */
 function frameBuffer(flush: (frames: ServerFrame[]) => void): (frame: ServerFrame) => void {
   let waiting: ServerFrame[] = [];
   return (frame) => {
@@ -184,7 +184,7 @@ const CHANGES_ACTORS = /^(turn\.|command|error|joined|left|archived|reopened)/;
 const REFRESH_MS = 150;
 let refreshing = false;
 
-/** What may be asked of an actor only the server knows; asked once for what changes together. */
+/** Only the server knows which commands an actor accepts. Changes that come together cause one request. */
 function refreshActors(): void {
   if (refreshing) return;
   refreshing = true;

@@ -4,11 +4,11 @@ import { api, ApiError, type OverviewLine, type Queues } from './api.ts';
 import { connection, live, onEvents } from './live.ts';
 import { conversation } from './route.ts';
 
-/** All conversations and the queue: asked for again every few seconds while somebody looks. */
+/** All conversations and the queue, polled every few seconds while the page is visible. */
 export const overview = signal<{ conversations: OverviewLine[]; more: boolean } | null>(null);
 export const queues = signal<Queues | null>(null);
 
-/** As the server last told, the open one as it is now; null before the first answer. */
+/** The server's last answer, with the open conversation brought up to date; null before the first answer. */
 export const conversations = computed<readonly OverviewLine[] | null>(() => {
   const told = overview.value?.conversations;
   const open = live.value;
@@ -21,7 +21,7 @@ export const conversations = computed<readonly OverviewLine[] | null>(() => {
 });
 
 const REFRESH_MS = 5_000;
-/** After the last of the events that came together. */
+/** Delay after the last of a burst of events. */
 const SETTLE_MS = 500;
 
 async function refresh(): Promise<void> {
@@ -31,7 +31,7 @@ async function refresh(): Promise<void> {
   if (depth.status === 'fulfilled') queues.value = depth.value;
 }
 
-/** Where no conversation is open nobody else tells whether the server is there. */
+/** Without an open conversation, only this request shows whether the server responds. */
 function fail(error: unknown): void {
   const message = error instanceof Error ? error.message : String(error);
   connection.value =
@@ -56,16 +56,16 @@ document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible') void watchOverview();
 });
 let settling: ReturnType<typeof setTimeout> | undefined;
-// What begins in one conversation often goes on in another.
+// What begins in one conversation often continues in another.
 onEvents(() => {
   clearTimeout(settling);
   settling = setTimeout(() => void watchOverview(), SETTLE_MS);
 });
 
-/** All conversations may take a while: the open one comes first. */
+/** The list may take a while, so the open conversation is loaded first. */
 const isOpening = computed(() => conversation.value !== null && connection.value.state === 'opening');
 effect(() => {
-  // Whoever goes to another place wants it as it is now.
+  // Navigation refreshes the list.
   void conversation.value;
   if (!isOpening.value) void watchOverview();
 });

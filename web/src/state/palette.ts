@@ -10,7 +10,7 @@ import { agentsByNeed, selectAgent, selectedTurn, selectTurn, turns } from './se
 import { mode } from './settings.ts';
 import { toggleTheme } from './theme.ts';
 
-/** Something that can be gone to or done. */
+/** A destination or a command. */
 export interface Item {
   key: string;
   group: 'Commands' | 'Agents' | 'Turns' | 'Conversations' | 'Found';
@@ -21,7 +21,7 @@ export interface Item {
 
 const MAX_OF_GROUP = 8;
 
-/** A command's refusal, which outlives the palette that it was chosen in. */
+/** A command's refusal. It outlives the palette in which the command was selected. */
 export const refusal = signal<string | null>(null);
 
 export function paletteItems(words: string, about: 'conversation' | null): Item[] {
@@ -40,7 +40,7 @@ export function paletteItems(words: string, about: 'conversation' | null): Item[
   });
 }
 
-/** What is found in the logs of all conversations. */
+/** Matches in the logs of all conversations. */
 export async function searchItems(q: string): Promise<Item[]> {
   const { hits } = await api.search(q);
   return hits.map(({ conversation, row, excerpt }) => ({
@@ -53,7 +53,7 @@ export async function searchItems(q: string): Promise<Item[]> {
   }));
 }
 
-/** As a link does: another conversation begins with nothing chosen. */
+/** Like a link: another conversation starts with nothing selected. */
 export function goElsewhere(to: Partial<Route>): void {
   const { pathname, search } = new URL(href(to), location.href);
   go(parseRoute({ pathname, search }));

@@ -2,12 +2,15 @@ import { computed, effect, signal } from '@preact/signals';
 import { live, past, showPast } from './live.ts';
 import { go, route } from './route.ts';
 
-/** Time travel: `route.at` says where, this fetches what was. One request at a time, the last wish wins. */
+/**
+ * Time travel: `route.at` names the moment, and this module fetches its state. One request at a time; the last choice
+ * wins.
+ */
 export const isPast = computed(() => route.value.at !== null);
 export const isPlaying = signal(false);
 
 let busy = false;
-/** Why the moment that was asked for cannot be shown. */
+/** Why the requested moment cannot be shown. */
 export const pastProblem = signal<string | null>(null);
 
 effect(() => {
@@ -36,7 +39,7 @@ async function fetchPast(): Promise<void> {
   }
 }
 
-/** At or beyond the last event it is live again. */
+/** At or beyond the last event the page becomes live again. */
 export function goTo(seq: number): void {
   const head = live.peek()?.seq ?? 0;
   go({ at: seq >= head ? null : Math.max(1, Math.round(seq)) }, { replace: true });
@@ -59,7 +62,7 @@ effect(() => {
   if (isPlaying.value) timer = setInterval(() => step(1), PLAY_MS);
 });
 
-/** Live: stops here. In the past: plays on from there, or stops. */
+/** Live: stops here. In the past: plays on from that moment, or stops. */
 export function togglePlay(): void {
   const head = live.peek()?.seq ?? 0;
   if (route.peek().at === null) {

@@ -4,7 +4,7 @@ export interface ServerFrame {
   data: string;
 }
 
-/** Frames as they arrive; ends with the response. `fetch` and not `EventSource`: that can send no token. */
+/** Frames as they arrive; ends with the response. Uses `fetch`, because `EventSource` cannot send a token. */
 export async function* readFrames(response: Response): AsyncGenerator<ServerFrame, void> {
   if (!response.body) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

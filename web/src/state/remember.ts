@@ -1,6 +1,6 @@
 const PREFIX = 'troupe-';
 
-/** What this browser was told about the look of the page. Without storage, as in private windows, nothing is kept. */
+/** Display preferences in this browser. Without storage, as in private windows, nothing is kept. */
 export function remembered(name: string): string | null {
   try {
     return localStorage.getItem(PREFIX + name);
@@ -14,6 +14,6 @@ export function remember(name: string, value: string | null): void {
     if (value === null) localStorage.removeItem(PREFIX + name);
     else localStorage.setItem(PREFIX + name, value);
   } catch {
-    // It holds until the page is left.
+    // The value lasts until the page is closed.
   }
 }

@@ -1,28 +1,28 @@
 import { computed, signal } from '@preact/signals';
 import { base } from './settings.ts';
 
-/** The whole state of the view is the URL: whoever is sent the address sees the same. */
+/** The whole state of the view is in the URL: whoever opens the address sees the same. */
 export interface Route {
-  /** Null is the list of conversations. */
+  /** Null for the list of conversations. */
   conversation: string | null;
   turn: string | null;
   tab: Tab;
-  /** The turn that the Diff tab compares with; null for the one before. */
+  /** The turn that the Diff tab compares with; null for the previous one. */
   vs: string | null;
-  /** Which model call of the turn; null for the last. */
+  /** Model call of the turn; null for the last. */
   step: number | null;
-  /** The agent that is looked at where no turn is. */
+  /** The selected agent when no turn is selected. */
   agent: string | null;
-  /** The event that is shown. */
+  /** The event shown. */
   event: number | null;
-  /** The middle: turns or single events, and what of them. */
+  /** The middle column: turns or single events. */
   list: 'turns' | 'events';
   kind: string;
-  /** Agents whose turns and events are listed, with commas; empty for all. */
+  /** Agents whose turns and events are listed, separated by commas; empty for all. */
   by: string;
   q: string;
   problems: boolean;
-  /** The seq at which everything is shown; null is live. */
+  /** The seq at which everything is shown; null when live. */
   at: number | null;
 }
 
@@ -50,7 +50,7 @@ export const conversation = computed(() => route.value.conversation);
 
 window.addEventListener('popstate', () => (route.value = parseRoute(location)));
 
-/** `replace` for what should not be a step of the way back, as typing or scrubbing. */
+/** Use `replace` for changes that should not become a step in the history, such as typing or scrubbing. */
 export function go(patch: Partial<Route>, { replace = false } = {}): void {
   const next = { ...route.value, ...patch };
   const url = hrefOf(next);
@@ -60,7 +60,7 @@ export function go(patch: Partial<Route>, { replace = false } = {}): void {
   route.value = next;
 }
 
-/** The address of the present view with changes: for links. Another conversation begins with nothing chosen. */
+/** The address of the current view with changes, for links. Another conversation starts with nothing selected. */
 export function href(patch: Partial<Route>): string {
   const elsewhere = patch.conversation !== undefined && patch.conversation !== route.value.conversation;
   return hrefOf({ ...(elsewhere ? NOWHERE : route.value), ...patch });

@@ -2,22 +2,22 @@ import { signal, type Signal } from '@preact/signals';
 import type { Row } from '../../../src/projection/model.ts';
 import type { Line } from './fold-noise.ts';
 
-/** What a list of events draws from: lines by index, of which some are not here yet. */
+/** The source of a list of events: rows by index, some not loaded yet. */
 export interface RowSource {
-  /** Rises with every change. */
+  /** Increases with every change. */
   readonly version: Signal<number>;
   readonly problem: Signal<string | null>;
   count(): number;
   lineAt(index: number): Line | null;
-  /** -1 where it is not among them, or not here yet. */
+  /** -1 when it is not among them or not loaded yet. */
   indexOf(seq: number): number;
-  /** Asks for what of these is not here. */
+  /** Requests the rows in this range that are not loaded. */
   need(first: number, end: number): void;
-  /** Fetches what is around an event, or, for null, the newest, where it is not here. */
+  /** Loads the surroundings of an event, or the newest rows for null, unless they are loaded. */
   seek(seq: number | null): void;
-  /** Events have come: their rows, where the page can tell them by itself. */
+  /** Called with new events: their rows, as far as the page can build them itself. */
   arrived(rows: readonly Row[], head: number): void;
-  /** Lets a line with several events be several lines. */
+  /** Expands a folded row into its events. */
   unfold(seq: number): void;
   close(): void;
 }

@@ -4,25 +4,25 @@ import { needOrder } from '../../../src/projection/needs.ts';
 import { live, shown } from './live.ts';
 import { go, route } from './route.ts';
 
-/** Who needs somebody comes first. */
+/** Agents that need attention come first. */
 export const agentsByNeed = computed<readonly AgentView[]>(() => needOrder(Object.values(agentsById.value)));
-/** The same object until an agent changes: what hangs on it is not made anew with every event. */
+/** The same object until an agent changes, so that dependents are not recomputed with every event. */
 const agentsById = computed(() => shown.value?.agents ?? NOBODY);
 const NOBODY: Record<string, AgentView> = {};
 
 export const turns = computed<readonly TurnView[]>(() => shown.value?.turns ?? NO_TURNS);
 const NO_TURNS: readonly TurnView[] = [];
 
-/** Null where none is chosen, or it is older than what is kept of the conversation. */
+/** Null when none is selected, or it is older than the projection keeps. */
 export const selectedTurn = computed(() => turns.value.find(({ id }) => id === route.value.turn) ?? null);
 
-/** Of the turn that is looked at, else the one that is named, else the one that needs somebody most. */
+/** The agent of the selected turn, else the one named in the address, else the one that most needs attention. */
 export const selectedAgent = computed<AgentView | null>(() => {
   const id = route.value.turn === null ? route.value.agent : (selectedTurn.value?.agent ?? route.value.agent);
   return (id === null ? undefined : agentsById.value[id]) ?? agentsByNeed.value[0] ?? null;
 });
 
-/** Of the present, whatever is shown. */
+/** The last seq of the present, whatever moment is shown. */
 export const head = computed(() => live.value?.seq ?? 0);
 
 export function selectAgent({ id, turn, lastTurn }: AgentView): void {
@@ -33,7 +33,7 @@ export function selectTurn(turn: TurnView | undefined): void {
   if (turn) go({ turn: turn.id, agent: turn.agent, event: null, step: null, vs: null });
 }
 
-/** An event is shown beside the list, in full. */
+/** Shows an event in full beside the list. */
 export function selectEvent(seq: number, turn: string | null): void {
   const { tab } = route.value;
   go({

@@ -1,4 +1,4 @@
-/** What the server has told the page in its head: see `src/http/page.ts`. */
+/** Settings that the server wrote into the head of the page; see `src/http/page.ts`. */
 export type PageMode = 'write' | 'read-only' | 'token';
 
 function meta(name: string): string {
@@ -10,12 +10,12 @@ export const version = meta('version');
 
 let token = meta('token');
 
-/** Must come with every write: pages from elsewhere cannot know it. */
+/** Required with every write: pages from other origins cannot know it. */
 export function writeToken(): string {
   return token;
 }
 
-/** Reads it again, from the page as the server gives it now; false where it is the same. */
+/** Reads the token again from the page that the server now serves; false when it has not changed. */
 export async function renewWriteToken(): Promise<boolean> {
   const page = new DOMParser().parseFromString(await (await fetch(base)).text(), 'text/html');
   const given = page.querySelector<HTMLMetaElement>('meta[name="troupe-token"]')?.content ?? '';
@@ -23,12 +23,12 @@ export async function renewWriteToken(): Promise<boolean> {
   if (isNew) token = given;
   return isNew;
 }
-/** Where the app is mounted, with a slash at its end. */
+/** Path where the app is mounted, with a trailing slash. */
 export const base = new URL(document.baseURI).pathname;
 
 const TOKEN_KEY = 'troupe-server-token';
 
-/** The bearer token of a server that wants one: from `#token=…`, then kept for this tab. */
+/** The bearer token of a server that requires one: from `#token=…`, then kept for this tab. */
 export function serverToken(): string | null {
   const given = new URLSearchParams(location.hash.slice(1)).get('token');
   if (given !== null) {

@@ -4,20 +4,20 @@ import { foldNoise, type Line } from './fold-noise.ts';
 import { changes, messageOf, type RowSource } from './row-source.ts';
 
 const PAGE_ROWS = 300;
-/** Above this the far end is let go of, and fetched again by whoever goes there. */
+/** Maximum of loaded rows. Above it the far end is dropped, and fetched again on demand. */
 const MAX_ROWS = 6_000;
-/** Rows before an edge at which what is beyond it is asked for. */
+/** Distance from an edge, in rows, at which more are requested. */
 const NEAR_EDGE = 60;
 const SETTLE_MS = 80;
 
 interface SomeRowsOptions {
   query: RowsQuery;
-  /** The list ends with it; null: with the log. */
+  /** Last seq of the list; null: the list follows the log. */
   end: number | null;
   isFolded: boolean;
 }
 
-/** Events that match, from the newest back: how many there are, nobody knows before they are all here. */
+/** Matching events, from the newest backwards. Their number is unknown until all are loaded. */
 export function someRows(conversation: string, { query, end, isFolded }: SomeRowsOptions): RowSource {
   const { version, problem, changed } = changes();
   const isFiltered = Object.values(query).some((value) => value !== undefined && value !== '');
@@ -26,7 +26,7 @@ export function someRows(conversation: string, { query, end, isFolded }: SomeRow
   let lines: readonly Line[] = [];
   let [hasOlder, hasNewer] = [true, false];
   let isAsking = false;
-  /** Something came while the answer was under way: it may be in it or not. */
+  /** Events arrived during the request; the answer may or may not include them. */
   let isStale = false;
   let isClosed = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -104,7 +104,7 @@ export function someRows(conversation: string, { query, end, isFolded }: SomeRow
         show();
         return;
       }
-      // What matches, the server decides.
+      // The server decides what matches.
       clearTimeout(timer);
       timer = setTimeout(() => void askNewer(), SETTLE_MS);
     },

@@ -1,7 +1,7 @@
 import { effect, signal } from '@preact/signals';
 import { remember, remembered } from './remember.ts';
 
-/** Null: as the system is set. */
+/** Null: follows the system setting. */
 export const theme = signal<'light' | 'dark' | null>(given());
 
 function given(): 'light' | 'dark' | null {
@@ -16,7 +16,7 @@ effect(() => {
   remember('theme', name);
 });
 
-/** To the other one than is seen; what the system has anyway is not insisted on. */
+/** Switches to the other theme. A choice that equals the system setting is not stored. */
 export function toggleTheme(): void {
   const system = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
   const next = (theme.value ?? system) === 'dark' ? 'light' : 'dark';

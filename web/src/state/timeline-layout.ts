@@ -1,14 +1,14 @@
 import type { Projection, Row, TurnView } from '../../../src/projection/model.ts';
 
 /**
- * Lanes over the log: x is the seq, so that quiet hours take no room. Pure; what is out of sight is not in it.
- * Sizes in pixels.
+ * Lanes over the log: x is the seq, so quiet hours take no space. Pure; contains only what is visible. Sizes in
+ * pixels.
  */
 export interface Layout {
   bars: Bar[];
   dots: Dot[];
   arrows: LaidArrow[];
-  /** When it was, where there is room to say so; `gap` ms of silence before it. `isEnd`: said to the left of it. */
+  /** Times where there is space for them, each after `gap` ms of silence. `isEnd`: the label stands to its left. */
   times: { x: number; at: number; gap: number | null; isEnd: boolean }[];
 }
 
@@ -17,7 +17,7 @@ export interface Bar {
   x: number;
   width: number;
   lane: number;
-  /** Until the next bar of its lane begins. */
+  /** Space until the next bar of the lane begins. */
   room: number;
 }
 
@@ -28,7 +28,7 @@ export interface Dot {
   kind: 'talk' | 'problem' | 'compaction' | 'task';
   title: string;
   turn: string | null;
-  /** On a turn's bar, whose text it must not cover. */
+  /** True on a turn's bar, whose text it must not cover. */
   isOnBar: boolean;
 }
 
@@ -45,7 +45,7 @@ export interface View {
   from: number;
   to: number;
   width: number;
-  /** Lanes in sight: the first, and the end, exclusive. */
+  /** Visible lanes: the first, and the end, exclusive. */
   lanes: [number, number];
 }
 
@@ -166,7 +166,7 @@ function timesOf(projection: Projection, rows: readonly Row[], view: View): Layo
     if (second === told) continue;
     const isEnd = x > view.width - LABEL_PX;
     const start = isEnd ? x - LABEL_PX : x;
-    // That nothing happened for long is worth more than what the clock said just before.
+    // A long gap is worth more than the time label just before it.
     if (start < free && (gap === null || times.at(-1)?.gap !== null)) continue;
     if (start < free) times.pop();
     told = second;

@@ -7,13 +7,13 @@ import { route } from './route.ts';
 import { head } from './selection.ts';
 import { rowOf } from '../../../src/projection/row.ts';
 
-/** Above this many a dot would be smaller than a pixel: then the turns, arrows and marks that are known must do. */
+/** Above this many events a dot would be smaller than a pixel; the known turns, arrows and marks must suffice. */
 const MAX_DOTS = 600;
 const NONE: readonly Row[] = [];
 
 const source = signal<{ conversation: string; rows: RowSource } | null>(null);
 
-/** Opens what the timeline draws its dots from; returns how to close it. */
+/** Opens the source of the timeline's dots. Returns a function that closes it. */
 export function openTimelineRows(conversation: string): () => void {
   const rows = everyRow(conversation, head.peek());
   source.value = { conversation, rows };

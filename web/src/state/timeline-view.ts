@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import { head } from './selection.ts';
 
-/** How many events the timeline spans, and the last of them; null: it goes with the log. */
+/** Number of events the timeline spans, and the last of them; null: it follows the log. */
 const span = signal<number | null>(null);
 const last = signal<number | null>(null);
 
@@ -18,7 +18,7 @@ export const isWholeSeen = computed(
   () => timelineRange.value.from <= 1 && timelineRange.value.to >= head.value,
 );
 
-/** `factor` below 1 shows less, in more detail; what is at `share` of the width stays there. */
+/** A `factor` below 1 zooms in. The point at `share` of the width stays in place. */
 export function zoom(factor: number, share = 1): void {
   const { from, to } = timelineRange.peek();
   const count = to - from + 1;
@@ -37,7 +37,7 @@ export function fit(): void {
   last.value = null;
 }
 
-/** Moves as little as needed, and not at all where it is seen. */
+/** Scrolls as little as needed, and not at all if the event is visible. */
 export function reveal(seq: number): void {
   const { from, to } = timelineRange.peek();
   if (seq > to) setEnd(seq + Math.round((to - from) / 4));

@@ -5,10 +5,10 @@ import { api } from './api.ts';
 import { originalOf } from './copied.ts';
 import { agentsByNeed, selectedAgent } from './selection.ts';
 
-/** How full windows were at a turn's last model call, by turn; null where nobody knows. Asked for once, one at a time. */
+/** Window usage at a turn's last model call, by turn; null when unknown. Fetched once, one at a time. */
 const known = signal<ReadonlyMap<string, PromptTokens | null>>(new Map());
 
-/** A server renders a prompt again to tell of it: only for those who are looked at first. */
+/** The server renders a prompt again to compute the usage, so only this many agents are asked for in advance. */
 const MAX_AGENTS = 12;
 const MAX_KNOWN = 300;
 const PAUSE_MS = 150;
@@ -17,7 +17,7 @@ export function usageOf({ lastTurn, turn }: AgentView): PromptTokens | null {
   return known.value.get(lastTurn ?? turn ?? '') ?? null;
 }
 
-/** Of the agent that is looked at, else of the one whose window is fullest. */
+/** The usage of the selected agent, else of the agent with the fullest window. */
 export const usageShown = computed<{ agent: AgentView; tokens: PromptTokens } | null>(() => {
   const chosen = selectedAgent.value;
   const all = [...(chosen ? [chosen] : []), ...agentsByNeed.value].slice(0, MAX_AGENTS);
@@ -43,7 +43,7 @@ async function askNext(): Promise<void> {
   if (busy) return;
   busy = true;
   for (let turn = wanted.peek(); turn; turn = wanted.peek()) {
-    // What was sent in the original is not kept here.
+    // Prompts of the original are not kept in the fork.
     const tokens = originalOf(turn)
       ? null
       : await api.prompt(turn).then(

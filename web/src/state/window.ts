@@ -1,4 +1,4 @@
-/** The part of a list of equal rows that is to be drawn. */
+/** The part of a list of equally high rows that is drawn. */
 export interface Window {
   first: number;
   /** Exclusive. */
@@ -14,7 +14,7 @@ export function windowOf(scrollTop: number, height: number, rowHeight: number, c
   return { first, end: Math.max(first, end) };
 }
 
-/** Where to scroll so that a row is wholly seen; null where it is. */
+/** Scroll position that makes a row fully visible; null when it already is. */
 export function scrollFor(
   index: number,
   { scrollTop, height, rowHeight }: { scrollTop: number; height: number; rowHeight: number },

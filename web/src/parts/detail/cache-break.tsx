@@ -13,7 +13,7 @@ interface CacheBreakProps {
 
 const MOST_EVENTS = 500;
 
-/** Where a provider's cache of the prompt before ends, why, and which event did it. */
+/** Where the provider's cache of the previous prompt ends, why, and which event caused it. */
 export function CacheBreak({ broke, before }: CacheBreakProps) {
   const { layer, message, event, cause } = broke;
   const seq = useSeqOf(event, before);
@@ -37,7 +37,7 @@ export function CacheBreak({ broke, before }: CacheBreakProps) {
   );
 }
 
-/** Records name events by id, the page by seq: what broke the cache stands between the two turns. */
+/** Records name events by id, the page by seq. The event that broke the cache lies between the two turns. */
 function useSeqOf(event: string | null, before: string | null): number | null {
   const { conversation } = route.value;
   const from = shown.value?.turns.find(({ id }) => id === before)?.from ?? null;

@@ -7,7 +7,7 @@ interface Point {
 
 const ROUND = 6;
 
-/** A polyline with its corners rounded off. */
+/** A polyline with rounded corners. */
 export function chartPaths(points: readonly Point[]): string {
   const [first, ...rest] = points;
   if (!first) return '';
@@ -27,7 +27,7 @@ export function chartPaths(points: readonly Point[]): string {
   return parts.join('');
 }
 
-/** A point on the way from `corner` to `to`, at most half of it away. */
+/** A point between `corner` and `to`, at most halfway. */
 function towards(corner: Point, to: Point): Point {
   const length = Math.hypot(to.x - corner.x, to.y - corner.y);
   if (length === 0) return corner;
@@ -40,7 +40,7 @@ export function isWithin(state: string, path: string): boolean {
   return state === path || state.startsWith(`${path}.`);
 }
 
-/** The one that led to where the machine is, as far as its event tells. */
+/** The edge that led to the current state, as far as its event identifies it. */
 export function lastEdge(
   edges: Chart['edges'],
   { state, event }: { state: string; event: string | null },

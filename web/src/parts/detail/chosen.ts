@@ -7,19 +7,19 @@ import { actors, shown } from '../../state/live.ts';
 import { route } from '../../state/route.ts';
 import { selectedAgent } from '../../state/selection.ts';
 
-/** In an address, instead of a turn: what the agent would be sent now. */
+/** Stands for a turn in the address: the prompt that the agent would be sent now. */
 export const NEXT = 'next';
 
-/** Whom and what the right column is about. */
+/** The agent and turn that the right column shows. */
 export interface Chosen {
   agent: AgentView | null;
   agentId: AgentId | null;
-  /** Null where it is not kept in the projection any more; the id still leads to its trace. */
+  /** Null when the projection no longer holds the turn; the id still leads to its trace. */
   turn: TurnView | null;
   turnId: TurnId | null;
   number: number | null;
   isNext: boolean;
-  /** As the server knows it now; null in the past and for agents that never ran. */
+  /** Current status from the server; null in the past and for agents that never ran. */
   actor: ActorStatus | null;
 }
 
@@ -27,7 +27,7 @@ export const chosen = computed<Chosen>(() => {
   const { turn: asked, event, agent: namedAgent, tab } = route.value;
   const projection = shown.value;
   const isNext = asked === NEXT;
-  // An event alone is not about who happens to be looked at.
+  // An event on its own does not belong to the selected agent.
   const isEvent =
     event !== null && asked === null && (namedAgent === null || tab === 'events' || tab === 'raw');
   const named = asked === null || isNext ? null : partsOf(asked);
@@ -45,31 +45,31 @@ export const chosen = computed<Chosen>(() => {
   };
 });
 
-/** Turns of the chosen agent, newest first. */
+/** Turns of the selected agent, newest first. */
 export const ownTurns = computed(() => {
   const { agentId } = chosen.value;
   return (shown.value?.turns ?? []).filter(({ agent }) => agent === agentId).toReversed();
 });
 
-/** The one before it of the same agent that was sent anything, as far as is known. */
+/** The previous turn of the same agent that sent a prompt, if known. */
 export const turnBefore = computed<TurnId | null>(() => {
   const { turnId, number, isNext, agent } = chosen.value;
   if (isNext) return originalOf(agent?.lastTurn ?? null) ? null : (agent?.lastTurn ?? null);
   const before = ownTurns.value.find((turn) => number !== null && turn.number < number);
   if (before) return originalOf(before.id) ? null : before.id;
-  // Older than what is kept: turns are numbered from 1.
+  // The turn is older than the projection keeps; turns are numbered from 1.
   return turnId !== null && number !== null && number > 1 && ownTurns.value.length > 0
     ? (turnId.replace(/\d+$/, String(number - 1)) as TurnId)
     : null;
 });
 
-/** `<conversation>:<agent>:<number>`, from the right: a conversation may have a colon in its name. */
+/** Parses `<conversation>:<agent>:<number>` from the right, because a conversation's name may contain a colon. */
 export function partsOf(turn: string): { agent: AgentId; number: number } | null {
   const match = /:([^:]+):(\d+)$/.exec(turn);
   return match?.[1] === undefined ? null : { agent: match[1] as AgentId, number: Number(match[2]) };
 }
 
-/** `turn 6`, where whose it is is clear. */
+/** `turn 6`, for places where the agent is clear. */
 export function turnLabel(turn: string): string {
   return turn === NEXT ? 'the next prompt' : `turn ${partsOf(turn)?.number ?? turn}`;
 }

@@ -5,26 +5,26 @@ interface About {
   actor: ActorStatus | null;
   conversation: ConversationId;
   agent: AgentId;
-  /** The turn that is looked at. */
+  /** The selected turn. */
   turn: TurnId | null;
 }
 
 export interface Offer {
   command: Command;
   label: string;
-  /** Of what a machine accepts, the event that this causes; null where that depends. */
+  /** The machine event that the command causes; null when that depends. */
   event: string | null;
   isMain?: boolean;
 }
 
-/** What a person may ask of an agent now, most wanted first. */
+/** The commands a person may give an agent now, most useful first. */
 export function commandsOf({ actor, conversation, agent, turn }: About): Offer[] {
   if (!actor) return [];
   const about = { conversation, agent };
   const running = actor.turn;
   const last = actor.lastTurn;
   const offers: (Offer | null)[] = [
-    // Another turn than the last is not asked for again: see `Fork`.
+    // Only the last turn can be retried; for earlier ones see `Fork`.
     last === null || (turn !== null && turn !== last)
       ? null
       : { command: { command: 'retry', turn: last }, label: 'Retry', event: null, isMain: true },

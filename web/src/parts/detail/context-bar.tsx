@@ -8,11 +8,11 @@ interface ContextBarProps {
   diff: PromptDiff | null;
 }
 
-/** From here on a window is full enough to be read without a glass. */
+/** Share of the window above which the bar is readable without enlargement. */
 const WIDE = 0.6;
 const LEVELS = { normal: '', warning: 'nearly full', critical: 'full' } as const;
 
-/** The window as one bar, layer by layer; a prompt that takes little of it is shown once more, enlarged. */
+/** The window as one bar, layer by layer. A prompt that fills little of it is shown again, enlarged. */
 export function ContextBar({ prompt, diff }: ContextBarProps) {
   const { window, reserved, percent: used, level } = prompt.tokens;
   const { tokens, isReported } = sizeOf(prompt);
@@ -85,7 +85,7 @@ interface SlicesProps {
   isNamed?: boolean;
 }
 
-/** Names stand in slices that have room for them. */
+/** Minimum share of a slice that shows its name. */
 const NAMED = 0.11;
 
 function Slices({ prompt, of, isNamed = false }: SlicesProps) {
@@ -101,10 +101,10 @@ function Slices({ prompt, of, isNamed = false }: SlicesProps) {
   ));
 }
 
-/** What the vendor read from its cache, if it said; else what a warm cache would have. */
+/** The tokens the vendor reported as read from its cache, else what a warm cache would hold. */
 function cacheOf(prompt: InspectedPrompt): { tokens: number; isReported: boolean } {
   const { usage, cached } = prompt;
   if (usage && usage.cacheRead + usage.cacheWrite > 0) return { tokens: usage.cacheRead, isReported: true };
-  // It is counted as layers are, and never more than there is: of a turn at work the log does not have all yet.
+  // Scaled like the layers, and capped at the total: the log of a running turn is incomplete.
   return { tokens: Math.min(cached.tokens * scaleOf(prompt), sizeOf(prompt).tokens), isReported: false };
 }

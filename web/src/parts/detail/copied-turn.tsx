@@ -3,7 +3,7 @@ import type { Original } from '../../state/copied.ts';
 import { route } from '../../state/route.ts';
 import { partsOf, turnLabel } from './chosen.ts';
 
-/** What was sent to a model is kept where it was sent: a fork has a copy of what was said alone. */
+/** Prompts are kept in the conversation that sent them. A fork copies only the events. */
 export function CopiedTurn({ of: { conversation, turn, seq } }: { of: Original }) {
   const { tab } = route.value;
   return (

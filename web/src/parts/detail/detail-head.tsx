@@ -9,7 +9,7 @@ import { chosen, NEXT } from './chosen.ts';
 import { commandsOf } from './commands.ts';
 import { ForkButton } from './fork-button.tsx';
 
-/** Who and which turn, and what may be done about it now. */
+/** The agent, the turn, and the commands that are legal now. */
 export function DetailHead() {
   const { agent, agentId, turn, turnId, number, isNext } = chosen.value;
   const forks = shown.value?.forks ?? [];

@@ -20,7 +20,7 @@ const PANELS: Record<Tab, () => preact.ComponentChild> = {
   raw: RawTab,
 };
 
-/** The right column: what the chosen agent and turn are, and why. */
+/** The right column: the state of the selected agent and turn, and the reasons for it. */
 export function Detail() {
   const { tab, event } = route.value;
   const { agent, agentId, turnId } = chosen.value;

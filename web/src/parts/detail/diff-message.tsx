@@ -6,15 +6,15 @@ import { EventLink } from './event-link.tsx';
 
 type Change = PromptDiff['messages']['changes'][number];
 
-/** Lines between that are not shown; lines of a diff begin with a sign. */
+/** Marks omitted lines; every other line of a diff starts with a sign. */
 const GAP = '@';
-/** Of one run of added or removed lines, before somebody wants all of it. */
+/** Lines of one run of additions or removals that are shown before the reader expands it. */
 const MAX_RUN = 6;
 const MAX_RUNS = 12;
 const SIGNS: Record<string, string> = { '+': 'diff-added', '-': 'diff-removed' };
 const WORDS: Record<string, string> = { '+': 'added: ', '-': 'removed: ' };
 
-/** One message, line by line. */
+/** The diff of one message, line by line. */
 export function DiffMessage({
   change: { a, b, role, hunks },
   prompt,
@@ -56,7 +56,7 @@ export function DiffMessage({
   );
 }
 
-/** A removed output of a thousand lines must not hide the one line that took its place. */
+/** Shortens long runs, so that a removed output of a thousand lines does not hide the line that replaced it. */
 function shortRuns(lines: readonly string[]): string[] {
   const runs: string[][] = [];
   for (const line of lines) {

@@ -13,7 +13,7 @@ import { signed } from './prompt-grew.tsx';
 import { scaleOf } from './prompt-layout.ts';
 import { useDiff, useNextPrompt, usePrompt, useTrace } from './turn-answers.ts';
 
-/** What changed from one prompt to another of the same agent. */
+/** The differences between two prompts of the same agent. */
 export function DiffTab() {
   const { turnId, isNext } = chosen.value;
   const b = isNext ? NEXT : turnId;
@@ -73,7 +73,7 @@ function DiffTurns({ a, b }: { a: string | null; b: string }) {
   );
 }
 
-/** Of changed messages: after a compaction all of them are. */
+/** Maximum of changed messages shown: after a compaction all of them have changed. */
 const MOST = 40;
 
 function Diff({ diff }: { diff: PromptDiff }) {
@@ -85,7 +85,7 @@ function Diff({ diff }: { diff: PromptDiff }) {
   const sent = prompt.state === 'there' ? prompt.value : null;
   const laid = b.turn === null ? next : prompt;
   const call = trace.state === 'there' ? trace.value.prompts.find(({ step }) => step === b.step) : undefined;
-  // On the scale of the Prompt tab: as the vendor counts what was sent last.
+  // The scale of the Prompt tab: the vendor's count of the last prompt.
   const scale =
     laid.state === 'there' ? scaleOf({ ...laid.value, usage: call?.usage ?? laid.value.usage }) : null;
   const scaled = (count: number) => Math.round(count * (scale ?? 1));

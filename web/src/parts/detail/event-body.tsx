@@ -8,7 +8,7 @@ import { eventWords } from './event-text.ts';
 import { LongText } from './long-text.tsx';
 import { SeenBy } from './seen-by.tsx';
 
-/** All of an event: its words, who and whom, its ids, and the JSON that is stored. */
+/** All of an event: its text, author and addressees, ids, and the stored JSON. */
 export function EventBody({ event }: { event: Event }) {
   const { id, seq, author, to, turn, replyTo, tokens, hop } = event;
   return (

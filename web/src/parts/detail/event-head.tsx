@@ -2,7 +2,7 @@ import { Go } from '../../shared/go.tsx';
 import { turnLabel } from './chosen.ts';
 import { useEvent } from './turn-answers.ts';
 
-/** Of an address that names an event and no turn: which event it is, and whose. */
+/** The heading for an address that names an event but no turn: the event and its author. */
 export function EventHead({ seq }: { seq: number }) {
   const found = useEvent(seq);
   const event = found.state === 'there' ? found.value : null;

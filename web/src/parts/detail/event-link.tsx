@@ -7,7 +7,7 @@ interface EventLinkProps {
   title?: string;
 }
 
-/** To one event; whatever else shows it is marked while this is pointed at. */
+/** A link to one event. Hovering over it highlights the event everywhere else. */
 export function EventLink({ seq, label = `#${seq}`, title = `Event ${seq}` }: EventLinkProps) {
   return (
     <span class={`event-link ${hovered.value === seq ? 'event-hovered' : ''}`} {...hovers(seq)}>

@@ -3,7 +3,7 @@ import { handoffText, messageText } from '../../../../src/projection/words.ts';
 import { summariseEvent, tellEvent } from '../../../../src/projection/summarise-event.ts';
 import { prettyJson } from './tool-uses.ts';
 
-/** All the words of an event; of a kind that this version does not know, what it holds. */
+/** All text of an event; for a kind unknown to this version, its content. */
 export function eventWords(event: Event): string {
   try {
     return wordsOf(event);

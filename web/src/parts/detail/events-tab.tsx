@@ -11,7 +11,7 @@ import { EventView } from './event-view.tsx';
 import { Loaded } from './loaded.tsx';
 import { useTrace } from './turn-answers.ts';
 
-/** The event that is looked at, and all that belongs to the turn: what it answers, then what it did. */
+/** The selected event and all events of the turn: its inputs, then its outputs. */
 export function EventsTab() {
   const { turnId } = chosen.value;
   const { event, at } = route.value;

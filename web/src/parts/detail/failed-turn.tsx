@@ -9,7 +9,7 @@ import { ForkButton } from './fork-button.tsx';
 import { LongText } from './long-text.tsx';
 import { useTrace } from './turn-answers.ts';
 
-/** What went wrong, what becomes of it, and what may be done. */
+/** What went wrong, what happens next, and what a person can do. */
 export function FailedTurn() {
   const { agent, turn, turnId, actor } = chosen.value;
   const trace = useTrace(turnId);

@@ -2,7 +2,7 @@ import type { TurnId } from '../../../../src/events/index.ts';
 import { CommandButton } from '../../shared/command-button.tsx';
 import { go } from '../../state/route.ts';
 
-/** A new conversation of all that came before this turn's first input; the one there is stays as it is. */
+/** Forks a new conversation from everything before this turn's first input. The original stays unchanged. */
 export function ForkButton({ turn, label = 'Fork' }: { turn: TurnId; label?: string }) {
   return (
     <CommandButton

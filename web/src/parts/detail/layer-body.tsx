@@ -14,13 +14,13 @@ interface LayerBodyProps {
   layer: PromptLayer;
   prompt: InspectedPrompt;
   messages: readonly Placed[];
-  /** Steps of this very turn: they count as history. */
+  /** Steps of this turn; they count as history. */
   own: readonly Placed[];
 }
 
 const MOST = 30;
 
-/** What a layer says. Made only once it is opened: a history may have thousands of messages. */
+/** The content of a layer. Rendered only when opened, since a history may hold thousands of messages. */
 export function LayerBody({ layer, prompt, messages, own }: LayerBodyProps) {
   const [most, setMost] = useState(MOST);
   const { name, source } = layer;
@@ -60,7 +60,7 @@ export function LayerBody({ layer, prompt, messages, own }: LayerBodyProps) {
   );
 }
 
-/** It hangs at the end of the message that wakes. */
+/** The live block, which is appended to the message that woke the agent. */
 function liveOf({ messages }: InspectedPrompt): string {
   for (const { role, content } of messages.toReversed()) {
     const from = role === 'user' ? content.lastIndexOf('\n<reminder-') : -1;

@@ -3,12 +3,12 @@ import type { Fetched } from '../../state/fetched.ts';
 
 interface LoadedProps<T> {
   of: Fetched<T>;
-  /** What is said for codes that are nothing to worry about. */
+  /** Text for codes that are no cause for concern. */
   calm?: Record<string, string>;
   children: (value: T) => ComponentChildren;
 }
 
-/** What was fetched; the word that it is on its way is shown only where that takes a while. */
+/** Fetched content. The loading notice appears only when loading takes a while. */
 export function Loaded<T>({ of, calm = CALM, children }: LoadedProps<T>) {
   if (of.state === 'there') return <>{children(of.value)}</>;
   if (of.state === 'loading') return <p class="detail-loading">Loading…</p>;

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { plural } from '../../shared/format.ts';
 
 const MAX_LINES = 12;
-/** A line as long as this is several on the screen. */
+/** Characters above which a line wraps into several on the screen. */
 const LINE_CHARS = 100;
 
 interface LongTextProps {
@@ -11,7 +11,7 @@ interface LongTextProps {
   class?: string;
 }
 
-/** Text as it is; of a long one the beginning, until somebody wants all of it. */
+/** Plain text. A long one shows its beginning until the reader expands it. */
 export function LongText({ text, lines: most = MAX_LINES, class: name = '' }: LongTextProps) {
   const [isOpen, setOpen] = useState(false);
   const lines = text.split('\n');
@@ -19,7 +19,7 @@ export function LongText({ text, lines: most = MAX_LINES, class: name = '' }: Lo
     .slice(0, most)
     .join('\n')
     .slice(0, most * LINE_CHARS);
-  // Two lines more are shown rather than hidden behind a button of the same height.
+  // Two more lines are shown, because a button would take the same height.
   const isShort = lines.length <= most + 2 && text.length <= (most + 2) * LINE_CHARS;
   return (
     <div class={`long ${name}`}>

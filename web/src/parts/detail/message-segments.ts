@@ -1,6 +1,6 @@
 import type { PromptMessage } from '../../../../src/events/index.ts';
 
-/** Lines of a message that one event stands behind; null where that is Troupe's own framing, or several. */
+/** Consecutive lines of a message that come from one event; null for Troupe's own framing or several events. */
 export interface Segment {
   seq: number | null;
   lines: string[];
@@ -8,11 +8,11 @@ export interface Segment {
 
 const OPENS = /^<(?:msg|handoff)-[0-9a-f]+>$/;
 const CLOSES = /^<\/(?:msg|handoff)-[0-9a-f]+>$/;
-/** A line that nobody said: it tells who speaks, or marks where somebody's words begin and end. */
+/** A line with no author: it names the speaker, or marks where someone's words begin and end. */
 export const FENCE = /^<\/?(?:msg|missed|handoff|reminder|summary|transcript)-[0-9a-f]+>$/;
 export const HEADER = /^(?:\d{4}-\d\d-\d\dT\d\d:\d\dZ )?\[[^\]\n]{1,200}\]/;
 
-/** Who said which lines: a block of what was missed has a fence for each of its events, in their order. */
+/** Attributes lines to events. A block of missed messages has one fence per event, in their order. */
 export function segmentsOf({ content, seqs }: Pick<PromptMessage, 'content' | 'seqs'>): Segment[] {
   const lines = content.split('\n');
   if (seqs.length < 2) return [{ seq: seqs[0] ?? null, lines }];

@@ -5,7 +5,7 @@ import { shown } from '../../state/live.ts';
 import { CompactionCard } from '../compaction-card.tsx';
 import { chosen } from './chosen.ts';
 
-/** A rewrite with what the log says of it. */
+/** A cut with its details from the log. */
 type CutDetail = Cut & { by?: AgentId; strategy?: string; trimmed?: number; steps?: number };
 
 const REASONS: Record<string, string> = {
@@ -16,11 +16,11 @@ const REASONS: Record<string, string> = {
 };
 const MOST = 5;
 
-/** The rewrites in force: what was taken out, why, and by how much. */
+/** The cuts in force: what was removed, why, and how much. */
 export function PromptCuts({ cuts }: { cuts: readonly CutDetail[] }) {
   const own = compactionsOfTurn();
   const turn = chosen.value.turnId;
-  // What this turn cut has a card of its own, with how it went.
+  // Cuts of this turn have a card of their own that shows how they went.
   const older = own.length === 0 ? cuts : cuts.filter(({ event }) => !event.startsWith(`${turn}:`));
   if (older.length + own.length === 0) return null;
   return (
@@ -59,7 +59,7 @@ export function PromptCuts({ cuts }: { cuts: readonly CutDetail[] }) {
   );
 }
 
-/** What was made room for in this very turn. */
+/** The compactions that ran during this turn. */
 function compactionsOfTurn(): CompactionView[] {
   const { turn, agentId } = chosen.value;
   if (!turn) return [];

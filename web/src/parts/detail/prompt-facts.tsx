@@ -7,7 +7,7 @@ interface PromptFactsProps {
   verified: boolean | null;
 }
 
-/** The foot of a prompt: to whom it went, and what that came to. */
+/** The footer of a prompt: its recipient, size and cost. */
 export function PromptFacts({ prompt, cost, verified }: PromptFactsProps) {
   const { provider, model, mode, tokens, usage, compaction, count, delta } = prompt;
   const facts: [string, string][] = [

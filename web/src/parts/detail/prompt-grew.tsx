@@ -17,12 +17,12 @@ interface PromptGrewProps {
 
 const MOST = 5;
 
-/** Which event made this prompt larger or smaller than the one before, in a line. */
+/** One line that names the event that made this prompt larger or smaller than the previous one. */
 export function PromptGrew({ prompt, diff, before, isAsked }: PromptGrewProps) {
   const growth = diff ? growthOf(diff, prompt) : [];
   const events = useEvents(prompt.conversation, growth.slice(0, MOST));
   if (before === null) return <p class="prompt-grew">The first prompt of this agent in this conversation.</p>;
-  // As high as it will be, so that nothing below it moves.
+  // Takes its final height at once, so that nothing below it moves.
   if (!diff) return <p class="prompt-grew">{isAsked ? '\u00A0' : 'Nothing to compare with.'}</p>;
   const rest = growth.length - MOST;
   return (
@@ -85,7 +85,7 @@ function wordsOf(event: Event): string {
   return `${event.kind} ${event.author.name}`;
 }
 
-/** A stretch of the log has them nearly always: what is new stands at the end. */
+/** A range of this length nearly always contains them, because new content is at the end. */
 const MOST_EVENTS = 500;
 
 function useEvents(conversation: string, growth: readonly Growth[]): readonly Event[] {

@@ -1,17 +1,17 @@
 import type { PromptDiff } from '../../../../src/troupe.ts';
 import { type LaidPrompt, messageTokens, scaleOf, slicesOf } from './prompt-layout.ts';
 
-/** Why a prompt has another size than the one before it: an event, or a frozen layer. */
+/** A reason why the size differs from the previous prompt: an event, or a frozen layer. */
 export interface Growth {
-  /** The events that a message shows; empty where none is known. */
+  /** Events shown in the message; empty when none is known. */
   seqs: readonly number[];
-  /** Where it is no message. */
+  /** The layer, when the reason is not a message. */
   layer: string | null;
   role: string | null;
   tokens: number;
 }
 
-/** What came and went, the largest first. Shares by characters: the record has sums for its layers only. */
+/** Additions and removals, largest first. Split by characters: the record has token sums for layers only. */
 export function growthOf(diff: PromptDiff, prompt: LaidPrompt): Growth[] {
   const sizes = messageTokens(prompt);
   const chars = prompt.messages.reduce(

@@ -15,7 +15,7 @@ interface PromptLayersProps {
 
 const OPEN_FIRST: readonly string[] = ['trigger', 'missed', 'note'];
 
-/** The layers in the order in which they are sent; each opens to what it says. */
+/** The layers in the order they are sent; each expands to its content. */
 export function PromptLayers({ prompt, diff, inputs }: PromptLayersProps) {
   const messages = messagesByLayer(prompt, inputs);
   const sizes = new Map(slicesOf(prompt).map(({ name, tokens }) => [name, tokens]));

@@ -6,7 +6,7 @@ import type {
   Usage,
 } from '../../../../src/events/index.ts';
 
-/** What of a prompt is needed to lay it out: plain data, so that it is tested without a page. */
+/** The data needed to lay out a prompt. Plain data, so that tests need no page. */
 export interface LaidPrompt {
   mode: 'full' | 'delta';
   upTo: number;
@@ -21,26 +21,26 @@ export interface Slice {
   tokens: number;
 }
 
-/** Input tokens: what the vendor reported of a whole prompt, else what it is thought to count. */
+/** Input tokens: the vendor's report for a whole prompt, else the estimate. */
 export function sizeOf({ mode, usage, tokens }: LaidPrompt): { tokens: number; isReported: boolean } {
   return mode === 'full' && usage && usage.input > 0
     ? { tokens: usage.input, isReported: true }
     : { tokens: tokens.estimate, isReported: false };
 }
 
-/** The layers in the order in which they are sent, scaled to the size of the whole. */
+/** The layers in the order they are sent, scaled to the total size. */
 export function slicesOf(prompt: LaidPrompt): Slice[] {
   const scale = scaleOf(prompt);
   return prompt.layers.flatMap(({ name, tokens }) => (tokens > 0 ? [{ name, tokens: tokens * scale }] : []));
 }
 
-/** From tokens as they are counted here to what the vendor counts. */
+/** Factor from our token counts to the vendor's. */
 export function scaleOf(prompt: LaidPrompt): number {
   const { total } = prompt.tokens;
   return total === 0 ? 1 : sizeOf(prompt).tokens / total;
 }
 
-/** Each message's share of what is not frozen, by its characters: the record has sums for its layers only. */
+/** Tokens of each message outside the frozen layers, split by characters: the record has sums for layers only. */
 export function messageTokens(prompt: LaidPrompt): number[] {
   const { messages, layers } = prompt;
   const moving = layers.reduce((sum, { stability, tokens }) => sum + (stability === 'epoch' ? 0 : tokens), 0);
@@ -50,7 +50,7 @@ export function messageTokens(prompt: LaidPrompt): number[] {
   return weights.map((weight) => weight * perChar);
 }
 
-/** What every message costs beside its words. */
+/** Characters that every message costs in addition to its text. */
 const FRAME_CHARS = 16;
 
 function charsOf(message: PromptMessage): number {
@@ -58,7 +58,7 @@ function charsOf(message: PromptMessage): number {
   return message.content.length + calls.reduce((sum, { name, args }) => sum + name.length + args.length, 0);
 }
 
-/** How many tokens stand before a place: a layer's beginning, or a message. */
+/** Number of tokens before a position: the beginning of a layer, or a message. */
 export function placeOf(
   prompt: LaidPrompt,
   { layer, message }: { layer: string; message: number | null },
@@ -87,7 +87,7 @@ export interface Placed {
 
 const BLOCK = /^<missed-|^\[[^\n]*(?:handed this conversation over to you|began the phase )/;
 
-/** Messages by the layer that they are of. The frozen texts are one message; `own` are this turn's own steps. */
+/** Groups messages by layer. The frozen texts form one message; `own` holds this turn's own steps. */
 export function messagesByLayer(
   { messages, layers, upTo }: LaidPrompt,
   inputs: readonly number[],
@@ -111,7 +111,7 @@ export function messagesByLayer(
   return found;
 }
 
-/** Index of the first message of this turn: what it was woken by, and what it had missed right before that. */
+/** Index of the first message of this turn: its trigger, or the missed messages right before it. */
 function firstInput(messages: readonly PromptMessage[], upTo: number, inputs: readonly number[]): number {
   const woken = messages.findIndex(
     ({ role, seqs }) => role === 'user' && seqs.some((seq) => inputs.includes(seq)),

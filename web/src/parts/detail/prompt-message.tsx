@@ -12,10 +12,10 @@ interface PromptMessageProps {
 }
 
 const MAX_LINES = 12;
-/** Of lines so long that they are many on the screen. */
+/** Characters above which lines wrap into too many on the screen. */
 const MAX_CHARS = 1_200;
 
-/** One message as the model reads it, and beside each line the event that it is from. */
+/** One message as the model reads it, with the source event beside each line. */
 export function PromptMessageView({ index, message, isCached }: PromptMessageProps) {
   const { role, seqs } = message;
   const segments = segmentsOf(message);
@@ -79,7 +79,7 @@ function Lines({ segment: { seq, lines } }: { segment: Segment }) {
   );
 }
 
-/** What nobody said stands back: marks of where words begin; who said them stands out. */
+/** Fences are dimmed; names of speakers stand out. */
 function Line({ line }: { line: string }) {
   if (FENCE.test(line)) return <span class="message-fence">{`${line}\n`}</span>;
   const head = HEADER.exec(line)?.[0] ?? '';

@@ -6,7 +6,7 @@ import { Loaded } from './loaded.tsx';
 import { LongText } from './long-text.tsx';
 import { useEvent, useTrace } from './turn-answers.ts';
 
-/** What the server stores and answers, as it is. */
+/** What the server stores and answers, unchanged. */
 export function RawTab() {
   const { event } = route.value;
   const { turnId } = chosen.value;
@@ -66,7 +66,7 @@ function Json({ value, lines }: { value: unknown; lines: number }) {
   return <LongText text={JSON.stringify(value, null, 2)} lines={lines} />;
 }
 
-/** Without a token: who has one knows where it belongs. */
+/** Omits the token: whoever has one knows where to add it. */
 function Curl({ path }: { path: string }) {
   return <Copy text={`curl '${location.origin}${base}${path}'`} label="copy as curl" />;
 }

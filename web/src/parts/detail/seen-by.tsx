@@ -1,7 +1,7 @@
 import { Go } from '../../shared/go.tsx';
 import { shown } from '../../state/live.ts';
 
-/** Which agents' turns answer this event, or may have seen it: cheap facts of the projection alone. */
+/** The agents whose turns answer this event or may have seen it, from the projection alone. */
 export function SeenBy({ seq }: { seq: number }) {
   const turns = shown.value?.turns ?? [];
   const answered = turns.filter(({ inputs }) => inputs.includes(seq));

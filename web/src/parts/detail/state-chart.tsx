@@ -4,17 +4,17 @@ import type { Chart } from '../../../../src/projection/chart.ts';
 import { chartPaths, isWithin, lastEdge } from './chart-paths.ts';
 import type { Moment } from './state-now.tsx';
 
-/** It is as wide as the column by default. */
+/** Enlargement factor; by default the chart is as wide as the column. */
 const LARGER = 1.6;
 
-/** The statechart as the server laid it out; what is active, and the transition that led there, stand out. */
+/** The statechart as the server laid it out. The active states and the transition that led there are highlighted. */
 export function StateChart({ chart, moment }: { chart: Chart; moment: Moment }) {
   const [isLarge, setLarge] = useState(false);
   const frame = useRef<HTMLDivElement>(null);
   const { width, height, states, edges } = chart;
   const last = lastEdge(edges, moment);
   const active = states.findLast(({ path }) => isWithin(moment.state, path));
-  // Of one that is larger than its frame, what is active stands in the middle.
+  // Centres the active state when the chart is larger than its frame.
   useLayoutEffect(() => {
     const box = frame.current;
     if (!box || !active) return;
@@ -96,7 +96,7 @@ function ChartState({ state, states, now }: ChartStateProps) {
   );
 }
 
-/** As the layout has it. */
+/** Line height of the layout, px. */
 const LINE = 12;
 
 function ChartEdge({ edge, isLast }: { edge: Chart['edges'][number]; isLast: boolean }) {

@@ -6,7 +6,7 @@ import { shown } from '../../state/live.ts';
 import { chosen } from './chosen.ts';
 import { EventLink } from './event-link.tsx';
 
-/** What the log and the actor's record say of it. */
+/** Facts from the log and from the actor's record. */
 export function StateFacts() {
   const { agent, actor, turnId } = chosen.value;
   if (!agent) return null;

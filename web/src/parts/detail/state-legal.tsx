@@ -13,7 +13,7 @@ interface Legal {
   target: string;
 }
 
-/** What the machine accepts in this state: what a person may cause as buttons, what only the runtime does as words. */
+/** What the machine accepts in this state. Commands of people are buttons; events of the runtime are text. */
 export function StateLegal({ chart, moment }: { chart: Chart | null; moment: Moment }) {
   const { actor, agentId, turn, turnId } = chosen.value;
   const { at, conversation } = route.value;
@@ -26,7 +26,7 @@ export function StateLegal({ chart, moment }: { chart: Chart | null; moment: Mom
   const offers =
     isLive && agentId !== null && conversation !== null
       ? commandsOf({ actor, conversation: conversation as ConversationId, agent: agentId, turn: turnId })
-          // What a failed turn has in its own card.
+          // A failed turn offers this in its own card.
           .filter(({ command }) => command.command !== 'retry' || turn?.status !== 'failed')
       : [];
   const byItself = legal.filter(({ event }) => offers.every((offer) => offer.event !== event));

@@ -3,20 +3,20 @@ import { clock, duration } from '../../shared/format.ts';
 import { route } from '../../state/route.ts';
 import { chosen } from './chosen.ts';
 
-/** Where a machine is. */
+/** A moment of a machine. */
 export interface Moment {
-  /** State path, as `working.streaming`. */
+  /** State path, such as `working.streaming`. */
   state: string;
-  /** What brought it there, where that is known. */
+  /** The event that led to the state, if known. */
   event: string | null;
   since: number;
-  /** Tools that are being called. */
+  /** Tools being called. */
   doing: readonly string[];
 }
 
 const TICK_MS = 500;
 
-/** The chart in words. */
+/** The chart as text. */
 export function StateNow({ moment }: { moment: Moment }) {
   const { state, event, since, doing } = moment;
   const { actor, agent } = chosen.value;
@@ -48,7 +48,7 @@ export function StateNow({ moment }: { moment: Moment }) {
   );
 }
 
-/** The time, told on only while somebody looks at something that runs. */
+/** The current time, which advances only while something runs. */
 function useNow(isRunning: boolean): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {

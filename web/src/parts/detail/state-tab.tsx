@@ -11,7 +11,7 @@ import { StateFacts } from './state-facts.tsx';
 import { StateLegal } from './state-legal.tsx';
 import { StateNow, type Moment } from './state-now.tsx';
 
-/** Which state the agent's machine is in, how it came there, what may come next. */
+/** The state of the agent's machine, how it got there, and what may come next. */
 export function StateTab() {
   const charts = useFetched('charts', null, api.charts);
   const { agent, agentId, turn } = chosen.value;
@@ -50,12 +50,12 @@ export function StateTab() {
   );
 }
 
-/** Whether something keeps the agent from its turns. */
+/** True when something keeps the agent from its turns. */
 function isAway({ state }: Moment): boolean {
   return state === 'paused' || state === 'failed' || state === 'retired';
 }
 
-/** Told live where that is newer, else what the server said of the actor, else what the log tells. */
+/** The live state if it is newer, else the actor's status from the server, else the state from the log. */
 function momentOf(): Moment {
   const { agent, agentId, actor } = chosen.value;
   const told = agentId === null ? undefined : states.value.get(agentId);

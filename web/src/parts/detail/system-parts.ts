@@ -2,8 +2,8 @@ import type { PromptLayer, PromptMessage } from '../../../../src/events/index.ts
 import { type Fetched, useFetched } from '../../state/fetched.ts';
 
 /**
- * The texts of the frozen layers, which are sent as one. Where one ends is not recorded, but its hash is: the beginning
- * that has it is the text. Null where that cannot be told, as without a secure context.
+ * The texts of the frozen layers, which are sent as one. The record holds no boundaries, but a hash of each text: the
+ * prefix with that hash is the text. Null when this cannot be computed, for example without a secure context.
  */
 export function useSystemParts(
   messages: readonly PromptMessage[],
@@ -42,9 +42,9 @@ async function beginningOf(text: string, hash: string): Promise<string | null> {
   return null;
 }
 
-/** As the server hashes texts: 128 bits of SHA-256. */
+/** Hashes as the server does: the first 128 bits of SHA-256. */
 async function hashOf(text: string): Promise<string | null> {
-  // Absent on plain http of another machine.
+  // Missing over plain http from another machine.
   const subtle = crypto.subtle as SubtleCrypto | undefined;
   const bytes = await subtle?.digest('SHA-256', new TextEncoder().encode(text));
   return bytes

@@ -1,7 +1,7 @@
 import type { ToolSpec } from '../../../../src/events/index.ts';
 import { LongText } from './long-text.tsx';
 
-/** A tool as the model is told of it. */
+/** A tool as it is described to the model. */
 export function ToolSpecView({ tool: { name, description, parameters } }: { tool: ToolSpec }) {
   const fields = Object.keys((parameters['properties'] ?? {}) as object);
   return (

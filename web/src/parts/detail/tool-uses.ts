@@ -1,17 +1,19 @@
 import type { Event } from '../../../../src/events/index.ts';
 
-/** One call of a turn with what came of it. */
+/** One tool call of a turn with its result. */
 export interface ToolUse {
   call: string;
   name: string;
   args: string;
-  /** Of the step that made it. */
+  /** Seq of the step that made the call. */
   seq: number;
   result: { seq: number; outcome: string; content: string; artifact: string | null } | null;
 }
 
-/** The calls of a turn in the order in which they were made. How long each took is not in the log: what a turn did is
- * written together. Two calls of one step may carry the same id. */
+/**
+ * The calls of a turn in order. The log holds no durations, because the events of a turn are written together. Two
+ * calls of one step may have the same id.
+ */
 export function toolUsesOf(events: readonly Event[]): ToolUse[] {
   const uses: ToolUse[] = [];
   for (const event of events) {
@@ -28,7 +30,7 @@ export function toolUsesOf(events: readonly Event[]): ToolUse[] {
   return uses;
 }
 
-/** JSON over several lines where it is JSON; else as it was written. */
+/** JSON is indented; other text stays unchanged. */
 export function prettyJson(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);

@@ -10,7 +10,7 @@ import { ToolSpecView } from './tool-spec.tsx';
 import { prettyJson, type ToolUse, toolUsesOf } from './tool-uses.ts';
 import { usePrompt, useTrace } from './turn-answers.ts';
 
-/** What the model was offered, and what it called. */
+/** The tools offered to the model, and the calls it made. */
 export function ToolsTab() {
   const { turnId } = chosen.value;
   const trace = useTrace(turnId);

@@ -5,7 +5,7 @@ import { ANY, type Fetched, useFetched } from '../../state/fetched.ts';
 import { route } from '../../state/route.ts';
 import { NEXT } from './chosen.ts';
 
-/** What the server says of turns, by the names under which it is kept. */
+/** Answers of the server about turns, keyed by name. */
 export function useTrace(turn: string | null): Fetched<TurnTrace> {
   return useFetched(turn && `trace ${turn}`, turn, () => api.trace(turn ?? ''));
 }
@@ -30,7 +30,7 @@ export function useDiff(
   return useFetched(key, b === NEXT ? ANY : b, () => api.diff(a ?? '', b ?? '', stepB ?? undefined));
 }
 
-/** Null where there is none with this seq. */
+/** Null when no event has this seq. */
 export function useEvent(seq: number | null): Fetched<Event | null> {
   const { conversation } = route.value;
   return useFetched(seq === null || conversation === null ? null : `event ${seq}`, null, async () => {

@@ -1,0 +1,49 @@
+import { readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+type Run = (cwd: string, command: string, args: string[]) => string;
+
+/**
+ * Uses `@troupe/nostr` from its tarball, beside an installed `troupe`: without the package a troupe with `nostr` names the
+ * command that installs it; with it, the troupe starts, by the agents file and by `integrations`. Returns what was seen.
+ */
+export function checkNostr(root: string, app: string, folder: string, run: Run): string {
+  writeFileSync(path.join(app, 'start.js'), START);
+  const missing = run(app, process.execPath, ['start.js', 'agents-file']).trim();
+  if (!/^config_invalid: .*npm install @troupe\/nostr$/.test(missing))
+    throw new Error(`without @troupe/nostr it said ${JSON.stringify(missing)}`);
+
+  run(root, process.execPath, ['packages/nostr/build.ts']);
+  run(path.join(root, 'packages/nostr/dist'), 'npm', ['pack', '--pack-destination', folder]);
+  const tarball = readdirSync(folder).find((name) => name.startsWith('troupe-nostr-'));
+  if (!tarball) throw new Error('npm pack left no tarball of @troupe/nostr');
+  run(app, 'npm', ['install', '--ignore-scripts', '--prefer-offline', path.join(folder, tarball)]);
+
+  for (const how of ['agents-file', 'integrations']) {
+    const started = run(app, process.execPath, ['start.js', how]).trim();
+    if (!/^[0-9a-f]{64} ws:\/\/127\.0\.0\.1:9$/.test(started))
+      throw new Error(`with nostr in ${how} it said ${JSON.stringify(started)}`);
+  }
+  const keys = run(app, 'npx', ['--no-install', 'troupe', 'nostr', 'keys', '--help']);
+  if (!keys.includes('create')) throw new Error('troupe nostr keys has no help');
+  return '@troupe/nostr works from its tarball, and is asked for where it is missing';
+}
+
+/** Prints the pubkey of the agent and the relay, or the code and message of what was thrown. */
+const START = `
+import { createTroupe } from 'troupe';
+const settings = { relays: ['ws://127.0.0.1:9'], keys: { ada: { env: 'ADA_KEY' } } };
+const agents = [{ id: 'ada', provider: 'scripted', model: 'none', script: { rules: [{ reply: 'Hello' }] } }];
+const env = { ADA_KEY: '1'.padStart(64, '0') };
+const onWarning = () => {};
+try {
+  const troupe = process.argv[2] === 'integrations'
+    ? await createTroupe({ agents }, { env, onWarning, integrations: [(await import('@troupe/nostr')).nostr(settings)] })
+    : await createTroupe({ agents, nostr: settings }, { env, onWarning });
+  const { agents: pubkeys, relays } = troupe.nostr();
+  console.log(pubkeys.ada, relays[0].url);
+  await troupe.close();
+} catch (error) {
+  console.log(error.code + ': ' + error.message);
+}
+`;

@@ -1,0 +1,66 @@
+import type { AgentId, Event, Parked } from '../events/index.ts';
+
+/**
+ * The transitions of the machine in `availability.ts`, and its states as the log tells of them. Without XState, since the
+ * inspector folds a log in browsers too.
+ */
+export type AvailabilityEvent =
+  | { type: 'PAUSE' }
+  | { type: 'RESUME' }
+  | { type: 'BREAK' }
+  | { type: 'RETRY' }
+  | { type: 'RETIRE' }
+  | { type: 'REINSTATE' };
+
+export type Availability = 'available' | Parked;
+
+export const AVAILABILITY_STATES = {
+  available: { on: { PAUSE: 'paused', BREAK: 'failed', RETIRE: 'retired' } },
+  paused: { on: { RESUME: 'available', BREAK: 'failed', RETIRE: 'retired' } },
+  failed: { on: { RESUME: 'available', RETRY: 'available', RETIRE: 'retired' } },
+  retired: { on: { REINSTATE: 'available' } },
+} as const;
+
+export function availabilityOf(parked: Parked | null): Availability {
+  return parked ?? 'available';
+}
+
+export function parkedIn(state: Availability): Parked | null {
+  return state === 'available' ? null : state;
+}
+
+/** Id of the runtime's notice that an agent has failed. */
+const FAILED_NOTICE = /^failed:([^:]+):/;
+
+const COMMANDS: Partial<Record<string, readonly AvailabilityEvent['type'][]>> = {
+  pause: ['PAUSE'],
+  // Earlier versions logged either word for an agent that comes back.
+  resume: ['RESUME', 'REINSTATE'],
+  recall: ['REINSTATE', 'RESUME'],
+  retry: ['RETRY'],
+  retire: ['RETIRE'],
+};
+
+/** An event of the log as what it sends to the machine of an agent: the first type that the state accepts. */
+export interface AvailabilityNote {
+  agent: AgentId;
+  types: readonly AvailabilityEvent['type'][];
+}
+
+export function availabilityNoteOf(event: Event): AvailabilityNote | null {
+  if (event.kind === 'command') {
+    const { agent, command } = event.body;
+    const types = COMMANDS[command];
+    return agent !== undefined && types ? { agent, types } : null;
+  }
+  if (event.kind !== 'error' || event.author.kind !== 'system') return null;
+  const agent = FAILED_NOTICE.exec(event.id)?.[1];
+  return agent === undefined ? null : { agent: agent as AgentId, types: ['BREAK'] };
+}
+
+/** The availability that the log tells of, after one more event. */
+export function foldAvailability(from: Availability, { types }: AvailabilityNote): Availability {
+  const accepted: Partial<Record<AvailabilityEvent['type'], Availability>> = AVAILABILITY_STATES[from].on;
+  for (const type of types) if (accepted[type]) return accepted[type];
+  return from;
+}
