@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { DEFAULT_TENANT, TenantId } from '../events/index.ts';
 import { Scope } from './principal.ts';
 
-/** Where the verifier has a secret, whoever verifies can sign: only public keys, and never `none`. */
+/** Only public-key algorithms: with a shared secret, every verifier could also sign. */
 const JWT_ALGORITHMS = [
   'RS256',
   'RS384',
@@ -23,7 +23,7 @@ const JwksUrl = z
   .url({ protocol: /^https?$/ })
   .refine(
     (text) => URL.parse(text)?.protocol === 'https:' || LOOPBACK.has(URL.parse(text)?.hostname ?? ''),
-    'keys are fetched over https: but from this machine',
+    'keys must be fetched over https: except from this machine',
   );
 
 const PublicKey = z.union([z.string(), z.record(z.string(), z.unknown())]).refine((key) => {
@@ -36,7 +36,7 @@ const PublicKey = z.union([z.string(), z.record(z.string(), z.unknown())]).refin
   }
 }, 'this is not a public key, in PEM or as a JWK');
 
-/** Throws where it is none. */
+/** Throws for an invalid key. */
 export function readPublicKey(key: string | Record<string, unknown>): KeyObject {
   return typeof key === 'string' ? createPublicKey(key) : createPublicKey({ key, format: 'jwk' });
 }
@@ -47,21 +47,21 @@ export const JwtSettings = z
   .strictObject({
     issuer: z.string().min(1),
     audience: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]),
-    /** Where the public keys of the issuer are, or the one that it has. */
+    /** URL of the issuer's public keys, or its single key. */
     jwks: JwksUrl.optional(),
     publicKey: PublicKey.optional(),
     algorithms: z.array(z.enum(JWT_ALGORITHMS)).min(1).default(['RS256', 'ES256', 'EdDSA']),
     /** The most that a user may do. Without `claims.scopes`, every user may do this. */
     scopes: z.array(Scope).default(['read', 'write']),
-    /** Tenant of all users, where no claim names it. */
+    /** Tenant of all users, if no claim names it. */
     tenant: TenantId.default(DEFAULT_TENANT),
-    /** Names of the claims that say more. A token without one that is named here is refused, or may nothing. */
+    /** Names of further claims. A token that lacks a named claim is refused or has no rights. */
     claims: z
       .strictObject({
         tenant: ClaimName.optional(),
-        /** Words with blanks between them, or a list. */
+        /** A list, or words separated by spaces. */
         scopes: ClaimName.optional(),
-        /** A list of ids, or beginnings that end with `*`. */
+        /** A list of ids, or prefixes that end with `*`. */
         conversations: ClaimName.optional(),
         name: ClaimName.default('name'),
       })
@@ -77,21 +77,21 @@ const Rate = z.number().positive().max(1_000_000);
 
 /** `access` of the agents file. */
 export const AccessSettings = z.strictObject({
-  /** Users of an application, who have tokens from it. */
+  /** Tokens that an application issues to its users. */
   jwt: JwtSettings.optional(),
   limits: z
     .strictObject({
-      /** Attempts per address with credentials that were not valid lately. Default 20. */
+      /** Attempts a second per address with credentials that were not recently valid. Default 20. */
       triesPerSecond: Rate.optional(),
-      /** Per caller. Default 100. */
+      /** Requests a second per caller. Default 100. */
       requestsPerSecond: Rate.optional(),
-      /** Per author of a tenant. Default 20. */
+      /** Messages a second per author of a tenant. Default 20. */
       messagesPerSecond: Rate.optional(),
-      /** Rows, and KiB, read for one caller; ten seconds' worth at once. Default 20,000. */
+      /** Rows and KiB a second read for one caller; bursts of ten seconds' worth. Default 20,000. */
       workPerSecond: Rate.optional(),
       /** Per tenant other than `default`. Default: twice that of a caller. */
       tenantWorkPerSecond: Rate.optional(),
-      /** Reads of more than 5,000 such units that are under way in one process; half of them of one caller. Default 4. */
+      /** Concurrent reads of more than 5,000 such units in one process; a caller may have half of them. Default 4. */
       dearReads: z.int().min(1).optional(),
       /** Open streams of one caller. Default 50. */
       streams: z.int().min(1).optional(),

@@ -17,21 +17,21 @@ import { type Author, TenantId } from '../events/index.ts';
 import { type JwtSettings, readPublicKey } from './access-settings.ts';
 
 export interface Authenticator {
-  /** Whose credential it is; null for whatever is none, for no reason given. */
+  /** The owner of a credential; null for an invalid one, without a reason. */
   authenticate: (credential: string) => Promise<Principal | null>;
 }
 
 export interface AuthenticatorParts {
   rootNotes: Pick<KeyValue, 'get'>;
-  /** The one that the key books of this process write into. */
+  /** The cache that the key books of this process write to. */
   cache: KeyCache;
   clock: Pick<Clock, 'now'>;
   jwt?: JwtVerifier | null | undefined;
 }
 
-/** Longer ones are not looked at. */
+/** Longer credentials are refused unread. */
 const MAX_CREDENTIAL_CHARS = 8_192;
-/** Stands in for the hash of an unknown id, so that it costs the same work as a known one. */
+/** Compared for an unknown id, so that it costs the same work as a known one. */
 const NO_HASH = '0'.repeat(64);
 
 export function createAuthenticator({ rootNotes, cache, clock, jwt }: AuthenticatorParts): Authenticator {
@@ -61,7 +61,7 @@ function checkKey(record: KeyRecord | null, hash: string, now: number): Principa
 }
 
 export interface JwtVerifier {
-  /** Null for an invalid token, or one for another audience. Throws `store_unavailable` where the issuer's keys cannot be read. */
+  /** Null for an invalid token, or one for another audience. Throws `store_unavailable` if the issuer's keys cannot be read. */
   verify(token: string): Promise<Principal | null>;
 }
 
@@ -75,12 +75,12 @@ const CLOCK_TOLERANCE_S = 30;
 const LOOKS_LIKE_ONE = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 const Subject = /^.{1,128}$/su;
 const MAX_NAME_CHARS = 200;
-/** Codes of jose for failures to read the keys; the token is not at fault. */
+/** Error codes of jose for failures to read the keys, which are no fault of the token. */
 const KEYS_NOT_HAD = new Set(['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC']);
 
 type Verify = (token: string, options: JWTVerifyOptions) => Promise<{ payload: JWTPayload }>;
 
-/** Verifies tokens of an application's users. Nothing is loaded, and no key fetched, before the first of them comes. */
+/** Verifies tokens of an application's users. Loads no code and fetches no key before the first token. */
 export function createJwtVerifier(
   settings: JwtSettings,
   { clock, fetch }: { clock: Pick<Clock, 'now'>; fetch: FetchKeys },
@@ -120,12 +120,12 @@ async function loadVerify({ jwks, publicKey }: JwtSettings, fetch: FetchKeys): P
   return (token, options) => jwtVerify(token, key, options);
 }
 
-/** A key that the issuer does not have is the token's fault; that its keys cannot be had is not. */
+/** An unknown key is the token's fault; keys that cannot be fetched are not. */
 function rethrow(cause: unknown): never {
   const { code } = Object(cause) as { code?: unknown };
   const isOurs = typeof code === 'string' && code.startsWith('ERR_J') && !KEYS_NOT_HAD.has(code);
   if (isOurs) throw cause;
-  const message = 'the keys of the issuer of tokens cannot be fetched now; try again';
+  const message = 'the keys of the token issuer cannot be fetched now; try again';
   throw new TroupeError('store_unavailable', message, {}, { cause });
 }
 

@@ -27,23 +27,23 @@ export const MAX_GRACE_MS = 30 * 24 * 3_600_000;
 const BATCH = 50;
 
 export const NewKey = z.strictObject({
-  /** For people. */
+  /** Name for people. */
   name: z.string().trim().min(1).max(100),
   scopes: z
     .array(Scope)
     .min(1)
     .max(16)
     .transform((scopes) => [...new Set(scopes)]),
-  /** Whose words it may bring, and no others; default: it says so per event. */
+  /** The only author it may write as. Default: each event names its author. */
   author: Author.optional(),
-  /** Default: all of its tenant. */
+  /** Conversations it may see. Default: all of its tenant. */
   conversations: ConversationPatterns.min(1).optional(),
-  /** When it ends, ms since the epoch; default: never. */
+  /** When it expires, ms since the epoch. Default: never. */
   expiresAt: z.int().nonnegative().optional(),
 });
 export type NewKey = z.input<typeof NewKey>;
 
-/** `secret` is the whole text of the key, and nowhere else: it cannot be read again. */
+/** `secret` is the whole text of the key. It is not stored and cannot be read again. */
 export interface IssuedKey {
   key: KeyInfo;
   secret: string;
@@ -51,13 +51,13 @@ export interface IssuedKey {
 
 /** The API keys of one tenant. Revoked keys stay in the list until their places are needed. */
 export interface KeyBook {
-  /** `createdBy`: see `KeyRecord`. Throws `config_invalid`, and `command_refused` where `MAX_KEYS` still open. */
+  /** `createdBy`: see `KeyRecord`. Throws `config_invalid`, and `command_refused` if `MAX_KEYS` are still valid. */
   create(key: NewKey, createdBy?: string): Promise<IssuedKey>;
   /** The oldest first. */
   list(): Promise<KeyInfo[]>;
-  /** A new secret for a key; the old one opens for `graceMs` more. Null: there is no such key that still opens. */
+  /** Creates a new secret for a key; the old one stays valid for `graceMs`. Null: no valid key has this id. */
   rotate(id: string, options?: { graceMs?: number | undefined }): Promise<IssuedKey | null>;
-  /** Null: there is no such key. A second time changes nothing. */
+  /** Revokes a key; repeating it changes nothing. Null: the key does not exist. */
   revoke(id: string): Promise<KeyInfo | null>;
 }
 
@@ -74,8 +74,8 @@ const Ids = z.array(z.string());
 
 /**
  * Owns `key/<id>` and, per tenant, `keys/<tenant>` with the ids.
- *  1. The index has an id before its key is written: no key is valid that no list shows.
- *  2. Every written record enters the cache, so that it counts in this process at once.
+ *  1. The index has an id before its key is written: every valid key is listed.
+ *  2. Every written record enters the cache, so that it takes effect in this process at once.
  */
 export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: KeyBookParts): KeyBook {
   const index = `keys/${tenant}`;
@@ -106,12 +106,12 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
     await updateEntry(rootNotes, index, parseIds, (ids) => {
       const kept = over.size > 0 ? ids.filter((each) => !over.has(each)) : ids;
       if (kept.length < MAX_KEYS) return [...kept, id];
-      const message = `tenant ${tenant} has ${MAX_KEYS} keys: revoke those that nobody uses`;
+      const message = `tenant ${tenant} has ${MAX_KEYS} keys: revoke the unused ones`;
       throw new TroupeError('command_refused', message, { limit: MAX_KEYS });
     });
   }
 
-  /** Null where the tenant has no such key, or `apply` returns null. */
+  /** Null if the tenant has no such key, or `apply` returns null. */
   async function change(
     id: string,
     apply: (record: KeyRecord) => KeyRecord | null,
@@ -191,7 +191,7 @@ async function inBatches<T, R>(items: readonly T[], read: (item: T) => Promise<R
 export const RotateKey = z.strictObject({ graceMs: z.int().min(0).max(MAX_GRACE_MS).default(0) });
 
 function isOver(): TroupeError {
-  const problem = { path: 'expiresAt', message: 'is over already: the key would open nothing' };
+  const problem = { path: 'expiresAt', message: 'is in the past: the key would never be valid' };
   return new TroupeError('config_invalid', `${problem.path} ${problem.message}`, { problems: [problem] });
 }
 
@@ -199,7 +199,7 @@ function parseIds(text: string | null): string[] {
   return text === null ? [] : Ids.parse(JSON.parse(text));
 }
 
-/** After this a key is looked up again: another process may have revoked it. */
+/** After this time a key is looked up again: another process may have revoked it. */
 const KEY_LIFE_MS = 2_000;
 const MAX_KNOWN = 5_000;
 const MAX_UNKNOWN = 5_000;
@@ -211,7 +211,7 @@ interface Entry {
 
 /**
  * Recently looked-up keys. One per process, shared by its key books and its authenticator.
- *  1. A record written by this process counts at once, also over a lookup that began before.
+ *  1. A record written by this process takes effect at once, even over an earlier lookup that is still running.
  *  2. Unknown ids are cached apart, so that guesses evict no key.
  */
 export class KeyCache {

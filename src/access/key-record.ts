@@ -13,7 +13,7 @@ const Hash = z.string().regex(/^[0-9a-f]{64}$/);
 /** Milliseconds since the epoch. */
 const Time = z.int().nonnegative();
 
-/** A key as it is stored, under `key/<id>` of the root tenant. Of its secret there is a hash only. */
+/** A key as it is stored, under `key/<id>` of the root tenant. It has only a hash of the secret. */
 export const KeyRecord = z.strictObject({
   id: z.string(),
   tenant: TenantId,
@@ -22,23 +22,23 @@ export const KeyRecord = z.strictObject({
   author: Author.nullable(),
   conversations: ConversationPatterns.nullable(),
   hash: Hash,
-  /** The secret before the last rotation, as long as it still opens. */
+  /** Hash of the secret before the last rotation, while it is still valid. */
   previous: z.strictObject({ hash: Hash, until: Time }).optional(),
   createdAt: Time,
-  /** The caller that made it, as `key:<id>`; null: who holds the data itself. */
+  /** The caller that created it, as `key:<id>`; null: created directly on the data. */
   createdBy: z.string().nullable().default(null),
   expiresAt: Time.nullable(),
   revokedAt: Time.nullable(),
 });
 export type KeyRecord = z.infer<typeof KeyRecord>;
 
-/** A key as it may be shown. */
+/** A key without its hashes, for display. */
 export type KeyInfo = Omit<KeyRecord, 'hash' | 'previous'> & {
-  /** Until when the secret before the last rotation still opens, ms since the epoch. */
+  /** When the secret before the last rotation expires, ms since the epoch. */
   previousUntil: number | null;
 };
 
-/** Field by field, so that nothing which is added to records is shown by itself. */
+/** Copies field by field, so that new fields of records are not shown by accident. */
 export function keyInfo(record: KeyRecord): KeyInfo {
   const { id, tenant, name, scopes, author, conversations } = record;
   const { createdAt, createdBy, expiresAt, revokedAt } = record;
@@ -95,7 +95,7 @@ export function keyText(id: string, secret: string): string {
   return `trp_${id}_${secret}`;
 }
 
-/** Null where the text does not look like a key. */
+/** Null if the text does not look like a key. */
 export function parseKeyText(text: string): { id: string; secret: string } | null {
   const [, id, secret] = KEY.exec(text) ?? [];
   return id === undefined || secret === undefined ? null : { id, secret };

@@ -13,19 +13,19 @@ export const SCOPES = ['read', 'write', 'operate', 'admin'] as const;
 export const Scope = z.enum(SCOPES);
 export type Scope = z.infer<typeof Scope>;
 
-/** A caller, as far as it matters what it may do. */
+/** A caller and its rights. */
 export interface Principal {
   /** `key:<id>`, `jwt:<subject>`, `server-token`, `local`. */
   id: string;
   tenant: TenantId;
   scopes: readonly Scope[];
-  /** Whose words it may bring; null: it speaks for people and says per event whose words they are. */
+  /** The only author it may write as; null: each event names its author. */
   author: Author | null;
-  /** Conversations it may see and write: ids, or beginnings that end with `*`; null: all of its tenant. */
+  /** Conversations it may see and write: ids, or prefixes that end with `*`; null: all of its tenant. */
   conversations: readonly string[] | null;
 }
 
-/** Nobody is asked for a credential: a process on this machine, or an application that checks its callers itself. */
+/** A caller without a credential: a process on this machine, or an application that checks its own callers. */
 export const LOCAL: Principal = {
   id: 'local',
   tenant: DEFAULT_TENANT,
@@ -36,7 +36,7 @@ export const LOCAL: Principal = {
 export const SERVER_TOKEN: Principal = { ...LOCAL, id: 'server-token' };
 
 const MAX_PATTERNS = 64;
-/** The id of a conversation, or the beginning of ids, which ends with `*`. */
+/** The id of a conversation, or a prefix of ids that ends with `*`. */
 export const ConversationPattern = z
   .string()
   .regex(
@@ -62,7 +62,7 @@ export function isGranted(
   return conversations.some((pattern) => matchesStem(pattern, stem));
 }
 
-/** Whether everything that matches a pattern is granted. */
+/** Whether every id that matches a pattern is granted. */
 export function covers({ conversations }: Pick<Principal, 'conversations'>, pattern: string): boolean {
   if (conversations === null) return true;
   const beginning = beginningOf(pattern);
@@ -73,7 +73,7 @@ export function covers({ conversations }: Pick<Principal, 'conversations'>, patt
   });
 }
 
-/** Ranges of ids that hold everything that matches, threads included. A range may also hold ids that `isGranted` refuses. */
+/** Ranges of ids that contain all matches, threads included. They may also contain ids that `isGranted` refuses. */
 export function rangesOf(patterns: readonly string[]): { from: string; to: string }[] {
   const all = patterns.flatMap((pattern) => {
     const beginning = beginningOf(pattern);
@@ -90,7 +90,7 @@ export function rangesOf(patterns: readonly string[]): { from: string; to: strin
   return apart;
 }
 
-/** Ids are ASCII: none goes beyond the tilde. */
+/** Ids are ASCII: none sorts after the tilde. */
 function withBeginning(beginning: string): { from: string; to: string } {
   return { from: beginning, to: `${beginning}~` };
 }
@@ -103,7 +103,7 @@ function matches(pattern: string, conversation: string): boolean {
 /** The end of a long root is hashed: a prefix that reaches into the hash grants nothing. */
 function matchesStem(pattern: string, stem: string): boolean {
   const beginning = beginningOf(pattern);
-  // An id that looks like the stem of a long one may have been chosen on purpose.
+  // A caller may have chosen an id that looks like the stem of a long one.
   if (beginning === null) return stem === stemOf(pattern) && !LOOKS_CUT.test(pattern);
   const isCut = stem.length === LONGEST_STEM;
   return stem.startsWith(beginning) && !(isCut && beginning.length > STEM_KEPT);

@@ -9,26 +9,26 @@ export interface ReadLimits {
   workPerSecond?: number | undefined;
   /** Per tenant other than `default`. Default: twice that of a caller. */
   tenantWorkPerSecond?: number | undefined;
-  /** Dear reads under way in the process; a caller has half of them, and so has a tenant. Default 4. */
+  /** Concurrent expensive reads in the process; a caller or tenant may have half of them. Default 4. */
   dearReads?: number | undefined;
 }
 
-/** A request that reads, from when it was let in. */
+/** An admitted request that reads. */
 export interface Reading extends WorkAccount {
-  /** For what is read on behind the answer, as streams are: charged, and not begun as long as the caller is in debt. */
+  /** For reads that continue after the answer, such as streams: charged, and delayed while the caller is in debt. */
   paced<T>(source: AsyncGenerator<T, void>, signal?: AbortSignal): AsyncGenerator<T, void>;
-  /** Any number of times. */
+  /** May be called repeatedly. */
   end(): void;
 }
 
 /** Size of a burst, in seconds of the rate: a long conversation is read at once. */
 const BURST_S = 10;
-/** Reads of a caller under way, and those that wait for them. */
+/** Concurrent reads of a caller, and the number that may wait. */
 const AT_ONCE = 8;
 const MOST_WAITING = 32;
-/** Whoever has waited longer is told to come again. */
+/** Longest wait before a read is refused. */
 const LONGEST_WAIT_MS = 30_000;
-/** Units from which on a read is dear. */
+/** Units from which a read counts as expensive. */
 const DEAR = 5_000;
 
 interface Lane {
@@ -42,8 +42,8 @@ interface Lane {
 
 /**
  * Limits the time that callers spend on reads. Owns their recent spending and their queues.
- *  1. A read is charged for its work while it runs. A caller that has spent too much waits in a queue of its own until it
- *     is within its rate again; others pass.
+ *  1. A read is charged for its work while it runs. A caller that has spent too much waits in its own queue until it
+ *     is within its rate again; other callers are not delayed.
  *  2. Expensive reads continue only in one of a few places, and no caller or tenant can have all of them.
  *  3. A queue holds at most `MOST_WAITING` reads. Further ones are refused with the time to try again.
  *  4. `local` is the only user of this machine, and is not charged.
@@ -56,7 +56,7 @@ export class Reads {
   readonly #lanes = new Map<string, Lane>();
   readonly #clock: Pick<Clock, 'monotonic' | 'sleep'>;
   readonly #places: number;
-  /** Dear reads that wait for a place, in the order in which they came. */
+  /** Expensive reads that wait for a place, in order of arrival. */
   readonly #dearWaiting: { lane: Lane; go: () => void }[] = [];
   readonly #dearOf = new Map<TenantId, number>();
   #dear = 0;
@@ -75,7 +75,7 @@ export class Reads {
     });
   }
 
-  /** Waits for the caller's turn; or says after how many ms it may ask again. */
+  /** Waits for the caller's turn, or returns after how many ms it may try again. */
   async begin({ id, tenant }: Principal): Promise<Reading | { retryAfterMs: number }> {
     if (id === LOCAL.id) return FREE;
     const lane = this.#laneOf(`${tenant} ${id}`, tenant);
@@ -169,7 +169,7 @@ export class Reads {
     });
   }
 
-  /** The first for whom there is a place. */
+  /** The first waiting read that may have a place. */
   #letOn(): void {
     let earliest = Infinity;
     for (let index = 0; index < this.#dearWaiting.length && this.#dear < this.#places;) {

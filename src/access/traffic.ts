@@ -11,15 +11,15 @@ const MOST_BYTES = { caller: 128 * MIB, tenant: 256 * MIB, process: 512 * MIB };
 
 export type BodyBounds = typeof MOST_BYTES;
 
-/** Whose bodies are too many at once, and how many bytes they may have. */
+/** The owner whose limit is reached, and the limit in bytes. */
 export interface Full {
   full: keyof BodyBounds;
   limit: number;
 }
 
-/** The bytes of one body. */
+/** Account of the bytes of one body. */
 export interface HeldBody {
-  /** Null where there is room for the bytes. */
+  /** Null if there is room for the bytes. */
   grow(bytes: number): Full | null;
   end(): void;
 }
@@ -70,11 +70,11 @@ function addTo<K>(sums: Map<K, number>, key: K, bytes: number): void {
   else sums.delete(key);
 }
 
-/** Per second; a burst of three to five seconds' worth is let through after a pause. */
+/** Rates per second; after a pause, bursts of three to five seconds' worth pass. */
 export interface TrafficLimits extends ReadLimits {
-  /** Per caller. Default 100. */
+  /** Requests a second per caller. Default 100. */
   requestsPerSecond?: number | undefined;
-  /** Per author of a tenant. Default 20. */
+  /** Messages a second per author of a tenant. Default 20. */
   messagesPerSecond?: number | undefined;
   /** Open streams of one caller. Default 50. */
   streams?: number | undefined;
@@ -89,7 +89,7 @@ const MESSAGE_BURST_S = 5;
 
 /**
  * Rate limits of one process. Owns the callers' recent requests and open streams.
- *  1. A refused request costs nothing but the check, and its error says when to try again.
+ *  1. A refused request costs only the check, and its error says when to try again.
  *  2. Limits are per caller, except for the streams of a tenant and of the whole process.
  *  3. A tenant can create any number of keys, so the limit on streams is also per tenant. `default` is the server's own.
  *  4. `local` is the only user of this machine, or an application that checks its callers: its rates are not limited.
@@ -97,7 +97,7 @@ const MESSAGE_BURST_S = 5;
 export class Traffic {
   readonly bodies = new Bodies();
   readonly reads: Reads;
-  /** Turns of long work among requests. */
+  /** Schedules long work among requests. */
   readonly slices: Slices;
   /** The limits, for error messages. */
   readonly limits: { requestsPerSecond: number; messagesPerSecond: number };
@@ -130,17 +130,17 @@ export class Traffic {
     this.#perProcess = allStreams;
   }
 
-  /** 0, or after how many ms it may ask again. */
+  /** 0, or the ms after which the caller may try again. */
   request(caller: Principal): number {
     return isLocal(caller) ? 0 : this.#requests.take(`${caller.tenant} ${caller.id}`);
   }
 
-  /** 0, or after how many ms the author may say something again. */
+  /** 0, or the ms after which the author may write again. */
   message(caller: Principal, tenant: TenantId, { kind, id }: Author): number {
     return isLocal(caller) ? 0 : this.#messages.take(`${tenant} ${kind} ${id}`);
   }
 
-  /** A place that `end` frees, any number of times; or the limit that is reached. */
+  /** A place that `end` frees, idempotently; or the limit that is reached. */
   openStream(
     caller: Principal,
   ): { end: () => void } | { full: 'caller' | 'tenant' | 'process'; limit: number } {

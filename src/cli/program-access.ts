@@ -8,7 +8,7 @@ const MAX_GRACE_DAYS = 30;
 export function addAccessCommands(program: Command, client: (command: Command) => Command): void {
   const keys = program
     .command('keys')
-    .description('the API keys of a tenant: create, ls, rotate, revoke')
+    .description('manage API keys: create, ls, rotate, revoke')
     .helpCommand(false);
 
   ofTenant(client(keys.command('create')))
@@ -20,8 +20,12 @@ export function addAccessCommands(program: Command, client: (command: Command) =
         .default(['read', 'write'], 'read,write'),
     )
     .option('--author <who>', 'the only author it may write as: KIND:ID or KIND:ID:NAME', author)
-    .option('--conversations <list>', "what it may see: ids, or prefixes with '*' (default: all)", list)
-    .option('--expires <time>', 'lifetime, as 30d or 12h (default: unlimited)', lifetime)
+    .option(
+      '--conversations <list>',
+      "conversations it may see: ids, or prefixes with '*' (default: all)",
+      list,
+    )
+    .option('--expires <time>', 'lifetime, such as 30d or 12h (default: unlimited)', lifetime)
     .action(async (name, options) => (await import('./commands/keys.ts')).keysCreate(name, options));
 
   ofTenant(client(keys.command('ls')))
@@ -31,7 +35,7 @@ export function addAccessCommands(program: Command, client: (command: Command) =
   ofTenant(client(keys.command('rotate')))
     .description('give a key a new secret and show it once')
     .argument('<id>')
-    .option('--grace <time>', 'how long the old secret stays valid, as 1h (default: not at all)', grace)
+    .option('--grace <time>', 'how long the old secret stays valid, such as 1h (default: not at all)', grace)
     .action(async (id, options) => (await import('./commands/keys.ts')).keysRotate(id, options));
 
   ofTenant(client(keys.command('revoke')))
@@ -50,13 +54,13 @@ export function list(text: string): string[] {
 function scopes(text: string): string[] {
   const named = list(text);
   if (named.length > 0 && named.every((scope) => SCOPES.includes(scope))) return named;
-  throw new InvalidArgumentError(`Scopes are ${SCOPES.join(', ')}, with commas between them.`);
+  throw new InvalidArgumentError(`Scopes are ${SCOPES.join(', ')}, separated by commas.`);
 }
 
 function author(text: string): string {
   if (/^(?:user|agent|system):[^:]/.test(text)) return text;
   throw new InvalidArgumentError(
-    'It is KIND:ID or KIND:ID:NAME, as user:ana:Ana; kinds are user, agent and system.',
+    'It must be KIND:ID or KIND:ID:NAME, such as user:ana:Ana; kinds are user, agent and system.',
   );
 }
 
@@ -71,7 +75,7 @@ function lifetime(text: string): number {
 function grace(text: string): number {
   const ms = duration(text);
   if (ms <= MAX_GRACE_DAYS * 86_400_000) return ms;
-  throw new InvalidArgumentError(`It is ${MAX_GRACE_DAYS}d at most.`);
+  throw new InvalidArgumentError(`It must be at most ${MAX_GRACE_DAYS}d.`);
 }
 
 /** In milliseconds. */
@@ -79,21 +83,21 @@ function duration(text: string): number {
   const [, number, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   const factor = UNITS[unit];
   if (number === undefined || factor === undefined)
-    throw new InvalidArgumentError('It must be a number with s, m, h or d, as 30d.');
+    throw new InvalidArgumentError('It must be a number with s, m, h or d, such as 30d.');
   return Number(number) * factor;
 }
 
-/** Like `TenantId`, whose schema `--help` would have to load. */
+/** Equals `TenantId`, whose schema would slow down `--help`. */
 const TENANT = /^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$/;
 
 export function ofTenant(command: Command): Command {
-  return command.option('--tenant <id>', 'of this tenant (default: your own)', tenantId);
+  return command.option('--tenant <id>', 'tenant to use (default: your own)', tenantId);
 }
 
 function tenantId(text: string): string {
   if (TENANT.test(text)) return text;
   throw new InvalidArgumentError(
-    'It is 1 to 128 of A-Z a-z 0-9 . _ @ : - and starts with a letter or digit.',
+    'It must be 1 to 128 of A-Z a-z 0-9 . _ @ : - and start with a letter or digit.',
   );
 }
 
@@ -106,9 +110,9 @@ export function addWebhookCommands(program: Command, client: (command: Command) 
   const add = (command: Command) => ofTenant(client(command));
 
   add(webhooks.command('create'))
-    .description('send events of some kinds to a URL; prints the signing secret')
+    .description('send chosen event kinds to a URL; prints the signing secret')
     .argument('<url>')
-    .requiredOption('--on <kinds>', 'kinds of events, as message,approval.requested; "*": all', list)
+    .requiredOption('--on <kinds>', 'event kinds, such as message,approval.requested; "*": all', list)
     .option('--conversations <ids>', 'only these conversations; "plan*" matches a prefix', list)
     .option('--name <name>', 'a name to show')
     .action(async (url, options) => (await import('./commands/webhooks.ts')).webhooksCreate(url, options));
@@ -128,7 +132,7 @@ export function addWebhookCommands(program: Command, client: (command: Command) 
     .action(async (id, options) => (await import('./commands/webhooks.ts')).webhooksTest(id, options));
 
   add(webhooks.command('rotate'))
-    .description('create a new secret; the old one signs too for 24 hours')
+    .description('create a new secret; the old one also signs for 24 hours')
     .argument('<id>')
     .action(async (id, options) => (await import('./commands/webhooks.ts')).webhooksRotate(id, options));
 }

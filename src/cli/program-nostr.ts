@@ -4,45 +4,45 @@ import type { Command } from 'commander';
 export function addNostrCommands(program: Command, client: (command: Command) => Command): void {
   const nostr = program
     .command('nostr')
-    .description('the keys of agents on Nostr, and its relays')
+    .description('manage agent keys for Nostr, and check relays')
     .helpCommand(false);
-  const keys = nostr.command('keys').description('the keys that agents sign with').helpCommand(false);
+  const keys = nostr.command('keys').description('manage the keys that agents sign with').helpCommand(false);
 
   stored(keys.command('create'))
-    .description('make a key for an agent')
+    .description('create a key for an agent')
     .argument('<agent>')
     .action(async (agent, options) => (await import('./commands/nostr.ts')).createKey(agent, options));
 
   stored(keys.command('import'))
-    .description('take a key over: nsec1… or hex, from stdin')
+    .description('import a key, nsec1… or hex, from stdin')
     .argument('<agent>')
-    .option('--env <name>', 'or from this variable')
+    .option('--env <name>', 'read the key from this environment variable instead')
     .action(async (agent, options) => (await import('./commands/nostr.ts')).importKey(agent, options));
 
   stored(keys.command('ls'))
-    .description('which agents have keys')
+    .description('list the agents that have keys')
     .action(async (options) => (await import('./commands/nostr.ts')).listKeys(options));
 
   stored(keys.command('export'))
     .description('print the secret key of an agent')
     .argument('<agent>')
-    .option('--show-secret', 'it is meant')
+    .option('--show-secret', 'confirm that the secret is printed')
     .action(async (agent, options) => (await import('./commands/nostr.ts')).exportKey(agent, options));
 
   stored(keys.command('rm'))
-    .description('forget the key of an agent, for ever')
+    .description('remove the key of an agent permanently')
     .argument('<agent>')
-    .option('--yes', 'it is meant')
+    .option('--yes', 'confirm the removal')
     .action(async (agent, options) => (await import('./commands/nostr.ts')).removeKey(agent, options));
 
   client(nostr.command('status'))
-    .description('how it stands with the relays of a running server')
+    .description('show the state of the relays of a running server')
     .action(async (options) => (await import('./commands/nostr.ts')).showStatus(options));
 
   nostr
     .command('test')
     .description('connect to a relay, read from it and write to it')
-    .argument('<relay>', 'its URL, as wss://relay.example')
+    .argument('<relay>', 'its URL, such as wss://relay.example')
     .option('--json', 'machine-readable output')
     .action(async (relay, options) => (await import('./commands/nostr.ts')).testRelay(relay, options));
 }
@@ -51,8 +51,8 @@ export function addNostrCommands(program: Command, client: (command: Command) =>
 function stored(command: Command): Command {
   return command
     .option('--data <dir>', 'data directory (default: .troupe)')
-    .option('--mongodb <url>', 'of many machines: where the log is')
-    .option('--redis <url>', 'and where wakes are')
+    .option('--mongodb <url>', 'with several machines: database of the log')
+    .option('--redis <url>', 'with several machines: server of the queue')
     .option('--agents <file>', 'agents file (default: ./agents.ts, .js or .json)')
     .option('--json', 'machine-readable output');
 }

@@ -70,7 +70,7 @@ function addProcessCommands(program: Command): void {
     .action(async (file, options) => (await import('./commands/serve.ts')).serve(file, options));
 
   services(program.command('worker'))
-    .description('take turns, next to any number of other workers')
+    .description('take turns, alongside any number of other workers')
     .option('--concurrency <n>', 'turns at once', wholeNumber(1, 10_000), 64)
     .option(...RECORD)
     .option(...REPLAY)
@@ -94,7 +94,7 @@ function addMessageCommands(program: Command): void {
     .option('--to <agents>', 'agents who should answer: ids, separated by commas', list)
     .option('--as <name>', 'your name')
     .option('--id <id>', 'id of the event; sending it twice stores it once')
-    .option('--attach <file>', 'an image, a text or any other file; may be repeated', repeated)
+    .option('--attach <file>', 'file to attach; may be repeated', repeated)
     .addOption(
       new Option('--while-busy <policy>', 'what to do while an agent is busy').choices(BUSY_POLICIES),
     )
@@ -266,7 +266,7 @@ function addReadCommands(program: Command): void {
     .description('show events as they happen')
     .argument('[conversation]')
     .option('--agent <ids>', 'only events by, about or for these agents', list)
-    .option('--kind <kinds>', 'only these kinds, as message,turn.failed', list)
+    .option('--kind <kinds>', 'only these kinds, such as message,turn.failed', list)
     .option('--problems', 'only problems')
     .option('--after <seq>', 'for one conversation: start after this event', wholeNumber(0))
     .action(async (conversation, options) =>
@@ -311,13 +311,13 @@ function addDoctorCommand(program: Command): void {
     .action(async (file, options) => (await import('./commands/doctor.ts')).doctor(file, options));
 }
 
-/** Options of the processes that share MongoDB and Redis. */
+/** Options of processes that use MongoDB and Redis. */
 function services(command: Command): Command {
   return command
     .argument('[agents-file]', 'default: ./agents.ts, .js or .json')
     .option('--mongodb <url>', 'database of the log (or MONGODB_URL)')
     .option('--redis <url>', 'server of the queue (or REDIS_URL)')
-    .option('--prefix <name>', 'keeps troupes on one Redis apart', 'troupe')
+    .option('--prefix <name>', 'prefix that separates troupes on one Redis', 'troupe')
     .option(...LOG_LEVEL)
     .option('--json', 'one JSON line when ready');
 }
@@ -326,8 +326,8 @@ function services(command: Command): Command {
 function client(command: Command): Command {
   return command
     .option('--url <url>', 'a running server (or TROUPE_URL)')
-    .option('--data <dir>', 'or this data directory (default: .troupe)')
-    .option('--agents <file>', 'with this agents file')
+    .option('--data <dir>', 'data directory, if no server is named (default: .troupe)')
+    .option('--agents <file>', 'agents file (default: ./agents.ts, .js or .json)')
     .option('--json', 'machine-readable output');
 }
 

@@ -32,7 +32,7 @@ export async function runCli(args: string[]): Promise<number> {
   }
 }
 
-/** The command line that would have helped: of the command that was meant, as far as it is one. */
+/** The `--help` command line of the innermost command that the arguments name. */
 function helpFor([name, ...rest]: string[], { commands }: Command, path = 'troupe'): string {
   const meant = commands.find((command) => command.name() === name);
   return meant ? helpFor(rest, meant, `${path} ${name}`) : `${path} --help`;
@@ -47,7 +47,7 @@ function usageError({ code, message }: CommanderError, help: string, asJson: boo
   return USAGE;
 }
 
-/** Commands within commands, too. */
+/** Copies the settings to all subcommands. */
 function inherit(parent: Command): void {
   for (const command of parent.commands) {
     command.copyInheritedSettings(parent);

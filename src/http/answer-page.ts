@@ -1,12 +1,12 @@
 import type { Context } from 'hono';
 import { callerOf } from './access/caller.ts';
 
-/** Largest answer. Longer lists continue in the next one. */
+/** Largest answer; longer lists continue in the next one. */
 export const ANSWER_BYTES = 4 * 1024 * 1024;
 
-/** Written in one go, some milliseconds. */
+/** Characters serialized in one go, which takes some milliseconds. */
 const SLICE_BYTES = 256 * 1024;
-/** Largest text of an item in code units, and the most events named as its source. */
+/** Largest text of an item in code units, and the largest number of source events. */
 const TEXT_LENGTH = 1024 * 1024;
 const MOST_SEQS = 10_000;
 
@@ -45,7 +45,7 @@ export async function answerPage<K extends string, T extends Record<K, readonly 
   return context.body(text, 200, { 'content-type': 'application/json' });
 }
 
-/** Words of many people who spoke one after the other are one message of a prompt, as long as they are. */
+/** Shortens an item: consecutive messages of many people form one prompt message of any length. */
 function shortened(item: unknown): unknown {
   if (typeof item !== 'object' || item === null || !('content' in item)) return item;
   const { content } = item;

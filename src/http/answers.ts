@@ -20,8 +20,8 @@ import type { ActorStatus, InspectedPrompt, QueueReport, SentPrompt, TaskList } 
 const Count = z.int().nonnegative();
 
 /**
- * Answers of the API. Where the domain has a type already, `typed` gives the schema that type, and the document says as
- * much of it as clients need.
+ * Answers of the API. Where the domain already has a type, `typed` gives the schema that type, and the document describes
+ * only the part that clients need.
  */
 export function typed<T>(json: object = { type: 'object' }): z.ZodType<T> {
   return z.custom<T>().meta({ ...json });
@@ -106,7 +106,7 @@ export const CallerAnswer = z.object({
 export const KeyAnswer = z.object({
   ...KeyRecord.omit({ hash: true, previous: true }).shape,
   createdBy: z.string().nullable(),
-  /** Until when the secret before the last rotation still works, ms since the epoch. */
+  /** When the secret before the last rotation expires, ms since the epoch. */
   previousUntil: Count.nullable(),
 });
 /** The only answer with the text of a key. */

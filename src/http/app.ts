@@ -74,7 +74,8 @@ export function createStatusApp(troupe: Troupe, options: StatusAppOptions): Hono
   app.use(guard({ troupe, gate, options: trust, traffic, scopes: ROUTE_SCOPES }));
   addRoutes(app, [metricsRoute], server);
   app.notFound((context) => {
-    const text = 'this is a worker: it has /healthz, /readyz and /metrics; the API is with "troupe serve"';
+    const text =
+      'this is a worker: it serves only /healthz, /readyz and /metrics; start "troupe serve" for the API';
     return errorResponse(context, new Refusal(404, 'route_unknown', text), onError);
   });
   app.onError((error, context) => errorResponse(context, error, onError));
@@ -112,7 +113,7 @@ function unknownRoute(context: Context): Refusal {
   }
   const allow = methods.join(', ');
   context.header('allow', allow);
-  const message = `${path} answers to ${allow}, not to ${method}; see /api/openapi.json`;
+  const message = `${path} allows ${allow}, not ${method}; see /api/openapi.json`;
   return new Refusal(405, 'method_refused', message, { methods });
 }
 

@@ -11,13 +11,13 @@ export interface ApiClientOptions {
   url: string;
   /** A key, a user's token, or the token of the server. */
   token?: string | undefined;
-  /** Message of the error where the server does not accept the credential. Default: the server's own. */
+  /** Error message for a credential that the server does not accept. Default: the server's own. */
   unauthorized?: string | undefined;
 }
 
 /**
  * A client of the HTTP API, typed by the declarations of its routes. Methods throw `TroupeError`: `store_unavailable`
- * where no server answers, `command_refused` with `data.refused` for codes that only HTTP has, such as `scope_missing`.
+ * if no server answers, `command_refused` with `data.refused` for codes that only HTTP has, such as `scope_missing`.
  *
  *     const api = createClient({ url: 'http://127.0.0.1:4600' });
  *     const { events } = await api.request('GET /api/conversations/{c}/events', { params: { c: 'hello' } });
@@ -31,7 +31,7 @@ export interface ApiClient {
     list: Exclude<keyof Answer<K>, 'next'> & string,
     ...input: Args<K>
   ): Promise<Omit<Answer<K>, 'next'>>;
-  /** Resolves to the response, for answers that are no JSON. */
+  /** Resolves to the response, for answers that are not JSON. */
   open<K extends RouteName>(route: K, ...input: Args<K>): Promise<Response>;
   /** Resolves once the server has accepted the stream. It ends when `signal` aborts. */
   events(query: Query<'GET /api/events'>, signal: AbortSignal): Promise<AsyncGenerator<StreamFrame, void>>;
@@ -48,7 +48,7 @@ type Addressed<N> = Omit<N, 'address'> & { conversation: ConversationId; agent: 
 export type RouteName = keyof Routes;
 type Schema<K extends RouteName, Part extends 'query' | 'body' | 'answer'> = NonNullable<Routes[K][Part]>;
 export type Answer<K extends RouteName> = z.output<Schema<K, 'answer'>>;
-/** Query parameters, as text or as the values that the server makes of them. */
+/** Query parameters, as text or as the values that the server parses. */
 export type Query<K extends RouteName> = Queried<Schema<K, 'query'>>;
 type Queried<Q extends z.ZodType> = {
   [N in keyof z.input<Q>]: z.input<Q>[N] | z.output<Q>[N & keyof z.output<Q>] | Absent<z.input<Q>, N>;
@@ -128,11 +128,11 @@ function initOf(method: string, { body, file, signal }: AnyInput): RequestInit &
   if (file !== undefined) headers.set('content-type', 'application/octet-stream');
   else if (body !== undefined) headers.set('content-type', 'application/json');
   const content = file ?? (body === undefined ? null : JSON.stringify(body));
-  // `fetch` wants `duplex` where the body is a stream.
+  // `fetch` requires `duplex` if the body is a stream.
   return { method, headers, body: content, duplex: 'half', ...(signal && { signal }) };
 }
 
-/** With its question mark, or nothing. Absent values are left out. */
+/** Query string with its question mark, or empty. Absent values are omitted. */
 function queryText(fields: NonNullable<AnyInput['query']>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(fields)) {
@@ -160,7 +160,7 @@ async function* framesOf(
   } catch (cause) {
     if (!signal.aborted) throw unreachable(url, cause);
   }
-  if (!signal.aborted) throw unreachable(url, 'the stream of events ended');
+  if (!signal.aborted) throw unreachable(url, 'the event stream ended');
 }
 
 function unreachable(url: string, cause: unknown): TroupeError {
@@ -179,7 +179,7 @@ interface ErrorBody {
 function errorOf({ url, status }: Response, text: string, unauthorized: string | undefined): TroupeError {
   const error = parseError(text);
   if (error === null) {
-    return new TroupeError('internal', `${url} answered ${status}, and not as a troupe does`, { status });
+    return new TroupeError('internal', `${url} answered ${status}, but not like a Troupe server`, { status });
   }
   if (status === 401) {
     const message = unauthorized ?? error.message;
@@ -190,7 +190,7 @@ function errorOf({ url, status }: Response, text: string, unauthorized: string |
   return new TroupeError('command_refused', error.message, { ...error.data, status, refused: error.code });
 }
 
-/** Null where a proxy or another program answered. */
+/** Null if a proxy or another program answered. */
 function parseError(text: string): ErrorBody | null {
   try {
     return (JSON.parse(text) as { error?: ErrorBody }).error ?? null;

@@ -6,7 +6,7 @@ import { createProjectionBook, type ProjectionBook } from './access/projection-b
 
 const PAGE = 500;
 
-/** A conversation as one HTML file, up to where its head says. Throws `conversation_unknown` before the first part. */
+/** Renders a conversation up to its current head as one HTML file. Throws `conversation_unknown` before the first part. */
 export async function* exportHtml(
   troupe: Pick<Troupe, 'events'>,
   conversation: string,

@@ -78,7 +78,7 @@ export async function* followAll({ troupe, clock, signal }: FollowOptions): Asyn
   }
 }
 
-/** The events after a seq, page by page, up to the head. A page whose reader left is the last one. */
+/** The events after a seq, page by page, up to the head. Stops when the reader has left. */
 async function* storedEvents(
   troupe: Troupe,
   conversation: ConversationId,
@@ -88,7 +88,7 @@ async function* storedEvents(
   for (let last = after; ;) {
     const { events, head } = await readPage(troupe, conversation, last);
     const isEmpty = events.length === 0;
-    // Sent events are let go one by one.
+    // Releases each event once it is sent.
     for (let event = events.shift(); event; event = events.shift()) {
       yield event;
       last = event.seq;
@@ -114,12 +114,12 @@ async function readPage(
 const MAX_NOTES = 1_000;
 const MAX_LENGTH = 4 * 1_024 * 1_024;
 const SMALL_NOTE = 300;
-/** Reason of the abort that wakes a reader: without a reason, every note would make an error with its stack. */
+/** Abort reason that wakes a reader; without one, every note would create an error with a stack. */
 const WOKEN = Symbol('woken');
 
 /**
  * A bounded queue of notes. Owns the subscription and the unread notes. It drops notes that do not fit, and
- * `takeOverflow` says so: the log has the events, and delivery of deltas is not guaranteed.
+ * `takeOverflow` reports this: the log has the events, and delivery of deltas is not guaranteed.
  */
 class Inbox {
   #notes: Note[] = [];
@@ -170,7 +170,7 @@ class Inbox {
   }
 }
 
-/** About the number of characters that the note takes in a stream. */
+/** Approximate number of characters of a note in a stream. */
 function lengthOf(note: Note): number {
   if (note.type === 'event') return eventJson(note.event).length;
   return SMALL_NOTE + (note.type === 'delta' ? note.delta.text.length : 0);
@@ -178,7 +178,7 @@ function lengthOf(note: Note): number {
 
 const texts = new WeakMap<Event, string>();
 
-/** An event as JSON, made once for all its followers: events never change. */
+/** An event as JSON, cached for all followers: events never change. */
 export function eventJson(event: Event): string {
   const known = texts.get(event);
   if (known !== undefined) return known;

@@ -10,7 +10,7 @@ import { rateLimited, Refusal } from './refusal.ts';
 import { onAccount } from '../work.ts';
 
 export interface GuardOptions extends GateOptions {
-  /** Host names beside the loopback ones. Requests with a credential may use any name. */
+  /** Accepted host names in addition to the loopback ones. Requests with a credential may use any name. */
   allowedHosts?: readonly string[] | undefined;
   /** Refuses all writes. */
   readOnly?: boolean | undefined;
@@ -40,8 +40,8 @@ interface GuardParts {
 /**
  * Admits known callers with the scope of their route, and gives the routes a troupe narrowed to the caller.
  *
- * Pages of other origins can send requests to a server on this machine. `Host` gives them away where their DNS name was
- * pointed at this machine, `Origin` gives them away otherwise. Browsers send no bearer credentials by themselves.
+ * Pages of other origins can send requests to a server on this machine. `Host` reveals them if their DNS name was
+ * pointed at this machine; `Origin` reveals the others. Browsers send no bearer credentials by themselves.
  */
 export function guard({ troupe, gate, options, traffic, scopes }: GuardParts): MiddlewareHandler {
   return async function checkCaller(context, next) {
@@ -61,7 +61,7 @@ export function guard({ troupe, gate, options, traffic, scopes }: GuardParts): M
     const reading = await traffic.reads.begin(principal);
     if ('retryAfterMs' in reading) {
       const { workPerSecond: most } = traffic.reads.limits;
-      const message = `at most ${most} rows and KiB a second are read for one caller`;
+      const message = `at most ${most} rows and KiB are read a second for one caller`;
       throw rateLimited(message, most, reading.retryAfterMs);
     }
     setCaller(context, { ...caller, reading });
@@ -85,7 +85,7 @@ async function identify(context: Context, gate: Gate, options: GuardOptions): Pr
   return found;
 }
 
-/** For public routes: the caller, or null where the guard would refuse them. */
+/** The caller of a public route, or null if the guard would refuse it. */
 export async function trustedCaller(
   context: Context,
   gate: Gate,
@@ -105,7 +105,7 @@ export function checkHost(req: HonoRequest, options: GuardOptions): void {
   const { allowedHosts = [] } = options;
   const name = nameOf(req).replace(/:\d+$/, '').toLowerCase();
   if (LOOPBACK.has(name) || allowedHosts.includes(name)) return;
-  const message = `this server does not answer to the name ${name}; use 127.0.0.1 or allow it`;
+  const message = `this server does not accept the host name ${name}; use 127.0.0.1, or allow the name`;
   throw new Refusal(403, 'host_refused', message, { host: name });
 }
 
@@ -115,18 +115,18 @@ export function checkHost(req: HonoRequest, options: GuardOptions): void {
  */
 function checkWrite(req: HonoRequest, principal: Principal, { readOnly, writeToken }: GuardOptions): void {
   if (readOnly) {
-    throw new Refusal(403, 'read_only', 'this server was started with --read-only: nothing can be written');
+    throw new Refusal(403, 'read_only', 'this server was started with --read-only and accepts no writes');
   }
   const origin = req.header('origin');
   refuseForeign(req, principal, 'write');
   if (origin === undefined || !isLocal(principal)) return;
   const given = req.header(WRITE_TOKEN_HEADER) ?? '';
   if (writeToken !== undefined && isSame(given, writeToken)) return;
-  const message = `a page's writes carry its token as ${WRITE_TOKEN_HEADER}; load the page again, the server may have been started anew`;
+  const message = `writes from a page must send its token as ${WRITE_TOKEN_HEADER}; reload the page, the server may have restarted`;
   throw new Refusal(403, 'token_required', message);
 }
 
-/** A foreign page cannot see the answer, but the time of a search would tell it what the log contains. */
+/** A foreign page cannot see the answer, but the duration of a search would reveal what the log contains. */
 function refuseForeign(req: HonoRequest, principal: Principal, what: 'read' | 'write'): void {
   const origin = req.header('origin');
   const isForeign = origin !== undefined && hostOf(origin) !== nameOf(req);
@@ -147,7 +147,7 @@ function nameOf(req: HonoRequest): string {
   return req.header('host') ?? new URL(req.url).host;
 }
 
-/** In constant time. */
+/** Compares in constant time. */
 function isSame(given: string, wanted: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(wanted)];
   return a.length === b.length && timingSafeEqual(a, b);

@@ -1,4 +1,4 @@
-/** The HTTP API: routes over a `Troupe`, and the server under them. */
+/** The HTTP API: routes of a `Troupe`, and the server that runs them. */
 export { createApp, createStatusApp, openApiDocument } from './app.ts';
 export type { AppOptions } from './app.ts';
 export { isLoopback } from './guard.ts';

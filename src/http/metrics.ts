@@ -5,13 +5,13 @@ import { within } from './readiness.ts';
 import { REFUSALS_COUNTED } from './refusal.ts';
 import { CompactionReason, CompactionStrategy, DEFAULT_TENANT } from '../events/index.ts';
 
-/** The numbers of this process, and their page in Prometheus' text format. */
+/** Metrics of this process, and their text in the Prometheus format. */
 export interface ProcessMetrics extends Metrics {
   readonly contentType: string;
   text(troupe: Pick<Troupe, 'queues' | 'health'>): Promise<string>;
 }
 
-/** A service that does not answer must not keep the other numbers from their reader. */
+/** Longest wait for a service: one that does not answer must not delay the other metrics. */
 const SERVICE_MS = 2_000;
 
 export function createMetrics({ version }: { version: string }): ProcessMetrics {
@@ -58,7 +58,7 @@ export function createMetrics({ version }: { version: string }): ProcessMetrics 
       within(SERVICE_MS, troupe.queues()),
       within(SERVICE_MS, troupe.health()),
     ]);
-    // No number is better than an old one.
+    // A missing value is better than an outdated one.
     depth.reset();
     for (const [state, wakes] of Object.entries(queues ?? {})) {
       if (typeof wakes === 'number') depth.set({ state }, wakes);
@@ -96,7 +96,7 @@ function mapValues<K extends string, V, R>(
 }
 
 const REASONS = CompactionReason.options;
-const RELIEFS = CompactionStrategy.options.flatMap((strategy) =>
+const COMPACTION_SERIES = CompactionStrategy.options.flatMap((strategy) =>
   REASONS.map((reason) => ({ strategy, reason })),
 );
 
@@ -113,7 +113,7 @@ export const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
     labels: ['tenant'],
     zero: [{ tenant: DEFAULT_TENANT }],
   },
-  append_retries: { help: 'Appends tried again because another writer had taken the seq', labels: [] },
+  append_retries: { help: 'Appends retried because another writer took the seq', labels: [] },
   turns: {
     help: 'Turns that ended',
     labels: ['tenant', 'outcome'],
@@ -123,13 +123,16 @@ export const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
       { tenant: DEFAULT_TENANT, outcome: 'aborted' },
     ],
   },
-  model_calls: { help: 'Model calls by how they ended', labels: ['tenant', 'provider', 'outcome'] },
-  model_retries: { help: 'Model calls made again, by what had failed', labels: ['provider', 'code'] },
-  cost_usd: { help: 'US dollars by list prices', labels: ['tenant', 'provider'] },
-  unpriced_calls: { help: 'Model calls without a price, which are in no cost', labels: ['provider'] },
-  tokens: { help: 'Tokens as providers counted them', labels: ['tenant', 'provider', 'kind'] },
+  model_calls: { help: 'Model calls by outcome', labels: ['tenant', 'provider', 'outcome'] },
+  model_retries: { help: 'Retried model calls by error code', labels: ['provider', 'code'] },
+  cost_usd: { help: 'Cost in US dollars at list prices', labels: ['tenant', 'provider'] },
+  unpriced_calls: {
+    help: 'Model calls without a known price, not counted in the cost',
+    labels: ['provider'],
+  },
+  tokens: { help: 'Tokens reported by providers', labels: ['tenant', 'provider', 'kind'] },
   tool_calls: {
-    help: 'Tool calls by how they ended',
+    help: 'Tool calls by outcome',
     labels: ['tenant', 'outcome'],
     zero: [
       { tenant: DEFAULT_TENANT, outcome: 'done' },
@@ -138,40 +141,40 @@ export const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
       { tenant: DEFAULT_TENANT, outcome: 'waiting' },
     ],
   },
-  compactions: { help: 'Prompts that were made shorter', labels: ['strategy', 'reason'], zero: RELIEFS },
+  compactions: { help: 'Compactions of prompts', labels: ['strategy', 'reason'], zero: COMPACTION_SERIES },
   compaction_saved_tokens: {
-    help: 'Tokens by which prompts became shorter, as counted here',
+    help: 'Tokens that compactions removed, by local count',
     labels: ['strategy', 'reason'],
-    zero: RELIEFS,
+    zero: COMPACTION_SERIES,
   },
   compactions_failed: {
-    help: 'Tries to make a prompt shorter that came to nothing',
+    help: 'Compactions that failed',
     labels: ['reason'],
     zero: REASONS.map((reason) => ({ reason })),
   },
-  posts_too_late: { help: 'Ends of tasks that had been ended by somebody else', labels: ['kind'] },
-  guards: { help: 'What was stopped, by guard', labels: ['tenant', 'guard'] },
+  posts_too_late: { help: 'Task ends that came after the task had already ended', labels: ['kind'] },
+  guards: { help: 'Stops by guards', labels: ['tenant', 'guard'] },
   store_errors: {
     help: 'Operations that the store refused or did not answer',
     labels: ['code'],
     zero: [{ code: 'store_unavailable' }, { code: 'store_corrupt' }],
   },
   queue_errors: {
-    help: 'Wakes that the queue did not take; sweeps make up for them',
+    help: 'Wakes that the queue did not accept; sweeps recover them',
     labels: ['code'],
     zero: [{ code: 'queue_unavailable' }],
   },
   wakes_ignored: { help: 'Jobs in the queue that are not well-formed wakes', labels: [] },
   queue_mended: {
-    help: 'Damaged keys of the queue that were put right, and times that it was emptied for that',
+    help: 'Repairs of the queue: damaged keys, and resets of the whole queue',
     labels: ['part'],
     zero: [{ part: 'queue' }, { part: 'key' }],
   },
   leases_lost: { help: 'Leases that another process took over', labels: [] },
-  sweeps: { help: 'Rounds of the sweeper in this process', labels: [] },
-  sweep_found: { help: 'Actors that sweeps found with work and woke', labels: [] },
+  sweeps: { help: 'Sweeps by this process', labels: [] },
+  sweep_found: { help: 'Actors with pending work that sweeps woke', labels: [] },
   budget_refused: {
-    help: 'Model calls that a budget did not allow',
+    help: 'Model calls refused by a budget',
     labels: ['tenant', 'scope'],
     zero: [
       { tenant: DEFAULT_TENANT, scope: 'tenant' },
@@ -180,27 +183,27 @@ export const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
     ],
   },
   budget_retries: {
-    help: 'Reservations and settlements written again because another process was faster',
+    help: 'Reservations and settlements retried after a conflicting write',
     labels: [],
   },
   webhook_deliveries: {
-    help: 'Tries to deliver to webhooks, by how they ended',
+    help: 'Webhook delivery attempts by outcome',
     labels: ['tenant', 'outcome'],
   },
-  nostr_received: { help: 'Events that relays sent', labels: [] },
-  nostr_refused: { help: 'Events and frames of relays that were not taken', labels: ['reason'] },
+  nostr_received: { help: 'Events received from relays', labels: [] },
+  nostr_refused: { help: 'Rejected events and frames from relays', labels: ['reason'] },
   requests_refused: {
-    help: 'Requests refused for who asked, what for or how often',
+    help: 'Requests refused by access rules or rate limits',
     labels: ['code'],
     zero: REFUSALS_COUNTED.map((code) => ({ code })),
   },
   nostr_published: {
-    help: 'Tries to publish an event to a relay, by how they ended',
+    help: 'Attempts to publish an event to a relay, by outcome',
     labels: ['outcome'],
     zero: [{ outcome: 'published' }, { outcome: 'refused' }, { outcome: 'failed' }],
   },
   actors_failed: {
-    help: 'Actors set aside until somebody resumes them',
+    help: 'Actors that failed and wait to be resumed',
     labels: ['tenant', 'code'],
     zero: [
       { tenant: DEFAULT_TENANT, code: 'actor_corrupt' },
@@ -213,12 +216,12 @@ export const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
 
 export const TIMERS: { [N in keyof Timers]: { help: string; labels: string[]; buckets: number[] } } = {
   wake_wait: {
-    help: 'From a wake to the start of what it asked for',
+    help: 'Time from a wake to the start of its work',
     labels: [],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
   },
   activation: {
-    help: 'What a wake set off, from lease to release',
+    help: 'Work of a wake, from lease to release',
     labels: ['outcome'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300],
   },
@@ -243,12 +246,12 @@ export const TIMERS: { [N in keyof Timers]: { help: string; labels: string[]; bu
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 900],
   },
   turn_part: {
-    help: 'Where the time of turns went; a part is not in the turns that did not have it',
+    help: 'Time of turns by part; a turn counts only the parts that it had',
     labels: ['part'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300],
   },
 };
 
 const LEVELS: { [N in keyof Levels]: string } = {
-  leases_held: 'Actors that this process holds',
+  leases_held: 'Actors leased by this process',
 };

@@ -10,7 +10,7 @@ import { PATH_PARAMETERS, type PathNoun } from './schemas.ts';
  * which zod does itself. None derives errors, links and scopes from a route, which is most of this file.
  */
 export interface DocumentOptions {
-  /** Callers without a credential are let in, too. */
+  /** Whether callers without a credential are admitted. */
   keyless?: boolean;
   /** The path that the app is mounted at, as clients see it. */
   base?: string;
@@ -32,7 +32,7 @@ export function writeDocument(
 const JSON_TYPE = 'application/json';
 const ERROR_CONTENT = { [JSON_TYPE]: { schema: { $ref: '#/components/schemas/Error' } } };
 
-/** The one shape of every error. */
+/** Shape of every error. */
 const ERROR = {
   type: 'object',
   properties: {
@@ -49,11 +49,11 @@ const ERROR_MEANINGS: Record<ErrorStatus, string> = {
   400: 'The input is invalid; `data.problems` has each problem with its path',
   401: 'The credential is missing or unknown',
   403: 'The caller may not do this, or the page or host name of the request is not trusted',
-  404: 'There is no such id, or the caller was not granted it',
-  409: 'It conflicts with the present state, or another payload has the id',
+  404: 'The id does not exist, or the caller has no access to it',
+  409: 'The request conflicts with the current state, or the id has another payload',
   413: 'The body is too large',
   415: 'The content type of the body is not accepted',
-  429: 'Too many requests of one caller, author or tenant; `retry-after` says when to try again',
+  429: 'Too many requests by one caller, author or tenant; `retry-after` says when to try again',
   500: 'An internal error; the server has reported it to its operator',
   503: 'A service cannot be reached, or the process is ending; try again',
 };
@@ -88,7 +88,7 @@ function describeApi(routes: readonly Route[], keyless: boolean): object {
   };
 }
 
-/** `all`: the routes that its answers may link to. */
+/** `all`: routes that the answers may link to. */
 function describeRoute(route: Route, all: readonly Route[], keyless: boolean): object {
   const { id, summary, query, body, bodyType } = route;
   const params = paramsOf(route.path);
@@ -107,7 +107,7 @@ function describeRoute(route: Route, all: readonly Route[], keyless: boolean): o
   };
 }
 
-/** The errors that follow from what a route takes, and those it declares. */
+/** Errors that follow from the input of a route, and those it declares. */
 function errorsOf(route: Route, hasParams: boolean): Record<string, object> {
   if (route.scopes === 'public') return {};
   const statuses: ErrorStatus[] = [401, 403, 429, 500, 503, ...(route.errors ?? [])];
@@ -171,7 +171,7 @@ function securityOf({ scopes }: Route, keyless: boolean): object {
 
 interface PathParam {
   name: string;
-  /** The word before it. */
+  /** The path segment before the parameter. */
   noun: PathNoun;
 }
 

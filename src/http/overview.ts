@@ -7,14 +7,14 @@ import { newProjection } from '../projection/projection.ts';
 import type { ConversationInfo, Troupe } from '../troupe.ts';
 import type { ProjectionBook } from './access/projection-books.ts';
 
-/** A conversation in a list. Of one that takes long to read for the first time, what its agents do is not known yet. */
+/** A conversation in a list. The agents' state is missing while a long conversation is read for the first time. */
 export interface OverviewLine extends OverviewFigures {
   id: ConversationId;
   head: number;
   at: number;
 }
 
-/** Longest wait for conversations that were not read before. Their reading continues for the next answer. */
+/** Longest wait for conversations that were not read before; reading continues in the background for the next answer. */
 const MAX_WAIT_MS = 2_000;
 
 export async function readOverview(

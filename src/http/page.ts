@@ -12,7 +12,7 @@ export interface PageOptions {
   version?: string | undefined;
 }
 
-/** First parts of paths that never answer with the page. */
+/** First path segments that never answer with the page. */
 const NOT_THE_PAGE = new Set(['api', 'metrics', 'healthz', 'readyz']);
 /** Prefix reported by proxies that strip it from the path. */
 const FORWARDED_PREFIX = /^(?:\/[A-Za-z0-9._~-]+)*\/?$/;
@@ -38,7 +38,7 @@ const FOREVER = 'public, max-age=31536000, immutable';
 export function addPageRoutes(app: Hono, options: PageOptions & { trust: GuardOptions }): void {
   const { web = BUILT_PAGE, version = '', trust } = options;
   if (web === false) return;
-  // Middleware and no route: requests that it does not answer go on.
+  // Middleware instead of a route: requests that it does not answer continue.
   app.use(async (context, next) => {
     const { req } = context;
     if (!READS.has(req.method)) return next();
@@ -105,7 +105,7 @@ interface PageFacts {
   version: string;
 }
 
-/** Fills the places that `web/index.html` keeps for what only the running server knows. */
+/** Fills the placeholders of `web/index.html` with values that only the running server knows. */
 function fillPage(html: string, { base, token, mode, version }: PageFacts): string {
   let filled = setAttribute(html, '<base href="', escapeHtml(base));
   for (const [name, value] of Object.entries({ token, mode, version })) {
@@ -114,7 +114,7 @@ function fillPage(html: string, { base, token, mode, version }: PageFacts): stri
   return filled;
 }
 
-/** Shown in a checkout where the page is not built. */
+/** Shown in a checkout without a built page. */
 function missingPage(base: string): string {
   return `<!doctype html>
 <html lang="en">

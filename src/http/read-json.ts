@@ -8,26 +8,26 @@ import { rateLimited, Refusal } from './refusal.ts';
 const MAX_BODY_BYTES = 1_048_576;
 /** A message with the largest attachments as base64. */
 const MAX_MESSAGE_BYTES = MAX_BODY_BYTES + Math.ceil(MAX_ATTACHED_BYTES / 3) * 4;
-/** Larger bodies take milliseconds to parse, so they wait for their turn among other long work. */
+/** Larger bodies take milliseconds to parse, so they queue with other long work. */
 const LONG_BODY_BYTES = 65_536;
 export const MAX_JSON_DEPTH = 64;
 const BODIES_RETRY_MS = 1_000;
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 
-/** The body as a value, each limit checked before the work it limits. */
+/** Parses the body. Each limit is checked before the work that it limits. */
 export async function readJson(context: Context): Promise<unknown> {
   return (await readValue(context, MAX_BODY_BYTES)).value;
 }
 
-/** A message: what it says has the room of any other body, and what it brings along has its own. */
+/** Parses a message. Its text has the limit of any other body; its attachments have their own. */
 export async function readMessage(context: Context): Promise<unknown> {
   const { value, size } = await readValue(context, MAX_MESSAGE_BYTES);
   if (size - attachedBytes(value) > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
   return value;
 }
 
-/** Base64 has a byte for a character; what has more is none and is refused later. */
+/** Base64 has one byte per character; text with more is invalid and is refused later. */
 function attachedBytes(body: unknown): number {
   const { attachments } = Object(body) as { attachments?: unknown };
   if (!Array.isArray(attachments)) return 0;
@@ -46,7 +46,7 @@ async function readValue(context: Context, limit: number): Promise<{ value: unkn
   }
   const encoding = request.headers.get('content-encoding') ?? 'identity';
   if (encoding !== 'identity') {
-    throw new Refusal(415, 'content_type_refused', 'compressed bodies are not taken', { encoding });
+    throw new Refusal(415, 'content_type_refused', 'compressed bodies are not accepted', { encoding });
   }
   const bytes = await readBytes(context, limit);
   if (bytes.length > LONG_BODY_BYTES) await callerOf(context).traffic.slices.next();
@@ -83,27 +83,27 @@ async function readBytes(context: Context, limit: number): Promise<Uint8Array> {
   }
 }
 
-/** The body as it comes. Throws `event_invalid` where its sender is gone before its end: nothing is wrong in here. */
+/** The chunks of the body. Throws `event_invalid` if the sender disconnects early, which is no fault of the server. */
 export async function* chunksOf(request: Request): AsyncGenerator<Uint8Array, void> {
   try {
     for await (const chunk of request.body ?? []) yield chunk as Uint8Array;
   } catch (cause) {
-    throw new TroupeError('event_invalid', 'the body was cut off before its end', { path: '' }, { cause });
+    throw new TroupeError('event_invalid', 'the body ended early', { path: '' }, { cause });
   }
 }
 
 function tooLarge(limit: number): TroupeError {
-  const message = `the body is larger than ${limit} bytes; store large content elsewhere and send its address`;
+  const message = `the body is larger than ${limit} bytes; store large content elsewhere and send its URL`;
   return new TroupeError('event_too_large', message, { limit });
 }
 
 function tooManyBodies({ full, limit }: Full): Refusal {
   const whose = full === 'process' ? 'this process' : `one ${full}`;
-  return rateLimited(`at most ${limit} bytes of bodies of ${whose} at once`, limit, BODIES_RETRY_MS);
+  return rateLimited(`at most ${limit} bytes of request bodies at once for ${whose}`, limit, BODIES_RETRY_MS);
 }
 
 function tooManyPieces(limit: number): TroupeError {
-  const message = 'the body comes in too many pieces of a few bytes each; send it in larger ones';
+  const message = 'the body arrives in too many tiny chunks; send larger ones';
   return new TroupeError('event_too_large', message, { limit });
 }
 
@@ -127,7 +127,7 @@ export function isDeeperThan(text: string, limit: number): boolean {
   return false;
 }
 
-/** The quote that ends it, found at once however long it is: an attachment is a string of megabytes. */
+/** Index of the closing quote. Uses `indexOf`, because an attachment is a string of megabytes. */
 function endOfString(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
     let slashes = 0;
@@ -138,9 +138,9 @@ function endOfString(text: string, start: number): number {
 }
 
 const FIRST_BYTES = 4_096;
-/** This many pieces may have any size. */
+/** Pieces that may have any size. */
 const FREE_PIECES = 1_000;
-/** Smallest average of more pieces than that: each piece costs as much as hundreds of bytes. */
+/** Smallest average size of further pieces: each piece costs as much as hundreds of bytes. */
 const MIN_PIECE_BYTES = 64;
 
 /**
@@ -164,7 +164,7 @@ export class GrowingBuffer {
     this.#pieces += 1;
   }
 
-  /** Whether the pieces are more and smaller than any well-meant client sends. */
+  /** Whether there are more and smaller pieces than any well-behaved client sends. */
   isCrumbled(): boolean {
     return this.#pieces > FREE_PIECES && this.size < this.#pieces * MIN_PIECE_BYTES;
   }

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Troupe } from '../troupe.ts';
 
-/** Whether work should be sent to this process. `store` and `queue` are `ok` or say what is wrong. */
+/** Whether this process should get work. `store` and `queue` are `ok` or describe the problem. */
 export interface Readiness {
   status: 'ok' | 'unavailable' | 'stopping';
   store: string;
@@ -15,7 +15,7 @@ export interface ReadinessOptions {
 }
 
 const ANSWER_MS = 3_000;
-/** Anybody may ask, and as often as they like: the services are asked once in this time. */
+/** The endpoint is public and unlimited, so the services are checked at most once in this time. */
 const KEPT_MS = 1_000;
 const SILENT = { store: 'no answer in time', queue: 'no answer in time' };
 

@@ -48,17 +48,17 @@ export const REFUSALS_COUNTED = [
   'origin_refused',
 ] as const;
 
-/** The code, where operators count it. */
+/** The code, if it is counted in the metrics. */
 export function countedRefusal(thrown: unknown): string | null {
   const { code } = Object(thrown) as { code?: unknown };
   return REFUSALS_COUNTED.find((each) => each === code) ?? null;
 }
 
 export function rateLimited(message: string, limit: number, retryAfterMs: number): Refusal {
-  return new Refusal(429, 'rate_limited', `${message}: come again later`, { limit, retryAfterMs });
+  return new Refusal(429, 'rate_limited', `${message}: try again later`, { limit, retryAfterMs });
 }
 
-/** Codes that are not here are our fault or the machine's: 500. */
+/** Other codes are faults of the server: 500. */
 const STATUS: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   address_refused: 400,
   agent_unknown: 400,
@@ -84,7 +84,7 @@ const STATUS: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
 };
 const RETRY_AFTER_SECONDS = '1';
 
-/** The error as `{error: {code, message, data}}`. What we did not foresee is told to the operator, not to the client. */
+/** The error as `{error: {code, message, data}}`. Unexpected errors are reported to the operator, not to the client. */
 export function errorResponse(
   context: Context,
   thrown: unknown,
@@ -99,7 +99,7 @@ export function errorResponse(
   const status = statusOf(code, context.req.method);
   if (status === 500) onError(thrown);
   if (code === 'internal') {
-    const message = 'something went wrong in here; the server has reported it to its operator';
+    const message = 'an internal error occurred; the server has reported it to its operator';
     return context.json({ error: { code, message, data: {} } }, status);
   }
   const headers = status === 503 ? { 'retry-after': RETRY_AFTER_SECONDS } : retryAfter(error.data);

@@ -23,7 +23,7 @@ export interface RouteServer {
   metrics?: ProcessMetrics | undefined;
   bookOf: BookOf;
   readiness: () => Promise<Readiness>;
-  /** The caller of a public route; null where the guard would refuse them. */
+  /** The caller of a public route; null if the guard would refuse it. */
   trustedCaller: (context: Context) => Promise<Principal | null>;
   /** The OpenAPI document for clients that reach the app at `base`. */
   describe: (base: string) => object;
@@ -53,9 +53,9 @@ interface OtherAnswer {
 
 export interface RouteSpec<M extends Method, P extends string, Q, B, A> {
   method: M;
-  /** With parameters as `{name}`; the word before each says what it is an id of. */
+  /** Path with parameters as `{name}`; the segment before each names what it is an id of. */
   path: P;
-  /** A caller needs one of these. `[]`: every known caller may ask. `public`: answered before the guard. */
+  /** Scopes, one of which the caller needs. `[]`: any known caller. `public`: answered before the guard. */
   scopes: readonly Scope[] | 'public';
   /** Operation id; null keeps the route out of the document. */
   id: string | null;
@@ -71,13 +71,13 @@ export interface RouteSpec<M extends Method, P extends string, Q, B, A> {
   /** Media type of an answer that is not JSON. */
   answerType?: string;
   also?: Readonly<Record<number, OtherAnswer>>;
-  /** Errors beside those that follow from what the route takes. */
+  /** Errors in addition to those that follow from the input. */
   errors?: readonly ErrorStatus[];
   /** JSON pointers to ids in the answer, by the path noun that they fit. */
   gives?: Partial<Record<PathNoun, string>>;
   /** A parameter may be empty, so that the handler can say which one is missing. */
   allowsEmptyParams?: true;
-  /** Returns the JSON answer, or a `Response` where status, headers or media type differ. */
+  /** Returns the JSON answer, or a `Response` if status, headers or media type differ. */
   handle(request: RouteRequest<P, Q, B>, server: RouteServer): A | Response | Promise<A | Response>;
 }
 
@@ -109,7 +109,7 @@ export function routeName({ method, path }: Pick<Route, 'method' | 'path'>): str
   return `${method} ${path}`;
 }
 
-/** A Hono path as the document writes it: `/api/turns/:t{[^/]*}` is `/api/turns/{t}`. */
+/** Converts a Hono path to the form of the document: `/api/turns/:t{[^/]*}` is `/api/turns/{t}`. */
 export function describedPath(path: string): string {
   return path.replace(/:(\w+)(?:\{[^{}]*\})?/g, '{$1}');
 }

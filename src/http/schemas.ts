@@ -26,14 +26,14 @@ const AttachmentFields = z.strictObject({
   mediaType: MediaType.optional(),
   /** Base64. */
   data: z.string().optional(),
-  /** Instead of `data`: fetched from there, where the agents file allows it. */
+  /** Alternative to `data`: fetched from this URL, if the agents file allows it. */
   url: z.string().min(1).max(2_048).optional(),
 });
 // One object and not a union, so that each problem has its path.
 const NewAttachmentBody = AttachmentFields.superRefine(({ mediaType, data, url }, context) => {
   const problem = (field: string, message: string) =>
     context.addIssue({ code: 'custom', path: [field], message });
-  if (data === undefined && url === undefined) problem('data', 'give data, or a url');
+  if (data === undefined && url === undefined) problem('data', 'give data or a url');
   if (data !== undefined && url !== undefined) problem('url', 'give data or a url, not both');
   if (data !== undefined && mediaType === undefined) problem('mediaType', 'is missing');
 }).meta({
@@ -46,15 +46,15 @@ export const NewEventBody = z.strictObject({
   id: EventId.meta({
     pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,255}$',
     description:
-      'Of your own, so that sending it again stores it once. Ids with a ":" are those of the runtime.',
+      'Chosen by the client, so that a repeated request stores the event once. Ids with ":" are reserved for the runtime.',
   }).optional(),
   author: Author,
-  // The number is checked before any of them is.
+  // Checks the number before the items.
   to: z.array(z.unknown()).max(MAX_RECIPIENTS).pipe(z.array(Recipient)).optional(),
   content: z.string(),
   attachments: z.array(NewAttachmentBody).max(MAX_MESSAGE_ATTACHMENTS).optional(),
   replyTo: EventId.optional(),
-  /** What happens where an addressed agent is at work. Default: the agent's own setting. */
+  /** Behaviour while an addressed agent is busy. Default: the agent's own setting. */
   whileBusy: BusyPolicy.optional(),
   /** Only the runtime writes the rest of an event's context. */
   context: z.strictObject({ attachments: Attachments.optional() }).optional(),
@@ -62,7 +62,7 @@ export const NewEventBody = z.strictObject({
 
 /** Author of commands that name none. */
 export const OPERATOR: Author = { kind: 'user', id: 'operator', name: 'Operator' };
-/** What all commands share. The rest of the body is checked as the `Command` that it names. */
+/** Fields of all commands. The rest of the body is checked as the named `Command`. */
 export const CommandRequest = z.looseObject({
   command: z.enum(COMMANDS),
   author: Author.default(OPERATOR),
@@ -100,7 +100,7 @@ const TurnName = z
   .max(220)
   .regex(/^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}:[A-Za-z0-9][A-Za-z0-9_-]{0,63}:[1-9]\d*$/);
 const RecordId = z.string().regex(/^[A-Za-z0-9_-]{1,128}$/);
-/** Path parameters by the word before them. A value that does not fit is 404, or 400 where the route would create it. */
+/** Path parameters by the segment before them. An invalid value answers 404, or 400 if the route would create the id. */
 export const PATH_PARAMETERS = {
   conversations: { schema: ConversationId, example: 'main' },
   agents: { schema: AgentId, example: 'writer' },
@@ -128,9 +128,10 @@ export function parseInput<T>(schema: z.ZodType<T>, input: unknown, what: string
 
 function problemsOf(issue: z.core.$ZodIssue): { path: string; message: string }[] {
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys
-      .slice(0, MAX_PROBLEMS)
-      .map((key) => ({ path: [...issue.path, key].join('.').slice(0, 200), message: 'is not known here' }));
+    return issue.keys.slice(0, MAX_PROBLEMS).map((key) => ({
+      path: [...issue.path, key].join('.').slice(0, 200),
+      message: 'is not a known field',
+    }));
   }
   const isMissing = issue.input === undefined && issue.path.length > 0;
   return [{ path: issue.path.join('.'), message: isMissing ? 'is missing' : issue.message }];

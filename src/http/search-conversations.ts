@@ -52,7 +52,7 @@ export async function searchConversations(
 const PAGE = 1_000;
 /** Size of the first page when reading backwards, which is often enough. Later pages are longer. */
 const FIRST_STRETCH = 50;
-/** Events read for one answer. Callers that want more ask again, and others get their turn in between. */
+/** Events read for one answer. Callers continue with further requests, so that others are served in between. */
 export const MAX_SCANNED = 20_000;
 /** Pages read for one answer: a page holds few large events. */
 const MAX_PAGES = 50;
@@ -135,7 +135,7 @@ function take(rows: Row[], event: Event, filter: RowFilter): void {
   if (matchesRow(row, event, filter)) rows.push(row);
 }
 
-/** Pages of events before a seq, the newest first, whatever the size of the events. */
+/** Pages of events before a seq, the newest first, for events of any size. */
 async function* backwards(
   troupe: Pick<Troupe, 'events'>,
   conversation: string,
@@ -147,7 +147,7 @@ async function* backwards(
     const { events, head } = await troupe.events(conversation, { after, limit: end - after });
     const last = events.at(-1)?.seq ?? end;
     if (last < Math.min(end, head)) {
-      // Pages are read forwards, and this one ended before the stretch did.
+      // Pages are read forwards; this one ended before the range did.
       stretch = Math.min(events.length, Math.floor((end - after) / 2));
       continue;
     }

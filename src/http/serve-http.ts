@@ -8,7 +8,7 @@ import { TroupeError } from '../errors.ts';
 export interface HttpServer {
   url: string;
   port: number;
-  /** Takes no more connections, lets requests under way finish for a moment, then cuts what is left. */
+  /** Accepts no more connections, gives open requests a moment to finish, then closes the rest. */
   close(): Promise<void>;
 }
 

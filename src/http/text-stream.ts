@@ -1,13 +1,13 @@
 export interface TextStreamOptions {
-  /** Runs when the reader has gone; it must let a waiting source end, because `return` waits for its next yield. */
+  /** Runs when the reader has left; it must end a waiting source, because `return` waits for the next yield. */
   onCancel?: (() => void) | undefined;
-  /** Aborts when nothing more may be told; a waiting source must then end by itself. */
+  /** Aborts when nothing more may be sent; a waiting source must then end by itself. */
   ends?: AbortSignal | undefined;
-  /** Runs where `ends` aborts while nobody is waiting for more: such a reader may never learn of the end. */
+  /** Runs if `ends` aborts while no read is pending: such a reader may never notice the end. */
   onUnread?: (() => void) | undefined;
 }
 
-/** Text as the body of a response, pulled at the speed of its reader: nothing piles up for a slow one. */
+/** Text as a response body, produced at the speed of its reader: nothing accumulates for a slow one. */
 export function textStream(
   source: AsyncGenerator<string, void>,
   { onCancel, ends, onUnread }: TextStreamOptions = {},

@@ -26,7 +26,7 @@ const TYPES: Record<string, string> = {
   '.webmanifest': 'application/manifest+json',
   '.woff2': 'font/woff2',
 };
-/** A file name, or one in `assets`: nothing that leads out of the folder, no hidden file, and no name that is too long. */
+/** A file name, optionally in `assets`: never outside the folder, hidden or too long. */
 const WEB_PATH = /^(?:assets\/)?[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 /** The smaller first. */
 const COMPRESSED = [

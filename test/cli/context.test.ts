@@ -35,7 +35,7 @@ test('the window is shown in cells of half a per cent, with what is cached in ca
   using place = workplace();
   await talk(place, ['Hello'], ['worker']);
   const fresh = await place.call(['context', 'c1', 'planner']);
-  expect(head(fresh)).toContain('cached    nothing of it was sent before');
+  expect(head(fresh)).toContain('cached    nothing of this prompt was sent before');
   await talk(place, ['Hello']);
   const shown = head(await place.call(['context', 'c1', 'planner']));
   const rows = shown.split('\n').filter((line) => /^\S( \S){19}$/.test(line));
@@ -46,7 +46,7 @@ test('the window is shown in cells of half a per cent, with what is cached in ca
   expect(shown).toMatch(/^R rules +\d+ +0\.\d % +epoch +[0-9a-f]{10} +baseline:planner:1$/m);
   expect(shown).toMatch(/^▒ reserved +4,096 +3\.2 %$/m);
   expect(shown).toMatch(/^usage +\d+ tokens estimated, 0 % of the room: normal, not calibrated yet$/m);
-  expect(shown).toMatch(/^cached +\d+ tokens in 4 of 5 messages begin as the last prompt did \(capital$/m);
+  expect(shown).toMatch(/^cached +\d+ tokens in 4 of 5 messages match the last prompt \(capital letters\)$/m);
   expect(shown).toMatch(/^compacts +in 98,\d{3} tokens, at 99,124$/m);
   expect(shown).not.toContain('\u001b');
   expect(Math.max(...shown.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
@@ -160,19 +160,22 @@ test('what the prompts of an agent cost is told call by call and in sum, alike b
   const args = ['context', 'c1', 'planner', '--vendor', 'openai', '--json', '--url', dev.url];
   expect((await place.run(args)).json).toEqual(direct.json);
   const nothing = await place.call(['context', 'c1', 'worker', '--cost']);
-  expect(nothing).toMatchObject({ code: 0, out: expect.stringContaining('no prompt of a turn') });
+  expect(nothing).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('no finished turn has a recorded prompt'),
+  });
 });
 
 test('a question that makes no sense is refused with what to do', async () => {
   using place = workplace();
   await talk(place, ['x']);
   for (const [args, message] of [
-    [['--turn', '9'], /^turn_unknown: no prompt of turn "c1:planner:9" .*"troupe ls c1" tells/],
+    [['--turn', '9'], /^turn_unknown: no prompt of turn "c1:planner:9" .*"troupe ls c1" shows/],
     [['--against', 'nonsense'], /^turn_unknown: "nonsense" is not a turn id/],
     [['--against', 'c1:worker:1'], /^event_invalid: turn c1:worker:1 is of @worker in c1: name one of @pla/],
     [['--turn', '1', '--against', 'c2:planner:1'], /^event_invalid: .* is of @planner in c2/],
-    [['--step', '1', '--against', '1'], /^event_invalid: --step is of a past turn/],
-    [['--cost', '--turn', '1'], /^event_invalid: --cost is of all turns/],
+    [['--step', '1', '--against', '1'], /^event_invalid: --step selects a step of a past turn/],
+    [['--cost', '--turn', '1'], /^event_invalid: --cost covers all turns/],
     [['--vendor', 'acme'], /^usage: .*Allowed choices are anthropic, openai, gemini, deepseek/],
   ] as const) {
     const { code, err } = await place.call(['context', 'c1', 'planner', ...args]);

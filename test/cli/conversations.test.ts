@@ -31,7 +31,7 @@ test('delete keeps what it deletes, or is told not to; the file is read back as 
   const kept = path.join(place.dir, 'kept.jsonl');
   const done = await place.run(['delete', 'c1', '--export', kept]);
   expect([done.code, done.err]).toEqual([0, '']);
-  expect(done.out).toMatch(/^c1 is deleted; \d+ events kept in /);
+  expect(done.out).toMatch(/^c1 is deleted; \d+ events saved to /);
   expect((await place.call(['ls', '--json'])).json).toEqual({ conversations: [] });
   await place.run(['import', kept]);
   expect((await place.call(['ls', '--json'])).json).toMatchObject({ conversations: [{ id: 'c1' }] });

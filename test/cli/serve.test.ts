@@ -58,7 +58,7 @@ describe('without what it needs', () => {
   test('there is no demo company: a forgotten agents file is named', async () => {
     using place = workplace({ agents: null });
     const { code, err } = await place.run(['worker'], { env: NOWHERE });
-    expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: there is no agents file/)]);
+    expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: no agents file found/)]);
   });
 
   test.each([

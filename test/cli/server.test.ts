@@ -107,7 +107,7 @@ test('without an agents file a demo company works, and later commands remember i
   const none = await bare.run(['send', 'c', 'x']);
   expect([none.code, none.err]).toMatchObject([
     1,
-    expect.stringMatching(/^config_invalid: there is no agents file/),
+    expect.stringMatching(/^config_invalid: no agents file found/),
   ]);
   expect(existsSync(path.join(bare.dir, '.troupe'))).toBe(false);
 });

@@ -175,7 +175,7 @@ test('for people it is one line an event, and what others wrote does not steer t
   expect(out).not.toContain('\u001b');
   expect(out.trim().split('\n').length).toBeGreaterThan(3);
   // Nobody has the data open any more.
-  expect(err).toContain('nothing runs here that could be watched');
+  expect(err).toContain('nothing is running here to watch');
 });
 
 test('what cannot be watched is refused, with what may have been meant', async () => {

@@ -35,7 +35,7 @@ test('a body in chunks of one byte is refused soon, and one in small chunks is t
     // Without its end: it is refused before that.
     const crumbs = await answered(server.port, chunked(body(2_000), 1));
     expect(crumbs).toMatch(/^HTTP\/1\.1 413 /);
-    expect(crumbs).toContain('too many pieces');
+    expect(crumbs).toContain('too many tiny chunks');
     expect((await api.troupe.conversations()).length).toBe(0);
     const few = await answered(server.port, `${chunked(body(500), 1)}0\r\n\r\n`);
     expect(few).toMatch(/^HTTP\/1\.1 201 /);

@@ -26,7 +26,7 @@ test('a browser writes with the token of its page, and with no other', async () 
     const headers = given === undefined ? OWN : { ...OWN, 'x-troupe-token': given };
     const { status, body } = await api.post(PATH, MESSAGE, headers);
     expect([status, body]).toMatchObject([403, { error: { code: 'token_required' } }]);
-    expect(JSON.stringify(body)).toMatch(/load the page again/);
+    expect(JSON.stringify(body)).toMatch(/reload the page/);
     expect(JSON.stringify(body)).not.toContain(token);
   }
   expect(await api.troupe.conversations()).toEqual([]);

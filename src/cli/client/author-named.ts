@@ -9,7 +9,7 @@ export function authorNamed(name: string = userName()): Author {
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-+|(?<!-)-+$/g, '');
   if (name.trim() === '')
-    throw new TroupeError('event_invalid', '--as: a name is missing', { path: 'author.name' });
+    throw new TroupeError('event_invalid', '--as needs a name', { path: 'author.name' });
   return { kind: 'user', id: id || 'user', name };
 }
 

@@ -30,7 +30,7 @@ export interface Delta {
 }
 /** A transition of an agent's machine. */
 export type AgentState = Omit<StateNote, 'address'> & { conversation: ConversationId; agent: AgentId };
-/** `open`: a server has answered. `gap`: events of a stream over all conversations were dropped. */
+/** `open`: the server has accepted the stream. `gap`: events of a stream over all conversations were dropped. */
 export type WatchFrame =
   | { type: 'open' }
   | { type: 'event'; event: Event }
@@ -38,7 +38,7 @@ export type WatchFrame =
   | { type: 'gap' };
 export type Frame = { type: 'event'; event: Event } | { type: 'delta'; delta: Delta };
 
-/** API keys of the caller's tenant, or of the one that is named. */
+/** API keys of the named tenant; by default, of the caller's. */
 export interface ClientKeys {
   create(key: NewKey, tenant: string | undefined): Promise<IssuedKey>;
   list(tenant: string | undefined): Promise<KeyInfo[]>;
@@ -46,7 +46,7 @@ export interface ClientKeys {
   revoke(id: string, tenant: string | undefined): Promise<KeyInfo>;
 }
 
-/** Webhooks of the caller's tenant, or of the one that is named. */
+/** Webhooks of the named tenant; by default, of the caller's. */
 export interface ClientWebhooks {
   create(webhook: NewWebhook, tenant: string | undefined): Promise<IssuedWebhook>;
   list(tenant: string | undefined): Promise<WebhookInfo[]>;
@@ -64,7 +64,7 @@ export interface Client {
   conversations(): Promise<ConversationInfo[]>;
   actors(conversation: string): Promise<ActorStatus[]>;
   tasks(conversation: string, options: { open: boolean }): Promise<TaskList>;
-  /** Seq of the last event; 0 where there is no such conversation. */
+  /** Seq of the last event; 0 if the conversation does not exist. */
   head(conversation: string): Promise<number>;
   /** Stored events after `after`, then live ones, each once, until `signal` aborts. */
   follow(conversation: string, after: number, signal: AbortSignal): AsyncGenerator<Frame, void>;
@@ -85,9 +85,9 @@ export interface Client {
   readonly keys: ClientKeys;
   readonly webhooks: ClientWebhooks;
   queues(): Promise<QueueReport>;
-  /** Null where there are no relays, or that process takes no turns. */
+  /** Null if there are no relays or the process takes no turns. */
   nostr(): Promise<NostrStatus | null>;
-  /** Resolves when nothing is left to do. */
+  /** Resolves when no work is left. */
   idle(): Promise<void>;
   close(): Promise<void>;
 }

@@ -24,7 +24,7 @@ export interface Needs {
 
 const DEFAULT_DATA = '.troupe';
 
-/** The troupe of a command: behind `--url`, else in the data directory, else behind the process that has it open. */
+/** Opens the troupe of a command: at `--url`, else in the data directory, or at the process that has the directory open. */
 export async function connect(options: ClientOptions, needs: Needs): Promise<Client> {
   const url = options.url ?? (options.data === undefined ? process.env['TROUPE_URL'] : undefined);
   if (url) return await connectTo(url);
@@ -37,7 +37,7 @@ export async function connect(options: ClientOptions, needs: Needs): Promise<Cli
   return owner === null ? await openDirectly(dir, options, needs) : await connectTo(owner);
 }
 
-/** The URL of the process that has the directory open, null if none has. Throws `data_busy` for one without a URL. */
+/** URL of the process that has the directory open; null if there is none. Throws `data_busy` if that process has no URL. */
 function serverOf(dir: string): string | null {
   if (!existsSync(dir)) return null;
   try {
@@ -78,6 +78,6 @@ async function openDirectly(dir: string, { agents }: ClientOptions, { needs }: N
 
 function noAgents(): TroupeError {
   const message =
-    'there is no agents file: write agents.ts, name one with --agents, or start "troupe dev" for the demo company';
+    'no agents file found: write agents.ts, name one with --agents, or start "troupe dev" for the demo company';
   return new TroupeError('config_invalid', message);
 }

@@ -69,7 +69,7 @@ function directKeys(root: Troupe): ClientKeys {
   const bookOf = (tenant: string | undefined) => (tenant === undefined ? root : root.forTenant(tenant)).keys;
   function found<T>(issued: T | null, id: string): T {
     if (issued !== null) return issued;
-    throw new TroupeError('command_refused', `there is no key "${id}" that opens anything`, { key: id });
+    throw new TroupeError('command_refused', `there is no valid key "${id}"`, { key: id });
   }
   return {
     create: (key, tenant) => bookOf(tenant).create(key),
@@ -95,7 +95,7 @@ function directWebhooks(root: Troupe): ClientWebhooks {
   };
 }
 
-/** The page's code is loaded where it is asked for. */
+/** Loads the page's code only when it is used. */
 async function* exportedAsHtml(troupe: Troupe, conversation: string): AsyncGenerator<string> {
   const { exportHtml } = await import('../../http/export-html.ts');
   yield* exportHtml(troupe, conversation);

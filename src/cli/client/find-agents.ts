@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { TroupeInput } from '../../config/agents-file.ts';
 
-/** Where a definition came from; `file` is null for the demo company. */
+/** A definition and its source; `file` is null for the demo company. */
 export interface FoundAgents {
   definition: TroupeInput;
   file: string | null;
@@ -14,7 +14,7 @@ const NAMES = ['agents.ts', 'agents.js', 'agents.mjs', 'agents.json'];
 export async function findAgents(file: string | undefined): Promise<FoundAgents | null> {
   const path = file ?? NAMES.find((name) => existsSync(name));
   if (path === undefined) return null;
-  // Checking a file takes the whole context module, which most commands can do without.
+  // Checking a file loads the whole context module, which most commands do not need.
   const { loadAgentsFile } = await import('../../config/load-agents-file.ts');
   return { definition: await loadAgentsFile(path), file: resolve(path) };
 }
@@ -24,8 +24,8 @@ export async function demoAgents(): Promise<FoundAgents> {
 }
 
 /**
- * The agents file last used with a data directory, so that commands find it from any directory. It is a file of its own,
- * because the server's entry is removed with the server.
+ * The agents file last used with a data directory, so that commands find it from any directory. It has its own file,
+ * because the server's entry is removed when the server stops.
  */
 export function rememberAgents(dir: string, { file }: FoundAgents): void {
   writeFileSync(memoryOf(dir), `${JSON.stringify({ agents: file })}\n`, { mode: 0o600 });

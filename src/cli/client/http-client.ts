@@ -4,15 +4,15 @@ import { createClient } from '../../http/client.ts';
 import { authorNamed } from './author-named.ts';
 import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
 
-/** A troupe behind a URL. Its answers are trusted: it is our own server. */
+/** A troupe at a URL. Answers are not validated: the server is our own. */
 export function createHttpClient(url: string, token: string | undefined): Client {
   const unauthorized =
     token === undefined
-      ? 'this server asks who you are: set TROUPE_KEY to a key of yours, or TROUPE_TOKEN'
-      : 'this server does not accept your TROUPE_KEY or TROUPE_TOKEN: it is unknown here, expired or revoked';
+      ? 'this server needs a credential: set TROUPE_KEY to your key, or TROUPE_TOKEN'
+      : 'this server does not accept your TROUPE_KEY or TROUPE_TOKEN: it is unknown, expired or revoked';
   const api = createClient({ url, token, unauthorized });
 
-  /** Without `--as`, the author of the key speaks, where it has one. */
+  /** Without `--as`, the author is that of the key, if the key has one. */
   async function speaker(named: Author): Promise<Author> {
     if (token === undefined || named.id !== authorNamed().id) return named;
     return (await api.request('GET /api/whoami')).author ?? named;

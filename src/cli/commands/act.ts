@@ -61,7 +61,7 @@ export async function send(conversation: string, text: string, options: SendOpti
   const attachments = await readFiles(options.attach ?? []);
   // An empty message would be stored and never answered, so that `--wait` would not end.
   if (content.trim() === '' && attachments.length === 0)
-    throw new TroupeError('event_invalid', 'TEXT is empty: nothing to send', { path: 'content' });
+    throw new TroupeError('event_invalid', 'TEXT is empty; there is nothing to send', { path: 'content' });
   const message: NewMessage = {
     author: authorNamed(options.as),
     content,
@@ -73,7 +73,7 @@ export async function send(conversation: string, text: string, options: SendOpti
   await act(conversation, (client) => client.send(conversation, message), options, true);
 }
 
-/** Media types by file name, for files whose bytes do not tell. */
+/** Media types by file extension, for files whose bytes do not identify them. */
 const TYPES: Readonly<Record<string, string>> = {
   '.png': 'image/png',
   '.jpg': 'image/jpeg',

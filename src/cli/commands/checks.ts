@@ -13,7 +13,7 @@ interface CheckOptions {
   env: Record<string, string | undefined>;
 }
 
-/** Checks what agents need to work. */
+/** Checks everything that agents need to work. */
 export async function runChecks({ file, data, env }: CheckOptions): Promise<Check[]> {
   const [agents, services] = await Promise.all([checkAgents(file, data), checkServices(env)]);
   return [
@@ -39,7 +39,7 @@ async function checkAgents(
   try {
     const found = (await findAgents(file)) ?? (await recallAgents(data));
     if (!found) {
-      const detail = 'no agents file here; troupe dev runs the demo company';
+      const detail = 'no agents file found; troupe dev runs the demo company';
       return { check: { name, status: 'warning', detail }, found };
     }
     const ids = found.definition.agents.map(({ id }) => `@${id}`).join(' ');
@@ -59,7 +59,7 @@ function checkKeys(found: FoundAgents | null, env: CheckOptions['env']): Check[]
   return [...users].map(([variable, ids]) => {
     const isSet = Boolean(env[variable]?.trim());
     const detail = `${variable} is ${isSet ? 'set' : 'not set'} (${ids.join(' ')})`;
-    // A local server may need no key, so a missing key is no failure by itself.
+    // A local server may need no key, so a missing key is not a failure by itself.
     return { name: 'key', status: isSet ? 'ok' : 'warning', detail };
   });
 }
@@ -100,7 +100,7 @@ function checkParent(dir: string): Check {
   if (!existsSync(parent)) return checkParent(parent);
   try {
     accessSync(parent, constants.W_OK);
-    return { name: 'data', status: 'ok', detail: `${dir} will be made` };
+    return { name: 'data', status: 'ok', detail: `${dir} will be created` };
   } catch {
     // The remedy is the same for every cause.
     return {
@@ -148,7 +148,7 @@ async function checkMongodb(url: string): Promise<Check> {
     const { at, version, replicaSet } = await checkMongo(url);
     if (replicaSet !== null)
       return { name, status: 'ok', detail: `${at}: ${version}, replica set ${replicaSet}` };
-    const detail = `${at}: ${version}, no replica set: what it holds is lost with its disk`;
+    const detail = `${at}: ${version}, no replica set: its data is lost if its disk fails`;
     return { name, status: 'warning', detail };
   } catch (error) {
     return { name, status: 'failed', detail: toTroupeError(error).message };

@@ -48,7 +48,7 @@ async function showCost(
   { conversation, agent }: Named,
   options: ContextOptions,
 ): Promise<void> {
-  const progress = createProgress(`rendering again what @${agent.replace(/^@/, '')} was sent`);
+  const progress = createProgress(`rendering the prompts of @${agent.replace(/^@/, '')} again`);
   try {
     const { vendor } = options;
     show(await client.cost(conversation, agent, { vendor, onTurn: progress.tell }), renderCost, options);
@@ -64,10 +64,10 @@ function show<T>(found: T, render: (found: T) => string, { json }: ContextOption
 
 function refuseContradictions({ turn, step, against, cost }: ContextOptions): void {
   if (cost && (turn !== undefined || against !== undefined)) {
-    throw invalid('cost', '--cost is of all turns: leave out --turn and --against');
+    throw invalid('cost', '--cost covers all turns: leave out --turn and --against');
   }
   if (step !== undefined && turn === undefined) {
-    throw invalid('turn', '--step is of a past turn: name that with --turn');
+    throw invalid('turn', '--step selects a step of a past turn: name the turn with --turn');
   }
 }
 
@@ -76,7 +76,7 @@ function turnOf(text: string, { conversation, agent }: Named, option: string): s
   const name = agent.replace(/^@/, '');
   if (/^\d+$/.test(text)) return `${conversation}:${name}:${text}`;
   const parts = parseTurnId(text);
-  // An agent may be named by its pubkey too, which only the troupe can resolve.
+  // A pubkey may name the agent, too; only the troupe can resolve it.
   const isOther = parts?.agent !== name && !/^[0-9a-f]{64}$/.test(name);
   if (!parts || (parts.conversation === conversation && !isOther)) return text;
   const whose = `@${parts.agent} in ${parts.conversation}`;
@@ -89,7 +89,7 @@ function turnOf(text: string, { conversation, agent }: Named, option: string): s
 /** Adds to the error the command that lists turns. */
 function withTurns(error: unknown, conversation: string): unknown {
   if (!(error instanceof TroupeError) || error.code !== 'turn_unknown') return error;
-  const message = `${error.message}; "troupe ls ${conversation}" tells the last turn of each agent`;
+  const message = `${error.message}; "troupe ls ${conversation}" shows the last turn of each agent`;
   return new TroupeError(error.code, message, error.data, { cause: error });
 }
 
@@ -97,7 +97,7 @@ function invalid(path: string, message: string): TroupeError {
   return new TroupeError('event_invalid', message, { path });
 }
 
-/** Reports on stderr the progress of work that takes longer than a second; only once where stderr is no terminal. */
+/** Reports on stderr the progress of work that takes longer than a second; only once if stderr is not a terminal. */
 interface Progress {
   tell: (what: string) => void;
   end: () => void;
@@ -138,13 +138,13 @@ function renderCost(report: CostReport): string {
     'bold',
     `@${agent} in ${conversation}: prompts in the cache of ${vendor} (${printable(model)})`,
   );
-  if (rows.length === 0) return `${heading}\nno prompt of a turn that has ended is known`;
+  if (rows.length === 0) return `${heading}\nno finished turn has a recorded prompt`;
   return [heading, renderRows(report), renderTotal(report)].join('\n\n');
 }
 
 type Row = CostReport['rows'][number];
 
-/** A row, and below it the reason why it is not cheaper. */
+/** Each row is followed by the reasons why it is not cheaper. */
 function renderRows({ rows }: CostReport): string {
   const heads = ['turn.step', 'input', 'read', 'written', 'fresh', 'cost', 'reported read/written'];
   const cells = rows.map(({ turn, step, input, read, written, fresh, cost, reported }) => [
@@ -169,7 +169,7 @@ function keyValueOf({ broke, coldAfterMs, verified }: Row): string[] {
   return [
     ...(coldAfterMs === null ? [] : [`cold: nothing was sent for ${duration(coldAfterMs)}`]),
     ...(broke ? [`broke in ${broke.layer}${at(broke.message)}: ${printable(broke.cause)}`] : []),
-    ...(verified ? [] : ['the log does not give the bytes that were sent']),
+    ...(verified ? [] : ['the log no longer reproduces the bytes that were sent']),
   ];
 }
 

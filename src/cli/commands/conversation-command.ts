@@ -68,7 +68,7 @@ export async function endCommand(
   await say({ command, conversation: where, ...(reason !== undefined && { reason }) }, options, 'names');
 }
 
-/** The agents file resolves the agents that are named. */
+/** Runs a command that the agents file may be needed for, to resolve agent names. */
 async function say(
   command: ConversationCommand,
   options: SayOptions,
@@ -102,7 +102,10 @@ interface ForkOptions extends ClientOptions {
 export async function fork(conversation: string, options: ForkOptions): Promise<void> {
   const { at, turn, asConversation } = options;
   if (at !== undefined && turn !== undefined)
-    throw new TroupeError('config_invalid', 'it is forked at an event or before a turn: --at or --turn');
+    throw new TroupeError(
+      'config_invalid',
+      'fork at an event or before a turn: give --at or --turn, not both',
+    );
   if (turn !== undefined && parseTurnId(turn)?.conversation !== conversation)
     throw new TroupeError('turn_unknown', `there is no turn "${turn}" in ${conversation}`, { turn });
   const author = authorNamed(options.as);

@@ -16,7 +16,7 @@ interface DeleteOptions extends ClientOptions {
 export async function deleteConversation(conversation: string, options: DeleteOptions): Promise<void> {
   const { export: out, json } = options;
   if (out === undefined) {
-    const message = 'say where it is kept with --export FILE, or that it is not with --no-export';
+    const message = 'keep a copy with --export FILE, or delete without one with --no-export';
     throw new TroupeError('event_invalid', message, { path: 'export' });
   }
   const client = await connect(options, { needs: 'data' });
@@ -24,7 +24,7 @@ export async function deleteConversation(conversation: string, options: DeleteOp
     const exported = out === false ? 'none' : await exportTo(client, conversation, out);
     const deleted = await client.delete(conversation, exported);
     if (json) return printJson({ conversation, out: out === false ? null : out, ...deleted });
-    const kept = out === false ? '' : `; ${count(Number(exported), 'event')} kept in ${out}`;
+    const kept = out === false ? '' : `; ${count(Number(exported), 'event')} saved to ${out}`;
     const threads = deleted.conversations > 1 ? ` with ${count(deleted.conversations - 1, 'thread')}` : '';
     print(`${conversation} is deleted${threads}${kept}`);
   } finally {
@@ -61,7 +61,7 @@ async function flushDirectory(path: string): Promise<void> {
   }
 }
 
-/** Passes on chunks that may be cut anywhere, and counts the lines except the headers of conversations. */
+/** Passes on chunks, which may end within a line, and counts the lines except conversation headers. */
 async function* counted(
   first: string,
   rest: AsyncGenerator<string>,

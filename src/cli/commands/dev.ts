@@ -59,7 +59,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   try {
     const { access } = found.definition;
     const isOpen = isLoopback(host);
-    const why = `${host} can be reached by others`;
+    const why = `${host} is reachable from other machines`;
     if (!isOpen) await requireCredentials(troupe, { token, access, now: systemClock.now(), why });
     const app = createApp(troupe, {
       signal: stop.signal,
@@ -84,7 +84,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
     if (options.open) await openBrowser(page);
     if (found.file === null && options.demo && !json && !readOnly) void showDemo(troupe, stop.signal);
     await stopped;
-    // At the same time: turns finish their step while open requests are answered.
+    // Both close at once: turns finish their step while open requests are answered.
     await Promise.all([server.close(), troupe.close()]);
   } finally {
     await troupe.close();
@@ -106,14 +106,14 @@ function showBanner({ url, port }: HttpServer, { definition, file }: FoundAgents
   const rows = [
     ['Page', paint('cyan', `${url}/`) + (isBusy ? ` (port ${options.port} is busy)` : '')],
     ['API', `${url}/api/openapi.json`],
-    ['Data', options.data === MEMORY ? 'in memory, gone at the end' : resolve(options.data)],
+    ['Data', options.data === MEMORY ? 'in memory, lost on exit' : resolve(options.data)],
     ['Agents', `${agents} (${file ?? 'demo company; write agents.ts for your own'})`],
   ];
   print(paint('bold', `troupe: ${count(definition.agents.length, 'agent')} ready`));
   print(table(rows.map(([name = '', value = '']) => [`  ${paint('dim', name)}`, value])));
   const target = `${options.data === '.troupe' ? '' : ` --url ${url}`}`;
   print(`Try: troupe send hello "Plan a small release"${target} --wait`);
-  print(paint('dim', 'Ctrl-C finishes the steps under way, twice stops at once.'));
+  print(paint('dim', 'Ctrl-C finishes the current steps and stops; press it twice to stop at once.'));
 }
 
 const OPENERS: Partial<Record<NodeJS.Platform, [string, ...string[]]>> = {

@@ -19,7 +19,7 @@ interface CreateOptions extends KeysOptions {
   expires?: number;
 }
 
-/** The only place that shows the text of a key. */
+/** Creates a key and shows its secret. */
 export async function keysCreate(name: string, options: CreateOptions): Promise<void> {
   const { scopes, author, conversations, expires, tenant } = options;
   await using client = disposable(await connect(options, { needs: 'data', mayCreate: true }));
@@ -48,16 +48,16 @@ export async function keysRevoke(id: string, options: KeysOptions): Promise<void
   const made = await madeBy(client, id, options.tenant);
   const reach = key.tenant === DEFAULT_TENANT && key.scopes.includes('admin') ? 'all tenants' : 'its tenant';
   if (options.json) return printJson({ key, ...made, lookedIn: key.tenant, reach });
-  print(`${key.id} (${printable(key.name)}) opens nothing any more`);
+  print(`${key.id} (${printable(key.name)}) is revoked`);
   for (const [what, ids] of Object.entries(made))
-    if (ids.length > 0) print(`${what} that it made go on: ${ids.join(' ')}`);
+    if (ids.length > 0) print(`${what} it created are still active: ${ids.join(' ')}`);
   if (reach === 'its tenant') return;
-  // There is no list of all tenants: a tenant with keys only is known from its keys.
+  // Tenants cannot be listed: a tenant that has only keys is known only through those keys.
   const look = `"troupe keys ls --tenant ID --json" and "troupe webhooks ls --tenant ID --json"`;
   print(
-    paint('yellow', `it could make keys and webhooks in every tenant; only ${key.tenant} was looked at.`),
+    paint('yellow', `it could create keys and webhooks in every tenant; only ${key.tenant} was checked.`),
   );
-  print(`In the others look for "createdBy":"key:${key.id}" with ${look}`);
+  print(`In other tenants, look for "createdBy":"key:${key.id}" with ${look}`);
 }
 
 /** Valid keys and enabled webhooks that a key created in one tenant. */
@@ -74,7 +74,7 @@ export async function keysList(options: KeysOptions): Promise<void> {
   await using client = disposable(await connect(options, { needs: 'data' }));
   const keys = await client.keys.list(options.tenant);
   if (options.json) return printJson({ keys });
-  if (keys.length === 0) return print('there is no key; make one with "troupe keys create"');
+  if (keys.length === 0) return print('there are no keys; create one with "troupe keys create"');
   const rows = keys.map((key) => [
     key.id,
     printable(key.name),
@@ -88,7 +88,7 @@ export async function keysList(options: KeysOptions): Promise<void> {
 function show({ key, secret }: IssuedKey, { json }: ClientOptions): void {
   if (json) return printJson({ key, secret });
   print(secret);
-  printHint(`This is key ${key.id} of tenant ${key.tenant}. Keep it now: it is not shown again.`);
+  printHint(`This is key ${key.id} of tenant ${key.tenant}. Save it now: it is not shown again.`);
 }
 
 function participants({ revokedAt, expiresAt }: KeyInfo): string {
@@ -108,7 +108,8 @@ function readAuthor(text: string): Author {
   const [kind, id = '', ...name] = text.split(':');
   const author = Author.safeParse({ kind, id, name: name.join(':') || id });
   if (author.success) return author.data;
-  const message = '--author is KIND:ID or KIND:ID:NAME, as user:ana:Ana; kinds are user, agent and system';
+  const message =
+    '--author must be KIND:ID or KIND:ID:NAME, such as user:ana:Ana; kinds are user, agent and system';
   throw new TroupeError('event_invalid', message, { path: 'author' });
 }
 

@@ -26,23 +26,23 @@ export interface KeyOptions extends Partial<UrlOptions> {
 const DEFAULT_DATA = '.troupe';
 
 export async function createKey(agent: string, options: KeyOptions): Promise<void> {
-  await withKeys(options, agent, async (keys) => showMade('made', await keys.create(agent), options));
+  await withKeys(options, agent, async (keys) => showMade('created', await keys.create(agent), options));
 }
 
-/** From a variable or stdin: what stands on a command line is seen by others and kept in histories. */
+/** Reads the key from a variable or stdin: command lines are visible to other users and stay in histories. */
 export async function importKey(agent: string, options: KeyOptions & { env?: string }): Promise<void> {
   await withKeys(options, agent, async (keys) => {
     const secret = options.env === undefined ? await readInput() : readVariable(options.env);
-    showMade('taken over', await keys.import(agent, secret), options);
+    showMade('imported', await keys.import(agent, secret), options);
   });
 }
 
 export async function listKeys(options: KeyOptions): Promise<void> {
-  mustBeThere(options);
+  requireDataDir(options);
   await withKeys(options, null, async (keys) => {
     const found = await keys.list();
     if (options.json) return printJson({ keys: found });
-    if (found.length === 0) return print('no agent has a key; make one with "troupe nostr keys create"');
+    if (found.length === 0) return print('no agent has a key; create one with "troupe nostr keys create"');
     const head = ['agent', 'npub', 'since'].map((title) => paint('dim', title));
     print(table([head, ...found.map(({ agent, npub, createdAt }) => [agent, npub, createdAt.slice(0, 10)])]));
   });
@@ -53,10 +53,10 @@ export async function exportKey(
   options: KeyOptions & { showSecret?: boolean },
 ): Promise<void> {
   if (!options.showSecret) {
-    const message = `this prints the secret key of @${agent}, with which anybody speaks as @${agent}: add --show-secret if that is meant`;
+    const message = `this prints the secret key of @${agent}, and anyone who has it can speak as @${agent}: add --show-secret to confirm`;
     throw new TroupeError('command_refused', message, { agent });
   }
-  mustBeThere(options);
+  requireDataDir(options);
   await withKeys(options, null, async (keys) => {
     const nsec = await keys.export(agent, { confirmed: true });
     if (options.json) printJson({ agent, nsec });
@@ -66,10 +66,10 @@ export async function exportKey(
 
 export async function removeKey(agent: string, options: KeyOptions & { yes?: boolean }): Promise<void> {
   if (!options.yes) {
-    const message = `without its key @${agent} never speaks under this pubkey again, unless you have exported it: add --yes if that is meant`;
+    const message = `without this key @${agent} can never speak under this pubkey again, unless you have exported it: add --yes to confirm`;
     throw new TroupeError('command_refused', message, { agent });
   }
-  mustBeThere(options);
+  requireDataDir(options);
   await withKeys(options, null, async (keys) => {
     await keys.remove(agent);
     if (options.json) printJson({ agent, removed: true });
@@ -86,23 +86,22 @@ export async function testRelay(url: string, options: { json?: boolean }): Promi
   if (!isWell) process.exitCode = 1;
 }
 
-/** What a running server knows of its relays; a worker of many machines holds some of them, an API none. */
+/** Shows the relays of a running server. A worker may hold only some of them; `troupe serve` holds none. */
 export async function showStatus(options: ClientOptions): Promise<void> {
   const client = await connect(options, { needs: 'data' });
   try {
     const nostr = await client.nostr();
     if (options.json) return printJson({ nostr });
-    if (!nostr)
-      return print('no relays here: the agents file has no "nostr", or this process takes no turns');
-    const head = ['relay', 'state', 'received', 'not taken', 'published', 'behind', 'last problem'];
+    if (!nostr) return print('no relays: the agents file has no "nostr", or this process takes no turns');
+    const head = ['relay', 'state', 'received', 'rejected', 'published', 'behind', 'last problem'];
     const rows = nostr.relays.map(({ url, state, inbound, received, rejected, outbox, lastError }) => {
       const isElsewhere = inbound?.state === 'waiting' && state !== 'isolated';
-      const held = isElsewhere ? 'another process holds it' : '';
+      const held = isElsewhere ? 'held by another process' : '';
       return [
         url,
         isElsewhere ? 'waiting' : state,
         String(received),
-        String(notTaken(rejected)),
+        String(countRejected(rejected)),
         String(outbox?.published ?? '-'),
         String(outbox?.behind ?? '-'),
         clip(lastError ?? outbox?.lastError ?? held, 60),
@@ -116,13 +115,13 @@ export async function showStatus(options: ClientOptions): Promise<void> {
   }
 }
 
-/** What our agents have said comes back from every relay: that is no problem of anybody. */
-function notTaken({ echo: _ours, ...rejected }: NostrStatus['relays'][number]['rejected']): number {
+/** Rejected events, without echoes: every relay returns our agents' own events. */
+function countRejected({ echo: _ours, ...rejected }: NostrStatus['relays'][number]['rejected']): number {
   return Object.values(rejected).reduce<number>((sum, count = 0) => sum + count, 0);
 }
 
-/** Who only looks makes no data directory. */
-function mustBeThere({ data = DEFAULT_DATA, mongodb, redis }: KeyOptions): void {
+/** Commands that only read create no data directory. Throws `config_invalid` if it does not exist. */
+function requireDataDir({ data = DEFAULT_DATA, mongodb, redis }: KeyOptions): void {
   if (mongodb !== undefined || redis !== undefined || existsSync(data)) return;
   const message = `there is no data directory ${data}; name it with --data`;
   throw new TroupeError('config_invalid', message, { data });
@@ -137,7 +136,7 @@ async function withKeys(
   const isDistributed = options.mongodb !== undefined || options.redis !== undefined;
   const found = (await findAgents(options.agents)) ?? (isDistributed ? null : await recallAgents(dir));
   const definition: TroupeInput = found?.definition ?? { agents: [] };
-  if (named !== null && definition.agents.length > 0) mustBeKnown(named, definition);
+  if (named !== null && definition.agents.length > 0) requireKnownAgent(named, definition);
   const { createTroupe } = await import('../../runtime.ts');
   const where = isDistributed
     ? (await import('../process/service-urls.ts')).readServiceUrls(
@@ -149,8 +148,8 @@ async function withKeys(
   await work(troupe.agentKeys);
 }
 
-/** A key under a misspelt name would be of no use to anybody. */
-function mustBeKnown(agent: string, { agents, templates = [] }: TroupeInput): void {
+/** Throws `agent_unknown`: a key under a misspelt name would be useless. */
+function requireKnownAgent(agent: string, { agents, templates = [] }: TroupeInput): void {
   const known = [...agents, ...templates].map(({ id }) => String(id));
   if (known.includes(agent)) return;
   const nearest = nearestName(agent, known);
@@ -175,7 +174,7 @@ function readVariable(name: string): string {
 
 function showMade(how: string, key: AgentKey, { json }: KeyOptions): void {
   if (json) return printJson(key);
-  print(`a key was ${how} for @${key.agent}; it is kept encrypted`);
+  print(`key ${how} for @${key.agent}; it is stored encrypted`);
   print(
     table(
       [
@@ -187,9 +186,9 @@ function showMade(how: string, key: AgentKey, { json }: KeyOptions): void {
 }
 
 const AUTH = {
-  none: 'not asked for',
-  offered: 'asked for, but it answers everybody',
-  required: 'needed (NIP-42): agents do it by themselves',
+  none: 'not required',
+  offered: 'offered, but not required',
+  required: 'required (NIP-42); agents log in automatically',
 } as const;
 
 function renderReport({ url, connectMs, information, read, write, auth }: RelayReport): string {
@@ -200,7 +199,7 @@ function renderReport({ url, connectMs, information, read, write, auth }: RelayR
     ['read', renderAnswer(read)],
     ['write', renderAnswer(write)],
     ['login', AUTH[auth]],
-    ['about', about === '' ? 'says nothing of itself' : clip(about, 90)],
+    ['about', about === '' ? 'no information given' : clip(about, 90)],
     ...(nips === '' ? [] : [['nips', clip(nips, 90)]]),
   ];
   return [
@@ -211,6 +210,6 @@ function renderReport({ url, connectMs, information, read, write, auth }: RelayR
 
 function renderAnswer({ ok, ms, reason, isSilent }: RelayAnswer): string {
   if (ok) return `${Math.round(ms)} ms`;
-  if (isSilent) return paint('yellow', `not acknowledged: ${clip(reason, 90)}; it did not refuse either`);
-  return paint('red', `refused: ${clip(reason === '' ? 'it did not say why' : reason, 90)}`);
+  if (isSilent) return paint('yellow', `not acknowledged: ${clip(reason, 90)}; it did not refuse it either`);
+  return paint('red', `refused: ${clip(reason === '' ? 'no reason given' : reason, 90)}`);
 }

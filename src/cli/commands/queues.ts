@@ -35,7 +35,7 @@ function showTable(report: QueueReport): void {
       [1],
     ),
   );
-  if (!report.wait) print(paint('dim', 'no wake was taken by that process in the last 5 minutes'));
+  if (!report.wait) print(paint('dim', 'that process took no wake in the last 5 minutes'));
 }
 
 function showLine(report: QueueReport): void {

@@ -12,7 +12,7 @@ interface ServeOptions extends UrlOptions {
   json?: boolean;
 }
 
-/** Requests are still answered for this long after `/readyz` began to refuse, so that balancers can look elsewhere. */
+/** Requests are answered for this long after `/readyz` begins to refuse, so that load balancers can switch. */
 const DRAIN_MS = 2_000;
 
 /** The API of the distributed mode. It takes no turns. */
@@ -27,7 +27,7 @@ export async function serve(file: string | undefined, options: ServeOptions): Pr
     const { troupe, metrics, signal, found, services, onError } = parts;
     const { access } = found.definition;
     // Required on loopback, too: a proxy there forwards requests from everywhere.
-    const why = 'serve answers nobody without a credential';
+    const why = 'serve answers no request without a credential';
     await requireCredentials(troupe, { token, access, now: systemClock.now(), why });
     const app = createApp(troupe, {
       signal,
@@ -61,5 +61,10 @@ function showBanner({ url }: HttpServer, { found, services }: ProcessParts): voi
   ];
   print(paint('bold', `troupe: API for ${count(found.definition.agents.length, 'agent')} ready`));
   print(table(rows.map(([name = '', value = '']) => [`  ${paint('dim', name)}`, value])));
-  print(paint('dim', 'It takes no turns: start "troupe worker" for these. Ctrl-C ends it, twice at once.'));
+  print(
+    paint(
+      'dim',
+      'It takes no turns: start "troupe worker" for that. Ctrl-C stops it; press it twice to stop at once.',
+    ),
+  );
 }

@@ -10,10 +10,10 @@ interface TasksOptions extends ClientOptions {
   tree?: boolean;
 }
 
-/** A task with those that its assignee has opened for it. */
+/** A task with the tasks that its assignee opened for it. */
 type TaskTree = TaskInfo & { tasks?: TaskTree[] };
 
-/** Levels of tasks within tasks that are followed: a troupe's own limit may be raised, and a log may contain anything. */
+/** Deepest nesting that is followed: a troupe's own limit may be raised, and a log may contain anything. */
 const MAX_DEPTH = 16;
 const LEAST_TEXT = 30;
 
@@ -103,20 +103,20 @@ function timeText(at: number): string {
   return new Date(at).toISOString().slice(0, 16).replace('T', ' ');
 }
 
-/** A task that nobody works on: it waits for people, or for somebody who takes no turns. */
+/** A task that no agent works on: it waits for people, or for an agent that takes no turns. */
 export interface Wait {
-  /** Where it stands. */
+  /** Conversation of the task. */
   conversation: string;
   task: TaskInfo;
 }
 
 interface Waits {
-  /** Whether any agent works on what is waited for. */
+  /** Whether any agent works on an open task. */
   atWork: boolean;
   waits: Wait[];
 }
 
-/** What the agents of a conversation wait for now, down to the tasks that are at the bottom of it. */
+/** Finds what the agents of a conversation wait for now: the innermost open tasks. */
 export async function openWaits(client: Client, conversation: string): Promise<Waits> {
   const seen = new Set<string>();
   return waitsIn(conversation, 0);
@@ -148,7 +148,7 @@ async function tasksOf(client: Client, conversation: string): Promise<{ tasks: T
   }
 }
 
-/** Before its first turn an agent has no record, but a wake. */
+/** Whether an agent works in a thread. An agent without a record has a pending wake for its first turn. */
 async function isAtWork(client: Client, thread: string, agent: string | undefined): Promise<boolean> {
   const actors = await client.actors(thread).catch((error: unknown) => {
     if (error instanceof TroupeError && error.code === 'conversation_unknown') return [];
@@ -160,7 +160,7 @@ async function isAtWork(client: Client, thread: string, agent: string | undefine
   return actor.turn !== null || (await isAddressed(client, thread, actor));
 }
 
-/** Whether something is on its way to it. The end of a task may wait for others. */
+/** Whether an unread event addresses the agent. Task ends do not count: they may wait for other tasks. */
 async function isAddressed(
   client: Client,
   conversation: string,
@@ -183,7 +183,7 @@ async function isAddressed(
 
 const MOST_TEXT = 200;
 
-/** What is waited for, and the command that helps. */
+/** Describes a wait and the command that ends it. */
 export function waitText({ conversation, task }: Wait): string {
   const { id, kind, owner, assignee, text = '', tool = '', args = '', choices, by = [] } = task;
   const only = by.length > 0 ? ` (of ${printable(by.join(', '))})` : '';
@@ -195,6 +195,6 @@ export function waitText({ conversation, task }: Wait): string {
     case 'approval':
       return `@${owner} asks to call${only} ${clip(`${tool} ${args}`, MOST_TEXT)}; decide with: troupe approve ${conversation} ${id}, or: troupe deny ${conversation} ${id}`;
     case 'delegation':
-      return `@${owner} waits for @${assignee}: ${clip(text, MOST_TEXT)}; see: troupe tasks ${conversation} --tree, or call it off with: troupe cancel ${conversation} ${id}`;
+      return `@${owner} waits for @${assignee}: ${clip(text, MOST_TEXT)}; see: troupe tasks ${conversation} --tree, or cancel it with: troupe cancel ${conversation} ${id}`;
   }
 }

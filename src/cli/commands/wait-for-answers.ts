@@ -8,9 +8,9 @@ import { createReplyPrinter, type ReplyPrinter } from '../render/reply-printer.t
 import { activeRuns } from '../../machines/run-book.ts';
 import { foldTask, isDue, newTaskBook } from '../../machines/task-book.ts';
 
-/** A server does not report that all is quiet. After this long without a frame, the agents' state is read. */
+/** A server does not report that all agents are idle. After this long without a frame, their state is read. */
 const LOOK_MS = 1_000;
-/** Idle looks in a row that end the wait: between two tasks nobody may seem to work. */
+/** Consecutive idle checks that end the wait: between two tasks all agents may look idle. */
 const IDLE_LOOKS = 2;
 
 /**
@@ -36,7 +36,7 @@ export async function waitForAnswers(
   const frames = event.seq > head ? early : follow(client, conversation, event.seq, stop.signal);
   const printer = asJson ? null : createReplyPrinter();
   const quiet = client.isDirect ? client.idle().then(() => endAt(client, conversation, frames)) : null;
-  // Awaited below, except where the command is interrupted and the store closes meanwhile.
+  // Awaited below, unless the command is interrupted; the store closes then.
   quiet?.catch(() => {});
   await showUntilAnswered({ client, conversation, frames, answers, printer, after: event.seq });
   if (!stop.signal.aborted) await quiet;
@@ -124,7 +124,7 @@ async function orQuiet<T>(work: Promise<T>): Promise<T | 'quiet'> {
   }
 }
 
-/** When all is quiet, no more answers come than the log has. */
+/** Once all agents are idle, the log has every answer. */
 async function endAt(client: Client, conversation: string, frames: Frames): Promise<void> {
   frames.endAfter(await client.head(conversation));
 }
@@ -165,7 +165,7 @@ async function isAnybodyAtWork(
 function report(event: Event, { replies, failures }: Answers, waits: readonly Wait[], asJson: boolean): void {
   if (asJson) printJson({ event, replies, waiting: waits });
   else if (event.kind === 'message' && event.to.length === 0)
-    print(paint('dim', `seq ${event.seq}: stored; it addresses nobody`));
+    print(paint('dim', `seq ${event.seq}: stored; it addresses no agent`));
   if (!asJson) for (const wait of waits) print(waitText(wait));
   for (const { agent, ...failure } of failures) {
     process.stderr.write(errorText({ ...failure, data: { agent } }, asJson));
@@ -175,7 +175,7 @@ function report(event: Event, { replies, failures }: Answers, waits: readonly Wa
 
 export function showAccepted(event: Event, asJson: boolean): void {
   if (asJson) return printJson({ event });
-  const to = event.to.length > 0 ? event.to.map((agent) => `@${agent}`).join(', ') : 'nobody in particular';
+  const to = event.to.length > 0 ? event.to.map((agent) => `@${agent}`).join(', ') : 'no agent in particular';
   print(`accepted as seq ${event.seq} of ${event.conversation}, for ${to}`);
 }
 
@@ -196,7 +196,7 @@ interface Answers {
   readonly failures: readonly { agent: string; code: string; message: string }[];
 }
 
-/** Id of the runtime's notice that an agent takes no more turns, with the agent's id. */
+/** Event id of the runtime's notice that an agent takes no more turns; captures the agent's id. */
 const STOPPED = /^failed:([^:]+):/;
 
 function awaitAnswers(sent: Event): Answers {
@@ -248,7 +248,7 @@ function awaitAnswers(sent: Event): Answers {
     failures.push({ agent, code, message });
   }
 
-  /** The end of a task wakes its owner together with the other tasks of its group. Later ends wake nobody. */
+  /** A task's end wakes its owner only when its whole group has ended. Later ends wake no agent. */
   function unanswered(): { agent: string; seq: number }[] {
     return [...missing.values()].filter(({ seq }) => !tasks.ended.has(seq) || isDue(tasks, seq));
   }

@@ -16,12 +16,12 @@ interface WatchOptions extends ClientOptions {
   after?: number;
 }
 
-/** Shown of what is stored, where nobody says from where on. */
+/** Stored events shown without `--after`. */
 const TAIL = 20;
 const RETRY_MS = 500;
 const MAX_RETRY_MS = 5_000;
 
-/** Until interrupted. A connection that breaks is taken up again: of one conversation nothing is lost or shown twice. */
+/** Shows events until interrupted. Reconnects after a failure: for one conversation no event is lost or repeated. */
 export async function watch(conversation: string | undefined, options: WatchOptions): Promise<void> {
   const shown = filterOf(options);
   const client = await connect(options, { needs: 'data' });
@@ -29,7 +29,7 @@ export async function watch(conversation: string | undefined, options: WatchOpti
   const dispose = onInterrupt(() => stop.abort());
   try {
     const where = conversation ?? null;
-    // For all conversations, too, a first request reports a missing server at once.
+    // A first request reports a missing server at once, also when watching all conversations.
     const head = where === null ? (await client.conversations()).length : await client.head(where);
     const after = options.after ?? Math.max(0, head - TAIL);
     const show = (frame: WatchFrame) => showFrame(frame, { shown, isOne: where !== null, ...options });
@@ -45,7 +45,7 @@ function filterOf({ agent, kind, problems }: WatchOptions): RowFilter {
   for (const name of kind ?? []) {
     if (EVENT_KINDS.some((known) => known === name)) continue;
     const nearest = nearestName(name, EVENT_KINDS);
-    const message = `there is no kind of events "${name}"${nearest ? `; did you mean "${nearest}"?` : ''}`;
+    const message = `there is no event kind "${name}"${nearest ? `; did you mean "${nearest}"?` : ''}`;
     throw new TroupeError('event_invalid', message, { kind: name, nearest });
   }
   const agents = agent?.map((name) => name.replace(/^@/, ''));
@@ -54,7 +54,7 @@ function filterOf({ agent, kind, problems }: WatchOptions): RowFilter {
 
 type Show = (frame: WatchFrame) => void;
 
-/** Nobody else has the data open, and this process takes no turns: what is stored is all there will be. */
+/** Shows stored events only: no other process has the data open, and this one takes no turns. */
 async function showStored(
   client: Client,
   conversation: string | null,
@@ -67,7 +67,7 @@ async function showStored(
       if (frame.type === 'event' && frame.event.seq >= head) enough.abort();
     }
   }
-  tell('nothing runs here that could be watched: start "troupe dev", or name a server with --url');
+  tell('nothing is running here to watch: start "troupe dev", or name a server with --url');
 }
 
 async function follow(
@@ -96,7 +96,7 @@ async function follow(
 }
 
 function lossOf(conversation: string | null): string {
-  return conversation === null ? '; what happens meanwhile is not shown' : '';
+  return conversation === null ? '; events in the meantime are not shown' : '';
 }
 
 function tell(text: string): void {
@@ -105,7 +105,7 @@ function tell(text: string): void {
 
 interface Shown {
   shown: RowFilter;
-  /** Of one conversation: its name need not be told with each line. */
+  /** Whether one conversation is watched, so that lines omit its name. */
   isOne: boolean;
   json?: boolean;
 }
@@ -131,7 +131,7 @@ function showFrame(frame: WatchFrame, options: Shown): void {
     case 'open':
       return;
     case 'gap':
-      tell('some events were left out: they came faster than they could be read');
+      tell('some events were dropped: they came faster than they could be read');
   }
 }
 

@@ -16,7 +16,7 @@ interface CreateOptions extends WebhooksOptions {
 
 const MAX_REASON = 80;
 
-/** The one place, beside `webhooksRotate`, where a secret is shown. */
+/** Creates a webhook and shows its secret. */
 export async function webhooksCreate(url: string, options: CreateOptions): Promise<void> {
   const { on, conversations, name, tenant } = options;
   const asked = { url, on, ...(conversations && { conversations }), ...(name !== undefined && { name }) };
@@ -32,7 +32,8 @@ export async function webhooksList(options: WebhooksOptions): Promise<void> {
   await withClient(options, async (client) => {
     const webhooks = await client.webhooks.list(options.tenant);
     if (options.json) return printJson({ webhooks });
-    if (webhooks.length === 0) return print('there is no webhook; make one with "troupe webhooks create"');
+    if (webhooks.length === 0)
+      return print('there are no webhooks; create one with "troupe webhooks create"');
     const heads = ['id', 'on', 'conversations', 'url', ''].map((head) => paint('dim', head));
     print(table([heads, ...webhooks.map(rowOf)]));
   });
@@ -42,24 +43,24 @@ export async function webhooksRemove(id: string, options: WebhooksOptions): Prom
   await withClient(options, async ({ webhooks }) => {
     const webhook = await webhooks.remove(id, options.tenant);
     if (options.json) return printJson({ webhook });
-    print(`${webhook.id} is removed: ${printable(webhook.url)} is sent nothing more`);
+    print(`${webhook.id} is removed: nothing more is sent to ${printable(webhook.url)}`);
   });
 }
 
-/** Fails where the receiver does not take it. */
+/** Sends a ping; the exit code is 1 if the receiver does not accept it. */
 export async function webhooksTest(id: string, options: WebhooksOptions): Promise<void> {
   await withClient(options, async ({ webhooks }) => {
     const { ok, status, ms, error } = await webhooks.test(id, options.tenant);
     if (!ok) process.exitCode = 1;
     if (options.json) return printJson({ ok, status, ms, ...(error !== undefined && { error }) });
-    print(ok ? `taken: ${status}, ${ms} ms` : paint('red', `not taken: ${printable(error ?? '')}`));
+    print(ok ? `accepted: ${status}, ${ms} ms` : paint('red', `not accepted: ${printable(error ?? '')}`));
   });
 }
 
 function show({ webhook, secret }: IssuedWebhook, { json }: ClientOptions): void {
   if (json) return printJson({ webhook, secret });
   print(secret);
-  printHint(`This signs what is sent to webhook ${webhook.id}. Keep it now: it is not shown again.`);
+  printHint(`This secret signs the deliveries of webhook ${webhook.id}. Save it now: it is not shown again.`);
 }
 
 function rowOf(webhook: WebhookInfo): string[] {
@@ -76,7 +77,7 @@ function participants({ disabledAt, reason = '', status }: WebhookInfo): string 
   return paint('yellow', `failing since ${since}${refused}: ${clip(status.lastError ?? '', MAX_REASON)}`);
 }
 
-/** With the agents file, if there is one: it says where webhooks may lead. */
+/** Opens a client with the agents file, if there is one: it restricts the URLs of webhooks. */
 async function withClient(
   options: ClientOptions,
   act: (client: Client) => Promise<void>,

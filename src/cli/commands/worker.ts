@@ -11,14 +11,14 @@ interface WorkerOptions extends UrlOptions {
   statusHost: string;
   /** 0: none. */
   statusPort: number;
-  /** ms; default half a lease, 0: not watched. */
+  /** In ms. Default: half a lease. 0: stalls are not watched. */
   maxLag?: number;
   record?: string;
   replay?: string[];
   json?: boolean;
 }
 
-/** Takes turns. As many as one likes work beside each other; whoever is free takes the next wake. */
+/** Takes turns. Any number of workers run side by side; a free one takes the next wake. */
 export async function worker(file: string | undefined, options: WorkerOptions): Promise<void> {
   const { concurrency, statusHost, statusPort, json } = options;
   const { requireToken } = await import('../process/require-token.ts');
@@ -60,7 +60,7 @@ async function serveStatus(
 
 function endStalled(lagMs: number, maxLagMs: number): void {
   process.stderr.write(
-    `stalled: nothing ran for ${lagMs} ms, and --max-lag is ${maxLagMs} ms. Other processes take over what was at work here; look for a tool that computes without pause, or for too little CPU\n`,
+    `stalled: nothing ran for ${lagMs} ms, and --max-lag is ${maxLagMs} ms. Other processes take over its work; look for a tool that computes without pause, or for too little CPU\n`,
   );
   process.exit(AT_FAULT);
 }
@@ -75,17 +75,17 @@ function showBanner(
     ['Turns', `${turns} at once`],
     ['MongoDB', services.mongodb],
     ['Redis', `${services.redis} (prefix ${services.prefix})`],
-    ['Status', server ? `${server.url}/readyz, /healthz, /metrics` : 'not served (--status-port)'],
+    ['Status', server ? `${server.url}/readyz, /healthz, /metrics` : 'off (see --status-port)'],
     ['Agents', `${agentNames(found.definition)} (${found.file})`],
   ];
   print(paint('bold', `troupe: worker ${name} for ${count(found.definition.agents.length, 'agent')} ready`));
   print(table(rows.map(([label = '', value = '']) => [`  ${paint('dim', label)}`, value])));
-  print(paint('dim', 'Ctrl-C finishes the steps under way, twice stops at once.'));
+  print(paint('dim', 'Ctrl-C finishes the current steps and stops; press it twice to stop at once.'));
 }
 
 interface LagOptions {
   clock: Pick<Clock, 'monotonic' | 'sleep'>;
-  /** The longest stall that is put up with, ms; 0 puts up with any. */
+  /** Longest tolerated stall in ms; 0 tolerates any. */
   maxLagMs: number;
   onStall: (lagMs: number) => void;
 }

@@ -7,7 +7,7 @@ import type { Troupe } from '../../troupe.ts';
  */
 const DEMO_CONVERSATION = 'demo';
 
-/** Words of the story that trigger the agents' scripts. */
+/** Phrases of the story that trigger the agents' scripts. */
 export const CUES = {
   begin: 'We need a rate limiter',
   client: 'see when it is over its limit',
@@ -20,7 +20,7 @@ export const CUES = {
 const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };
 const BEN: Author = { kind: 'user', id: 'ben', name: 'Ben' };
 
-/** Plays the story once; an existing conversation stays as it is. Ends when all is quiet, or with the signal. */
+/** Plays the story once; an existing conversation stays as it is. Ends when all agents are idle, or with the signal. */
 export async function playDemo(troupe: Troupe, signal: AbortSignal): Promise<void> {
   const known = await troupe.conversations();
   if (known.some(({ id }) => id === DEMO_CONVERSATION)) return;

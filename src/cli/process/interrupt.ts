@@ -1,9 +1,9 @@
 export interface InterruptOptions {
-  /** The process exits after this time at the latest. That is no failure: other processes take over its work. */
+  /** The process exits after this time at the latest, with success: other processes take over its work. */
   withinMs?: number;
 }
 
-/** The first Ctrl-C, or SIGTERM, asks for an orderly end; the second ends the process. Returns a function that removes the handlers. */
+/** The first Ctrl-C or SIGTERM starts an orderly shutdown; the second exits at once. Returns a function that removes the handlers. */
 export function onInterrupt(finish: () => void, { withinMs }: InterruptOptions = {}): () => void {
   let isFinishing = false;
   function interrupt(): void {
@@ -15,7 +15,7 @@ export function onInterrupt(finish: () => void, { withinMs }: InterruptOptions =
     finish();
   }
   function giveUp(): void {
-    process.stderr.write('not everything ended in time; its leases run out by themselves\n');
+    process.stderr.write('not everything finished in time; its leases expire by themselves\n');
     process.exit();
   }
   process.on('SIGINT', interrupt);

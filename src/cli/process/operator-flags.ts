@@ -21,8 +21,8 @@ const LEVELS = [SILENT, ...LOG_LEVELS];
 const SECRET = /KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|CREDENTIAL|NSEC|BUNKER/i;
 
 /**
- * From `--log-level`, TROUPE_LOG, TROUPE_TRACING and TROUPE_TRACING_CONTENT. Without a level and a `fallback` lines stay
- * what people read. Throws `config_invalid`.
+ * From `--log-level`, TROUPE_LOG, TROUPE_TRACING and TROUPE_TRACING_CONTENT. Without a level and a `fallback`, output
+ * stays human-readable. Throws `config_invalid`.
  */
 export async function readOperators(
   { logLevel }: OperatorFlags,
@@ -69,7 +69,7 @@ function tellRequest(logger: Logger, error: unknown): void {
   logger.write('error', 'request_failed', {}, { message });
 }
 
-/** An error with its cause, redacted: a driver may put an address with its password in there. */
+/** Prints an error with its cause, redacted: driver errors may contain addresses with passwords. */
 async function printRequest(error: unknown, env: Env): Promise<void> {
   const hide = await openHide(env);
   console.error(hide(`troupe: a request failed: ${inspect(error)}`));

@@ -8,14 +8,14 @@ import { type OperatorFlags, readOperators } from './operator-flags.ts';
 import { readServiceUrls, type UrlOptions, type ServiceUrls, shownUrl } from './service-urls.ts';
 import { version } from '../version.ts';
 
-/** What `serve` and `worker` have in common: the services, the agents, and the way to an end. */
+/** Parts that `serve` and `worker` share: services, agents and shutdown. */
 export interface ProcessParts {
   troupe: Troupe;
   metrics: ProcessMetrics;
   found: FoundAgents;
-  /** As they may be shown. */
+  /** URLs without credentials, for display. */
   services: ServiceUrls;
-  /** Hears of requests that end with 500. */
+  /** Receives errors of requests that are answered with 500. */
   onError: (error: unknown) => void;
   /** Aborts with the first SIGTERM or Ctrl-C. */
   signal: AbortSignal;
@@ -28,9 +28,9 @@ export interface ProcessOptions extends UrlOptions, OperatorFlags {
   replay?: string[];
 }
 
-/** EX_SOFTWARE of sysexits: the process itself is at fault, and whoever supervises it may start it again. */
+/** EX_SOFTWARE of sysexits: the process itself is at fault; a supervisor may restart it. */
 export const AT_FAULT = 70;
-/** From the signal to the end of the process, whatever hangs: orchestrators kill after 10 s. */
+/** Longest time from the signal to the exit, even if something hangs: orchestrators kill after 10 s. */
 const LAST_RESORT_MS = 9_000;
 
 /** Opens the distributed mode, runs `body` and closes everything. Throws what `createTroupe` throws. */
@@ -67,9 +67,11 @@ export async function runProcess(
   }
 }
 
-/** Ends in the ordinary way, but with a code that says that it should not have. */
+/** Shuts down in the ordinary way, but with an exit code that reports a fault. */
 function endDeaf(): void {
-  process.stderr.write('deaf: wakes are waiting and none comes here; ending, to be started anew\n');
+  process.stderr.write(
+    'deaf: wakes are waiting but none arrives here; exiting so that a supervisor can restart this process\n',
+  );
   process.exitCode = AT_FAULT;
   process.kill(process.pid, 'SIGTERM');
 }
@@ -83,11 +85,11 @@ export function agentNames({ agents }: TroupeInput): string {
   return agents.map(({ id }) => `@${id}`).join(' ');
 }
 
-/** No demo company here: a file that was forgotten must not be answered by strangers. */
+/** Never falls back to the demo company: a missing agents file must not put other agents in production. */
 async function requireAgents(file: string | undefined): Promise<FoundAgents> {
   const found = await findAgents(file);
   if (found) return found;
-  const message = 'there is no agents file here: write agents.ts, .js or .json, or name one';
+  const message = 'no agents file found: write agents.ts, .js or .json, or name one';
   throw new TroupeError('config_invalid', message);
 }
 

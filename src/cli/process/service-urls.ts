@@ -4,7 +4,7 @@ import { TroupeError } from '../../errors.ts';
 export interface ServiceUrls {
   mongodb: string;
   redis: string;
-  /** Of all keys in Redis. */
+  /** Prefix of all keys in Redis. */
   prefix: string;
 }
 
@@ -39,7 +39,7 @@ const REDIS: Service = {
   example: 'redis://127.0.0.1:6379',
 };
 
-/** From the flags, else from the environment. Throws `config_invalid` for one that is missing or of another kind. */
+/** Reads the URLs from the flags, else from the environment. Throws `config_invalid` for a missing or wrong one. */
 export function readServiceUrls(options: UrlOptions, env: Env): ServiceUrls {
   return {
     mongodb: readUrl(MONGODB, options, env),
@@ -51,7 +51,7 @@ export function readServiceUrls(options: UrlOptions, env: Env): ServiceUrls {
 function readUrl({ name, option, variable, schemes, example }: Service, options: UrlOptions, env: Env) {
   const url = options[option] ?? env[variable]?.trim();
   if (!url) {
-    const message = `no ${name} is named: set ${variable} (as ${example}) or use --${option}. One machine needs neither MongoDB nor Redis: "troupe dev"`;
+    const message = `no ${name} server is set: set ${variable} (for example ${example}) or use --${option}. On one machine "troupe dev" needs neither MongoDB nor Redis`;
     throw new TroupeError('config_invalid', message, { variable });
   }
   if (schemes.some((scheme) => url.startsWith(`${scheme}//`))) return url;

@@ -16,7 +16,7 @@ export function print(text = ''): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** Writes to stderr, which `$( )` and pipes do not take. */
+/** Writes to stderr, which `$( )` and pipes do not capture. */
 export function printHint(text: string): void {
   process.stderr.write(`${paint('dim', text, process.stderr)}\n`);
 }

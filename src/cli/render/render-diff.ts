@@ -27,14 +27,14 @@ export function renderDiff(diff: PromptDiff): string {
     renderHeading(diff),
     renderLayers(diff),
     ...changes.slice(0, MOST_MESSAGES).map(renderChange),
-    ...(more > 0 ? [paint('dim', `… and ${count(more, 'more message')}; --json has all of it`)] : []),
+    ...(more > 0 ? [paint('dim', `… and ${count(more, 'more message')}; --json shows all of them`)] : []),
   ].join('\n\n');
 }
 
 function renderHeading({ a, b, tokens, messages, broke }: PromptDiff): string {
   const cache = broke
     ? `broke in ${broke.layer}${broke.message === null ? '' : ` at message ${broke.message}`}: ${broke.cause}`
-    : 'nothing broke: the second begins with all of the first';
+    : 'nothing broke: the second prompt begins with all of the first';
   const { shared, firstDifference } = messages;
   const same =
     firstDifference === null

@@ -21,7 +21,7 @@ const ROLE_STYLE: Record<PromptMessage['role'], Style> = {
   tool: 'yellow',
 };
 const LEVEL_STYLE = { normal: 'green', warning: 'yellow', critical: 'red' } as const;
-/** Most cuts shown, the newest ones. `--json` has all. */
+/** Most cuts shown; the newest ones. `--json` has all. */
 const MOST_CUTS = 5;
 const WIDTH = 80;
 
@@ -49,24 +49,26 @@ function renderHeading(prompt: InspectedPrompt | SentPrompt): string {
     `${number(tokens.total)} of ${number(tokens.window)} tokens (${used} %) in ${count(prompt.messages.length, 'message')}`,
   ];
   if ('verified' in prompt && !prompt.verified) {
-    lines.push(paint('red', 'The log does not give the bytes that were sent: this is what it gives now.'));
+    lines.push(
+      paint('red', 'The log no longer reproduces the bytes that were sent; this is what it renders now.'),
+    );
   }
   return lines.join('\n');
 }
 
 function renderFacts({ tokens, cached, compaction, cuts, messages }: InspectedPrompt): string {
   const { estimate, percent, level, calibrated } = tokens;
-  const learnt = calibrated ? 'calibrated by what the provider reported' : 'not calibrated yet';
+  const learnt = calibrated ? 'calibrated with reports of the provider' : 'not calibrated yet';
   const usage = `${number(estimate)} tokens estimated, ${percent} % of the room: ${level}, ${learnt}`;
   const known =
     cached.messages === 0
-      ? 'nothing of it was sent before'
+      ? 'nothing of this prompt was sent before'
       : `${number(cached.tokens)} tokens in ${number(cached.messages)} of ${count(messages.length, 'message')} ` +
-        `begin as the last prompt did (${cachedMark()})`;
+        `match the last prompt (${cachedMark()})`;
   const due =
     compaction.left > 0
       ? `in ${number(compaction.left)} tokens, at ${number(compaction.at)}`
-      : `due: ${number(compaction.at)} tokens are reached`;
+      : `due: the prompt has reached ${number(compaction.at)} tokens`;
   return [
     paint(LEVEL_STYLE[level], paragraph('usage', usage)),
     paragraph('cached', known),
@@ -142,7 +144,7 @@ const CELLS = 200;
 const HASH_CHARS = 10;
 const SOURCE_CHARS = 23;
 
-/** A stretch of the window. */
+/** Part of the context window. */
 interface Slice {
   name: string;
   style: Style;
@@ -163,7 +165,7 @@ function renderGrid(prompt: InspectedPrompt): string {
   ).join('\n');
 }
 
-/** At least one cell for whatever is there at all; the largest gives it. */
+/** Widths in cells. Every slice has at least one; the largest slice gives up the excess. */
 function widthsOf(slices: readonly Slice[]): number[] {
   const total = slices.reduce((sum, { tokens }) => sum + tokens, 0);
   const found = slices.map(({ tokens }) => Math.max(1, Math.round((tokens / total) * CELLS)));
@@ -187,7 +189,7 @@ function slicesOf({ layers, tokens, cached }: InspectedPrompt): Slice[] {
   return [...sent, { ...RESERVED, tokens: tokens.reserved }, { ...FREE, tokens: Math.max(0, tokens.free) }];
 }
 
-/** From tokens as they were counted to what the provider will count. */
+/** Factor from locally counted tokens to the provider's count. */
 function scaleOf({ total, estimate }: InspectedPrompt['tokens']): number {
   return total === 0 ? 1 : estimate / total;
 }
@@ -198,7 +200,7 @@ function markOf(name: LayerName, isCached: boolean): string {
   return isCached ? letter : letter.toLowerCase();
 }
 
-/** Which marks mean cached, in words. */
+/** Describes the mark of cached tokens. */
 function cachedMark(): string {
   return isPainted() ? '■' : 'capital letters';
 }

@@ -3,7 +3,7 @@ import type { Frame } from '../client/client.ts';
 import { paint, print, printable } from './output.ts';
 import { tellEvent } from '../../projection/summarise-event.ts';
 
-/** Prints replies: on a terminal as they are written, elsewhere when they are complete. */
+/** Prints replies: on a terminal while they are written, elsewhere when they are complete. */
 export interface ReplyPrinter {
   /** Events up to `after` are not shown. */
   show(frame: Frame, after: number): void;
@@ -91,7 +91,7 @@ function heading(name: string): string {
   return `${paint('bold', printable(name))}: `;
 }
 
-/** What an event says, in a line. */
+/** An event in one line. */
 export function describeEvent(event: Event): string {
   const told = tellEvent(event);
   if (told) return `${told.head}${told.text}`;

@@ -2,7 +2,7 @@ import type { Principal } from '../../access/index.ts';
 import type { Author } from '../../events/index.ts';
 import { Refusal } from '../refusal.ts';
 
-/** The body, with the caller's own author where it names none. */
+/** The body, with the caller's own author if it has none. */
 export function withAuthor({ author }: Principal, body: unknown): unknown {
   const isSilent =
     typeof body === 'object' && body !== null && !Array.isArray(body) && !Object.hasOwn(body, 'author');
@@ -13,17 +13,18 @@ export function withAuthor({ author }: Principal, body: unknown): unknown {
 export function checkAuthor({ author, scopes }: Principal, given: Author): void {
   if (author) {
     if (isSameAuthor(author, given)) return;
-    const own = `${author.kind} "${author.id}", by the name "${author.name}",`;
-    throw refused(`this caller speaks as ${own} and as nobody else: leave the author out`, given);
+    const own = `${author.kind} "${author.id}" with the name "${author.name}"`;
+    throw refused(`this caller may only write as ${own}: leave out the author`, given);
   }
   if (given.kind === 'user' || scopes.includes('operate')) return;
-  throw refused(`words of the ${given.kind} "${given.id}" are brought with the scope "operate" only`, given);
+  throw refused(`writing as the ${given.kind} "${given.id}" needs the scope "operate"`, given);
 }
 
 /** Checks that a caller may import messages of any author. Throws `Refusal`. */
 export function checkAllAuthors({ author, scopes }: Principal): void {
   if (author === null && scopes.includes('operate')) return;
-  const message = 'a transcript has words of agents: to bring it takes the scope "operate", and no author';
+  const message =
+    'a transcript has messages of agents: importing it needs the scope "operate" and a caller without an author';
   throw new Refusal(403, 'author_refused', message);
 }
 

@@ -6,7 +6,7 @@ import type { Troupe } from '../../troupe.ts';
 export interface Caller {
   principal: Principal;
   troupe: Troupe;
-  /** Whether the credential still identifies the same principal. For streams. Null: it cannot change. */
+  /** Whether the credential still identifies the same principal; for streams. Null: it cannot change. */
   isStillGood: (() => Promise<boolean>) | null;
   traffic: Traffic;
   /** Account of a request that only reads. Null for writes. */
@@ -19,7 +19,7 @@ export function setCaller(context: Context, caller: Caller): void {
   callers.set(context, caller);
 }
 
-/** Throws where no guard stands before the route. */
+/** Throws if the route is not behind the guard. */
 export function callerOf(context: Context): Caller {
   const caller = callers.get(context);
   if (!caller) throw new Error('a route was reached past the guard');

@@ -6,12 +6,12 @@ import { KeyedBuckets } from '../../token-bucket.ts';
 import { rateLimited, Refusal } from '../refusal.ts';
 
 export interface GateOptions {
-  /** A credential that opens everything of the default tenant. */
+  /** A credential with all rights in the default tenant. */
   token?: string | undefined;
-  /** Whose key or token a credential is, as `troupe.authenticate`. Without it there is no other than `token`. */
+  /** Identifies the owner of a key or token, like `troupe.authenticate`. Without it only `token` is accepted. */
   authenticate?: ((credential: string) => Promise<Principal | null>) | undefined;
   /**
-   * Treatment of requests without a credential. `local`, the default: they may do everything as long as there is no
+   * Treatment of requests without a credential. `local`, the default: they may do everything if there is no
    * `token`. `refused`: for servers that other machines can reach.
    */
   keyless?: 'local' | 'refused' | undefined;
@@ -30,7 +30,7 @@ export interface Gate {
 }
 
 const TRIES_PER_SECOND = 20;
-/** Most credentials that are kept as valid. */
+/** Number of credentials that are cached as valid. */
 const MAX_GOOD = 10_000;
 const BEARER = /^Bearer +(\S+) *$/i;
 
@@ -90,12 +90,12 @@ function unknownCaller(): Refusal {
   return new Refusal(401, 'token_required', 'send the header "Authorization: Bearer <token>"');
 }
 
-/** Digests have one length, so that comparing them says nothing about the token's. */
+/** Digests have equal lengths, so that comparing them reveals nothing about the token's length. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** Empty where the server does not know it: all callers then share one address. */
+/** Empty if the server does not know it: all callers then share one address. */
 function addressOf({ env }: Context): string {
   const { incoming } = Object(env) as { incoming?: { socket?: { remoteAddress?: string } } };
   return incoming?.socket?.remoteAddress ?? '';

@@ -12,28 +12,28 @@ interface Reach {
   conversations?: readonly string[] | null | undefined;
 }
 
-/** The tenant whose keys a caller asks for: its own, and for those who run the server any. Throws `Refusal`. */
+/** The tenant that a caller may administer: its own, or any for server administrators. Throws `Refusal`. */
 export function tenantFor(principal: Principal, asked: string | undefined): string {
   const { tenant } = principal;
   if (asked === undefined || asked === tenant || isServerAdmin(principal)) return asked ?? tenant;
-  throw new Refusal(403, 'scope_missing', 'this caller administers its own tenant alone', { scope: 'admin' });
+  throw new Refusal(403, 'scope_missing', 'this caller administers only its own tenant', { scope: 'admin' });
 }
 
-/** Nobody hands out more than they have. Throws `Refusal`, `conversation_unknown`. */
+/** Checks that a caller grants no more than it has. Throws `Refusal`, `conversation_unknown`. */
 export function checkReach(principal: Principal, { scopes, author, conversations }: Reach): void {
   const missing = scopes.find((scope) => !principal.scopes.includes(scope));
   if (missing !== undefined) {
-    const message = `this caller has no scope "${missing}", so it cannot give it`;
+    const message = `this caller has no scope "${missing}" and cannot grant it`;
     throw new Refusal(403, 'scope_missing', message, { scope: missing });
   }
   const own = principal.author;
   if (own && !(author && isSameAuthor(own, author))) {
-    const message = `this caller speaks as ${own.kind} "${own.id}", and so must its keys`;
+    const message = `this caller writes as ${own.kind} "${own.id}", and so must its keys`;
     throw new Refusal(403, 'author_refused', message);
   }
   // The same rule as for messages: see `checkAuthor`.
   if (!own && author && author.kind !== 'user' && !principal.scopes.includes('operate')) {
-    const message = `a key that speaks as the ${author.kind} "${author.id}" is given with the scope "operate" only`;
+    const message = `creating a key that writes as the ${author.kind} "${author.id}" needs the scope "operate"`;
     throw new Refusal(403, 'author_refused', message);
   }
   const beyond = beyondGrant(principal, conversations ?? null);
@@ -45,7 +45,7 @@ export function sees(principal: Principal, { conversations }: KeyInfo): boolean 
   return beyondGrant(principal, conversations) === null;
 }
 
-/** The first of these that the caller was not granted. */
+/** The first pattern that the caller was not granted. */
 function beyondGrant(principal: Principal, conversations: readonly string[] | null): string | null {
   return (conversations ?? ['*']).find((pattern) => !covers(principal, pattern)) ?? null;
 }

@@ -5,7 +5,7 @@ import type { Troupe, Watcher } from '../../troupe.ts';
 import { checkAllAuthors, checkAuthor } from './author-rule.ts';
 import { checkScope } from './check-scope.ts';
 
-/** Length of the source's id that every fork's id keeps, however large the number behind it is. */
+/** Length of the prefix of the source's id that every fork's id keeps, for any seq. */
 const FORK_STEM = 90;
 
 type Note = Parameters<Watcher>[0];
@@ -63,7 +63,7 @@ type MembersOf<K extends Kind> = Pick<Troupe, Members<K>>;
  */
 export function limitTroupe(troupe: Troupe, principal: Principal): Troupe {
   const { author, scopes, conversations: granted } = principal;
-  // There is nothing to check, so the caller gets the application's own troupe.
+  // Nothing needs to be checked, so the caller gets the application's own troupe.
   if (granted === null && author === null && scopes.includes('operate')) return troupe;
   const spoken = limitAuthors(troupe, principal);
   const shared = membersOf(troupe, 'shared');

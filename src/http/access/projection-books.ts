@@ -6,7 +6,7 @@ import { TroupeError } from '../../errors.ts';
 import type { Projection } from '../../projection/model.ts';
 import { foldEvents, newProjection } from '../../projection/projection.ts';
 
-/** Tenants whose projections are kept, the most recently used ones. */
+/** Number of tenants whose projections are cached. */
 const MAX_TENANTS = 32;
 
 /** Returns the projections that the caller of a request may see. */
@@ -30,7 +30,7 @@ export function createProjectionBooks(root: Troupe): BookOf {
     const { principal, troupe } = callerOf(context);
     const book = bookOfTenant(principal.tenant);
     if (principal.conversations === null) return book;
-    // All callers share the projection; the caller's own troupe says whether they may see it.
+    // All callers share the projection; the caller's own troupe checks access.
     const check = (conversation: string) => troupe.events(conversation, { after: 0, limit: 1 });
     return {
       async latest(conversation) {
@@ -53,22 +53,22 @@ export interface ProjectionBook {
   at(conversation: string, seq: number): Promise<{ projection: Projection; head: number }>;
 }
 
-/** Conversations that are kept, the most recently used ones. */
+/** Number of conversations that are cached. */
 const MAX_CONVERSATIONS = 64;
-/** Distance of kept past projections. Each shares its unchanged parts with its successors. */
+/** Events between checkpoints. Each checkpoint shares its unchanged parts with later ones. */
 const CHECKPOINT_EVENTS = 2_000;
-/** Per conversation. In longer conversations they are further apart. */
+/** Checkpoints per conversation; longer conversations space them further apart. */
 const MAX_CHECKPOINTS = 8;
-/** Over all conversations. */
+/** Checkpoints over all conversations. */
 const MAX_ALL_CHECKPOINTS = 64;
 const PAGE = 1_000;
 
 interface Entry {
   latest: Projection;
-  /** Id of the last folded event. It differs where the conversation was deleted and started again. */
+  /** Id of the last folded event, which changes if the conversation is deleted and recreated. */
   lastId: string | null;
   past: Projection[];
-  /** Events between two past projections. */
+  /** Events between two checkpoints. */
   interval: number;
   running: Promise<Projection> | null;
   /** Calls during a run share the next one: the run may have read before their events were written. */

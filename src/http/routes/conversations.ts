@@ -22,7 +22,7 @@ import {
 } from '../schemas.ts';
 
 export const IN_PARTS =
-  'A list of more than 4 MiB comes in parts: `next` is the `skip` of the one behind, null at the end';
+  'A list of more than 4 MiB comes in parts: `next` is the `skip` of the following part, or null at the end';
 
 /** A fork names either a turn, or a conversation and a seq. */
 const FORK_RULE = {
@@ -39,10 +39,10 @@ const AnyCommand = z.union(
   }),
 ) as unknown as z.ZodType<Command & { author?: Author }>;
 
-/** Commands with which people answer what agents wait for. */
+/** Commands that answer a waiting agent. */
 const ANSWERS: ReadonlySet<Command['command']> = new Set(['answer', 'decide', 'cancelTask']);
 
-/** The type that clients write. The author of a caller's key goes without saying. */
+/** The type that clients send. The author defaults to that of the caller's key. */
 const MessageBody = NewEventBody as unknown as z.ZodType<
   z.output<typeof NewEventBody>,
   Omit<NewMessage, 'author'> & { author?: Author }
@@ -54,7 +54,7 @@ const sendMessage = defineRoute({
   scopes: ['write'],
   id: 'sendMessage',
   summary:
-    'Append a message, with what comes with it as base64; the same id and payload again answers 200, another payload 409, as does an agent at work that takes nothing meanwhile',
+    'Append a message, with attachments as base64. A repeated id with the same payload answers 200, with another payload 409. A busy agent that accepts nothing answers 409, too',
   body: MessageBody,
   status: 201,
   answer: z.object({ event: EventAnswer }),
@@ -79,11 +79,11 @@ const sendMessage = defineRoute({
 const sendCommand = defineRoute({
   method: 'POST',
   path: '/api/commands',
-  // The command decides which of the two.
+  // The command decides which of the two scopes it needs.
   scopes: ['write', 'operate'],
   id: 'sendCommand',
   summary:
-    'Pause or resume an agent, abort a turn, change the mode or the phase, direct a run, run a workflow, answer a question, decide an approval, call off a task, say who takes part, spawn agents, pass on what was held back, archive or reopen a conversation',
+    'Pause or resume an agent, abort a turn, change the mode or the phase, direct a run, run a workflow, answer a question, decide an approval, cancel a task, change participants, spawn agents, release a held message, archive or reopen a conversation',
   body: AnyCommand,
   status: 202,
   answer: z.object({ event: EventAnswer, seq: z.int().nonnegative() }),
@@ -104,14 +104,14 @@ export const conversationRoutes = [
     scopes: ['read'],
     id: 'listConversations',
     summary:
-      'Conversations, the last active first; a page may be short, and goes on with its `next` as `before`, until that is null',
+      'Conversations, the most recently active first. A page may be short; pass its `next` as `before` to continue until it is null',
     query: z.object({
       limit: limitOf(5_000).optional(),
       /** The `next` of the page before. */
       before: z
         .string()
         .max(200)
-        .regex(/^\d{1,15}:./, 'is no place in a list: take the "next" of a page')
+        .regex(/^\d{1,15}:./, 'is not a list position: use the "next" of a page')
         .optional(),
     }),
     answer: typed<ConversationList>({
@@ -140,7 +140,7 @@ export const conversationRoutes = [
     scopes: ['read'],
     id: 'listEvents',
     summary:
-      'Events after a seq: at most `limit`, and no more once they are 4 MiB. Fewer than `limit` are no end: ask again after the last one until it is at `head`, or none comes',
+      'Events after a seq: at most `limit`, and at most about 4 MiB. A short page is not the end: ask again after the last event until it is at `head`, or none comes',
     query: z.object({ after: Seq.default(0), limit: limitOf(5_000).default(500) }),
     answer: z.object({ events: z.array(EventAnswer), head: z.int().nonnegative() }),
     handle: ({ troupe, params, query }) => troupe.events(params.c, query),
@@ -150,7 +150,7 @@ export const conversationRoutes = [
     path: '/api/conversations/{c}/actors',
     scopes: ['read'],
     id: 'listActors',
-    summary: 'The agents of a conversation with their state',
+    summary: 'Agents of a conversation with their state',
     answer: z.object({ actors: z.array(typed<ActorStatus>()) }),
     gives: { agents: '/actors/0/agent', turns: '/actors/0/lastTurn', diff: '/actors/0/lastTurn' },
     handle: async ({ troupe, params }) => ({ actors: await troupe.actors(params.c) }),
@@ -160,7 +160,7 @@ export const conversationRoutes = [
     path: '/api/conversations/{c}/tasks',
     scopes: ['read'],
     id: 'listTasks',
-    summary: `What agents wait for: tasks of other agents, questions and approvals, and how they ended. ${IN_PARTS}`,
+    summary: `What agents wait for: delegated tasks, questions and approvals, and their outcomes. ${IN_PARTS}`,
     query: PageQuery.extend({ open: Flag.optional() }),
     answer: TasksAnswer,
     async handle({ context, troupe, params, query: { open, skip } }) {
@@ -173,7 +173,7 @@ export const conversationRoutes = [
     path: '/api/conversations/{c}/agents/{a}/prompt',
     scopes: ['read'],
     id: 'getNextPrompt',
-    summary: `The prompt the agent would be sent now; nothing is sent. ${IN_PARTS}`,
+    summary: `The prompt that the agent would get now; nothing is sent. ${IN_PARTS}`,
     query: PageQuery,
     answer: NextPromptAnswer,
     handle: async ({ context, troupe, params, query: { skip } }) =>

@@ -5,14 +5,15 @@ import { defineRoute } from '../route.ts';
 import { scanRows, searchConversations } from '../search-conversations.ts';
 import { limitOf, Names, Seq, Words } from '../schemas.ts';
 
-/** Routes of the inspector's page. They only read the log. */
+/** Read-only routes of the inspector page. */
 export const inspectorRoutes = [
   defineRoute({
     method: 'GET',
     path: '/api/overview',
     scopes: ['read'],
     id: 'getOverview',
-    summary: 'Conversations, the last active first, with how many of their agents fail, run or wait',
+    summary:
+      'Conversations, the most recently active first, with the numbers of their failed, running and waiting agents',
     query: z.object({ limit: limitOf(64).default(50) }),
     answer: OverviewAnswer,
     handle: ({ context, troupe, query }, { bookOf, clock }) =>
@@ -24,7 +25,7 @@ export const inspectorRoutes = [
     scopes: ['read'],
     id: 'searchConversations',
     summary:
-      'Words in messages, arguments and results of calls, and errors; of the 50 conversations that were active last, 100,000 events and 2 seconds at most',
+      'Search messages, tool calls, results and errors in the 50 most recently active conversations; at most 100,000 events and 2 seconds',
     query: z.object({ q: Words, limit: limitOf(100).default(20) }),
     answer: SearchAnswer,
     handle: ({ troupe, query: { q, limit } }, { clock }) =>
@@ -36,7 +37,7 @@ export const inspectorRoutes = [
     scopes: ['read'],
     id: 'getSnapshot',
     summary:
-      'What the log comes to, folded: agents, turns, tasks, compactions and totals; with `at`, as it was after that event, and without the actors of now',
+      'The projection of the log: agents, turns, tasks, compactions and totals. With `at`, the state after that event, without the current actors',
     query: z.object({ at: Seq.optional() }),
     answer: SnapshotAnswer,
     async handle({ context, troupe, params, query: { at } }, { bookOf }) {
@@ -55,7 +56,7 @@ export const inspectorRoutes = [
     scopes: ['read'],
     id: 'listRows',
     summary:
-      'Events as lines of text, filtered; the newest before a seq, or the oldest after one. Looks at 20,000 events at most: `next` is where to go on',
+      'Events as lines of text, filtered: the newest before a seq, or the oldest after one. Reads at most 20,000 events; continue at `next`',
     query: z.object({
       before: Seq.optional(),
       after: Seq.optional(),

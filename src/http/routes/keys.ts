@@ -8,14 +8,14 @@ import { Refusal } from '../refusal.ts';
 import { defineRoute } from '../route.ts';
 import { TenantQuery } from '../schemas.ts';
 
-/** The caller, and the API keys of a tenant. Only the answer that issues a key has its text, and is stored nowhere. */
+/** The caller, and the API keys of a tenant. Only the answer that issues a key contains its secret, which is not stored. */
 export const keyRoutes = [
   defineRoute({
     method: 'GET',
     path: '/api/whoami',
     scopes: [],
     id: 'getCaller',
-    summary: 'Who the caller is to this server, and what it may do',
+    summary: 'Identity and permissions of the caller',
     answer: CallerAnswer,
     handle({ caller }) {
       const { id, tenant, scopes, author, conversations } = caller.principal;
@@ -27,7 +27,7 @@ export const keyRoutes = [
     path: '/api/keys',
     scopes: ['admin'],
     id: 'listKeys',
-    summary: 'The keys of a tenant, without their secrets',
+    summary: 'Keys of a tenant, without their secrets',
     query: TenantQuery,
     answer: z.object({ keys: z.array(KeyAnswer) }),
     async handle({ caller: { principal }, query }, { root }) {
@@ -40,7 +40,7 @@ export const keyRoutes = [
     path: '/api/keys',
     scopes: ['admin'],
     id: 'createKey',
-    summary: 'A new key; its secret is in this answer and cannot be had again',
+    summary: 'Create a key; its secret is only in this answer',
     body: NewKey.extend({ tenant: TenantId.optional() }),
     status: 201,
     answer: IssuedKeyAnswer,
@@ -58,7 +58,7 @@ export const keyRoutes = [
     path: '/api/keys/{id}/rotate',
     scopes: ['admin'],
     id: 'rotateKey',
-    summary: 'A new secret for a key; the old one is good for `graceMs` more',
+    summary: 'Create a new secret for a key; the old one stays valid for `graceMs`',
     query: TenantQuery,
     body: RotateKey,
     answer: IssuedKeyAnswer,
@@ -104,5 +104,5 @@ async function find(book: KeyBook, principal: Principal, id: string): Promise<Ke
 }
 
 function unknownKey(id: string): Refusal {
-  return new Refusal(404, 'key_unknown', `there is no key "${id}" that opens anything`, { key: id });
+  return new Refusal(404, 'key_unknown', `there is no valid key "${id}"`, { key: id });
 }

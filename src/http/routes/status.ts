@@ -20,7 +20,7 @@ export const statusRoutes = [
     path: '/api/agents',
     scopes: ['read'],
     id: 'listAgents',
-    summary: 'The agents',
+    summary: 'All configured agents',
     answer: z.object({ agents: z.array(typed<AgentInfo>()) }),
     handle: ({ troupe }) => ({ agents: [...troupe.agents] }),
   }),
@@ -29,7 +29,7 @@ export const statusRoutes = [
     path: '/api/budgets',
     scopes: ['read'],
     id: 'listBudgets',
-    summary: 'What is spent and held of each budget, in its present period',
+    summary: 'Amounts spent and reserved of each budget in its current period',
     query: z.object({ conversation: ConversationId.optional(), agent: z.string().optional() }),
     answer: z.object({ budgets: z.array(typed<BudgetLine>()) }),
     handle: async ({ troupe, query }) => ({ budgets: await troupe.budgets(query) }),
@@ -39,7 +39,7 @@ export const statusRoutes = [
     path: '/api/charts',
     scopes: ['read'],
     id: 'getCharts',
-    summary: 'The machines of agents, conversations and compactions as they are drawn; with an etag',
+    summary: 'State machines of agents, conversations and compactions with their layouts; with an etag',
     answer: z.object({ charts: typed<typeof CHARTS>() }),
     also: { 304: {} },
     handle({ context }) {
@@ -54,7 +54,7 @@ export const statusRoutes = [
     scopes: ['read'],
     id: 'getQueues',
     summary:
-      'Wakes waiting, running and delayed; of the last 1,000 that this process took within 5 minutes how long they waited, and how many failed',
+      'Numbers of waiting, active and delayed wakes; waiting times and failures of the last 1,000 wakes that this process took within 5 minutes',
     answer: QueuesAnswer,
     async handle({ caller: { principal, troupe } }) {
       const report = await troupe.queues({ own: !isServerAdmin(principal) });
@@ -66,7 +66,7 @@ export const statusRoutes = [
     path: '/api/nostr',
     scopes: ['admin'],
     id: 'getRelays',
-    summary: 'The relays of the troupe, as far as this process holds them; for administrators of the server',
+    summary: 'Relays that this process holds; for server administrators',
     answer: z.object({ nostr: typed<ReturnType<Troupe['nostr']>>({ type: ['object', 'null'] }) }),
     handle({ caller }, { root }) {
       requireServerAdmin(caller, 'relays belong to the whole server');
@@ -92,11 +92,11 @@ export const metricsRoute = defineRoute({
   path: '/metrics',
   scopes: ['admin'],
   id: 'getMetrics',
-  summary: "Numbers in Prometheus' text format",
+  summary: 'Metrics in Prometheus text format',
   answerType: 'text/plain',
   errors: [404],
   async handle({ context, caller }, { root, metrics }) {
-    requireServerAdmin(caller, 'these numbers cover all tenants');
+    requireServerAdmin(caller, 'metrics cover all tenants');
     if (!metrics) throw new Refusal(404, 'route_unknown', 'this server was started without metrics');
     return context.body(await metrics.text(root), 200, { 'content-type': metrics.contentType });
   },
@@ -104,9 +104,9 @@ export const metricsRoute = defineRoute({
 
 /**
  * Probes of orchestrators and load balancers, most of which send no token and use another host name. They are answered
- * before the guard. Callers that are no server administrators learn only that the process lives and whether it is ready.
- *  - `/healthz` asks no service: restarting every process does not bring back a database.
- *  - `/readyz` says whether to send work here.
+ * before the guard. Other callers than server administrators learn only that the process is alive and whether it is ready.
+ *  - `/healthz` checks no service: restarting every process does not bring back a database.
+ *  - `/readyz` reports whether to send work here.
  */
 export const probeRoutes = [
   defineRoute({
@@ -114,7 +114,7 @@ export const probeRoutes = [
     path: '/healthz',
     scopes: 'public',
     id: 'getHealth',
-    summary: 'Whether the process lives; no service is asked, and no token needed',
+    summary: 'Whether the process is alive; checks no service and needs no token',
     answer: z.object({ status: z.literal('ok') }),
     handle: () => ({ status: 'ok' as const }),
   }),
@@ -124,7 +124,7 @@ export const probeRoutes = [
     scopes: 'public',
     id: 'getReadiness',
     summary:
-      'Whether store and queue are reachable and the process is not stopping, else 503; no token needed',
+      'Whether store and queue are reachable and the process is not stopping; otherwise 503. Needs no token',
     answer: ReadinessAnswer,
     also: { 503: { schema: ReadinessAnswer } },
     async handle({ context }, { readiness, trustedCaller }) {
@@ -139,6 +139,6 @@ export const probeRoutes = [
 
 function requireServerAdmin({ principal }: Caller, why: string): void {
   if (isServerAdmin(principal)) return;
-  const message = `${why}: only administrators of the server may read them`;
+  const message = `${why}: only server administrators may read them`;
   throw new Refusal(403, 'scope_missing', message, { scope: 'admin' });
 }

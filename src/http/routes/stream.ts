@@ -36,7 +36,7 @@ export const streamRoute = defineRoute({
   scopes: ['read'],
   id: 'streamEvents',
   summary:
-    'Server-sent events of one conversation (resumable by Last-Event-ID) or live of all: `event` with what is in the log, `stream` with a reply as it is written, `state` with what the machine of an agent went through, `gap` where some of all were dropped',
+    'Server-sent events of one conversation, resumable by Last-Event-ID, or live events of all. `event`: a stored event; `stream`: part of a reply as it is written; `state`: a transition of an agent; `gap`: events of the stream over all conversations were dropped',
   query: StreamQuery,
   answerType: 'text/event-stream',
   handle({ context, caller, query }, { clock, signal }) {
@@ -62,7 +62,7 @@ export const streamRoute = defineRoute({
       place.end();
     };
     const ends = signal ? AbortSignal.any([signal, gone.signal]) : gone.signal;
-    // A client that does not read would hold its place as long as it likes.
+    // A client that does not read would otherwise hold its place forever.
     ends.addEventListener('abort', close, { once: true });
     const options = { troupe, clock, signal: ends };
     const live =
@@ -79,11 +79,11 @@ export const streamRoute = defineRoute({
 });
 
 function notResumable(): TroupeError {
-  const message = 'only the events of one conversation can be resumed: name it with ?conversation=';
+  const message = 'only the stream of one conversation can be resumed: name it with ?conversation=';
   return new TroupeError('event_invalid', message, { path: 'conversation' });
 }
 
-/** Aborts `open` once its caller's credential opens nothing any more, or something else. Ends when `open` is aborted. */
+/** Aborts `open` when the caller's credential is no longer valid or its rights changed. Ends when `open` is aborted. */
 async function abortWhenUnknown(
   isStillGood: () => Promise<boolean>,
   clock: Pick<Clock, 'sleep'>,
@@ -104,7 +104,7 @@ function destroyConnection({ env }: Context): void {
   outgoing?.destroy?.();
 }
 
-/** Runs `close` at the end of the source. A reader that leaves before it begins is left to `onCancel`. */
+/** Runs `close` at the end of the source. `onCancel` handles a reader that leaves before the source starts. */
 async function* finallyDo(
   source: AsyncGenerator<string, void>,
   close: () => void,

@@ -16,7 +16,7 @@ export const transferRoutes = [
     scopes: ['operate'],
     id: 'deleteConversation',
     summary:
-      "Delete a conversation with its threads; `exported` is how many of their events were kept, or 'none': 409 where there are others by now, or an agent is at work",
+      "Delete a conversation with its threads. `exported` is the number of exported events, or 'none'. Answers 409 if that number is outdated or an agent is busy",
     query: z.object({ exported: z.union([z.literal('none'), Seq]) }),
     answer: typed<Deleted>(),
     handle: ({ troupe, params, query }) => troupe.delete(params.c, query),
@@ -27,7 +27,7 @@ export const transferRoutes = [
     scopes: ['read'],
     id: 'exportConversation',
     summary:
-      'The conversation as JSON lines, with `threads` those of what was delegated in it behind it; as `html`, a page to read',
+      'Export a conversation as JSON lines; `threads` appends its delegated conversations. `html` gives a readable page',
     query: z.object({
       /** Adds the conversations of delegated tasks. */
       threads: Flag.optional(),
@@ -80,7 +80,7 @@ export const transferRoutes = [
   }),
 ] as const;
 
-/** Colons are the only letters of a conversation id that a file name may not have. */
+/** Colons are the only characters of a conversation id that are invalid in a file name. */
 function attachment(name: string): string {
   return `attachment; filename="${name.replace(/[^\w.@-]/g, '_')}"`;
 }

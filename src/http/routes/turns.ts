@@ -23,7 +23,7 @@ export const turnRoutes = [
     path: '/api/turns/{t}/prompt',
     scopes: ['read'],
     id: 'getSentPrompt',
-    summary: `A prompt as it was sent; the last step by default. ${IN_PARTS}`,
+    summary: `A prompt as it was sent; by default of the last step. ${IN_PARTS}`,
     query: PageQuery.extend({ step: Step }),
     answer: SentPromptAnswer,
     handle: async ({ context, troupe, params, query: { step, skip } }) =>
@@ -35,7 +35,7 @@ export const turnRoutes = [
     scopes: ['read'],
     id: 'comparePrompts',
     summary:
-      "What changed between two prompts of an agent: layers, messages line by line, why the cache broke; b may be 'next'. Of more than 1,000 messages, or a million characters, `omitted` has the number of the rest",
+      "Changes between two prompts of an agent: layers, message lines, and why the cache broke. b may be 'next'. Beyond 1,000 messages or a million characters, `omitted` counts the rest",
     query: z.object({ stepA: Step, stepB: Step }),
     answer: typed<PromptDiff>(),
     handle: ({ troupe, params, query }) => troupe.diff(params.a, params.b, query),

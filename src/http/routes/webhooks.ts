@@ -19,14 +19,14 @@ import { TenantQuery } from '../schemas.ts';
 const NOT_STORED = { 'cache-control': 'no-store' };
 const WebhookAnswer = z.object({ webhook: typed<WebhookInfo>() });
 
-/** The webhooks of a tenant. One that reports conversations beyond the caller's grant does not exist for the caller. */
+/** Webhooks of a tenant. Webhooks for conversations beyond the caller's grant are hidden from it. */
 export const webhookRoutes = [
   defineRoute({
     method: 'GET',
     path: '/api/webhooks',
     scopes: ['admin'],
     id: 'listWebhooks',
-    summary: 'Webhooks, and how their deliveries go',
+    summary: 'Webhooks with the state of their deliveries',
     query: TenantQuery,
     answer: z.object({ webhooks: z.array(typed<WebhookInfo>()) }),
     async handle({ caller: { principal }, query }, server) {
@@ -39,14 +39,14 @@ export const webhookRoutes = [
     path: '/api/webhooks',
     scopes: ['admin'],
     id: 'createWebhook',
-    summary: 'A new webhook; the only answer with its secret',
+    summary: 'Create a webhook; its secret is only in this answer',
     query: TenantQuery,
     body: NewWebhook,
     status: 201,
     answer: typed<IssuedWebhook>(),
     gives: { webhooks: '/webhook/id' },
     async handle({ context, caller: { principal }, query, body }, server) {
-      // Its receiver reads events.
+      // The receiver reads events.
       checkScope(principal, 'read');
       const book = bookFor(server, principal, query.tenant);
       const asked = await body();
@@ -60,7 +60,7 @@ export const webhookRoutes = [
     path: '/api/webhooks/{id}',
     scopes: ['admin'],
     id: 'getWebhook',
-    summary: 'A webhook, and how its deliveries go',
+    summary: 'A webhook with the state of its deliveries',
     query: TenantQuery,
     answer: WebhookAnswer,
     async handle(request, server) {
@@ -73,7 +73,7 @@ export const webhookRoutes = [
     path: '/api/webhooks/{id}',
     scopes: ['admin'],
     id: 'deleteWebhook',
-    summary: 'Sends it nothing more',
+    summary: 'Remove a webhook',
     query: TenantQuery,
     answer: WebhookAnswer,
     async handle(request, server) {
@@ -87,7 +87,7 @@ export const webhookRoutes = [
     path: '/api/webhooks/{id}/test',
     scopes: ['admin'],
     id: 'testWebhook',
-    summary: 'Sends a ping now, and says what was answered',
+    summary: 'Send a ping now and report the answer',
     query: TenantQuery,
     answer: typed<WebhookTest>(),
     async handle(request, server) {
@@ -100,7 +100,7 @@ export const webhookRoutes = [
     path: '/api/webhooks/{id}/rotate',
     scopes: ['admin'],
     id: 'rotateWebhook',
-    summary: 'A new secret; the old one signs too for 24 hours',
+    summary: 'Create a new secret; the old one also signs for 24 hours',
     query: TenantQuery,
     answer: typed<IssuedWebhook>(),
     async handle(request, server) {
