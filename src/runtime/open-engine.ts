@@ -160,11 +160,11 @@ function createLiveNotes(broadcast: Broadcast, onWarning: EngineDeps['onWarning'
   return {
     deltas,
     states,
-    onDelta(delta: StreamDelta) {
+    onDelta: (delta: StreamDelta) => {
       notify(deltas, delta);
       broadcast.publish({ type: 'delta', delta });
     },
-    onState(note: StateNote) {
+    onState: (note: StateNote) => {
       notify(states, note);
       broadcast.publish({ type: 'state', note });
     },
