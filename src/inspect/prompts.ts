@@ -52,7 +52,9 @@ export async function nextPrompt(
   const head = await catchUpInSlices(deps, address, { view, tasks });
   const record = await deps.store.readActor(address);
   const { mode } = view.directions;
-  const { baseline, reason } = await baselineFor(deps.store, address, runtime, view.baseline, { mode });
+  const { baseline, reason } = await baselineFor({ store: deps.store, address, runtime }, view.baseline, {
+    mode,
+  });
   const inputs = triggersIn({ view, tasks }, record?.processed ?? 0);
   const last = inputs.at(-1);
   if (last && !view.turn) {
@@ -63,9 +65,8 @@ export async function nextPrompt(
       live: liveItems(
         last,
         { view, tasks },
-        runtime,
-        baseline,
-        await readFacts(deps, address, runtime, { view, tasks }, last),
+        { runtime, baseline },
+        await readFacts(deps, { address, runtime }, { view, tasks }, last),
       ),
       join: tasks.joined.get(address.agent) ?? runtime.profile.join,
       baseline: baseline.id,
