@@ -39,7 +39,7 @@ function covered({ prompt }: Sent, all: readonly Sent[]): (seq: number) => boole
   return (seq) => seq <= (adopted?.upTo ?? 0) && !turn?.inputs.includes(seq);
 }
 
-/** Groups of calls and results that are split: a result after the summary must keep its call. */
+/** Seqs of call groups that the summary covers only in part: such groups must stay whole. */
 function partedGroups(messages: readonly PromptMessage[], isCovered: (seq: number) => boolean): Set<number> {
   const parted = new Set<number>();
   for (let at = 0; at < messages.length;) {

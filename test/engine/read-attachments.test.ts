@@ -50,7 +50,7 @@ test('a lossless WebP without its mark is none', () => {
 
 test('the size of a JPEG is read behind its tables', () => {
   const bytes = Buffer.from(jpeg.data, 'base64');
-  // A table whose bytes, read as an image header, give a size beyond vendor limits.
+  // These bytes look like an image header whose size exceeds vendor limits, but they belong to a table.
   const table = Buffer.from('ffc40009ffffffffffffff', 'hex');
   const behind = Buffer.concat([bytes.subarray(0, 2), table, bytes.subarray(2)]);
   expect(taken('image/jpeg', behind)).toEqual(['image', 'image/jpeg']);

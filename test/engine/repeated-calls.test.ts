@@ -52,7 +52,7 @@ test('an agent that makes the same call for ever is told so, and then its turn e
   );
   const events = await stage.events('c');
   const results = await resultsOf(stage);
-  // The first is new, the second and third repeats carry a warning, and the fourth useless call ends the turn.
+  // The first result is new, the next two repeats carry a warning, and the turn ends with the fourth useless step.
   expect(results.map((text) => text.includes('[Troupe: '))).toEqual([false, false, true, true, false]);
   expect(results[2]).toMatch(/^2\n\n\[Troupe: the last 2 steps brought nothing .* after 4 such steps/);
   const [stop, ...more] = of(events, 'guard.stopped');
