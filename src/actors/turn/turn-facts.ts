@@ -45,7 +45,7 @@ export async function readFacts(
   const directive = directiveOf(view.directions, view.directives);
   const [fragments, memories, dealings] = await Promise.all([
     readFragments(deps, runtime, about),
-    retrieveMemories(deps, address, runtime, view, trigger),
+    retrieveMemories(deps, { address, runtime, view, trigger }),
     openWorkItems(deps, address, tasks),
   ]);
   return { directive, fragments, memories, dealings };
