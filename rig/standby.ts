@@ -15,9 +15,11 @@ const [{ runCli }] = await Promise.all([
   import('../src/context/tokens.ts'),
   import('../src/http/index.ts'),
   import('../src/http/metrics.ts'),
-  import('../src/cli/require-token.ts'),
+  import('../src/cli/process/require-token.ts'),
   import('./agents.ts'),
-  ...(role === 'api' ? [import('../src/cli/serve.ts')] : [import('../src/cli/worker.ts'), import('openai')]),
+  ...(role === 'api'
+    ? [import('../src/cli/commands/serve.ts')]
+    : [import('../src/cli/commands/worker.ts'), import('openai')]),
 ]);
 // Usually done at the end of a process, which none of these reaches.
 flushCompileCache();

@@ -40,10 +40,12 @@ describe('the tree', () => {
   });
 });
 
-/** Where a text becomes the id of an event beside `runtimeId`: what clients name, and what is never stored. */
+/**
+ * Places beside `runtimeId` where a text becomes an event id: ids named by clients, and ids that are never stored.
+ */
 const OTHER_IDS = [
   'packages/nostr/src/receive.ts',
-  'src/cli/act.ts',
+  'src/cli/commands/act.ts',
   'src/context/compaction/cut-point.ts',
   'src/context/compaction/plan.ts',
   'src/context/compaction/prune.ts',
@@ -154,12 +156,12 @@ describe('the layer check', () => {
     expect(
       check({
         'runtime.ts': `import { nostr } from '../packages/nostr/src/index.ts';`,
-        'cli/nostr.ts': `const load = () => import('@troupe/nostr' as string);`,
+        'cli/commands/nostr.ts': `const load = () => import('@troupe/nostr' as string);`,
         'integrations/nostr.ts': `const load = () => import('@troupe/nostr' as string);`,
       }),
     ).toEqual([
       'src/runtime.ts imports packages/nostr/src/index.ts: a package is loaded by its name, in its loader only',
-      'src/cli/nostr.ts imports @troupe/nostr: a package is loaded by its name, in its loader only',
+      'src/cli/commands/nostr.ts imports @troupe/nostr: a package is loaded by its name, in its loader only',
     ]);
     expect(
       checkPackages([

@@ -22,22 +22,22 @@ export function addAccessCommands(program: Command, client: (command: Command) =
     .option('--author <who>', 'the only author it may write as: KIND:ID or KIND:ID:NAME', author)
     .option('--conversations <list>', "what it may see: ids, or prefixes with '*' (default: all)", list)
     .option('--expires <time>', 'lifetime, as 30d or 12h (default: unlimited)', lifetime)
-    .action(async (name, options) => (await import('./keys.ts')).keysCreate(name, options));
+    .action(async (name, options) => (await import('./commands/keys.ts')).keysCreate(name, options));
 
   ofTenant(client(keys.command('ls')))
     .description('list keys, without their secrets')
-    .action(async (options) => (await import('./keys.ts')).keysList(options));
+    .action(async (options) => (await import('./commands/keys.ts')).keysList(options));
 
   ofTenant(client(keys.command('rotate')))
     .description('give a key a new secret and show it once')
     .argument('<id>')
     .option('--grace <time>', 'how long the old secret stays valid, as 1h (default: not at all)', grace)
-    .action(async (id, options) => (await import('./keys.ts')).keysRotate(id, options));
+    .action(async (id, options) => (await import('./commands/keys.ts')).keysRotate(id, options));
 
   ofTenant(client(keys.command('revoke')))
     .description('revoke a key permanently')
     .argument('<id>')
-    .action(async (id, options) => (await import('./keys.ts')).keysRevoke(id, options));
+    .action(async (id, options) => (await import('./commands/keys.ts')).keysRevoke(id, options));
 }
 
 export function list(text: string): string[] {
@@ -111,24 +111,24 @@ export function addWebhookCommands(program: Command, client: (command: Command) 
     .requiredOption('--on <kinds>', 'kinds of events, as message,approval.requested; "*": all', list)
     .option('--conversations <ids>', 'only these conversations; "plan*" matches a prefix', list)
     .option('--name <name>', 'a name to show')
-    .action(async (url, options) => (await import('./webhooks.ts')).webhooksCreate(url, options));
+    .action(async (url, options) => (await import('./commands/webhooks.ts')).webhooksCreate(url, options));
 
   add(webhooks.command('ls'))
     .description('list webhooks and the state of their deliveries')
-    .action(async (options) => (await import('./webhooks.ts')).webhooksList(options));
+    .action(async (options) => (await import('./commands/webhooks.ts')).webhooksList(options));
 
   add(webhooks.command('rm'))
     .description('remove a webhook')
     .argument('<id>')
-    .action(async (id, options) => (await import('./webhooks.ts')).webhooksRemove(id, options));
+    .action(async (id, options) => (await import('./commands/webhooks.ts')).webhooksRemove(id, options));
 
   add(webhooks.command('test'))
     .description('send a ping now; a disabled webhook that accepts it is enabled again')
     .argument('<id>')
-    .action(async (id, options) => (await import('./webhooks.ts')).webhooksTest(id, options));
+    .action(async (id, options) => (await import('./commands/webhooks.ts')).webhooksTest(id, options));
 
   add(webhooks.command('rotate'))
     .description('create a new secret; the old one signs too for 24 hours')
     .argument('<id>')
-    .action(async (id, options) => (await import('./webhooks.ts')).webhooksRotate(id, options));
+    .action(async (id, options) => (await import('./commands/webhooks.ts')).webhooksRotate(id, options));
 }

@@ -60,14 +60,14 @@ function addProcessCommands(program: Command): void {
     .option('--open', 'open the page in a browser')
     .option('--no-demo', 'start the demo company without its sample conversation')
     .option('--json', 'one JSON line when ready')
-    .action(async (file, options) => (await import('./dev.ts')).dev(file, options));
+    .action(async (file, options) => (await import('./commands/dev.ts')).dev(file, options));
 
   services(program.command('serve'))
     .description('run the HTTP API for several machines; takes no turns')
     .option('--port <n>', 'port', wholeNumber(0, 65_535), 4600)
     .option('--host <name>', 'address to listen on', '127.0.0.1')
     .option(...READ_ONLY)
-    .action(async (file, options) => (await import('./serve.ts')).serve(file, options));
+    .action(async (file, options) => (await import('./commands/serve.ts')).serve(file, options));
 
   services(program.command('worker'))
     .description('take turns, next to any number of other workers')
@@ -82,7 +82,7 @@ function addProcessCommands(program: Command): void {
     )
     .option('--status-host <name>', 'address of the status port', '127.0.0.1')
     .option('--max-lag <ms>', 'exit after a stall of this length; 0: never', wholeNumber(0))
-    .action(async (file, options) => (await import('./worker.ts')).worker(file, options));
+    .action(async (file, options) => (await import('./commands/worker.ts')).worker(file, options));
 }
 
 /** Commands that give agents work. */
@@ -100,7 +100,7 @@ function addMessageCommands(program: Command): void {
     )
     .option('--wait', 'with a server: wait for the answers')
     .action(async (conversation, text, options) =>
-      (await import('./act.ts')).send(conversation, text, options),
+      (await import('./commands/act.ts')).send(conversation, text, options),
     );
 
   client(program.command('run'))
@@ -113,7 +113,7 @@ function addMessageCommands(program: Command): void {
     .option('--as <name>', 'your name')
     .option('--wait', 'with a server: wait for the end of the run')
     .action(async (conversation, workflow, options) =>
-      (await import('./act.ts')).runWorkflow(conversation, workflow, options),
+      (await import('./commands/act.ts')).runWorkflow(conversation, workflow, options),
     );
 }
 
@@ -124,7 +124,9 @@ function addTaskCommands(program: Command): void {
     .argument('<conversation>')
     .option('--open', 'open ones only')
     .option('--tree', 'include nested tasks')
-    .action(async (conversation, options) => (await import('./tasks.ts')).tasks(conversation, options));
+    .action(async (conversation, options) =>
+      (await import('./commands/tasks.ts')).tasks(conversation, options),
+    );
 
   toTask(program.command('answer'))
     .description('answer a question of an agent')
@@ -132,7 +134,7 @@ function addTaskCommands(program: Command): void {
     .argument('<question>', 'id, or its beginning')
     .argument('<text>', "the answer; '-' reads stdin")
     .action(async (conversation, question, text, options) =>
-      (await import('./act.ts')).answer(conversation, question, text, options),
+      (await import('./commands/act.ts')).answer(conversation, question, text, options),
     );
 
   toTask(program.command('approve'))
@@ -142,7 +144,7 @@ function addTaskCommands(program: Command): void {
     .option('--note <text>', 'for the agent')
     .option('--args-hash <hash>', 'only if the arguments match this hash, shown by "tasks --json"')
     .action(async (conversation, request, options) =>
-      (await import('./act.ts')).decide(conversation, request, true, options),
+      (await import('./commands/act.ts')).decide(conversation, request, true, options),
     );
 
   toTask(program.command('deny', { hidden: true }))
@@ -151,7 +153,7 @@ function addTaskCommands(program: Command): void {
     .argument('<request>', 'id, or its beginning')
     .option('--note <text>', 'for the agent')
     .action(async (conversation, request, options) =>
-      (await import('./act.ts')).decide(conversation, request, false, options),
+      (await import('./commands/act.ts')).decide(conversation, request, false, options),
     );
 
   toTask(program.command('cancel'))
@@ -160,7 +162,7 @@ function addTaskCommands(program: Command): void {
     .argument('<task>', 'id, or its beginning')
     .option('--reason <text>', 'for the agents')
     .action(async (conversation, task, options) =>
-      (await import('./act.ts')).cancel(conversation, task, options),
+      (await import('./commands/act.ts')).cancel(conversation, task, options),
     );
 }
 
@@ -171,7 +173,7 @@ function addConversationCommands(program: Command): void {
     .argument('<turn>')
     .option('--as <name>', 'your name')
     .option('--wait', 'with a server: wait for the answer')
-    .action(async (turn, options) => (await import('./act.ts')).retry(turn, options));
+    .action(async (turn, options) => (await import('./commands/act.ts')).retry(turn, options));
 
   client(program.command('fork'))
     .description('continue from an earlier point in a new conversation')
@@ -181,7 +183,7 @@ function addConversationCommands(program: Command): void {
     .option('--as-conversation <name>', 'id of the new one (default: <conversation>-fork-<seq>)')
     .option('--as <name>', 'your name')
     .action(async (conversation, options) =>
-      (await import('./conversation-command.ts')).fork(conversation, options),
+      (await import('./commands/conversation-command.ts')).fork(conversation, options),
     );
 
   toAgent(program.command('agent'))
@@ -190,7 +192,7 @@ function addConversationCommands(program: Command): void {
     .argument('<conversation>')
     .argument('<agent>', 'agent id; for "spawn", a template id')
     .action(async (action, conversation, agent, options) =>
-      (await import('./conversation-command.ts')).agentCommand(action, conversation, agent, options),
+      (await import('./commands/conversation-command.ts')).agentCommand(action, conversation, agent, options),
     );
   for (const action of AGENT_ACTIONS) {
     toAgent(program.command(action, { hidden: true }))
@@ -198,7 +200,12 @@ function addConversationCommands(program: Command): void {
       .argument('<conversation>')
       .argument('<agent>')
       .action(async (conversation, agent, options) =>
-        (await import('./conversation-command.ts')).agentCommand(action, conversation, agent, options),
+        (await import('./commands/conversation-command.ts')).agentCommand(
+          action,
+          conversation,
+          agent,
+          options,
+        ),
       );
   }
 
@@ -212,7 +219,7 @@ function addConversationCommands(program: Command): void {
       .option('--reason <text>', 'for the log')
       .option('--as <name>', 'your name')
       .action(async (conversation, options) =>
-        (await import('./conversation-command.ts')).endCommand(command, conversation, options),
+        (await import('./commands/conversation-command.ts')).endCommand(command, conversation, options),
       );
   }
 
@@ -222,7 +229,7 @@ function addConversationCommands(program: Command): void {
     .option('--export <file>', 'export it to this file first')
     .option('--no-export', 'delete without an export')
     .action(async (conversation, options) =>
-      (await import('./delete.ts')).deleteConversation(conversation, options),
+      (await import('./commands/delete.ts')).deleteConversation(conversation, options),
     );
 }
 
@@ -242,18 +249,18 @@ function addReadCommands(program: Command): void {
         .implies({ cost: true }),
     )
     .action(async (conversation, agent, options) =>
-      (await import('./context.ts')).context(conversation, agent, options),
+      (await import('./commands/context.ts')).context(conversation, agent, options),
     );
 
   client(program.command('trace'))
     .description('show what happened in a turn')
     .argument('<turn>')
-    .action(async (turn, options) => (await import('./trace.ts')).trace(turn, options));
+    .action(async (turn, options) => (await import('./commands/trace.ts')).trace(turn, options));
 
   client(program.command('ls'))
     .description('list conversations, or the agents of one')
     .argument('[conversation]')
-    .action(async (conversation, options) => (await import('./ls.ts')).ls(conversation, options));
+    .action(async (conversation, options) => (await import('./commands/ls.ts')).ls(conversation, options));
 
   client(program.command('watch'))
     .description('show events as they happen')
@@ -262,12 +269,14 @@ function addReadCommands(program: Command): void {
     .option('--kind <kinds>', 'only these kinds, as message,turn.failed', list)
     .option('--problems', 'only problems')
     .option('--after <seq>', 'for one conversation: start after this event', wholeNumber(0))
-    .action(async (conversation, options) => (await import('./watch.ts')).watch(conversation, options));
+    .action(async (conversation, options) =>
+      (await import('./commands/watch.ts')).watch(conversation, options),
+    );
 
   client(program.command('queues'))
     .description('show queued work and how long it waits')
     .option('--watch', 'print a line every second until Ctrl-C')
-    .action(async (options) => (await import('./queues.ts')).queues(options));
+    .action(async (options) => (await import('./commands/queues.ts')).queues(options));
 }
 
 /** Import and export. */
@@ -278,7 +287,7 @@ function addTransferCommands(program: Command): void {
     .option('--conversation <name>', 'id for the conversation')
     .option('--agent <id>', 'agent that the assistant messages belong to')
     .option('--format <name>', 'format of the file (default: detected)')
-    .action(async (file, options) => (await import('./import.ts')).importFile(file, options));
+    .action(async (file, options) => (await import('./commands/import.ts')).importFile(file, options));
 
   client(program.command('export'))
     .description('export a conversation as JSON lines or HTML')
@@ -286,7 +295,7 @@ function addTransferCommands(program: Command): void {
     .option('--html', 'one self-contained HTML file')
     .option('--out <file>', 'write to this file (default: stdout)')
     .action(async (conversation, options) =>
-      (await import('./import.ts')).exportConversation(conversation, options),
+      (await import('./commands/import.ts')).exportConversation(conversation, options),
     );
 }
 
@@ -299,7 +308,7 @@ function addDoctorCommand(program: Command): void {
     .option('--data <dir>', 'data directory', '.troupe')
     .option('--machines', 'list every state of the machines with its legal events')
     .option('--json', 'machine-readable output')
-    .action(async (file, options) => (await import('./doctor.ts')).doctor(file, options));
+    .action(async (file, options) => (await import('./commands/doctor.ts')).doctor(file, options));
 }
 
 /** Options of the processes that share MongoDB and Redis. */

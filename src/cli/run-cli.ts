@@ -1,7 +1,7 @@
 import { type Command, CommanderError } from 'commander';
 import { toTroupeError } from '../errors.ts';
-import { requireNode } from './node-version.ts';
-import { errorText } from './output.ts';
+import { requireNode } from './process/node-version.ts';
+import { errorText } from './render/output.ts';
 import { createProgram } from './program.ts';
 
 const USAGE = 2;

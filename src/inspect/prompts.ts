@@ -52,10 +52,12 @@ export async function nextPrompt(
   const head = await catchUpInSlices(deps, address, { view, tasks });
   const record = await deps.store.readActor(address);
   const { mode } = view.directions;
-  const { baseline, reason } = await baselineFor(deps.store, address, runtime, view.baseline, { mode });
+  const { baseline, reason } = await baselineFor({ store: deps.store, address, runtime }, view.baseline, {
+    mode,
+  });
   if (!view.turn) {
     const books = { view, tasks };
-    await beginNextTurn(deps, address, runtime, { books, record, head, baseline });
+    await beginNextTurn(deps, { address, runtime, books, record, head, baseline });
   }
   const prompt = buildPrompt({
     view,
@@ -71,20 +73,18 @@ export async function nextPrompt(
 /** Begins the turn that the waiting events would trigger. Without any, shows the events that wait to be seen. */
 async function beginNextTurn(
   deps: EngineDeps,
-  address: ActorAddress,
-  runtime: AgentRuntime,
-  { books, record, head, baseline }: NextTurn,
+  { address, runtime, books, record, head, baseline }: NextTurn,
 ): Promise<void> {
   const { view, tasks } = books;
   const inputs = triggersIn(books, record?.processed ?? 0);
   const last = inputs.at(-1);
   if (!last) return inSlices(deps.clock, showWaitingSteps(view));
-  const facts = await readFacts(deps, address, runtime, books, last);
+  const facts = await readFacts(deps, { address, runtime }, books, last);
   const steps = beginTurnSteps(view, {
     id: turnId(address, (record?.turnNo ?? 0) + 1),
     upTo: head,
     inputs: inputs.map((event) => event.seq),
-    live: liveItems(last, books, runtime, baseline, facts),
+    live: liveItems(last, books, { runtime, baseline }, facts),
     join: tasks.joined.get(address.agent) ?? runtime.profile.join,
     baseline: baseline.id,
     rendering: RENDERING,
@@ -93,6 +93,8 @@ async function beginNextTurn(
 }
 
 interface NextTurn {
+  address: ActorAddress;
+  runtime: AgentRuntime;
   books: { view: View; tasks: TaskBook };
   record: ActorRecord | null;
   /** The newest seq of the log. */

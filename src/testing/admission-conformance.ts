@@ -3,11 +3,11 @@ import { ActorAddress, TenantId } from '../events/index.ts';
 import type { Admission, AdmissionCaps, Entry } from '../queue/admission.ts';
 import type { ConformanceCase } from './conformance.ts';
 
-/** What every admission must do, on real time. Nothing is shared with another case. */
+/** The contract of an admission, in real time. Cases share nothing. */
 export interface AdmissionStage {
-  /** Of processes that share the caps. */
+  /** Processes that share the caps. */
   members: readonly Admission[];
-  /** Ends a member as its process would if it was killed: it neither renews nor leaves what it holds. */
+  /** Ends a member like a killed process: it neither renews nor returns its slots. */
   kill(member: Admission): Promise<void>;
 }
 
@@ -17,29 +17,25 @@ export interface AdmissionOpening {
   slotMs: number;
 }
 
+/** The cases of C2 wait until slots expire; in all others none does. */
 const SLOT_MS = 400;
 const LONG_SLOT_MS = 60_000;
 const ASKS = 200;
 const POLL_MS = 10;
-/** Timers may fire a little early, and two clocks are compared. */
+/** Timers may fire slightly early, and two clocks are compared. */
 const TIMER_SLACK_MS = 10;
 
+type AddCase = (group: string, name: string, caps: AdmissionCaps, play: Play) => ConformanceCase;
 type Play = (members: [Admission, Admission, Admission], stage: AdmissionStage) => Promise<void>;
 
 export function admissionConformance(
   open: (opening: AdmissionOpening) => Promise<AdmissionStage>,
 ): ConformanceCase[] {
-  const on = (
-    group: string,
-    name: string,
-    caps: AdmissionCaps,
-    play: Play,
-    slotMs = LONG_SLOT_MS,
-  ): ConformanceCase => ({
+  const on: AddCase = (group, name, caps, play) => ({
     group,
     name,
     async run() {
-      const stage = await open({ caps, members: 3, slotMs });
+      const stage = await open({ caps, members: 3, slotMs: group === 'C2' ? SLOT_MS : LONG_SLOT_MS });
       const [a, b, c] = stage.members;
       assert.ok(a && b && c, 'open must give as many members as asked for');
       try {
@@ -50,6 +46,10 @@ export function admissionConformance(
     },
   });
 
+  return [...caps(on), ...expiry(on), ...callRates(on), ...uncapped(on), ...fairShares(on)];
+}
+
+function caps(on: AddCase): ConformanceCase[] {
   return [
     on(
       'C1',
@@ -79,7 +79,7 @@ export function admissionConformance(
         await refused(a, 'x');
       },
     ),
-    on('C1', 'who is refused by one cap takes nothing of the other', both(1, 1), async ([a, b]) => {
+    on('C1', 'a turn refused by one cap takes no slot of the other', both(1, 1), async ([a, b]) => {
       const first = await admitted(a, 'x');
       await refused(b, 'x');
       await refused(b, 'y');
@@ -119,11 +119,16 @@ export function admissionConformance(
       assert.equal(served, ASKS);
       assert.equal(peak, 7);
     }),
-    on('C1', 'closing gives back what is still held', { turnsPerTenant: 1 }, async ([a, b]) => {
+    on('C1', 'closing returns all slots still held', { turnsPerTenant: 1 }, async ([a, b]) => {
       await admitted(a, 'x');
       await a.close();
       await admitted(b, 'x');
     }),
+  ];
+}
+
+function expiry(on: AddCase): ConformanceCase[] {
+  return [
     on(
       'C2',
       'slots of a member that was killed are free after a time, and not before',
@@ -134,27 +139,25 @@ export function admissionConformance(
         await stage.kill(a);
         await untilAdmitted(b, 'x');
         const waited = performance.now() - killed;
-        // The last renewal may be a third of the time ago.
+        // The last renewal may lie a third of the slot's time back.
         assert.ok(waited >= (SLOT_MS * 2) / 3 - TIMER_SLACK_MS, `free after ${waited} ms`);
       },
-      SLOT_MS,
     ),
-    on(
-      'C2',
-      'a member that lives keeps its slots for as long as it works',
-      both(1, 1),
-      async ([a, b]) => {
-        const slot = await admitted(a, 'x');
-        const until = performance.now() + SLOT_MS * 2.5;
-        while (performance.now() < until) {
-          await refused(b, 'x');
-          await pause(POLL_MS);
-        }
-        await slot.leave();
-        await untilAdmitted(b, 'x');
-      },
-      SLOT_MS,
-    ),
+    on('C2', 'a member that lives keeps its slots for as long as it works', both(1, 1), async ([a, b]) => {
+      const slot = await admitted(a, 'x');
+      const until = performance.now() + SLOT_MS * 2.5;
+      while (performance.now() < until) {
+        await refused(b, 'x');
+        await pause(POLL_MS);
+      }
+      await slot.leave();
+      await untilAdmitted(b, 'x');
+    }),
+  ];
+}
+
+function callRates(on: AddCase): ConformanceCase[] {
+  return [
     on(
       'C3',
       'no more calls at once than the burst',
@@ -164,14 +167,14 @@ export function admissionConformance(
           Array.from({ length: 12 }, (_, index) => takeCall(members[index % 3] ?? members[0])),
         );
         assert.equal(waits.filter((wait) => wait === 0).length, 4);
-        // 6 a minute is one in 10 s.
+        // 6 a minute is one per 10 s.
         for (const wait of waits) assert.ok(wait >= 0 && wait <= 10_000, `told to wait ${wait} ms`);
         assert.equal(await takeCall(members[0], 'other'), 0, 'another provider had to wait');
       },
     ),
     on(
       'C3',
-      'no more calls over time than the rate, and who waits as told gets on',
+      'no more calls over time than the rate, and a caller that waits as told gets its call',
       provider({ callsPerMinute: 6_000, burst: 5 }),
       async (members) => {
         const began = performance.now();
@@ -182,7 +185,7 @@ export function admissionConformance(
             if (wait > 0) await pause(wait);
             else {
               calls += 1;
-              // 100 a second; one is about to be due.
+              // 100 a second; one may be about to be due.
               const most = 5 + ((performance.now() - began + TIMER_SLACK_MS) * 6_000) / 60_000;
               assert.ok(calls <= most + 1, `${calls} calls where at most ${most} are allowed`);
             }
@@ -191,6 +194,11 @@ export function admissionConformance(
         await Promise.all(members.map(work));
       },
     ),
+  ];
+}
+
+function uncapped(on: AddCase): ConformanceCase[] {
+  return [
     on('C4', 'without caps everybody is admitted', {}, async (members) => {
       for (const member of members) {
         await admitted(member, 'x');
@@ -199,7 +207,7 @@ export function admissionConformance(
     }),
     on(
       'C4',
-      'a provider that has no cap is not held up by the cap of another',
+      'the cap of one provider does not delay another without a cap',
       provider({ turns: 1 }),
       async ([a]) => {
         await admitted(a, 'x');
@@ -208,6 +216,11 @@ export function admissionConformance(
         assert.equal(await takeCall(a, 'constructor'), 0);
       },
     ),
+  ];
+}
+
+function fairShares(on: AddCase): ConformanceCase[] {
+  return [
     on(
       'C6',
       'a tenant takes no more than its share while another asks',

@@ -5,20 +5,22 @@ import type { Broadcast, Notice } from '../queue/broadcast.ts';
 import type { ConformanceCase } from './conformance.ts';
 
 /**
- * What every broadcast must do, on real time. `open` gives as many members as asked for, which hear each other already
- * and share nothing with another case; it must report what listeners throw without throwing itself. "It was not
- * delivered" is never waited for: what one member publishes arrives in order, so a later notice is the barrier.
+ * The contract of a broadcast, in real time. `open` returns as many members as requested, which already receive each
+ * other's notices and share nothing with another case; it must report errors of listeners without throwing itself. No
+ * case waits for "it was not delivered": notices of one member arrive in order, so a later notice is the barrier.
  */
 const A = address('a');
 const B = address('b');
 const TURN = turnId(A, 1);
 
+type AddCase = (
+  group: string,
+  name: string,
+  run: (speaker: Member, hearer: Member, third: Member) => Promise<void>,
+) => ConformanceCase;
+
 export function broadcastConformance(open: (count: number) => Promise<Broadcast[]>): ConformanceCase[] {
-  const on = (
-    group: string,
-    name: string,
-    run: (speaker: AgentRuntime, hearer: AgentRuntime, third: AgentRuntime) => Promise<void>,
-  ): ConformanceCase => ({
+  const on: AddCase = (group, name, run) => ({
     group,
     name,
     async run() {
@@ -35,6 +37,10 @@ export function broadcastConformance(open: (count: number) => Promise<Broadcast[
     },
   });
 
+  return [...delivery(on), ...order(on), ...joining(on), ...isolation(on), ...closing(on)];
+}
+
+function delivery(on: AddCase): ConformanceCase[] {
   return [
     on(
       'B1',
@@ -54,7 +60,7 @@ export function broadcastConformance(open: (count: number) => Promise<Broadcast[
         }
       },
     ),
-    on('B1', 'the publisher never hears its own', async (speaker, hearer, third) => {
+    on('B1', 'the publisher never receives its own notices', async (speaker, hearer, third) => {
       speaker.broadcast.publish(stop(TURN));
       await hearer.heardOf(stop(TURN));
       await third.heardOf(stop(TURN));
@@ -62,17 +68,26 @@ export function broadcastConformance(open: (count: number) => Promise<Broadcast[
       await speaker.heardOf(stop(turnId(B, 1)));
       assert.deepEqual(speaker.heard, [stop(turnId(B, 1))]);
     }),
-    on('B1', 'every listener of a member hears it, until it stops listening', async (speaker, hearer) => {
-      const second: Notice[] = [];
-      const unsubscribe = hearer.broadcast.subscribe((notice) => second.push(notice));
-      speaker.broadcast.publish(stop(turnId(A, 1)));
-      await hearer.heardOf(stop(turnId(A, 1)));
-      unsubscribe();
-      unsubscribe();
-      speaker.broadcast.publish(stop(turnId(A, 2)));
-      await hearer.heardOf(stop(turnId(A, 2)));
-      assert.deepEqual(second, [stop(turnId(A, 1))]);
-    }),
+    on(
+      'B1',
+      'every listener of a member receives a notice, until it unsubscribes',
+      async (speaker, hearer) => {
+        const second: Notice[] = [];
+        const unsubscribe = hearer.broadcast.subscribe((notice) => second.push(notice));
+        speaker.broadcast.publish(stop(turnId(A, 1)));
+        await hearer.heardOf(stop(turnId(A, 1)));
+        unsubscribe();
+        unsubscribe();
+        speaker.broadcast.publish(stop(turnId(A, 2)));
+        await hearer.heardOf(stop(turnId(A, 2)));
+        assert.deepEqual(second, [stop(turnId(A, 1))]);
+      },
+    ),
+  ];
+}
+
+function order(on: AddCase): ConformanceCase[] {
+  return [
     on('B2', 'pieces of one step arrive whole and in order', async (speaker, hearer) => {
       const pieces = Array.from({ length: 300 }, (_, index) => `${index} `);
       for (const [index, text] of pieces.entries()) speaker.broadcast.publish(delta(index, text));
@@ -117,6 +132,11 @@ export function broadcastConformance(open: (count: number) => Promise<Broadcast[
         assert.equal(said.map((each) => each.text).join(''), `${at}`.repeat(3));
       }
     }),
+  ];
+}
+
+function joining(on: AddCase): ConformanceCase[] {
+  return [
     on('B2', 'growth of one conversation may come joined, never shortened', async (speaker, hearer) => {
       for (let head = 1; head <= 20; head += 1) speaker.broadcast.publish(appended(head - 1, head));
       speaker.broadcast.publish(stop(TURN));
@@ -131,7 +151,7 @@ export function broadcastConformance(open: (count: number) => Promise<Broadcast[
     }),
     on(
       'B2',
-      'of the states of each agent the latest comes, and none after a later one',
+      'the latest state of each agent arrives, and none after a later one',
       async (speaker, hearer) => {
         const places: Partial<StateNote>[] = [{}, { address: B }, { address: address('a', 'other') }];
         for (let at = 1; at <= 20; at += 1) {
@@ -151,6 +171,11 @@ export function broadcastConformance(open: (count: number) => Promise<Broadcast[
         }
       },
     ),
+  ];
+}
+
+function isolation(on: AddCase): ConformanceCase[] {
+  return [
     on('B3', 'publishing calls no listener and keeps nothing of the notice', async (speaker, hearer) => {
       const own = deltaOf(0, 'as it was');
       speaker.broadcast.publish({ type: 'delta', delta: own });
@@ -160,7 +185,7 @@ export function broadcastConformance(open: (count: number) => Promise<Broadcast[
       speaker.broadcast.publish(stop(TURN));
       await hearer.heardOf(stop(TURN));
     }),
-    on('B3', 'a listener that throws takes nothing from the others', async (speaker, hearer, third) => {
+    on('B3', 'a listener that throws does not affect the others', async (speaker, hearer, third) => {
       hearer.broadcast.subscribe(() => {
         throw new Error('thrown by a listener');
       });
@@ -172,7 +197,12 @@ export function broadcastConformance(open: (count: number) => Promise<Broadcast[
       await hearer.quiet();
       assert.deepEqual(late, [stop(turnId(A, 1)), stop(turnId(A, 2))]);
     }),
-    on('B4', 'a member that was closed hears nothing and says nothing', async (speaker, hearer, third) => {
+  ];
+}
+
+function closing(on: AddCase): ConformanceCase[] {
+  return [
+    on('B4', 'a closed member receives nothing and publishes nothing', async (speaker, hearer, third) => {
       speaker.broadcast.publish(stop(turnId(A, 1)));
       await hearer.heardOf(stop(turnId(A, 1)));
       await hearer.broadcast.close();
@@ -219,9 +249,9 @@ function deltasIn(notices: readonly Notice[]): StreamDelta[] {
   return notices.flatMap((each) => (each.type === 'delta' ? [each.delta] : []));
 }
 
-type AgentRuntime = ReturnType<typeof createMember>;
+type Member = ReturnType<typeof createMember>;
 
-/** A member that remembers what it heard. */
+/** A member that records the notices it receives. */
 function createMember(broadcast: Broadcast) {
   const heard: Notice[] = [];
   const checks = new Set<() => void>();
@@ -232,7 +262,7 @@ function createMember(broadcast: Broadcast) {
   return {
     broadcast,
     heard,
-    /** Resolves when exactly this was heard. */
+    /** Resolves when exactly this notice has arrived. */
     heardOf(wanted: Notice): Promise<void> {
       return new Promise((resolve) => {
         const text = JSON.stringify(wanted);
@@ -245,7 +275,7 @@ function createMember(broadcast: Broadcast) {
         check();
       });
     },
-    /** Resolves when what came together with the last notice was heard too. */
+    /** Resolves when notices that came together with the last one have arrived too. */
     quiet: () => new Promise<void>((resolve) => setImmediate(resolve)),
   };
 }

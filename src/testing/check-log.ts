@@ -16,20 +16,20 @@ import { foldTask, isDue, isResolved, newTaskBook, openTasks, type TaskBook } fr
 import type { SeenCall } from './fake-sessions.ts';
 
 /**
- * Holds a history against the invariants of the turn engine, by one scan: ids are unique, so no solver is needed.
- *  I1  One event per id; seq 1..n, dense. What the runtime writes is under an id that no client can take.
+ * Checks a history against the invariants of the turn engine in one scan: ids are unique, so no solver is needed.
+ *  I1  One event per id; seq 1..n, dense. Events of the runtime have ids no client can take.
  *  I2  Each (addressed event, addressee) is in `covers` of exactly one ending of that addressee; a turn has exactly
  *      one ending, at most one reply, and one `tool.result` per call.
  *  I3  An agent's covers rise in seq, its turns are numbered 1..n in order, and a reply comes after its inputs.
  *  I4  Covers are events of this conversation that address the agent.
- *  I6  The snapshot is what folding the log gives: as many settled turns as endings.
- *  I7  When all is quiet: everything addressed is processed, no turn is pinned, no outbox is left.
- *  I8  A turn whose cancel was acknowledged says nothing more: no reply, no hand-over, and it ends as aborted.
- *  R1  A retry stands behind the end of its turn, which failed or was aborted, and addresses the agent of it alone.
- *  D1  The end of a task is given to its owner once at most, and only when its group is due.
- *  D2  When all is quiet, no group is due: whoever waited has been woken.
+ *  I6  The snapshot equals the fold of the log: as many finished turns as endings.
+ *  I7  When all is quiet: everything addressed is processed, no turn is pinned, every outbox is empty.
+ *  I8  A turn whose cancel was acknowledged writes nothing more: no reply, no handoff, and it ends as aborted.
+ *  R1  A retry follows the end of its turn, which failed or was aborted, and addresses only its agent.
+ *  D1  The end of a task reaches its owner at most once, and only when its group is due.
+ *  D2  When all is quiet, no group is due: every waiting agent was woken.
  *  D3  A task is ended once, in the log of its owner.
- *  D4  Nobody says that a task is done while it waits for something itself.
+ *  D4  No agent reports a task as done while it waits for something itself.
  */
 export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I6' | 'I7' | 'I8' | 'R1' | 'D1' | 'D2' | 'D3' | 'D4';
 
@@ -42,14 +42,14 @@ export interface Violation {
 export interface CheckOptions {
   /** Turns whose cancel was acknowledged. */
   cancelled?: readonly string[];
-  /** False while work is under way: what is not settled yet is then no violation. Default true. */
+  /** False while work is in progress: unfinished work is then no violation. Default true. */
   quiet?: boolean;
 }
 
 type Ending = EventOf<'turn.done'> | EventOf<'turn.failed'> | EventOf<'turn.aborted'>;
 type Report = (invariant: Invariant, problem: string) => void;
 
-/** Every event of one or more conversations, and their actors as they stand. Actors that are set aside may be left out. */
+/** Takes all events of one or more conversations, and the current records of their actors; failed actors may be left out. */
 export function checkLog(
   events: readonly Event[],
   actors: readonly ActorRecord[],
@@ -74,7 +74,7 @@ function checkConversation(
 ): void {
   checkOrder(events, report);
   const turns = turnsOf(events);
-  // An actor that is set aside owes nothing until it is resumed.
+  // A paused, failed or retired actor owes nothing until it is resumed.
   const resting = new Set(actors.filter(({ parked }) => parked !== null).map(({ agent }) => agent as string));
   for (const turn of turns.values()) {
     const mayBeOpen = !quiet || resting.has(parseTurnId(turn.id)?.agent ?? '');
@@ -89,7 +89,7 @@ function checkConversation(
   for (const actor of actors) checkActor(actor, endings.get(actor.agent) ?? [], { events, quiet }, report);
 }
 
-/** Kinds that no client brings, and no transcript of another program has. */
+/** Kinds that only the runtime writes; no client and no imported transcript brings them. */
 const OF_RUNTIME =
   /^(?:delegation|question|approval|session|compaction|baseline|prune|guard|todos|injection)\b/;
 
@@ -109,7 +109,7 @@ interface Turn {
   started: Event[];
   steps: EventOf<'step'>[];
   results: EventOf<'tool.result'>[];
-  /** What others hear of it. */
+  /** Its messages and handoffs. */
   said: Event[];
   endings: Ending[];
 }
@@ -145,7 +145,10 @@ function checkTurn(turn: Turn, mayBeOpen: boolean, report: Report): void {
   for (const { seq } of said) {
     if (inputs.some((input) => input >= seq)) report('I3', `turn ${id} speaks at ${seq}, before its inputs`);
   }
-  if (!ending) return;
+  if (ending) checkResults(turn, report);
+}
+
+function checkResults({ id, steps, results }: Turn, report: Report): void {
   const calls = steps.flatMap(({ body }) => body.calls.map((call) => call.id));
   const answers = results.map(({ body }) => body.call);
   for (const call of new Set([...calls, ...answers])) {
@@ -205,7 +208,7 @@ interface History {
   tasks: TaskBook;
 }
 
-/** The tasks of a conversation, each held against what its owner was given. */
+/** Checks each task of a conversation against the turns that received its end. */
 function checkTasks(
   events: readonly Event[],
   resting: ReadonlySet<string>,
@@ -218,12 +221,7 @@ function checkTasks(
       if (book.ended.has(seq) && !isDue(book, seq))
         report('D1', `turn ${event.turn} was given the end at ${seq} of a task whose group is not due`);
     }
-    if (event.kind === 'delegation.completed' && event.body.outcome === 'done' && event.turn) {
-      const waits = openTasks(book, event.author.id as AgentId).filter(
-        ({ group }) => !isResolved(book, group),
-      );
-      for (const { id } of waits) report('D4', `${event.id}: done, while it waits for ${id}`);
-    }
+    checkDone(book, event, report);
     const before = book.ended.size;
     foldTask(book, event);
     const isHome = isTaskEnd(event) && event.id.endsWith(':end');
@@ -237,31 +235,43 @@ function checkTasks(
   return book;
 }
 
+function checkDone(book: TaskBook, event: Event, report: Report): void {
+  if (event.kind !== 'delegation.completed' || event.body.outcome !== 'done' || !event.turn) return;
+  const waits = openTasks(book, event.author.id as AgentId).filter(({ group }) => !isResolved(book, group));
+  for (const { id } of waits) report('D4', `${event.id}: done, while it waits for ${id}`);
+}
+
 function checkAnswered(
   { events, tasks }: History,
   endings: ReadonlyMap<string, readonly Ending[]>,
   resting: ReadonlySet<string>,
   report: Report,
 ): void {
+  const covered = timesCovered(endings);
+  const past = events.findLast(({ kind, body }) => kind === 'command' && body.from !== undefined)?.seq ?? 0;
+  for (const event of events) {
+    // An event without words needs no answer.
+    if (visibleText(event) === null) continue;
+    for (const agent of event.to) {
+      const times = covered.get(`${event.seq}/${agent}`) ?? 0;
+      if (tasks.ended.has(event.seq)) continue; // D1 and D2
+      // Events open at the point of a fork are answered in the original conversation.
+      const isPast = event.seq < past;
+      if (times > 1 || (times === 0 && !isPast && !resting.has(agent) && !isUnheard(tasks, agent, event)))
+        report('I2', `event ${event.seq} to ${agent} is covered ${times} times`);
+    }
+  }
+}
+
+/** How often each `seq/agent` is covered. */
+function timesCovered(endings: ReadonlyMap<string, readonly Ending[]>): Map<string, number> {
   const covered = new Map<string, number>();
   for (const [agent, ends] of endings) {
     for (const seq of ends.flatMap(({ body }) => body.covers)) {
       covered.set(`${seq}/${agent}`, (covered.get(`${seq}/${agent}`) ?? 0) + 1);
     }
   }
-  const past = events.findLast(({ kind, body }) => kind === 'command' && body.from !== undefined)?.seq ?? 0;
-  for (const event of events) {
-    // What has no words asks for no answer.
-    if (visibleText(event) === null) continue;
-    for (const agent of event.to) {
-      const times = covered.get(`${event.seq}/${agent}`) ?? 0;
-      if (tasks.ended.has(event.seq)) continue; // D1 and D2
-      // What was open where a conversation was forked is answered in the one that it is from.
-      const isPast = event.seq < past;
-      if (times > 1 || (times === 0 && !isPast && !resting.has(agent) && !isUnheard(tasks, agent, event)))
-        report('I2', `event ${event.seq} to ${agent} is covered ${times} times`);
-    }
-  }
+  return covered;
 }
 
 const NEVER = 0;
@@ -273,7 +283,7 @@ function checkActor(
   report: Report,
 ): void {
   const name = addressKey(actor);
-  // Between commit and flush the endings are in the outbox; a flush that broke off leaves some in both.
+  // Between commit and flush the endings are in the outbox; an interrupted flush leaves some in both.
   const ids = new Set<TurnId | undefined>(endings.map(({ turn }) => turn));
   for (const draft of actor.outbox) if (isEnding(draft)) ids.add(draft.turn);
   if (actor.turnNo !== ids.size) report('I6', `${name}: turnNo ${actor.turnNo}, ${ids.size} in the log`);
@@ -296,9 +306,9 @@ function isEnding<E extends Pick<Event, 'kind'>>(event: E): event is E & Ending 
 }
 
 /**
- * Holds what sessions showed an agent in one conversation against its log: every message that a model call was to see
- * (of others up to where its turn was pinned, and the agent's own replies before) is in what its session held by then
- * exactly once. Messages whose words are not their own are left out. One line for each violation.
+ * Checks the sessions of an agent in one conversation against its log: every message a model call should see (others'
+ * up to the pin of its turn, and the agent's own earlier replies) is in its session exactly once. Messages with
+ * the same words as another are left out. Returns one line per violation.
  */
 export function checkSessions(events: readonly Event[], agent: string, calls: readonly SeenCall[]): string[] {
   const messages = events.flatMap((event) => eventOf(event, 'message') ?? []);
@@ -326,7 +336,7 @@ export function checkSessions(events: readonly Event[], agent: string, calls: re
   return found;
 }
 
-/** As words of their own: "message 1" is not in "message 12". */
+/** Counts whole words: "message 1" is not in "message 12". */
 function timesOf(text: string, all: string): number {
   let times = 0;
   for (let at = all.indexOf(text); at >= 0; at = all.indexOf(text, at + 1)) {

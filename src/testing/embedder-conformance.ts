@@ -5,10 +5,10 @@ import type { ConformanceCase } from './conformance.ts';
 import type { FakeReply } from './fake-server.ts';
 import { createHash } from 'node:crypto';
 
-/** An embedder whose vendor makes the scene, or answers each text with a vector of its words where the scene is empty. */
+/** An embedder whose vendor follows the scene; with an empty scene it answers each text with a vector of its words. */
 export interface EmbedderFixture extends AsyncDisposable {
   embedder: Embedder;
-  /** How many requests the vendor has received. */
+  /** Number of requests the vendor has received. */
   requests: () => number;
   /** Resolves when the vendor has received the first request. */
   arrived: () => Promise<{ gone: Promise<void> }>;
@@ -31,7 +31,7 @@ const CODES = [
   'context_overflow',
 ] as const;
 
-/** What every embedder must do, whatever its vendor. `make` is called once per case. */
+/** The contract of an embedder, whatever its vendor. `make` is called once per case. */
 export function embedderConformance(make: MakeEmbedder): ConformanceCase[] {
   const on = (
     group: string,
@@ -120,7 +120,7 @@ async function rejects(work: Promise<unknown>, code: ErrorCode): Promise<void> {
 
 const DIMENSIONS = 64;
 
-/** A vector that depends on the words alone: texts that share words are near each other. Never of length zero. */
+/** A vector that depends only on the words: texts with common words are close. Its length is never zero. */
 export function fakeVector(text: string): number[] {
   const vector = Array.from({ length: DIMENSIONS }, () => 0);
   for (const word of ['', ...(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [])]) {

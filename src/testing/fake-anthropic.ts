@@ -10,7 +10,7 @@ import {
   type VendorFailure,
 } from './fake-server.ts';
 
-/** Anthropic's messages API. */
+/** A fake of Anthropic's messages API. */
 export function startFakeAnthropic(handler: FakeHandler = () => ({ text: 'ok' })): Promise<FakeServer> {
   return startFakeServer(
     { path: '/v1/messages', frames, failure, failureFrame: ({ body }) => sse(body, 'error') },
@@ -49,7 +49,7 @@ function frames(reply: FakeReply, request: FakeRequest) {
   const content: string[] = [];
   let index = 0;
   const block = (start: unknown, deltas: readonly unknown[]) => {
-    // The frame that opens a block goes with its first delta, so that `after` counts what can be seen.
+    // The frame that opens a block is sent with its first delta, so `after` counts only visible deltas.
     const open = named({ type: 'content_block_start', index, content_block: start });
     const parts = deltas.map((delta) => named({ type: 'content_block_delta', index, delta }));
     const closed = named({ type: 'content_block_stop', index });

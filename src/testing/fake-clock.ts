@@ -3,11 +3,11 @@ import type { Clock } from '../clock.ts';
 /** A clock that stands still until a test moves it. */
 export interface FakeClock extends Clock {
   /**
-   * Moves time on by `ms`, waking sleepers in the order of their due times and letting what they set off run before
-   * the next one, so that a sleep begun on the way is served too if it falls within `ms`.
+   * Advances time by `ms` and wakes sleepers in the order of their due times. The work of each runs before the next one
+   * wakes, so a sleep started on the way is served too if it ends within `ms`.
    */
   advance(ms: number): Promise<void>;
-  /** How many sleeps are pending. */
+  /** Number of pending sleeps. */
   sleeping(): number;
 }
 
@@ -47,7 +47,7 @@ export function createFakeClock(start: number = DEFAULT_START_MS): FakeClock {
     elapsed = end;
   }
 
-  /** Of two that are due at once, the one that began to sleep first: a Set keeps that order. */
+  /** Of two due at the same time, the one that started first: a Set keeps that order. */
   function earliest(end: number): Sleeper | null {
     let first: Sleeper | null = null;
     for (const sleeper of sleepers) {
@@ -57,7 +57,7 @@ export function createFakeClock(start: number = DEFAULT_START_MS): FakeClock {
   }
 
   return {
-    // Whole milliseconds, as the real one, whatever fractions were slept.
+    // Whole milliseconds, like the real clock, even after sleeps of fractions.
     now: () => Math.floor(start + elapsed),
     monotonic: () => elapsed,
     sleep,

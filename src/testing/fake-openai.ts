@@ -13,7 +13,7 @@ import {
   type VendorFailure,
 } from './fake-server.ts';
 
-/** OpenAI's chat completions and embeddings; `url` is the base URL, with /v1. */
+/** A fake of OpenAI's chat completions and embeddings; `url` is the base URL, including /v1. */
 export async function startFakeOpenAi(handler: FakeHandler = () => ({ text: 'ok' })): Promise<FakeServer> {
   const server = await startFakeServer(
     {
@@ -28,7 +28,7 @@ export async function startFakeOpenAi(handler: FakeHandler = () => ({ text: 'ok'
   return Object.assign(server, { url: `${server.url}/v1` });
 }
 
-/** One vector for each input, made of its words. */
+/** One vector per input, computed from its words. */
 function embeddings({ body }: FakeRequest) {
   const { model, input } = body as { model: string; input: string[] };
   const data = input.map((text, index) => ({ object: 'embedding', index, embedding: fakeVector(text) }));
@@ -105,13 +105,13 @@ const FAILURES: Record<VendorFailure, [status: number, type: string, code: strin
     ],
   };
 
-/** A failure in OpenAI's words, for all of its APIs. */
+/** A failure in OpenAI's format, for all of its APIs. */
 export function openAiFailure(error: NonNullable<FakeReply['error']>): FakeFailure {
   const [status, type, code, message] = FAILURES[error.code];
   return { status, body: { error: { message: error.message ?? message, type, param: null, code } } };
 }
 
-/** OpenAI's Responses API; `url` is the base URL, with /v1. */
+/** A fake of OpenAI's Responses API; `url` is the base URL, including /v1. */
 export async function startFakeOpenAiResponses(
   handler: FakeHandler = () => ({ text: 'ok' }),
 ): Promise<FakeServer> {
@@ -152,7 +152,7 @@ function responseFrames(reply: FakeReply, { number, body }: FakeRequest) {
   const content: string[] = [];
   const output: object[] = [];
 
-  /** An item with its deltas. The frame that opens it goes with the first, so that `after` counts what can be seen. */
+  /** An item with its deltas. The frame that opens it is sent with the first delta, so `after` counts only visible ones. */
   function item(opened: object, finished: object, deltas: readonly Named[]): void {
     const at = { output_index: output.length };
     const open = named({ type: 'response.output_item.added', ...at, item: opened });

@@ -10,27 +10,27 @@ export interface FakeVendor {
   path: string;
   frames(reply: FakeReply, request: FakeRequest): FakeFrames;
   failure(error: NonNullable<FakeReply['error']>): FakeFailure;
-  /** The failure as an event within a stream. */
+  /** The failure as an event inside a stream. */
   failureFrame(failure: FakeFailure): string;
-  /** What is answered in one piece of JSON, by path. */
+  /** Paths answered with one JSON document. */
   json?: Readonly<Record<string, (request: FakeRequest) => unknown>>;
 }
 
 export interface FakeServer extends AsyncDisposable {
   url: string;
-  /** Every request so far, as it was received. */
+  /** All requests so far, as received. */
   requests: FakeRequest[];
   /** Resolves when request `number` (from 1) has arrived. */
   arrived(number?: number): Promise<FakeRequest>;
   close(): Promise<void>;
 }
 
-/** A vendor on 127.0.0.1 over real HTTP: what tests see is what the SDK really sends. */
+/** A vendor on 127.0.0.1 over real HTTP: tests see exactly what the SDK sends. */
 export async function startFakeServer(vendor: FakeVendor, handler: FakeHandler): Promise<FakeServer> {
   const requests: FakeRequest[] = [];
   const waiting = new Map<number, PromiseWithResolvers<FakeRequest>>();
   const closing = new AbortController();
-  // Ports are used again at once: a client of a server that has closed may knock here. It does not know this word.
+  // Ports are reused at once, so a client of a closed server may connect here. It does not know this prefix.
   const prefix = `/${randomUUID().slice(0, 8)}`;
 
   const server = createServer((incoming, outgoing) => {
@@ -53,55 +53,7 @@ export async function startFakeServer(vendor: FakeVendor, handler: FakeHandler):
     };
     requests.push(request);
     waiting.get(request.number)?.resolve(request);
-    const [path = ''] = request.path.split('?');
-    const json = vendor.json?.[path];
-    if (path !== vendor.path && !json) return send(outgoing, 404, {}, '<html>no such page</html>');
-    const reply = await handler(request);
-    if (reply.hang) return gone;
-    if (reply.raw) return send(outgoing, reply.raw.status, reply.raw.headers ?? {}, reply.raw.body);
-    if (reply.error && reply.error.after === undefined) {
-      const { status, body } = vendor.failure(reply.error);
-      const headers: Record<string, string> = { 'content-type': 'application/json' };
-      if (reply.error.retryAfter) headers['retry-after'] = reply.error.retryAfter;
-      return send(outgoing, status, headers, JSON.stringify(body));
-    }
-    if (json) return sendJson(outgoing, json(request), reply);
-    await stream(outgoing, reply, request, gone);
-  }
-
-  async function sendJson(
-    outgoing: ServerResponse,
-    body: unknown,
-    { delayMs = 0 }: FakeReply,
-  ): Promise<void> {
-    if (delayMs > 0) await wait(delayMs, undefined, { signal: closing.signal });
-    send(outgoing, 200, { 'content-type': 'application/json' }, JSON.stringify(body));
-  }
-
-  async function stream(
-    outgoing: ServerResponse,
-    reply: FakeReply,
-    request: FakeRequest,
-    gone: Promise<void>,
-  ): Promise<void> {
-    const { head, content, tail } = vendor.frames(reply, request);
-    const { breaks, error, delayMs = 0 } = reply;
-    const said = content.slice(0, breaks?.after ?? error?.after ?? content.length);
-    outgoing.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
-    const frames = [...head, ...said];
-    if (!breaks && error) frames.push(vendor.failureFrame(vendor.failure(error)));
-    if (!breaks && !error) frames.push(...tail);
-    for (const frame of frames) {
-      if (delayMs > 0) await wait(delayMs, undefined, { signal: closing.signal });
-      await new Promise<void>((resolve) => outgoing.write(frame, () => resolve()));
-      if (outgoing.destroyed) return;
-    }
-    if (breaks?.how === 'hang') return gone;
-    // A write callback says that the kernel has the bytes; a turn of the loop lets the other side read them first.
-    if (breaks?.how === 'cut') await new Promise((resolve) => setImmediate(resolve));
-    if (breaks?.how === 'cut') return void outgoing.destroy();
-    if (breaks?.how === 'reset') return void (outgoing.socket as Socket).resetAndDestroy();
-    outgoing.end();
+    await respond({ vendor, request, outgoing, signal: closing.signal }, handler);
   }
 
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -128,6 +80,73 @@ export async function startFakeServer(vendor: FakeVendor, handler: FakeHandler):
   };
 }
 
+interface Exchange {
+  vendor: FakeVendor;
+  request: FakeRequest;
+  outgoing: ServerResponse;
+  /** Aborted when the server closes. */
+  signal: AbortSignal;
+}
+
+async function respond(exchange: Exchange, handler: FakeHandler): Promise<void> {
+  const { vendor, request, outgoing } = exchange;
+  const [path = ''] = request.path.split('?');
+  const json = vendor.json?.[path];
+  if (path !== vendor.path && !json) return send(outgoing, 404, {}, '<html>no such page</html>');
+  const reply = await handler(request);
+  if (reply.hang) return request.gone;
+  if (reply.raw) return send(outgoing, reply.raw.status, reply.raw.headers ?? {}, reply.raw.body);
+  if (reply.error && reply.error.after === undefined) return sendFailure(exchange, reply.error);
+  return json ? sendJson(exchange, json(request), reply) : stream(exchange, reply);
+}
+
+function sendFailure({ vendor, outgoing }: Exchange, error: NonNullable<FakeReply['error']>): void {
+  const { status, body } = vendor.failure(error);
+  const headers: Record<string, string> = { 'content-type': 'application/json' };
+  if (error.retryAfter) headers['retry-after'] = error.retryAfter;
+  send(outgoing, status, headers, JSON.stringify(body));
+}
+
+async function sendJson(
+  { outgoing, signal }: Exchange,
+  body: unknown,
+  { delayMs = 0 }: FakeReply,
+): Promise<void> {
+  if (delayMs > 0) await wait(delayMs, undefined, { signal });
+  send(outgoing, 200, { 'content-type': 'application/json' }, JSON.stringify(body));
+}
+
+async function stream({ vendor, request, outgoing, signal }: Exchange, reply: FakeReply): Promise<void> {
+  outgoing.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
+  for (const frame of framesOf(vendor, request, reply)) {
+    if (reply.delayMs) await wait(reply.delayMs, undefined, { signal });
+    await new Promise<void>((resolve) => outgoing.write(frame, () => resolve()));
+    if (outgoing.destroyed) return;
+  }
+  switch (reply.breaks?.how) {
+    case 'hang':
+      return request.gone;
+    case 'cut':
+      // The write callback means that the kernel has the bytes; one turn of the loop lets the client read them first.
+      await new Promise((resolve) => setImmediate(resolve));
+      return void outgoing.destroy();
+    case 'reset':
+      return void (outgoing.socket as Socket).resetAndDestroy();
+    case 'end':
+    case undefined:
+      outgoing.end();
+  }
+}
+
+/** The frames before a break or an error in mid-stream, else all of them. */
+function framesOf(vendor: FakeVendor, request: FakeRequest, reply: FakeReply): string[] {
+  const { head, content, tail } = vendor.frames(reply, request);
+  const { breaks, error } = reply;
+  const sent = [...head, ...content.slice(0, breaks?.after ?? error?.after ?? content.length)];
+  if (breaks) return sent;
+  return error ? [...sent, vendor.failureFrame(vendor.failure(error))] : [...sent, ...tail];
+}
+
 function send(
   outgoing: ServerResponse,
   status: number,
@@ -142,11 +161,11 @@ function parseBody(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return text; // A test may want to see what was sent instead of JSON.
+    return text; // A test may check a body that is not JSON.
   }
 }
 
-/** What a vendor's server may answer with; the others are found out on our side. */
+/** Failures a vendor's server can report; Troupe detects the others itself. */
 export type VendorFailure = Exclude<
   ModelFailure['code'],
   | 'provider_session_lost'
@@ -156,26 +175,26 @@ export type VendorFailure = Exclude<
   | 'provider_reply_too_long'
 >;
 
-/** What a fake vendor answers, in no vendor's words: each fake turns it into the wire format of its own. */
+/** A fake vendor's answer, independent of the vendor: each fake converts it to its wire format. */
 export interface FakeReply {
   text?: string;
-  /** What the answer says of the model that gave it. Default the one that was asked for. */
+  /** The model named in the answer. Default: the requested one. */
   model?: string;
   reasoning?: string;
   calls?: readonly { id?: string; name: string; args: string }[];
   /** Characters per delta, of text and of call arguments. Default 8. */
   chunk?: number;
-  /** Why the model stopped; by default `calls` where there are calls, else `end`. */
+  /** Stop reason; default `calls` if there are calls, else `end`. */
   stop?: 'end' | 'calls' | 'length' | 'refusal';
-  /** Null sends none. */
+  /** Null: the answer has no usage. */
   usage?: Usage | null;
   /** Milliseconds before every chunk. */
   delayMs?: number;
-  /** An error instead of an answer, or, with `after`, as an event after so many chunks of it. */
+  /** An error instead of an answer, or, with `after`, as an event after that many chunks of it. */
   error?: { code: VendorFailure; message?: string; retryAfter?: string; after?: number };
-  /** Any response at all, instead of an answer. */
+  /** A raw response instead of an answer. */
   raw?: { status: number; headers?: Record<string, string>; body: string | Uint8Array };
-  /** Stops after so many chunks of content: `end` politely, `cut` the connection, `reset` it, or `hang`. */
+  /** Stops after that many chunks of content: `end` regularly, `cut` the connection, `reset` it, or `hang`. */
   breaks?: { after: number; how: 'end' | 'cut' | 'reset' | 'hang' };
   /** Never answers. */
   hang?: boolean;
@@ -188,13 +207,13 @@ export interface FakeRequest {
   path: string;
   headers: Record<string, string | undefined>;
   body: unknown;
-  /** Resolves when the client has closed the connection or has been answered. */
+  /** Resolves when the connection is closed or the answer is complete. */
   gone: Promise<void>;
 }
 
 export type FakeHandler = (request: FakeRequest) => FakeReply | Promise<FakeReply>;
 
-/** The pieces of an answer, each as it goes over the wire. Breaks count `content` only. */
+/** The frames of an answer as sent. Breaks count only `content`. */
 export interface FakeFrames {
   head: string[];
   content: string[];
@@ -208,7 +227,7 @@ export interface FakeFailure {
 
 export const FAKE_USAGE: Usage = { input: 12, output: 7, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
 
-/** The text in pieces that never cut a surrogate pair. */
+/** Splits text into pieces that never cut a surrogate pair. */
 export function pieces(text: string, size = 8): string[] {
   const points = Array.from(text);
   const count = Math.ceil(points.length / size);

@@ -11,16 +11,16 @@ import assert from 'node:assert/strict';
 import { collectEvents, type CollectOptions, sampleRequest } from './provider-scene.ts';
 import type { FakeReply } from './fake-server.ts';
 
-/** What a session-stateful program keeps on disk: it outlives the process that wrote it. */
+/** The sessions a program keeps on disk: they outlive the process that wrote them. */
 export interface SessionMemory {
   sessions: Map<string, SessionTurn[]>;
-  /** Every model call, with all that the model saw of its session. */
+  /** Every model call, with the whole session the model saw. */
   seen: SeenCall[];
 }
 
 interface SessionTurn {
   id: string;
-  /** What was put in and what the model said, in order. */
+  /** Inputs and answers, in order. */
   texts: string[];
 }
 
@@ -28,9 +28,9 @@ export interface SeenCall {
   session: string;
   trace: ModelRequest['trace'];
   change: SessionChange | 'continued';
-  /** Sent with this request. */
+  /** The texts sent with this request. */
   sent: readonly PromptMessage[];
-  /** What the model sees of the session by then, this request included. */
+  /** The session as the model sees it, including this request. */
   transcript: readonly string[];
 }
 
@@ -43,7 +43,7 @@ export interface FakeSessionsOptions {
   home?: string;
   /** Default `scripted`. */
   name?: string;
-  /** A killed process writes nothing more. */
+  /** After this signal the process writes nothing more, as if it was killed. */
   isAlive?: () => boolean;
 }
 
@@ -54,8 +54,8 @@ export function newSessionMemory(): SessionMemory {
 let minted = 0;
 
 /**
- * A session-stateful provider without a model, and as careless as the real ones: whatever it is sent it keeps, also of
- * turns that broke off; two turns at once in a session are the caller's mistake.
+ * A provider with sessions and without a model. Like the real ones it keeps everything it is sent, even from interrupted
+ * turns; two concurrent turns in one session are the caller's mistake.
  */
 export function createFakeSessions(options: FakeSessionsOptions): Provider {
   const { memory, answer, rewind = true, home = 'fake', name = 'scripted', isAlive = () => true } = options;
@@ -129,19 +129,19 @@ function textOf(message: PromptMessage): string {
   return [message.content, ...calls].join('\n');
 }
 
-/** A session-stateful provider whose vendor answers what `next` says, once per model call. */
+/** A provider with sessions whose vendor answers with `next`, once per model call. */
 export interface SessionFixture extends AsyncDisposable {
   provider: Provider;
   model?: string;
-  /** Ends the provider and gives another one with the same home: what a restart of the process is. */
+  /** Ends the provider and opens another one with the same home, like a restart of the process. */
   reopen(): Promise<Provider>;
-  /** All text of the vendor's last model call: instructions, messages, calls and results, in their order. */
+  /** All text of the vendor's last model call, in order: instructions, messages, calls and results. */
   transcript(): string;
-  /** How many model calls the vendor has received. */
+  /** Number of model calls the vendor has received. */
   requests(): number;
   /** Resolves when model call `number` (from 1) has arrived. */
   arrived(number: number): Promise<unknown>;
-  /** Kills the program that holds the sessions, and resolves when it is gone; absent where there is none. */
+  /** Kills the program that holds the sessions, and resolves when it has ended; absent without a program. */
   kill?(): Promise<void>;
 }
 
@@ -152,10 +152,10 @@ const TOOLS = ['add', 'list'].map((name) => ({
   parameters: { type: 'object', properties: { a: { type: 'number' } } },
 }));
 const LONG = 'A long answer which is broken off. mark-partial '.repeat(8);
-/** An answer that stops after three pieces and never goes on. */
+/** An answer that stops after three pieces and never continues. */
 export const HANGING: FakeReply = { text: LONG, chunk: 4, breaks: { after: 3, how: 'hang' } };
 
-/** One agent that talks through the port, and what its vendor is to answer. */
+/** One agent that talks through the port, and the answers of its vendor. */
 export class Talk {
   readonly fixture: SessionFixture;
   readonly replies: FakeReply[];
@@ -174,7 +174,7 @@ export class Talk {
     return sampleRequest({ tools: TOOLS, ...this.#model, ...over });
   }
 
-  /** Begins a session and keeps its mark, if it comes to one. */
+  /** Starts a session and keeps its mark, if there is one. */
   start(text: string, over: Partial<ModelRequest> = {}, options: CollectOptions = {}): Promise<ModelEvent[]> {
     return this.#send({ messages: [system(), user(text)], session: { kind: 'start' }, ...over }, options);
   }
@@ -190,7 +190,7 @@ export class Talk {
     return this.#send({ messages: [user(text)], session, ...over }, options);
   }
 
-  /** Answers all calls of `events` and of what follows, until the model has no more. */
+  /** Answers all calls of `events` and of the following answers, until the model makes none. */
   async goOn(
     events: readonly ModelEvent[],
     result = (name: string) => `result-of-${name}`,
@@ -212,7 +212,7 @@ export class Talk {
     return events;
   }
 
-  /** Aborts when the first text has come. */
+  /** Aborts after the first text. */
   async broken(run: (options: CollectOptions) => Promise<ModelEvent[]>): Promise<void> {
     const controller = new AbortController();
     const onEvent = ({ type }: ModelEvent) => type === 'text' && controller.abort();
@@ -220,7 +220,7 @@ export class Talk {
     assert.equal(events.at(-1)?.type, 'aborted', JSON.stringify(events.at(-1)));
   }
 
-  /** Each exactly once in what the vendor was last sent, in this order. */
+  /** Asserts that the vendor's last request holds each text exactly once, in this order. */
   assertSent(...markers: string[]): void {
     const sent = this.fixture.transcript();
     const counts = markers.map((marker) => sent.split(marker).length - 1);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { ModelEvent, ModelFailure } from '../providers/provider.ts';
 import {
   type AddCase,
+  type AddWithin,
   addExcess,
   collectEvents,
   type MakeProvider,
@@ -27,10 +28,10 @@ const CODES = [
   'context_overflow',
 ] as const;
 
-/** What every provider must do, whatever its vendor. `make` is called once per case. */
+/** The contract of a provider, whatever its vendor. `make` is called once per case. */
 export function providerConformance(make: MakeProvider): ConformanceCase[] {
   const cases: ConformanceCase[] = [];
-  const add: AddCase = (group, name, scene, run, limits = {}) =>
+  const within: AddWithin = (limits) => (group, name, scene, run) =>
     cases.push({
       group,
       name,
@@ -39,7 +40,21 @@ export function providerConformance(make: MakeProvider): ConformanceCase[] {
         if (fixture) await run(fixture, sampleRequest(fixture.model ? { model: fixture.model } : {}));
       },
     });
+  const add = within({});
+  addAnswers(add);
+  addUsage(add);
+  addAborts(add);
+  addFailures(add);
+  addExcess(within);
+  return cases;
+}
 
+const CALLS = [
+  { name: 'add', args: '{"a":1,"b":{"c":"ü 👍"}}' },
+  { name: 'list', args: '{}' },
+];
+
+function addAnswers(add: AddCase): void {
   add(
     'answers',
     'text arrives in order and unbroken',
@@ -52,20 +67,16 @@ export function providerConformance(make: MakeProvider): ConformanceCase[] {
     },
   );
 
-  const calls = [
-    { name: 'add', args: '{"a":1,"b":{"c":"ü 👍"}}' },
-    { name: 'list', args: '{}' },
-  ];
   add(
     'answers',
     'calls arrive whole, once each, in order',
-    { text: 'I will.', calls, chunk: 2 },
+    { text: 'I will.', calls: CALLS, chunk: 2 },
     async (fixture, request) => {
       const events = await collectEvents(fixture.provider, request);
       const called = events.flatMap((event) => (event.type === 'call' ? [event.call] : []));
       assert.deepEqual(
         called.map(({ name, args }) => ({ name, args })),
-        calls,
+        CALLS,
       );
       assert.equal(new Set(called.map(({ id }) => id)).size, 2);
       assert.ok(called.every(({ id }) => id !== ''));
@@ -77,7 +88,7 @@ export function providerConformance(make: MakeProvider): ConformanceCase[] {
   add(
     'answers',
     'an answer may be calls alone',
-    { calls: calls.slice(0, 1) },
+    { calls: CALLS.slice(0, 1) },
     async ({ provider }, request) => {
       const events = await collectEvents(provider, request);
       assert.deepEqual(
@@ -103,7 +114,9 @@ export function providerConformance(make: MakeProvider): ConformanceCase[] {
       assert.equal(endOf(events).stop, 'length');
     },
   );
+}
 
+function addUsage(add: AddCase): void {
   add(
     'answers',
     'input in the usage includes what the cache gave',
@@ -137,11 +150,6 @@ export function providerConformance(make: MakeProvider): ConformanceCase[] {
       assert.equal(thought?.model, request.model);
     },
   );
-
-  addAborts(add);
-  addFailures(add);
-  addExcess(add);
-  return cases;
 }
 
 function failureOf(events: readonly ModelEvent[]): ModelFailure {
@@ -236,7 +244,7 @@ function addFailures(add: AddCase): void {
     { text: TEXT, breaks: { after: 1, how: 'reset' } },
     async (fixture, request) => {
       const { code } = failureOf(await collectEvents(fixture.provider, request));
-      // A reset may overtake the headers.
+      // A reset can arrive before the headers.
       assert.ok(code === 'provider_truncated' || code === 'provider_unreachable', code);
     },
   );

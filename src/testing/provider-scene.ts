@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { type ConversationId, NO_USAGE, type PromptMessage, turnId, type Usage } from '../events/index.ts';
 import { gzipSync } from 'node:zlib';
 
-/** A provider whose answers all follow the scene. */
+/** A provider whose answers follow the scene. */
 export interface ProviderFixture extends AsyncDisposable {
   provider: Provider;
   model?: string;
@@ -13,7 +13,7 @@ export interface ProviderFixture extends AsyncDisposable {
   requests?: () => number;
   /** Resolves when the vendor has received the first request. */
   arrived?(): Promise<{ gone: Promise<void> }>;
-  /** A program stands between the adapter and the vendor, and makes of an answer what it likes. */
+  /** A program stands between the adapter and the vendor, and may change answers. */
   isProgram?: true;
 }
 
@@ -31,12 +31,13 @@ export type AddCase = (
   name: string,
   scene: ProviderScene,
   run: (fixture: ProviderFixture, request: ModelRequest) => Promise<void>,
-  replyLimits?: ReplyLimitSettings,
 ) => void;
+/** Adds cases for a provider with these reply limits. */
+export type AddWithin = (limits: ReplyLimitSettings) => AddCase;
 
 const ADDRESS = { tenant: 'default', conversation: 'conf' as ConversationId, agent: 'ana' } as const;
 
-/** A small valid request; tests spread what they need over it. */
+/** A small valid request; tests override its fields. */
 export function sampleRequest(over: Partial<ModelRequest> = {}): ModelRequest {
   const messages: PromptMessage[] = [
     { role: 'system', content: 'You are Ana.', seqs: [] },
@@ -55,7 +56,7 @@ export function sampleRequest(over: Partial<ModelRequest> = {}): ModelRequest {
   };
 }
 
-/** All events of one call, checked for legal order; `onEvent` sees each as it comes. */
+/** All events of one call, checked for legal order; `onEvent` receives each as it arrives. */
 export async function collectEvents(
   provider: Provider,
   request: ModelRequest = sampleRequest(),
@@ -87,24 +88,19 @@ export function textOf(events: readonly ModelEvent[]): string {
 const SSE = { 'content-type': 'text/event-stream' };
 const LONG = 'ü word '.repeat(1_000);
 
-/** What a vendor that is broken or hostile sends without end or sense: each is bounded, and named. */
-export function addExcess(add: AddCase): void {
+/** Endless or senseless data of a broken or hostile vendor: each has a limit, and the error names it. */
+export function addExcess(within: AddWithin): void {
+  const add = within({});
   const tooLong = (name: string, scene: FakeReply, limits: ReplyLimitSettings) =>
-    add(
-      'excess',
-      `${name} breaks the answer off`,
-      scene,
-      async ({ provider }, request) => {
-        const events = await collectEvents(provider, request);
-        const last = events.at(-1);
-        assert.ok(last?.type === 'failed', `ended in ${JSON.stringify(last)?.slice(0, 200)}`);
-        assert.equal(last.error.code, 'provider_reply_too_long', last.error.message);
-        const said = Object.keys(limits)[0] ?? '';
-        assert.ok(last.error.message.includes(said), last.error.message);
-        assert.ok(scene.text === undefined || scene.text.startsWith(textOf(events)));
-      },
-      limits,
-    );
+    within(limits)('excess', `${name} breaks the answer off`, scene, async ({ provider }, request) => {
+      const events = await collectEvents(provider, request);
+      const last = events.at(-1);
+      assert.ok(last?.type === 'failed', `ended in ${JSON.stringify(last)?.slice(0, 200)}`);
+      assert.equal(last.error.code, 'provider_reply_too_long', last.error.message);
+      const said = Object.keys(limits)[0] ?? '';
+      assert.ok(last.error.message.includes(said), last.error.message);
+      assert.ok(scene.text === undefined || scene.text.startsWith(textOf(events)));
+    });
 
   tooLong('text without end', { text: LONG, chunk: 50 }, { textBytes: 2_048 });
   const args = JSON.stringify({ a: LONG });
@@ -138,7 +134,7 @@ export function addExcess(add: AddCase): void {
     },
   );
 
-  addUsage(add);
+  addFalseUsage(add);
   addRedirects(add);
 }
 
@@ -150,12 +146,12 @@ const FALSE_USAGE: Readonly<Record<string, Partial<Record<keyof Usage, unknown>>
   'halves of tokens': { input: 10.5 },
 };
 
-function addUsage(add: AddCase): void {
+function addFalseUsage(add: AddCase): void {
   for (const [name, told] of Object.entries(FALSE_USAGE)) {
     const usage = { ...NO_USAGE, ...told } as Usage;
     add('excess', `a usage of ${name} is not believed`, { text: 'x', usage }, async (fixture, request) => {
       const last: ModelEvent | undefined = (await collectEvents(fixture.provider, request)).at(-1);
-      // A program between us and the vendor may take nonsense for a failure.
+      // A program between adapter and vendor may treat nonsense as a failure.
       if (last?.type === 'failed' && fixture.isProgram) return;
       assert.ok(last?.type === 'done', `ended in ${JSON.stringify(last)}`);
       if (fixture.isProgram && last.doubt === undefined) return assertSmall(last.usage);
@@ -165,13 +161,13 @@ function addUsage(add: AddCase): void {
   }
 }
 
-/** What a program has made of it on the way. */
+/** The usage as a program passed it on. */
 function assertSmall(usage: Usage): void {
   for (const count of Object.values(usage))
     assert.ok(Number.isSafeInteger(count) && count >= 0 && count <= 100_000_000, JSON.stringify(usage));
 }
 
-/** Nobody listens there: who goes there all the same says so. */
+/** Nobody listens there: a request to it fails. */
 const ELSEWHERE = 'http://127.0.0.1:9';
 
 function addRedirects(add: AddCase): void {

@@ -4,12 +4,12 @@ import type { Router, WakeOutcome } from '../queue/router.ts';
 import type { ConformanceCase } from './conformance.ts';
 
 /**
- * What every router must do, on real time. `open` gives a router that no other case shares and that is not started.
- * "It did not start" is never waited for: a later wake is served as a barrier, and what did not start before it in a
- * first-in-first-out queue was not queued.
+ * The contract of a router, in real time. `open` returns a router that no other case shares and that is not started.
+ * No case waits for "it did not start": a later wake serves as a barrier. In a first-in-first-out queue, anything that
+ * did not start before the barrier was not queued.
  */
 const RETRY_MS = 40;
-/** Timers may fire a little early. */
+/** Timers may fire slightly early. */
 const TIMER_SLACK_MS = 3;
 const NEVER_MS = 3_600_000;
 
@@ -17,8 +17,10 @@ const A = address('a');
 const B = address('b');
 const C = address('c');
 
+type AddCase = (group: string, name: string, run: (stage: Stage) => Promise<void>) => ConformanceCase;
+
 export function routerConformance(open: () => Promise<Router>): ConformanceCase[] {
-  const on = (group: string, name: string, run: (stage: Stage) => Promise<void>): ConformanceCase => ({
+  const on: AddCase = (group, name, run) => ({
     group,
     name,
     async run() {
@@ -32,6 +34,18 @@ export function routerConformance(open: () => Promise<Router>): ConformanceCase[
     },
   });
 
+  return [
+    ...wakes(on),
+    ...wakesDuringARun(on),
+    ...busyActors(on),
+    ...concurrency(on),
+    ...failures(on),
+    ...closing(on),
+    ...backlogs(on),
+  ];
+}
+
+function wakes(on: AddCase): ConformanceCase[] {
   return [
     on('R1', 'an actor woken three times while it waits runs once', async (stage) => {
       for (const each of [A, A, A, B]) await stage.router.wake(each);
@@ -47,7 +61,7 @@ export function routerConformance(open: () => Promise<Router>): ConformanceCase[
         await stage.ended(A, run);
       }
     }),
-    on('R1', 'the handler is given the address that was woken', async (stage) => {
+    on('R1', 'the handler receives the address that was woken', async (stage) => {
       const odd = ActorAddress.parse({ tenant: 't.1', conversation: 'x:y@z-1', agent: 'a_1' });
       stage.start({ concurrency: 1 });
       await stage.router.wake(odd);
@@ -66,6 +80,11 @@ export function routerConformance(open: () => Promise<Router>): ConformanceCase[
       await stage.router.wake(A);
       await stage.started(A, 1);
     }),
+  ];
+}
+
+function wakesDuringARun(on: AddCase): ConformanceCase[] {
+  return [
     on('R2', 'a wake during a run starts one more run after it', async (stage) => {
       stage.start({ concurrency: 2, gated: [A] });
       await stage.router.wake(A);
@@ -81,6 +100,11 @@ export function routerConformance(open: () => Promise<Router>): ConformanceCase[
       await stage.started(C, 1);
       assert.equal(stage.starts(A), 2);
     }),
+  ];
+}
+
+function busyActors(on: AddCase): ConformanceCase[] {
+  return [
     on('R3', 'a busy actor runs again after the delay, and not before', async (stage) => {
       stage.start({ concurrency: 1, busyOnce: [A] });
       await stage.router.wake(A);
@@ -98,6 +122,11 @@ export function routerConformance(open: () => Promise<Router>): ConformanceCase[
       await stage.started(B, 1);
       await stage.started(A, 2);
     }),
+  ];
+}
+
+function concurrency(on: AddCase): ConformanceCase[] {
+  return [
     on('R4', 'at most `concurrency` handlers run at once', async (stage) => {
       const all = Array.from({ length: 12 }, (_, index) => address(`n${index}`));
       for (const each of all) await stage.router.wake(each);
@@ -116,7 +145,7 @@ export function routerConformance(open: () => Promise<Router>): ConformanceCase[
       await stage.started(address('e'), 1);
       assert.deepEqual(stage.order(), order.map(addressKey));
     }),
-    on('R4', 'depth tells what waits, runs and is delayed', async (stage) => {
+    on('R4', 'depth counts waiting, running and delayed wakes', async (stage) => {
       stage.start({ concurrency: 1, gated: [A] });
       await stage.router.wake(A);
       await stage.started(A, 1);
@@ -124,18 +153,12 @@ export function routerConformance(open: () => Promise<Router>): ConformanceCase[
       await stage.router.wake(C, { delayMs: NEVER_MS });
       assert.deepEqual(await stage.router.depth(), { waiting: 1, active: 1, delayed: 1 });
     }),
-    on('R7', 'backlog tells what waits of one tenant', async (stage) => {
-      const others = { ...B, tenant: `${B.tenant}-2` as ActorAddress['tenant'] };
-      stage.start({ concurrency: 1, gated: [A] });
-      await stage.router.wake(A);
-      await stage.started(A, 1);
-      for (const each of [B, C, others, B]) await stage.router.wake(each);
-      assert.ok((await stage.router.backlog(B.tenant)) >= 2);
-      assert.equal(await stage.router.backlog(others.tenant), 1);
-      stage.release(A);
-      await stage.started(others, 1);
-    }),
-    on('R5', 'a handler that throws is reported and stops nobody', async (stage) => {
+  ];
+}
+
+function failures(on: AddCase): ConformanceCase[] {
+  return [
+    on('R5', 'a handler that throws is reported and stops no other', async (stage) => {
       stage.start({ concurrency: 1, throwsOnce: [A] });
       await stage.router.wake(A);
       await stage.router.wake(B);
@@ -145,6 +168,11 @@ export function routerConformance(open: () => Promise<Router>): ConformanceCase[
       await stage.router.wake(A);
       await stage.started(A, 2);
     }),
+  ];
+}
+
+function closing(on: AddCase): ConformanceCase[] {
+  return [
     on('R6', 'close waits for running handlers, whose own wakes do no harm', async (stage) => {
       stage.start({ concurrency: 1, gated: [A] });
       await stage.router.wake(A);
@@ -171,6 +199,22 @@ export function routerConformance(open: () => Promise<Router>): ConformanceCase[
   ];
 }
 
+function backlogs(on: AddCase): ConformanceCase[] {
+  return [
+    on('R7', 'backlog counts the waiting wakes of one tenant', async (stage) => {
+      const others = { ...B, tenant: `${B.tenant}-2` as ActorAddress['tenant'] };
+      stage.start({ concurrency: 1, gated: [A] });
+      await stage.router.wake(A);
+      await stage.started(A, 1);
+      for (const each of [B, C, others, B]) await stage.router.wake(each);
+      assert.ok((await stage.router.backlog(B.tenant)) >= 2);
+      assert.equal(await stage.router.backlog(others.tenant), 1);
+      stage.release(A);
+      await stage.started(others, 1);
+    }),
+  ];
+}
+
 function address(agent: string): ActorAddress {
   return ActorAddress.parse({ tenant: 'default', conversation: 'c1', agent });
 }
@@ -186,7 +230,7 @@ interface Play {
 
 type Stage = ReturnType<typeof createStage>;
 
-/** A router with a handler that records what happens and lets a case wait for it. */
+/** A router whose handler records its runs and lets a case wait for them. */
 function createStage(router: Router) {
   const starts: ActorAddress[] = [];
   const ends: ActorAddress[] = [];
@@ -255,7 +299,7 @@ function createStage(router: Router) {
     order: () => starts.map(addressKey),
     peak: () => peak,
     errors: () => errors,
-    /** Lets the oldest gated run of this actor end. */
+    /** Ends the oldest gated run of this actor. */
     release(wanted: ActorAddress): void {
       const index = gates.findIndex((gate) => gate.key === addressKey(wanted));
       assert.ok(index >= 0, `${addressKey(wanted)} does not wait at its gate`);

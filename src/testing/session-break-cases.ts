@@ -13,23 +13,29 @@ import {
   toolResult,
 } from './fake-sessions.ts';
 
-/** Turns that broke off, and marks that are not the last. */
+/** Interrupted turns, and marks that are not the last. */
 export function addRewinds(add: AddTalk): void {
-  const after = ['mark-persona', 'say-1', 'answer-1', 'say-3'];
-  const gone = ['say-2', 'mark-partial', 'answer-2', 'result-of'];
-  const answer = { text: 'answer-1' };
-  const last = { text: 'answer-3' };
+  addInterruptions(add);
+  addEarlierMarks(add);
+}
+
+const AFTER = ['mark-persona', 'say-1', 'answer-1', 'say-3'];
+const GONE = ['say-2', 'mark-partial', 'answer-2', 'result-of'];
+const ANSWER = { text: 'answer-1' };
+const LAST = { text: 'answer-3' };
+
+async function rewinds(talk: Talk): Promise<void> {
+  const events = await talk.resume('say-3');
+  assert.equal(changeOf(events), 'rewound');
+  assert.equal(textOf(events), 'answer-3');
+  talk.assertSent(...AFTER);
+  talk.assertNotSent(...GONE);
+}
+
+function addInterruptions(add: AddTalk): void {
   const calling: FakeReply = { text: 'answer-2', calls: [{ name: 'add', args: '{}' }] };
 
-  async function rewinds(talk: Talk): Promise<void> {
-    const events = await talk.resume('say-3');
-    assert.equal(changeOf(events), 'rewound');
-    assert.equal(textOf(events), 'answer-3');
-    talk.assertSent(...after);
-    talk.assertNotSent(...gone);
-  }
-
-  add('rewinds', 'an aborted turn leaves nothing behind', [answer, HANGING, last], async (talk) => {
+  add('rewinds', 'an aborted turn leaves nothing behind', [ANSWER, HANGING, LAST], async (talk) => {
     await talk.start('say-1');
     await talk.broken((options) => talk.resume('say-2', {}, options));
     await rewinds(talk);
@@ -38,7 +44,7 @@ export function addRewinds(add: AddTalk): void {
   add(
     'rewinds',
     'a turn aborted before its first word leaves nothing',
-    [answer, { hang: true }, last],
+    [ANSWER, { hang: true }, LAST],
     async (talk) => {
       await talk.start('say-1');
       const controller = new AbortController();
@@ -53,7 +59,7 @@ export function addRewinds(add: AddTalk): void {
   add(
     'rewinds',
     'a turn that was left while it waited leaves nothing',
-    [answer, calling, last],
+    [ANSWER, calling, LAST],
     async (talk) => {
       await talk.start('say-1');
       assert.equal(endOf(await talk.resume('say-2')).stop, 'calls');
@@ -62,7 +68,7 @@ export function addRewinds(add: AddTalk): void {
     },
   );
 
-  add('rewinds', 'a turn that waits is dropped by the next one', [answer, calling, last], async (talk) => {
+  add('rewinds', 'a turn that waits is dropped by the next one', [ANSWER, calling, LAST], async (talk) => {
     await talk.start('say-1');
     assert.equal(endOf(await talk.resume('say-2')).stop, 'calls');
     await rewinds(talk);
@@ -71,7 +77,7 @@ export function addRewinds(add: AddTalk): void {
   add(
     'rewinds',
     'a turn aborted after a result leaves nothing',
-    [answer, calling, HANGING, last],
+    [ANSWER, calling, HANGING, LAST],
     async (talk) => {
       await talk.start('say-1');
       const [call] = callsOf(await talk.resume('say-2'));
@@ -85,13 +91,15 @@ export function addRewinds(add: AddTalk): void {
   );
 
   const refused: FakeReply = { error: { code: 'provider_rate_limited' } };
-  add('rewinds', 'a failed turn leaves nothing behind', [answer, refused, last], async (talk) => {
+  add('rewinds', 'a failed turn leaves nothing behind', [ANSWER, refused, LAST], async (talk) => {
     await talk.start('say-1');
     assert.equal(failureOf(await talk.resume('say-2')).code, 'provider_rate_limited');
     await rewinds(talk);
   });
+}
 
-  const four = [answer, { text: 'answer-2' }, last, { text: 'answer-4' }];
+function addEarlierMarks(add: AddTalk): void {
+  const four = [ANSWER, { text: 'answer-2' }, LAST, { text: 'answer-4' }];
   add('rewinds', 'an earlier mark takes the session back, and it goes on from there', four, async (talk) => {
     await talk.start('say-1');
     const { mark } = talk;
@@ -100,7 +108,7 @@ export function addRewinds(add: AddTalk): void {
     await rewinds(talk);
     const events = await talk.resume('say-4');
     assert.equal(changeOf(events), 'warm');
-    talk.assertSent(...after, 'answer-3', 'say-4');
+    talk.assertSent(...AFTER, 'answer-3', 'say-4');
   });
 
   add('rewinds', 'an earlier mark holds in another process too', four, async (talk) => {
@@ -110,14 +118,14 @@ export function addRewinds(add: AddTalk): void {
     talk.mark = mark;
     talk.provider = await talk.fixture.reopen();
     assert.equal(textOf(await talk.resume('say-3')), 'answer-3');
-    talk.assertSent(...after);
-    talk.assertNotSent(...gone);
+    talk.assertSent(...AFTER);
+    talk.assertNotSent(...GONE);
   });
 
   add(
     'rewinds',
     'after an aborted first turn the next start is a new session',
-    [HANGING, answer],
+    [HANGING, ANSWER],
     async (talk) => {
       await talk.broken((options) => talk.start('say-0', {}, options));
       assert.equal(changeOf(await talk.start('say-1')), 'started');
@@ -127,7 +135,7 @@ export function addRewinds(add: AddTalk): void {
   );
 }
 
-/** Sessions and programs that are gone. */
+/** Lost sessions and programs. */
 export function addLosses(add: AddTalk): void {
   const two = [{ text: 'answer-1' }, { text: 'answer-2' }];
   for (const id of ['00000000-0000-4000-8000-000000000000', 'not-an-id']) {
@@ -165,7 +173,7 @@ export function addLosses(add: AddTalk): void {
     const { mark } = talk;
     await talk.resume('say-2');
     await talk.fixture.kill();
-    // What a program said last may die with it; what came before must not.
+    // A program's last words may die with it; earlier ones must not.
     talk.mark = mark;
     assert.equal(textOf(await talk.resume('say-3')), 'answer-3');
     talk.assertSent('say-1', 'answer-1', 'say-3');

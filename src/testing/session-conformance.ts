@@ -24,7 +24,7 @@ export type { SessionFixture } from './fake-sessions.ts';
 /** Calls in `next` name tools as the request does; where the vendor sees other names, `make` translates them. */
 export type MakeSessions = (next: () => FakeReply) => Promise<SessionFixture>;
 
-/** What every session-stateful provider must do. `make` is called once per case. */
+/** The contract of a provider with sessions. `make` is called once per case. */
 export function sessionConformance(make: MakeSessions): ConformanceCase[] {
   const cases: ConformanceCase[] = [];
   const add: AddTalk = (group, name, replies, run) =>
@@ -38,6 +38,7 @@ export function sessionConformance(make: MakeSessions): ConformanceCase[] {
       },
     });
   addSessions(add);
+  addDeltas(add);
   addTools(add);
   addRewinds(add);
   addLosses(add);
@@ -100,7 +101,10 @@ function addSessions(add: AddTalk): void {
     talk.assertSent(...said);
     assert.equal(talk.fixture.requests(), 3);
   });
+}
 
+function addDeltas(add: AddTalk): void {
+  const three = [{ text: 'answer-1' }, { text: 'answer-2' }, { text: 'answer-3' }];
   add(
     'sessions',
     'several messages are one turn',

@@ -30,7 +30,7 @@ export function storeConformance(open: () => Promise<StoreDriver>): ConformanceC
 const LOG = logOf();
 const WORKER = addressOf();
 
-/** Everything a conversation can leave, of one agent. */
+/** Everything one agent can leave in a conversation. */
 async function fill(store: Store, log: ConversationKey, agent = 'worker'): Promise<void> {
   const { tenant, conversation } = log;
   const address = addressOf(agent, conversation, tenant);
@@ -51,7 +51,7 @@ function journalOf({ tenant, conversation }: ConversationKey, agent: string): st
   return [`${turn}/1`, `${turn}/1/relief.0`, `compaction/${conversation}/1`];
 }
 
-/** What of it is there, in words. */
+/** The remaining parts, as text. */
 async function left(store: Store, log: ConversationKey, agent = 'worker'): Promise<string[]> {
   const { tenant, conversation } = log;
   const address = addressOf(agent, conversation, tenant);
@@ -72,7 +72,7 @@ async function left(store: Store, log: ConversationKey, agent = 'worker'): Promi
     lock: journal[2] !== null,
     receipt: (await store.readReceipt(tenant, turn, 12)) !== null,
     artifact: (await store.readArtifact(log, `${turn}.1.0`)) !== null,
-    // Last, as it makes one.
+    // Last, because it creates one.
     effect: !(await store.startEffect(tenant, `${turn}/1.0`, start)).mine,
   };
   return Object.entries(found).flatMap(([name, isThere]) => (isThere ? [name] : []));

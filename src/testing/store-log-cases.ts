@@ -7,7 +7,7 @@ import { addressOf, contents, entryOf, logOf, rejectsWith } from './store-stage.
 const LOG = logOf();
 const MIB = 1024 * 1024;
 
-/** Text that a store could mistake for something of its own, or cut, or replace. */
+/** Text that a store might misread as its own syntax, cut or replace. */
 const HOSTILE = {
   'a dollar and a dot': '$set.a.$[].b',
   'a NUL in the middle': 'before\0after',
@@ -259,7 +259,7 @@ export const LOG_CASES: readonly StoreCase[] = [
     'come in pages that go on where the one before ended, those of one time by their ids',
     async ({ store, driver }) => {
       const ids = Array.from({ length: 7 }, (_, index) => `room-${index}`);
-      // Pairs at the same time, and one that another conversation's name begins with.
+      // Pairs with the same time, and a name that is the prefix of another.
       for (const [index, id] of ids.entries())
         await store.append(logOf(id), [entryOf('a', { at: 10 * Math.floor(index / 2) })]);
       const found: string[] = [];
@@ -294,7 +294,7 @@ export const LOG_CASES: readonly StoreCase[] = [
       assert.deepEqual(await list([]), []);
       await store.deleteConversation(logOf('team-2'));
       assert.deepEqual(await list([{ from: 'team-', to: 'team-~' }]), ['team-1']);
-      // Begun again it stands where its new event does.
+      // A conversation that begins again stands at the place of its new event.
       await store.append(logOf('team-2'), [entryOf('x', { at: 1 })]);
       assert.deepEqual(await list([{ from: 'team-', to: 'team-~' }]), ['team-1', 'team-2']);
     },

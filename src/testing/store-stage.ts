@@ -39,7 +39,7 @@ export function storeCase(open: () => Promise<StoreDriver>, [group, name, run]: 
   };
 }
 
-/** As many at once as even a slow server answers in time: whoever waits for an answer waits for so long and no longer. */
+/** Concurrent operations that even a slow server answers before their timeout. */
 const LOT = 20;
 
 export async function inLots<T>(items: readonly T[], run: (item: T) => Promise<unknown>): Promise<void> {
@@ -78,7 +78,7 @@ export async function contents(store: Store, log: ConversationKey): Promise<stri
   );
 }
 
-/** Takes a free actor from time `now` for 100 ms. */
+/** Leases a free actor at time `now` for 100 ms. */
 export async function acquired(store: Store, address: ActorAddress, now = 1000): Promise<ActorRecord> {
   const outcome = await store.acquire(address, { owner: 'me', now, until: now + 100 });
   assert.equal(outcome.kind, 'acquired');
@@ -98,7 +98,7 @@ export function timerOf(at: number): Timer {
   return { at, posts: [outgoingEventOf(`timer-${at}`)] };
 }
 
-/** An actor that holds its lease until 1100 and has turn 1 pinned. */
+/** An actor whose lease ends at 1100, with turn 1 pinned. */
 export async function pinned(store: Store, address: ActorAddress): Promise<ActorRecord> {
   const record = await store.update(await acquired(store, address), { state: { turn: pinOf(address) } });
   assert.ok(record);

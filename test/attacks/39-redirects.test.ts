@@ -100,7 +100,7 @@ attack(39, 'a vendor that sends a prompt on to somebody else', async (refused) =
 });
 
 attack(39, 'a troupe elsewhere that sends a command and its key on', async (refused) => {
-  const { createHttpClient } = await import('../../src/cli/http-client.ts');
+  const { createHttpClient } = await import('../../src/cli/client/http-client.ts');
   await using thief = await startOrigin(() => ({ status: 200 }));
   await using server = await startOrigin((path) => ({ status: 307, location: `${thief.url}${path}` }));
   const client = createHttpClient(server.url, 'trp_key');

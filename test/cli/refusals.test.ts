@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { requireNode } from '../../src/cli/node-version.ts';
+import { requireNode } from '../../src/cli/process/node-version.ts';
 import { AGENTS, workplace } from './harness.ts';
 
 test.each<[string, string[], string, RegExp]>([

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { watchLag } from '../../src/cli/worker.ts';
+import { watchLag } from '../../src/cli/commands/worker.ts';
 
 /** Each sleep takes as long as asked for, and the next of `stalls` on top. */
 function clockWith(stalls: number[]) {

@@ -8,7 +8,7 @@ import type { Provider } from '../../src/providers/provider.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
 import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
 import type { FakeHandler, FakeServer } from '../../src/testing/fake-server.ts';
-import { describeEvent } from '../../src/cli/reply-printer.ts';
+import { describeEvent } from '../../src/cli/render/reply-printer.ts';
 import { ANA, openStage, type Stage } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 import { untilHolds } from '../support/until-holds.ts';

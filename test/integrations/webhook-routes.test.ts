@@ -4,7 +4,7 @@ import { Hono } from 'hono';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { LOCAL, type Principal, Traffic } from '../../src/access/index.ts';
-import { createHttpClient } from '../../src/cli/http-client.ts';
+import { createHttpClient } from '../../src/cli/client/http-client.ts';
 import { addWebhookCommands } from '../../src/cli/program-access.ts';
 import type { TenantId } from '../../src/events/index.ts';
 import { setCaller } from '../../src/http/access/caller.ts';

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { parseTroupe } from '../../src/config/agents-file.ts';
+import { loadNostr } from '../../src/integrations/nostr.ts';
+import { createTroupe } from '../../src/runtime.ts';
 import { hideInTools, hideSecrets, secretValues } from '../../src/runtime/secrets.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 
@@ -34,9 +36,13 @@ const COMPANY = parseTroupe({
   },
 });
 
+const nostrPackage = await loadNostr();
+/** The definition with the integrations that `createTroupe` makes of it. */
+const SETTINGS = { ...COMPANY, integrations: [nostrPackage.nostr(COMPANY.nostr ?? {})] };
+
 function answering(run: () => string) {
   const tool = defineTool({ name: 'look', description: 'l', schema: z.object({}), run });
-  return hideInTools(COMPANY, ENV, SERVICES)(tool).run({} as never, {} as never);
+  return hideInTools(SETTINGS, ENV, SERVICES)(tool).run({} as never, {} as never);
 }
 
 test.each<[what: string, printed: string, stored: string]>([
@@ -64,8 +70,45 @@ test.each<[what: string, printed: string, stored: string]>([
 });
 
 test('what tools do not show, lines and recordings do not show either', () => {
-  const hide = hideSecrets(secretValues(COMPANY, ENV), SERVICES);
+  const hide = hideSecrets(secretValues(SETTINGS, ENV), SERVICES);
   for (const name of ['ADA_MODEL', 'MEMORY', 'TICKETS', 'ADA_NOSTR', 'BO_BUNKER_URL'] as const)
     expect(hide(`at ${ENV[name]}.`)).toBe('at [key].');
   expect(hide('secret canary/of-the-bunker of canary:of-mongodb')).toBe('secret [key] of [key]');
+});
+
+test('a troupe with Nostr stores no key that a tool prints', async () => {
+  const key = '7'.repeat(64);
+  const look = defineTool({
+    name: 'look',
+    description: 'l',
+    schema: z.object({}),
+    run: () => `ADA_NOSTR=${key}`,
+  });
+  await using troupe = await createTroupe(
+    {
+      agents: [
+        {
+          id: 'ada',
+          provider: 'scripted',
+          model: 'm',
+          tools: ['look'],
+          script: { rules: [{ when: { step: 1 }, calls: [{ name: 'look', args: {} }] }, { reply: 'seen' }] },
+        },
+      ],
+      tools: [look],
+      // Nobody listens there: the troupe starts all the same.
+      nostr: { relays: ['ws://127.0.0.1:9'], keys: { ada: { env: 'ADA_NOSTR' } } },
+    },
+    { env: { ADA_NOSTR: key }, onWarning: () => {} },
+  );
+  await troupe.send('c', {
+    author: { kind: 'user', id: 'ana', name: 'Ana' },
+    to: ['ada'],
+    content: 'look',
+  });
+  await troupe.idle();
+  const { events } = await troupe.events('c');
+  const results = events.filter(({ kind }) => kind === 'tool.result');
+  expect(JSON.stringify(results)).toContain('ADA_NOSTR=[ADA_NOSTR]');
+  expect(JSON.stringify(events)).not.toContain(key);
 });

@@ -13,7 +13,7 @@ import { activate, park } from './activate.ts';
 import { type EngineDeps, KEPT_MS } from './engine-deps.ts';
 import { turnToInterrupt } from '../steering/busy-policy.ts';
 import { stopBelow } from '../tasks/called-off.ts';
-import { tellParked } from '../turn/transition.ts';
+import { publishAvailability } from '../turn/transition.ts';
 import { createEndQuiet, fireSchedules } from '../conversations/upkeep.ts';
 import { createParticipantsCache } from '../conversations/participants-cache.ts';
 
@@ -140,13 +140,13 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
     async pause(address) {
       const { kind, state } = await changeAvailability(deps, address, { type: 'PAUSE' });
       if (kind === 'refused' && state !== 'paused') throw notAccepted(address, 'pause', state);
-      if (kind === 'changed') tellParked(deps, address, 'PAUSE', state);
+      if (kind === 'changed') publishAvailability(deps, address, 'PAUSE', state);
     },
     async resume(address, as = 'RESUME') {
       const { kind, state } = await changeAvailability(deps, address, { type: as });
       if (kind === 'refused' && state !== 'available') throw notAccepted(address, 'resume', state);
       const live = deps.registry.find(address);
-      tellParked(deps, address, as, live ? pathOf(live.state.value) : 'idle');
+      publishAvailability(deps, address, as, live ? pathOf(live.state.value) : 'idle');
       // At work it needs no fresh start, and stopping its machine would leave the turn without one.
       if (!deps.registry.find(address)?.lease) deps.registry.drop(address);
       await deps.router.wake(address).catch((error: unknown) => deps.onWarning(error, 'wake'));

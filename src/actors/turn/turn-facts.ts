@@ -36,8 +36,7 @@ export const NO_FACTS: TurnFacts = {
 
 export async function readFacts(
   deps: EngineDeps,
-  address: ActorAddress,
-  runtime: AgentRuntime,
+  { address, runtime }: { address: ActorAddress; runtime: AgentRuntime },
   { view, tasks }: Folded,
   trigger: Event,
 ): Promise<TurnFacts> {

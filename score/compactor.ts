@@ -1,0 +1,103 @@
+import {
+  choosePrune,
+  DEFAULT_POLICY,
+  latestCompaction,
+  type CompactionPolicy,
+  type Room,
+  roomOf,
+  scaledPolicy,
+  type View,
+} from '../src/context/index.ts';
+import { budgetOf } from '../src/context/budget/token-budget.ts';
+import { isWithin, sizeIn } from '../src/context/compaction/policy.ts';
+import type { EventDraft, CompactionReason } from '../src/events/index.ts';
+import { compactView } from '../test/support/relieve-view.ts';
+import { BASELINE, type ModelCall, type Replay } from './replay.ts';
+
+/** A model's window and how it is relieved. */
+export interface Window {
+  policy: CompactionPolicy;
+  room: Room;
+}
+
+export interface WindowOptions {
+  window: number;
+  maxOutputTokens?: number;
+  /** Tokens of the baseline. */
+  fixed?: number;
+  policy?: CompactionPolicy;
+}
+
+export function windowFor({
+  window,
+  maxOutputTokens = 0,
+  fixed = 0,
+  policy = DEFAULT_POLICY,
+}: WindowOptions): Window {
+  const { available } = budgetOf({ window, maxOutputTokens });
+  const scaled = scaledPolicy(policy, available);
+  return { policy: scaled, room: roomOf({ available, fixed, ratio: 1, reason: 'over_budget' }, scaled) };
+}
+
+/** As in `src/actors/compaction/compaction-policy.ts`. */
+const WORTH_A_REWRITE_SHARE = 0.4;
+const GROWTH = 1.05;
+
+/** Relieves the views of a replayed conversation when the engine would, before a request is sent. */
+export class Compactor {
+  readonly window: Window;
+  readonly #stuckAt = new Map<string, number>();
+
+  constructor(window: Window) {
+    this.window = window;
+  }
+
+  isDue(call: ModelCall): boolean {
+    return this.#reasonFor(call) !== null;
+  }
+
+  /** The rewrite that was carried out, or null. */
+  beforeCall(replay: Replay, call: ModelCall): EventDraft | null {
+    const reason = this.#reasonFor(call);
+    if (!reason) return null;
+    const { view, agent } = call;
+    const { room } = this.window;
+    const draft = this.#relieve(replay, call, { ...this.window, reason });
+    if (isWithin(view, room, room.trigger)) this.#stuckAt.delete(agent);
+    else this.#stuckAt.set(agent, sizeIn(view, room));
+    return draft;
+  }
+
+  /** The provider has refused the request as too long: as far as it tells, `available` is what there is. */
+  afterRefusal(replay: Replay, call: ModelCall, available: number): EventDraft | null {
+    const { policy, room } = this.window;
+    const reason = 'overflow';
+    const tighter = roomOf({ available, fixed: room.fixed, ratio: 1, reason }, policy);
+    return this.#relieve(replay, call, { policy, room: tighter, reason });
+  }
+
+  #relieve(
+    { log, append }: Replay,
+    { view, outputs }: ModelCall,
+    how: Window & { reason: CompactionReason },
+  ): EventDraft | null {
+    return compactView({ view, log, append, outputs, baseline: BASELINE, ...how });
+  }
+
+  #reasonFor({ view, agent, step, at }: ModelCall): CompactionReason | null {
+    const { policy, room } = this.window;
+    const size = sizeIn(view, room);
+    const stuckAt = this.#stuckAt.get(agent);
+    if (stuckAt !== undefined && size <= stuckAt * GROWTH && size <= room.available) return null;
+    if (size >= room.trigger) return 'over_budget';
+    const isCold = view.spokeAt !== null && at - view.spokeAt > policy.coldMs;
+    const isDue = step === 0 && isCold && size >= room.available * WORTH_A_REWRITE_SHARE;
+    return isDue && hasWorkWhenCold(view, policy) ? 'cold_cache' : null;
+  }
+}
+
+function hasWorkWhenCold(view: View, policy: CompactionPolicy): boolean {
+  const latest = latestCompaction(view);
+  if (latest !== null && latest.body.upTo > view.floor) return true;
+  return choosePrune(view, policy).gain >= policy.prune.minGain;
+}

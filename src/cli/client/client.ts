@@ -1,0 +1,93 @@
+import type { NostrStatus } from '../../integrations/nostr.ts';
+import type { IssuedKey, KeyInfo, NewKey } from '../../access/index.ts';
+import type { AgentId, Author, Command, ConversationId, Event, StateNote } from '../../events/index.ts';
+import type { ImportReport } from '../../import/index.ts';
+import type { NewWebhook } from '../../integrations/webhook.ts';
+import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../../integrations/webhook-book.ts';
+import type {
+  ActorStatus,
+  ConversationInfo,
+  CostOptions,
+  CostReport,
+  Deleted,
+  DiffSteps,
+  ImportRequest,
+  InspectedPrompt,
+  NewMessage,
+  PromptDiff,
+  QueueReport,
+  SentPrompt,
+  TaskList,
+  TurnTrace,
+} from '../../troupe.ts';
+
+/** A piece of a reply while it is written; `index` 0 starts it anew. */
+export interface Delta {
+  agent: string;
+  turn: string;
+  index: number;
+  text: string;
+}
+/** A transition of an agent's machine. */
+export type AgentState = Omit<StateNote, 'address'> & { conversation: ConversationId; agent: AgentId };
+/** `open`: a server has answered. `gap`: events of a stream over all conversations were dropped. */
+export type WatchFrame =
+  | { type: 'open' }
+  | { type: 'event'; event: Event }
+  | { type: 'state'; state: AgentState }
+  | { type: 'gap' };
+export type Frame = { type: 'event'; event: Event } | { type: 'delta'; delta: Delta };
+
+/** API keys of the caller's tenant, or of the one that is named. */
+export interface ClientKeys {
+  create(key: NewKey, tenant: string | undefined): Promise<IssuedKey>;
+  list(tenant: string | undefined): Promise<KeyInfo[]>;
+  rotate(id: string, options: { graceMs: number }, tenant: string | undefined): Promise<IssuedKey>;
+  revoke(id: string, tenant: string | undefined): Promise<KeyInfo>;
+}
+
+/** Webhooks of the caller's tenant, or of the one that is named. */
+export interface ClientWebhooks {
+  create(webhook: NewWebhook, tenant: string | undefined): Promise<IssuedWebhook>;
+  list(tenant: string | undefined): Promise<WebhookInfo[]>;
+  remove(id: string, tenant: string | undefined): Promise<WebhookInfo>;
+  test(id: string, tenant: string | undefined): Promise<WebhookTest>;
+  rotate(id: string, tenant: string | undefined): Promise<IssuedWebhook>;
+}
+
+/** A troupe, in this process or behind a URL, as commands use it. Methods throw `TroupeError`. */
+export interface Client {
+  /** Whether turns run in this process, which must then stay until they are done. */
+  readonly isDirect: boolean;
+  send(conversation: string, message: NewMessage): Promise<Event>;
+  command(command: Command, author: Author): Promise<Event>;
+  conversations(): Promise<ConversationInfo[]>;
+  actors(conversation: string): Promise<ActorStatus[]>;
+  tasks(conversation: string, options: { open: boolean }): Promise<TaskList>;
+  /** Seq of the last event; 0 where there is no such conversation. */
+  head(conversation: string): Promise<number>;
+  /** Stored events after `after`, then live ones, each once, until `signal` aborts. */
+  follow(conversation: string, after: number, signal: AbortSignal): AsyncGenerator<Frame, void>;
+  /** Like `follow`, with the agents' state transitions. Null: all conversations from now on. */
+  watch(conversation: string | null, after: number, signal: AbortSignal): AsyncGenerator<WatchFrame, void>;
+  prompt(conversation: string, agent: string): Promise<InspectedPrompt>;
+  promptOf(turn: string, step?: number): Promise<SentPrompt>;
+  diff(a: string, b: string, steps: DiffSteps): Promise<PromptDiff>;
+  /** `onTurn` works for direct clients only: a server does not report progress. */
+  cost(conversation: string, agent: string, options: CostOptions): Promise<CostReport>;
+  trace(turn: string): Promise<TurnTrace>;
+  import(chunks: AsyncIterable<Uint8Array>, request: ImportRequest): Promise<ImportReport>;
+  export(
+    conversation: string,
+    options?: { threads?: boolean; format?: 'jsonl' | 'html' },
+  ): AsyncGenerator<string>;
+  delete(conversation: string, exported: number | 'none'): Promise<Deleted>;
+  readonly keys: ClientKeys;
+  readonly webhooks: ClientWebhooks;
+  queues(): Promise<QueueReport>;
+  /** Null where there are no relays, or that process takes no turns. */
+  nostr(): Promise<NostrStatus | null>;
+  /** Resolves when nothing is left to do. */
+  idle(): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,83 @@
+import { existsSync } from 'node:fs';
+import { TroupeError } from '../../errors.ts';
+import { lockDataDir } from '../../store/sqlite/data-lock.ts';
+import type { Client } from './client.ts';
+import { findAgents, recallAgents } from './find-agents.ts';
+import { readWord } from '../process/read-word.ts';
+
+export interface ClientOptions {
+  url?: string;
+  data?: string;
+  agents?: string;
+  json?: boolean;
+}
+
+export interface Needs {
+  /**
+   * `work`: agents that take turns. `agents`: agents to inspect. `names`: agents if there are any. `data`: stored data
+   * only.
+   */
+  needs: 'work' | 'agents' | 'names' | 'data';
+  /** Whether a missing data directory is created. */
+  mayCreate?: boolean;
+}
+
+const DEFAULT_DATA = '.troupe';
+
+/** The troupe of a command: behind `--url`, else in the data directory, else behind the process that has it open. */
+export async function connect(options: ClientOptions, needs: Needs): Promise<Client> {
+  const url = options.url ?? (options.data === undefined ? process.env['TROUPE_URL'] : undefined);
+  if (url) return await connectTo(url);
+  const dir = options.data ?? DEFAULT_DATA;
+  if (!needs.mayCreate && !existsSync(dir)) {
+    const message = `there is no data directory ${dir}; start "troupe dev" here, or name it with --data or --url`;
+    throw new TroupeError('config_invalid', message, { data: dir });
+  }
+  const owner = serverOf(dir);
+  return owner === null ? await openDirectly(dir, options, needs) : await connectTo(owner);
+}
+
+/** The URL of the process that has the directory open, null if none has. Throws `data_busy` for one without a URL. */
+function serverOf(dir: string): string | null {
+  if (!existsSync(dir)) return null;
+  try {
+    lockDataDir(dir).release();
+    return null;
+  } catch (error) {
+    const url = error instanceof TroupeError && error.code === 'data_busy' ? error.data['url'] : null;
+    if (typeof url === 'string') return url;
+    throw error;
+  }
+}
+
+async function connectTo(url: string): Promise<Client> {
+  if (!URL.canParse(url)) throw new TroupeError('config_invalid', `"${url}" is not a URL`, { url });
+  return (await import('./http-client.ts')).createHttpClient(url, credentialOf(process.env));
+}
+
+/** A key identifies the caller more precisely than the server's token, so it comes first. */
+function credentialOf(env: NodeJS.ProcessEnv): string | undefined {
+  return readWord(env, env['TROUPE_KEY'] ? 'TROUPE_KEY' : 'TROUPE_TOKEN');
+}
+
+async function openDirectly(dir: string, { agents }: ClientOptions, { needs }: Needs): Promise<Client> {
+  const found = needs === 'data' ? null : ((await findAgents(agents)) ?? (await recallAgents(dir)));
+  const mayBeEmpty = needs === 'data' || needs === 'names';
+  if (!found && !mayBeEmpty) throw noAgents();
+  const [{ createTroupe }, { createDirectClient }] = await Promise.all([
+    import('../../runtime.ts'),
+    import('./direct-client.ts'),
+  ]);
+  const troupe = await createTroupe(found?.definition ?? { agents: [] }, {
+    data: dir,
+    work: needs === 'work',
+    allowEmpty: mayBeEmpty,
+  });
+  return createDirectClient(troupe);
+}
+
+function noAgents(): TroupeError {
+  const message =
+    'there is no agents file: write agents.ts, name one with --agents, or start "troupe dev" for the demo company';
+  return new TroupeError('config_invalid', message);
+}

@@ -1,0 +1,102 @@
+import { systemClock } from '../../clock.ts';
+import { TroupeError } from '../../errors.ts';
+import type { ConversationId } from '../../events/index.ts';
+import { followAll, followConversation } from '../../http/follow.ts';
+import type { Troupe } from '../../troupe.ts';
+import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
+
+/** A troupe in this process. */
+export function createDirectClient(troupe: Troupe): Client {
+  return {
+    isDirect: true,
+    async send(conversation, message) {
+      return (await troupe.send(conversation, message)).event;
+    },
+    command: (command, author) => troupe.command(command, author),
+    conversations: () => troupe.conversations(),
+    actors: (conversation) => troupe.actors(conversation),
+    tasks: (conversation, options) => troupe.tasks(conversation, options),
+    async head(conversation) {
+      try {
+        return (await troupe.events(conversation, { limit: 1 })).head;
+      } catch (error) {
+        if (error instanceof TroupeError && error.code === 'conversation_unknown') return 0;
+        throw error;
+      }
+    },
+    async *follow(conversation, after, signal): AsyncGenerator<Frame, void> {
+      const options = { troupe, clock: systemClock, signal };
+      for await (const frame of followConversation(conversation as ConversationId, after, options)) {
+        if (frame.type === 'event') yield frame;
+        if (frame.type === 'delta') {
+          yield { type: 'delta', delta: { ...frame.delta, agent: frame.delta.address.agent } };
+        }
+      }
+    },
+    async *watch(conversation, after, signal): AsyncGenerator<WatchFrame, void> {
+      const options = { troupe, clock: systemClock, signal };
+      const frames =
+        conversation === null
+          ? followAll(options)
+          : followConversation(conversation as ConversationId, after, options);
+      for await (const frame of frames) {
+        if (frame.type === 'event' || frame.type === 'gap') yield frame;
+        if (frame.type === 'state') {
+          const { address, ...state } = frame.state;
+          yield { type: 'state', state: { ...state, ...address } };
+        }
+      }
+    },
+    prompt: (conversation, agent) => troupe.prompt(conversation, agent),
+    promptOf: (turn, step) => troupe.promptOf(turn, step),
+    diff: (a, b, steps) => troupe.diff(a, b, steps),
+    cost: (conversation, agent, options) => troupe.cost(conversation, agent, options),
+    trace: (turn) => troupe.trace(turn),
+    import: (chunks, request) => troupe.import(chunks, request),
+    export: (conversation, { format, ...options } = {}) =>
+      format === 'html' ? exportedAsHtml(troupe, conversation) : troupe.export(conversation, options),
+    delete: (conversation, exported) => troupe.delete(conversation, { exported }),
+    keys: directKeys(troupe),
+    webhooks: directWebhooks(troupe),
+    queues: () => troupe.queues(),
+    nostr: async () => troupe.nostr(),
+    idle: () => troupe.idle(),
+    close: () => troupe.close(),
+  };
+}
+
+function directKeys(root: Troupe): ClientKeys {
+  const bookOf = (tenant: string | undefined) => (tenant === undefined ? root : root.forTenant(tenant)).keys;
+  function found<T>(issued: T | null, id: string): T {
+    if (issued !== null) return issued;
+    throw new TroupeError('command_refused', `there is no key "${id}" that opens anything`, { key: id });
+  }
+  return {
+    create: (key, tenant) => bookOf(tenant).create(key),
+    list: (tenant) => bookOf(tenant).list(),
+    rotate: async (id, options, tenant) => found(await bookOf(tenant).rotate(id, options), id),
+    revoke: async (id, tenant) => found(await bookOf(tenant).revoke(id), id),
+  };
+}
+
+function directWebhooks(root: Troupe): ClientWebhooks {
+  const bookOf = (tenant: string | undefined) =>
+    (tenant === undefined ? root : root.forTenant(tenant)).webhooks;
+  function found<T>(answer: T | null, id: string): T {
+    if (answer !== null) return answer;
+    throw new TroupeError('command_refused', `there is no webhook "${id}"`, { webhook: id });
+  }
+  return {
+    create: (webhook, tenant) => bookOf(tenant).create(webhook),
+    list: (tenant) => bookOf(tenant).list(),
+    remove: async (id, tenant) => found(await bookOf(tenant).remove(id), id),
+    test: async (id, tenant) => found(await bookOf(tenant).test(id), id),
+    rotate: async (id, tenant) => found(await bookOf(tenant).rotate(id), id),
+  };
+}
+
+/** The page's code is loaded where it is asked for. */
+async function* exportedAsHtml(troupe: Troupe, conversation: string): AsyncGenerator<string> {
+  const { exportHtml } = await import('../../http/export-html.ts');
+  yield* exportHtml(troupe, conversation);
+}

@@ -1,0 +1,122 @@
+import { TroupeError } from '../../errors.ts';
+import type { Author } from '../../events/index.ts';
+import { createClient } from '../../http/client.ts';
+import { authorNamed } from './author-named.ts';
+import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
+
+/** A troupe behind a URL. Its answers are trusted: it is our own server. */
+export function createHttpClient(url: string, token: string | undefined): Client {
+  const unauthorized =
+    token === undefined
+      ? 'this server asks who you are: set TROUPE_KEY to a key of yours, or TROUPE_TOKEN'
+      : 'this server does not accept your TROUPE_KEY or TROUPE_TOKEN: it is unknown here, expired or revoked';
+  const api = createClient({ url, token, unauthorized });
+
+  /** Without `--as`, the author of the key speaks, where it has one. */
+  async function speaker(named: Author): Promise<Author> {
+    if (token === undefined || named.id !== authorNamed().id) return named;
+    return (await api.request('GET /api/whoami')).author ?? named;
+  }
+
+  return {
+    isDirect: false,
+    async send(c, message) {
+      const body = { ...message, author: await speaker(message.author) };
+      return (await api.request('POST /api/conversations/{c}/events', { params: { c }, body })).event;
+    },
+    async command(command, author) {
+      const body = { ...command, author: await speaker(author) };
+      return (await api.request('POST /api/commands', { body })).event;
+    },
+    conversations: async () => (await api.request('GET /api/conversations')).conversations,
+    actors: async (c) => (await api.request('GET /api/conversations/{c}/actors', { params: { c } })).actors,
+    tasks: (c, { open }) =>
+      api.whole('GET /api/conversations/{c}/tasks', 'tasks', {
+        params: { c },
+        query: { open: open || undefined },
+      }),
+    async head(c) {
+      try {
+        const input = { params: { c }, query: { limit: 1 } };
+        return (await api.request('GET /api/conversations/{c}/events', input)).head;
+      } catch (error) {
+        if (error instanceof TroupeError && error.code === 'conversation_unknown') return 0;
+        throw error;
+      }
+    },
+    async *follow(conversation, after, signal): AsyncGenerator<Frame, void> {
+      for await (const frame of await api.events({ conversation, after }, signal)) {
+        if (frame.type === 'event') yield frame;
+        if (frame.type === 'stream') yield { type: 'delta', delta: frame.delta };
+      }
+    },
+    async *watch(conversation, after, signal): AsyncGenerator<WatchFrame, void> {
+      const frames = await api.events(conversation === null ? {} : { conversation, after }, signal);
+      yield { type: 'open' };
+      for await (const frame of frames) if (frame.type !== 'stream') yield frame;
+    },
+    ...promptsOf(api),
+    import: (chunks, { fileName, ...fields }) =>
+      api.request('POST /api/import', {
+        query: { ...fields, file: fileName },
+        file: ReadableStream.from(chunks) as NonNullable<RequestInit['body']>,
+      }),
+    async *export(c, { threads, format } = {}) {
+      const input = { params: { c }, query: { threads: threads || undefined, format } };
+      const { body } = await api.open('GET /api/conversations/{c}/export', input);
+      const decoder = new TextDecoder();
+      for await (const chunk of body ?? []) yield decoder.decode(chunk as Uint8Array, { stream: true });
+      yield decoder.decode();
+    },
+    delete: (c, exported) =>
+      api.request('DELETE /api/conversations/{c}', { params: { c }, query: { exported } }),
+    keys: keysOf(api),
+    webhooks: webhooksOf(api),
+    queues: () => api.request('GET /api/queues'),
+    nostr: async () => (await api.request('GET /api/nostr')).nostr,
+    idle: async () => {},
+    close: async () => {},
+  };
+}
+
+type Api = ReturnType<typeof createClient>;
+
+function promptsOf(api: Api): Pick<Client, 'prompt' | 'promptOf' | 'diff' | 'cost' | 'trace'> {
+  return {
+    prompt: (c, a) =>
+      api.whole('GET /api/conversations/{c}/agents/{a}/prompt', 'messages', { params: { c, a } }),
+    promptOf: (t, step) =>
+      api.whole('GET /api/turns/{t}/prompt', 'messages', { params: { t }, query: { step } }),
+    diff: (a, b, { stepA, stepB }) =>
+      api.request('GET /api/turns/{a}/diff/{b}', { params: { a, b }, query: { stepA, stepB } }),
+    cost: (c, a, { vendor }) =>
+      api.whole('GET /api/conversations/{c}/agents/{a}/cost', 'rows', {
+        params: { c, a },
+        query: { vendor },
+      }),
+    trace: (t) => api.whole('GET /api/turns/{t}', 'events', { params: { t } }),
+  };
+}
+
+function keysOf(api: Api): ClientKeys {
+  return {
+    create: (key, tenant) => api.request('POST /api/keys', { body: { ...key, tenant } }),
+    list: async (tenant) => (await api.request('GET /api/keys', { query: { tenant } })).keys,
+    rotate: (id, body, tenant) =>
+      api.request('POST /api/keys/{id}/rotate', { params: { id }, query: { tenant }, body }),
+    revoke: async (id, tenant) =>
+      (await api.request('DELETE /api/keys/{id}', { params: { id }, query: { tenant } })).key,
+  };
+}
+
+function webhooksOf(api: Api): ClientWebhooks {
+  return {
+    create: (body, tenant) => api.request('POST /api/webhooks', { query: { tenant }, body }),
+    list: async (tenant) => (await api.request('GET /api/webhooks', { query: { tenant } })).webhooks,
+    remove: async (id, tenant) =>
+      (await api.request('DELETE /api/webhooks/{id}', { params: { id }, query: { tenant } })).webhook,
+    test: (id, tenant) => api.request('POST /api/webhooks/{id}/test', { params: { id }, query: { tenant } }),
+    rotate: (id, tenant) =>
+      api.request('POST /api/webhooks/{id}/rotate', { params: { id }, query: { tenant } }),
+  };
+}

@@ -1,0 +1,180 @@
+import { accessSync, constants, existsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { toTroupeError, TroupeError } from '../../errors.ts';
+import { checkDatabase } from '../../store/sqlite/check-files.ts';
+import { dataPaths, lockDataDir } from '../../store/sqlite/data-lock.ts';
+import { findAgents, type FoundAgents, recallAgents } from '../client/find-agents.ts';
+import { findPeer, PROGRAMS } from '../../providers/cli/find-peer.ts';
+import { nodeProblem } from '../process/node-version.ts';
+
+interface CheckOptions {
+  file: string | undefined;
+  data: string;
+  env: Record<string, string | undefined>;
+}
+
+/** Checks what agents need to work. */
+export async function runChecks({ file, data, env }: CheckOptions): Promise<Check[]> {
+  const [agents, services] = await Promise.all([checkAgents(file, data), checkServices(env)]);
+  return [
+    checkNode(),
+    agents.check,
+    ...checkKeys(agents.found, env),
+    ...checkPrograms(agents.found, env),
+    ...checkData(data),
+    ...services,
+  ];
+}
+
+function checkNode(): Check {
+  const problem = nodeProblem(process.versions.node);
+  return { name: 'node', status: problem === null ? 'ok' : 'failed', detail: problem ?? process.version };
+}
+
+async function checkAgents(
+  file: string | undefined,
+  data: string,
+): Promise<{ check: Check; found: FoundAgents | null }> {
+  const name = 'agents';
+  try {
+    const found = (await findAgents(file)) ?? (await recallAgents(data));
+    if (!found) {
+      const detail = 'no agents file here; troupe dev runs the demo company';
+      return { check: { name, status: 'warning', detail }, found };
+    }
+    const ids = found.definition.agents.map(({ id }) => `@${id}`).join(' ');
+    return { check: { name, status: 'ok', detail: `${found.file ?? 'demo company'}: ${ids}` }, found };
+  } catch (error) {
+    return { check: { name, status: 'failed', detail: toTroupeError(error).message }, found: null };
+  }
+}
+
+/** Names environment variables and whether they are set, never their values. */
+function checkKeys(found: FoundAgents | null, env: CheckOptions['env']): Check[] {
+  const users = new Map<string, string[]>();
+  for (const agent of found?.definition.agents ?? []) {
+    if (agent.provider === 'scripted' || agent.apiKeyEnv === undefined) continue;
+    users.set(agent.apiKeyEnv, [...(users.get(agent.apiKeyEnv) ?? []), `@${agent.id}`]);
+  }
+  return [...users].map(([variable, ids]) => {
+    const isSet = Boolean(env[variable]?.trim());
+    const detail = `${variable} is ${isSet ? 'set' : 'not set'} (${ids.join(' ')})`;
+    // A local server may need no key, so a missing key is no failure by itself.
+    return { name: 'key', status: isSet ? 'ok' : 'warning', detail };
+  });
+}
+
+/** The packages of agent programs such as Claude Code. */
+function checkPrograms(found: FoundAgents | null, env: CheckOptions['env']): Check[] {
+  const used = new Set((found?.definition.agents ?? []).map(({ provider }) => provider));
+  return (['claude-code', 'codex'] as const).flatMap((provider): Check[] => {
+    if (!used.has(provider)) return [];
+    try {
+      const { version } = findPeer(provider, env);
+      return [{ name: 'program', status: 'ok', detail: `${PROGRAMS[provider].name} ${version}` }];
+    } catch (error) {
+      return [{ name: 'program', status: 'failed', detail: toTroupeError(error).message }];
+    }
+  });
+}
+
+function checkData(data: string): Check[] {
+  const dir = resolve(data);
+  if (!existsSync(dir)) return [checkParent(dir)];
+  let exposed: string | null;
+  try {
+    const lock = lockDataDir(dir);
+    ({ exposed } = lock);
+    lock.release();
+  } catch (error) {
+    const isBusy = error instanceof TroupeError && error.code === 'data_busy';
+    return [{ name: 'data', status: isBusy ? 'ok' : 'failed', detail: toTroupeError(error).message }];
+  }
+  const free: Check = { name: 'data', status: 'ok', detail: `${dir} is writable and free` };
+  return [exposed === null ? free : { ...free, status: 'warning', detail: exposed }, checkIntegrity(dir)];
+}
+
+/** The nearest existing directory: missing ones are created. */
+function checkParent(dir: string): Check {
+  const parent = dirname(dir);
+  if (!existsSync(parent)) return checkParent(parent);
+  try {
+    accessSync(parent, constants.W_OK);
+    return { name: 'data', status: 'ok', detail: `${dir} will be made` };
+  } catch {
+    // The remedy is the same for every cause.
+    return {
+      name: 'data',
+      status: 'failed',
+      detail: `${parent} is not writable: choose another with --data`,
+    };
+  }
+}
+
+function checkIntegrity(dir: string): Check {
+  const name = 'database';
+  const { database } = dataPaths(dir);
+  if (!existsSync(database)) return { name, status: 'ok', detail: 'none yet' };
+  try {
+    const problems = checkDatabase(database);
+    if (problems.length === 0) return { name, status: 'ok', detail: 'no damage found' };
+    return { name, status: 'failed', detail: `${problems.join('; ')}; restore it from a backup` };
+  } catch (error) {
+    return { name, status: 'failed', detail: toTroupeError(error).message };
+  }
+}
+
+type Env = Record<string, string | undefined>;
+
+/** Checks the servers of the distributed mode that are configured. */
+async function checkServices(env: Env): Promise<Check[]> {
+  const mongodb = env['MONGODB_URL']?.trim();
+  const redis = env['REDIS_URL']?.trim();
+  const checks = await Promise.all([
+    mongodb ? checkMongodb(mongodb) : null,
+    redis ? checkRedisServer(redis) : null,
+  ]);
+  const found = checks.filter((check) => check !== null);
+  if (found.length !== 1) return found;
+  const [named, other] = mongodb ? ['MONGODB_URL', 'REDIS_URL'] : ['REDIS_URL', 'MONGODB_URL'];
+  const detail = `${named} is set and ${other} is not: troupe serve and troupe worker need both`;
+  return [...found, { name: 'services', status: 'warning', detail }];
+}
+
+async function checkMongodb(url: string): Promise<Check> {
+  const name = 'mongodb';
+  try {
+    const { checkMongo } = await import('../../store/mongo/check-mongo.ts');
+    const { at, version, replicaSet } = await checkMongo(url);
+    if (replicaSet !== null)
+      return { name, status: 'ok', detail: `${at}: ${version}, replica set ${replicaSet}` };
+    const detail = `${at}: ${version}, no replica set: what it holds is lost with its disk`;
+    return { name, status: 'warning', detail };
+  } catch (error) {
+    return { name, status: 'failed', detail: toTroupeError(error).message };
+  }
+}
+
+async function checkRedisServer(url: string): Promise<Check> {
+  const name = 'redis';
+  const warnings: string[] = [];
+  try {
+    const [{ checkRedis }, { redisAddress }] = await Promise.all([
+      import('../../queue/redis/check-redis.ts'),
+      import('../../queue/redis/connect-redis.ts'),
+    ]);
+    const onWarning = (warning: unknown) => warnings.push(String(warning));
+    const { version, policy } = await checkRedis(url, { onWarning });
+    if (warnings.length > 0) return { name, status: 'warning', detail: warnings.join('; ') };
+    return { name, status: 'ok', detail: `${redisAddress(url)}: ${version}, ${policy}` };
+  } catch (error) {
+    return { name, status: 'failed', detail: toTroupeError(error).message };
+  }
+}
+
+/** One finding of `troupe doctor`. */
+export interface Check {
+  name: string;
+  status: 'ok' | 'warning' | 'failed';
+  detail: string;
+}

@@ -1,0 +1,119 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { TroupeError } from '../../errors.ts';
+import type { ImportNote, ImportReport } from '../../import/index.ts';
+import { type ClientOptions, connect } from '../client/connect.ts';
+import { count, number, paint, print, printable, printJson, table } from '../render/output.ts';
+import { pipeline } from 'node:stream/promises';
+
+interface ImportFileOptions extends ClientOptions {
+  conversation?: string;
+  agent?: string;
+  format?: string;
+}
+
+export async function importFile(file: string, options: ImportFileOptions): Promise<void> {
+  const isStdin = file === '-';
+  const size = isStdin ? null : await sizeOf(file);
+  const client = await connect(options, { needs: 'names', mayCreate: true });
+  try {
+    const source: AsyncIterable<Uint8Array> = isStdin ? process.stdin : createReadStream(file);
+    const { conversation, agent, format } = options;
+    const fileName = isStdin ? undefined : basename(file);
+    const report = await client.import(withProgress(source, size), { conversation, agent, format, fileName });
+    if (options.json) printJson({ conversation: report.conversations[0] ?? null, ...report });
+    else print(renderReport(report));
+  } finally {
+    await client.close();
+  }
+}
+
+async function sizeOf(file: string): Promise<number> {
+  try {
+    const found = await stat(file);
+    if (!found.isDirectory()) return found.size;
+  } catch (cause) {
+    const reason =
+      (cause as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : String(cause);
+    throw new TroupeError('import_invalid', `cannot read ${file}: ${reason}`, { file }, { cause });
+  }
+  throw new TroupeError('import_invalid', `cannot read ${file}: it is a directory`, { file });
+}
+
+/** Passes chunks through, and reports their number on stderr if that is a terminal. */
+async function* withProgress(
+  chunks: AsyncIterable<Uint8Array>,
+  size: number | null,
+): AsyncGenerator<Uint8Array> {
+  const isWatched = process.stderr.isTTY === true;
+  let read = 0;
+  let shown = '';
+  for await (const chunk of chunks) {
+    read += chunk.length;
+    const share = size ? `${Math.floor((read / size) * 100)} %` : `${Math.floor(read / 1_048_576)} MiB`;
+    if (isWatched && share !== shown) process.stderr.write(`\rreading ${share}`);
+    shown = share;
+    yield chunk;
+  }
+  if (isWatched) process.stderr.write('\r\u001b[K');
+}
+
+function renderReport({ format, lines, events, conversations, repaired, skipped }: ImportReport): string {
+  const where =
+    conversations.length === 1
+      ? `conversation ${paint('bold', conversations[0] ?? '')}`
+      : `${count(conversations.length, 'conversation')}, ${conversations[0] ?? ''} to ${conversations.at(-1) ?? ''}`;
+  const head = `${count(lines, 'record')} read as ${format}: ${count(events, 'event')} in ${where}`;
+  return [head, ...renderNotes('repaired', repaired), ...renderNotes('left out', skipped)].join('\n');
+}
+
+function renderNotes(title: string, notes: readonly ImportNote[]): string[] {
+  if (notes.length === 0) return [];
+  const rows = notes.map(({ kind, count: times, examples }) => [
+    `  ${kind.replaceAll('_', ' ')}`,
+    number(times),
+    paint('dim', printable(examples[0] ?? '')),
+  ]);
+  return [`${title}:`, table(rows, [1])];
+}
+
+interface ExportOptions extends ClientOptions {
+  out?: string;
+  html?: boolean;
+}
+
+export async function exportConversation(conversation: string, options: ExportOptions): Promise<void> {
+  const client = await connect(options, { needs: 'data' });
+  try {
+    const lines = client.export(conversation, { format: options.html ? 'html' : 'jsonl' });
+    // Reads the first chunk before it creates the file, so that an unknown conversation leaves none behind.
+    const first = await lines.next();
+    const counter = { lines: 0 };
+    const source = counted(first.done ? '' : first.value, lines, counter);
+    const { out, json } = options;
+    if (out === undefined) return await pipeline(source, process.stdout, { end: false });
+    await pipeline(source, createWriteStream(out, { mode: 0o600 })).catch((cause: unknown) => {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new TroupeError('data_unwritable', `cannot write ${out}: ${reason}`, { out }, { cause });
+    });
+    if (json) printJson({ conversation, out, lines: counter.lines });
+    else print(`${count(counter.lines, 'line')} written to ${out}`);
+  } finally {
+    await client.close();
+  }
+}
+
+async function* counted(
+  first: string,
+  rest: AsyncGenerator<string>,
+  counter: { lines: number },
+): AsyncGenerator<string> {
+  for (let next = first; ;) {
+    counter.lines += next.split('\n').length - 1;
+    yield next;
+    const { done, value } = await rest.next();
+    if (done) return;
+    next = value as string;
+  }
+}

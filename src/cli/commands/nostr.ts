@@ -1,0 +1,216 @@
+import { existsSync } from 'node:fs';
+import { text as readAll } from 'node:stream/consumers';
+import type { TroupeInput } from '../../config/agents-file.ts';
+import { systemClock } from '../../clock.ts';
+import { TroupeError } from '../../errors.ts';
+import { nearestName } from '../../events/index.ts';
+import {
+  type AgentKey,
+  type AgentKeys,
+  loadNostr,
+  type NostrStatus,
+  type RelayAnswer,
+  type RelayReport,
+} from '../../integrations/nostr.ts';
+import { type ClientOptions, connect } from '../client/connect.ts';
+import { findAgents, recallAgents } from '../client/find-agents.ts';
+import { clip, paint, print, printJson, table } from '../render/output.ts';
+import type { UrlOptions } from '../process/service-urls.ts';
+
+export interface KeyOptions extends Partial<UrlOptions> {
+  data?: string;
+  agents?: string;
+  json?: boolean;
+}
+
+const DEFAULT_DATA = '.troupe';
+
+export async function createKey(agent: string, options: KeyOptions): Promise<void> {
+  await withKeys(options, agent, async (keys) => showMade('made', await keys.create(agent), options));
+}
+
+/** From a variable or stdin: what stands on a command line is seen by others and kept in histories. */
+export async function importKey(agent: string, options: KeyOptions & { env?: string }): Promise<void> {
+  await withKeys(options, agent, async (keys) => {
+    const secret = options.env === undefined ? await readInput() : readVariable(options.env);
+    showMade('taken over', await keys.import(agent, secret), options);
+  });
+}
+
+export async function listKeys(options: KeyOptions): Promise<void> {
+  mustBeThere(options);
+  await withKeys(options, null, async (keys) => {
+    const found = await keys.list();
+    if (options.json) return printJson({ keys: found });
+    if (found.length === 0) return print('no agent has a key; make one with "troupe nostr keys create"');
+    const head = ['agent', 'npub', 'since'].map((title) => paint('dim', title));
+    print(table([head, ...found.map(({ agent, npub, createdAt }) => [agent, npub, createdAt.slice(0, 10)])]));
+  });
+}
+
+export async function exportKey(
+  agent: string,
+  options: KeyOptions & { showSecret?: boolean },
+): Promise<void> {
+  if (!options.showSecret) {
+    const message = `this prints the secret key of @${agent}, with which anybody speaks as @${agent}: add --show-secret if that is meant`;
+    throw new TroupeError('command_refused', message, { agent });
+  }
+  mustBeThere(options);
+  await withKeys(options, null, async (keys) => {
+    const nsec = await keys.export(agent, { confirmed: true });
+    if (options.json) printJson({ agent, nsec });
+    else print(nsec);
+  });
+}
+
+export async function removeKey(agent: string, options: KeyOptions & { yes?: boolean }): Promise<void> {
+  if (!options.yes) {
+    const message = `without its key @${agent} never speaks under this pubkey again, unless you have exported it: add --yes if that is meant`;
+    throw new TroupeError('command_refused', message, { agent });
+  }
+  mustBeThere(options);
+  await withKeys(options, null, async (keys) => {
+    await keys.remove(agent);
+    if (options.json) printJson({ agent, removed: true });
+    else print(`the key of @${agent} is removed`);
+  });
+}
+
+export async function testRelay(url: string, options: { json?: boolean }): Promise<void> {
+  const nostr = await loadNostr();
+  const report = await nostr.probeRelay(url, { clock: systemClock });
+  const isWell = report.read.ok && report.write.ok;
+  if (options.json) printJson({ ok: isWell, ...report });
+  else print(renderReport(report));
+  if (!isWell) process.exitCode = 1;
+}
+
+/** What a running server knows of its relays; a worker of many machines holds some of them, an API none. */
+export async function showStatus(options: ClientOptions): Promise<void> {
+  const client = await connect(options, { needs: 'data' });
+  try {
+    const nostr = await client.nostr();
+    if (options.json) return printJson({ nostr });
+    if (!nostr)
+      return print('no relays here: the agents file has no "nostr", or this process takes no turns');
+    const head = ['relay', 'state', 'received', 'not taken', 'published', 'behind', 'last problem'];
+    const rows = nostr.relays.map(({ url, state, inbound, received, rejected, outbox, lastError }) => {
+      const isElsewhere = inbound?.state === 'waiting' && state !== 'isolated';
+      const held = isElsewhere ? 'another process holds it' : '';
+      return [
+        url,
+        isElsewhere ? 'waiting' : state,
+        String(received),
+        String(notTaken(rejected)),
+        String(outbox?.published ?? '-'),
+        String(outbox?.behind ?? '-'),
+        clip(lastError ?? outbox?.lastError ?? held, 60),
+      ];
+    });
+    print(table([head.map((title) => paint('dim', title)), ...rows]));
+    const agents = Object.entries(nostr.agents).map(([agent, pubkey]) => `@${agent} ${pubkey}`);
+    print(paint('dim', agents.join('\n')));
+  } finally {
+    await client.close();
+  }
+}
+
+/** What our agents have said comes back from every relay: that is no problem of anybody. */
+function notTaken({ echo: _ours, ...rejected }: NostrStatus['relays'][number]['rejected']): number {
+  return Object.values(rejected).reduce<number>((sum, count = 0) => sum + count, 0);
+}
+
+/** Who only looks makes no data directory. */
+function mustBeThere({ data = DEFAULT_DATA, mongodb, redis }: KeyOptions): void {
+  if (mongodb !== undefined || redis !== undefined || existsSync(data)) return;
+  const message = `there is no data directory ${data}; name it with --data`;
+  throw new TroupeError('config_invalid', message, { data });
+}
+
+async function withKeys(
+  options: KeyOptions,
+  named: string | null,
+  work: (keys: AgentKeys) => Promise<void>,
+): Promise<void> {
+  const dir = options.data ?? DEFAULT_DATA;
+  const isDistributed = options.mongodb !== undefined || options.redis !== undefined;
+  const found = (await findAgents(options.agents)) ?? (isDistributed ? null : await recallAgents(dir));
+  const definition: TroupeInput = found?.definition ?? { agents: [] };
+  if (named !== null && definition.agents.length > 0) mustBeKnown(named, definition);
+  const { createTroupe } = await import('../../runtime.ts');
+  const where = isDistributed
+    ? (await import('../process/service-urls.ts')).readServiceUrls(
+        { prefix: 'troupe', ...options },
+        process.env,
+      )
+    : { data: dir };
+  await using troupe = await createTroupe(definition, { ...where, work: false, allowEmpty: true });
+  await work(troupe.agentKeys);
+}
+
+/** A key under a misspelt name would be of no use to anybody. */
+function mustBeKnown(agent: string, { agents, templates = [] }: TroupeInput): void {
+  const known = [...agents, ...templates].map(({ id }) => String(id));
+  if (known.includes(agent)) return;
+  const nearest = nearestName(agent, known);
+  const hint = nearest ? ` Did you mean "${nearest}"?` : '';
+  throw new TroupeError('agent_unknown', `there is no agent "${agent}".${hint} Known: ${known.join(', ')}.`, {
+    agent,
+    nearest,
+    known,
+  });
+}
+
+async function readInput(): Promise<string> {
+  if (process.stdin.isTTY) process.stderr.write('The key, as nsec1… or hex, then Ctrl-D: ');
+  return readAll(process.stdin);
+}
+
+function readVariable(name: string): string {
+  const value = process.env[name];
+  if (value) return value;
+  throw new TroupeError('config_invalid', `the variable ${name} is not set`, { variable: name });
+}
+
+function showMade(how: string, key: AgentKey, { json }: KeyOptions): void {
+  if (json) return printJson(key);
+  print(`a key was ${how} for @${key.agent}; it is kept encrypted`);
+  print(
+    table(
+      [
+        ['npub', key.npub],
+        ['pubkey', key.pubkey],
+      ].map(([name = '', value = '']) => [`  ${paint('dim', name)}`, value]),
+    ),
+  );
+}
+
+const AUTH = {
+  none: 'not asked for',
+  offered: 'asked for, but it answers everybody',
+  required: 'needed (NIP-42): agents do it by themselves',
+} as const;
+
+function renderReport({ url, connectMs, information, read, write, auth }: RelayReport): string {
+  const about = [information?.name, information?.software, information?.version].filter(Boolean).join(', ');
+  const nips = information?.supported_nips?.join(' ') ?? '';
+  const rows = [
+    ['connect', `${Math.round(connectMs)} ms`],
+    ['read', renderAnswer(read)],
+    ['write', renderAnswer(write)],
+    ['login', AUTH[auth]],
+    ['about', about === '' ? 'says nothing of itself' : clip(about, 90)],
+    ...(nips === '' ? [] : [['nips', clip(nips, 90)]]),
+  ];
+  return [
+    paint('bold', url),
+    table(rows.map(([name = '', value = '']) => [`  ${paint('dim', name)}`, value])),
+  ].join('\n');
+}
+
+function renderAnswer({ ok, ms, reason, isSilent }: RelayAnswer): string {
+  if (ok) return `${Math.round(ms)} ms`;
+  if (isSilent) return paint('yellow', `not acknowledged: ${clip(reason, 90)}; it did not refuse either`);
+  return paint('red', `refused: ${clip(reason === '' ? 'it did not say why' : reason, 90)}`);
+}

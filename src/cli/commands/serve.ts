@@ -1,0 +1,65 @@
+import { systemClock } from '../../clock.ts';
+import type { HttpServer } from '../../http/index.ts';
+import { count, paint, print, printJson, table } from '../render/output.ts';
+import { aborted, agentNames, type ProcessParts, runProcess } from '../process/run-process.ts';
+import type { UrlOptions } from '../process/service-urls.ts';
+import { version } from '../version.ts';
+
+interface ServeOptions extends UrlOptions {
+  port: number;
+  host: string;
+  readOnly?: boolean;
+  json?: boolean;
+}
+
+/** Requests are still answered for this long after `/readyz` began to refuse, so that balancers can look elsewhere. */
+const DRAIN_MS = 2_000;
+
+/** The API of the distributed mode. It takes no turns. */
+export async function serve(file: string | undefined, options: ServeOptions): Promise<void> {
+  const { host, port, readOnly, json } = options;
+  const [{ createApp, serveHttp }, { readToken, requireCredentials }] = await Promise.all([
+    import('../../http/index.ts'),
+    import('../process/require-token.ts'),
+  ]);
+  const token = readToken(process.env);
+  await runProcess(file, { ...options, concurrency: null }, async (parts) => {
+    const { troupe, metrics, signal, found, services, onError } = parts;
+    const { access } = found.definition;
+    // Required on loopback, too: a proxy there forwards requests from everywhere.
+    const why = 'serve answers nobody without a credential';
+    await requireCredentials(troupe, { token, access, now: systemClock.now(), why });
+    const app = createApp(troupe, {
+      signal,
+      token,
+      authenticate: (credential) => troupe.authenticate(credential),
+      keyless: 'refused',
+      limits: access?.limits,
+      traffic: access?.limits,
+      metrics,
+      onError,
+      readOnly,
+      version: version(),
+    });
+    // A load balancer expects exactly this port.
+    const server = await serveHttp(app, { host, port, tries: 1 });
+    if (json) printJson({ url: server.url, page: `${server.url}/`, ...services });
+    else showBanner(server, parts);
+    await aborted(signal);
+    await systemClock.sleep(DRAIN_MS);
+    await server.close();
+  });
+}
+
+function showBanner({ url }: HttpServer, { found, services }: ProcessParts): void {
+  const rows = [
+    ['Page', paint('cyan', `${url}/`)],
+    ['API', `${url}/api/openapi.json`],
+    ['MongoDB', services.mongodb],
+    ['Redis', `${services.redis} (prefix ${services.prefix})`],
+    ['Agents', `${agentNames(found.definition)} (${found.file})`],
+  ];
+  print(paint('bold', `troupe: API for ${count(found.definition.agents.length, 'agent')} ready`));
+  print(table(rows.map(([name = '', value = '']) => [`  ${paint('dim', name)}`, value])));
+  print(paint('dim', 'It takes no turns: start "troupe worker" for these. Ctrl-C ends it, twice at once.'));
+}

@@ -1,0 +1,166 @@
+import { systemClock } from '../../clock.ts';
+import { TroupeError } from '../../errors.ts';
+import { type ConversationId, EVENT_KINDS, type Event, nearestName } from '../../events/index.ts';
+import { matchesRow, type RowFilter } from '../../projection/match-event.ts';
+import { rowOf } from '../../projection/row.ts';
+import type { AgentState, Client, WatchFrame } from '../client/client.ts';
+import { type ClientOptions, connect } from '../client/connect.ts';
+import { describeEvent } from '../render/reply-printer.ts';
+import { onInterrupt } from '../process/interrupt.ts';
+import { clip, paint, print, printable, printJson, screenWidth } from '../render/output.ts';
+
+interface WatchOptions extends ClientOptions {
+  agent?: string[];
+  kind?: string[];
+  problems?: boolean;
+  after?: number;
+}
+
+/** Shown of what is stored, where nobody says from where on. */
+const TAIL = 20;
+const RETRY_MS = 500;
+const MAX_RETRY_MS = 5_000;
+
+/** Until interrupted. A connection that breaks is taken up again: of one conversation nothing is lost or shown twice. */
+export async function watch(conversation: string | undefined, options: WatchOptions): Promise<void> {
+  const shown = filterOf(options);
+  const client = await connect(options, { needs: 'data' });
+  const stop = new AbortController();
+  const dispose = onInterrupt(() => stop.abort());
+  try {
+    const where = conversation ?? null;
+    // For all conversations, too, a first request reports a missing server at once.
+    const head = where === null ? (await client.conversations()).length : await client.head(where);
+    const after = options.after ?? Math.max(0, head - TAIL);
+    const show = (frame: WatchFrame) => showFrame(frame, { shown, isOne: where !== null, ...options });
+    if (client.isDirect) await showStored(client, where, { after, head, show });
+    else await follow(client, where, { after, show, signal: stop.signal });
+  } finally {
+    dispose();
+    await client.close();
+  }
+}
+
+function filterOf({ agent, kind, problems }: WatchOptions): RowFilter {
+  for (const name of kind ?? []) {
+    if (EVENT_KINDS.some((known) => known === name)) continue;
+    const nearest = nearestName(name, EVENT_KINDS);
+    const message = `there is no kind of events "${name}"${nearest ? `; did you mean "${nearest}"?` : ''}`;
+    throw new TroupeError('event_invalid', message, { kind: name, nearest });
+  }
+  const agents = agent?.map((name) => name.replace(/^@/, ''));
+  return { agents, kinds: kind, level: problems ? 'problem' : undefined };
+}
+
+type Show = (frame: WatchFrame) => void;
+
+/** Nobody else has the data open, and this process takes no turns: what is stored is all there will be. */
+async function showStored(
+  client: Client,
+  conversation: string | null,
+  { after, head, show }: { after: number; head: number; show: Show },
+): Promise<void> {
+  if (conversation !== null && after < head) {
+    const enough = new AbortController();
+    for await (const frame of client.watch(conversation, after, enough.signal)) {
+      show(frame);
+      if (frame.type === 'event' && frame.event.seq >= head) enough.abort();
+    }
+  }
+  tell('nothing runs here that could be watched: start "troupe dev", or name a server with --url');
+}
+
+async function follow(
+  client: Client,
+  conversation: string | null,
+  { after, show, signal }: { after: number; show: Show; signal: AbortSignal },
+): Promise<void> {
+  let seen = after;
+  let failures = 0;
+  while (!signal.aborted) {
+    try {
+      for await (const frame of client.watch(conversation, seen, signal)) {
+        if (frame.type === 'open' && failures > 0) tell('connected again');
+        failures = 0;
+        show(frame);
+        if (frame.type === 'event') seen = frame.event.seq;
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof TroupeError) || error.policy !== 'retry') throw error;
+      if (failures === 0) tell(`${error.message} Trying again${lossOf(conversation)}.`);
+      failures += 1;
+      await systemClock.sleep(Math.min(RETRY_MS * failures, MAX_RETRY_MS), signal);
+    }
+  }
+}
+
+function lossOf(conversation: string | null): string {
+  return conversation === null ? '; what happens meanwhile is not shown' : '';
+}
+
+function tell(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+interface Shown {
+  shown: RowFilter;
+  /** Of one conversation: its name need not be told with each line. */
+  isOne: boolean;
+  json?: boolean;
+}
+
+function showFrame(frame: WatchFrame, options: Shown): void {
+  const { shown, json } = options;
+  switch (frame.type) {
+    case 'event': {
+      const { event } = frame;
+      if (!matchesRow(rowOf(event), event, shown)) return;
+      const summary = describeEvent(event);
+      if (json) printJson({ type: 'event', summary, event });
+      else print(eventLine(event, summary, options));
+      return;
+    }
+    case 'state':
+      // State frames match no kind and are no problem.
+      if (shown.kinds || shown.level) return;
+      if (shown.agents && !shown.agents.includes(frame.state.agent)) return;
+      if (json) printJson({ type: 'state', ...frame.state });
+      else print(stateLine(frame.state, options));
+      return;
+    case 'open':
+      return;
+    case 'gap':
+      tell('some events were left out: they came faster than they could be read');
+  }
+}
+
+function eventLine(event: Event, summary: string, { isOne }: Shown): string {
+  const { level } = rowOf(event);
+  const kind = event.kind.padEnd(KIND_WIDTH);
+  const words = clip(summary, Math.max(30, screenWidth() - KIND_WIDTH - 20));
+  const style = level === 'problem' ? 'red' : level === 'noise' ? 'dim' : 'reset';
+  return `${placeOf(event.conversation, isOne)}${headOf(event.seq, event.at)}  ${kind}  ${paint(style, words)}`;
+}
+
+const KIND_WIDTH = 18;
+
+function stateLine(told: AgentState, { isOne }: Shown): string {
+  const { conversation, agent, state, event, doing, waits, at } = told;
+  const wait = waits ? `: ${waits.code} since ${timeOf(waits.since)}, next try at ${timeOf(waits.next)}` : '';
+  const tools = doing.length > 0 ? `: ${doing.join(', ')}` : wait;
+  const text = `${headOf(null, at)}  @${agent} is ${state} after ${event}${tools}`;
+  return placeOf(conversation, isOne) + paint('dim', printable(text));
+}
+
+function placeOf(conversation: ConversationId, isOne: boolean): string {
+  return isOne ? '' : `${conversation}  `;
+}
+
+function headOf(seq: number | null, at: number): string {
+  return `${`${seq ?? '·'}`.padStart(5)}  ${timeOf(at)}`;
+}
+
+function timeOf(at: number): string {
+  return new Date(at).toISOString().slice(11, 19);
+}

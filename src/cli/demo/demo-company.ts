@@ -1,0 +1,151 @@
+import * as z from 'zod';
+import type { AgentInput, TroupeInput } from '../../config/agents-file.ts';
+import { defineTool } from '../../tools/tool.ts';
+import { CUES } from './demo-story.ts';
+
+/** Long enough that the coder's next prompts are compacted. */
+const profile = defineTool({
+  name: 'profile',
+  description: 'Runs the program under load and returns every sample.',
+  schema: z.object({ path: z.string() }),
+  run: ({ path }) => {
+    const samples = Array.from({ length: 420 }, (_, index) => {
+      const us = 11 + ((index * 7_919) % 90);
+      return `${String(index + 1).padStart(3)}  take()  ${us} us  ${us > 95 ? 'slow: the map was resized' : 'ok'}`;
+    });
+    return Promise.resolve([`${path}: 420 samples, p50 55 us, p99 99 us`, ...samples].join('\n'));
+  },
+});
+
+/** The company that `troupe dev` runs without an agents file: three scripted agents, which need no API key. */
+export const DEMO_COMPANY: TroupeInput = {
+  tools: [profile],
+  context: { summaries: 'extract' },
+  agents: [
+    scripted(
+      { id: 'planner', name: 'Planner', role: 'manager', description: 'Plans the work and hands it out.' },
+      [
+        {
+          when: { contains: CUES.status, step: 1 },
+          reply: 'The limiter is written, profiled and reviewed. One thing is yours to decide.',
+          calls: [
+            {
+              name: 'ask',
+              args: { question: 'Do we ship it today?', choices: ['Today', 'After the weekend'] },
+            },
+          ],
+        },
+        { when: { contains: 'After the weekend' }, reply: 'After the weekend, then. I have noted it.' },
+        { when: { contains: 'Today' }, reply: 'Then it goes out today; I watch the first hour.' },
+        {
+          when: { step: 1 },
+          reply: 'I will have the coder make this.',
+          calls: [
+            {
+              name: 'handoff',
+              args: {
+                to: 'coder',
+                goal: 'Carry out what the user asked for',
+                done: 'Read the request and split it into steps',
+                next: 'Write the change, then pass it to the reviewer',
+                why: 'It needs code',
+              },
+            },
+          ],
+        },
+      ],
+      ['ask'],
+    ),
+    scripted(
+      { id: 'coder', name: 'Coder', role: 'worker', description: 'Writes the code.' },
+      [
+        {
+          when: { contains: CUES.profile, step: 1 },
+          reply: 'Running it under load.',
+          calls: [{ name: 'profile', args: { path: 'src/rate-limit.ts' } }],
+        },
+        {
+          when: { contains: '420 samples', step: 2 },
+          reply: 'Half of the calls take 55 us or less; the slow ones are those in which the map grows.',
+        },
+        { when: { contains: CUES.idle }, reply: 'Ten minutes; then they are dropped by the next refill.' },
+        {
+          when: { contains: CUES.client },
+          reply: '429 with a Retry-After header, computed from its bucket.',
+        },
+        {
+          when: { contains: 'handed over to you', step: 1 },
+          reply: 'The change is written and its tests pass.',
+          calls: [
+            {
+              name: 'handoff',
+              args: {
+                to: 'reviewer',
+                goal: 'Review the change',
+                done: 'Change written, 12 tests pass',
+                state: 'One file touched, no interface changed',
+                why: 'Nobody reviews their own work',
+              },
+            },
+          ],
+        },
+        {
+          reply:
+            'On it: I would start with a failing test, then write the smallest change that makes it pass.',
+        },
+      ],
+      ['profile'],
+    ),
+    scripted({ id: 'reviewer', name: 'Reviewer', role: 'peer', description: 'Reviews what others made.' }, [
+      {
+        when: { contains: 'is asked for again' },
+        reply:
+          'The notes promise a limit per address, but what was built is one per key: the notes are wrong.',
+      },
+      {
+        when: { contains: CUES.notes },
+        reply: 'The notes promise a limit per address, but what was built',
+        fail: {
+          after: 57,
+          code: 'provider_refused',
+          message: 'the answer was stopped by the content filter',
+        },
+      },
+      {
+        when: { contains: 'handed over to you' },
+        reply:
+          'Reviewed: the change does what was asked, and the tests would have caught it otherwise. Ready to merge.',
+      },
+      { reply: 'I have read everything so far and see no problem.' },
+    ]),
+  ],
+  defaults: { respondWhenUnaddressed: 'planner' },
+};
+
+type ScriptedRules = Extract<Extract<AgentInput, { provider: 'scripted' }>['script'], object>['rules'];
+
+interface ScriptedAgent {
+  id: string;
+  name: string;
+  role: 'manager' | 'worker' | 'peer';
+  description: string;
+}
+
+function scripted(
+  { id, name, role, description }: ScriptedAgent,
+  rules: ScriptedRules,
+  more: readonly string[] = [],
+): AgentInput {
+  return {
+    id,
+    name,
+    role,
+    description,
+    instructions: `You are ${name}. ${description}`,
+    provider: 'scripted',
+    model: 'demo',
+    tools: ['handoff', ...more],
+    contextWindow: 11_000,
+    script: { rules: rules.map((rule) => ({ ...rule, chunk: 8, chunkDelayMs: 30 })) },
+  };
+}

@@ -1,0 +1,76 @@
+import { inspect } from 'node:util';
+import { TroupeError } from '../../errors.ts';
+import { LOG_LEVELS, type Logger, type LogLevel } from '../../logger.ts';
+import type { TroupeOptions } from '../../runtime.ts';
+
+export interface OperatorFlags {
+  logLevel?: string;
+}
+
+type Env = Record<string, string | undefined>;
+
+/** Logging and tracing options of long-running processes. */
+export interface Operators extends Pick<TroupeOptions, 'logger' | 'tracing' | 'onWarning'> {
+  /** Receives errors of requests that are answered with 500. */
+  onError: (error: unknown) => void;
+}
+
+const SILENT = 'silent';
+const LEVELS = [SILENT, ...LOG_LEVELS];
+/** Environment variables whose values never appear in a log line. */
+const SECRET = /KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|CREDENTIAL|NSEC|BUNKER/i;
+
+/**
+ * From `--log-level`, TROUPE_LOG, TROUPE_TRACING and TROUPE_TRACING_CONTENT. Without a level and a `fallback` lines stay
+ * what people read. Throws `config_invalid`.
+ */
+export async function readOperators(
+  { logLevel }: OperatorFlags,
+  env: Env,
+  fallback: LogLevel | null,
+): Promise<Operators> {
+  const level = logLevel ?? (env['TROUPE_LOG']?.trim() || fallback);
+  const tracing = readTracing(env);
+  const traced = { ...(tracing && { tracing }), onError: (error: unknown) => void printRequest(error, env) };
+  if (level === null) return traced;
+  if (!LEVELS.includes(level)) {
+    const where = logLevel === undefined ? 'TROUPE_LOG' : '--log-level';
+    throw new TroupeError('config_invalid', `${where} must be one of ${LEVELS.join(', ')}, not "${level}"`);
+  }
+  if (level === SILENT) return { ...traced, onWarning: () => {}, onError: () => {} };
+  const logger = await openLogger(level as LogLevel, env);
+  return { ...traced, logger, onError: (error) => tellRequest(logger, error) };
+}
+
+function readTracing(env: Env): TroupeOptions['tracing'] {
+  const asked = env['TROUPE_TRACING']?.trim() ?? '';
+  if (asked === '') return undefined;
+  if (asked === 'otel') return { content: env['TROUPE_TRACING_CONTENT'] === '1' };
+  throw new TroupeError('config_invalid', `TROUPE_TRACING must be "otel" or empty, not "${asked}"`);
+}
+
+async function openLogger(level: LogLevel, env: Env): Promise<Logger> {
+  const [{ createJsonLogger }, { guardLogger }, hide] = await Promise.all([
+    import('../../runtime/json-logger.ts'),
+    import('../../runtime/operators.ts'),
+    openHide(env),
+  ]);
+  return guardLogger(createJsonLogger(level), hide);
+}
+
+async function openHide(env: Env): Promise<(text: string) => string> {
+  const { hideSecrets } = await import('../../runtime/secrets.ts');
+  const secrets = Object.entries(env).flatMap(([name, value]) => (SECRET.test(name) ? [value] : []));
+  return hideSecrets(secrets, [env['MONGODB_URL'], env['REDIS_URL']]);
+}
+
+function tellRequest(logger: Logger, error: unknown): void {
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  logger.write('error', 'request_failed', {}, { message });
+}
+
+/** An error with its cause, redacted: a driver may put an address with its password in there. */
+async function printRequest(error: unknown, env: Env): Promise<void> {
+  const hide = await openHide(env);
+  console.error(hide(`troupe: a request failed: ${inspect(error)}`));
+}
