@@ -88,7 +88,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/engine/sweeper.ts',
+        file: 'actors/engine/engine.ts',
         find: 'for (const address of due) await router.wake(address);',
         replace: '',
       },

@@ -128,7 +128,7 @@ test('an agent that was paused as another process ended its turn goes on with th
   const thaw = Promise.withResolvers<void>();
   frozen = thaw.promise;
 
-  // Everything that the log has so far is what the first process remembers of it.
+  // The first process's copy of the log is current.
   let isDiverted = false;
   const other = gated(says('the first answer'), 1);
   const second = await openStage({

@@ -27,7 +27,7 @@ function schedules(...more: object[]) {
   );
 }
 
-/** A look of one process. */
+/** One check of the schedules by one process. */
 async function look({ deps }: Stage, ...more: object[]): Promise<void> {
   await fireSchedules(deps, schedules(...more), createParticipantsCache(deps.log));
 }

@@ -79,7 +79,7 @@ export interface StageOptions {
   router?: (router: Router) => Router;
   random?: () => number;
   concurrency?: number;
-  /** Agents that respond to messages without an addressee. */
+  /** Agent that answers messages without an addressee. */
   fallback?: string;
   context?: TroupeInput['context'];
   pending?: EngineDeps['pending'];
