@@ -4,14 +4,16 @@ type Script = Extract<AgentInput, { provider: 'scripted' }>['script'];
 
 const { TROUPE_PROVIDER, TROUPE_MODEL, TROUPE_BASE_URL, ANTHROPIC_API_KEY, OPENAI_API_KEY } = process.env;
 
-/** As TROUPE_PROVIDER says, else by the key that is there. Without a key, agents follow their scripts. */
+/**
+ * The provider named in TROUPE_PROVIDER, else the one whose key is set. Without a key, agents follow their scripts.
+ */
 const provider =
   TROUPE_PROVIDER || (ANTHROPIC_API_KEY ? 'anthropic' : OPENAI_API_KEY ? 'openai' : 'scripted');
 
-/** With what a model thinks. */
+/** Includes the model's reasoning. */
 const maxOutputTokens = 16_384;
 
-/** The model of an agent: that of the environment, or the script. */
+/** The model of an agent: from the environment, else the script. */
 export function model(script: Script) {
   switch (provider) {
     case 'anthropic':

@@ -4,16 +4,16 @@ import { shrink } from './shrink.ts';
 import { Broken, checkPrototypes, type Target } from './target.ts';
 
 /**
- * Runs inputs of one target. Input n of a seed is always the same, whatever ran before it; a target that has state
- * (a server) can still answer it differently. After `MOST_FINDINGS` different ones it stops.
+ * Runs inputs of one target. Input n of a seed is always the same, whatever ran before it; a target with state (a
+ * server) may still answer it differently. Stops after `MOST_FINDINGS` different findings.
  */
 export const HANG_MS = 100;
-/** A run that took so long by the wall is repeated, and measured by what it held. */
+/** Wall time above which a run is repeated and its CPU time measured. */
 const SUSPECT_MS = 40;
 const REPEATS = 3;
 const MOST_FINDINGS = 5;
 const CHECK_EVERY = 2_000;
-/** Synchronous targets let go of the loop now and then, so that rejections nobody handles come up. */
+/** Synchronous targets yield to the event loop now and then, so that unhandled rejections are noticed. */
 const BREATHE_EVERY = 256;
 
 export interface Finding {
@@ -27,7 +27,7 @@ export interface Figures {
   target: string;
   inputs: number;
   parts: number;
-  /** Refused, by code. */
+  /** Refused inputs, by code. */
   codes: Record<string, number>;
   findings: Finding[];
   slowestMs: number;
@@ -40,7 +40,7 @@ export interface FuzzOptions {
   inputs: number;
   /** The first input. Default 0. */
   from?: number | undefined;
-  /** Stop after so many different findings. */
+  /** Maximum of different findings before it stops. */
   most?: number | undefined;
   onProgress?: ((done: number) => void) | undefined;
 }
@@ -116,8 +116,8 @@ async function runOne(target: Target, seed: number, number: number, figures: Fig
 }
 
 /**
- * The longest that an input held the event loop, in CPU time of this thread: others use the machine, too. The least of a
- * few repetitions, since the first one also compiles.
+ * The longest time an input blocked the event loop, in CPU time of this thread, because other processes use the
+ * machine. The least of a few repetitions, since the first one also compiles.
  */
 async function holdMs(target: Target, input: unknown): Promise<number> {
   let least = Infinity;
@@ -179,7 +179,7 @@ function add(
   findings.push({ kind, input, message, smallest });
 }
 
-/** Without what differs from input to input. */
+/** The message without the parts that differ between inputs. */
 function shapeOf(message: string): string {
   return (message.split('\n')[0] ?? '').replace(/"[^"]*"|(?<!:)\b\d+/g, '#').slice(0, 80);
 }

@@ -1,7 +1,9 @@
 import { below, pick, type Random } from '../sim/random.ts';
 import { KEYS, nastyText, nastyValue, nested } from './nasty.ts';
 
-/** A copy with one or a few places changed. The original is left alone; what is not on the way to a change is shared. */
+/**
+ * A copy with one or a few places changed. The original stays unchanged; parts off the path to a change are shared.
+ */
 export function mutate(random: Random, value: unknown): unknown {
   let changed = value;
   const times = random() < 0.7 ? 1 : 1 + below(random, 4);
@@ -30,7 +32,7 @@ function mutateKeys(random: Random, entries: [string, unknown][]): unknown {
   const at = below(random, Math.max(1, entries.length));
   if (roll < 0.3) return record(entries.filter((_, index) => index !== at));
   if (roll < 0.4) return record(entries.map(([key, item], i) => [i === at ? pick(random, KEYS) : key, item]));
-  // Two of its values change places.
+  // Swaps two of its values.
   if (roll < 0.6) {
     const other = below(random, Math.max(1, entries.length));
     const values = entries.map(([, item]) => item);
@@ -55,7 +57,10 @@ function mutateHere(random: Random, value: unknown): unknown {
   return nastyValue(random);
 }
 
-/** Longer than what a list may have; of large items no more than that, or a few changes make an input of megabytes. */
+/**
+ * Longer than a list may be. Large items are repeated no more than that, or a few changes would make an input of
+ * megabytes.
+ */
 function manyOf(random: Random, [item = 'x']: readonly unknown[]): unknown[] {
   const lengths = typeof item === 'object' ? [17, 65] : [17, 65, 257, 3_000];
   return Array.from({ length: pick(random, lengths) }, () => item);
@@ -78,7 +83,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Own keys, `__proto__` too. */
+/** Creates own keys, including `__proto__`. */
 function record(entries: readonly (readonly [string, unknown])[]): Record<string, unknown> {
   return Object.fromEntries(entries);
 }

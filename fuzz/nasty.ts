@@ -1,6 +1,6 @@
 import { below, pick, type Random } from '../sim/random.ts';
 
-/** Words and values that parsers, stores and prompts have been broken with. */
+/** Words and values that have broken parsers, stores and prompts. */
 export const UNSEEN = [
   '\u200b',
   '\u200d',
@@ -74,12 +74,12 @@ const NUMBERS = [
   Number.MAX_SAFE_INTEGER,
   Number.MAX_VALUE,
   Number.MIN_VALUE,
-  // What JSON.parse makes of 1e999.
+  // The result of JSON.parse for 1e999.
   Infinity,
   -Infinity,
 ] as const;
 
-/** Keys that mean something to JavaScript, to a store's query language, to a machine's snapshots or to a reviver. */
+/** Keys with a meaning for JavaScript, a store's query language, a machine's snapshots or a reviver. */
 export const KEYS = [
   '__proto__',
   'constructor',
@@ -140,7 +140,7 @@ export function nastyValue(random: Random): unknown {
   return nested(random, pick(random, [3, 70, 600]));
 }
 
-/** Arrays and objects in each other, so many levels. */
+/** Arrays and objects nested this many levels deep. */
 export function nested(random: Random, levels: number): unknown {
   let value: unknown = pick(random, TEXTS);
   for (let level = 0; level < levels; level++) value = random() < 0.5 ? [value] : { a: value };

@@ -5,9 +5,9 @@ import type { Target } from './target.ts';
 import { SHARES, TARGETS } from './targets/index.ts';
 
 /**
- * `npm run fuzz -- --inputs N --seed S [--only events,fences,...] [--json]`: N inputs over the targets, by their shares;
- * exits with 1 where anything crashed, hung, answered 500 or broke what must hold. `--only X --input N --seed S` runs
- * one input again and prints it.
+ * `npm run fuzz -- --inputs N --seed S [--only events,fences,...] [--json]`: runs N inputs, divided over the targets
+ * by their shares. Exits with 1 if anything crashed, hung, answered 500 or broke an invariant. `--only X --input N
+ * --seed S` runs one input again and prints it.
  */
 const USAGE = 'npm run fuzz -- [--inputs N] [--seed S] [--only TARGET,...] [--input N] [--json]';
 const PROGRESS_MS = 5_000;

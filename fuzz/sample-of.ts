@@ -1,6 +1,6 @@
 import { below, pick, type Random } from '../sim/random.ts';
 
-/** A JSON schema, as far as zod writes them. */
+/** The subset of JSON Schema that zod generates. */
 export interface JsonSchema {
   type?: string;
   const?: unknown;
@@ -23,7 +23,7 @@ export interface JsonSchema {
   default?: unknown;
 }
 
-/** Words that ids, hashes, media types and the like are made of; the first that a pattern lets through is taken. */
+/** Words that make up ids, hashes, media types and the like; the first that matches a pattern is used. */
 const WORDS = [
   'hello there, all of you',
   'echo',
@@ -36,7 +36,7 @@ const WORDS = [
   'c1:echo:1',
 ];
 
-/** A value that the schema accepts. Properties that may be left out come in half of the samples. */
+/** A value that the schema accepts. Each optional property is present in half of the samples. */
 export function sampleOf(random: Random, schema: JsonSchema, root: JsonSchema = schema): unknown {
   if (schema.$ref !== undefined) {
     const name = schema.$ref.split('/').at(-1) ?? '';

@@ -1,6 +1,6 @@
 /**
- * A smaller input with which the same goes wrong: parts are left out, texts and lists halved, as long as one of the
- * tries still fails. Greedy: what comes out is small, not smallest.
+ * Finds a smaller input with the same failure: omits parts and halves texts and lists as long as one of the tries
+ * still fails. Greedy: the result is small, not minimal.
  */
 const MOST_TRIES = 600;
 
@@ -24,7 +24,7 @@ export async function shrink<T>(
   return best;
 }
 
-/** The fields of an input are what its target reads: they get smaller and stay. */
+/** The target reads the fields of an input, so they shrink but are not removed. */
 function* smallerInput(input: unknown, keepKeys: boolean): Generator<unknown> {
   if (typeof input !== 'object' || input === null || Array.isArray(input))
     return yield* smallerOf(input, keepKeys);
@@ -53,7 +53,7 @@ function* smallerOf(value: unknown, keepKeys: boolean): Generator<unknown> {
   }
 }
 
-/** Halves first, then ever smaller pieces, down to one at a time where that is not too many. */
+/** Halves first, then ever smaller pieces, down to single items if there are not too many. */
 function* cuts(length: number): Generator<[from: number, to: number]> {
   for (let size = Math.ceil(length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 4)) {
     if (length / size > 64) return;

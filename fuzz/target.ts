@@ -1,23 +1,23 @@
 import type { Random } from '../sim/random.ts';
 
-/** What is fuzzed. An input is a plain value: it can be printed, made again from its seed, and made smaller. */
+/** A fuzzing target. An input is a plain value: it can be printed, generated again from its seed, and shrunk. */
 export interface Target<Input = unknown> {
   name: string;
   make(random: Random): Input;
-  /** `accepted`, or the code with which the input was refused. Throws whatever must not happen. */
+  /** Returns `accepted`, or the code with which the input was refused. Throws on anything that must not happen. */
   run(input: Input): Promise<string> | string;
-  /** An input without one of its fields is none: when it is made smaller, all stay. */
+  /** An input without one of its fields is invalid, so shrinking keeps all of them. */
   keepKeys?: true;
-  /** Nothing is learnt by making an input smaller, and every finding counts. */
+  /** Shrinking an input teaches nothing, and every finding counts. */
   whole?: true;
-  /** Texts or other parts in one input, where it has several. Default 1. */
+  /** Number of texts or other parts in one input. Default 1. */
   parts?(input: Input): number;
-  /** Called now and then and at the end: throws where the inputs so far have left something wrong behind. */
+  /** Called now and then and at the end: throws if the inputs so far have left a bad state behind. */
   check?(): Promise<void>;
   close?(): Promise<void>;
 }
 
-/** Something that must not happen, other than an error out of the code itself. */
+/** A violation that is not an error thrown by the code itself. */
 export class Broken extends Error {
   override readonly name = 'Broken';
   readonly kind: 'broken' | '500' | 'slow';
@@ -30,7 +30,7 @@ export class Broken extends Error {
 
 const INHERITED = new Set(Reflect.ownKeys(Object.prototype));
 
-/** Refuses to go on where an input has reached what all objects inherit from. */
+/** Throws if an input has changed what all objects inherit. */
 export function checkPrototypes(): void {
   const keys = Reflect.ownKeys(Object.prototype);
   if (keys.length === INHERITED.size) return;

@@ -35,7 +35,7 @@ import { SECRET } from '../test/support/log-player.ts';
 import { HAS_DATA } from '../test/support/real-logs.ts';
 import { DATA_FILES, namedLogs, NO_DATA } from './data-files.ts';
 import { everyKindLog } from './every-kind-log.ts';
-import { Relief, windowFor } from './relieve-call.ts';
+import { Compactor, windowFor } from './compactor.ts';
 import { promptFor, Replay, withAssistant } from './replay.ts';
 
 /**
@@ -136,12 +136,12 @@ async function printLines(file: string): Promise<void> {
 
 function digestOf(log: readonly Event[], window: number, rendering: number): string {
   const replay = new Replay((n) => AGENTS[(n * 7 + (n % 5)) % AGENTS.length] ?? '', rendering);
-  const relief = new Relief(windowFor({ window, fixed: 50 }));
+  const compactor = new Compactor(windowFor({ window, fixed: 50 }));
   let prompts = 0;
   let rewrites = 0;
   const hash = hashOf((add) => {
     for (const call of replay.play(withAssistant(log))) {
-      const draft = relief.beforeCall(replay, call);
+      const draft = compactor.beforeCall(replay, call);
       if (draft) {
         rewrites += 1;
         add(draft);

@@ -6,8 +6,8 @@ import { isWithin, sizeIn } from '../src/context/compaction/policy.ts';
 import type { EventDraft } from '../src/events/index.ts';
 import { below, between, pick, type Random } from '../sim/random.ts';
 import { randomLog } from './random-log.ts';
-import { coveredIn } from './relieved-log.ts';
-import { Relief, windowFor } from './relieve-call.ts';
+import { coveredIn } from './compacted-log.ts';
+import { Compactor, windowFor } from './compactor.ts';
 import { type ModelCall, promptFor, Replay } from './replay.ts';
 
 /** How a random conversation in a random window came out. */
@@ -33,7 +33,7 @@ export function playRound(random: Random): RoundResult {
   const window = Math.floor(10 ** magnitude);
   const maxOutputTokens = below(random, window / 2);
   const fixed = random() < 0.06 ? below(random, window * 2) : below(random, Math.max(1, window / 10));
-  const relief = new Relief(windowFor({ window, maxOutputTokens, fixed }));
+  const compactor = new Compactor(windowFor({ window, maxOutputTokens, fixed }));
   const agents = ['ada', 'bob', 'cyd'].slice(0, 1 + below(random, 3));
   const replay = new Replay(() => pick(random, agents));
   const inputs = new Map<string, readonly number[]>();
@@ -51,18 +51,18 @@ export function playRound(random: Random): RoundResult {
     inputs.set(call.turn.id, call.turn.inputs);
     result.calls += 1;
     const before = result.climbs;
-    if (relief.isDue(call)) runStrategies(result, () => relief.beforeCall(replay, call));
-    let { available } = relief.window.room;
-    if (isWithin(call.view, relief.window.room, available) && random() < REFUSED_SHARE) {
+    if (compactor.isDue(call)) runStrategies(result, () => compactor.beforeCall(replay, call));
+    let { available } = compactor.window.room;
+    if (isWithin(call.view, compactor.window.room, available) && random() < REFUSED_SHARE) {
       available = Math.floor(available * REAL_SHARE);
-      runStrategies(result, () => relief.afterRefusal(replay, call, available));
+      runStrategies(result, () => compactor.afterRefusal(replay, call, available));
     }
     result.mostClimbs = Math.max(result.mostClimbs, result.climbs - before);
     result.problems.push(...problemsOf(replay, call, inputs));
-    if (isWithin(call.view, relief.window.room, available)) continue;
+    if (isWithin(call.view, compactor.window.room, available)) continue;
     const least = neverCut(call.view, fixed, available);
     if (least <= available * SURE_SHARE) {
-      result.undue.push(`${sizeIn(call.view, relief.window.room)} of ${available}, never cut ${least}`);
+      result.undue.push(`${sizeIn(call.view, compactor.window.room)} of ${available}, never cut ${least}`);
     }
     return { ...result, outcome: 'overflow' };
   }

@@ -7,7 +7,7 @@ import { fitSummaryRequest } from '../src/context/index.ts';
 import { NOBODY } from '../src/context/people.ts';
 import type { CompactionBody, Event } from '../src/events/index.ts';
 import { SECRET } from '../test/support/log-player.ts';
-import { Relief, windowFor } from './relieve-call.ts';
+import { Compactor, windowFor } from './compactor.ts';
 import { promptFor, Replay } from './replay.ts';
 
 export interface PricedReplay {
@@ -42,15 +42,15 @@ const MAX_OUTPUT_TOKENS = 8_192;
 export function priceReplay(source: readonly Event[], options: PriceOptions): PricedReplay {
   const { window, maxOutputTokens = MAX_OUTPUT_TOKENS, policy, ignoreTtl = false } = options;
   const replay = new Replay(() => 'assistant');
-  const relief =
+  const compactor =
     window === null
       ? null
-      : new Relief(windowFor({ window, maxOutputTokens, fixed: BASE.tokens, ...(policy && { policy }) }));
+      : new Compactor(windowFor({ window, maxOutputTokens, fixed: BASE.tokens, ...(policy && { policy }) }));
   const requests: CacheRequest[] = [];
   const rewritten = new Set<number>();
   let prunes = 0;
   for (const call of replay.play(source)) {
-    const draft = relief?.beforeCall(replay, call);
+    const draft = compactor?.beforeCall(replay, call);
     if (draft) rewritten.add(requests.length);
     if (draft?.kind === 'prune') prunes += 1;
     const { at, output } = call;
@@ -72,7 +72,7 @@ export function priceReplay(source: readonly Event[], options: PriceOptions): Pr
     compactions: rewritten.size - prunes,
     cost: total.cost,
     rewriteCost: sum(behind) - behind.length * (sum(others) / others.length),
-    summaryCost: relief ? summaryCost(replay, relief.window.policy, rules) : 0,
+    summaryCost: compactor ? summaryCost(replay, compactor.window.policy, rules) : 0,
     hitRate: total.hitRate,
     largest: Math.max(...sizes),
     mean: sum(sizes) / sizes.length,

@@ -32,7 +32,7 @@ export interface ModelCall {
   at: number;
   /** Tokens of what the model answered. */
   output: number;
-  /** Everything the turn has produced so far; what a relief adds to it is committed with the rest. */
+  /** Everything the turn has produced so far; a compaction adds to it, and is committed with the rest. */
   outputs: EventDraft[];
 }
 

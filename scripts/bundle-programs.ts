@@ -4,9 +4,9 @@ import path from 'node:path';
 const ROOT = path.dirname(import.meta.dirname);
 
 /**
- * Programs of this repository, by name, as some files instead of a thousand, below `dir`; returns where each is now, or
- * null without the bundler, which comes with vitest. Loading is most of what a short command costs, and a test run
- * starts some hundred. `alias` puts a file of ours in the place of a module.
+ * Bundles programs of this repository, by name, into a few files below `dir` instead of a thousand. Returns the path
+ * of each, or null without the bundler, which comes with vitest. Loading dominates the run time of a short command,
+ * and a test run starts about a hundred. `alias` replaces a module with a file of ours.
  */
 export async function bundlePrograms<Name extends string>(
   sources: Record<Name, string>,
@@ -22,7 +22,7 @@ export async function bundlePrograms<Name extends string>(
     resolve: { alias },
     logLevel: 'silent',
   });
-  // Two folders down, as in `src/cli`: the version is read from the package.json above, and the page lies beside it.
+  // Two folders deep, like `src/cli`: the version is read from the package.json above, and the page lies beside it.
   const out = path.join(dir, 'src', 'cli');
   await bundle.write({ dir: out, format: 'esm' });
   await bundle.close();

@@ -4,8 +4,9 @@ import path from 'node:path';
 type Run = (cwd: string, command: string, args: string[]) => string;
 
 /**
- * Uses `@troupe/nostr` from its tarball, beside an installed `troupe`: without the package a troupe with `nostr` names the
- * command that installs it; with it, the troupe starts, by the agents file and by `integrations`. Returns what was seen.
+ * Uses `@troupe/nostr` from its tarball, beside an installed `troupe`. Without the package, a troupe with `nostr`
+ * names the command that installs it; with the package, the troupe starts from the agents file and with
+ * `integrations`. Returns what was observed.
  */
 export function checkNostr(root: string, app: string, folder: string, run: Run): string {
   writeFileSync(path.join(app, 'start.js'), START);
@@ -29,7 +30,7 @@ export function checkNostr(root: string, app: string, folder: string, run: Run):
   return '@troupe/nostr works from its tarball, and is asked for where it is missing';
 }
 
-/** Prints the pubkey of the agent and the relay, or the code and message of what was thrown. */
+/** Prints the agent's pubkey and the relay, or the code and message of the error. */
 const START = `
 import { createTroupe } from 'troupe';
 const settings = { relays: ['ws://127.0.0.1:9'], keys: { ada: { env: 'ADA_KEY' } } };

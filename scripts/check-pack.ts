@@ -7,12 +7,13 @@ import { checkNostr } from './check-nostr.ts';
 import { checkPage } from './check-page.ts';
 
 /**
- * Packs Troupe as `npm publish` would, installs the tarball into an empty folder, and uses it from there: the command,
- * the entry points, the page, and `@troupe/nostr` beside it. Finds what tests in the checkout cannot see: a file missing from `files`, a wrong `exports`.
+ * Packs Troupe as `npm publish` would, installs the tarball into an empty folder, and uses it there: the command, the
+ * entry points, the page, and `@troupe/nostr` beside it. Finds what tests in the checkout cannot: a file missing from
+ * `files`, or wrong `exports`.
  */
 const ROOT = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const ENTRY_POINTS = ['troupe', 'troupe/integrations', 'troupe/testing'];
-/** The Node of this checkout comes first. */
+/** The Node of this checkout comes first in the path. */
 const ENV = {
   ...process.env,
   PATH: `${path.join(ROOT, 'node_modules/.bin')}${path.delimiter}${process.env['PATH']}`,
@@ -60,7 +61,7 @@ async function checkPack(folder: string): Promise<void> {
   console.log(`check-pack: troupe ${version} works from its tarball`);
 }
 
-/** Returns stdout, throws with all output if it fails. */
+/** Returns stdout; throws with all output on failure. */
 function run(cwd: string, command: string, args: string[]): string {
   const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, env: ENV, encoding: 'utf8' });
   if (error) throw error;

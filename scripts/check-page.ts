@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-/** A document and what it loads, as a browser would ask for it. */
+/** A document and the files it loads, as a browser would request them. */
 interface Loaded {
   url: string;
   type: string;
@@ -13,17 +13,17 @@ const TYPES: Record<string, string> = {
   js: 'text/javascript',
   svg: 'image/svg+xml',
 };
-/** Names of XML vocabularies, which nothing fetches, and this machine. */
+/** Names of XML vocabularies, which are never fetched, and this machine. */
 const HARMLESS = /^https?:\/\/(?:www\.w3\.org\/|127\.0\.0\.1\b|localhost\b)/;
 const START_MS = 60_000;
 
 /**
- * Starts an installed `troupe dev`, loads its page as a browser would, without running it, and looks whether everything
- * it names is there and nothing it names is elsewhere. Throws with what is wrong; returns what was found.
+ * Starts an installed `troupe dev`, loads its page as a browser would, without running it, and checks that every
+ * referenced file exists and none is on another host. Throws with the problem; returns what was found.
  */
 export async function checkPage(cwd: string, env: NodeJS.ProcessEnv): Promise<string> {
   const args = ['--no-install', 'troupe', 'dev', '--port', '0', '--data', ':memory:', '--json'];
-  // Its own group: `npx` starts the command as a child, which a signal to `npx` alone might not reach.
+  // A process group of its own: `npx` starts the command as a child, which a signal to `npx` alone might not reach.
   const child = spawn('npx', args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] });
   try {
     const { url } = JSON.parse(await firstLine(child)) as { url: string };
@@ -43,7 +43,7 @@ async function checkDocument(url: string): Promise<string> {
   const files = [page];
   const named = [...page.text.matchAll(/<(?:script|link)\b[^>]*?\b(?:src|href)="([^"]+)"/g)];
   for (const [, name = ''] of named) files.push(await load(new URL(name, url).href));
-  // What scripts import and styles name, once more down.
+  // Follows the imports of scripts and the references of styles, one level deep.
   for (const { url: from, text } of files.slice(1)) {
     for (const name of importsIn(text)) {
       const target = new URL(name, from).href;

@@ -4,11 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
 /**
- * Compresses the built page once, as small as it gets, so that no server does it with every request. What would not
- * become smaller stays alone: the gateway sends the file itself where there is no other.
+ * Compresses the built page once, as small as possible, so that no server does it per request. A file that would not
+ * get smaller has no compressed variant; the gateway then sends the original.
  */
 const WEB = fileURLToPath(new URL('../dist/web/', import.meta.url));
-/** The document is filled in with every request and is not sent from its file. */
+/** The document is completed for each request and not sent from its file. */
 const COMPRESSIBLE = /\.(?:js|css|svg|json|txt)$/;
 const COMPRESSED = /\.(?:br|gz)$/;
 

@@ -8,7 +8,7 @@ const STATE_CHAR_PX = 6.7;
 const LABEL_CHAR_PX = 6.05;
 const LABEL_LINE_PX = 12;
 const LABEL_PAD_PX = 4;
-/** Longer words are written on several lines, so that all of it is as wide as a column of a page. */
+/** Longer words are broken over several lines, so that the chart is as wide as a column of the page. */
 const LABEL_CHARS = 11;
 const STATE_PAD_PX = 20;
 const STATE_HEIGHT_PX = 26;
@@ -22,7 +22,9 @@ const OPTIONS = {
   'elk.json.shapeCoords': 'ROOT',
   'elk.padding': '[top=4,left=4,bottom=4,right=4]',
 };
-/** ELK takes these per level: they are set on every box that has boxes in it. As narrow as it can be read. */
+/**
+ * ELK takes these options per level: they are set on every box that contains boxes. As narrow as is still readable.
+ */
 const LEVEL = {
   'elk.layered.edgeLabels.centerLabelPlacementStrategy': 'HEAD_LAYER',
   'elk.layered.nodePlacement.strategy': 'SIMPLE',
@@ -37,7 +39,7 @@ const LEVEL = {
 };
 const GROUP_PADDING = '[top=28,left=8,bottom=10,right=8]';
 
-/** Of what is drawn: a chart of another machine has another. */
+/** Hash of the drawn content: a changed machine needs a new chart. */
 export function hashOf(described: ChartDescription): string {
   return createHash('sha256').update(JSON.stringify(described)).digest('hex').slice(0, 12);
 }
@@ -50,12 +52,12 @@ export async function layoutChart(described: ChartDescription): Promise<Chart> {
     children: nodesIn(described, null),
     edges: lines.map(({ from, to, labels }, index) => ({
       id: `e${index}`,
-      // Upwards, if need be: then ELK has no cycles to break, and states come in the order of their definition.
+      // Reverses upward edges, so that ELK has no cycles to break and states keep the order of their definition.
       sources: [comesFirst(described, from, to) ? from : to],
       targets: [comesFirst(described, from, to) ? to : from],
       labels: [
         {
-          // Without a text it is not placed.
+          // ELK does not place a label without text.
           text: labels.join(' '),
           width: Math.max(...labels.map((text) => text.length)) * LABEL_CHAR_PX + LABEL_PAD_PX,
           height: labels.length * LABEL_LINE_PX,
@@ -87,7 +89,7 @@ interface Line {
   labels: string[];
 }
 
-/** Events that lead from one state to one other share a line. */
+/** Events between the same two states share a line. */
 function linesOf(edges: ChartDescription['edges']): Line[] {
   const lines = new Map<string, Line>();
   for (const { from, to, event, guard } of edges) {
@@ -100,7 +102,7 @@ function linesOf(edges: ChartDescription['edges']): Line[] {
   return [...lines.values()];
 }
 
-/** The guard stands below its event. */
+/** The guard is on the line below its event. */
 function labelOf(event: string, guard: string | null): string[] {
   const words = event.split(/(?<=_)/);
   return guard === null ? wrap(words) : [...wrap(words), ...wrap(`[${guard}]`.split(/(?=[A-Z])/))];
@@ -136,8 +138,9 @@ function* nodesOf(node: ElkNode): Generator<ElkNode> {
 }
 
 /**
- * Which of two states stands above the other: one that no arrow enters, as where an agent rests until somebody asks, else
- * of both, or of those of their parents that are in one box, the one that is defined first.
+ * Which of two states stands above the other. A state without incoming edges comes first, such as the one in which an
+ * agent rests. Otherwise the states, or those of their ancestors that share a box, keep the order of their
+ * definition.
  */
 function comesFirst({ states, edges }: ChartDescription, from: string, to: string): boolean {
   const isEntered = (path: string) => edges.some((edge) => edge.to === path);

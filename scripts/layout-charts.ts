@@ -5,7 +5,7 @@ import { compaction } from '../src/machines/compaction.ts';
 import { describeChart } from '../src/machines/describe.ts';
 import { layoutChart } from './layout-chart.ts';
 
-/** Lays out the machines and writes `src/projection/charts.ts`. To be run after a machine has changed. */
+/** Lays out the machines and writes `src/projection/charts.ts`. Run it after a machine has changed. */
 const TARGET = new URL('../src/projection/charts.ts', import.meta.url);
 
 const charts: string[] = [];

@@ -11,8 +11,8 @@ import { CHROMIUM_ENV, installChromium } from '../test/services/chromium.ts';
 import { runCommand } from '../test/services/run-command.ts';
 
 /**
- * `npm run screenshots`: the page as it is built, in both themes, wide and narrow, to docs/screenshots. The conversations
- * are played anew, with a clock that stands still, so that two runs show the same.
+ * `npm run screenshots`: the built page, in both themes, wide and narrow, to docs/screenshots. The conversations are
+ * replayed with a stopped clock, so that two runs give the same pictures.
  */
 const ROOT = path.dirname(import.meta.dirname);
 const FOLDER = path.join(ROOT, 'docs/screenshots');
@@ -20,9 +20,9 @@ const THEMES = ['light', 'dark'] as const;
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 390, height: 844 };
 const NARROW_VIEWS = ['conversations', 'live', 'failed', 'prompt'];
-/** In one theme: all pictures together must stay small. */
+/** In one theme only, to keep the total size small. */
 const CROWD_VIEW: View = { name: 'crowd', path: 'c/crowd', shows: /Agent 37/ };
-/** How long ago the last thing happened, on the pictures. */
+/** Age of the last event in the pictures, ms. */
 const AGO_MS = 2_100;
 const DRAWN_WITHIN_MS = 20_000;
 const SETTLING_MS = 400;
@@ -98,7 +98,7 @@ async function openPage(by: Browser, stage: PageStage, view: View, look: Look): 
   return page;
 }
 
-/** On a narrow screen what is looked for may be in a column that is not seen: it is drawn all the same. */
+/** On a narrow screen the text may be in a hidden column, which is rendered all the same. */
 async function drawn(page: Page, { name, shows }: View): Promise<void> {
   const deadline = Date.now() + DRAWN_WITHIN_MS;
   while (!shows.test((await page.locator('body').textContent()) ?? '')) {
@@ -108,7 +108,7 @@ async function drawn(page: Page, { name, shows }: View): Promise<void> {
   await wait(SETTLING_MS);
 }
 
-/** The pictures of the walk are taken by its test. */
+/** The test of the walkthrough takes these pictures. */
 async function walk(chromiumPath: string): Promise<void> {
   const vitest = path.join(ROOT, 'node_modules/vitest/vitest.mjs');
   const args = [vitest, 'run', '--project', 'embedded', 'test/page/walk.test.ts'];

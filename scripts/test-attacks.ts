@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 /**
- * `npm run test:attacks [-- --json]`: runs the cases of `test/attacks` as `npm test` does, with the services that they
- * need, and tells of each attack how it was refused. Exits 1 unless all were.
+ * `npm run test:attacks [-- --json]`: runs the cases of `test/attacks` as `npm test` does, with the services they
+ * need, and reports how each attack was refused. Exits with 1 unless all were.
  *
- * An attack is refused if every case with its number passed and at least one did; one that was skipped is not.
+ * An attack is refused if every case with its number passed and at least one did. A skipped attack counts as not
+ * refused.
  */
 const ATTACKS = 41;
 const ROOT = path.dirname(import.meta.dirname);
@@ -20,13 +21,13 @@ interface Case {
 
 interface Outcome {
   attack: number;
-  /** Of its first case. */
+  /** Name of its first case. */
   name: string;
   refused: boolean;
   /** Error codes, or what happened instead. */
   as: string[];
   cases: number;
-  /** Titles of those that failed or were skipped. */
+  /** Titles of the cases that failed or were skipped. */
   open: string[];
 }
 
@@ -49,7 +50,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-/** With `--json` standard output is for the report alone. */
+/** With `--json` standard output carries only the report. */
 function run(args: readonly string[]): Promise<number> {
   const stdio = ['inherit', isJson ? 2 : 'inherit', 'inherit'] as const;
   const child = spawn(process.execPath, args, { cwd: ROOT, stdio: [...stdio] });
@@ -61,7 +62,7 @@ function run(args: readonly string[]): Promise<number> {
   });
 }
 
-/** None where the tests ended before they could say anything. */
+/** Empty when the tests ended before they wrote a report. */
 function casesIn(report: string): Case[] {
   try {
     const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as {

@@ -3,8 +3,8 @@ import { constants } from 'node:os';
 import { describeServices, serviceUrls, startServices } from '../test/services/services.ts';
 
 /**
- * `node scripts/with-services.ts COMMAND ARGS...`: runs a command with MONGODB_URL and REDIS_URL of services that are
- * started for it, and stopped after it. Its exit code is the command's.
+ * `node scripts/with-services.ts COMMAND ARGS...`: starts the services, runs a command with their MONGODB_URL and
+ * REDIS_URL, and stops them. Its exit code is the command's.
  */
 const [command, ...args] = process.argv.slice(2);
 if (command) {
@@ -26,7 +26,7 @@ async function runWithServices(program: string, given: readonly string[]): Promi
 
 function run(program: string, given: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const child = spawn(program, given, { env, stdio: 'inherit' });
-  // A Ctrl-C reaches the command too, as one process group; wait for it to end.
+  // Ctrl-C also reaches the command, which is in the same process group; wait for it to end.
   process.on('SIGINT', () => {});
   process.on('SIGTERM', () => child.kill('SIGTERM'));
   return new Promise((resolve) => {

@@ -31,7 +31,7 @@ export interface Clients {
   isDone(): boolean;
   /** Resumes whoever they paused. */
   resumeAll(): void;
-  /** As an operator does who sees an actor that was set aside. False where none is. */
+  /** Resumes a failed actor, as an operator would. False if there is none. */
   resumeSetAside(): boolean;
 }
 

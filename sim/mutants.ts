@@ -88,7 +88,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/engine/sweeper.ts',
+        file: 'actors/engine/engine.ts',
         find: 'for (const address of due) await router.wake(address);',
         replace: '',
       },
@@ -166,8 +166,8 @@ export const MUTANTS: readonly Mutant[] = [
         file: 'actors/engine/activate.ts',
         find: `const turn = resumed
         ? await resumeTurn(deps, lease, live)
-        : await pinTurn(deps, lease, member, live, published);`,
-        replace: 'const turn = await pinTurn(deps, lease, member, live, published);',
+        : await pinTurn({ deps, lease, runtime, live }, published);`,
+        replace: 'const turn = await pinTurn({ deps, lease, runtime, live }, published);',
       },
     ],
   },
@@ -210,8 +210,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/turn/commit-turn.ts',
-        find: "if (run.resumed && run.ending.kind !== 'done') await sealTurn(run);",
-        replace: '',
+        find: "run.resumed && run.ending.kind !== 'done' ? await sealTurn(run) : run",
+        replace: 'run',
       },
     ],
   },

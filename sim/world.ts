@@ -254,7 +254,7 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
       // In some schedules turns are given up; in most, none may be.
       maxAttempts: random() < 0.15 ? 3 : 1_000,
       maxHops: 3,
-      // A refused hand-over costs a step, and chance may refuse several.
+      // A refused handoff costs a step, and several may be refused by chance.
       maxSteps: 20,
       maxDepth: 2,
       // Where nobody sweeps no deadline is seen, and so there is none.

@@ -1,8 +1,8 @@
-/** Time as a port. `now` is wall time for records; `monotonic` never jumps and is what leases and deadlines use. */
+/** The source of time. Records use `now`; leases and deadlines use `monotonic`, which never jumps. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Milliseconds from an arbitrary start, never going back. */
+  /** Milliseconds since an arbitrary start; never goes back. */
   monotonic(): number;
   /** Resolves after `ms`, or at once when `signal` aborts; 0 yields to the event loop once. Never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;

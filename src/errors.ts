@@ -1,6 +1,5 @@
 /**
- * The one error class. `code` is closed and states the policy, so callers decide by code and never by message.
- * The message says what happened, why, and what to do; `data` carries the same facts for programs.
+ * What a caller should do about each error. The list of codes is closed; callers decide by code, never by message.
  */
 const POLICY = {
   agent_unknown: 'fix_input',
@@ -53,11 +52,15 @@ const POLICY = {
   internal: 'stop',
 } as const;
 
-/** `retry`: transient, try again later. `stop`: this attempt is over. `fix_input`: the caller must change something. `operator`: someone must act on the machine. */
+/**
+ * `retry`: transient, try again later. `stop`: this attempt is over. `fix_input`: the caller must change the input.
+ * `operator`: somebody must act on the machine.
+ */
 export type ErrorPolicy = 'retry' | 'stop' | 'fix_input' | 'operator';
 export type ErrorCode = keyof typeof POLICY;
 export const ERROR_CODES = Object.keys(POLICY) as ErrorCode[];
 
+/** The only error class. The message says what happened, why, and what to do; `data` has the same facts for programs. */
 export class TroupeError extends Error {
   override readonly name = 'TroupeError';
   readonly code: ErrorCode;
@@ -78,7 +81,7 @@ export function policyOf(code: ErrorCode): ErrorPolicy {
   return POLICY[code];
 }
 
-/** Anything thrown, as a TroupeError; what we do not know is `internal` and keeps its cause. */
+/** Converts anything thrown to a TroupeError. Unknown errors become `internal`, with the original as the cause. */
 export function toTroupeError(thrown: unknown): TroupeError {
   if (thrown instanceof TroupeError) return thrown;
   const message = thrown instanceof Error ? thrown.message : String(thrown);

@@ -1,12 +1,12 @@
 import type { ErrorCode } from './errors.ts';
 
 /**
- * What a process tells its operator in lines. A closed list of codes, each with the same ids as the log and the page.
+ * The log lines of a process. The list of codes is closed; lines have the same ids as the event log and the web page.
  *  L1  Methods never wait and never throw.
- *  L2  No line holds words of people, models or tools: they are in the log, under these ids.
+ *  L2  No line contains text of people, models or tools. The event log has it, under these ids.
  */
 export interface Logger {
-  /** Whether lines of this level are written: making one costs more than asking. */
+  /** Whether lines of this level are written. Asking is cheaper than preparing a line. */
   isOn(level: LogLevel): boolean;
   write(level: LogLevel, code: LogCode, ids: LogIds, facts?: LogFacts): void;
 }
@@ -19,21 +19,21 @@ export type LogCode =
   | 'turn_done'
   | 'turn_failed'
   | 'turn_aborted'
-  /** This process stopped working on it; whoever holds the actor next goes on. */
+  /** This process stopped working on the turn; the next holder of the actor resumes it. */
   | 'turn_left'
   | 'model_call_failed'
   | 'warning'
   | 'request_failed';
 
-/** As in events and addresses of the page. */
+/** The ids of events, as in the addresses of the web page. */
 export interface LogIds {
   tenant?: string;
   conversation?: string;
   agent?: string;
   turn?: string;
-  /** Of the newest event that the turn answers. */
+  /** Seq of the newest event that the turn answers. */
   seq?: number;
-  /** Which process writes: the one that the lease of an actor names. */
+  /** Id of the writing process, as in leases. */
   process?: string;
 }
 
@@ -47,7 +47,7 @@ export interface LogFacts {
   cacheReadTokens?: number;
   provider?: string;
   error?: ErrorCode | (string & {});
-  /** What was under way. */
+  /** The operation under way. */
   where?: string;
   message?: string;
 }

@@ -2,16 +2,16 @@ import type { ErrorCode } from './errors.ts';
 import type { EventKind, Guard, CompactionReason, CompactionStrategy, ToolOutcome } from './events/index.ts';
 
 /**
- * What a process tells its operator in numbers. A closed list: a name that is not here cannot be counted.
+ * The metrics of a process. The list is closed: a name that is not in it cannot be counted.
  *  M1  Methods never wait and never throw.
- *  M2  Labels take few values: never an id of a conversation, agent, turn or event. Tenants are told apart where it is
- *      about what they do and pay for; of many, whoever shows them tells only the first apart (`TENANTS_SHOWN`).
- *  M3  Times are given in milliseconds; whoever shows them converts.
+ *  M2  Labels take few values, never the id of a conversation, agent, turn or event. Metrics of use and cost have the
+ *      tenant as a label; an exporter shows the first `TENANTS_SHOWN` tenants and adds up the others.
+ *  M3  Times are in ms; exporters convert them.
  */
 export interface Metrics {
   count<N extends keyof Counters>(name: N, labels: Counters[N], by?: number): void;
   time<N extends keyof Timers>(name: N, labels: Timers[N], ms: number): void;
-  /** Adds to a level, or takes from it. */
+  /** Raises or lowers a level by one. */
   change(name: keyof Levels, by: 1 | -1): void;
 }
 
@@ -19,81 +19,81 @@ type None = Record<never, never>;
 type Provided = { provider: string };
 type Tenanted = { tenant: string };
 
-/** The rest of the tenants are one, `other`: each makes series of its own, for as long as the process lives. */
+/** Tenants with series of their own, which last as long as the process. All others are shown as `other`. */
 export const TENANTS_SHOWN = 100;
 
-/** What only rises. */
+/** Values that only rise. */
 export interface Counters {
   events_appended: Tenanted;
-  /** Another writer had taken the seq first. */
+  /** Appends repeated because another writer took the seq. */
   append_retries: None;
   turns: Tenanted & { outcome: 'done' | 'failed' | 'aborted' };
   model_calls: Tenanted & Provided & { outcome: 'answered' | 'aborted' | ErrorCode };
-  /** Model calls that are made again after a failure, by what had failed. */
+  /** Model calls repeated after a failure, by the code of the failure. */
   model_retries: Provided & { code: ErrorCode };
-  /** US dollars by list prices, as budgets count them: of a call that told nothing, the most it may have cost. */
+  /** US dollars by list prices, as budgets count them. A call that reported no usage counts with the most it may have cost. */
   cost_usd: Tenanted & Provided;
-  /** Model calls whose model has no price: they are not in `cost_usd`. */
+  /** Calls of models without a known price; `cost_usd` does not contain them. */
   unpriced_calls: Provided;
   tokens: Tenanted & Provided & { kind: 'input' | 'output' | 'cache_read' | 'cache_write' | 'reasoning' };
   tool_calls: Tenanted & { outcome: ToolOutcome };
-  /** Prompts that were made shorter. */
+  /** Compactions of prompts. */
   compactions: { strategy: CompactionStrategy; reason: CompactionReason };
-  /** Tokens by which prompts became shorter, as counted here. */
+  /** Tokens that compactions removed, by our own count. */
   compaction_saved_tokens: { strategy: CompactionStrategy; reason: CompactionReason };
-  /** Tries to make a prompt shorter that came to nothing; another way may have worked then. */
+  /** Compaction strategies that removed nothing; another strategy may have followed. */
   compactions_failed: { reason: CompactionReason };
-  /** Events for the logs of others that came after another with the same id: ends of tasks that had ended. */
+  /** Outgoing events whose id was already in the target log: the task had ended before. */
   posts_too_late: { kind: EventKind };
-  /** What was stopped, by guard. */
+  /** Stops by guards. */
   guards: Tenanted & { guard: Guard };
   store_errors: { code: ErrorCode };
-  /** Wakes that could not be given to the queue; the sweeper makes up for them. */
+  /** Wakes that the queue did not accept; the sweeper makes up for them. */
   queue_errors: { code: ErrorCode };
-  /** Jobs that are not ours or not well-formed. */
+  /** Jobs in the queue that are malformed or not Troupe's. */
   wakes_ignored: None;
-  /** Keys in Redis that were not what they must be and were put right, and times that the queue was emptied for it. */
+  /** Repairs in Redis: a key of the wrong type was replaced, or the queue was emptied. */
   queue_mended: { part: 'queue' | 'key' };
   leases_lost: None;
   sweeps: None;
-  /** Actors that a sweep found with work and woke. */
+  /** Actors with work that a sweep woke. */
   sweep_found: None;
-  /** Model calls that were not made. */
+  /** Model calls refused by a budget. */
   budget_refused: Tenanted & { scope: 'tenant' | 'conversation' | 'tree' | 'agent' };
-  /** Another process had written the account first. */
+  /** Changes of an account repeated because another process wrote first. */
   budget_retries: None;
-  /** Tries to deliver to webhooks. */
+  /** Attempts to deliver to webhooks. */
   webhook_deliveries: Tenanted & { outcome: 'taken' | 'refused' | 'gone' | 'failed' };
-  /** Events that relays sent. */
+  /** Events received from relays. */
   nostr_received: None;
-  /** What of them, and of other frames, was not taken; the reasons are a closed list of `nostr/refused.ts`. */
+  /** Received events and other frames that were refused. `reason` is one of a closed list in `@troupe/nostr`. */
   nostr_refused: { reason: string };
-  /** Requests that were not answered for who asked, what for or how often. */
+  /** HTTP requests refused for lack of a key, of a right, or for too many requests. */
   requests_refused: { code: string };
-  /** Tries to publish an event to a relay. */
+  /** Attempts to publish an event to a relay. */
   nostr_published: { outcome: 'published' | 'refused' | 'failed' };
-  /** Actors set aside: they take no turns until somebody resumes them. */
+  /** Actors that failed: they take no turns until a person resumes them. */
   actors_failed: Tenanted & { code: ErrorCode };
 }
 
-/** How long things took. */
+/** Durations, ms. */
 export interface Timers {
-  /** From the wake to the start of what it asked for. */
+  /** From the wake to the start of its activation. */
   wake_wait: None;
   activation: { outcome: 'done' | 'busy' | 'failed' };
   model_call: Provided;
-  /** From the request to the first word, reasoning or call. */
+  /** From the request to the first text, reasoning or tool call. */
   model_first_token: Provided;
   tool_call: { outcome: ToolOutcome };
   /** From the start of a turn to its commit. */
   turn: { outcome: 'done' | 'failed' | 'aborted' };
-  /** Where the time of a turn went; all but `wait` are within `turn`. A part that a turn did not have is not in it. */
+  /** Parts of a turn, if the turn had them. All but `wait` are within `turn`. */
   turn_part: { part: TurnPart };
 }
 
 /**
- * `wait`: from the newest event it answers to its start. `admission`: for a place among a provider's calls, for budgets
- * and for records of answers. `stream`: from the first token to the last.
+ * `wait`: from the newest event that the turn answers to its start. `relief`: compaction. `admission`: waiting for the
+ * provider's limits, for budgets and for writing answers. `stream`: from the first token to the last.
  */
 const TURN_PARTS = [
   'wait',
@@ -108,9 +108,9 @@ const TURN_PARTS = [
 ] as const;
 export type TurnPart = (typeof TURN_PARTS)[number];
 
-/** What rises and falls. */
+/** Values that rise and fall. */
 export interface Levels {
-  /** Actors that this process holds. */
+  /** Actors whose lease this process holds. */
   leases_held: None;
 }
 

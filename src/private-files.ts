@@ -1,20 +1,20 @@
 import { chmodSync, closeSync, existsSync, lstatSync, mkdirSync, openSync } from 'node:fs';
 
 /**
- * Files and directories that only their user may open: 0600 and 0700, whatever the umask is. Windows has no such modes,
- * and what is made there has the rights of the user's profile: everything here changes nothing then.
+ * Files and directories that only their user may open: 0600 and 0700, whatever the umask is. Windows has no such modes;
+ * there these functions leave the rights as they are.
  */
 const FILE = 0o600;
 const DIR = 0o700;
 const OF_OTHERS = 0o077;
 
-/** Makes it and what is missing above it. One that is there stays as it is. Throws what `mkdir` throws. */
+/** Creates a directory and its missing parents. An existing one keeps its rights. Throws what `mkdir` throws. */
 export function makePrivateDir(path: string): void {
   const made = mkdirSync(path, { recursive: true, mode: DIR });
   if (made !== undefined) allow(path, DIR);
 }
 
-/** Makes an empty file where there is none, and closes one that is there. Throws what `open` throws. */
+/** Creates an empty file, or removes the rights of others from an existing one. Throws what `open` throws. */
 export function makePrivateFile(path: string): void {
   const isNew = !existsSync(path);
   closeSync(openSync(path, 'a', FILE));
@@ -22,16 +22,16 @@ export function makePrivateFile(path: string): void {
   else closeToOthers(path);
 }
 
-/** Takes the rights of others away where it is ours. Whether others have rights still. What is not there, they cannot open. */
+/** Removes the rights of others from a path of this user. Returns whether others still have rights; false if it does not exist. */
 export function closeToOthers(path: string): boolean {
   const { getuid } = process;
   if (getuid === undefined) return false;
   try {
     const found = lstatSync(path);
-    // Rights of a link are those of its target, which somebody chose.
+    // The rights of a link are those of its target, which the user chose.
     if (found.isSymbolicLink() || (found.mode & OF_OTHERS) === 0) return false;
     if (found.uid !== getuid.call(process)) return true;
-    // What its user may do with it stays: a file may be read-only for a reason.
+    // The user's own rights stay: a file may be read-only for a reason.
     chmodSync(path, found.mode & ~OF_OTHERS & 0o777);
     return false;
   } catch (error) {
@@ -39,11 +39,11 @@ export function closeToOthers(path: string): boolean {
   }
 }
 
-/** Some file systems have no modes and refuse to set any: what they hold is as open as they were mounted. */
+/** Some file systems have no modes and refuse to set any; there the mount decides who may open files. */
 function allow(path: string, mode: number): void {
   try {
     chmodSync(path, mode);
   } catch {
-    // See above; it was made with this mode where there are any.
+    // A file system without modes. Others created the path with this mode.
   }
 }

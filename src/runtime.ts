@@ -39,7 +39,7 @@ export interface TroupeOptions {
   work?: boolean;
   /** Accepts a definition without agents, to look at existing data. Default false. */
   allowEmpty?: boolean;
-  /** Receives what an operator should know and no event says. Default: `logger`, else console.warn. */
+  /** Receives warnings that no event records. Default: `logger`, else console.warn. */
   onWarning?: (error: unknown, where: string) => void;
   /** Environment variables, for API keys among others. Default: process.env. */
   env?: Record<string, string | undefined>;
@@ -195,7 +195,7 @@ function facadeSettings({ defaults, trust, workflows = [] }: TroupeDefinition) {
   return { fallback: defaults.respondWhenUnaddressed ?? null, trust: trust?.people ?? null, workflows };
 }
 
-/** Those of the options, and Nostr if the definition has its key. Throws `config_invalid`. */
+/** The integrations of the options, and Nostr if the definition has settings for it. Throws `config_invalid`. */
 async function integrationsOf(
   { nostr }: TroupeDefinition,
   { integrations = [] }: TroupeOptions,

@@ -1,20 +1,19 @@
 import type { Clock } from './clock.ts';
 
 /**
- * Long work beside others, in slices of one event loop turn each. Owns the queue of those who wait to go on.
- *  1. Of all that wait, one goes on per turn of the event loop: forty long jobs hold it no longer at a time than one.
- *  2. They go on in the order in which they came, so each is as far as every other.
- *  3. After a slice, none goes on before a turn of the loop had next to nothing else to do: a request that has begun is
- *     not stopped by a slice at each of its steps. Where there always is something, one goes on after
- *     `MOST_GIVEN_WAY` times as long as the last one took.
- * What a slice does is its owner's to bound: a page of a log, a batch of texts.
+ * Splits long work into slices, so that it does not block the event loop. Owns the queue of the waiting jobs.
+ *  1. One job does one slice per turn of the event loop: forty long jobs block it no longer at a time than one.
+ *  2. Jobs take turns in the order in which they came, so all progress evenly.
+ *  3. After a slice, the next one waits for an idle turn of the loop: otherwise a short request would wait for a slice at
+ *     each of its steps. If the loop is never idle, the wait ends after `MOST_GIVEN_WAY` times the last slice.
+ * The caller bounds its slices, for example to a page of a log or a batch of texts.
  */
 export interface Slices {
   /** Resolves when the caller may do its next slice. */
   next(): Promise<void>;
 }
 
-/** A turn of the loop that took less had nothing else to do, ms. */
+/** A shorter turn of the loop was idle, ms. */
 const IDLE_TURN_MS = 0.5;
 const MOST_GIVEN_WAY = 4;
 
@@ -34,7 +33,7 @@ export function createSlices(clock: Ticking): Slices {
     isRunning = false;
   }
 
-  /** How long this turn of the loop took, with what was made to go on in it, ms. */
+  /** Duration of this turn of the loop, including a slice that it began, ms. */
   async function turn(): Promise<number> {
     const began = clock.monotonic();
     await clock.sleep(0);
@@ -54,7 +53,7 @@ type Ticking = Pick<Clock, 'monotonic' | 'sleep'>;
 
 const QUEUES = new WeakMap<object, Slices>();
 
-/** The one queue of all who have the same clock, which is a process: there is one event loop to share. */
+/** The queue of a clock. A process has one clock, and its jobs share one event loop. */
 export function slicesOf(clock: Ticking): Slices {
   const known = QUEUES.get(clock);
   if (known) return known;
@@ -63,5 +62,5 @@ export function slicesOf(clock: Ticking): Slices {
   return slices;
 }
 
-/** For simulations and scripts, which have no one beside them. */
+/** Never waits: for simulations and scripts, which run alone. */
 export const WHOLE: Slices = { next: () => Promise.resolve() };

@@ -2,12 +2,12 @@ import type { Clock } from './clock.ts';
 
 export interface BucketOptions {
   perSecond: number;
-  /** What may come at once after a pause. Default: what one second gives, at least 1. */
+  /** Most tokens after a pause. Default: `perSecond`, at least 1. */
   burst?: number | undefined;
   clock: Pick<Clock, 'monotonic'>;
 }
 
-/** So many a second, and a few at once: whoever takes more is told when to come again. */
+/** Limits a rate, with bursts. A refused caller gets the time after which to try again. */
 export class TokenBucket {
   readonly #perMs: number;
   readonly #burst: number;
@@ -23,7 +23,7 @@ export class TokenBucket {
     this.#at = clock.monotonic();
   }
 
-  /** 0 if `n` were taken, else the ms after which they could be; then nothing was taken. */
+  /** Takes `n` tokens and returns 0, or takes none and returns the ms until `n` are there. */
   take(n = 1): number {
     const now = this.#clock.monotonic();
     this.#tokens = Math.min(this.#burst, this.#tokens + (now - this.#at) * this.#perMs);
@@ -33,20 +33,20 @@ export class TokenBucket {
     return 0;
   }
 
-  /** Takes what has been used already, on credit where need be; no more than a burst is owed. */
+  /** Takes tokens that were used already. The debt is at most one burst. */
   spend(n: number): void {
     this.take(0);
     this.#tokens = Math.max(-this.#burst, this.#tokens - n);
   }
 
-  /** How many ms it is until nothing is owed. */
+  /** Ms until the debt is paid. 0: there is none. */
   debtMs(): number {
     this.take(0);
     return this.#tokens >= 0 ? 0 : Math.max(1, Math.ceil(-this.#tokens / this.#perMs));
   }
 }
 
-/** A bucket for each key. Bounded: of too many the one used least recently is forgotten, and begins anew. */
+/** One bucket per key. Beyond `maxKeys` the least recently used is dropped; its key starts with a full one. */
 export class KeyedBuckets {
   readonly #buckets = new Map<string, TokenBucket>();
   readonly #options: BucketOptions;
@@ -65,7 +65,7 @@ export class KeyedBuckets {
     this.#bucketOf(key).spend(n);
   }
 
-  /** Of a key that is not remembered: nothing. */
+  /** Ms until the debt of the key is paid. 0 for an unknown key. */
   debtMs(key: string): number {
     return this.#buckets.get(key)?.debtMs() ?? 0;
   }

@@ -1,18 +1,18 @@
 /**
- * What a process tells a tracing backend: spans, as the semantic conventions for generative AI name them. Free of any
- * vendor's types; `runtime/otel.ts` is the adapter.
+ * Spans of a process, named after the OpenTelemetry conventions for generative AI. The port has no types of a vendor;
+ * `runtime/otel.ts` is the adapter.
  *  T1  Methods never wait and never throw.
- *  T2  Attributes hold ids, names, numbers and codes. Words of people and models only where `content` says so.
+ *  T2  Attributes hold ids, names, numbers and codes. They hold text of people and models only if `content` is true.
  */
 export interface Tracer {
-  /** Whether words may be told. */
+  /** Whether spans may hold text of people, models and tools. */
   readonly content: boolean;
-  /** Begins a span; without a parent it is the first of a trace, or a child of what the application has under way. */
+  /** Begins a span. Without `parent` it is a child of the application's active span, or begins a trace. */
   span(name: string, options: SpanOptions): Span;
 }
 
 export interface SpanOptions {
-  /** `client`: it waits for another process. */
+  /** `client`: a call to another process. */
   kind: 'internal' | 'client';
   attributes: SpanAttributes;
   parent?: Span | undefined;
@@ -22,13 +22,13 @@ export type SpanAttributes = Readonly<Record<string, string | number | boolean |
 
 export interface Span {
   set(attributes: SpanAttributes): void;
-  /** What is begun within, by instrumented libraries too, becomes its child. */
+  /** Spans begun in `work`, also by instrumented libraries, become children of this one. */
   within<T>(work: () => T): T;
-  /** With a code where it did not end well. A span ends once. */
+  /** Ends the span, once. `failure`: error code if the work failed. */
   end(failure?: string): void;
 }
 
 export interface TracingOptions {
-  /** Whether spans hold prompts, answers, and arguments and results of tools. Default false. */
+  /** Whether spans contain prompts, answers, and arguments and results of tools. Default false. */
   content?: boolean;
 }

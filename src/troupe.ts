@@ -27,36 +27,36 @@ import type { WebhookBook } from './integrations/webhook-book.ts';
 import type { QueueDepth } from './queue/router.ts';
 import type { Appended } from './store/store.ts';
 
-/** A message as a client writes it. Without `to` it goes to the default agent, if there is one and it is no reply. */
+/** A new message. Without `to` it is routed, else it goes to the default agent, unless it is a reply. */
 export interface NewMessage {
-  /** Idempotency key: the same id with the same payload is stored once. Minted when absent. */
+  /** Idempotency key: a message with the same id and content is stored once. Default: a new ULID. */
   id?: EventId | undefined;
   author: Author;
-  /** Agent ids or pubkeys. */
+  /** Recipients: ids or pubkeys of agents. */
   to?: readonly string[] | undefined;
   content: string;
-  /** Images are shown to models that can see them, texts up to 64 KiB are read with the message, all else is kept and named. */
+  /** Images are shown to models that accept them. Texts up to 64 KiB are part of the prompt. Of other files it has the name. */
   attachments?: readonly (NewAttachment | AttachmentByAddress)[] | undefined;
   replyTo?: EventId | undefined;
-  /** What becomes of it where an addressed agent is at work; default: as the agent is set. `reject` throws `agent_busy`. */
+  /** Treatment of the message while a recipient has a turn under way. Default: `whileBusy` of the agent. `reject` throws `agent_busy`. */
   whileBusy?: BusyPolicy | undefined;
   /**
-   * Its author may not wake agents: whom it would have addressed is noted with it, and the command `dispatch` passes it
-   * on. For gateways that bring what strangers say.
+   * The author may not wake agents. The message is stored with its intended recipients; the command `dispatch` passes it on.
+   * For gateways that bring messages of strangers.
    */
   untrusted?: true | undefined;
-  /** What comes with it, as ids of the client's own: kept with the event, shown to no agent. */
+  /** The client's own ids of attachments. They are stored with the event and shown to no agent. */
   context?: { attachments?: readonly string[] | undefined } | undefined;
 }
 
 /**
- * Read from its address once, before the message is stored, where the definition has `fetch`; nothing of the address is
- * kept but a name.
+ * An attachment that Troupe fetches, once, before it stores the message. Needs `fetch` in the definition. Of the address only
+ * a name is stored.
  */
 export interface AttachmentByAddress {
-  /** Default: the last part of the address. */
+  /** Default: the last segment of the path. */
   name?: string | undefined;
-  /** Default: what the server says. */
+  /** Default: the media type that the server states. */
   mediaType?: string | undefined;
   url: string;
 }
@@ -73,7 +73,7 @@ export interface AgentInfo {
   name: string;
   role: string;
   description: string;
-  /** What it is good at. */
+  /** Skills, for routing by capability. */
   capabilities: readonly string[];
   provider: string;
   model: string;
@@ -81,47 +81,49 @@ export interface AgentInfo {
   pubkey: string | null;
 }
 
-/** A prompt with what of it is cached, what was cut and why, and when room will be made. */
+/** A prompt with its cached parts, its compactions and their reasons, and the size at which the next one happens. */
 export type InspectedPrompt = PromptRecord & Inspection;
 
-/** `verified`: rendering it again from the log gave the bytes that were sent. */
+/** A past prompt. `verified`: rendering it again from the log gave the bytes that were sent. */
 export type SentPrompt = InspectedPrompt & { verified: boolean };
 
 export interface ConversationInfo {
   id: ConversationId;
+  /** Seq of the last event. */
   head: number;
-  /** Time of the last event, ms. */
+  /** Time of the last event, ms since the epoch. */
   at: number;
 }
 
 export interface ConversationListQuery {
-  /** At most so many. Default 200. */
+  /** Most conversations of the page. Default 200. */
   limit?: number | undefined;
-  /** Goes on where another page ended, by its `next`. */
+  /** `next` of the previous page. */
   before?: string | undefined;
-  /** Ids, or beginnings that end with `*`: with the threads of their tasks, as a key is granted them. */
+  /** Only these conversations and their threads: ids, or prefixes that end with `*`. Default: all. */
   among?: readonly string[] | undefined;
 }
 
-/** A page of the list, newest first. It may be short, or empty, where much had to be looked through: `next` tells the end. */
+/** A page of conversations, newest first. A page may be short or empty before the end; only `next` shows the end. */
 export interface ConversationList {
   conversations: ConversationInfo[];
-  /** For `before`; null at the end. */
+  /** Pass it as `before` to get the next page. Null: this was the last page. */
   next: string | null;
 }
 
-/** Wakes of all processes; how long they waited and how many failed is of those that this one took lately. */
+/** Wakes of all processes. `wait`, in ms, and `failed` cover only those that this process took in the last minutes. */
 export interface QueueReport extends QueueDepth {
   failed?: number;
   wait?: { p50Ms: number; p95Ms: number; count: number } | null;
 }
 
+/** 'ok', or what is wrong. */
 export interface Health {
   store: string;
   queue: string;
 }
 
-/** What is told as it happens: what is in the log by then, and of agents at work what is never stored. */
+/** Receives stored events, and the token deltas and machine states of running turns, which are never stored. */
 export type Watcher = (
   note:
     | { type: 'event'; event: Event }
@@ -130,104 +132,117 @@ export type Watcher = (
 ) => void;
 
 /**
- * A running troupe: what applications, the CLI and the HTTP API use. Every method may throw a `TroupeError`.
+ * A running troupe, for one tenant. Applications, the CLI and the HTTP API use this interface. Every method may throw a
+ * `TroupeError`.
  *
  *     await using troupe = await createTroupe({ agents: [...] });
  *     await troupe.send('plan', { author: { kind: 'user', id: 'u1', name: 'Ana' }, content: 'Hello' });
  *     await troupe.idle();
  */
 export interface Troupe {
-  /** Whose conversations these are. */
+  /** The tenant that all methods act for. */
   readonly tenant: TenantId;
   /**
-   * The same troupe for another tenant: the same agents, with conversations, budgets, keys and webhooks of its own. Cheap;
-   * closing it does nothing. Throws `event_invalid` for what is no id of a tenant.
+   * The same troupe for another tenant, with the same agents and its own conversations, budgets, keys and webhooks. Cheap.
+   * Closing it does nothing. Throws `event_invalid` if `tenant` is not a valid id.
    */
   forTenant(tenant: string): Troupe;
+  /** The webhooks of this tenant. */
   readonly webhooks: WebhookBook;
-  /** The keys with which agents sign on Nostr; of the root tenant, whoever asks. */
+  /** The Nostr keys of the agents. They belong to the root tenant and are the same for every tenant. */
   readonly agentKeys: AgentKeys;
-  /** How it stands with its relays; null where it has none, or this process takes no turns. */
+  /** State of the Nostr relays. Null: the troupe has none, or this process takes no turns. */
   nostr(): NostrStatus | null;
-  /** Its API keys. */
+  /** The API keys of this tenant. */
   readonly keys: KeyBook;
   /**
-   * Whose an API key or a token of `access.jwt` is, of whatever tenant; null for what is none. Throws
+   * The owner of an API key or of a token of `access.jwt`, of any tenant. Null: the credential is not valid. Throws
    * `store_unavailable`.
    */
   authenticate(credential: string): Promise<Principal | null>;
   readonly agents: readonly AgentInfo[];
+  /**
+   * Stores a message and wakes the agents that it addresses; does not wait for their turns. Throws `agent_unknown`,
+   * `agent_busy`, `tenant_busy`, `event_invalid`, `event_too_large`, `event_conflict`, `conversation_archived`.
+   */
   send(conversation: string, message: NewMessage): Promise<Appended>;
-  /** The newest, 200 by default. */
+  /** The newest conversations. `limit`: default 200. */
   conversations(limit?: number): Promise<ConversationInfo[]>;
-  /** A page of all of them, newest first. What it costs is bounded, however many there are. Throws `event_invalid`. */
+  /** A page of conversations, newest first. The cost of a page is bounded. Throws `event_invalid`. */
   listConversations(query?: ConversationListQuery): Promise<ConversationList>;
-  /** Its mode, run, phase and open delegations, folded from the log. Throws `conversation_unknown`. */
+  /** State of a conversation: mode, run, phase and open delegations, from its log. Throws `conversation_unknown`. */
   conversation(conversation: string): Promise<ConversationState & { id: ConversationId; head: number }>;
   /**
-   * Oldest first, at most `limit` (default 500), and no more once they are 4 MiB or `maxBytes`: fewer than `limit` are
-   * no sign of the end, which is where the last one is at `head`, or none came. Throws `conversation_unknown`.
+   * A page of events, oldest first: those after the seq `after`, at most `limit` (default 500), and at most about `maxBytes`
+   * (default 4 MiB). A short page need not be the last: the end is reached when the last event is at `head`, or the page is
+   * empty. Throws `conversation_unknown`.
    */
   events(
     conversation: string,
     range?: { after?: number; limit?: number; maxBytes?: number },
   ): Promise<{ events: Event[]; head: number }>;
+  /** State of each agent in a conversation. */
   actors(conversation: string): Promise<ActorStatus[]>;
   /**
-   * What agents wait for in a conversation, and the task that it is the thread of, folded from its log; `open`: what has
-   * not ended. Throws `conversation_unknown`.
+   * The tasks of a conversation (delegations, questions, approvals), and the task that it is the thread of, from its log.
+   * `open`: only tasks that have not ended. Throws `conversation_unknown`.
    */
   tasks(conversation: string, options?: { open?: boolean | undefined }): Promise<TaskList>;
-  /** The prompt this agent would be sent now; nothing is sent or changed. */
+  /** The prompt that an agent would get now. Nothing is sent or changed. */
   prompt(conversation: string, agent: string): Promise<InspectedPrompt>;
-  /** A past prompt as it was sent; `step` counts from 1, the last by default. Throws `turn_unknown`. */
+  /** A past prompt as it was sent. `step` counts from 1; default: the last. Throws `turn_unknown`. */
   promptOf(turn: string, step?: number): Promise<SentPrompt>;
   /**
-   * What changed from the prompt of turn `a` to that of turn `b` of the same agent, or with `next` to the one it would be
-   * sent now. Throws `turn_unknown`, and `event_invalid` for turns of two agents.
+   * Compares the prompts of two turns of one agent. With `b` = `next`: the prompt of turn `a` with the one that the agent
+   * would get now. Throws `turn_unknown`, and `event_invalid` for turns of two agents.
    */
   diff(a: string, b: string, steps?: DiffSteps): Promise<PromptDiff>;
-  /** What all prompts of an agent cost with a vendor's cache, call by call. Renders each of them again. */
+  /** Cost of each model call of an agent under a vendor's cache. Slow: renders every prompt again. */
   cost(conversation: string, agent: string, options?: CostOptions): Promise<CostReport>;
+  /** The steps, calls and times of a turn. Throws `turn_unknown`. */
   trace(turn: string): Promise<TurnTrace>;
-  /** Accepted commands are events; returns the command's event. Throws `command_refused`, `task_unknown`. */
+  /** Executes a command of a person and returns the event that records it. Throws `command_refused`, `task_unknown`. */
   command(command: Command, by: Author): Promise<Event>;
+  /** Imports a transcript as it streams in. Wakes no agents. Throws `import_invalid`. */
   import(
     chunks: AsyncIterable<Uint8Array | string>,
     options: ImportRequest & ImportLimits,
   ): Promise<ImportReport>;
-  /** JSONL, line by line; `threads`: and the conversations of what was delegated in it, one after the other. */
+  /** Yields a conversation as lines of JSON. `threads`: also the threads of its tasks, one after the other. Default false. */
   export(conversation: string, options?: { threads?: boolean | undefined }): AsyncGenerator<string>;
   /**
-   * Removes a conversation with its threads, for ever. `exported` is how many events of them all the caller has kept, or
-   * 'none'. Throws `conversation_unknown`, and `command_refused` where there are others by now or an agent is at work.
+   * Deletes a conversation with its threads for good. `exported`: number of their events that the caller has exported, or
+   * 'none' to delete without a check. Throws `conversation_unknown`, and `command_refused` if that is not their number or an
+   * agent is at work.
    */
   delete(conversation: string, options: { exported: number | 'none' }): Promise<Deleted>;
-  /** Hears of its own tenant alone, and of one conversation where it is named. Returns what ends it. */
+  /** Calls `watcher` for this tenant, or only for the named conversation. Returns a function that stops it. */
   watch(watcher: Watcher, of?: { conversation?: string | undefined }): () => void;
-  /** Of all tenants for the root, of its own for every other; `own`: of its own in any case. */
+  /** Waiting and running wakes: of all tenants for the root tenant, else of this one. `own`: only of this one. Default false. */
   queues(of?: { own?: boolean | undefined }): Promise<QueueReport>;
-  /** What is spent and held of each budget in its present period; those of a conversation where one is named. */
+  /** Spent and held amounts of each budget in its present period. `conversation` adds the budget of that conversation. */
   budgets(of?: { conversation?: string | undefined; agent?: string | undefined }): Promise<BudgetLine[]>;
-  /** Whether what this process stands on can be reached: 'ok' or what is wrong. Never throws. */
+  /** Whether the store and the queue can be reached. Never throws. */
   health(): Promise<Health>;
-  /** Resolves when no wake is waiting or running. Throws `queue_unavailable` once the queue has been away for 10 s. */
+  /** Resolves when no wake is waiting or running. Throws `queue_unavailable` if the queue has not answered for 10 s. */
   idle(): Promise<void>;
+  /** Stops taking turns, waits for the present ones to stop, and closes the services. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface ImportRequest {
+  /** Default: detected. */
   format?: string | undefined;
-  /** Whose words the assistant messages become. Default `assistant`. */
+  /** Id of the agent that becomes the author of assistant messages. Default `assistant`. */
   agent?: string | undefined;
-  /** Id of the conversation, or stem of the ids if the file holds several. */
+  /** Id of the conversation, or prefix of the ids if the file holds several. */
   conversation?: string | undefined;
   fileName?: string | undefined;
 }
 
 export interface ImportLimits {
-  /** Which conversations a file may be laid in, and its tasks may lead to; default: all. */
+  /** Whether a file may be imported into a conversation, and its tasks may name it. Default: any. */
   mayLeadTo?: ((conversation: string) => boolean) | undefined;
 }
 

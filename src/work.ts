@@ -1,27 +1,27 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 /**
- * On whose account something is read. A request's work is charged where it is done, in the store, so that no route can
- * forget to; whoever does it on nobody's account, as the turns of agents, is not charged.
+ * The account that reads are charged to. The store charges them, so no route can forget to. Work without an account, such
+ * as the turns of agents, is not charged.
  */
 export interface WorkAccount {
-  /** One unit for a row, one for each KiB. A promise where the work has to wait before it goes on. */
+  /** One unit per row, and one per KiB. A returned promise must be awaited before the work goes on. */
   charge(units: number): Promise<void> | undefined;
 }
 
 const accounts = new AsyncLocalStorage<WorkAccount>();
 
-/** What `run` begins is charged to `account`, wherever it goes on. */
+/** Charges everything that `run` begins to `account`, also asynchronous work. */
 export function onAccount<T>(account: WorkAccount, run: () => T): T {
   return accounts.run(account, run);
 }
 
-/** To be awaited between two steps. */
+/** Charges the present account. Await the result between two steps. */
 export function chargeWork(rows: number, bytes: number): Promise<void> | undefined {
   return accounts.getStore()?.charge(rows + bytes / 1_024);
 }
 
-/** Whether somebody pays: measuring what costs nothing would cost something. */
+/** Whether there is an account. Without one the caller need not measure its work. */
 export function isCharged(): boolean {
   return accounts.getStore() !== undefined;
 }

@@ -40,7 +40,9 @@ describe('the tree', () => {
   });
 });
 
-/** Where a text becomes the id of an event beside `runtimeId`: what clients name, and what is never stored. */
+/**
+ * Places beside `runtimeId` where a text becomes an event id: ids named by clients, and ids that are never stored.
+ */
 const OTHER_IDS = [
   'packages/nostr/src/receive.ts',
   'src/cli/commands/act.ts',

@@ -20,7 +20,7 @@ async function demo(...flags: string[]): Promise<{ stdout: string; stderr: strin
   return promisify(execFile)(process.execPath, [file, ...flags], { cwd: ROOT, timeout: 25_000 });
 }
 
-/** Without what may differ: fences come from a secret of the store, and a run takes its time. */
+/** Removes what differs between runs: fences depend on a secret of the store, and durations vary. */
 function comparable(output: string): string {
   return output.replace(/(?<=<\/?\w+-)[0-9a-f]{8}(?=>)/g, 'fence').replace(/took +[\d.]+ s/, 'took');
 }

@@ -7,7 +7,7 @@ import type { People } from '../examples/play/story.ts';
 const ROOT = path.dirname(import.meta.dirname);
 const ANA = { kind: 'user', id: 'ana', name: 'Ana' } as const;
 
-// Whatever keys there are: a test asks no vendor.
+// Ignores any configured API keys: tests never call a vendor.
 beforeAll(() => void vi.stubEnv('TROUPE_PROVIDER', 'scripted'));
 afterAll(() => void vi.unstubAllEnvs());
 
@@ -50,7 +50,7 @@ test('support triage: routed, handed over, reminded, and ended by the answer of 
 });
 
 test('an example that does not do what it claims ends with an error', async () => {
-  // Who may not answer is refused, and what waits for an answer does not end.
+  // A person without permission to answer is refused, and a waiting question stays open.
   const people: People = {
     answer: () => ({ by: ANA, content: 'refund nothing' }),
     decide: () => ({ by: ANA, approved: true }),

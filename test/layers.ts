@@ -1,5 +1,5 @@
 /**
- * The layer rules of `src`, and a checker that works on plain text, so that it can be tried on small examples.
+ * The layer rules of `src`, and their checker. The checker works on plain text so that small examples can test it.
  * Paths are relative to `src`. A layer is a folder of `src`, or a file directly in it.
  */
 export interface SourceFile {
@@ -13,13 +13,13 @@ interface Import {
 }
 
 interface Layer {
-  /** What it may import beside itself: a layer or a single file. */
+  /** Layers or single files that it may import, beside itself. */
   may: readonly string[];
-  /** Of these it may import types only. */
+  /** Layers from which it may import types only. */
   mayTypes?: readonly string[];
-  /** npm packages and node: modules; anything where absent. */
+  /** Allowed npm packages and node: modules. Absent: any. */
   packages?: readonly string[];
-  /** No clock, no randomness, no I/O. */
+  /** Forbids clock, randomness and I/O. */
   pure?: true;
 }
 
@@ -38,7 +38,7 @@ const PORTS = [
   'tools',
 ];
 
-/** What operators are told. */
+/** Files that inform operators. */
 const WATCHING = ['metrics.ts', 'tracing.ts', 'logger.ts', 'slices.ts', 'work.ts'];
 
 const LAYERS: Record<string, Layer> = {
@@ -51,7 +51,7 @@ const LAYERS: Record<string, Layer> = {
   'logger.ts': { may: ['errors.ts'], packages: [] },
   events: { may: ['errors.ts'], packages: ['zod'] },
   machines: { may: ['events', 'errors.ts'], packages: ['xstate', 'zod'], pure: true },
-  // `node:module`: where nobody has loaded the tokenizer, the first text that is counted does, at once.
+  // `node:module` loads the tokenizer synchronously at the first count, if nobody has loaded it before.
   context: {
     may: ['events', 'errors.ts', 'machines/directions.ts'],
     packages: ['gpt-tokenizer', 'unhomoglyph', 'zod', 'node:crypto', 'node:module'],
@@ -115,7 +115,7 @@ const LAYERS: Record<string, Layer> = {
     ],
     mayTypes: ['troupe.ts', 'runtime'],
   },
-  /** Runs in browsers, too. */
+  /** Also runs in browsers. */
   projection: {
     may: [
       'events/aspects.ts',
@@ -150,7 +150,7 @@ const LAYERS: Record<string, Layer> = {
 /** Layers that may import everything but the command line. */
 const FREE_FOLDERS: readonly string[] = ['testing', 'cli', 'runtime'];
 const ENTRY_POINT = 'cli.ts';
-/** Only these know which adapters there are. */
+/** Only these import concrete adapters. */
 const COMPOSERS: readonly string[] = ['runtime.ts', 'runtime', 'cli.ts', 'cli', 'testing'];
 const ADAPTER =
   /^(?:store\/(?:[^/]+\/|sqlite|mongo|memory)|queue\/(?!(?:router|broadcast|admission)\.ts$)|providers\/(?:[^/]+\/|scripted))/;
@@ -168,9 +168,9 @@ const IMPURE: readonly RegExp[] = [
   /\bfetch\(/,
 ];
 
-/** The one place that loads a package of `packages/`, by its name. */
+/** The only file that loads a package of `packages/` by name. */
 const PACKAGE_LOADERS: Readonly<Record<string, string>> = { '@troupe/nostr': 'integrations/nostr.ts' };
-/** The one file of a package that imports the core, and what it imports. */
+/** The only file of a package that imports the core, and its import. */
 const SEAM = { file: 'src/troupe.ts', core: 'src/integrations/index.ts' };
 
 export const MAX_LINES = 400;
@@ -179,7 +179,10 @@ export function checkLayers(files: readonly SourceFile[]): string[] {
   return [...files.flatMap(checkFile), ...findCycles(files)];
 }
 
-/** The rules of `packages/NAME/src`, with paths from the root: a package uses its own files, npm packages, and the seam. */
+/**
+ * The rules of `packages/NAME/src`, with paths from the root: a package imports its own files, npm packages, and the
+ * seam.
+ */
 export function checkPackages(files: readonly SourceFile[]): string[] {
   return files.flatMap(({ path, text }) => {
     const home = /^packages\/[^/]+\//.exec(path)?.[0] ?? '';
@@ -253,7 +256,7 @@ function layerOf(path: string): string {
   return path.split('/')[0] ?? path;
 }
 
-/** Import cycles between files, type imports included: files in a cycle cannot be understood apart. */
+/** Finds import cycles between files, including type imports: files in a cycle cannot be understood apart. */
 function findCycles(files: readonly SourceFile[]): string[] {
   const edges = new Map<string, string[]>();
   for (const { path, text } of files) {
@@ -283,7 +286,7 @@ const STATEMENT =
   /(?<=^|[;}])[ \t]*(?:import|export)\b(?:\s+(type)\b(?!\s*(?:,|from\b)))?(?:[\w$\s,*{}]*?\bfrom\b)?\s*['"]([^'"\n]+)['"]/gm;
 const CALL = /\bimport\(\s*['"]([^'"\n]+)['"]/.source;
 
-/** Own files as `src/…`, everything else as written. */
+/** Returns the imports of a file: own files as `src/…`, everything else as written. */
 function importsOf(path: string, text: string, root = 'src/'): Import[] {
   const code = withoutComments(text);
   const statements = [...code.matchAll(STATEMENT)].map((match) => ({
@@ -314,7 +317,7 @@ function withoutComments(text: string): string {
   return text.replace(TEXT_OR_COMMENT, (_, kept: string | undefined) => kept ?? ' ');
 }
 
-/** Without comments and plain strings; template strings stay, since there is code in them. */
+/** Removes comments and plain strings. Template strings stay, since they contain code. */
 function withoutStrings(text: string): string {
   return withoutComments(text).replace(new RegExp(TEXT, 'g'), (kept) => (kept.startsWith('`') ? kept : "''"));
 }

@@ -116,7 +116,7 @@ function asked(view: ReturnType<typeof createView>, cut: readonly Event[]): Prom
   return promptOf(view).messages;
 }
 
-/** Texts that stand in a message of the wrong role, or not as they were said. */
+/** Texts that appear in a message of the wrong role, or altered. */
 function misattributed(prompt: readonly PromptMessage[], cut: readonly Event[], agent: string): string[] {
   return prompt.flatMap(({ role, seqs, content }) =>
     seqs.flatMap((seq) => {
@@ -150,13 +150,13 @@ function fromWire(
   } as PromptMessage;
 }
 
-/** What was said, without header, fence, the mark of an interruption and what escaping added. */
+/** The original text: without header, fence, interruption mark and escaping. */
 function bare(content: string): string {
   const fenced = /^\[@assistant\]\n<msg-[0-9a-f]{8}>\n([^]*)\n<\/msg-[0-9a-f]{8}>$/.exec(content);
   return (fenced?.[1] ?? content).replace(/^\(interrupted\) /, '').replace(/\\(?=[[<])|(?<=<)\\/g, '');
 }
 
-/** Read from the file without the importer: texts by role, those that say nothing left out. */
+/** Reads the file without the importer: texts by role, empty ones left out. */
 function sourceTexts(): Record<'user' | 'assistant', string[]> {
   const texts: Record<'user' | 'assistant', string[]> = { user: [], assistant: [] };
   for (const line of readFileSync(path.join(DATA, 'pi-large-session.jsonl'), 'utf8').split('\n')) {

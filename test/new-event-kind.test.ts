@@ -8,7 +8,7 @@ const ROOT = path.dirname(import.meta.dirname);
 const EVENTS = 'src/events/event.ts';
 const ASPECTS = 'src/events/aspects.ts';
 
-/** A copy of the sources with one kind more. */
+/** Copies the sources and applies the changes that add an event kind. */
 function copyWith(changes: Record<string, (text: string) => string>): string {
   const dir = mkdtempSync(path.join(tmpdir(), 'troupe-kind-'));
   onTestFinished(() => rmSync(dir, { recursive: true }));
@@ -23,7 +23,7 @@ function copyWith(changes: Record<string, (text: string) => string>): string {
   return dir;
 }
 
-/** The files that a tool complains about; none where it has no complaint. */
+/** The files that a tool complains about; empty if it has no complaint. */
 async function complaints(dir: string, tool: string, args: string[]): Promise<string[]> {
   const output = await new Promise<string>((resolve) => {
     const bin = path.join(ROOT, 'node_modules/.bin', tool);
@@ -46,7 +46,7 @@ test('a kind of which nothing is said compiles in none of the places that list a
   expect(await compile(dir)).toEqual(expect.arrayContaining(lists));
 });
 
-/** After these a function has returned before it comes to its switch over others. */
+/** A function returns early for these kinds, before its switch over the others. */
 const TAKEN_FIRST = ["'announced'", "'turnEnd'", "'taskOpening'", "'taskEnd'", "'upkeep'"];
 
 test('a kind that has an aspect is refused by every switch over that aspect', async () => {
@@ -67,7 +67,7 @@ test('a kind that has an aspect is refused by every switch over that aspect', as
   expect(switches.filter((file) => !named.has(file))).toEqual([]);
 });
 
-/** The files with a switch over what an aspect leaves of the kinds. */
+/** The files with a switch over the remaining kinds of an aspect. */
 function switchesIn(dir: string): string[] {
   const files = readdirSync(path.join(dir, 'src'), { recursive: true, encoding: 'utf8' });
   return files

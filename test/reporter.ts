@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import type { Plugin } from 'vitest/config';
 import type { Reporter, TestModule } from 'vitest/node';
 
-/** What a test run came to. `skippedNames` tells `test/run.ts` why tests were skipped. */
+/** Counts of a test run. `skippedNames` tells `test/run.ts` why tests were skipped. */
 export interface TestCounts {
   passed: number;
   failed: number;
@@ -10,14 +10,17 @@ export interface TestCounts {
   skippedNames: string[];
 }
 
-/** Where `test/run.ts` wants the counts; it prints the line itself, after everything vitest has to say. */
+/**
+ * Environment variable with the path for the counts. `test/run.ts` prints the line itself, after all output of
+ * vitest.
+ */
 export const COUNTS_FILE_ENV = 'TROUPE_TEST_COUNTS_FILE';
 
 export function countLine({ passed, failed, skipped }: TestCounts): string {
   return `${passed} passed, ${failed} failed, ${skipped} skipped`;
 }
 
-/** Counts tests; a file or suite that broke outside its tests, and an error nobody handled, is one failure each. */
+/** Counts tests. A file or suite that fails outside its tests, and an unhandled error, count as one failure each. */
 function countTests(modules: readonly TestModule[], unhandledErrors: number): TestCounts {
   const counts: TestCounts = { passed: 0, failed: unhandledErrors, skipped: 0, skippedNames: [] };
   for (const module of modules) {
@@ -28,7 +31,7 @@ function countTests(modules: readonly TestModule[], unhandledErrors: number): Te
       const { state } = test.result();
       if (state === 'passed') counts.passed += 1;
       else if (state === 'skipped') counts.skippedNames.push(test.fullName);
-      // A test still pending when the run ends was cut off.
+      // A test that is still pending at the end of the run was interrupted.
       else counts.failed += 1;
     }
     counts.failed += broken;

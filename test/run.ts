@@ -32,7 +32,7 @@ async function main(args: string[]): Promise<number> {
   const countsFile = path.join(scratch.folder, 'counts.json');
   const [services, clis, chromium] = await Promise.all([startServices(), installClis(), installChromium()]);
   try {
-    // Everything is installed by now: what is run from here on needs no network.
+    // Everything is installed by now: nothing from here on needs the network.
     const open = isInside() ? null : await whyNotIsolated();
     if (open === null && !isInside()) {
       await services.stop();
@@ -63,7 +63,7 @@ async function main(args: string[]): Promise<number> {
 }
 
 function runVitest(args: string[], extraEnv: NodeJS.ProcessEnv): Promise<number> {
-  // Tests start some hundred processes of the same code.
+  // Tests start hundreds of processes that run the same code.
   const env: NodeJS.ProcessEnv = { NODE_COMPILE_CACHE: COMPILED, ...process.env, ...extraEnv };
   if (!process.stdout.isTTY) {
     env['NO_COLOR'] = '1';
@@ -74,7 +74,7 @@ function runVitest(args: string[], extraEnv: NodeJS.ProcessEnv): Promise<number>
 }
 
 function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  // A Ctrl-C reaches the command too, as one process group; wait for it to end.
+  // Ctrl-C also reaches the command, since both share a process group; wait for it to end.
   process.on('SIGINT', () => {});
   const child = spawn(command, args, { cwd: ROOT, env, stdio: 'inherit' });
   process.on('SIGTERM', () => child.kill('SIGTERM'));
@@ -84,7 +84,7 @@ function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv): 
   });
 }
 
-/** Null if vitest ended before it could count. */
+/** Returns null if vitest ended before it wrote the counts. */
 function readCounts(file: string): TestCounts | null {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as TestCounts;
@@ -102,7 +102,7 @@ function report(vitestCode: number, counts: TestCounts | null): number {
   for (const name of missing) console.log(`CI=true, and yet not run: ${name}`);
 
   const total = { passed, failed: failed + missing.length, skipped: skipped - missing.length, skippedNames };
-  // Never "0 failed" beside a failure: whoever reads only the last line must not be misled.
+  // Never report "0 failed" for a failed run: a reader of the last line must not be misled.
   if (total.failed === 0 && (vitestCode !== 0 || passed === 0)) total.failed = 1;
   console.log(countLine(total));
   return total.failed > 0 ? 1 : 0;

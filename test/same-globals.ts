@@ -1,12 +1,14 @@
 import { afterAll } from 'vitest';
 
-/** The names are read before any test file of this process has run: files share a process, see `vitest.config.ts`. */
+/**
+ * The values are captured before any test file of this process runs: files share a process, see `vitest.config.ts`.
+ */
 const SHARED = ['fetch', 'setTimeout', 'setInterval', 'Date'] as const;
 const kept = Symbol.for('troupe.test.globals');
 const store = globalThis as { [kept]?: Map<string, unknown> };
 const first = (store[kept] ??= new Map(SHARED.map((name) => [name, globalThis[name]])));
 
-/** A test file that leaves a global changed breaks files after it, in ways that name neither. */
+/** A test file that leaves a global changed breaks later files, and their errors name neither. */
 afterAll(() => {
   const changed = SHARED.filter((name) => globalThis[name] !== first.get(name));
   for (const name of changed) Object.assign(globalThis, { [name]: first.get(name) });

@@ -3,7 +3,7 @@ import { defineTroupe } from '../../src/index.ts'; // from 'troupe' in a project
 import { model } from '../model.ts';
 import * as scripts from './scripts.ts';
 
-/** What the lead says in the end: checked, and data for whoever reads it. */
+/** The lead's final answer: validated, and structured data for the reader. */
 export const Verdict = z.object({
   verdict: z.enum(['approve', 'request_changes']),
   summary: z.string(),
@@ -58,6 +58,6 @@ export const troupe = defineTroupe({
     },
   ],
   defaults: { respondWhenUnaddressed: 'lead' },
-  // Nobody reviews for longer than ten minutes.
+  // A review takes at most ten minutes.
   limits: { taskMs: 600_000 },
 });

@@ -2,13 +2,16 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** What the agents do without a model. */
+/** What the agents say without a model. */
 export const DIFF = readFileSync(path.join(import.meta.dirname, 'change.diff'), 'utf8');
 
 const PLAN = ['security review', 'performance review', 'style review', 'follow up once', 'verdict'];
 const ALL_DONE = { items: PLAN.map((text) => ({ text, status: 'done' })) };
 
-/** The second call of the lead's first turn. A model reads the id in the result; a script has to know it. */
+/**
+ * Id of the task from the second call of the lead's first turn. A model reads it in the result; a script has to know
+ * it.
+ */
 const SECURITY_TASK = `d-${hash('sha256', 'review:lead:1/0.1', 'hex').slice(0, 12)}`;
 
 function reviewBy(to: string) {

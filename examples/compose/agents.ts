@@ -1,8 +1,8 @@
 import type { TroupeInput } from '../../src/index.ts'; // from 'troupe' in a project of yours
 
 /**
- * What `docker compose up` runs unless TROUPE_AGENTS names another file: agents that follow a script, so no key is
- * needed. The image has no sources, only what they were built into; a type is all that may be imported from here.
+ * The agents that `docker compose up` runs unless TROUPE_AGENTS names another file. They follow a script, so no key
+ * is needed. The image holds no sources, only the build, so this file may import nothing but types.
  */
 export const troupe: TroupeInput = {
   agents: [

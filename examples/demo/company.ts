@@ -4,7 +4,7 @@ import { type Clock, defineTool, defineTroupe, systemClock, type TroupeInput } f
 
 export const REVIEWER_PUBKEY = 'a'.repeat(60) + '0042';
 
-/** Ends when the scene says that its message is in the log: the coder is busy for as long as that takes. */
+/** Ends when the scene's message is in the log. Until then the coder is busy. */
 export interface TestRun {
   started: PromiseWithResolvers<void>;
   mayEnd: PromiseWithResolvers<void>;
@@ -14,7 +14,7 @@ export function newTestRun(): TestRun {
   return { started: Promise.withResolvers(), mayEnd: Promise.withResolvers() };
 }
 
-/** Three agents that follow a script: rules instead of a model, everything else as in earnest. */
+/** Three agents that follow a script. Rules replace the model; everything else is the real runtime. */
 export function demoCompany({ slow, testRun }: { slow: boolean; testRun: TestRun }): TroupeInput {
   const pace = slow ? { delayMs: 150, chunk: 4, chunkDelayMs: 12 } : {};
   const runTests = defineTool({
@@ -165,7 +165,7 @@ export function demoCompany({ slow, testRun }: { slow: boolean; testRun: TestRun
 const REVIEW =
   'Two findings: first, the refill trusts the wall clock, which can jump; second, idle buckets are never dropped.';
 
-/** Stands still but for `pass`, so that two runs of the demo show the same prompts; waiting takes real time. */
+/** Advances only by `pass`, so that two runs of the demo show the same prompts. Waiting takes real time. */
 export function createStoryClock(): Clock & { pass(minutes: number): void } {
   let now = Date.UTC(2026, 4, 4, 9, 0);
   return { ...systemClock, now: () => now, pass: (minutes) => (now += minutes * 60_000) };

@@ -1,8 +1,8 @@
 /**
  * npm run demo [-- --exit] [--fast] [--json]
  *
- * Plays a company of three scripted agents in memory: no key, no network, no files. Every scene checks what it claims;
- * the first claim that does not hold ends the demo with code 1.
+ * Plays a company of three scripted agents in memory: no key, no network, no files. Every scene checks what it
+ * claims; the first claim that does not hold ends the demo with code 1.
  */
 import { createInterface } from 'node:readline/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,7 +23,7 @@ const isTerminal = process.stdout.isTTY && process.env['TERM'] !== 'dumb';
 const slow = process.stdout.isTTY && !flags.fast && !flags.json;
 const paint = painter(isTerminal && !process.env['NO_COLOR']);
 const write = (text: string) => void process.stdout.write(text);
-// Piped into head or less, and no longer read: nothing is wrong.
+// A closed pipe, as with head or less, is not an error.
 process.stdout.on('error', () => process.exit());
 
 try {
@@ -79,7 +79,7 @@ function closing(total: Awaited<ReturnType<typeof summarise>>, ms: number): stri
   ].join('\n');
 }
 
-/** Lets the one at the keyboard go on with the conversation, until Ctrl-C or Ctrl-D. */
+/** Lets the user continue the conversation until Ctrl-C or Ctrl-D. */
 async function converse(stage: Stage): Promise<void> {
   write(paint('dim', 'You are Ana. Type a message, or "@coder ..." to address one; Ctrl-C ends.\n'));
   const input = createInterface({ input: process.stdin, output: process.stdout, prompt: 'Ana> ' });

@@ -9,7 +9,7 @@ export interface Story {
   stage: Stage;
   pass: (minutes: number) => void;
   testRun: TestRun;
-  /** A breath between scenes, for those who watch. */
+  /** A pause between scenes for people watching. */
   rest: () => Promise<void>;
 }
 
@@ -25,7 +25,7 @@ export async function playAll(story: Story): Promise<void> {
   }
 }
 
-/** What holds for every turn, whatever the scene. */
+/** Checks that hold for every turn of every scene. */
 function checkPrompts(stage: Stage, { trace, prompts }: PlayedTurn): void {
   for (const prompt of prompts) {
     const seqs = prompt.messages.flatMap((message) => message.seqs);
@@ -40,7 +40,7 @@ function checkPrompts(stage: Stage, { trace, prompts }: PlayedTurn): void {
   }
 }
 
-/** A hand-over made with a tool is, for its author, the call itself. */
+/** For its author, a handoff made with a tool is the call itself. */
 function isSpoken({ kind, author }: Event, agent: string): boolean {
   return kind === 'message' || (kind === 'handoff' && author.id !== agent);
 }
@@ -176,7 +176,7 @@ async function interrupt({ stage, testRun }: Story): Promise<void> {
   );
 }
 
-/** Numbers for the end, from the log and the prompts. */
+/** The final figures, from the log and the prompts. */
 export async function summarise({ turns, events }: Stage, troupe: Troupe) {
   const prompts = turns.flatMap((turn) => turn.prompts);
   const failed = events.filter(({ kind, turn }) => kind === 'error' && turn !== undefined).length;

@@ -4,7 +4,7 @@ import type { PlayedTurn, Screen } from './stage.ts';
 
 type Write = (text: string) => void;
 
-/** Shows the play as it happens. */
+/** Prints events as they happen. */
 export function terminalScreen(paint: Paint, write: Write): Screen {
   let speaking: string | null = null;
 
@@ -41,7 +41,7 @@ export function terminalScreen(paint: Paint, write: Write): Screen {
   };
 }
 
-/** What an agent says is shown as it streams; everything else when it is in the log. */
+/** Text of agents is shown as it streams; everything else once it is in the log. */
 function eventLine(event: Event, paint: Paint): string | null {
   if (event.kind === 'message') {
     if (event.author.kind === 'agent') return null;
@@ -70,7 +70,7 @@ function shorten(text: string): string {
   return text.length > 76 ? `${text.slice(0, 75)}…` : text;
 }
 
-/** One line per turn and nothing else. */
+/** Prints one line per turn and nothing else. */
 export function jsonScreen(write: Write): Screen {
   const silent = () => undefined;
   return {

@@ -32,7 +32,7 @@ const BAR = 48;
 const EXCERPT_LINES = 8;
 const LINE = 100;
 
-/** What the agent saw: the trigger, a bar and a line of layers, and the block it was told first. */
+/** What the agent saw: the trigger, a bar and a line of its layers, and the block of missed messages first. */
 export function turnLines(turn: PlayedTurn, paint: Paint): string[] {
   const { trace, prompts } = turn;
   const prompt = opening(turn);
@@ -52,7 +52,7 @@ function describeSteps(prompts: readonly SentPrompt[]): string {
   return `${more.join(', ')} in step ${prompts.length}`;
 }
 
-/** A letter or a coloured block per share of the prompt; every layer that is not empty has at least one. */
+/** A letter or a coloured block per share of the prompt; every layer with content has at least one. */
 function bar({ layers, tokens }: SentPrompt, paint: Paint): string {
   const isPlain = paint('rules', 'x') === 'x';
   return layers
@@ -75,7 +75,7 @@ function layerLine({ layers }: SentPrompt, paint: Paint): string {
     .join(paint('dim', ' · '));
 }
 
-/** The block without its fences, a header and its words on one line. */
+/** The block without its fences, each header and its text on one line. */
 function excerpt(text: string): string[] {
   const lines = text
     .replace(/^<\/?(?:msg|missed|handoff)-[0-9a-f]+>\n?/gm, '')
@@ -90,7 +90,7 @@ function cut(line: string): string {
   return line.length > LINE ? `${line.slice(0, LINE - 1)}…` : line;
 }
 
-/** The same as one JSON line. */
+/** The same as one line of JSON. */
 export function turnJson(turn: PlayedTurn): string {
   const { scene, agent, trace, prompts } = turn;
   return JSON.stringify({

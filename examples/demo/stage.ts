@@ -1,6 +1,6 @@
 import type { Author, Event, SentPrompt, Troupe, TurnTrace } from '../../src/index.ts';
 
-/** One turn as the demo shows it: what the agent did, and every prompt it was sent, checked against the log. */
+/** One turn as the demo shows it: the agent's actions and every prompt it was sent, checked against the log. */
 export interface PlayedTurn {
   scene: number;
   agent: string;
@@ -19,7 +19,7 @@ export interface Screen {
 
 type Note = Parameters<Parameters<Troupe['watch']>[0]>[0];
 
-/** Plays a conversation: says things, waits until all is quiet, and keeps what happened in order. */
+/** Plays a conversation: sends messages, waits until all agents are at rest, and keeps everything in order. */
 export class Stage {
   readonly troupe: Troupe;
   readonly conversation: string;
@@ -33,7 +33,7 @@ export class Stage {
     this.troupe = troupe;
     this.conversation = conversation;
     this.#screen = screen;
-    // One after the other: a turn is shown whole before the next one begins to speak.
+    // One turn at a time: a turn is shown in full before the next one starts to print.
     troupe.watch((note) => {
       this.#shown = this.#shown.then(() => this.#show(note));
     });
@@ -53,21 +53,21 @@ export class Stage {
     return event;
   }
 
-  /** Waits until every agent is at rest and everything is shown; returns the turns since `before`. */
+  /** Waits until every agent is at rest and everything is shown. Returns the turns since `before`. */
   async quiet(before = this.turns.length): Promise<PlayedTurn[]> {
     await this.troupe.idle();
     await this.#shown;
     return this.turns.slice(before);
   }
 
-  /** Says something and waits for all that follows from it. */
+  /** Sends a message and waits for everything that follows from it. */
   async play(author: Author, to: readonly string[], content: string): Promise<PlayedTurn[]> {
     const before = this.turns.length;
     await this.say(author, to, content);
     return this.quiet(before);
   }
 
-  /** States what a scene has shown, or ends the demo if it is not so. */
+  /** States what a scene has shown; ends the demo if it does not hold. */
   claim(what: string, holds: boolean): void {
     if (!holds) throw new Error(`scene ${this.#scene}: it does not hold that ${what}`);
     this.#screen.claim(what);
@@ -98,7 +98,7 @@ export function opening({ prompts, trace }: PlayedTurn): SentPrompt {
   return first;
 }
 
-/** Everything of a prompt that is not the agent's own and not frozen, as one text. */
+/** Everything in a prompt that is neither frozen nor the agent's own, as one text. */
 export function heard(prompt: SentPrompt): string {
   return prompt.messages
     .filter(({ role }) => role === 'user')
@@ -106,7 +106,7 @@ export function heard(prompt: SentPrompt): string {
     .join('\n\n');
 }
 
-/** The block or hand-over that opens the turn's input, '' if there is none. */
+/** The block or handoff that opens the turn's input; '' if there is none. */
 export function missedBlock(prompt: SentPrompt): string {
   const block = prompt.messages.findLast(
     ({ role, content }) =>

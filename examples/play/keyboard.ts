@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import type { Author, TaskInfo } from '../../src/index.ts';
 import type { People } from './story.ts';
 
-/** Whoever sits at the terminal, in the name of one who may answer. */
+/** The person at the terminal, who answers in the name of someone allowed to. */
 export function keyboard(): People & Disposable {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   return {

@@ -1,12 +1,12 @@
 import { type Event, type TaskInfo, type Troupe, TroupeError } from '../../src/index.ts';
 
-/** A question or a request for approval, and the conversation that it is to be answered in. */
+/** A question or a request for approval, and the conversation in which to answer it. */
 export interface Wait {
   conversation: Event['conversation'];
   task: TaskInfo;
 }
 
-/** What agents want of people, in a conversation and in the threads of what was delegated in it. */
+/** Everything that agents ask of people, in a conversation and in the threads of its delegated tasks. */
 export async function openWaits(troupe: Troupe, where: string): Promise<Wait[]> {
   const conversation = where as Wait['conversation'];
   const { tasks } = await tasksOf(troupe, conversation);
@@ -22,7 +22,7 @@ async function tasksOf(troupe: Troupe, conversation: string): Promise<{ tasks: T
   try {
     return await troupe.tasks(conversation, { open: true });
   } catch (error) {
-    // A thread begins a moment after its task.
+    // A thread starts a moment after its task.
     if (error instanceof TroupeError && error.code === 'conversation_unknown') return { tasks: [] };
     throw error;
   }

@@ -13,7 +13,7 @@ export function isExample(name: string): boolean {
   return EXAMPLES.includes(name) && existsSync(path.join(FOLDER, name, 'story.ts'));
 }
 
-/** Plays an example in memory; throws if something that it claims did not happen. Without people, its own answer. */
+/** Plays an example in memory; throws if a claim of the example fails. Without people, its own answers are used. */
 export async function playExample(
   name: string,
   people?: People | null,
@@ -28,7 +28,7 @@ export async function playExample(
   print(isScripted ? 'agents: they follow a script' : `agents: ${agent?.provider}, ${agent?.model}`);
 
   const clock = createStoryClock();
-  const limits = { ...definition.limits, sweepMs: 500 }; // A reminder comes with the next sweep.
+  const limits = { ...definition.limits, sweepMs: 500 }; // Reminders fire with the next sweep.
   await using troupe = await createTroupe({ ...definition, limits }, { clock });
   await story.play(createStage(troupe, story.conversation, { people: people ?? story.people, clock, print }));
 }

@@ -1,8 +1,8 @@
 /**
  * npm run example -- NAME [--auto]
  *
- * Plays an example from start to end, in memory. On a terminal you answer what agents ask; elsewhere, or with --auto, the
- * example does. Ends with code 1 if something that it claims did not happen.
+ * Plays an example from start to end, in memory. On a terminal you answer the agents' questions; elsewhere, or with
+ * --auto, the example answers them. Exits with code 1 if a claim of the example fails.
  */
 import { parseArgs } from 'node:util';
 import { keyboard } from './keyboard.ts';
@@ -13,7 +13,7 @@ const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
 });
 const [name = ''] = positionals;
-// Piped into head or less, and no longer read: nothing is wrong.
+// A closed pipe, as with head or less, is not an error.
 process.stdout.on('error', () => process.exit());
 
 if (isExample(name)) {

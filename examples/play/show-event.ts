@@ -2,7 +2,7 @@ import type { Event } from '../../src/index.ts';
 
 const MOST_TEXT = 160;
 
-/** An event as a line; null for what is only bookkeeping. */
+/** An event as one line; null for bookkeeping. */
 export function showEvent(event: Event): string | null {
   const { author, to, conversation } = event;
   const who = author.kind === 'agent' ? `@${author.id}` : author.name;
@@ -12,7 +12,7 @@ export function showEvent(event: Event): string | null {
   if (event.kind === 'handoff')
     return `${who} hands over to${whom.slice(2)}: ${clip(event.body.summary.goal)}`;
   if (event.kind === 'delegation.opened') {
-    // It stands in the thread too.
+    // The thread shows it too.
     if (event.body.thread === conversation) return null;
     const verb = event.body.how === 'followUp' ? 'follows up with' : 'delegates to';
     return `${who} ${verb} @${event.body.assignee}: ${clip(event.body.task)}`;

@@ -3,7 +3,7 @@ import { openWaits, type Wait } from './open-waits.ts';
 import { showEvent } from './show-event.ts';
 import type { People, Stage } from './story.ts';
 
-/** The time of this machine, and as much more as has been passed. */
+/** The clock of this machine plus the time passed in the story. */
 export function createStoryClock(): Clock & { pass(minutes: number): void } {
   let passed = 0;
   const now = () => systemClock.now() + passed;
@@ -42,7 +42,7 @@ export function createStage(
       return;
     }
     const { by, approved, note } = await people.decide(task);
-    // Bound to the arguments that were shown.
+    // The approval is bound to the arguments that were shown.
     const { argsHash } = task;
     const decision = { approved, ...(note && { note }), ...(argsHash && { argsHash }) };
     await troupe.command({ command: 'decide', conversation: where, request: task.id, ...decision }, by);
@@ -62,7 +62,7 @@ export function createStage(
           await tell(wait);
           refused = 0;
         } catch (error) {
-          // Not one of the choices, perhaps.
+          // The answer may not be one of the choices.
           if (!(error instanceof TroupeError) || ++refused >= MOST_TRIES) throw error;
           print(error.message);
         }

@@ -1,9 +1,9 @@
 import type { Author, Event, NewMessage, TaskInfo } from '../../src/index.ts';
 
 export interface Story {
-  /** Where it takes place. */
+  /** The conversation in which the story takes place. */
   conversation: string;
-  /** Answers and decides where nobody is at the keyboard. */
+  /** Answer and decide when nobody is at the keyboard. */
   people: People;
   play(stage: Stage): Promise<void>;
 }
@@ -24,16 +24,16 @@ interface Decided {
   note?: string | undefined;
 }
 
-/** What a story does, and what it sees of it. */
+/** What a story can do and see. */
 export interface Stage {
-  /** Of the conversation and all of its threads, as they came. */
+  /** Events of the conversation and all its threads, in the order of arrival. */
   readonly events: readonly Event[];
-  /** Says something and waits until all agents rest. */
+  /** Sends a message and waits until all agents are at rest. */
   readonly say: (message: NewMessage) => Promise<void>;
-  /** Lets people answer and decide whatever agents wait for, until they wait for nobody. */
+  /** Lets people answer and decide until no agent waits for them. */
   readonly answer: () => Promise<void>;
-  /** Lets time go by, and waits for what an agent wanted to be reminded of. */
+  /** Lets time pass, and waits for the reminders that become due. */
   readonly pass: (minutes: number) => Promise<void>;
-  /** States what was shown, or ends the story if it is not so. */
+  /** States what was shown; ends the story if it does not hold. */
   readonly claim: (what: string, holds: boolean) => void;
 }

@@ -1,6 +1,6 @@
 import { defineTroupe } from '../../src/index.ts'; // from 'troupe' in a project of yours
 
-// A script in the place of a model: it runs without a key. For a model, use one of the next three lines instead.
+// A script replaces the model, so this runs without a key. For a model, use one of the next three lines instead.
 // const model = { provider: 'anthropic' as const, model: 'claude-sonnet-5' }; // ANTHROPIC_API_KEY
 // const model = { provider: 'openai-compatible' as const, model: 'gpt-4o-mini' }; // OPENAI_API_KEY
 // const model = { provider: 'openai-compatible' as const, model: 'qwen3', baseUrl: 'http://127.0.0.1:11434/v1' };

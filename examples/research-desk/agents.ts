@@ -36,6 +36,6 @@ export const troupe = defineTroupe({
     },
   ],
   defaults: { respondWhenUnaddressed: 'editor' },
-  // What the whole article may cost, with all that is delegated for it.
+  // Budget for the whole article, including everything delegated for it.
   budgets: { conversation: { tokens: 2_000_000 } },
 });

@@ -1,4 +1,4 @@
-/** What the agents do without a model. */
+/** What the agents say without a model. */
 const READERS = ['the city council', 'those who ride at night'];
 const ARTICLE = `611,000 people took the night tram in 2025, 23 % more than a year before; the night bus lost 4 %. A ride costs the \
 city €3.65 by tram and €4.97 by bus. "Since the tram runs at night I take the late shift again", writes a nurse. A neighbour \

@@ -27,7 +27,7 @@ export const readArchive = defineTool({
   },
 });
 
-/** The only tool with an effect outside: each call waits until a person has agreed to exactly these words. */
+/** The only tool with an external effect: each call waits until a person has approved exactly this text. */
 export const publish = defineTool({
   name: 'publish',
   description: 'Publishes an article.',

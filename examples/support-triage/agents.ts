@@ -34,9 +34,9 @@ export const troupe = defineTroupe({
       ...model(scripts.technical),
     },
   ],
-  // Whoever has most in common with the words of a message; where nobody has anything, triage.
+  // The agent whose capabilities best match the words of a message; triage when none match.
   routing: { by: 'capability', agents: ['billing', 'technical'] },
   defaults: { respondWhenUnaddressed: 'triage' },
-  // A question that nobody answers within a day expires, and the agent is told.
+  // A question that nobody answers within a day expires, and the agent is notified.
   limits: { questionMs: 24 * 3_600_000 },
 });

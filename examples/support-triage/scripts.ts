@@ -1,4 +1,4 @@
-/** What the agents do without a model. */
+/** What the agents say without a model. */
 const CHOICES = ['refund 90 euros', 'refund nothing', 'call the customer'];
 
 export const triage = {

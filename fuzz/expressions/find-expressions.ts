@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseSync } from 'vite';
 
-/** A regular expression of `src`: written out, or composed by `new RegExp`. */
+/** A regular expression in `src`: a literal, or one composed with `new RegExp`. */
 export interface Expression {
   /** `file:line` */
   where: string;
@@ -10,7 +10,7 @@ export interface Expression {
   flags: string;
 }
 
-/** A place where an expression is composed; what it comes to is known only once it has run. */
+/** A place where an expression is composed. Its value is known only at run time. */
 export interface ComposedPlace {
   where: string;
   code: string;
@@ -24,7 +24,7 @@ export function literalsIn(folder = SRC): Expression[] {
   );
 }
 
-/** Calls of `RegExp`, and of methods that make one of a text. */
+/** Calls of `RegExp`, and of methods that build an expression from a string. */
 export function composedPlacesIn(folder = SRC): ComposedPlace[] {
   return nodesIn(folder, (node, where, code) => (composes(node) ? { where, code } : null));
 }

@@ -1,6 +1,6 @@
 import { type AST, RegExpParser, visitRegExpAST } from '@eslint-community/regexpp';
 
-/** A text that grows: `head`, then `unit` again and again, then `tail`. */
+/** A text that grows: `head`, then `unit` repeated, then `tail`. */
 export interface Repetition {
   head: string;
   unit: string;
@@ -11,17 +11,17 @@ export function grown({ head, unit, tail }: Repetition, size: number): string {
   return head + unit.repeat(Math.max(1, Math.ceil((size - head.length - tail.length) / unit.length))) + tail;
 }
 
-/** Letters of every sort that expressions tell apart; the first that fits stands for a class. */
+/** Letters of every class that expressions distinguish; the first that matches represents a class. */
 const LETTERS = Array.from(
   'aA0 \n-./:_"\\@[]<>`(){}*,;=?!#\'|~+&%$^\t\réßж漢。？\u0301\u0345\u0483\u200b\u0085\u2028\u3000＜【🎭',
 );
-/** What stands between two repetitions, or after the last: often what fits nothing. */
+/** Text between two repetitions, or after the last: often something that matches nothing. */
 const BETWEEN = ['', ' ', '\n', '-', '.', ':', '"', '!', '\u0000'];
 const TAILS = ['', '\u0000', '\n\u0000', '"'];
 const SAMPLES_OF_A_CLASS = 4;
 const MOST_OF_A_COUNT = 64;
 
-/** What parsers of ours look for: the beginning of something, with and without its end. */
+/** What our parsers look for: opening marks, with and without their end. */
 const PARTS = [
   '<think>',
   '<summary>',
@@ -49,15 +49,15 @@ const PARTS = [
   '\n[a -> ',
 ];
 
-/** For whatever takes a text: letters alone and in pairs, and what looks like more. */
+/** For any function that takes text: single letters, pairs, and constructs of our formats. */
 export function plainRepetitions(): Repetition[] {
   const units = LETTERS.flatMap((letter) => ['', ' ', 'a', '\n'].map((other) => letter + other));
   return [...units, ...PARTS].map((unit) => ({ head: '', unit, tail: '\u0000' }));
 }
 
 /**
- * Texts on which this expression has most to try: each of its repetitions goes on and on behind the shortest text that
- * leads to it, and such beginnings follow one another.
+ * The texts that give an expression most to try: each of its repetitions continues behind the shortest text that
+ * reaches it, and such beginnings are repeated.
  */
 export function hostileRepetitions({ source, flags }: { source: string; flags: string }): Repetition[] {
   const unicode = flags.includes('v')
@@ -83,7 +83,7 @@ export function hostileRepetitions({ source, flags }: { source: string; flags: s
   return [...new Map(found.map((each) => [JSON.stringify(each), each])).values()];
 }
 
-/** Short texts that parts of an expression match, or nearly: looking around is left out. */
+/** Short texts that parts of an expression match, or nearly match. Lookarounds are omitted. */
 class Samples {
   readonly #flags: string;
 
@@ -119,7 +119,7 @@ class Samples {
     }
   }
 
-  /** The shortest way to where this stands, from the beginning of the expression. */
+  /** The shortest text from the start of the expression to this node. */
   before(node: AST.Node): string {
     const { parent } = node;
     if (parent === null || parent === undefined) return '';
@@ -151,7 +151,7 @@ const WITH_LETTERS = [
   'ExpressionCharacterClass',
 ] as const;
 
-/** The others match a place, or stand within a class. */
+/** The other nodes match a position, or stand within a class. */
 function hasLetters(node: AST.Node): node is Extract<AST.Node, { type: (typeof WITH_LETTERS)[number] }> {
   return WITH_LETTERS.some((type) => type === node.type);
 }

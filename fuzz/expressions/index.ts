@@ -9,14 +9,14 @@ export { measureGrowth, type Growth } from './measure-growth.ts';
 
 const MAX_OUTPUT_BYTES = 64 * 1_024 * 1_024;
 
-/** What the composed ones of `src` come to. */
+/** The values of the composed expressions of `src`. */
 export async function composedExpressions(): Promise<Expression[]> {
   const script = path.join(import.meta.dirname, 'record-composed.ts');
   const { stdout } = await promisify(execFile)(process.execPath, [script], { maxBuffer: MAX_OUTPUT_BYTES });
   return JSON.parse(stdout) as Expression[];
 }
 
-/** As it is used: all matches where it is global. */
+/** Runs the expression as it is used: all matches when it is global. */
 export function matcher({ source, flags }: Pick<Expression, 'source' | 'flags'>): (text: string) => unknown {
   const pattern = new RegExp(source, flags);
   return (text) => {
@@ -25,7 +25,7 @@ export function matcher({ source, flags }: Pick<Expression, 'source' | 'flags'>)
   };
 }
 
-/** Where the pattern is that of the operator, as `file code`: whoever writes the agents file is trusted. */
+/** Expressions whose pattern comes from the operator, as `file code`. The author of the agents file is trusted. */
 export const OPERATORS_PATTERNS: ReadonlySet<string> = new Set([
   "routing/route.ts new RegExp(pattern, 'iu')",
   "routing/routing-settings.ts new RegExp(text, 'iu')",

@@ -1,25 +1,27 @@
 import vm from 'node:vm';
 import { grown, type Repetition } from './hostile-repetitions.ts';
 
-/** Small steps first: what doubles with every letter is seen before it takes for ever. */
+/** Small steps first, so that doubling with every letter is noticed before it takes forever. */
 const SIZES = [16, 20, 24, 28, 32, 40, 48, 64, 96, 192, 512, 2_048, 8_192, 16_384];
-/** Of the processor, for one text: below it nothing is told from noise, and nothing takes it that is linear and short. */
+/** CPU time for one text. Below it a measurement is noise; linear code on a short text never reaches it. */
 const SUSPECT_MS = 4;
-/** From one size to four times as much: work in proportion to the text takes 4 times, its square 16 times. */
+/**
+ * Maximum growth from one size to four times that size: linear work takes 4 times as long, quadratic work 16 times.
+ */
 const FACTOR = 4;
 const MOST_GROWTH = 9;
 const REPEATS = 3;
-/** It was asked for the third time and still did not end. */
+/** The third attempt did not end either. */
 const ENDLESS_MS = 5_000;
 
 export interface Growth {
   size: number;
   ms: number;
-  /** At four times the size; null where it did not end. */
+  /** Time at four times the size; null if it did not end. */
   later: number | null;
 }
 
-/** Null where the work grows in proportion to the text, else where it did not. */
+/** Null when the work grows linearly with the text, else the size at which it did not. */
 export function measureGrowth(
   take: (text: string) => unknown,
   repetition: Repetition,
@@ -44,7 +46,10 @@ function grownTooMuch(
   return later !== null && later <= ms * MOST_GROWTH ? null : { size, ms, later };
 }
 
-/** Of some: others use the machine too, and code gets faster as it runs. Null where it had to be ended. */
+/**
+ * The least of several measurements, because other processes use the machine and code gets faster as it runs. Null if
+ * it had to be terminated.
+ */
 function leastMs(take: (text: string) => unknown, text: string): number | null {
   let least = Infinity;
   for (let time = 0; time < REPEATS; time++) {
@@ -57,7 +62,7 @@ function leastMs(take: (text: string) => unknown, text: string): number | null {
 
 const END = new vm.Script('work()');
 
-/** Null where it had to be ended: a search can be, from a script with a time limit. */
+/** Null if it had to be terminated: a search can be, in a script with a time limit. */
 function endingMs(work: () => unknown): number | null {
   let ms = 0;
   const context = vm.createContext({ work: () => void (ms = cpuMs(work)) });

@@ -3,11 +3,12 @@ import path from 'node:path';
 import type { Expression } from './find-expressions.ts';
 
 /**
- * `node fuzz/expressions/record-composed.ts`: loads all of `src` with a `RegExp` that writes down what is composed where,
- * does once what composes more of them later, and prints them as JSON. A process of its own: modules load once.
+ * `node fuzz/expressions/record-composed.ts`: loads all of `src` with a `RegExp` that records what is composed where,
+ * runs once the code that composes more later, and prints them as JSON. It is a separate process, because modules
+ * load only once.
  */
 const SRC = path.join(import.meta.dirname, '../../src');
-/** Loading it runs the command line. */
+/** Loading this file runs the command line. */
 const ENTRY_POINT = 'cli.ts';
 
 const found = new Map<string, Expression>();
@@ -24,13 +25,13 @@ for (const name of readdirSync(SRC, { recursive: true, encoding: 'utf8' }).sort(
 await composeLater();
 process.stdout.write(JSON.stringify([...found.values()]), () => process.exit());
 
-/** Callers of the functions that compose an expression each time. */
+/** Calls the functions that compose an expression on each call. */
 async function composeLater(): Promise<void> {
   const { requestParts } = await import('../../src/providers/replay.ts');
   requestParts({ trace: { conversation: 'team-1.x:y' }, messages: [], tools: [] } as never);
 }
 
-/** Of a line of a stack; undefined where it is none of ours. */
+/** File and line from a line of a stack trace; undefined for code outside `src`. */
 function placeIn(line: string): string | undefined {
   const at = line.indexOf(`${SRC}/`);
   return at < 0
@@ -42,7 +43,7 @@ function placeIn(line: string): string | undefined {
 }
 
 function record(made: RegExp): RegExp {
-  // Of its callers the first two are this function and the trap.
+  // The first two callers are this function and the trap.
   const where = placeIn(new Error().stack?.split('\n')[3] ?? '');
   if (where !== undefined) {
     const { source, flags } = made;

@@ -5,16 +5,16 @@ import { SECRET } from './hostile-text.ts';
 import type { Fact, Played } from './play-conversation.ts';
 
 /**
- * Reads a prompt as it was sent, with nothing of the code that rendered it.
- *  F1  Every fence is one of ours: opened once, closed once, in its own lines, one within the other where we nest them.
- *  F2  Every author's words lie between its fence's ends, or in the one message that holds nothing else.
- *  F3  What lies outside is what we write, to the letter, and every header is of the author whose fence follows it. One
- *      label is one author's.
- *  F4  No author's words look like a fence, and outside of fences none look like a header.
+ * Reads a prompt as it was sent, without using the code that rendered it.
+ * F1  Every fence is one of ours: opened once, closed once, on its own lines, nested only where we nest them.
+ * F2  Every author's words lie between the ends of its fence, or in the one message that holds nothing else.
+ * F3  Text outside fences is exactly what we write, and every header belongs to the author of the next fence. Labels
+ * are unique to an author.
+ * F4  No author's words look like a fence, and none outside of fences look like a header.
  */
 const FENCE = /<(\/?)(msg|missed|handoff|reminder|summary|transcript)-([0-9a-f]{8})>/g;
 const MARK = /w(\d+)[az]/g;
-/** A fence that was read stands as this in what lies outside of it. No prompt has two such halves of characters together. */
+/** Replaces a fence once it is read. No prompt contains two such lone surrogates together. */
 const HOLE = '\ud800\ud800';
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\dZ `;
 const HEADER = new RegExp(
@@ -31,7 +31,7 @@ const OURS = new Set([
 
 interface Region {
   tag: string;
-  /** The event whose key it has; null for those that are no event's. */
+  /** The event with this key; null if the key belongs to no event. */
   seq: number | null;
   from: number;
   to: number;
@@ -60,7 +60,7 @@ export function checkPrompt({ messages, facts }: Played): void {
   }
 }
 
-/** A summary and what it quotes, by the speakers' names. */
+/** Checks a summary and its quotes against the names of the speakers. */
 export function checkSummary(content: string, quotes: number): void {
   const keys = keysOf(Array.from({ length: quotes }, (_, index) => index + 1));
   const regions = readFences(content, keys, new Set());
@@ -101,7 +101,7 @@ function checkUser(content: string, seqs: readonly number[], context: Context): 
   checkOutside(rest, regions, context);
 }
 
-/** The words of one person that stand in a message of their own, and the message without them. */
+/** The words of a person in a message of their own, and the message without them. */
 function bareWords(
   content: string,
   regions: readonly Region[],
@@ -140,7 +140,7 @@ function checkRegion(content: string, { tag, seq, from, to, inner }: Region, con
   refuseFences(own);
 }
 
-/** Line by line: what we write, or a header and behind it the fence of its author. */
+/** Line by line: our own text, or a header followed by the fence of its author. */
 function checkOutside(text: string, regions: readonly Region[], { facts, labels }: Context): void {
   const lines = text.split('\n');
   let region = 0;
@@ -225,7 +225,7 @@ function outside(content: string, from: number, to: number, regions: readonly Re
   return text + content.slice(at, to);
 }
 
-/** As it looks: what is not seen is gone, what looks the same is the same. */
+/** The text as it looks: invisible characters are removed, look-alikes are unified. */
 function seen(text: string): string {
   return text
     .normalize('NFKC')
@@ -244,7 +244,7 @@ function refuseFences(words: string): void {
 }
 
 function refuseHeaders(words: string): void {
-  // What stands first is on the line of the header, or of a mark of this test.
+  // The first line is on the line of the header, or of a mark of this test.
   const found =
     /(?:^|[\r\v\f\u0085\u2028\u2029])[^\S\n]*\[\s*(?!(?:image|file|text): )(?=[^\]\n]*\p{L}[^\]\n]*\p{L})[^\]\n"{}=;|]{1,600}\]/mu.exec(
       seen(words),

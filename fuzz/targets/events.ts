@@ -8,9 +8,9 @@ import { type JsonSchema, sampleOf } from '../sample-of.ts';
 import { Broken, type Target } from '../target.ts';
 
 /**
- * What comes in as events, commands and records, by one of the schemas.
- *  E1  It is refused with `event_invalid`, or it is parsed.
- *  E2  What was parsed can be written as JSON, and read again gives the same.
+ * Incoming events, commands and records, each with one of the schemas.
+ * E1  The input is refused with `event_invalid`, or it is parsed.
+ * E2  The parsed value can be written as JSON, and parses to the same value again.
  */
 export interface EventInput {
   schema: string;
@@ -51,11 +51,11 @@ function makeInput(random: Random, shapes: ReadonlyMap<string, readonly JsonSche
   const schema = pick(random, [...shapes.keys()]);
   const shape = pick(random, shapes.get(schema) ?? []);
   const sample = sampleOf(random, shape);
-  // Now and then as it is: a fuzzer whose samples are all refused looks at nothing behind the first check.
+  // Some samples stay unchanged: if all were refused, nothing behind the first check would be tested.
   return { schema, value: random() < 0.1 ? sample : mutate(random, sample) };
 }
 
-/** The members of a union, each by itself: every kind of event comes as often as any other. */
+/** The members of a union, separately, so that every kind of event is equally frequent. */
 export function shapesOf(schema: z.ZodType): JsonSchema[] {
   const shape = z.toJSONSchema(schema, {
     io: 'input',

@@ -5,13 +5,13 @@ import { checkPrompt, checkSummary } from './check-prompt.ts';
 import { hostileName, hostileText } from './hostile-text.ts';
 import { compacted, playConversation, READER, type Said } from './play-conversation.ts';
 
-/** Conversations of authors who want to be taken for others; every prompt that comes of them is read by `checkPrompt`. */
+/** Conversations of authors who try to impersonate others. `checkPrompt` reads every resulting prompt. */
 export interface FencesInput {
   said: Said[];
 }
 
 export interface FencesOptions {
-  /** What becomes of a prompt before it is read, for tests of the reader. */
+  /** Spoils a prompt before it is read, to test the reader. */
   spoil?: (message: PromptMessage) => PromptMessage;
 }
 
@@ -51,7 +51,7 @@ export function fencesTarget({ spoil = (message) => message }: FencesOptions = {
 
 function saidOf(random: Random): Said {
   const kind = pick(random, KINDS);
-  // What only agents and the runtime can do, people do not; a reader's own words are no concern of a fence.
+  // Only agents and the runtime can write these kinds. The reader's own words need no fence.
   const isOfAgent = kind !== 'message' && kind !== 'attachment';
   const who =
     kind === 'injection'

@@ -7,20 +7,20 @@ import { Broken, type Target } from '../target.ts';
 
 /**
  * What relays send.
- *  N1  A frame is read or refused, and so is the event in it; nothing is thrown.
- *  N2  An event that was read is written and read again as the same, and has no field that is not signed.
- *  N3  A mutated event is not verified, unless all that is signed is as it was.
+ * N1  A frame is read or refused, and so is the event in it; nothing is thrown.
+ * N2  An accepted event survives a round trip through JSON, and has no unsigned field.
+ * N3  A mutated event fails verification, unless all signed fields are unchanged.
  */
 export interface FrameInput {
   text: string;
   encoding: 'utf8' | 'latin1';
-  /** Signatures are dear: checked for some. */
+  /** Signatures are slow, so only some are verified. */
   verified: boolean;
 }
 
-/** As relays are told to keep to; a frame above it is refused before it is parsed. */
+/** The limit advertised to relays; a larger frame is refused before it is parsed. */
 const MAX_EVENT_BYTES = 65_536;
-/** In letters: three times what is let through. To hand over more takes longer than to refuse it. */
+/** Characters: three times the limit. Handing over a longer frame takes longer than refusing it. */
 const LONGEST = 200_000;
 const VERIFIED_SHARE = 0.02;
 const verify = await openVerifier();
@@ -91,7 +91,7 @@ function makeFrame(random: Random): FrameInput {
   };
 }
 
-/** Plain data: the mark that nostr-tools leaves on what it has signed stays behind. */
+/** Plain data, without the symbol that nostr-tools leaves on events it has signed. */
 function signed(kind: number, tags: string[][], content: string) {
   const event = finalizeEvent({ kind, tags, content, created_at: 1_700_000_000 }, KEY);
   const { id, pubkey, created_at, sig } = event;

@@ -12,14 +12,15 @@ import { nastyText, nastyValue, nested } from '../nasty.ts';
 import { Broken, type Target } from '../target.ts';
 
 /**
- * An MCP server that answers with anything, to the real client and what we made of it.
- *  S1  A list is tools that can stand in a prompt, or an error in words; a call is a result with a text. Nothing is thrown.
- *  S2  What is offered has a name that vendors take, and can be written as JSON.
+ * An MCP server that answers with arbitrary data, to the real client and our code around it.
+ * S1  A listing gives tools that can stand in a prompt, or a readable error; a call gives a result with text. Nothing
+ * is thrown.
+ * S2  Every offered tool has a name that vendors accept, and can be written as JSON.
  */
 export interface McpInput {
   tools: unknown;
   result: unknown;
-  /** Said unasked before each answer. */
+  /** Unsolicited messages before each answer. */
   notices: unknown[];
 }
 
@@ -76,7 +77,7 @@ export function hostileMcpTarget(): Target<McpInput> {
   };
 }
 
-/** The server, in this process: what it says goes through JSON, as it would over a wire. */
+/** The server, in this process. Its messages go through JSON, as they would over a wire. */
 function transportOf(input: McpInput): Transport {
   const { tools, result, notices } = wireOf(input);
   const transport: Transport = {
@@ -87,7 +88,7 @@ function transportOf(input: McpInput): Transport {
     },
     send(message) {
       const { id, method } = message as { id?: number; method?: string };
-      // Without a method it answers what a notice of ours had asked.
+      // A message without a method answers a request that a notice of ours had made.
       if (id === undefined || method === undefined) return Promise.resolve();
       for (const notice of notices) say(notice);
       say(`{"jsonrpc":"2.0","id":${id},"result":${resultOf(method)}}`);
@@ -100,7 +101,7 @@ function transportOf(input: McpInput): Transport {
     const serverInfo = { name: 'x', version: '1' };
     return JSON.stringify({ protocolVersion: '2025-03-26', capabilities: { tools: {} }, serverInfo });
   }
-  /** Each message comes in a turn of the event loop of its own, as from a wire. */
+  /** Each message arrives in a turn of the event loop of its own, as from a wire. */
   function say(text: string): void {
     setImmediate(() => transport.onmessage?.(JSON.parse(text) as JSONRPCMessage));
   }
@@ -115,7 +116,7 @@ interface Wire {
 
 const wires = new WeakMap<McpInput, Wire>();
 
-/** Made once for all repetitions of an input: what the server itself computes is not held against whoever listens. */
+/** Built once for all repetitions of an input, so that the server's own work does not count as time of the client. */
 function wireOf(input: McpInput): Wire {
   const known = wires.get(input);
   if (known) return known;
@@ -129,7 +130,7 @@ function wireOf(input: McpInput): Wire {
   return wire;
 }
 
-/** What is no object is no answer, and would only be waited for. */
+/** Anything but an object is no answer; the client would only wait for one. */
 function asObject(value: unknown): object {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { content: value };
 }

@@ -14,18 +14,18 @@ import { Broken, type Target } from '../target.ts';
 import { type Api, APIS, framesOf } from './model-frames.ts';
 
 /**
- * A vendor that answers with anything, to the real adapters and their SDKs: frames damaged, in pieces of any size, of bytes
- * that are no text, of figures that nobody counted, without an end.
- *  H1  A stream ends as the port says, with a closed code where it fails, and never with `internal`.
- *  H2  What it gives can be stored: texts, calls and figures fit the schemas of events, and the limits.
- *  H3  What an agent's reply must be is checked of any answer without an error.
+ * A vendor that answers with arbitrary data, to the real adapters and their SDKs: damaged frames, pieces of any size,
+ * bytes that are not text, absurd figures, streams without an end.
+ * H1  A stream ends as the port requires; failures carry a known code, and never `internal`.
+ * H2  The output can be stored: texts, calls and figures fit the schemas of events, and the limits.
+ * H3  The requirements for an agent's reply are checked for every answer without an error.
  */
 export interface ModelInput {
   api: Api;
   status: number;
-  /** The body, as latin1: each letter is a byte. */
+  /** The body as latin1: each character is a byte. */
   body: string;
-  /** Bytes of a piece. */
+  /** Bytes per piece. */
   piece: number;
 }
 
@@ -84,8 +84,8 @@ export function hostileModelTarget(): Target<ModelInput> {
 }
 
 /**
- * Stands between the adapters' own guard of what is fetched and their SDKs, for one input: a target that was made, and
- * never closed, leaves no other test in its process with a `fetch` that is not its own.
+ * Sits between the adapters' own guard around fetch and their SDKs, for one input. A target that was created but
+ * never closed must not leave its `fetch` to other tests in the process.
  */
 function answering(input: ModelInput, real: typeof fetch): typeof fetch {
   return (asked, init) => {
@@ -160,7 +160,7 @@ function makeInput(random: Random): ModelInput {
   if (random() < 0.15) text = mutateText(random, text);
   if (random() < 0.05) text = text.replaceAll('\n', pick(random, ['\r', '\r\n', '\n\n', '']));
   const bytes = Buffer.from(text.slice(0, LONGEST));
-  // Bytes that are no UTF-8.
+  // Bytes that are not valid UTF-8.
   if (random() < 0.1 && bytes.length > 0) bytes[below(random, bytes.length)] = 128 + below(random, 128);
   return {
     api,

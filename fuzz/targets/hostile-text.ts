@@ -69,7 +69,7 @@ const SPEAKERS = [
   '差出人：bob',
   'من: bob',
 ];
-/** What templates of models and of other programs take for marks of their own. */
+/** Marks used in the templates of models and of other programs. */
 const TEMPLATES = [
   '<|im_start|>system\n',
   '<|im_end|>',
@@ -123,7 +123,7 @@ const FILLERS = [
   '{{',
 ];
 
-/** `§0` to `§9`: a fence of what the reader was sent last, as it stands there; see `withSeen`. */
+/** `§0` to `§9` stand for a fence of the reader's last prompt; see `withSeen`. */
 export function hostileText(random: Random): string {
   return Array.from({ length: 1 + below(random, 8) }, () => piece(random)).join('');
 }
@@ -154,7 +154,7 @@ function headerMark(random: Random): string {
   return `${before}${unseen(random)}${open}${unseen(random)}${hidden(random, pick(random, SPEAKERS))}${close}${pick(random, [' ', '\n', ': ', ''])}`;
 }
 
-/** Mostly the plain one. */
+/** The plain one in most cases. */
 function pickLikely(random: Random, items: readonly string[]): string {
   return random() < 0.5 ? (items[0] ?? '') : pick(random, items);
 }
@@ -204,7 +204,7 @@ export function hostileName(random: Random): string {
   return (random() < 0.7 ? pick(random, NAMES) : hostileText(random)).slice(0, 200) || 'x';
 }
 
-/** The text with fences of an earlier prompt in it: what an author may have read before it wrote. */
+/** Inserts fences of an earlier prompt, which an author may have read before writing. */
 export function withSeen(text: string, seen: readonly string[]): string {
   return text.replace(
     /§(\d)/g,

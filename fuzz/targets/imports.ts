@@ -9,17 +9,17 @@ import { checkReadAgain } from './events.ts';
 import { transcripts } from './transcripts.ts';
 
 /**
- * Transcripts of every format, damaged.
- *  M1  An import ends with a report, or with `import_invalid`.
- *  M2  What comes out is events: each is a valid draft, can be written, and read again is the same.
- *  M3  Nothing that is counted is lost: as many drafts as the report says.
+ * Damaged transcripts of every format.
+ * M1  An import ends with a report, or with `import_invalid`.
+ * M2  Every output is a valid draft event, can be written, and reads back the same.
+ * M3  No counted event is lost: there are as many drafts as the report says.
  */
 export interface ImportInput {
   format: Format | 'auto';
   text: string;
-  /** `latin1`: every letter from U+0080 on is a byte that is no UTF-8. */
+  /** `latin1`: every character from U+0080 on is a byte that is not valid UTF-8. */
   encoding: 'utf8' | 'latin1';
-  /** Bytes of a chunk. */
+  /** Bytes per chunk. */
   chunk: number;
 }
 
@@ -48,7 +48,7 @@ export function importsTarget(read: typeof importTranscript = importTranscript):
   };
 }
 
-/** In letters: how long a good line may take is no matter of this. */
+/** Characters. The time that a valid long line takes is not tested here. */
 const LONGEST = 60_000;
 
 async function* chunksOf(bytes: Buffer, size: number): AsyncGenerator<Uint8Array> {
@@ -88,7 +88,7 @@ function damageLines(random: Random, values: readonly unknown[], lines: string[]
   else lines[at] = line.replaceAll('"', pick(random, ["'", '"\0', '\\"', '“']));
 }
 
-/** A value of the line, now thousands of levels deep: written as text, since a writer would overflow. */
+/** Nests a value of the line thousands of levels deep. Built as text, since a serialiser would overflow its stack. */
 function deepen(random: Random, line: string): string {
   const levels = pick(random, [65, 1_000, 12_000]);
   const deep =

@@ -1,6 +1,6 @@
 import type { Target } from '../target.ts';
 
-/** Each with its share of a mixed run, in parts of them all. */
+/** Each target's relative share of a mixed run. */
 export const SHARES: Readonly<Record<string, number>> = {
   events: 500,
   fences: 100,

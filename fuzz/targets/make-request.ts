@@ -167,7 +167,7 @@ function bodyOf(random: Random, path: string): string {
   return text.replace(/:\d+|:"[^"]*"/, ':1e999');
 }
 
-/** Where it names a conversation, an agent or a turn: mostly one that there is. */
+/** Replaces ids of conversations, agents and turns, mostly with existing ones. */
 function aimed(random: Random, sample: unknown): unknown {
   if (typeof sample !== 'object' || sample === null) return sample;
   const entries = Object.entries(sample).map(([key, value]): [string, unknown] => {

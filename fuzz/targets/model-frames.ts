@@ -4,7 +4,7 @@ import { nastyText, nastyValue } from '../nasty.ts';
 export const APIS = ['chat', 'responses', 'messages', 'embeddings'] as const;
 export type Api = (typeof APIS)[number];
 
-/** A whole answer in the frames of an API, as its vendor would send it. */
+/** A complete answer in the frames of an API, as its vendor would send it. */
 export function framesOf(api: Api, random: Random): unknown[] {
   const text = random() < 0.8 ? 'well said ' : nastyText(random);
   const texts = Array.from({ length: below(random, 4) }, () => text);
@@ -30,7 +30,7 @@ interface Answer {
   calls: readonly number[];
 }
 
-/** Tokens, mostly. */
+/** A number, in most cases a token count. */
 function figure(random: Random): unknown {
   return random() < 0.85 ? below(random, 200) : nastyValue(random);
 }

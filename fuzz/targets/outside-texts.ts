@@ -28,7 +28,7 @@ const hideKeys = createRedact([]);
 const hideInLines = hideSecrets([], []);
 const lettersOf = (text: string) => text.length;
 
-/** What texts from outside go through whose expressions are composed, or work together. */
+/** Functions that process external text with composed expressions, or with several together. */
 export const OUTSIDE_TEXTS: Readonly<Record<string, (text: string) => unknown>> = {
   escapeFences,
   escapeMarks: (text) => escapeMarks(text, (name) => name === 'Uma'),

@@ -13,7 +13,7 @@ import type {
 import { promptOf } from '../../test/support/log-player.ts';
 import { SECRET, withSeen } from './hostile-text.ts';
 
-/** What is said, by whom; `turn` is one of the reader. */
+/** A statement and its author; `turn` is a turn of the reader. */
 export interface Said {
   kind: string;
   who: Author['kind'];
@@ -21,13 +21,13 @@ export interface Said {
   name: string;
   to: string[];
   text: string;
-  /** A second text: of an attachment's name, a tool's name, another field of a hand-over. */
+  /** A second text: the name of an attachment or a tool, or another field of a handoff. */
   more: string;
 }
 
 export const READER = 'ada';
 
-/** An event as the checker knows it: what was to be shown, apart from what became of it. */
+/** An event as the checker knows it: what should be shown, independent of the rendering. */
 export interface Fact {
   seq: number;
   author: Author;
@@ -42,7 +42,7 @@ export interface Played {
 
 const FENCES = /<\/?[a-z]+-[0-9a-f]{8}>/g;
 
-/** Plays a conversation as the log has it, and hands over every prompt that the reader is sent. */
+/** Plays a conversation as the log would hold it, and passes on every prompt that the reader is sent. */
 export function playConversation(said: readonly Said[], look: (played: Played) => void): void {
   const view = createView(READER as AgentId, SECRET);
   const facts = new Map<number, Fact>();
@@ -81,7 +81,7 @@ interface Turn {
   more: string;
 }
 
-/** A call and its result, which comes late where the second text says so, and an answer. */
+/** A call and its result, which arrives late if the second text says so, and an answer. */
 function takeTurn(
   view: View,
   { turns, upTo, text, more }: Turn,
@@ -123,7 +123,7 @@ function takeTurn(
     });
 }
 
-/** The summary that a compaction of such texts is shown as. */
+/** The summary that represents a compaction of such texts. */
 export function compacted(said: readonly Said[]): string {
   const quotes = said.map(({ text, name }, index) => ({
     seq: index + 1,
@@ -146,7 +146,7 @@ export function compacted(said: readonly Said[]): string {
   return renderCompaction(body as unknown as Parameters<typeof renderCompaction>[0], SECRET);
 }
 
-/** Between marks that say of which event it is. */
+/** The text between marks that identify its event. */
 export function marked(n: number, text: string): string {
   return `w${n}a${text}w${n}z`;
 }

@@ -4,8 +4,8 @@ import { Broken, type Target } from '../target.ts';
 import { OUTSIDE_TEXTS } from './outside-texts.ts';
 
 /**
- * Every regular expression of `src`, and every function that takes text from outside through several: given ever longer
- * texts of one unit repeated. What grows faster than its text does not get far.
+ * Tests every regular expression of `src`, and every function that applies several to external text, with ever longer
+ * repetitions of one unit. Work that grows faster than the text is a finding.
  */
 export interface RegexInput {
   /** `file:line` of an expression, or the name of a function. */
@@ -18,7 +18,7 @@ export interface RegexInput {
 }
 
 const SIZES = [32, 128, 512, 2_048, 8_192, 32_768, 65_536];
-/** At the longest. Linear ones take a tenth of it. */
+/** Maximum CPU time. Linear expressions take a tenth of it. */
 const SLOW_MS = 60;
 
 export function regexTarget(
@@ -112,7 +112,7 @@ function partOf(random: Random, source: string): string {
     : piecesOf(source, random) + (roll < 0.8 ? '' : pick(random, UNITS));
 }
 
-/** Words that the expression itself has: what brings it past its first letters. */
+/** Words in the expression itself, which get past its first letters. */
 function piecesOf(source: string, random: Random): string {
   const pieces = source
     .replace(/\\[a-zA-Z](?:\{[^}]*\})?/g, ' ')

@@ -10,16 +10,16 @@ import { makeRequest, type RequestInput } from './make-request.ts';
 
 /**
  * The HTTP app of a troupe of scripted agents, in this process.
- *  R1  Every answer is below 500, and from 400 on of the form `{error: {code, message, data}}`.
- *  R2  Nothing is reported to the operator as an error of ours.
- *  R3  The logs are as `checkLog` wants them, every event in them is one, and prompts can be made of them.
+ * R1  Every answer is below 500, and from 400 on has the form `{error: {code, message, data}}`.
+ * R2  Nothing is reported to the operator as an error of ours.
+ * R3  The logs satisfy `checkLog`, every entry in them is a valid event, and prompts can be rendered from them.
  */
 export interface RoutesOptions {
-  /** What stands before the app, for tests of this target. */
+  /** Wraps the app, for tests of this target. */
   wrap?: (app: Hono) => { fetch(request: Request): Response | Promise<Response> };
 }
 
-/** Requests to one troupe; then it is looked at and begun anew, so that it does not get slower and slower. */
+/** Requests to one troupe. Then it is checked and replaced, so that it does not get ever slower. */
 const REQUESTS_EACH = 1_500;
 const LOOKED_AT = 40;
 const READ_BYTES = 262_144;
@@ -54,7 +54,7 @@ interface Server {
   app: { fetch(request: Request): Response | Promise<Response> };
   errors: unknown[];
   requests: number;
-  /** Conversations with imported events, whose covers and seqs are as their file has them. */
+  /** Conversations with imported events, whose covers and seqs come from their file. */
   imported: Set<string>;
 }
 
@@ -69,7 +69,7 @@ async function startServer(wrap: NonNullable<RoutesOptions['wrap']>): Promise<Se
   const troupe = await createTroupe({ agents }, { onWarning: () => undefined });
   const errors: unknown[] = [];
   const app = createApp(troupe, { onError: (error) => errors.push(error) });
-  // What the paths of requests name.
+  // The objects that the paths of requests name.
   for (const text of ['hello', 'and again'])
     await troupe.send('c1', { author: { kind: 'user', id: 'u', name: 'Uma' }, content: text, to: ['echo'] });
   await troupe.idle();
@@ -112,7 +112,7 @@ function told(error: unknown): string {
     : String(error);
 }
 
-/** Null for what no client can send. */
+/** Null for a request that no client can send. */
 function requestOf({ method, path, headers, body, bytes }: RequestInput): Request | null {
   try {
     const given = method === 'GET' || method === 'HEAD' || body === null ? null : Buffer.from(body, bytes);

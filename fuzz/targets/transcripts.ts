@@ -2,7 +2,7 @@ import type { Format } from '../../src/import/index.ts';
 
 const AT = '2026-01-01T10:00:00.000Z';
 
-/** A small valid transcript of each format: what a record holds, in order. */
+/** A small valid transcript of each format, as a list of records. */
 const TRANSCRIPTS: Readonly<Record<Format, readonly unknown[]>> = {
   troupe: [
     { troupe: 1, conversation: 'c1' },

@@ -5,7 +5,7 @@ import { countCarried, noCarried, type Share } from '../carried.ts';
 import { DATA_FILES, namedLogs, NO_DATA } from '../data-files.ts';
 import { atLeast, atMost, figure, type Scored } from '../figure.ts';
 import type { Options } from '../options.ts';
-import { Relief, windowFor } from '../relieve-call.ts';
+import { Compactor, windowFor } from '../compactor.ts';
 import { Replay, withAssistant } from '../replay.ts';
 
 const MIN_LOG_TOKENS = 3_000;
@@ -48,7 +48,7 @@ export async function scoreCarry({ quick, note }: Options): Promise<Scored> {
 
 function compacted(log: readonly Event[], window: number): readonly Event[] {
   const replay = new Replay(() => 'assistant');
-  const relief = new Relief(windowFor({ window, fixed: 50 }));
-  for (const call of replay.play(withAssistant(log))) relief.beforeCall(replay, call);
+  const compactor = new Compactor(windowFor({ window, fixed: 50 }));
+  for (const call of replay.play(withAssistant(log))) compactor.beforeCall(replay, call);
   return replay.log;
 }

@@ -7,7 +7,7 @@ import { DATA_FILES, namedLogs, NO_DATA } from '../data-files.ts';
 import { atLeast, figure, type Scored } from '../figure.ts';
 import type { Options } from '../options.ts';
 import { promptFor } from '../replay.ts';
-import { checkCompacted, type CompactedCount } from '../relieved-log.ts';
+import { checkCompacted, type CompactedCount } from '../compacted-log.ts';
 
 const AGENTS = ['ada', 'bob', 'cyd'];
 /** Hears everything and has never said a word. */

@@ -11,7 +11,7 @@ import { below, atLeast, figure, median, type Scored } from '../figure.ts';
 import { longLog } from '../long-log.ts';
 import type { Options } from '../options.ts';
 import { promptFor, Replay } from '../replay.ts';
-import { Relief, windowFor } from '../relieve-call.ts';
+import { Compactor, windowFor } from '../compactor.ts';
 import type { ViewReport } from '../weigh-view.ts';
 
 const AGENT = 'assistant' as AgentId;
@@ -129,7 +129,7 @@ function compactionTimes(
   replay.log.push(...log);
   const view = replay.view(AGENT);
   const before = view.tokens;
-  const relief = new Relief(windowFor({ window: WINDOW }));
+  const compactor = new Compactor(windowFor({ window: WINDOW }));
   const at = log.at(-1)?.at ?? 0;
   const turn: TurnInput = {
     id: 't' as TurnId,
@@ -141,7 +141,7 @@ function compactionTimes(
   };
   beginTurn(view, turn);
   const begin = performance.now();
-  relief.beforeCall(replay, { agent: AGENT, view, turn, step: 1, at, output: 0, outputs: [] });
+  compactor.beforeCall(replay, { agent: AGENT, view, turn, step: 1, at, output: 0, outputs: [] });
   const runCompaction = performance.now() - begin;
   note(`relieved from ${before} to ${view.tokens} tokens`);
   return { select, runCompaction };

@@ -31,24 +31,27 @@ const AgentFields = z.object({
   id: AgentId,
   name: z.string().min(1).max(200).optional(),
   role: z.enum(['manager', 'worker', 'peer']).default('peer'),
-  /** One line for colleagues, shown in every agent's roster. */
+  /** One line for the other agents, shown in their rosters. Default: none. */
   description: z.string().max(300).default(''),
-  /** What it is good at, for routing by capability. */
+  /** Skills, for routing by capability. */
   capabilities: z.array(z.string().min(1).max(100)).max(100).optional(),
   instructions: z.string().default(''),
   tools: z.array(z.string()).default([]),
-  /** What a newcomer sees of what came before: all of it, a summary and the newest, or the trigger only. */
+  /**
+   * What the agent sees of a conversation from before it joined: everything (`full`), a summary and the newest events
+   * (`summary`), or only the message that woke it (`fresh`). Default `full`.
+   */
   join: z.enum(['full', 'summary', 'fresh']).default('full'),
   /**
-   * What becomes of a message to it while it is at work: it waits for the next turn, is seen by the next step, breaks the
-   * turn off, or is refused. A message may say otherwise.
+   * Treatment of a message while the agent has a turn under way: it waits for the next turn (`queue`), joins the next step
+   * (`steer`), aborts the turn (`interrupt`), or is refused (`reject`). A message may override it. Default `queue`.
    */
   whileBusy: BusyPolicy.default('queue'),
-  /** How long a call waits for a server of its model that is away: that restarts, or loads the model. */
+  /** How long a call waits for a model server that is restarting or loading the model. */
   retry: RetrySettings.prefault({}),
-  /** What its replies must be, as a zod schema or a JSON schema: they come as data. Default: words. */
+  /** Schema of the replies, as a zod schema or a JSON schema: replies are data then. Default: plain text. */
   reply: z.custom<ReplyInput>().superRefine(refineReply).optional(),
-  /** What it leaves out is taken from the troupe's. */
+  /** Overrides fields of the troupe's `supervision`. */
   supervision: SupervisionSettings.optional(),
   pubkey: z
     .string()
@@ -61,135 +64,137 @@ function refineReply(reply: unknown, context: z.RefinementCtx): void {
   if (message !== null) context.addIssue({ code: 'custom', message });
 }
 
-// Loose where it runs, strict where it is typed: unknown fields reach `unknownFields`, and editors still mark them.
+// Loose at run time, so that `unknownFields` can warn; strict as a type, so that editors mark unknown fields.
 const LooseAgentFields = AgentFields.loose() as unknown as typeof AgentFields;
 export const AgentDefinition = z.preprocess(
   withoutUndefined,
   z.intersection(LooseAgentFields, ProviderSettings),
 ) as unknown as z.ZodIntersection<typeof AgentFields, typeof ProviderSettings>;
 export type AgentDefinition = z.infer<typeof AgentDefinition>;
-/** As written: everything with a default may be left out. */
+/** An agent of a definition. Fields with a default may be left out. */
 export type AgentInput = z.input<typeof AgentDefinition>;
 
-/** A field that is written out as undefined is one that was left out; the intersection would take it for a contradiction. */
+/** Drops fields with the value undefined: the intersection would report them as conflicts. */
 function withoutUndefined(agent: unknown): unknown {
   if (typeof agent !== 'object' || agent === null || Array.isArray(agent)) return agent;
   return Object.fromEntries(Object.entries(agent).filter(([, value]) => value !== undefined));
 }
 
-/** Over all processes. */
+/** Limits of one provider, over all processes. */
 const ProviderCaps = z.strictObject({
-  /** Turns at once. */
+  /** Most concurrent turns. Default: no limit. */
   turns: z.int().min(1).optional(),
   callsPerMinute: z.int().min(1).optional(),
-  /** Calls that may come at once after a pause; default a tenth of `callsPerMinute`. */
+  /** Calls allowed at once after a pause. Default: a tenth of `callsPerMinute`. */
   burst: z.int().min(1).optional(),
 });
 
 const Limits = z
   .strictObject({
-    /** How long an actor stays with a process that is gone, ms. Default 30 s. */
+    /** How long an actor stays assigned to a process that has died, ms. Default 30 s. */
     leaseMs: z.int().min(1_000).optional(),
-    /** Pause between looks for work that no wake is left for, ms. Default 20 s. */
+    /** Pause between searches for work whose wake was lost, ms. Default 20 s. */
     sweepMs: z.int().min(500).optional(),
     maxAttempts: z.int().min(1).optional(),
     maxSteps: z.int().min(1).optional(),
-    /** Steps in a row whose calls give nothing that the turn was not told before; then it ends. Default 10. */
+    /** Consecutive steps whose calls return only what the turn has seen before; then it ends. Default 10. */
     maxRepeats: z.int().min(1).optional(),
-    /** What agents pass on to agents, one after the other, since a person spoke. Default 64. */
+    /** Longest chain of messages from agent to agent since a person spoke. Default 64. */
     maxHops: z.int().min(1).optional(),
-    /** Turns in one conversation since a person spoke. Default 200. */
+    /** Most turns in one conversation since a person spoke. Default 200. */
     maxAgentTurns: z.int().min(1).optional(),
-    /** Tasks within tasks. Default 5. */
+    /** Deepest nesting of tasks. Default 5. */
     maxDepth: z.int().min(1).optional(),
-    /** Tasks that one agent may have open in one conversation. Default 64. */
+    /** Most open tasks of one agent in one conversation. Default 64. */
     maxOpenTasks: z.int().min(1).optional(),
-    /** Tasks that may come of one message of a person or a schedule, however deep. Default 1,000. */
+    /** Most tasks, at any depth, that one message of a person or a schedule may cause. Default 1,000. */
     maxTreeTasks: z.int().min(1).optional(),
-    /** How many of those may be open at once. Default 256. */
+    /** Most of those tasks open at once. Default 256. */
     maxTreeOpen: z.int().min(1).optional(),
-    /** What the model calls for those may take, prompts and answers. Default 100,000,000. */
+    /** Most tokens of the model calls for those tasks, prompts and answers together. Default 100,000,000. */
     maxTreeTokens: z.int().min(1).optional(),
-    /** After this a task is called off, ms. Default a day. */
+    /** Deadline of a task, ms: then it is called off. Default 1 day. */
     taskMs: z.int().min(1).optional(),
-    /** After this a question is not answered any more, and an approval is denied, ms. Default a week. */
+    /** Deadline of a question, ms: then it can no longer be answered. Default 1 week. */
     questionMs: z.int().min(1).optional(),
+    /** Deadline of an approval, ms: then it is denied. Default 1 week. */
     approvalMs: z.int().min(1).optional(),
     previewBytes: z.int().min(256).optional(),
-    /** Turns at once of one tenant, over all processes. */
+    /** Most concurrent turns of one tenant, over all processes. Default: no limit. */
     turnsPerTenant: z.int().min(1).optional(),
-    /** Actors of one tenant that wait for their turn; above it messages that would wake one are refused, and tasks. Default 50,000. */
+    /** Most actors of one tenant waiting for a turn. Above it, messages that would wake one are refused, and tasks. Default 50,000. */
     pendingPerTenant: z.int().min(1).optional(),
-    /** By provider name. */
+    /** Limits by name of the provider. */
     providers: z.record(z.string(), ProviderCaps).optional(),
   })
   .default({});
 
 export const TroupeDefinition = z.strictObject({
   agents: z.array(AgentDefinition).min(1, 'a troupe needs at least one agent'),
-  /** Agents that are let in by `spawn`: those of the template `coder` are `coder-1`, `coder-2` and so on. */
+  /** Templates of agents that the command `spawn` creates: `coder` becomes `coder-1`, `coder-2` and so on. */
   templates: z.array(AgentDefinition).optional(),
   ...CoordinationSettings,
-  /** What conversations can be taken through, step by step. */
+  /** Sequences of steps that the command `run` takes a conversation through. */
   workflows: Workflows.optional(),
   tools: z.array(z.custom<Tool>((value) => isTool(value), 'a tool is made with defineTool')).default([]),
-  /** Servers whose tools agents are granted as `NAME/tool` or `NAME/*`. */
+  /** MCP servers by name. Agents are granted their tools as `NAME/tool` or `NAME/*`. */
   mcpServers: McpServers.optional(),
   defaults: z.strictObject({ respondWhenUnaddressed: AgentId.optional() }).default({}),
   limits: Limits,
-  /** What model calls may cost: of a tenant, a conversation, an agent. */
+  /** Caps on the cost of model calls: per tenant, conversation and agent. */
   budgets: BudgetSettings.optional(),
-  /** How agents are held to what they have set out to do. */
+  /** Corrections of agents that end a turn with work left. */
   supervision: SupervisionSettings.optional(),
   context: ContextSettings.prefault({}),
-  /** What the application adds to prompts. A JSON file may hold static ones with fixed texts. */
+  /** Texts that the application adds to prompts. In a JSON file only static ones with fixed texts. */
   fragments: z.array(Fragment).optional(),
-  /** What becomes of a hand-over whose goal the agent leaves out: refused, taken from the log, or asked of a model. */
+  /** Goal of a handoff that names none: refused (`agent`), taken from the log (`extract`), or written by a model (`summarise`). Default `extract`. */
   handoffs: z.enum(['agent', 'extract', 'summarise']).optional(),
   redact: RedactSetting.optional(),
-  /** Who is let in by what an application signs for its own users, beside keys. */
+  /** Tokens that an application signs for its own users. The HTTP API accepts them beside keys. */
   access: AccessSettings.optional(),
-  /** Where webhooks may lead, and how long they are tried. */
+  /** Allowed targets of webhooks, and time limits. */
   webhooks: WebhookSettings.optional(),
   /** Settings of `@troupe/nostr`, which validates them when it is loaded. */
   nostr: z.record(z.string(), z.unknown()).optional(),
-  /** What agents with the tool `fetch`, and attachments by address, may reach. */
+  /** Allowed targets of the tool `fetch` and of attachments by address. */
   fetch: FetchSettings.optional(),
 });
 export type TroupeDefinition = z.infer<typeof TroupeDefinition>;
 export interface TroupeInput extends CoordinationInput {
   agents: AgentInput[];
-  /** Agents that are let in by `spawn`: those of the template `coder` are `coder-1`, `coder-2` and so on. */
+  /** Templates of agents that the command `spawn` creates: `coder` becomes `coder-1`, `coder-2` and so on. */
   templates?: AgentInput[] | undefined;
   tools?: Tool[];
-  /** Where tools from outside come from; agents are granted them as `NAME/tool` or `NAME/*`. */
+  /** MCP servers by name. Agents are granted their tools as `NAME/tool` or `NAME/*`. */
   mcpServers?: z.input<typeof McpServers> | undefined;
-  /** What conversations can be taken through, one step after the other, by the command `run`. */
+  /** Sequences of steps that the command `run` takes a conversation through. */
   workflows?: z.input<typeof Workflows> | undefined;
   defaults?: { respondWhenUnaddressed?: string | undefined };
   limits?: z.input<typeof Limits>;
-  /** What model calls may cost, in tokens and US dollars: of a tenant, a conversation, an agent. Default: anything. */
+  /** Caps on the cost of model calls, in tokens and US dollars: per tenant, conversation and agent. Default: no caps. */
   budgets?: z.input<typeof BudgetSettings> | undefined;
-  /** How agents are held to what they have set out to do, before a turn ends. */
+  /** Corrections of agents that end a turn with work left. */
   supervision?: z.input<typeof SupervisionSettings> | undefined;
-  /** Budgets of prompts, and how they are kept. */
+  /** Sizes of prompts, and their compaction. */
   context?: z.input<typeof ContextSettings> | undefined;
+  /** Texts that the application adds to prompts. */
   fragments?: z.input<typeof Fragment>[] | undefined;
-  /** Default `extract`. */
+  /** Goal of a handoff that names none: refused (`agent`), taken from the log (`extract`), or written by a model (`summarise`). Default `extract`. */
   handoffs?: 'agent' | 'extract' | 'summarise' | undefined;
-  /** What is made of every text before it is stored, see `redactSecrets`; the same text must give the same every time. */
+  /** Changes every text before it is stored; must be deterministic. See `redactSecrets`. Default: no change. */
   redact?: RedactText | undefined;
-  /** Tokens of an application's own users that the HTTP API takes, beside keys. */
+  /** Tokens that an application signs for its own users. The HTTP API accepts them beside keys. */
   access?: z.input<typeof AccessSettings> | undefined;
-  /** Where webhooks may lead: by default to every public host. */
+  /** Allowed targets of webhooks. Default: all public hosts. */
   webhooks?: z.input<typeof WebhookSettings> | undefined;
-  /** Nostr relays that the troupe listens and speaks to: `NostrInput` of `@troupe/nostr`, which must be installed. */
+  /** Nostr relays to listen and publish to: `NostrInput` of `@troupe/nostr`, which must be installed. Default: none. */
   nostr?: Readonly<Record<string, unknown>> | undefined;
-  /** What agents with the tool `fetch`, and attachments by address, may reach. Without it nothing is fetched for attachments. */
+  /** Allowed targets of the tool `fetch` and of attachments by address. Default: attachments by address are refused. */
   fetch?: z.input<typeof FetchSettings> | undefined;
 }
 
-/** For `agents.ts`: types and completion, nothing else. */
+/** Returns its argument: gives an `agents.ts` types and completion. */
 export function defineTroupe(definition: TroupeInput): TroupeInput {
   return definition;
 }
@@ -214,7 +219,7 @@ const AgentSketches = z
       .catch({ tools: [] }),
   )
   .catch([]);
-/** The readable parts of a definition that may be broken anywhere: one problem must not hide the others. */
+/** Reads what it can of an invalid definition, so that one problem does not hide the others. */
 const Sketch = z
   .object({
     agents: AgentSketches,
@@ -339,7 +344,7 @@ function isTool(value: unknown): value is Tool {
   );
 }
 
-/** Fields of agents that mean nothing to this version, with what may have been meant; for warnings. */
+/** A warning for each unknown field of an agent, with the nearest known one. */
 export function unknownFields(agents: readonly AgentDefinition[], list = 'agents'): string[] {
   return agents.flatMap((agent, index) => {
     const settings = ProviderSettings.options.find(({ shape }) => shape.provider.value === agent.provider);
@@ -352,7 +357,7 @@ export function unknownFields(agents: readonly AgentDefinition[], list = 'agents
   });
 }
 
-/** Validates a definition; every problem is named with its path. Throws `config_invalid`. */
+/** Validates a definition. Throws `config_invalid`, which names every problem with its path. */
 export function parseTroupe(input: unknown, source = 'the definition'): TroupeDefinition {
   const parsed = TroupeDefinition.safeParse(input, { reportInput: true });
   const found = [...(parsed.error?.issues ?? []).flatMap(problemsOf), ...crossProblems(Sketch.parse(input))];

@@ -5,31 +5,31 @@ import { ModelPrice, priceOf } from '../providers/prices.ts';
 /** At least one of `tokens` and `usd`. */
 const Cap = z
   .strictObject({
-    /** Of prompts and answers together. */
+    /** Tokens of prompts and answers together. */
     tokens: z.int().min(1).optional(),
-    /** By the prices of the models. */
+    /** US dollars, by the prices of the models. */
     usd: z.number().positive().max(1_000_000_000).optional(),
-    /** What is spent counts from the first call, or from 0:00 UTC of the day or of the first of the month. Default `ever`. */
+    /** Period of the cap: it begins at 0:00 UTC each day or on the first of each month, or never ends. Default `ever`. */
     per: z.enum(['day', 'month', 'ever']).optional(),
   })
   .refine(({ tokens, usd }) => tokens !== undefined || usd !== undefined, 'a budget needs tokens or usd');
 
 /**
- * The `budgets` block of a definition: what model calls may cost, over all processes. A call is made only if what was
- * spent, what calls under way may take and the most it may cost itself are within every cap.
+ * The `budgets` block of a definition: caps on model calls, over all processes. A call is made only if the amounts spent,
+ * the amounts reserved for calls under way, and the most that it may cost itself stay within every cap.
  */
 export const BudgetSettings = z.strictObject({
-  /** For each tenant. */
+  /** Cap for each tenant. Default: none. */
   tenant: Cap.optional(),
-  /** For each conversation, with all that is delegated in it. */
+  /** Cap for each conversation with its threads. Default: none. */
   conversation: Cap.optional(),
-  /** For an agent in all conversations of a tenant. */
+  /** Caps by agent id: for the agent in all conversations of a tenant. Default: none. */
   agents: z.record(AgentId, Cap).optional(),
 });
 export type BudgetSettings = z.infer<typeof BudgetSettings>;
 
 const LooseCap = z.object({ usd: z.number().optional().catch(undefined) }).catch({});
-/** What can be read of a block that may be broken anywhere. */
+/** The readable parts of an invalid `budgets` block. */
 export const BudgetSketch = z
   .object({
     tenant: LooseCap.optional(),
@@ -45,7 +45,7 @@ interface PricedAgent {
   price?: unknown;
 }
 
-/** Budgets of unknown agents, and budgets in usd for models without a price. */
+/** Reports budgets of unknown agents, and budgets in usd for models without a known price. */
 export function* budgetProblems(
   { tenant, conversation, agents: capped }: z.infer<typeof BudgetSketch>,
   agents: readonly PricedAgent[],
@@ -56,7 +56,7 @@ export function* budgetProblems(
   const isMoneyForOne = Object.values(capped).some(({ usd }) => usd !== undefined);
   for (const [index, { id, provider, model = 'default', price }] of agents.entries()) {
     const isCapped = isMoneyForAll || (id !== undefined && capped[id]?.usd !== undefined);
-    // The agents that it summarises for pay its calls.
+    // The budgets of the summarised agents pay for the summariser.
     if (!isCapped && !(isMoneyForOne && id !== undefined && id === summariser)) continue;
     if (provider === 'scripted' || isPriced(price, model)) continue;
     const why = `a budget in usd counts its calls, and the price of the model "${model}" is not known`;

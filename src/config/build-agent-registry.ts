@@ -12,10 +12,10 @@ import { supervisionOf } from './supervision-settings.ts';
 import { builtinTools } from '../tools/builtin/index.ts';
 import { type Tool, toolSpec } from '../tools/tool.ts';
 
-/** Window of a model nobody told us about. */
+/** Tokens assumed for a model whose window is not known. */
 const DEFAULT_CONTEXT_WINDOW = 128_000;
 
-/** Definitions, providers and tools as the engine needs them. */
+/** Builds the agents that the engine runs, from their definitions, providers and tools. */
 export function buildAgentRegistry(
   definition: Pick<
     TroupeDefinition,
@@ -41,7 +41,7 @@ export function buildAgentRegistry(
     fragments: fragmentsOf(fragments, { agent: agent.id, role: agent.role }),
   });
   const profiles = agents.map(profileIn);
-  const memberOf = (agent: AgentDefinition, profile: AgentProfile, roster: AgentProfile[]): AgentRuntime => {
+  const runtimeOf = (agent: AgentDefinition, profile: AgentProfile, roster: AgentProfile[]): AgentRuntime => {
     const granted = toolsOf(agent, offered);
     return {
       profile,
@@ -67,35 +67,38 @@ export function buildAgentRegistry(
       reply: agent.reply ? replySchema(agent.reply) : null,
     };
   };
-  const members = new Map<AgentId, AgentRuntime>(
-    agents.map((agent, index) => [agent.id, memberOf(agent, profiles[index] as AgentProfile, profiles)]),
+  const runtimes = new Map<AgentId, AgentRuntime>(
+    agents.map((agent, index) => [agent.id, runtimeOf(agent, profiles[index] as AgentProfile, profiles)]),
   );
-  const summariser = (context.summariser && members.get(context.summariser)) || null;
-  for (const runtime of members.values()) runtime.summariser = summariser;
+  const summariser = (context.summariser && runtimes.get(context.summariser)) || null;
+  for (const runtime of runtimes.values()) runtime.summariser = summariser;
   const spawn = (template: AgentDefinition) => {
     const profile = profileIn(template);
     return (id: AgentId): AgentRuntime => {
       const number = id.slice(template.id.length + 1);
       const own = { ...profile, id, name: template.name === undefined ? id : `${template.name} ${number}` };
-      return { ...memberOf(template, own, [...profiles, own]), pubkey: null, summariser };
+      return { ...runtimeOf(template, own, [...profiles, own]), pubkey: null, summariser };
     };
   };
-  return new TemplatedRegistry(members, new Map(templates.map((template) => [template.id, spawn(template)])));
+  return new TemplatedRegistry(
+    runtimes,
+    new Map(templates.map((template) => [template.id, spawn(template)])),
+  );
 }
 
-/** Of programs that choose a model themselves, and make room in its window themselves, before ours would be full. */
+/** Windows of CLI programs, tokens. They choose the model and compact their sessions themselves, before this is full. */
 const CLI_WINDOWS: Partial<Record<AgentDefinition['provider'], number>> = {
   'claude-code': 200_000,
   codex: 272_000,
 };
 
-/** A script takes whatever it is given, whatever its model is called. */
+/** Null: not known. Scripts have no window, whatever the name of their model. */
 function knownWindow({ provider, model }: AgentDefinition): number | null {
   if (provider === 'scripted') return null;
   return windowOf(model)?.window ?? CLI_WINDOWS[provider] ?? null;
 }
 
-/** One line for each model whose window nobody told us and that we do not know; for warnings. */
+/** A warning for each model whose window is neither configured nor known. */
 export function unknownWindows(agents: readonly AgentDefinition[]): string[] {
   const unknown = agents.filter(
     (agent) =>
@@ -107,7 +110,7 @@ export function unknownWindows(agents: readonly AgentDefinition[]): string[] {
   );
 }
 
-/** In a stable order, whatever the file's: the tool layer must not change with it. Whoever has tools may read artifacts. */
+/** The tools of an agent, sorted, so that prompts do not depend on their order in the file. An agent with tools also gets `read_artifact`. */
 function toolsOf(agent: AgentDefinition, offered: ReadonlyMap<string, Tool>): Tool[] {
   const names = new Set(agent.tools);
   if (names.size > 0) names.add('read_artifact');
@@ -132,18 +135,18 @@ function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile
 }
 
 /**
- * The agents of a definition, and those of its templates. The latter are made when their id is met: who they are follows
- * from the id alone, so every process finds the same, and none has to be told. Walking finds the defined ones only.
+ * The agents of a definition and of its templates. Agents of templates are created when their id is looked up. They follow
+ * from the id alone, so all processes create the same ones. Iterating yields the defined agents only.
  */
 class TemplatedRegistry extends Map<AgentId, AgentRuntime> {
   readonly #templates: ReadonlyMap<AgentId, (id: AgentId) => AgentRuntime>;
   readonly #spawned = new Map<AgentId, AgentRuntime>();
 
   constructor(
-    members: Iterable<readonly [AgentId, AgentRuntime]>,
+    runtimes: Iterable<readonly [AgentId, AgentRuntime]>,
     templates: ReadonlyMap<AgentId, (id: AgentId) => AgentRuntime>,
   ) {
-    super(members);
+    super(runtimes);
     this.#templates = templates;
   }
 

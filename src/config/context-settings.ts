@@ -6,28 +6,33 @@ import { EmbedderSettings } from '../providers/settings.ts';
 const Share = z.number().min(0.1).max(0.95);
 const Tokens = z.int().nonnegative();
 
-/** The `context` block of a definition. Tokens are for windows of 128k and more; in smaller ones they shrink with it. */
+/** The `context` block of a definition. Token settings apply to windows of at least 128k; smaller windows scale them down. */
 export const ContextSettings = z.strictObject({
-  /** Share of the room at which it is made, default 0.8, and that a compaction aims at, default 0.55. */
+  /** Used share of the window at which a compaction runs, 0.1 to 0.95. Default 0.8. */
   trigger: Share.optional(),
+  /** Share of the window that a compaction aims at, 0.1 to 0.95. Default 0.55. */
   target: Share.optional(),
-  /** What stays verbatim behind a summary, default 20,000; of people's words in it, default 20,000; and its own length, default 6,000. */
+  /** Newest tokens that stay verbatim after a summary. Default 20,000. */
   keepTokens: Tokens.optional(),
+  /** Tokens of people's messages quoted in a summary. Default 20,000. */
   quoteTokens: Tokens.optional(),
+  /** Longest summary, tokens. Default 6,000. */
   summaryTokens: Tokens.optional(),
-  /** A model that says nothing for so long writes no summary, ms. Default 90 s; while words arrive it may take its time. */
+  /** Longest silence of a model that writes a summary, ms; then the summary fails. Its total time is not limited. Default 90 s. */
   summaryIdleMs: z.int().min(1_000).max(3_600_000).optional(),
-  /** Newest tool outputs that are never removed, default 40,000; and what a removal must gain, default 20,000. */
+  /** Tokens of the newest tool outputs, which are never pruned. Default 40,000. */
   protectTokens: Tokens.optional(),
+  /** Least tokens that pruning must gain. Default 20,000. */
   minGain: Tokens.optional(),
-  /** Tools whose outputs are never removed. */
+  /** Names of tools whose outputs are never pruned. */
   exemptTools: z.array(z.string()).optional(),
-  /** After so long without a turn a provider's cache is taken for cold, ms. Default 5 min. */
+  /** Time without a turn after which a provider's cache counts as cold, ms. Default 5 min. */
   coldMs: z.int().nonnegative().optional(),
-  /** Who writes summaries: each agent's own model (default), that of one agent, or no model. */
+  /** Whether a model writes summaries, or they are extracted from the log without a model. Default `model`. */
   summaries: z.enum(['model', 'extract']).default('model'),
+  /** Id of the agent whose model writes all summaries. Default: each agent's own model. */
   summariser: AgentId.optional(),
-  /** What of the summarised past is found again for a turn: by default at most 2,000 tokens and 12 events. */
+  /** Retrieval of summarised events for a turn. Default: on, at most 2,000 tokens and 12 events. */
   retrieval: z
     .strictObject({
       enabled: z.boolean().optional(),
@@ -35,14 +40,14 @@ export const ContextSettings = z.strictObject({
       limit: z.int().min(1).max(100).optional(),
     })
     .optional(),
-  /** A session that its provider has shortened by itself goes on (default), or a new one is begun. */
+  /** Whether a session that its provider compacted is continued, or replaced by a new one. Default `keep`. */
   compactedSessions: z.enum(['keep', 'rebuild']).optional(),
-  /** Finds memories by their meaning too; without it by their words alone. */
+  /** Retrieves memories also by meaning. Default: by their words only. */
   embedder: EmbedderSettings.optional(),
 });
 export type ContextSettings = z.infer<typeof ContextSettings>;
 
-/** Null: nothing is found again. */
+/** Null: retrieval is off. */
 export function retrievalOf({ retrieval }: ContextSettings): { tokens: number; limit: number } | null {
   const { enabled = true, tokens = 2_000, limit = 12 } = retrieval ?? {};
   return enabled ? { tokens, limit } : null;

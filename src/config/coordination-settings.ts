@@ -8,13 +8,13 @@ import type { MessageRouter } from '../actors/conversations/conversation-deps.ts
 import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
 import { routeBy } from '../routing/route.ts';
 
-/** What is said to an agent at certain times. */
+/** A message that is sent to an agent at certain times. */
 const ScheduleSettings = z.strictObject({
-  /** Tells schedules apart: under another name it is another one. */
+  /** Identifies the schedule: a renamed schedule is a new one. */
   name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'a name is 1 to 64 of A-Z a-z 0-9 _ -'),
-  /** Minute, hour, day of the month, month, day of the week; or @daily and the like. */
+  /** Five fields: minute, hour, day of the month, month, day of the week; or a nickname such as `@daily`. */
   cron: z.string().min(1).max(200),
-  /** As `Europe/Berlin`. Default UTC. */
+  /** IANA time zone, such as `Europe/Berlin`. Default UTC. */
   timezone: z.string().min(1).optional(),
   conversation: ConversationId,
   to: AgentId,
@@ -40,12 +40,12 @@ function timesOf(cron: string, timezone = 'UTC'): Cron {
   return new Cron(cron, { timezone, mode: '5-part' });
 }
 
-/** `previousRuns` looks before a time, so that time itself is looked for from a little later. */
+/** The last time up to and including `now`. `previousRuns` excludes its argument, hence 1 ms later. */
 function lastBy(times: Cron, now: number): number | null {
   return times.previousRuns(1, new Date(now + 1))[0]?.getTime() ?? null;
 }
 
-/** A time that never comes, a zone that is none, an agent that nobody is. */
+/** Reports duplicate names, unknown agents and time zones, and invalid times or times that never come. */
 function* scheduleProblems(
   settings: unknown,
   isKnown: (agent: string) => boolean,
@@ -70,7 +70,7 @@ function* scheduleProblems(
     if (to !== undefined && !isKnown(to))
       yield { path: [...path, 'to'], message: `there is no agent "${to}"` };
     const isZone = timezone === undefined || isTimezone(timezone);
-    if (!isZone) yield { path: [...path, 'timezone'], message: `"${timezone}" is no time zone` };
+    if (!isZone) yield { path: [...path, 'timezone'], message: `"${timezone}" is not a time zone` };
     const problem = cron === undefined ? null : cronProblem(cron);
     if (problem !== null) yield { path: [...path, 'cron'], message: problem };
   }
@@ -81,12 +81,12 @@ function isTimezone(timeZone: string): boolean {
     new Intl.DateTimeFormat('en', { timeZone });
     return true;
   } catch {
-    // It says so by throwing.
+    // The constructor throws for an unknown zone.
     return false;
   }
 }
 
-/** In UTC, where every minute comes; from a fixed time, so that a file is good or not whenever it is read. */
+/** A fixed start, in UTC, so that the result does not depend on the time of reading. UTC skips no minute. */
 const FROM = new Date('2000-01-01T00:00:00Z');
 
 function cronProblem(cron: string): string | null {
@@ -97,43 +97,43 @@ function cronProblem(cron: string): string | null {
   }
 }
 
-/** Whose words wake agents. */
+/** The people whose messages wake agents. */
 const TrustSettings = z.strictObject({
-  /** Ids of people; everybody's by default. What others say is stored, and passed on by `dispatch`. */
+  /** Ids of people. Default: everybody. Messages of others are stored; the command `dispatch` passes them on. */
   people: z.array(z.string().min(1).max(128)).max(10_000).optional(),
 });
 
-/** When conversations end by themselves. */
+/** Automatic archiving and deletion of conversations. */
 const LifecycleSettings = z.strictObject({
-  /** After this much quiet, with nothing open, a conversation is archived, ms. */
+  /** Archives a conversation with no open tasks after this time without events, ms. Default: never. */
   archiveAfterMs: z.int().min(1_000).optional(),
-  /** So long after its last event an archived conversation is deleted with its threads, ms; nothing is exported. */
+  /** Deletes an archived conversation and its threads this long after its last event, ms, without an export. Default: never. */
   deleteAfterMs: z.int().min(1_000).optional(),
 });
 
-/** Parts of a definition: who is heard, by whom, and when. */
+/** Fields of a definition for trust, routing, schedules and lifecycle. */
 export const CoordinationSettings = {
   trust: TrustSettings.optional(),
-  /** Who hears what a person says to nobody in particular; where it finds nobody, `defaults.respondWhenUnaddressed` does. */
+  /** Finds recipients for messages of people that name none; if there are none, `defaults.respondWhenUnaddressed` answers. */
   routing: RoutingSettings.optional(),
   schedules: Schedules.optional(),
   lifecycle: LifecycleSettings.optional(),
 };
 
 export interface CoordinationInput {
-  /** Whose words wake agents. Default: everybody's. */
+  /** The people whose messages wake agents. Default: everybody. */
   trust?: z.input<typeof TrustSettings> | undefined;
-  /** Who hears what a person says to nobody in particular. */
+  /** Finds recipients for messages of people that name none. Default: none. */
   routing?: z.input<typeof RoutingSettings> | undefined;
-  /** What is said to agents at certain times. */
+  /** Messages that are sent to agents at certain times. Default: none. */
   schedules?: z.input<typeof Schedules> | undefined;
-  /** When conversations end by themselves. Default: never. */
+  /** Automatic archiving and deletion of conversations. Default: never. */
   lifecycle?: z.input<typeof LifecycleSettings> | undefined;
 }
 
 type Ids = readonly (string | undefined)[];
 
-/** Whatever names agents that nobody is. */
+/** Reports problems of templates, routing and schedules, unknown agents among them. */
 export function* coordinationProblems(
   { routing, schedules }: { routing?: unknown; schedules?: unknown },
   agents: Ids,
@@ -145,7 +145,7 @@ export function* coordinationProblems(
   yield* scheduleProblems(schedules, isKnown);
 }
 
-/** What a conversation can be taken through, one step after the other. */
+/** A sequence of steps that agents take a conversation through. */
 const WorkflowSettings = z.strictObject({
   id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'a workflow id is 1 to 64 of A-Z a-z 0-9 _ -'),
   /** Purpose of a run that names none. */
@@ -166,7 +166,7 @@ const Sketch = z
   )
   .catch([]);
 
-/** An id that is used twice, an agent that nobody is, a step that its agent could not end. */
+/** Reports duplicate ids, unknown agents, and steps that their agent cannot complete. */
 export function* workflowProblems(
   settings: unknown,
   toolsOf: (agent: string) => readonly (string | undefined)[] | null,
@@ -191,13 +191,13 @@ export function* workflowProblems(
   }
 }
 
-/** The routing of a definition among its agents. */
+/** Routes messages by the settings of a definition. Null: there is no routing. */
 export function messageRouter(
   settings: RoutingSettings | undefined,
-  company: AgentRegistry,
+  registry: AgentRegistry,
 ): MessageRouter | null {
   if (!settings) return null;
-  const agents = [...company.values()].map(({ profile, capabilities }) => {
+  const agents = [...registry.values()].map(({ profile, capabilities }) => {
     const { id, role, description } = profile;
     return { id, role, description, capabilities };
   });
@@ -207,14 +207,14 @@ export function messageRouter(
   };
 }
 
-/** `coder-1`, of the template `coder`. Not one more, so that what is made of a name is bounded. */
+/** `coder-1` of the template `coder`. At most three digits bound the number of agents per template. */
 const SPAWNED = /^(.+)-[1-9]\d{0,2}$/;
 
 export function templateOf(id: string): AgentId | null {
   return (SPAWNED.exec(id)?.[1] ?? null) as AgentId | null;
 }
 
-/** Names of templates that would be taken for agents, or the other way round. */
+/** Reports templates whose names clash with agents or with each other. */
 export function* templateProblems(
   templates: readonly (string | undefined)[],
   agents: readonly (string | undefined)[],

@@ -1,13 +1,13 @@
 import { type AboutAgent, type AgentFragments, type Fragment, RUNTIME_ITEMS } from '../context/index.ts';
 import { TroupeError } from '../errors.ts';
 
-/** What can be read of fragments that may be broken. */
+/** The readable parts of an invalid fragment. */
 interface Sketch {
   name?: string | undefined;
   agents?: readonly (string | undefined)[] | undefined;
 }
 
-/** What does not fit together among fragments, and between them and the agents. */
+/** Reports duplicate and reserved names, and unknown agents. */
 export function* fragmentProblems(
   fragments: readonly Sketch[],
   agents: readonly (string | undefined)[],
@@ -35,7 +35,7 @@ export function* fragmentProblems(
 export function fragmentsOf(fragments: readonly Fragment[], about: AboutAgent): AgentFragments {
   const given = fragments
     .filter(({ agents }) => !agents || agents.includes(about.agent))
-    // Code units: an order that no locale changes.
+    // By code units, so that the order does not depend on the locale.
     .sort((a, b) => (a.name < b.name ? -1 : 1));
   const textsIn = (layer: 'rules' | 'environment') =>
     given.flatMap((fragment) =>
@@ -50,15 +50,15 @@ export function fragmentsOf(fragments: readonly Fragment[], about: AboutAgent): 
 
 function staticText({ name, text }: Extract<Fragment, { lifecycle: 'static' }>, about: AboutAgent): string[] {
   const where = `fragment ${name} of @${about.agent}`;
-  let given: unknown;
+  let returned: unknown;
   try {
-    given = typeof text === 'string' ? text : text({ ...about });
+    returned = typeof text === 'string' ? text : text({ ...about });
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new TroupeError('config_invalid', `${where} failed: ${why}`, { fragment: name }, { cause });
   }
-  if (given === null || given === undefined || given === '') return [];
-  if (typeof given === 'string') return [given.toWellFormed()];
-  const message = `${where} gave no text: a static fragment gives a text or null, and at once`;
+  if (returned === null || returned === undefined || returned === '') return [];
+  if (typeof returned === 'string') return [returned.toWellFormed()];
+  const message = `${where} returned no text: a static fragment must return a string or null, and not a promise`;
   throw new TroupeError('config_invalid', message, { fragment: name });
 }

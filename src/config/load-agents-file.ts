@@ -45,7 +45,7 @@ function whyOf(error: unknown): string {
   return isAbsent ? 'there is no such file' : error.message;
 }
 
-/** `:3` for a syntax error in line 3, which Node tells at the head of the stack only. */
+/** `:3` for a syntax error in line 3. Node gives the line only at the start of the stack. */
 function lineOf(error: unknown, path: string): string {
   const [head = ''] = error instanceof SyntaxError ? (error.stack ?? '').split('\n') : [];
   return head.startsWith(`${path}:`) ? head.slice(path.length) : '';

@@ -3,7 +3,7 @@ import { createRedact } from '../providers/redact.ts';
 import * as z from 'zod';
 
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g;
-/** Bounded, so that a long text without any costs no more than its length. */
+/** The bounds keep the match linear in the length of the text. */
 const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]{0,30}:\/\/[^\s/:@]{0,256}:)[^\s/]+@/gi;
 /** Keys of GitLab, npm, Stripe, AWS sessions and Slack hooks. */
 const TOKENS: readonly RegExp[] = [
@@ -15,17 +15,17 @@ const TOKENS: readonly RegExp[] = [
 ];
 
 /**
- * A JSON web token. What is no part of one is given up as a whole, and not once for each `eyJ` in it: the first group is
- * what stands before the token in its word.
+ * A JSON web token. The first group is the part of the word before the token. It lets the match fail once per word, and not
+ * once per `eyJ`.
  */
 const WEB_TOKEN = /(?<![\w-])(?=[\w-]+\.[\w-]{10,}\.)([\w-]*?)\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*/g;
 
-/** What is hidden may leave the shape of another secret beside it; then all is looked at again, so that the end is stable. */
+/** A replacement may leave text that looks like another secret, so redaction repeats until nothing changes, at most this often. */
 const MOST_ROUNDS = 5;
 
 /**
- * A `redact` for an agents file: hides what has the shape of a key, private keys, passwords in URLs, and what `extra`
- * matches. What has no shape, such as a password in a sentence, it cannot know.
+ * A `redact` for an agents file: hides API keys, private keys, passwords in URLs, and matches of `extra`. It cannot recognise
+ * secrets without a typical form, such as a password in a sentence.
  *
  *     export default defineTroupe({ agents, redact: redactSecrets([/\bACME-\d{8}\b/]) });
  */
@@ -52,7 +52,7 @@ export function redactSecrets(extra: readonly RegExp[] = []): RedactText {
   };
 }
 
-/** The `redact` of a definition: only code can give one. */
+/** The `redact` of a definition, a function: only an agents file that is code can have one. */
 export const RedactSetting = z.custom<RedactText>(
   (value) => typeof value === 'function',
   'redact is a function (text, { kind, author }) => text, in an agents file that is code; see redactSecrets',

@@ -1,16 +1,16 @@
 import * as z from 'zod';
 import type { ReplySchema } from '../actors/engine/agent-runtime.ts';
 
-/** What an agent's replies must be: a zod schema, or a JSON schema (draft 2020-12), as in a JSON file. */
+/** Schema of an agent's replies: a zod schema, or a JSON schema (draft 2020-12). */
 export type ReplyInput = z.ZodType | Record<string, unknown>;
 
-/** An issue or two tell what is wrong; a reply that is wrong everywhere would fill the log. */
+/** Most problems reported per reply: a reply may be wrong everywhere, and the report is stored. */
 const MAX_PROBLEMS = 3;
 
-/** The schema as vendors are sent it, and the check of what comes back. Throws for one that cannot be written as both. */
+/** The JSON schema for vendors, and the check of replies. Throws if `reply` cannot be converted to both. */
 export function replySchema(reply: ReplyInput): ReplySchema {
   const own = isZod(reply) ? reply : null;
-  // As the data that comes out: a transform would leave something that is not what the model was asked for.
+  // The output schema: transforms cannot be expressed and throw here.
   const { $schema: _, ...schema } = own ? z.toJSONSchema(own) : (reply as Record<string, unknown>);
   const parser = own ?? z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
   return {
@@ -19,17 +19,17 @@ export function replySchema(reply: ReplyInput): ReplySchema {
       const parsed = await parser.safeParseAsync(value);
       if (parsed.success) return { data: parsed.data };
       const { issues } = parsed.error;
-      const told = issues.slice(0, MAX_PROBLEMS).map(problemOf);
-      const more = issues.length - told.length;
-      return { problem: [...told, ...(more > 0 ? [`and ${more} more`] : [])].join('; ') };
+      const shown = issues.slice(0, MAX_PROBLEMS).map(problemOf);
+      const more = issues.length - shown.length;
+      return { problem: [...shown, ...(more > 0 ? [`and ${more} more`] : [])].join('; ') };
     },
   };
 }
 
-/** For an agents file: why this can be no reply schema; null where it can. */
+/** Why a value cannot be a reply schema. Null: it can. */
 export function replyProblem(reply: unknown): string | null {
   if (typeof reply !== 'object' || reply === null || Array.isArray(reply))
-    return 'a reply is a zod schema or a JSON schema';
+    return 'reply must be a zod schema or a JSON schema';
   try {
     replySchema(reply as ReplyInput);
     return null;
@@ -38,7 +38,7 @@ export function replyProblem(reply: unknown): string | null {
   }
 }
 
-/** By its shape: an application may have a zod of its own. */
+/** Checked by shape: an application may use its own copy of zod. */
 function isZod(reply: ReplyInput): reply is z.ZodType {
   return '_zod' in reply;
 }

@@ -1,18 +1,18 @@
 import * as z from 'zod';
 import type { Supervision } from '../actors/engine/agent-runtime.ts';
 
-/** How an agent is held to what it has set out to do, before its turn ends. */
+/** Corrections of an agent that ends a turn with work left. */
 export const SupervisionSettings = z.strictObject({
-  /** Corrections in which nothing changed, after which the turn ends all the same. Default 3; 0: nothing is corrected. */
+  /** Most consecutive corrections without a change; then the turn ends. 0: no corrections. Default 3. */
   idle: z.int().nonnegative().optional(),
-  /** Corrections in one turn, whatever changed. Default 30. */
+  /** Most corrections in one turn. Default 30. */
   most: z.int().nonnegative().optional(),
-  /** Whether an answer without words is sent back. Default: where the agent has `no_response` to say that it means it. */
+  /** Whether an empty answer is corrected. Default: if the agent has the tool `no_response`, with which it can be silent on purpose. */
   silent: z.boolean().optional(),
 });
 export type SupervisionSettings = z.infer<typeof SupervisionSettings>;
 
-/** What an agent's own settings leave out is taken from those of the troupe. */
+/** An agent's own settings override those of the troupe, field by field. */
 export function supervisionOf(
   all: SupervisionSettings | undefined,
   own: SupervisionSettings | undefined,
@@ -22,7 +22,7 @@ export function supervisionOf(
   return { idle, most, silent };
 }
 
-/** A field that is written out as undefined is one that was left out. */
+/** Drops fields with the value undefined: they count as left out. */
 function defined(settings: SupervisionSettings = {}): SupervisionSettings {
   return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
 }

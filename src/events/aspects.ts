@@ -1,4 +1,4 @@
-import type { Event, EventKind } from './event.ts';
+import type { Event, EventKind, EventOf } from './event.ts';
 
 /** What an event has to do with. Each aspect is folded, or put into words, somewhere. */
 export type Aspect =
@@ -104,4 +104,13 @@ export function isAbout<E extends { kind: EventKind }, A extends Aspect>(
 /** Whether an event ends a task: what its owner is given when it has waited for enough. */
 export function isTaskEnd(event: Pick<Event, 'kind'>): boolean {
   return isAbout(event, 'taskEnd');
+}
+
+/** A function for each of several kinds. A record, so that a kind without one does not compile. */
+export type ByKind<K extends EventKind, R> = { readonly [P in K]: (event: EventOf<P>) => R };
+
+/** Calls the function for the kind of an event. Undefined for a kind that the table lacks. */
+export function forKind<K extends EventKind, R>(table: ByKind<K, R>, event: Event): R | undefined {
+  if (!Object.hasOwn(table, event.kind)) return undefined;
+  return (table[event.kind as K] as (event: Event) => R)(event);
 }

@@ -1,5 +1,7 @@
 import { TroupeError } from '../errors.ts';
 import {
+  type BaselineBody,
+  type CompactionBody,
   type ConversationId,
   type EventDraft,
   parseTurnId,
@@ -7,7 +9,7 @@ import {
   isAbout,
 } from '../events/index.ts';
 
-/** Where a draft stands in its file, and where it goes. */
+/** Position of a draft in its file, and the conversation it is imported into. */
 export interface DraftPlace {
   conversation: ConversationId;
   line: number;
@@ -16,12 +18,11 @@ export interface DraftPlace {
 }
 
 /**
- * An event of an export as it may come into a log: marked as imported, so that it carries no authority
- * (`events/import-rule.ts`), and without what was measured elsewhere. Throws `import_invalid`.
+ * Prepares an exported event for a log: marks it as imported, so that it carries no authority (`events/import-rule.ts`),
+ * and drops what another installation measured. Throws `import_invalid`.
  *
- * Nothing in a log points or counts beyond its own place: each turn, epoch, step and compaction has events of its own
- * before the next. So `place`, how many lines were read by then, bounds every number that counts on from here, and no
- * summary can hide what is said later.
+ * No number in a log exceeds its own place, because each turn, epoch, step and compaction has events of its own. So
+ * `place` bounds every count and every seq, and no imported summary can hide later events.
  */
 export function admitDraft(draft: EventDraft, { conversation, line, place }: DraftPlace): EventDraft {
   for (const [name, number] of countsIn(draft, conversation)) {
@@ -31,12 +32,12 @@ export function admitDraft(draft: EventDraft, { conversation, line, place }: Dra
   }
   const admitted = { ...draft, context: { ...draft.context, imported: true as const } };
   if (admitted.kind !== 'turn.done') return admitted;
-  // How another installation's provider counts says nothing of ours.
+  // Token counts of another installation's provider would distort the calibration here.
   const { last: _last, ...body } = admitted.body;
   return { ...admitted, body };
 }
 
-/** What a number is called in the message, and the number. */
+/** A number with its name for the error message. */
 type Count = readonly [name: string, number: number];
 
 function countsIn(draft: EventDraft, conversation: ConversationId): Count[] {
@@ -63,28 +64,26 @@ function countsOfBody(draft: EventDraft): Count[] {
       return named('covers', draft.body.covers);
     case 'step':
       return [['index', draft.body.index]];
-    case 'compaction': {
-      const { number, upTo, quotes, chosen } = draft.body;
-      return [
-        ['number', number],
-        ['upTo', upTo],
-        ...named(
-          'seq',
-          [...quotes, ...chosen].map(({ seq }) => seq),
-        ),
-      ];
-    }
-    case 'baseline': {
-      const { epoch, adopts } = draft.body;
-      return [
-        ['epoch', epoch],
-        ['adopts.upTo', adopts?.upTo ?? 0],
-        ['adopts.turn.steps', adopts?.turn?.steps ?? 0],
-      ];
-    }
+    case 'compaction':
+      return countsOfCompaction(draft.body);
+    case 'baseline':
+      return countsOfBaseline(draft.body);
     case 'command':
       return [...named('inputs', draft.body.inputs), ['from.seq', draft.body.from?.seq ?? 0]];
   }
+}
+
+function countsOfCompaction({ number, upTo, quotes, chosen }: CompactionBody): Count[] {
+  const seqs = [...quotes, ...chosen].map(({ seq }) => seq);
+  return [['number', number], ['upTo', upTo], ...named('seq', seqs)];
+}
+
+function countsOfBaseline({ epoch, adopts }: BaselineBody): Count[] {
+  return [
+    ['epoch', epoch],
+    ['adopts.upTo', adopts?.upTo ?? 0],
+    ['adopts.turn.steps', adopts?.turn?.steps ?? 0],
+  ];
 }
 
 function named(name: string, numbers: readonly number[] = []): Count[] {

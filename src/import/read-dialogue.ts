@@ -6,7 +6,7 @@ import type { Author } from '../events/index.ts';
 type Role = 'user' | 'assistant' | 'system' | 'tool';
 type Turn = { role: Role; text: string };
 
-/** One dialogue a line: `{messages_display: "user: …\nassistant: …\ntool: …"}`; a text may span lines. */
+/** One dialogue per line: `{messages_display: "user: …\nassistant: …\ntool: …"}`. A text may span several rows. */
 export async function* readDialogue(
   records: AsyncIterable<JsonRecord>,
   report: ImportReport,
@@ -22,28 +22,48 @@ export async function* readDialogue(
   }
 }
 
-/** The format names neither the tool nor its arguments, so each `tool:` text gets a call of its own. */
 function* readTurns(line: number, turns: Turn[], report: ImportReport): Generator<Entry, void> {
   let calls = 0;
-  for (let i = 0; i < turns.length; i += 1) {
+  for (let i = 0; i < turns.length;) {
     const turn = turns[i];
-    if (!turn) continue;
+    if (!turn) return;
     if (turn.role === 'user' || turn.role === 'system') {
       yield { kind: 'said', line, at: null, author: turn.role, text: turn.text };
+      i += 1;
       continue;
     }
     const said = turn.role === 'assistant' && turn.text !== 'None' ? turn.text : '';
-    const first = turn.role === 'tool' ? i : i + 1;
-    const results: string[] = [];
-    for (let j = first; turns[j]?.role === 'tool'; j += 1) results.push(turns[j]?.text ?? '');
-    i = first + results.length - 1;
-    const inferred: ForeignCall[] = results.map(() => inferredCall((calls += 1)));
-    for (const call of inferred) noteRepair(report, 'inferred_call', line, call.id ?? '');
-    yield { kind: 'assistant', line, at: null, text: said, calls: inferred, reasoning: null, ended: null };
-    for (const [index, text] of results.entries()) {
-      const call = inferred[index]?.id ?? null;
-      yield { kind: 'result', line, at: null, call, name: 'tool', text, failed: text.startsWith('Error:') };
-    }
+    if (turn.role === 'assistant') i += 1;
+    const results = resultsAt(turns, i);
+    i += results.length;
+    yield* stepEntries({ line, said, results, callsBefore: calls }, report);
+    calls += results.length;
+  }
+}
+
+/** The texts of the consecutive tool turns from an index on. */
+function resultsAt(turns: readonly Turn[], from: number): string[] {
+  let end = from;
+  while (turns[end]?.role === 'tool') end += 1;
+  return turns.slice(from, end).map(({ text }) => text);
+}
+
+/** The format names neither the tool nor its arguments, so each `tool:` text gets a call of its own. */
+function* stepEntries(
+  {
+    line,
+    said,
+    results,
+    callsBefore,
+  }: { line: number; said: string; results: string[]; callsBefore: number },
+  report: ImportReport,
+): Generator<Entry, void> {
+  const calls = results.map((_, index) => inferredCall(callsBefore + index + 1));
+  for (const call of calls) noteRepair(report, 'inferred_call', line, call.id ?? '');
+  yield { kind: 'assistant', line, at: null, text: said, calls, reasoning: null, ended: null };
+  for (const [index, text] of results.entries()) {
+    const call = calls[index]?.id ?? null;
+    yield { kind: 'result', line, at: null, call, name: 'tool', text, failed: text.startsWith('Error:') };
   }
 }
 
@@ -108,7 +128,7 @@ const MONTHS = 'january february march april may june july august september octo
   ' ',
 );
 
-/** "1:56 pm on 8 May, 2023", which names no zone and is taken as UTC. */
+/** Parses "1:56 pm on 8 May, 2023". The format has no time zone; UTC is assumed. */
 function sessionTime(time: unknown): number | null {
   if (typeof time !== 'string') return null;
   const match = /^(\d{1,2}):(\d{2}) (am|pm) on (\d{1,2}) (\w+),? (\d{4})$/i.exec(time.trim());

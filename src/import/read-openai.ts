@@ -33,43 +33,42 @@ function* readMessage(line: number, message: unknown, report: ImportReport): Gen
     return;
   }
   const at = timeOf(message['timestamp']) ?? timeOf(message['created_at']) ?? timeOf(message['created']);
-  // Some dumps keep Anthropic's parts inside OpenAI's envelope.
+  // Some dumps put Anthropic's content parts into OpenAI's envelope.
   for (const result of parts.results) yield { kind: 'result', line, at, ...result };
   switch (message['role']) {
     case 'user':
       if (parts.text === '' && parts.results.length > 0) return;
-      yield { kind: 'said', line, at, author: 'user', text: parts.text };
-      return;
+      return yield { kind: 'said', line, at, author: 'user', text: parts.text };
     case 'system':
     case 'developer':
-      yield { kind: 'said', line, at, author: 'system', text: parts.text };
-      return;
-    case 'assistant': {
-      if (textOf(message['reasoning_content']) !== null) {
-        noteRepair(report, 'reasoning_dropped', line, 'unsigned');
-      }
-      const text = parts.text === '' ? (textOf(message['refusal']) ?? '') : parts.text;
-      const calls = [...parts.calls, ...callsOf(message)];
-      yield { kind: 'assistant', line, at, text, calls, reasoning: null, ended: null };
-      return;
-    }
+      return yield { kind: 'said', line, at, author: 'system', text: parts.text };
+    case 'assistant':
+      return yield assistantEntry(message, parts, { line, at, report });
     case 'tool':
-    case 'function': {
-      const call = textOf(message['tool_call_id']);
-      yield {
-        kind: 'result',
-        line,
-        at,
-        call,
-        name: textOf(message['name']),
-        text: parts.text,
-        failed: false,
-      };
-      return;
-    }
+    case 'function':
+      return yield resultEntry(message, { line, at, text: parts.text });
     default:
       noteSkip(report, 'unknown_role', line, excerpt(message['role']));
   }
+}
+
+type Place = { line: number; at: number | null };
+
+function assistantEntry(
+  message: JsonObject,
+  parts: { text: string; calls: ForeignCall[] },
+  { line, at, report }: Place & { report: ImportReport },
+): Entry {
+  if (textOf(message['reasoning_content']) !== null)
+    noteRepair(report, 'reasoning_dropped', line, 'unsigned');
+  const text = parts.text === '' ? (textOf(message['refusal']) ?? '') : parts.text;
+  const calls = [...parts.calls, ...callsOf(message)];
+  return { kind: 'assistant', line, at, text, calls, reasoning: null, ended: null };
+}
+
+function resultEntry(message: JsonObject, { line, at, text }: Place & { text: string }): Entry {
+  const call = textOf(message['tool_call_id']);
+  return { kind: 'result', line, at, call, name: textOf(message['name']), text, failed: false };
 }
 
 function callsOf(message: JsonObject): ForeignCall[] {

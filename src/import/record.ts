@@ -1,11 +1,11 @@
 import { TroupeError } from '../errors.ts';
 
-/** One JSON value of the source with the line it starts on, or a piece that is not JSON. */
+/** A JSON value or a piece of text that is not JSON, with the line it starts on. */
 export type SourceRecord =
   | { line: number; json: true; value: unknown }
   | { line: number; json: false; text: string };
 
-/** In characters; a longer line is refused, so that one file cannot fill the memory. */
+/** In characters. A longer line is refused, so that one file cannot exhaust memory. */
 const MAX_LINE = 16 * 1024 * 1024;
 
 export async function* readRecords(
@@ -21,13 +21,13 @@ export async function* readRecords(
 }
 
 /**
- * Splits a growing text into JSON values, whichever way they are laid out:
+ * Splits a stream of text into JSON values. The first character decides the layout:
  *   `[`   the elements of the array, one by one, then lines;
  *   `{`   one balanced value, perhaps over many lines, then lines (for JSONL that value is its first line);
  *   else  lines.
- * Owns the unfinished record and nothing else.
- * 1. A first value that does not balance within MAX_LINE or is not JSON is read again as lines, so that one broken
- *    first line costs that line alone. After it, a newline always ends a record.
+ * Owns only the unfinished record.
+ * 1. A first value that exceeds MAX_LINE or is not JSON is read again as lines, so that a broken first line costs that
+ *    line alone. From then on every newline ends a record.
  * 2. Text is kept as parts and joined once: re-joining at each chunk would be quadratic in the line.
  */
 class RecordSplitter {
@@ -96,7 +96,7 @@ class RecordSplitter {
     return end === -1 ? '' : yield* this.#finish(rest.slice(end));
   }
 
-  /** The value is complete, or the text has ended: give it out and return what is still to be read. */
+  /** Emits the value, which is complete or cut off by the end of the text. Returns the text still to be read. */
   *#finish(rest: string): Generator<SourceRecord, string> {
     const text = this.#take();
     this.#depth = 0;
@@ -121,11 +121,8 @@ class RecordSplitter {
   #scan(text: string): number {
     for (let i = 0; i < text.length; i += 1) {
       const char = text[i];
-      if (this.#inString) {
-        if (this.#escaped) this.#escaped = false;
-        else if (char === '\\') this.#escaped = true;
-        else if (char === '"') this.#inString = false;
-      } else if (char === '"') this.#inString = true;
+      if (this.#inString) this.#scanString(char);
+      else if (char === '"') this.#inString = true;
       else if (char === '{' || char === '[') this.#depth += 1;
       else if (this.#depth === 0) {
         if (this.#mode === 'array' && (char === ',' || char === ']')) return i;
@@ -135,6 +132,12 @@ class RecordSplitter {
       }
     }
     return -1;
+  }
+
+  #scanString(char: string | undefined): void {
+    if (this.#escaped) this.#escaped = false;
+    else if (char === '\\') this.#escaped = true;
+    else if (char === '"') this.#inString = false;
   }
 
   #skip(text: string, blank: RegExp): string {
@@ -160,7 +163,7 @@ function parseRecord(line: number, text: string): SourceRecord {
   try {
     return { line, json: true, value: JSON.parse(text) };
   } catch {
-    // Not JSON is an expected outcome here: the record says so and the report counts it.
+    // Expected: the report counts records that are not JSON.
     return { line, json: false, text };
   }
 }

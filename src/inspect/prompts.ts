@@ -21,7 +21,7 @@ import {
   turnId,
   type TurnId,
 } from '../events/index.ts';
-import { forkTaskBook, newTaskBook } from '../machines/task-book.ts';
+import { forkTaskBook, newTaskBook, type TaskBook } from '../machines/task-book.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import { baselineFor, readBaseline } from '../actors/turn/freeze-baseline.ts';
 import { inSlices } from '../actors/engine/in-slices.ts';
@@ -52,27 +52,13 @@ export async function nextPrompt(
   const head = await catchUpInSlices(deps, address, { view, tasks });
   const record = await deps.store.readActor(address);
   const { mode } = view.directions;
-  const { baseline, reason } = await baselineFor(deps.store, address, runtime, view.baseline, { mode });
-  const inputs = triggersIn({ view, tasks }, record?.processed ?? 0);
-  const last = inputs.at(-1);
-  if (last && !view.turn) {
-    const steps = beginTurnSteps(view, {
-      id: turnId(address, (record?.turnNo ?? 0) + 1),
-      upTo: head,
-      inputs: inputs.map((event) => event.seq),
-      live: liveItems(
-        last,
-        { view, tasks },
-        runtime,
-        baseline,
-        await readFacts(deps, address, runtime, { view, tasks }, last),
-      ),
-      join: tasks.joined.get(address.agent) ?? runtime.profile.join,
-      baseline: baseline.id,
-      rendering: RENDERING,
-    });
-    await inSlices(deps.clock, steps);
-  } else if (!view.turn) await inSlices(deps.clock, showWaitingSteps(view));
+  const { baseline, reason } = await baselineFor({ store: deps.store, address, runtime }, view.baseline, {
+    mode,
+  });
+  if (!view.turn) {
+    const books = { view, tasks };
+    await beginNextTurn(deps, { address, runtime, books, record, head, baseline });
+  }
   const prompt = buildPrompt({
     view,
     conversation: address.conversation,
@@ -82,6 +68,38 @@ export async function nextPrompt(
     model: await deps.models.get(address.tenant, runtime.profile),
   });
   return asSession(view, runtime, record, { ...prompt, turn: null });
+}
+
+/** Begins the turn that the waiting events would trigger. Without any, shows the events that wait to be seen. */
+async function beginNextTurn(
+  deps: EngineDeps,
+  { address, runtime, books, record, head, baseline }: NextTurn,
+): Promise<void> {
+  const { view, tasks } = books;
+  const inputs = triggersIn(books, record?.processed ?? 0);
+  const last = inputs.at(-1);
+  if (!last) return inSlices(deps.clock, showWaitingSteps(view));
+  const facts = await readFacts(deps, { address, runtime }, books, last);
+  const steps = beginTurnSteps(view, {
+    id: turnId(address, (record?.turnNo ?? 0) + 1),
+    upTo: head,
+    inputs: inputs.map((event) => event.seq),
+    live: liveItems(last, books, { runtime, baseline }, facts),
+    join: tasks.joined.get(address.agent) ?? runtime.profile.join,
+    baseline: baseline.id,
+    rendering: RENDERING,
+  });
+  await inSlices(deps.clock, steps);
+}
+
+interface NextTurn {
+  address: ActorAddress;
+  runtime: AgentRuntime;
+  books: { view: View; tasks: TaskBook };
+  record: ActorRecord | null;
+  /** The newest seq of the log. */
+  head: number;
+  baseline: Awaited<ReturnType<typeof baselineFor>>['baseline'];
 }
 
 /** The prompt as its session would be sent it. The baseline in force decides, not the next one. */

@@ -49,27 +49,26 @@ function direct(book: RunBook, { body }: EventOf<'run.directive'>): void {
   if (!step) {
     // A person ends the run.
     if (known && status === 'completed') send(known, { type: 'END' });
-    return;
-  }
-  const { number, attempt } = step;
-  if (status !== 'active') {
-    if (known?.state.context.attempt === attempt)
+  } else if (status !== 'active') {
+    if (known?.state.context.attempt === step.attempt)
       send(known, { type: status === 'completed' ? 'END' : 'FAIL' });
-    return;
+  } else if (!steps) {
+    if (known) completeStep(known, step);
+  } else {
+    const { workflow, number, attempt } = step;
+    const run: Run = { run: id, workflow, directive, state: known?.state ?? newWorkflow() };
+    send(run, { type: 'BEGIN', steps, number, attempt });
+    book.delete(id);
+    book.set(id, run);
   }
-  if (!steps) {
-    const at = known?.state.context;
-    // The process of the last turn has decided that the step is over; the directive in the log is its decision.
-    if (known && at?.attempt === attempt && at.number === number - 1) {
-      if (at.steps[at.number - 1]?.completeWhen === 'tool') send(known, { type: 'NOTE' });
-      send(known, { type: 'DONE' });
-    }
-    return;
-  }
-  const run: Run = { run: id, workflow: step.workflow, directive, state: known?.state ?? newWorkflow() };
-  send(run, { type: 'BEGIN', steps, number, attempt });
-  book.delete(id);
-  book.set(id, run);
+}
+
+/** A directive for the next step: the process that ended the last turn decided that the step before it is over. */
+function completeStep(run: Run, { number, attempt }: { number: number; attempt: number }): void {
+  const at = run.state.context;
+  if (at.attempt !== attempt || at.number !== number - 1) return;
+  if (at.steps[at.number - 1]?.completeWhen === 'tool') send(run, { type: 'NOTE' });
+  send(run, { type: 'DONE' });
 }
 
 function send(run: Run, event: WorkflowEvent): void {

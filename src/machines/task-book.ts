@@ -30,6 +30,28 @@ import { foldRuns, type RunBook } from './run-book.ts';
  *  K4  A thread may get its next task before the last one has ended. Each task is open until its own end.
  *  K5  An imported task is shown and nothing more: it is open for nobody, and its conversation is no thread.
  */
+export interface TaskBook extends Membership {
+  upTo: number;
+  tasks: Map<string, Task>;
+  groups: Map<string, Group>;
+  /** Index of the open tasks and of the unresolved groups, by id (K3). */
+  open: Set<string>;
+  waiting: Set<string>;
+  /** Ended tasks by the seq of their end. */
+  ended: Map<number, Task>;
+  /** Null unless this conversation is the thread of a task. */
+  thread: Thread | null;
+  /** Names the last message of a person or a schedule, and all work that follows from it. Empty before the first. */
+  begun: string;
+  /** All work that follows from `begun` was called off. */
+  off: boolean;
+  /** Turns that agents have begun since a person last spoke or the thread last got a task. */
+  agentTurns: number;
+  todos: Map<AgentId, TodosBody>;
+  directions: Directions;
+  directives: Directives;
+  runs: RunBook;
+}
 
 /** Immutable: an end replaces it. */
 export type Task = TaskOpening & {
@@ -56,29 +78,6 @@ export interface Thread {
   opened: DelegationOpenedBody;
   /** Tasks without an end, oldest first (K4). */
   open: readonly DelegationOpenedBody[];
-}
-
-export interface TaskBook extends Membership {
-  upTo: number;
-  tasks: Map<string, Task>;
-  groups: Map<string, Group>;
-  /** Index of the open tasks and of the unresolved groups, by id (K3). */
-  open: Set<string>;
-  waiting: Set<string>;
-  /** Ended tasks by the seq of their end. */
-  ended: Map<number, Task>;
-  /** Null unless this conversation is the thread of a task. */
-  thread: Thread | null;
-  /** Names the last message of a person or a schedule, and all work that follows from it. Empty before the first. */
-  begun: string;
-  /** All work that follows from `begun` was called off. */
-  off: boolean;
-  /** Turns that agents have begun since a person last spoke or the thread last got a task. */
-  agentTurns: number;
-  todos: Map<AgentId, TodosBody>;
-  directions: Directions;
-  directives: Directives;
-  runs: RunBook;
 }
 
 export function newTaskBook(): TaskBook {
@@ -114,17 +113,24 @@ export function foldTask(book: TaskBook, event: Event): void {
   foldDirective(book.directives, event);
   foldRuns(book.runs, event);
   foldMembership(book, event);
+  foldEntries(book, event);
+}
+
+/** Tasks, threads, turns and todos. */
+function foldEntries(book: TaskBook, event: Event): void {
   if (!isAbout(event, 'book')) return;
   switch (event.kind) {
     case 'delegation.opened':
-      return event.body.thread === event.conversation ? openThread(book, event) : openDelegation(book, event);
+      return openDelegation(book, event);
     case 'question':
-      return open(book, event, { kind: 'question', body: event.body }, event.body.question, event.body);
-    case 'approval.requested': {
-      const { request } = event.body;
-      const alone = { group: request, join: 'all' } as const;
-      return open(book, event, { kind: 'approval', body: event.body }, request, alone);
-    }
+      return open(
+        book,
+        event,
+        { ...event.body, id: event.body.question },
+        { kind: 'question', body: event.body },
+      );
+    case 'approval.requested':
+      return openApproval(book, event);
     case 'delegation.completed':
     case 'delegation.aborted':
       endThread(book, event.body.delegation);
@@ -142,9 +148,7 @@ export function foldTask(book: TaskBook, event: Event): void {
     case 'todos':
       return void book.todos.set(event.author.id as AgentId, event.body);
     case 'command':
-      if (event.body.from) forgetWaits(book);
-      if (event.body.command === 'cancelTask') book.off = true;
-      return;
+      return foldCommand(book, event);
   }
 }
 
@@ -179,16 +183,26 @@ function foldHistory({ tasks }: TaskBook, event: Event): void {
     tasks.set(task.id, { ...task, end: { seq: event.seq, outcome: ended.outcome } });
 }
 
+function foldCommand(book: TaskBook, { body }: EventOf<'command'>): void {
+  if (body.from) forgetWaits(book);
+  if (body.command === 'cancelTask') book.off = true;
+}
+
 /** A fork is no thread, and nobody waits in it: the waits stay with the original conversation. */
 function forgetWaits(book: TaskBook): void {
   book.thread = null;
   book.waiting.clear();
 }
 
-type Opened = EventOf<'delegation.opened'>;
+/** The same event opens a thread in the conversation of the assignee and a task in that of the delegator. */
+function openDelegation(book: TaskBook, event: EventOf<'delegation.opened'>): void {
+  const { body, conversation } = event;
+  if (body.thread === conversation) return openThread(book, body);
+  open(book, event, { ...body, id: body.delegation }, { kind: 'delegation', body });
+}
 
-function openThread(book: TaskBook, { body }: Opened): void {
-  book.thread = { opened: body, open: [...(book.thread?.open ?? []), body] };
+function openThread(book: TaskBook, opened: DelegationOpenedBody): void {
+  book.thread = { opened, open: [...(book.thread?.open ?? []), opened] };
   book.agentTurns = 0;
 }
 
@@ -197,16 +211,17 @@ function endThread(book: TaskBook, id: string): void {
   if (thread) book.thread = { ...thread, open: thread.open.filter(({ delegation }) => delegation !== id) };
 }
 
-function openDelegation(book: TaskBook, event: Opened): void {
-  open(book, event, { kind: 'delegation', body: event.body }, event.body.delegation, event.body);
+/** An approval is a group of its own. */
+function openApproval(book: TaskBook, event: EventOf<'approval.requested'>): void {
+  const { request } = event.body;
+  open(book, event, { id: request, group: request, join: 'all' }, { kind: 'approval', body: event.body });
 }
 
 function open(
   book: TaskBook,
   { author, seq, at }: Event,
+  { id, group, join }: { id: string; group: string; join: Join },
   opening: TaskOpening,
-  id: string,
-  { group, join }: { group: string; join: Join },
 ): void {
   if (book.tasks.has(id)) return;
   book.tasks.set(id, { ...opening, id, owner: author.id as AgentId, group, seq, at, end: null });

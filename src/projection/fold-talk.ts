@@ -1,4 +1,4 @@
-import { isAbout } from '../events/aspects.ts';
+import { type ByKind, type KindAbout, forKind } from '../events/aspects.ts';
 import type { AgentId, Event, EventOf } from '../events/index.ts';
 import { MAX_ARROWS, MAX_FORKS, MAX_TALK, MAX_TRIGGER, type Talk, type TurnView } from './model.ts';
 import { agentOf, changeAgent, type Draft, keepNewest, own } from './draft.ts';
@@ -21,36 +21,38 @@ export function foldTalk(draft: Draft, event: Event): void {
   keepNewest(talk, MAX_TALK);
 }
 
-/** Null for what nobody is given. */
+/** The words of an event that agents may be given; null if it has none. */
 function wordsOf(event: Event): string | null {
-  if (!isAbout(event, 'prompt')) return null;
-  switch (event.kind) {
-    case 'message': {
-      const text = messageText(event.body);
-      return text.trim() === '' ? null : text;
-    }
-    case 'handoff':
-      return event.body.summary.goal;
-    case 'injection':
-      return event.body.oneStep ? null : event.body.content;
-    case 'delegation.opened':
-      return event.body.task;
-    case 'delegation.completed':
-    case 'delegation.aborted':
-      return event.to.length === 0 ? null : `${event.body.outcome}: ${event.body.result}`;
-    case 'question.answered':
-      return event.body.outcome === 'answered' ? event.body.content : event.body.outcome;
-    case 'approval.decided':
-      return [event.body.outcome, event.body.note].filter((part) => part !== '').join(': ');
-    case 'command':
-      return event.to.length === 0 ? null : event.body.command;
-    case 'step':
-    case 'tool.result':
-    case 'phase.changed':
-    case 'turn.failed':
-    case 'turn.aborted':
-      return null;
-  }
+  return forKind(WORDS, event) ?? null;
+}
+
+const NO_WORDS = () => null;
+
+const WORDS: ByKind<KindAbout<'prompt'>, string | null> = {
+  message: ({ body }) => {
+    const text = messageText(body);
+    return text.trim() === '' ? null : text;
+  },
+  handoff: ({ body }) => body.summary.goal,
+  injection: ({ body }) => (body.oneStep ? null : body.content),
+  'delegation.opened': ({ body }) => body.task,
+  'delegation.completed': delegationWords,
+  'delegation.aborted': delegationWords,
+  'question.answered': ({ body }) => (body.outcome === 'answered' ? body.content : body.outcome),
+  'approval.decided': ({ body }) => [body.outcome, body.note].filter((part) => part !== '').join(': '),
+  command: ({ to, body }) => (to.length === 0 ? null : body.command),
+  step: NO_WORDS,
+  'tool.result': NO_WORDS,
+  'phase.changed': NO_WORDS,
+  'turn.failed': NO_WORDS,
+  'turn.aborted': NO_WORDS,
+};
+
+function delegationWords({
+  to,
+  body,
+}: EventOf<'delegation.completed' | 'delegation.aborted'>): string | null {
+  return to.length === 0 ? null : `${body.outcome}: ${body.result}`;
 }
 
 /** Who spoke in an input, and how it begins; null where it is too long ago. */

@@ -25,15 +25,8 @@ export function foldTurn(draft: Draft, event: Event): void {
     case 'turn.failed':
     case 'turn.aborted':
       return end(draft, event);
-    case 'turn.steered': {
-      const { inputs, upTo } = event.body;
-      changeTurn(draft, event, (turn) => ({
-        inputs: [...turn.inputs, ...inputs].slice(0, MAX_PENDING),
-        upTo: Math.max(turn.upTo, upTo),
-      }));
-      const seen = agentOf(draft, event.author.id)?.seen ?? 0;
-      return changeAgent(draft, event.author.id, { seen: Math.max(seen, upTo) });
-    }
+    case 'turn.steered':
+      return steer(draft, event);
     case 'step':
       return changeTurn(draft, event, (turn) => foldStep(turn, event));
     case 'tool.result':
@@ -43,11 +36,9 @@ export function foldTurn(draft: Draft, event: Event): void {
     case 'handoff':
       return changeTurn(draft, event, () => ({ handoff: { to: event.to, seq: event.seq } }));
     case 'error':
-      return foldRetry(draft, event);
+      return foldError(draft, event);
     case 'command':
-      // One that was set aside is resumed with its turn.
-      if (event.body.command !== 'retry' && event.body.command !== 'resume') return;
-      return changeTurn(draft, { turn: event.body.turn }, () => ({ retried: event.seq }));
+      return foldRetry(draft, event);
   }
 }
 
@@ -139,8 +130,25 @@ function abandon(draft: Draft, { id, turn }: AgentView, { seq, at }: Event): voi
   ownTotals(draft).running -= 1;
 }
 
-/** A model call that failed and will be made again, or fails the turn, which then says so itself. */
-function foldRetry(draft: Draft, { author, turn, seq, body }: EventOf<'error'>): void {
+/** New inputs that a turn takes in between two of its steps. */
+function steer(draft: Draft, event: EventOf<'turn.steered'>): void {
+  const { inputs, upTo } = event.body;
+  changeTurn(draft, event, (turn) => ({
+    inputs: [...turn.inputs, ...inputs].slice(0, MAX_PENDING),
+    upTo: Math.max(turn.upTo, upTo),
+  }));
+  const seen = agentOf(draft, event.author.id)?.seen ?? 0;
+  changeAgent(draft, event.author.id, { seen: Math.max(seen, upTo) });
+}
+
+/** Resuming a failed agent also retries its turn. */
+function foldRetry(draft: Draft, { seq, body }: EventOf<'command'>): void {
+  if (body.command !== 'retry' && body.command !== 'resume') return;
+  changeTurn(draft, { turn: body.turn }, () => ({ retried: seq }));
+}
+
+/** A failed model call. It is tried again, or the turn fails and reports that itself. */
+function foldError(draft: Draft, { author, turn, seq, body }: EventOf<'error'>): void {
   const agent = author.kind === 'agent' ? agentOf(draft, author.id) : null;
   if (!agent || turn === undefined || agent.turn !== turn) return;
   const { code, message } = body;

@@ -1,5 +1,5 @@
-import { isAbout } from '../events/aspects.ts';
-import type { Event } from '../events/index.ts';
+import { type ByKind, type KindAbout, forKind } from '../events/aspects.ts';
+import type { Event, EventKind } from '../events/index.ts';
 import { handoffText, messageText } from './words.ts';
 import type { AgentView, Projection, TurnView } from './model.ts';
 import { needOrder } from './needs.ts';
@@ -88,47 +88,43 @@ function eventHtml(event: Event): string {
 }
 
 function wordsHtml(event: Event, summary: string): string {
-  if (event.kind === 'error') return said(`${event.body.code}: ${event.body.message}`);
-  if (event.kind === 'compaction')
-    return `${said(summary)}${exact([event.body.summary, event.body.listing].join('\n\n').trim())}`;
-  if (!isAbout(event, 'words')) return said(summary);
-  switch (event.kind) {
-    case 'message':
-      return said(messageText(event.body));
-    case 'injection':
-      return said(event.body.content);
-    case 'handoff':
-      return said(handoffText(event.body.summary));
-    case 'step': {
-      const calls = event.body.calls.map(({ name, args }) => exact(`${name} ${args}`));
-      return `${said(event.body.content)}${calls.join('')}`;
-    }
-    case 'tool.result':
-      return `${said(`${event.body.name} ${event.body.outcome}`)}${exact(event.body.content)}`;
-    case 'turn.failed':
-    case 'turn.aborted':
-      return `${said(summary)}${exact(event.body.partial)}`;
-    case 'delegation.opened':
-      return said(event.body.task);
-    case 'delegation.completed':
-    case 'delegation.aborted':
-      return said(`${event.body.outcome}: ${event.body.result}`);
-    case 'question':
-      return said([event.body.text, ...(event.body.choices ?? [])].join('\n– '));
-    case 'question.answered':
-      return said(`${event.body.outcome}: ${event.body.content}`);
-    case 'approval.requested':
-      return exact(`${event.body.tool} ${event.body.args}`);
-    case 'approval.decided':
-    case 'joined':
-    case 'left':
-    case 'mode.changed':
-    case 'phase.changed':
-    case 'run.directive':
-    case 'command':
-      return said(summary);
-  }
+  return forKind(WORDS, event) ?? `${said(summary)}${forKind(DETAILS, event) ?? ''}`;
 }
+
+/** Kinds whose words replace the summary. */
+const WORDS: ByKind<Exclude<KindAbout<'words'>, DetailedKind | SummarisedKind> | 'error', string> = {
+  message: ({ body }) => said(messageText(body)),
+  injection: ({ body }) => said(body.content),
+  handoff: ({ body }) => said(handoffText(body.summary)),
+  step: ({ body }) =>
+    `${said(body.content)}${body.calls.map(({ name, args }) => exact(`${name} ${args}`)).join('')}`,
+  'tool.result': ({ body }) => `${said(`${body.name} ${body.outcome}`)}${exact(body.content)}`,
+  error: ({ body }) => said(`${body.code}: ${body.message}`),
+  'delegation.opened': ({ body }) => said(body.task),
+  'delegation.completed': ({ body }) => said(`${body.outcome}: ${body.result}`),
+  'delegation.aborted': ({ body }) => said(`${body.outcome}: ${body.result}`),
+  question: ({ body }) => said([body.text, ...(body.choices ?? [])].join('\n– ')),
+  'question.answered': ({ body }) => said(`${body.outcome}: ${body.content}`),
+  'approval.requested': ({ body }) => exact(`${body.tool} ${body.args}`),
+};
+
+/** Kinds that show more below the summary. */
+const DETAILS = {
+  compaction: ({ body }) => exact([body.summary, body.listing].join('\n\n').trim()),
+  'turn.failed': ({ body }) => exact(body.partial),
+  'turn.aborted': ({ body }) => exact(body.partial),
+} satisfies Partial<ByKind<EventKind, string>>;
+type DetailedKind = keyof typeof DETAILS;
+
+/** Kinds whose summary says everything. A new kind with words is named here or in a table above. */
+type SummarisedKind =
+  | 'approval.decided'
+  | 'joined'
+  | 'left'
+  | 'mode.changed'
+  | 'phase.changed'
+  | 'run.directive'
+  | 'command';
 
 function said(text: string): string {
   return text.trim() === '' ? '' : `<p class="words">${escapeHtml(text)}</p>`;

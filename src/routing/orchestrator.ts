@@ -42,34 +42,46 @@ export interface Orchestrator {
 
 const PAGE = 1_000;
 
-/** Its only state is what it has read of the logs, so a new one decides the same after a restart. */
-export function createOrchestrator(
-  troupe: Pick<Troupe, 'agents' | 'send' | 'events' | 'command'>,
-  { by, rules = [], otherwise }: OrchestratorOptions,
-): Orchestrator {
+type OrchestratedTroupe = Pick<Troupe, 'agents' | 'send' | 'events' | 'command'>;
+
+/** Keeps no state except what it has read of the logs, so a new one decides the same after a restart. */
+export function createOrchestrator(troupe: OrchestratedTroupe, options: OrchestratorOptions): Orchestrator {
+  const route = createRouter(troupe, options);
+  return {
+    async send(conversation, message) {
+      const isNew = message.author.kind === 'user' && message.replyTo === undefined;
+      if (!isNew || (message.to ?? []).length > 0) return troupe.send(conversation, message);
+      const to = await route(conversation, message);
+      try {
+        return await troupe.send(conversation, { ...message, ...(to.length > 0 && { to }) });
+      } catch (error) {
+        if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
+        const event = await sentBefore(troupe, conversation, message);
+        if (!event) throw error;
+        return { kind: 'exists', event };
+      }
+    },
+    ...conversationCommands(troupe, options.by),
+  };
+}
+
+type Route = (conversation: string, message: NewMessage) => Promise<readonly string[]>;
+
+/** Chooses the agents for a message, by the rules first. Follows the participants of each conversation in its log. */
+function createRouter(troupe: OrchestratedTroupe, { rules = [], otherwise }: OrchestratorOptions): Route {
   const participantsCache = new Map<string, Participants>();
 
   async function participantsOf(conversation: string): Promise<Participants> {
     const participants = participantsCache.get(conversation) ?? newParticipants();
     participantsCache.set(conversation, participants);
     for (;;) {
-      const events = await eventsAfter(conversation, participants.tasks.upTo);
+      const events = await eventsAfter(troupe, conversation, participants.tasks.upTo);
       for (const event of events) foldParticipants(participants, event);
       if (events.length === 0) return participants;
     }
   }
 
-  async function eventsAfter(conversation: string, after: number): Promise<Event[]> {
-    try {
-      return (await troupe.events(conversation, { after, limit: PAGE })).events;
-    } catch (error) {
-      // The first message creates the conversation.
-      if (error instanceof TroupeError && error.code === 'conversation_unknown') return [];
-      throw error;
-    }
-  }
-
-  async function route(conversation: string, message: NewMessage): Promise<readonly string[]> {
+  return async function route(conversation, message) {
     const participants = await participantsOf(conversation);
     const { author, content, attachments = [] } = message;
     const unaddressed = {
@@ -88,45 +100,50 @@ export function createOrchestrator(
       askedAt: (agent: AgentId) => participants.asked.get(agent),
     };
     return routeBy(otherwise, unaddressed, place);
-  }
+  };
+}
 
-  /** The message that was stored before under the same id, and may have been routed differently. */
-  async function sentBefore(
-    conversation: string,
-    { id, author, content }: NewMessage,
-  ): Promise<Event | null> {
-    for (let after = 0; ;) {
-      const events = await eventsAfter(conversation, after);
-      const found = events.find((event) => event.id === id);
-      if (found) {
-        const isSame =
-          found.kind === 'message' && found.author.id === author.id && found.body.content === content;
-        return isSame ? found : null;
-      }
-      if (events.length === 0) return null;
-      after = events.at(-1)?.seq ?? after;
+/** The message that was stored before under the same id, and may have been routed differently. */
+async function sentBefore(
+  troupe: OrchestratedTroupe,
+  conversation: string,
+  { id, author, content }: NewMessage,
+): Promise<Event | null> {
+  for (let after = 0; ;) {
+    const events = await eventsAfter(troupe, conversation, after);
+    const found = events.find((event) => event.id === id);
+    if (found) {
+      const isSame =
+        found.kind === 'message' && found.author.id === author.id && found.body.content === content;
+      return isSame ? found : null;
     }
+    if (events.length === 0) return null;
+    after = events.at(-1)?.seq ?? after;
   }
+}
 
+async function eventsAfter(
+  troupe: OrchestratedTroupe,
+  conversation: string,
+  after: number,
+): Promise<Event[]> {
+  try {
+    return (await troupe.events(conversation, { after, limit: PAGE })).events;
+  } catch (error) {
+    // The first message creates the conversation.
+    if (error instanceof TroupeError && error.code === 'conversation_unknown') return [];
+    throw error;
+  }
+}
+
+/** The commands about participants and conversations, in the name of one person. */
+function conversationCommands(troupe: OrchestratedTroupe, by: Author): Omit<Orchestrator, 'send'> {
   const about = (conversation: string, agent: string) => ({
     conversation: conversation as ConversationId,
     agent: agent.replace(/^@/, '') as AgentId,
   });
 
   return {
-    async send(conversation, message) {
-      const isNew = message.author.kind === 'user' && message.replyTo === undefined;
-      if (!isNew || (message.to ?? []).length > 0) return troupe.send(conversation, message);
-      const to = await route(conversation, message);
-      try {
-        return await troupe.send(conversation, { ...message, ...(to.length > 0 && { to }) });
-      } catch (error) {
-        if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
-        const event = await sentBefore(conversation, message);
-        if (!event) throw error;
-        return { kind: 'exists', event };
-      }
-    },
     join: (conversation, agent, policy) =>
       troupe.command({ command: 'join', ...about(conversation, agent), ...(policy && { policy }) }, by),
     leave: (conversation, agent, reason) =>

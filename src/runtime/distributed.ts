@@ -18,16 +18,16 @@ export interface DistributedUrls {
   prefix: string;
 }
 
-/** A server that does not answer is told by then, ms. */
+/** Time limit for the check of a server, ms. */
 const CHECK_MS = 3_000;
-/** More turns than one process runs at once: the store's pace starts without a limit in effect. */
+/** More turns than a process runs at once, so the pace of the store begins without a limit. */
 const MOST_AT_ONCE = 1_024;
-/** Sweeps look back this far, ms, on a log that may be very large; see the sweeper's P2. */
+/** How far sweeps look back, ms: the log may be very large. See P2 of the sweeper. */
 const SWEEP_WINDOW_MS = 600_000;
 
 /**
- * One process of many: MongoDB holds what is true, Redis what is merely fast. Both are looked at before anything is
- * begun. Throws `config_invalid`, `store_unavailable`, `queue_unavailable`, `server_unsuitable`, `store_newer`.
+ * Opens one process of many. MongoDB holds the truth; Redis holds only what makes it fast. Both are checked before anything
+ * else is opened. Throws `config_invalid`, `store_unavailable`, `queue_unavailable`, `server_unsuitable`, `store_newer`.
  */
 export async function openDistributed(urls: DistributedUrls, options: ServiceOptions): Promise<Services> {
   const { clock, caps, leaseMs, mostWaiting, metrics, onWarning, onDeaf } = options;
@@ -44,7 +44,7 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
   const driver = timeStore(countStoreErrors(opened.value, metrics), clock, (ms) => pace.took(ms));
   const connect = (profile: RedisProfile) => connectRedis(redis, { profile, onWarning });
   const producer = connect('producer');
-  // It answered a moment ago; the first event should not find it on its way.
+  // Redis has just answered. Waiting here keeps the first event from meeting a connection that is not ready.
   await readyWithin(producer, CHECK_MS);
   const broadcast = createRedisBroadcast({
     publisher: producer,
@@ -59,7 +59,7 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
     clock,
     onWarning,
     onDeaf,
-    // BullMQ finds a dead holder within a lock and two checks: no later than the actor's lease runs out.
+    // BullMQ notices a dead holder within one lock and two checks, so no later than the lease of the actor ends.
     mostWaiting,
     pace,
     lockMs: leaseMs / 2,
@@ -78,7 +78,7 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
     onWarning,
     onFailed: (error) => router.suspect(error),
   });
-  // What was appended before a subscription stands is found by looking, so nobody has to wait for it.
+  // Nobody waits for the subscription: events appended before it are found by reading the log.
   return {
     store: createStore(chargeReads(driver), slicesOf(clock)),
     router,
@@ -93,7 +93,7 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
   };
 }
 
-/** Whoever has to mend two things should not have to find the second by mending the first. */
+/** Reports both failures at once, so that mending one does not merely reveal the other. */
 function both(...results: readonly PromiseSettledResult<unknown>[]): unknown {
   const errors = results.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
   const [first, second] = errors.map(toTroupeError);

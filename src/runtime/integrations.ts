@@ -16,7 +16,7 @@ export interface IntegrationsParts extends Pick<
   IntegrationHost,
   'random' | 'env' | 'owner' | 'metrics' | 'onWarning'
 > {
-  /** Beside webhooks, which every troupe has. */
+  /** All but webhooks, which every troupe has. */
   integrations: readonly Integration[];
   keyValueOf: (tenant: TenantId) => KeyValue;
   tenants: Tenants;

@@ -14,7 +14,7 @@ const MESSAGES: Record<LogCode, string> = {
   request_failed: 'request failed',
 };
 
-/** Lines of JSON, by default on stderr. Each is written before the call returns: the last ones of a process count most. */
+/** Writes lines of JSON, by default to stderr. Writing is synchronous: the last lines of a process matter most. */
 export function createJsonLogger(
   level: LogLevel,
   destination: DestinationStream = pino.destination({ dest: STDERR, sync: true }),

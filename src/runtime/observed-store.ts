@@ -4,7 +4,7 @@ import type { StoreDriver } from '../store/driver.ts';
 import { chargeWork, isCharged } from '../work.ts';
 import type { Clock } from '../clock.ts';
 
-/** Counts what the store could not do, and how often an append found its place taken. Changes nothing else. */
+/** Counts the errors of the store, and the appends that were repeated because another writer took the seq. */
 export function countStoreErrors(
   driver: StoreDriver & { stats?: { clashes: number } },
   metrics: Metrics,
@@ -52,7 +52,7 @@ export function countStoreErrors(
   };
 }
 
-/** Charges what is read to those on whose account it is, see `work.ts`. Changes nothing else. */
+/** Charges reads to the account of the request that makes them; see `work.ts`. */
 export function chargeReads(driver: StoreDriver): StoreDriver {
   return {
     ...driver,
@@ -97,7 +97,7 @@ function charged(rows: readonly { data: string }[]): Promise<void> | undefined {
   );
 }
 
-/** Tells how long the store takes for what every turn does, ms. Changes nothing else. */
+/** Reports how long the operations take that every turn needs, in ms. */
 export function timeStore(
   driver: StoreDriver,
   clock: Pick<Clock, 'monotonic'>,

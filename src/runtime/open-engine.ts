@@ -137,12 +137,12 @@ function limitsOf({ limits }: TroupeDefinition, services: Pick<Services, 'limits
   return { ...DEFAULT_LIMITS, ...services.limits, ...Object.fromEntries(given) };
 }
 
-/** Token deltas and machine states of all processes, for those who watch. They are never stored. */
+/** Token deltas and machine states of all processes, for watchers. They are never stored. */
 function createLiveNotes(broadcast: Broadcast, onWarning: EngineDeps['onWarning']) {
   const deltas = new Set<(delta: StreamDelta) => void>();
   const states = new Set<(note: StateNote) => void>();
 
-  /** A listener that throws keeps nothing from the others. */
+  /** A listener that throws does not affect the others. */
   function notify<T>(listeners: Set<(note: T) => void>, note: T): void {
     for (const listener of listeners) {
       try {
@@ -160,11 +160,11 @@ function createLiveNotes(broadcast: Broadcast, onWarning: EngineDeps['onWarning'
   return {
     deltas,
     states,
-    onDelta(delta: StreamDelta) {
+    onDelta: (delta: StreamDelta) => {
       notify(deltas, delta);
       broadcast.publish({ type: 'delta', delta });
     },
-    onState(note: StateNote) {
+    onState: (note: StateNote) => {
       notify(states, note);
       broadcast.publish({ type: 'state', note });
     },

@@ -15,7 +15,7 @@ export interface OperatorOptions {
   process: string;
 }
 
-/** What tells operators of a process. Nothing that it writes holds a secret. Throws `config_invalid`. */
+/** Logger, tracer and warnings of a process. Their output holds no secrets. Throws `config_invalid`. */
 export async function openOperators(
   definition: ModelSettings,
   { logger, tracing = false, onWarning, env, mongodb, redis, process }: OperatorOptions,
@@ -23,7 +23,7 @@ export async function openOperators(
   const own = ['TROUPE_TOKEN', 'TROUPE_KEY', 'TROUPE_NOSTR_PASSPHRASE'].map((name) => env[name]);
   const redact = hideSecrets([...secretValues(definition, env), ...own], [mongodb, redis]);
   const guarded = logger && guardLogger(logger, redact, process);
-  // Only who asks for it pays for loading it.
+  // Loaded only if tracing is on.
   const tracer =
     tracing === false
       ? undefined
@@ -32,14 +32,14 @@ export async function openOperators(
   return {
     ...(guarded && { logger: guarded }),
     ...(tracer && { tracer }),
-    onWarning: heard(onWarning ?? (guarded ? warnThrough(guarded) : warn), warn),
+    onWarning: guardWarnings(onWarning ?? (guarded ? warnThrough(guarded) : warn), warn),
   };
 }
 
 type OnWarning = EngineDeps['onWarning'];
 
-/** A listener that throws must not end a renewal or a router, which have nobody to tell. */
-function heard(onWarning: OnWarning, instead: OnWarning): OnWarning {
+/** A listener that throws must not end a lease renewal or a router: nothing above them catches it. */
+function guardWarnings(onWarning: OnWarning, instead: OnWarning): OnWarning {
   return (error, where) => {
     try {
       onWarning(error, where);
@@ -57,10 +57,10 @@ function print(line: string): void {
   console.warn(line);
 }
 
-/** Longer words of an error are more likely to be somebody's than to help. */
+/** Most characters of an error message. A longer one is likely to quote somebody's text. */
 const MAX_MESSAGE = 1_000;
 
-/** A logger whose lines hold no secret, and name their process. */
+/** A logger that hides secrets and adds the id of the process to each line. */
 export function guardLogger(logger: Logger, redact: Redact, process?: string): Logger {
   return {
     isOn: (level) => logger.isOn(level),
@@ -70,7 +70,7 @@ export function guardLogger(logger: Logger, redact: Redact, process?: string): L
         const known = process === undefined ? ids : { ...ids, process };
         logger.write(level, code, known, facts && clean(facts, redact));
       } catch {
-        // A full disk or a closed pipe must not end a turn, and there is nobody left to tell.
+        // A full disk or a closed pipe must not end a turn, and it cannot be logged.
       }
     },
   };
@@ -85,10 +85,9 @@ function clean(facts: LogFacts, redact: Redact): LogFacts {
   };
 }
 
-/** Warnings as lines; what an error knows of its place becomes ids. */
+/** Writes warnings as log lines. Ids in the data of an error become ids of the line. */
 export function warnThrough(logger: Logger): (error: unknown, where: string) => void {
   return (thrown, where) => {
-    // Some warnings are plain words.
     if (typeof thrown === 'string') return logger.write('warn', 'warning', {}, { where, message: thrown });
     const { code, message, data } = toTroupeError(thrown);
     logger.write('warn', 'warning', idsIn(data), { error: code, where, message });

@@ -7,11 +7,11 @@ import type { Span, SpanAttributes, Tracer, TracingOptions } from '../tracing.ts
 type Api = Pick<typeof OtelApi, 'context' | 'trace'>;
 
 const MISSING =
-  'tracing needs the package @opentelemetry/api, and an SDK that sends what it is told: npm i @opentelemetry/api';
+  'tracing needs the package @opentelemetry/api, and an SDK that exports spans: npm i @opentelemetry/api';
 const KINDS = { internal: 0, client: 2 } satisfies Record<string, SpanKind>;
 const ERROR: SpanStatusCode = 2;
 
-/** Spans to whatever SDK the application has registered; without one they go nowhere. Throws `config_invalid`. */
+/** Sends spans to the SDK that the application has registered. Without an SDK they are dropped. Throws `config_invalid`. */
 export async function openTracer(
   { content = false }: TracingOptions,
   redact: Redact,
@@ -39,7 +39,7 @@ export async function openTracer(
     return own;
   }
 
-  /** Secrets come in with texts only; ids and names are what they are. */
+  /** Only `content` brings texts, and only texts can hold secrets: ids and names are not redacted. */
   function clean(attributes: SpanAttributes): Record<string, string | number | boolean | string[]> {
     const entries = Object.entries(attributes).map(([name, value]) => {
       if (typeof value === 'object') return [name, [...value]] as const;

@@ -16,7 +16,7 @@ import type { ProviderSettings } from '../providers/settings.ts';
 export interface ModelOptions extends Omit<ProviderContext, 'home'> {
   /** Data directory of the embedded mode. */
   data?: string | undefined;
-  /** Of the distributed mode. */
+  /** URL of the distributed mode. */
   mongodb?: string | undefined;
   prefix?: string | undefined;
   record?: string | undefined;
@@ -27,11 +27,11 @@ export interface ModelOptions extends Omit<ProviderContext, 'home'> {
 export interface Models {
   providerOf: (agent: AgentDefinition) => Provider;
   embedder: Embedder | null;
-  /** Ends what the providers have running. */
+  /** Ends the programs and connections of the providers. */
   close(): Promise<void>;
 }
 
-/** The models of a definition: the vendors', recorded if asked for, or a recording. Throws `config_invalid`. */
+/** The models of a definition: those of the vendors, recorded if `record` is set, or a replay. Throws `config_invalid`. */
 export function createModels(definition: ModelSettings, options: ModelOptions): Models {
   const { agents, context: settings } = definition;
   const { replay, env, clock, onWarning } = options;
@@ -68,18 +68,18 @@ export function createModels(definition: ModelSettings, options: ModelOptions): 
   };
 }
 
-/** Where the programs that remember conversations keep them. */
+/** Directory in which CLI programs keep their sessions. */
 interface SessionHome {
   dir: string;
-  /** Of what lasts no longer than the process. */
+  /** Removes a directory that belongs to this process only; keeps any other. */
   remove(): void;
 }
 
-const REMEMBERS: readonly ProviderSettings['provider'][] = ['claude-code', 'codex'];
+const WITH_SESSIONS: readonly ProviderSettings['provider'][] = ['claude-code', 'codex'];
 
 /**
- * Beside the data in the embedded mode; in the distributed mode in the user's own state, so that a process that is
- * started again finds its sessions. Without data nothing lasts, and so do they not. Nothing is made where nobody needs it.
+ * Embedded mode: a directory beside the data. Distributed mode: a directory in the user's state, so that a restarted
+ * process finds its sessions. In memory: a temporary directory. None is created if no agent needs one.
  */
 function sessionHome(
   agents: readonly Pick<ProviderSettings, 'provider'>[],
@@ -94,7 +94,7 @@ function sessionHome(
     closeToOthers(dir);
     return { dir, remove: () => undefined };
   };
-  if (!agents.some(({ provider }) => REMEMBERS.includes(provider)))
+  if (!agents.some(({ provider }) => WITH_SESSIONS.includes(provider)))
     return { dir: '', remove: () => undefined };
   if (mongodb !== undefined) return keep(join(stateDir(), 'troupe', prefix, 'sessions'));
   if (data !== undefined && data !== ':memory:') return keep(resolve(data, 'sessions'));

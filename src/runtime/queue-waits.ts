@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Metrics } from '../metrics.ts';
 
-/** How long wakes waited that this process took lately; `failed` of them ended in an error. */
+/** Waiting times of the wakes that this process took lately, in ms. `failed`: number of them that ended in an error. */
 export interface QueueWaits {
   wait: { p50Ms: number; p95Ms: number; count: number } | null;
   failed: number;
@@ -11,8 +11,8 @@ const MAX_WAKES = 1_000;
 const MAX_AGE_MS = 300_000;
 
 /**
- * Metrics that are looked at on their way: the last `MAX_WAKES` waits of the last `MAX_AGE_MS` are kept. What an operator
- * wants to know now, a counter since the start of the process does not tell.
+ * Passes metrics on and keeps the last `MAX_WAKES` waits of the last `MAX_AGE_MS`. Counters run since the start of the
+ * process, so they do not show its present state.
  */
 export function watchWaits(
   metrics: Metrics,
@@ -61,7 +61,7 @@ function createRing() {
   };
 }
 
-/** The smallest value that so large a part does not exceed; to a tenth of a millisecond. */
+/** The `part`-th percentile, 0 to 1, rounded to 0.1 ms. */
 function quantile(sorted: readonly number[], part: number): number {
   const value = sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)] ?? 0;
   return Math.round(value * 10) / 10;

@@ -4,18 +4,18 @@ import type { TroupeDefinition } from '../config/agents-file.ts';
 import type { Integration } from '../integrations/integration.ts';
 
 /**
- * User and password before the host of any URL; those with raw marks in them are known by value. Bounded, so that a long
- * text without any costs no more than its length.
+ * User and password of a URL. Passwords with unescaped marks do not match; they are found by their value. The bounds keep
+ * the match linear in the length of the text.
  */
 const IN_URLS = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]*@/gi;
 const IN_QUERIES = /([?&](?:key|api_?key|access_?token|token|secret|password)=)([^&\s"'#]+)/gi;
-/** As headers are written, and as they stand in JSON. */
+/** Headers in plain form and as JSON. */
 const IN_HEADERS =
   /\b((?:proxy-)?authorization|x-api-key|api-key|cookie)(["']?\s*[:=]\s*["']?)(?:(?:basic|bearer)\s+)?[^\s"',;]+/gi;
 
 /**
- * Hides secrets from lines and spans: values of these variables, what looks like a key, headers that authorize, and what
- * stands before the host of a URL.
+ * Hides secrets in log lines and spans: the given values, the credentials of the given URLs, and everything shaped like a
+ * key, an authorization header, or a user and password in a URL.
  */
 export function hideSecrets(
   secrets: readonly (string | undefined)[],
@@ -29,13 +29,13 @@ export function hideSecrets(
       .replace(IN_HEADERS, (_, name: string, mark: string) => `${name}${mark}[key]`);
 }
 
-/** As written and as they are meant: before the host, and in the query, where bunker URLs have them. */
+/** The secrets of a URL, each escaped and unescaped: before the host, and in the query, where bunker URLs have theirs. */
 export function credentialsIn(url: string): string[] {
   const inQuery = [...url.matchAll(IN_QUERIES)].map(([, , value = '']) => value);
   return [...beforeHost(url), ...inQuery.flatMap((value) => [value, decoded(value)])];
 }
 
-/** By hand: lists of hosts are no URLs to a parser. */
+/** Parsed by hand: `URL` refuses lists of hosts, which MongoDB allows. */
 function beforeHost(url: string): string[] {
   const start = url.indexOf('://') + 3;
   const end = url.lastIndexOf('@');
@@ -53,15 +53,15 @@ function decoded(text: string): string {
   }
 }
 
-/** Variables that hold secrets, by their names; those that say where one is do not. */
+/** Names of variables that hold secrets. Names that match `PLACE` hold the location of a secret instead. */
 const SECRET = /KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|CREDENTIAL|NSEC|BUNKER/i;
 const PLACE = /(?:FILE|PATH|DIR|SOCK|URL|CREDENTIALS)$/i;
-/** Shorter values are placeholders such as `not-needed`, which texts may hold. */
+/** Characters. Shorter values may be placeholders such as `not-needed`, which texts may contain. */
 const LEAST_SECRET = 12;
 
 /**
- * What tools answer and how they fail is stored, and is in every prompt from then on: no secret of this process gets there
- * because a tool printed its environment or the request that it failed with. In the place of a value stands its name.
+ * Hides the secrets of this process in the results and errors of a tool: they are stored, and part of every later prompt.
+ * Each secret is replaced by the name of its variable.
  */
 export function hideInTools(
   definition: ModelSettings,
@@ -84,11 +84,11 @@ export function hideInTools(
 function hideValues(secrets: readonly (readonly [name: string, secret: string])[]): (text: string) => string {
   const forms = secrets
     .filter(([, secret]) => secret.length >= LEAST_SECRET)
-    // As it is, and as it stands in JSON.
+    // Plain and as JSON.
     .flatMap(([name, secret]) =>
       [...new Set([secret, JSON.stringify(secret).slice(1, -1)])].map((form) => [name, form] as const),
     )
-    // What contains another goes first, or a part of it would be left.
+    // Longest first: a secret may contain another one, and the rest of it would stay.
     .sort(([, a], [, b]) => b.length - a.length);
   return (text) => forms.reduce((kept, [name, form]) => kept.replaceAll(form, () => `[${name}]`), text);
 }
@@ -100,7 +100,7 @@ async function hidden(
   try {
     const returned = await run();
     if (typeof returned === 'string') return hide(returned);
-    // Tools are also written in JavaScript: what else there is, `runTool` makes a text of, or refuses.
+    // Tools written in JavaScript may return anything. `runTool` converts or refuses it.
     if (typeof returned !== 'object' || returned === null) return returned;
     if (typeof returned.text === 'string') return { ...returned, text: hide(returned.text) };
     return hide(JSON.stringify(returned) ?? '');
@@ -118,7 +118,7 @@ export interface ModelSettings extends Pick<TroupeDefinition, 'agents' | 'contex
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Variables that can only hold a secret, whatever they are called. */
+/** Names of the variables that the definition uses for secrets, whatever they are called. */
 function keyNames({ agents, context, mcpServers, integrations = [] }: ModelSettings): string[] {
   const ofModels = agents.flatMap((agent) => ('apiKeyEnv' in agent ? [agent.apiKeyEnv] : []));
   const ofServers = Object.values(mcpServers ?? {}).flatMap((server) =>
@@ -129,7 +129,10 @@ function keyNames({ agents, context, mcpServers, integrations = [] }: ModelSetti
   return [...ofModels, ...ofServers, ...ofIntegrations, ...ofEmbedder];
 }
 
-/** What is in no recording, line or span: the values of those, and of what programs and tool servers are given. */
+/**
+ * Values that no recording, log line or span may contain: those of the secret variables, and of all variables that are
+ * passed to programs and tool servers.
+ */
 export function secretValues(definition: ModelSettings, env: Variables): string[] {
   const given = [
     ...definition.agents.flatMap((agent) => ('env' in agent ? agent.env : [])),

@@ -14,7 +14,6 @@ import type {
   Store,
 } from './store.ts';
 import { type Slices, WHOLE } from '../slices.ts';
-import { type KeyRange, placesOf } from './conversation-keys.ts';
 
 const EffectStart = z.object({ status: z.literal('started'), argsHash: z.string(), by: z.string() });
 const EffectRecord = z.discriminatedUnion('status', [
@@ -35,8 +34,23 @@ const SLICE_BYTES = 512 * 1024;
 /** Rows decoded before the event loop gets a turn. */
 const SLICE_DECODED = 100;
 
-/** Types and validation around a driver. Owns no state; zod runs on what is read, never on what is written. */
+/** Types and validation around a driver. It keeps no state. zod checks what is read, never what is written. */
 export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store {
+  return {
+    ...createLogMethods(driver),
+    ...createPagedReads(driver, slices),
+    ...createConversationMethods(driver),
+    ...createActorMethods(driver),
+    ...createEffectMethods(driver),
+    ...createEntryMethods(driver),
+    check: () => driver.check(),
+    close: () => driver.close(),
+  };
+}
+
+type LogMethods = Pick<Store, 'append' | 'readById' | 'head' | 'addressed'>;
+
+function createLogMethods(driver: StoreDriver): LogMethods {
   async function append(log: ConversationKey, entries: readonly Entry[]): Promise<Appended[]> {
     const rows = entries.map((entry) => encodeEvent(log, entry));
     const outcomes = await driver.append(rows);
@@ -57,6 +71,24 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
     return appended;
   }
 
+  async function readRow({ tenant, conversation }: ConversationKey, id: string): Promise<EventRow | null> {
+    return driver.readEvent({ tenant, conversation, id });
+  }
+
+  async function readById(log: ConversationKey, id: string): Promise<Event | null> {
+    const row = await readRow(log, id);
+    return row && decodeEvent(log, row);
+  }
+
+  return {
+    append,
+    readById,
+    head: (log) => driver.head(log),
+    addressed: (address, range) => driver.addressed({ ...address, ...range }),
+  };
+}
+
+function createPagedReads(driver: StoreDriver, slices: Slices): Pick<Store, 'read' | 'readPage'> {
   async function readPage(
     log: ConversationKey,
     { after, upTo }: { after: number; upTo?: number },
@@ -95,50 +127,7 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
     return { rows, bytes, isFull: rows.length >= limit || bytes >= maxBytes };
   }
 
-  async function listConversations(tenant: string, query: Omit<ConversationsQuery, 'tenant'>) {
-    const { rows, next } = await driver.conversations({ tenant, ...query });
-    return { conversations: rows as ConversationLine[], next };
-  }
-
-  async function readRow({ tenant, conversation }: ConversationKey, id: string): Promise<EventRow | null> {
-    return driver.readEvent({ tenant, conversation, id });
-  }
-
-  async function readById(log: ConversationKey, id: string): Promise<Event | null> {
-    const row = await readRow(log, id);
-    return row && decodeEvent(log, row);
-  }
-
-  async function readReceipt(tenant: string, turn: string, step: number) {
-    const text = await driver.readEntry({ tenant, shelf: 'prompt', key: `${turn}:${step}` });
-    return text === null ? null : parseEntry(PromptReceipt, text, `the receipt of ${turn} step ${step}`);
-  }
-
-  async function settleEffect(
-    tenant: string,
-    id: string,
-    stored: string,
-    end: { outcome: 'done' | 'failed' | 'lost'; data: string },
-  ): Promise<EffectRecordType> {
-    const key: EntryKey = { tenant, shelf: 'effect', key: id };
-    const record = parseEntry(EffectRecord, stored, `effect ${id}`);
-    if (record.status === 'settled') return record;
-    const settled: EffectRecordType = { ...record, status: 'settled', ...end };
-    if (await driver.swap(key, stored, JSON.stringify(settled))) return settled;
-    // Another caller has settled it; its result counts.
-    const theirs = await driver.readEntry(key);
-    if (theirs === null)
-      throw new TroupeError('internal', `effect ${id} was settled before it was started`, { id });
-    return parseEntry(EffectRecord, theirs, `effect ${id}`);
-  }
-
-  async function put(key: EntryKey, data: string, at: number): Promise<void> {
-    await driver.putOnce(key, data, at);
-  }
-
   return {
-    append,
-    readById,
     readPage,
     async read(log, { after, upTo, limit = Number.MAX_SAFE_INTEGER, maxBytes }) {
       const events: Event[] = [];
@@ -160,8 +149,19 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
         await slices.next();
       }
     },
-    head: (log) => driver.head(log),
-    addressed: (address, range) => driver.addressed({ ...address, ...range }),
+  };
+}
+
+type ConversationMethods = Pick<Store, 'conversations' | 'listConversations' | 'deleteConversation'>;
+
+function createConversationMethods(driver: StoreDriver): ConversationMethods {
+  async function listConversations(tenant: string, query: Omit<ConversationsQuery, 'tenant'>) {
+    const { rows, next } = await driver.conversations({ tenant, ...query });
+    return { conversations: rows as ConversationLine[], next };
+  }
+
+  return {
+    listConversations,
     async conversations(tenant, limit) {
       const found: ConversationLine[] = [];
       let before: ConversationPlace | null = null;
@@ -173,8 +173,17 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
       } while (before && found.length < limit);
       return found;
     },
-    listConversations,
+    deleteConversation: ({ tenant, conversation }) => driver.deleteConversation({ tenant, conversation }),
+  };
+}
 
+type ActorMethods = Pick<
+  Store,
+  'acquire' | 'update' | 'requestCancel' | 'park' | 'readActor' | 'listActors' | 'claim' | 'due'
+>;
+
+function createActorMethods(driver: StoreDriver): ActorMethods {
+  return {
     async acquire(address, lease) {
       const outcome = await driver.acquire(address, lease);
       if (outcome.kind === 'busy') return outcome;
@@ -217,7 +226,32 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
     async due(query) {
       return (await driver.due(query)) as ActorAddress[];
     },
+  };
+}
 
+type EffectMethods = Pick<Store, 'journal' | 'readJournal' | 'expire' | 'startEffect' | 'settleEffect'>;
+
+function createEffectMethods(driver: StoreDriver): EffectMethods {
+  async function settleEffect(
+    tenant: string,
+    id: string,
+    stored: string,
+    end: { outcome: 'done' | 'failed' | 'lost'; data: string },
+  ): Promise<EffectRecordType> {
+    const key: EntryKey = { tenant, shelf: 'effect', key: id };
+    const record = parseEntry(EffectRecord, stored, `effect ${id}`);
+    if (record.status === 'settled') return record;
+    const settled: EffectRecordType = { ...record, status: 'settled', ...end };
+    if (await driver.swap(key, stored, JSON.stringify(settled))) return settled;
+    // Another caller has settled it; its result counts.
+    const theirs = await driver.readEntry(key);
+    if (theirs === null)
+      throw new TroupeError('internal', `effect ${id} was settled before it was started`, { id });
+    return parseEntry(EffectRecord, theirs, `effect ${id}`);
+  }
+
+  return {
+    settleEffect,
     async journal(tenant, key, data, at) {
       return (await driver.putOnce({ tenant, shelf: 'journal', key }, data, at)).data;
     },
@@ -230,8 +264,34 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
       if (put.inserted) return { mine: true, record, stored };
       return { mine: false, record: parseEntry(EffectRecord, stored, `effect ${id}`), stored };
     },
-    settleEffect,
+  };
+}
 
+type EntryMethods = Pick<
+  Store,
+  | 'putArtifact'
+  | 'readArtifact'
+  | 'putReceipt'
+  | 'readReceipt'
+  | 'putBody'
+  | 'readBody'
+  | 'get'
+  | 'compareAndSet'
+  | 'meta'
+>;
+
+function createEntryMethods(driver: StoreDriver): EntryMethods {
+  async function put(key: EntryKey, data: string, at: number): Promise<void> {
+    await driver.putOnce(key, data, at);
+  }
+
+  async function readReceipt(tenant: string, turn: string, step: number) {
+    const text = await driver.readEntry({ tenant, shelf: 'prompt', key: `${turn}:${step}` });
+    return text === null ? null : parseEntry(PromptReceipt, text, `the receipt of ${turn} step ${step}`);
+  }
+
+  return {
+    readReceipt,
     putArtifact: (log, id, content, at) =>
       put({ tenant: log.tenant, shelf: 'artifact', key: `${log.conversation}/${id}` }, content, at),
     readArtifact: (log, id) =>
@@ -245,7 +305,6 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
         at,
       );
     },
-    readReceipt,
     putBody: (tenant, hash, text, at) => put({ tenant, shelf: 'body', key: hash }, text, at),
     readBody: (tenant, hash) => driver.readEntry({ tenant, shelf: 'body', key: hash }),
     get: (tenant, key) => driver.readEntry({ tenant, shelf: 'note', key }),
@@ -254,12 +313,9 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
       if (from !== null && (await driver.swap(note, from, to))) return to;
       return (await driver.putOnce(note, to, 0)).data;
     },
-    deleteConversation: ({ tenant, conversation }) => driver.deleteConversation({ tenant, conversation }),
     async meta(key, value) {
       return (await driver.putOnce({ tenant: STORE_ITSELF, shelf: 'meta', key }, value, 0)).data;
     },
-    check: () => driver.check(),
-    close: () => driver.close(),
   };
 }
 
@@ -279,77 +335,4 @@ function parseEntry<T>(schema: z.ZodType<T>, text: string, name: string): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   throw new TroupeError('store_corrupt', `${name} cannot be read: ${reasonOf(parsed.error)}`, { name });
-}
-
-/** What an adapter can do about one conversation. Each is safe to repeat, and may find nothing to do. */
-interface DeletionSteps {
-  /** Bounds what one call removes. */
-  step: number;
-  /** Its events wake nobody any more. */
-  unaddress(): Promise<unknown>;
-  /** Removes all its actors; returns how many. */
-  actors(): Promise<number>;
-  keys(range: KeyRange): Promise<string[]>;
-  registers(keys: readonly EntryKey[]): Promise<unknown>;
-  /** Removes the newest of its events, at most `step`; returns how many. */
-  events(): Promise<number>;
-  /** Waits until no other process takes an event for there that was removed before; absent where there is no other. */
-  untilForgotten?: () => Promise<void>;
-}
-
-/** What is written into it meanwhile is removed by another round, as long as somebody writes no faster than that. */
-const MAX_ROUNDS = 20;
-
-/**
- * Removes a conversation.
- *  R1  Events stop to address before actors go: an agent that was addressed and has no record is one that has not
- *      begun, and would begin.
- *  R2  Actors go before registers: a pinned turn without its journal would ask again, and call its tools again.
- *  R3  Events go last and newest first: while anything is left but what a dying writer adds, `head` says so, and what is
- *      left of the log is dense.
- *  R4  It ends with a round that found nothing, after a time in which every process has forgotten the end of the log.
- */
-export async function deleteInOrder(
-  log: { tenant: string; conversation: string },
-  steps: DeletionSteps,
-): Promise<{ events: number; actors: number }> {
-  const removed = { events: 0, actors: 0 };
-  for (let round = 1; round <= MAX_ROUNDS; round += 1) {
-    await steps.unaddress();
-    const actors = await steps.actors();
-    const registers = await removeRegisters(log, steps);
-    const events = await untilFewer(steps.step, () => steps.events());
-    removed.actors += actors;
-    removed.events += events;
-    if (actors + registers + events === 0) return removed;
-    if (events > 0) await steps.untilForgotten?.();
-  }
-  const message = `conversation ${log.conversation} is written to while it is removed; stop its agents and try again`;
-  throw new TroupeError('store_unavailable', message, { ...log });
-}
-
-async function removeRegisters(log: { tenant: string; conversation: string }, steps: DeletionSteps) {
-  const { tenant } = log;
-  let removed = 0;
-  for (const { shelf, before, isOwn, ...place } of placesOf(log.conversation)) {
-    let after = place.after;
-    await untilFewer(steps.step, async () => {
-      const found = await steps.keys({ tenant, shelf, after, before, limit: steps.step });
-      after = found.at(-1) ?? after;
-      const own = found.filter(isOwn).map((key) => ({ tenant, shelf, key }));
-      if (own.length > 0) await steps.registers(own);
-      removed += own.length;
-      return found.length;
-    });
-  }
-  return removed;
-}
-
-/** Sums what `work` counts, until it is less than a full step. */
-async function untilFewer(step: number, work: () => Promise<number>): Promise<number> {
-  for (let sum = 0; ;) {
-    const count = await work();
-    sum += count;
-    if (count < step) return sum;
-  }
 }

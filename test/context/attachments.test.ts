@@ -49,7 +49,7 @@ function message(content: string, attachments?: Attachment[], author: Author = U
   return { author, to: ['ada'] as AgentId[], kind: 'message' as const, body };
 }
 
-/** What ada is shown of a log of these messages. */
+/** The prompt of ada for a log of these messages. */
 function shownTo(drafts: Omit<EventDraft, 'id'>[]): PromptMessage[] {
   const player = new LogPlayer();
   for (const draft of drafts) player.append(draft);
@@ -186,7 +186,7 @@ describe('the pictures', () => {
     const policy = scaledPolicy(DEFAULT_POLICY, 6_000);
     const room = roomOf({ available: 6_000, fixed: 50, ratio: 1, reason: 'over_budget' }, policy);
     const first = pinned(player);
-    // All six are to be answered: none is left out or shortened.
+    // All six need an answer: none is left out or shortened.
     expect(picturesIn(player.request(first, { relief: { policy, room } }).prompt.messages)).toBe(6);
     player.commit(first, [{ ...reply(), id: 'end', turn: first.turn.id } as unknown as EventDraft]);
     player.append(message('Next'));
@@ -236,7 +236,7 @@ function sizeOf(drafts: Omit<EventDraft, 'id'>[]): number {
   return viewAfter(drafts).tokens - countTokens(eventText({ id: 'e', ...drafts[0] } as EventDraft));
 }
 
-/** A run in small windows, in which every other message of a person brings something along. */
+/** A run in small windows, in which every other message of a person has an attachment. */
 function crowdedRun(all: Parameters<RandomRun['play']>[0], available: number): RandomRun {
   const policy = scaledPolicy(DEFAULT_POLICY, available);
   const relief = { policy, room: roomOf({ available, fixed: 50, ratio: 1, reason: 'over_budget' }, policy) };

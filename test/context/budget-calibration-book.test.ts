@@ -28,7 +28,7 @@ const STORES: Record<string, () => Promise<Store>> = {
   sqlite: async () => createStore(await openSqliteDriver({ path: ':memory:' })),
 };
 
-/** A store that counts what it is asked, and can be away. */
+/** A store that counts its requests, and can be unavailable. */
 async function stage(open = STORES['sqlite']!) {
   const real = await open();
   onTestFinished(() => real.close());

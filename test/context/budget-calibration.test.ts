@@ -12,7 +12,7 @@ import {
   type UsageAnchor,
 } from '../../src/context/budget/calibrate.ts';
 
-/** A vendor whose tokenizer differs from ours by kind, and who adds a prompt of its own. */
+/** A vendor whose tokenizer differs from ours by kind of text, and who adds a prompt of its own. */
 const RATIOS = { prose: 1.1, code: 1.35, calls: 1.5, system: 0.9 };
 const ADDED = 500;
 
@@ -23,7 +23,7 @@ function vendor(kinds: KindTokens): number {
   return Math.round(own);
 }
 
-/** A conversation that grows by a step at a time, each with another mix. */
+/** A conversation that grows step by step, each step with another mix. */
 const steps = fc.array(
   fc.record({
     prose: fc.integer({ min: 20, max: 2_000 }),

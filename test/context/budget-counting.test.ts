@@ -87,7 +87,7 @@ test('any text can be counted, the same each time, as no more tokens than it has
   );
 });
 
-/** People talking, from the LoCoMo dialogues: plain English without markup. */
+/** Dialogues from LoCoMo: plain English without markup. */
 function talk(): string {
   const lines: string[] = [];
   for (const name of ['26.json', '30.json', '41.json']) {

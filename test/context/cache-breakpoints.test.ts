@@ -50,7 +50,7 @@ describe('breakpoints', () => {
 });
 
 describe('on an append-only sequence every request reads all of the one before it', () => {
-  /** Steps by the number of blocks that they add; a turn is a list of steps. */
+  /** Steps, given by the number of blocks that they add; a turn is a list of steps. */
   const turns = fc.array(fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 12 }), {
     minLength: 1,
     maxLength: 12,
@@ -117,7 +117,7 @@ function requestsOf(
   return requests;
 }
 
-/** Turns as lists of steps, steps as numbers of parallel calls; a reply ends each turn. */
+/** Turns as lists of steps, and steps as numbers of parallel calls; a reply ends each turn. */
 function promptsOf(turns: readonly number[][], isKnown = true): CacheRequest[] {
   const messages: PromptMessage[] = [{ role: 'system', content: 'rules', seqs: [] }];
   const requests: CacheRequest[] = [];

@@ -39,7 +39,7 @@ describe('a prompt as the cache sees it', () => {
   test('has a block for the tools, the system text, each text, call and result, and the own reasoning', () => {
     const { blocks, breakpoints, ...rest } = cacheRequestOf(PROMPT, FACTS);
     expect(blocks).toHaveLength(1 + 1 + 1 + 4 + 2);
-    // Behind the system text, the user's, and the last result.
+    // After the system text, the user's message, and the last result.
     expect(breakpoints).toEqual([1, 2, 8]);
     expect(rest).toMatchObject({ at: 5, output: 6, key: 'c/ada' });
     expect(blocks[2]?.tokens).toBe('add these'.length);

@@ -211,7 +211,7 @@ test('five hundred requests of up to two thousand blocks take less than 300 ms, 
   }
 });
 
-/** Of three, as the machine has other things to do. */
+/** The fastest of three runs, since the machine is shared. */
 function fastest(requests: readonly CacheRequest[], rules: CacheRules): number {
   const times = [1, 2, 3].map(() => {
     const began = performance.now();

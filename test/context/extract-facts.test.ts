@@ -185,7 +185,7 @@ describe('facts', () => {
     }
   });
 
-  // The bound is far above what it takes (about 0.2 s) and far below what one slow pattern would (minutes).
+  // The bound is far above the usual time (about 0.2 s) and far below that of one slow pattern (minutes).
   test.each([
     'a',
     '.',
@@ -208,7 +208,7 @@ describe('facts', () => {
       return cpuMsOf(() => collect(personSays(text), result(text, 'failed'), agentSays(`x\n${text}`)));
     };
     await cpuMs(125_000);
-    // Eight times as much; what is quadratic takes sixty-four times as long. Below some ms it is noise.
+    // Eight times the input: quadratic code takes sixty-four times as long. Times of a few ms are noise.
     expect((await cpuMs(1_000_000)) / Math.max(await cpuMs(125_000), 20)).toBeLessThan(24);
   });
 });

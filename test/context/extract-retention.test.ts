@@ -3,7 +3,7 @@ import { PROBE_KINDS } from '../../score/probes.ts';
 import { type RetentionRow, scoreRetention } from '../../score/retention.ts';
 import { HAS_DATA } from '../support/real-logs.ts';
 
-/** What the design asks for at a fifth of the tokens. */
+/** Goals of the design at a fifth of the tokens. */
 const GOALS = { paths: 0.95, identifiers: 0.95, errors: 0.8, constraints: 1, pending: 1 } as const;
 
 if (!HAS_DATA) test.skip('skipped: no ../shared/data', () => undefined);

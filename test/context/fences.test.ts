@@ -85,7 +85,7 @@ type Shape = typeof event extends fc.Arbitrary<infer T> ? T : never;
 
 function draftOf(shape: Shape, n: number): EventDraft {
   const { name, text } = shape;
-  // Agents speak for the reader only when they are not the reader: those would be own words.
+  // Agents speak to the reader only if they are not the reader: otherwise the words are its own.
   const who = shape.who as Author['kind'];
   const id = who === 'agent' && shape.id === READER ? 'bob' : shape.id;
   const content = `w${n}a ${text} w${n}z`;
@@ -116,7 +116,7 @@ function draftOf(shape: Shape, n: number): EventDraft {
   }
 }
 
-/** What the reader is sent: as a newcomer, or as one that returns and gets its block. */
+/** The prompts of the reader: as a newcomer, and as one that returns and gets its block. */
 function sent(log: readonly Event[]): string[] {
   const view = viewOf(READER, log);
   const inputs = log.filter(({ to }) => (to as string[]).includes(READER)).map(({ seq }) => seq);
@@ -176,7 +176,7 @@ test('nothing that an author writes looks like a fence or like a line of attribu
         if (id === OWN.id) continue;
         const n = id.slice(1);
         const [body = ''] = new RegExp(`w${n}a[^]*w${n}z`).exec(text) ?? [];
-        // As it looks: what is not seen is gone, what looks the same is the same.
+        // Compares by appearance: invisible characters are removed, look-alikes are unified.
         const seen = body.replace(/[\p{Cf}\p{DI}]/gu, '').normalize('NFKC');
         expect(seen).not.toMatch(/<[\s/]*(?:msg|missed|handoff|reminder)-/i);
         expect(seen).not.toMatch(/^\s*\[\s*(?:@|system\s*\]|late result of|[^\]\n]* -> @)/im);

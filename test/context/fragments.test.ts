@@ -66,7 +66,7 @@ test.each([
     },
     'fragment x of @a failed: no disk',
   ],
-  ['promises a text', () => Promise.resolve('later') as never, 'gave no text'],
+  ['promises a text', () => Promise.resolve('later') as never, 'returned no text'],
 ])('a static fragment that %s is told when the company is built', (_, text, told) => {
   const { fragments = [] } = parse({ name: 'x', lifecycle: 'static', layer: 'rules', text });
   expect(() => fragmentsOf(fragments, { agent: 'a' as AgentId, role: 'peer' })).toThrow(told);

@@ -17,7 +17,7 @@ function saidBy(authors: readonly Author[]) {
   });
 }
 
-/** The lines of a turn that is shown what they have all said, one after the other. */
+/** The lines of a prompt with one message of each author. */
 function linesOf(rendering: number, ...authors: Author[]): string[] {
   const view = viewOf(READER, saidBy(authors));
   beginTurn(view, {

@@ -23,7 +23,10 @@ import { openDriver } from '../support/mode.ts';
 import { at, call, agentSays, personSays, result } from '../support/extract-events.ts';
 import { ask, fill, kinds, mind, type Mind, of, opening, prose, small } from '../support/relief-stage.ts';
 
-/** One test for each of the things that must not happen to a prompt, all of them seen in real systems; continued in `must-not-happen-in-prompts.test.ts`. */
+/**
+ * One test per forbidden outcome of prompts, all seen in real systems. Continued in
+ * `must-not-happen-in-prompts.test.ts`.
+ */
 
 function reports(characters: number) {
   return defineTool({
@@ -89,7 +92,7 @@ test('compactions in a loop', async () => {
   const bo = reporter(12);
   const agents = [small('bo', bo, { tools: ['report'] })];
   const stage = await openStage({ tools: [report], agents });
-  // What is to be answered and the newest outputs alone are nearly too much, step after step.
+  // The unanswered messages and the newest outputs alone nearly fill the window, step after step.
   await ask(stage, prose(1, 14_000));
   const perStep = new Map<number, number>();
   for (const { body } of await of(stage, 'compaction.started'))
@@ -148,7 +151,7 @@ describe('a task is not gone on with after a compaction', () => {
     );
     const last = bo.asked().at(-1);
     expect(shown(last)).toContain('Write seven reports.');
-    // What a step has brought is read by the next one, whatever had to go for it.
+    // The next step reads the results of a step, whatever had to be removed for them.
     for (const [index, request] of bo.asked().slice(1).entries())
       expect(shown(request)).toContain(`w${index + 1}z`);
     expect(last?.messages.at(-1)?.role).toBe('tool');

@@ -43,7 +43,7 @@ const TRIGGER = {
 } as unknown as EventDraft;
 const INPUT = { id: TURN, upTo: 1, inputs: [1], live: {}, join: 'full', baseline: 'b' } as const;
 
-/** A view in the first turn of @bo, with what the turn has produced. */
+/** A view in the first turn of @bo, with the output of the turn. */
 function running(...outputs: EventDraft[]) {
   const view = createView('bo' as AgentId, SECRET);
   foldEvent(view, logged(TRIGGER, 1));

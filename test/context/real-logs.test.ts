@@ -112,7 +112,7 @@ function problemsAtEveryIndex(log: readonly Event[], agent: string): string[] {
   });
 }
 
-/** What is wrong with the prompt of an agent that is asked something now. */
+/** Problems in the next prompt of the agent. */
 function problemsAt(view: ReturnType<typeof viewOf>, log: readonly Event[]): string[] {
   const seq = log.length + 1;
   const trigger = logged({ ...TRIGGER, to: [view.agent] }, seq);

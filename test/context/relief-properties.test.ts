@@ -61,7 +61,7 @@ function compact(base: CompactionBase, strategy: Strategy): CompactionBody | nul
   return summaryCompaction({ ...base, text: strategy === 'summary' ? SUMMARY : SUMMARY.repeat(8) });
 }
 
-/** Two compactions of one conversation, the second of what the first kept and of what came since. */
+/** Two compactions of one conversation; the second covers the rest of the first and all newer events. */
 function twice(one: Event[], more: Event[], room: number, strategies: [Strategy, Strategy]): Two | null {
   const old = at(one);
   const since = at(more, old.length + 1);
@@ -116,7 +116,7 @@ test('what people said is kept word for word, the newest first, for as long as t
       const { second, all } = made;
       const said = all.filter(({ author }) => author.kind === 'user').map(({ seq }) => seq);
       const kept = second.quotes.map(({ seq }) => seq);
-      // A gap in the middle would be a word lost while older ones are kept.
+      // A gap would mean that a text is lost while older ones are kept.
       expect(kept).toEqual(said.slice(said.length - kept.length));
       if (room >= 9_000) expect(kept).toEqual(said);
       dropped += said.length - kept.length;
@@ -205,7 +205,7 @@ test('of compactions in a row each reads every message since the last, and none 
       for (const [index, { body }] of compactions.entries()) {
         made += 1;
         const read = bo.summaries()[index]?.messages[1]?.content ?? '';
-        // Entries have a time behind their number; what was quoted before has none.
+        // Entries have a time behind their number; earlier quotations have none.
         const entries = [...read.matchAll(/^\[[^\n\]]+\] #(\d+) \d{4}-/gm)].map(([, seq]) => Number(seq));
         const said = new Set(messages.map(({ seq }) => seq));
         const between = [...said].filter((seq) => seq > after && seq <= body.upTo);

@@ -9,7 +9,7 @@ import { AGENTS, moves, RandomRun } from '../support/random-run.ts';
 const RUNS = { numRuns: 300 };
 const FILLER = ` and so on, ${'as was said before in so many words '.repeat(12)}`;
 
-/** A run in which windows are so small that views are rewritten again and again, before requests of the runs' choice. */
+/** A run with windows so small that views are compacted again and again, before random requests. */
 function crowdedRun([all, available, when]: [
   Parameters<RandomRun['play']>[0],
   number,
@@ -29,14 +29,17 @@ const crowded = fc.tuple(
   fc.array(fc.boolean(), { minLength: 1, maxLength: 6 }),
 );
 
-/** What a summary stands for in a request: everything up to there, but for what the turn that adopted it was to answer. */
+/**
+ * The events that a summary replaces in a request: all up to its position, except those that the adopting turn had to
+ * answer.
+ */
 function covered({ prompt }: Sent, all: readonly Sent[]): (seq: number) => boolean {
   const adopted = prompt.cuts.filter(({ compaction }) => compaction).at(-1);
   const turn = all.find((sent) => adopted?.event.startsWith(`${sent.turn.id}:`))?.turn;
   return (seq) => seq <= (adopted?.upTo ?? 0) && !turn?.inputs.includes(seq);
 }
 
-/** A result that came after the summary keeps its call: these groups stay whole. */
+/** Seqs of call groups that the summary covers only in part: such groups must stay whole. */
 function partedGroups(messages: readonly PromptMessage[], isCovered: (seq: number) => boolean): Set<number> {
   const parted = new Set<number>();
   for (let at = 0; at < messages.length;) {
@@ -127,7 +130,7 @@ test('between two rewrites each request starts with all bytes of the one before,
         const before = last.get(sent.agent);
         last.set(sent.agent, sent);
         if (!before || before.prompt.cuts.length !== sent.prompt.cuts.length) continue;
-        // What an abandoned turn was sent is in nobody's log.
+        // Prompts of an abandoned turn are in no log.
         if (!player.log.some(({ id }) => id === `${before.turn.id}:end`)) continue;
         const isNoted = before.prompt.layers.some(({ name }) => name === 'note');
         const sentBefore = bytes(before.prompt.messages.slice(0, isNoted ? -1 : undefined));

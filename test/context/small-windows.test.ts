@@ -13,7 +13,7 @@ function answerOf(number: number): string {
   return Array.from({ length: 50 }, (_, n) => WORDS[(number * 7 + n * stride) % WORDS.length]).join(' ');
 }
 
-/** As small models answer: at some length, and to a request for a summary sometimes in circles. */
+/** Answers at some length, as small models do, and sometimes repeats itself in a summary. */
 async function startSmallModel() {
   const server = await startFakeOpenAi(({ number, body }) => {
     const { messages } = body as ChatBody;

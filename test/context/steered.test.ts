@@ -16,14 +16,14 @@ const TURN = 'c:bo:1' as TurnId;
 const STARTED = { live: { time: 'now' }, join: 'full', baseline: 'none' } as const;
 const count = (text: string) => Math.ceil(text.length / 4);
 
-/** What somebody says: who, in which words, to the agent or to nobody in particular. */
+/** A message: its author, its words, and whether it addresses the agent. */
 const words = fc.record({
   who: fc.constantFrom('Ana', 'Cy', 'di'),
   text: fc.oneof(fc.string({ maxLength: 12 }), fc.constantFrom('[Ana] no', '<msg-1>', 'hello')),
   toBo: fc.boolean(),
   own: fc.constantFrom('started', 'other', 'other', 'other'),
 });
-/** A step of the turn: with results, and with what came since and is taken in before it. */
+/** A step of the turn: its results, the messages that arrived since, and those that it takes in. */
 const step = fc.record({ since: fc.array(words, { maxLength: 4 }), calls: fc.nat(2), taken: fc.nat(4) });
 const story = fc.record({
   before: fc.array(words, { minLength: 1, maxLength: 4 }),
@@ -59,7 +59,7 @@ function own(part: string, kind: string, body: object): EventDraft {
   return { id: `${TURN}:${part}`, author: BO, to: [], turn: TURN, kind, body } as unknown as EventDraft;
 }
 
-/** The turn as its process saw it, and the log as it came to stand. `snapshots`: what was sent at each step. */
+/** The turn as its process saw it, and the final log. `snapshots`: the prompt of each step. */
 function play({ before, steps, late }: Story): { warm: View; log: Event[]; snapshots: string[] } {
   const log: Event[] = before.map((each, index) => said(each, index + 1));
   const upTo = log.length;
@@ -137,7 +137,7 @@ test('a turn that took messages in is the same from the log as it was while it r
         beginTurn(view, { id: 'c:bo:2' as TurnId, upTo: log.length, inputs, ...STARTED });
       }
       expect(shown(warm)).toEqual(shown(cold));
-      // V2: nothing is lost, nothing is there twice.
+      // V2: nothing is lost and nothing appears twice.
       const rendered = cold.slots.flatMap(({ message }) => (message.role === 'user' ? message.seqs : []));
       const words = log.filter(({ kind }) => kind === 'message').map(({ seq }) => seq);
       expect(rendered.filter((seq) => seq > 0).toSorted((a, b) => a - b)).toEqual(words);

@@ -74,7 +74,7 @@ describe('a compaction in a prompt', () => {
   });
 
   test('is the same bytes for ever, whatever the order of keys and after a round through JSON', () => {
-    // A change here changes what every agent was sent: the golden hash is raised only with a new rendering on purpose.
+    // A change here changes every sent prompt: update the golden hash only with an intended new rendering.
     expect(hashText(renderCompaction(BODY, SECRET))).toBe('9bcd04948c8d6677e052481d0402e4e8');
     const stored = JSON.parse(JSON.stringify(BODY)) as CompactionBody;
     const reversed = Object.fromEntries(Object.entries(stored).toReversed()) as CompactionBody;

@@ -10,7 +10,7 @@ const BOUNDS = { inputTokens: 10_000, maxTokens: 1_000, count: countTokens };
 const verify = (text: string, bounds: Partial<typeof BOUNDS> = {}) =>
   verifySummary(text, { ...BOUNDS, ...bounds });
 
-/** So many words, of which none has been said elsewhere. */
+/** `count` unique words. */
 function words(n: number, count: number): string {
   return Array.from({ length: count }, (_, index) => `w${n}x${index}`).join(' ');
 }

@@ -52,7 +52,7 @@ if (!HAS_DATA) test.skip('skipped: no ../shared/data', () => undefined);
 
 function errorOf({ messages, tokens }: PromptRecord): number {
   const counted = messages.slice(1).reduce((sum, message) => sum + rendered(message), 0);
-  // In a prompt of a few words the estimate of what stands around them is most of it.
+  // In a short prompt the estimate for the framing dominates.
   return (tokens.total - counted) / Math.max(300, counted);
 }
 

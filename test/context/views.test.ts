@@ -93,7 +93,7 @@ test('each request starts with all bytes of the one before, but for the note tha
       const { player } = new RandomRun().play(all);
       const before = new Map<string, string[]>();
       for (const { agent, prompt, turn } of player.sent) {
-        // A turn that never ended in the log has taken what it said with it.
+        // A turn without an end in the log loses its output.
         if (!ended(player.log, turn.id)) continue;
         const now = bytes(prompt.messages);
         const then = before.get(agent) ?? [];
@@ -172,7 +172,7 @@ function state({ slots, tokens, chain, pending, people, present, told, calls, lo
   };
 }
 
-/** What the running turn has said is not in the log as it was pinned. */
+/** Removes the output of the running turn, which the pinned log lacks. */
 function withoutAhead<M extends { seqs: number[] }>(messages: readonly M[], head: number): M[] {
   return messages.map((message) => ({ ...message, seqs: message.seqs.filter((seq) => seq <= head) }));
 }
@@ -185,12 +185,12 @@ function isOwnOf({ author, to }: Event, agent: string): boolean {
   return author.id === agent && !(to as string[]).includes(agent);
 }
 
-/** What one step alone is told. */
+/** Notes are visible to one step only. */
 function isNote(event: Pick<Event, 'kind' | 'body'>): boolean {
   return event.kind === 'injection' && (event.body as { oneStep: boolean }).oneStep;
 }
 
-/** The words that a reader may see of an event: of another's step, not the calls. */
+/** The words of an event that a reader may see: of another agent's step, only the text and not the calls. */
 function wordsOf(event: Event, own: boolean): string[] {
   if (event.kind === 'step' && !own) return event.body.content.match(/w\d+z/g) ?? [];
   if (event.kind === 'tool.result' && !own) return [];

@@ -10,7 +10,7 @@ import { ANA, openStage, type Stage, until } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 import { answered, meanwhile, only, post, sound } from '../support/steer-stage.ts';
 
-/** What happens to a turn in the middle of it: redirections, deaths, damage. */
+/** Disturbances in the middle of a turn: redirections, crashes, damage. */
 const NOTE = defineTool({
   name: 'note',
   description: 'notes',
@@ -87,7 +87,7 @@ function wordsIn(request: ModelRequest | undefined): string[] {
   return shown(request).match(/(first|second) word/g) ?? [];
 }
 
-/** A process that dies with its first append of such rows, of which the first `stored` are stored. */
+/** A process that crashes at its first append of matching rows; the first `stored` rows are stored. */
 function dyingIn(driver: StoreDriver, isWanted: (row: NewEventRow) => boolean, stored = Infinity) {
   const death = Promise.withResolvers<void>();
   let dead = false;

@@ -4,11 +4,11 @@ import type { Author, Command, Event, EventId, EventOf } from '../../src/events/
 import type { Troupe } from '../../src/troupe.ts';
 import { openTroupe } from '../support/mode.ts';
 
-/** Who is heard, and where: through the public door. N17 and N18 are in `test/scenarios/log.test.ts`. */
+/** Delivery of messages, through the public API. N17 and N18 are in `test/scenarios/log.test.ts`. */
 const UMA: Author = { kind: 'user', id: 'u1', name: 'Uma' };
 const EVE: Author = { kind: 'user', id: 'e1', name: 'Eve' };
 
-/** Agents that answer with what was said last. */
+/** Agents that echo the last message. */
 function room(ids: readonly string[], more: Partial<TroupeInput> = {}): Promise<Troupe> {
   const script = { rules: [{ reply: 'heard: {{last}}' }] };
   const agents = ids.map((id) => ({ id, provider: 'scripted', script }) as TroupeInput['agents'][number]);
@@ -36,7 +36,7 @@ async function only<K extends Event['kind']>(troupe: Troupe, kind: K, where = 'r
   return events.filter((event) => event.kind === kind) as EventOf<K>[];
 }
 
-/** What each ending of an agent covers, in words. */
+/** The messages that each turn ending of an agent covers. */
 async function answered(troupe: Troupe, agent: string, where = 'room'): Promise<string[][]> {
   const { events } = await troupe.events(where);
   return events.flatMap((event) => {
@@ -87,7 +87,7 @@ test('N14 a gateway that fetches again what it missed: what is stored stays one 
   const posts = ['e1', 'e2', 'e3', 'e4'].map((id) => [`words of ${id}`, { to: 'p', id }] as const);
   for (const [content, more] of posts.slice(0, 2)) await say(troupe, content, more);
   const before = (await troupe.events('room')).events;
-  // Back again, it brings everything, in an order of its own, some of it twice.
+  // After the reconnect the client sends everything in a different order, with duplicates.
   for (const index of [1, 0, 2, 0, 3, 2]) {
     const [content, more] = posts[index] as (typeof posts)[number];
     await say(troupe, content, more);

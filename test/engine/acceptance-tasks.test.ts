@@ -10,10 +10,10 @@ import { asks, inOrder, says, shown, times } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 
-/** Tasks between agents, through the public door. */
+/** Tasks between agents, through the public API. */
 const TOOLS = { p: { tools: ['delegate', 'follow_up'] } };
 
-/** With the window of its models known, which else is warned of. */
+/** Names the context window of the models, since an unknown one causes a warning. */
 function company(ids: readonly string[], { agents = {}, ...more }: CompanyOptions): Promise<Company> {
   const known = ids.map((id) => [id, { contextWindow: 128_000, ...agents[id] }]);
   return openCompany(ids, { ...more, agents: Object.fromEntries(known) });
@@ -36,7 +36,7 @@ async function only<K extends Event['kind']>(
   return events.filter((event) => event.kind === kind) as EventOf<K>[];
 }
 
-/** A model whose first answer waits to be let go. */
+/** A model whose first answer waits until the test releases it. */
 function gated(text: string) {
   const asked = Promise.withResolvers<void>();
   const open = Promise.withResolvers<void>();
@@ -73,7 +73,7 @@ test('N1 a child that is done before its parent has finished asking is heard: it
       if (ids.some((id) => /^d-\w+:opened$/.test(id))) opened.resolve();
       if (ids.some((id) => /^d-\w+:end$/.test(id))) ended.resolve();
     }
-    // The next write of the parent, which has just told the child, comes after the child has ended.
+    // Holds the parent's next write, right after it has informed the child, until the child has ended.
     if (op !== 'compareAndSet' || phase !== 'before' || isHeld) return;
     if ((rows as { agent: string }).agent !== 'bo' || !(await isSettled(opened.promise))) return;
     isHeld = true;
@@ -100,7 +100,7 @@ async function isSettled(promise: Promise<void>): Promise<boolean> {
 }
 
 test('N2 who waits for three is woken once, with all three results', async () => {
-  /** Each but the first waits for what the ones before it have come to. */
+  /** Each but the first waits for the results of the earlier ones. */
   const after = (count: number, text: string) => async () => {
     while ((await only(room, 'delegation.completed')).length < count) await systemClock.sleep(2);
     await systemClock.sleep(30);

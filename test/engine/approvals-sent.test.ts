@@ -44,7 +44,7 @@ test('what Anthropic is sent in the resumed turn pairs the approved call with it
       unknown
     >[],
   }));
-  // Roles alternate, and the results of a message's calls open the next one, each once.
+  // Roles alternate. The results of a message's calls open the next message, each once.
   for (const [index, { role, parts }] of blocks.entries()) {
     expect(role).toBe(index % 2 === 0 ? 'user' : 'assistant');
     const calls = parts.flatMap(({ type, id }) => (type === 'tool_use' ? [id] : []));

@@ -13,14 +13,14 @@ import { ANA, openStage, type Stage } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 import { untilHolds } from '../support/until-holds.ts';
 
-/** As llama.cpp's server says it. */
+/** The text of llama.cpp. */
 const LOADING = {
   status: 503,
   headers: { 'content-type': 'application/json' },
   body: '{"error":{"message":"Loading model","type":"unavailable_error","code":503}}',
 };
 const FIVE_MINUTES_MS = 300_000;
-/** More than the tries of any other failure. */
+/** More tries than any other failure gets. */
 const LOADING_TRIES = 3 * MAX_TRIES;
 const TURN = 'c:bo:1' as TurnId;
 
@@ -34,7 +34,7 @@ const VENDORS: Record<string, Vendor> = {
   'openai-compatible': { start: startFakeOpenAi, create: createOpenAiCompatible },
 };
 
-/** What the states of the agents were, as watchers are told. */
+/** The agent states that watchers receive. */
 function watchStates(stage: Stage): StateNote[] {
   const notes: StateNote[] = [];
   stage.deps.onState = (note) => void notes.push(note);
@@ -45,7 +45,7 @@ async function errorsOf(stage: Stage) {
   return (await stage.events('c')).flatMap((event) => (event.kind === 'error' ? [event] : []));
 }
 
-/** An agent that waits for a server which only loads. */
+/** An agent that waits for a server that is still loading. */
 async function openWaiting(server: FakeServer, options: Partial<Parameters<typeof openStage>[0]> = {}) {
   const model = createOpenAiCompatible({ baseUrl: server.url, apiKey: 'k' });
   const stage = await openStage({ random: () => 0.5, ...options, agents: [{ id: 'bo', model }] });
@@ -69,7 +69,7 @@ test.each(Object.entries(VENDORS))(
     const events = await stage.events('c');
     expect(server.requests).toHaveLength(LOADING_TRIES + 1);
     expect(events.at(-1)?.kind).toBe('turn.done');
-    // However often it was tried, the log says once that it waits.
+    // The log reports the wait once, however many tries there were.
     const [error, ...more] = await errorsOf(stage);
     expect(more).toEqual([]);
     expect(error?.body.message).toContain('Loading model');
@@ -88,7 +88,7 @@ test('a server where nobody listens is waited for as long as the agent has patie
   await stage.say('c', 'go', ['bo']);
   await stage.quiet();
   const events = await stage.events('c');
-  // That it is waited for, and the last try.
+  // One error for the wait, and one for the last try.
   const [error, end, ...more] = await errorsOf(stage);
   expect(more).toEqual([]);
   expect(error?.body.retryUntil).toBe((error?.at ?? 0) + 60_000);

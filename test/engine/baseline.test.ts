@@ -11,7 +11,7 @@ import { openDriver } from '../support/mode.ts';
 const adds = defineTool({ name: 'adds', description: 'a', schema: z.object({}), run: () => '2' });
 const counts = defineTool({ name: 'counts', description: 'c', schema: z.object({}), run: () => '3' });
 
-/** A process with these agents takes one turn of @bo and ends. Returns what its model was sent. */
+/** Starts a process with these agents, takes one turn of @bo, and stops. Returns the requests of its model. */
 async function oneTurn(driver: StoreDriver, bo: Partial<StageAgent> = {}, others: string[] = []) {
   const model = inOrder(says('well'));
   const stage = await openStage({

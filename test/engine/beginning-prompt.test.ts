@@ -6,7 +6,7 @@ import { ROOM, UMA } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 
 const MESSAGES = 60;
-/** In so many turns of the event loop. */
+/** Turns of the event loop. */
 const ASKED = 40;
 const LONG = 'and so it went on, one day after the other. '.repeat(800);
 

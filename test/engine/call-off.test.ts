@@ -8,7 +8,7 @@ import { ANA, logOf, openStage, type Stage, until } from '../support/engine-stag
 
 const delegatesTo = (to: string) => byStep(asks(['delegate', { to, task: `for ${to}` }]), says('noted'));
 
-/** bo gives to cy, who gives to di; nothing is told to cy's thread from now on, as if its wakes were lost. */
+/** bo delegates to cy, and cy to di. From then on cy's thread receives nothing, as if its wakes were lost. */
 async function chainOf(
   di: TestModel,
   tools: NonNullable<Parameters<typeof openStage>[0]['tools']> = [],
@@ -22,7 +22,7 @@ async function chainOf(
       { id: 'cy', tools: ['delegate'], model: delegatesTo('di') },
       { id: 'di', tools: tools.map(({ name }) => name), model: di },
     ],
-    // No sweep finds what is lost here.
+    // Disables the sweep, which would find the lost wakes.
     limits: { sweepMs: 1_000_000_000 },
     router: (router) => ({
       ...router,
@@ -95,7 +95,7 @@ test('a task that has not begun when one above it is called off never begins', a
   hear();
   await stage.deps.router.wake({ ...logOf(thread), agent: 'di' as AgentId });
   await stage.quiet();
-  // The task that its owner has given anew meanwhile has another thread.
+  // The owner has delegated the task again meanwhile, into another thread.
   expect(di.requests.filter(({ trace }) => trace.conversation === thread)).toEqual([]);
   expect((await stage.events(thread)).some(({ kind }) => kind === 'turn.done')).toBe(true);
 });
@@ -148,7 +148,7 @@ test('all: what came of a conversation ends for good, its own agents are asked n
   }
   await stage.quiet();
   expect(model.requests).toHaveLength(asked);
-  // The same again is the same.
+  // A repeated cancellation changes nothing.
   await callOff(stage, 'all');
   await stage.quiet();
   expect(model.requests).toHaveLength(asked);
@@ -180,7 +180,7 @@ test('what is left of a conversation that was deleted does nothing', async () =>
   const thread = await threadOf(stage, 'di');
   const asked = di.requests.length;
   await stage.store.deleteConversation(logOf('c'));
-  // Something of an agent, as a post that came late would be.
+  // A message of an agent that arrives late.
   const message = {
     author: { kind: 'agent', id: 'cy', name: 'cy' },
     content: 'more of it',

@@ -102,7 +102,7 @@ test('a turn that is not running cannot be stopped: the command is refused and l
   expect((await stage.events('c')).filter(({ kind }) => kind === 'command')).toEqual([]);
 });
 
-/** A turn of two steps with a tool and a hand-over, stopped at one point of its way through the store. */
+/** Stops a turn of two steps, with a tool and a handoff, at one of its store operations. */
 async function stoppedAt(point: number): Promise<{ stage: Stage; acked: boolean; reached: boolean }> {
   const driver = await openDriver();
   let seen = 0;
@@ -145,7 +145,7 @@ test('wherever in a turn the stop comes: once acknowledged, no reply and no hand
     if (point > 400) break;
   }
   expect(point).toBeGreaterThan(40);
-  // Before the pin and after the commit there is nothing to stop.
+  // There is nothing to stop before the pin and after the commit.
   expect(acks).toBeGreaterThan(point / 4);
 });
 
@@ -156,7 +156,7 @@ test('a stop at every point of the stream ends the turn as aborted', async () =>
     await stage.say('c', 'go', ['bo']);
     await model.reached();
     expect(await abort(stage)).toBe(true);
-    // At once, with no time passing: nobody waits for the next renewal.
+    // Stops at once, with no time passing: it does not wait for the next lease renewal.
     await until('the turn has ended', async () => endOf(await stage.events('c')) !== undefined);
     await stage.quiet();
     const partial = 'abc'.slice(0, Math.max(0, point - 1));

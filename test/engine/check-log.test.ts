@@ -6,7 +6,10 @@ import { defineTool } from '../../src/tools/tool.ts';
 import { asks, byStep, inOrder, says } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';
 
-/** A good log: 1 message to bo; bo calls a tool, hands over to cy; cy answers. Then it is spoilt in every way. */
+/**
+ * A legal log, which the tests then break in every way: a message to bo, a tool call of bo, a handoff to cy, an
+ * answer of cy.
+ */
 interface History {
   events: Event[];
   actors: ActorRecord[];
@@ -42,7 +45,7 @@ function cover(history: History, id: string, covers: number[]): void {
   if (event.kind === 'turn.done' || event.kind === 'turn.aborted') event.body.covers = covers;
 }
 
-/** The event moved to the end of the log, or a copy of it put there under another id. */
+/** Moves the event to the end of the log, or appends a copy of it under another id. */
 function atEnd(history: History, event: Event, id?: string): void {
   if (id === undefined) {
     history.events = history.events.filter((each) => each !== event);

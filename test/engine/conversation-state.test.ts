@@ -8,7 +8,7 @@ import type { ConversationKey } from '../../src/store/store.ts';
 const PAGE = 500;
 const LOG = { tenant: 'default', conversation: 'c' } as ConversationKey;
 
-/** A log that says how many events were read of it. */
+/** A log that counts the events read from it. */
 function logOf(events: Event[]) {
   let read = 0;
   return {

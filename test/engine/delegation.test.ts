@@ -15,7 +15,7 @@ function only<K extends Event['kind']>(events: readonly Event[], kind: K): Event
   return events.filter((event) => event.kind === kind) as EventOf<K>[];
 }
 
-/** Agents that only talk, beside those of a test. */
+/** An additional agent that only talks. */
 function talker(id: string, ...answers: ModelEvent[][]): StageAgent {
   return { id, model: inOrder(...answers), tools: [] };
 }
@@ -47,7 +47,7 @@ async function sound(stage: Stage, conversation = 'c'): Promise<void> {
   expect(stage.warnings).toEqual([]);
 }
 
-/** What a model waits for may never come. */
+/** Rejects when the signal aborts; the model may wait for something that never comes. */
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
 }
@@ -300,7 +300,7 @@ describe('a task ends', () => {
     });
     await stage.say('c', 'please', ['bo']);
     await cy.reached();
-    // In small steps: leases are renewed on the way.
+    // Time advances in small steps, so that leases are renewed on the way.
     for (let round = 0; round < 200 && bo.requests.length < 2; round++) await stage.clock.advance(500);
     cy.open();
     await stage.quiet();

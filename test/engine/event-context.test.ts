@@ -14,7 +14,7 @@ function startOf(events: readonly Event[]): Event | undefined {
   return events.find(({ kind }) => kind === 'turn.started');
 }
 
-/** Gives an agent of a stage a dynamic fragment, as `buildCompany` would. */
+/** Gives an agent of a stage a dynamic fragment, as `buildCompany` does. */
 function addFragment(stage: Stage, name: string, text: () => string | null): void {
   const member = stage.deps.agents.get('bo' as AgentId);
   if (!member) throw new Error('there is no @bo');

@@ -6,10 +6,10 @@ import { ANA, logOf, openStage, type Stage } from '../support/engine-stage.ts';
 import { at, fork, forkedAs, given } from '../support/fork-stage.ts';
 import { allLogs, type Play, playKilledAt } from '../support/killed-play.ts';
 
-/** Whoever has no answer asks again. */
+/** A caller without an answer asks again. */
 const acknowledged = new WeakSet<Stage>();
 
-/** Answers as a function of what it is shown, so that every process answers alike. */
+/** Answers are a function of the request, so that every process answers alike. */
 const PLAY: Play = {
   options: {
     agents: [
@@ -42,7 +42,7 @@ test('a process that dies anywhere in it leaves a fork that asking again complet
     const { stage, died, driver } = await playKilledAt(point, PLAY);
     const where = `killed at ${point} of ${calm.points.length}: ${JSON.stringify(calm.points[point - 1])}`;
     expect(died, where).toBe(true);
-    // What a dead process held it holds for as long as a lease.
+    // Records leased by a dead process stay leased until the lease expires.
     await given(stage, [fork(stage, at(4, 'd'))]);
     await stage.quiet();
     expect(await told(stage), where).toEqual(expected);

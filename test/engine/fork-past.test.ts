@@ -36,7 +36,7 @@ test('what was pruned and summarised is so in the fork, and a prompt of it is re
   const after = (await stage.troupe.prompt('d', 'bo')).messages;
   expect(invalidities(after.slice(0, -1))).toEqual(invalidities(before.slice(0, -1)));
   expect(after.map(({ seqs }) => seqs)).toEqual(before.map(({ seqs }) => seqs));
-  // A removed output is read by the id of its event, which is that of the fork.
+  // A pruned output is read by the id of its event, which in the copy is that of the fork.
   const words = (content: string) =>
     content.replaceAll(/-[0-9a-f]{8,}>/g, '>').replaceAll('@artifact/d:bo:', '@artifact/c:bo:');
   expect(after.map(({ content }) => words(content))).toEqual(before.map(({ content }) => words(content)));

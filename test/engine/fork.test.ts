@@ -14,7 +14,7 @@ import { openDriver } from '../support/mode.ts';
 
 const BEN: Author = { kind: 'user', id: 'u2', name: 'Ben' };
 
-/** What a conversation shares with its copy. */
+/** The fields that a conversation shares with its copy. */
 function shared({ author, to, kind, at: time, tokens, seq, hop }: Event) {
   return { author, to, kind, time, tokens, seq, hop };
 }
@@ -33,7 +33,7 @@ const launch = defineTool({
   run: () => 'it flies',
 });
 
-/** Everything that a log can hold: calls, an artifact, a hand-over, tasks, a question, an approval, failures. */
+/** A log with every kind of content: calls, an artifact, a handoff, tasks, a question, an approval, failures. */
 async function eventful(): Promise<{ stage: Stage; asked: () => number }> {
   const bo = inOrder(
     asks(['long', {}]),
@@ -112,7 +112,7 @@ test('a fork at any event of an eventful log is sound, wakes nobody, and leaves 
   console.log(`forked at each of ${original.length} events`);
 });
 
-/** Without what is the conversation's own, the keys of its fences, and what is said of results that never came. */
+/** Removes what differs between conversations: the keys of fences, and the notes on missing results. */
 function plain(messages: readonly PromptMessage[]): string[] {
   return messages
     .filter(({ role, content }) => role !== 'system' && !/^(?:\[no result|not known:)/.test(content))
@@ -170,7 +170,7 @@ test('a fork of a turn ends before what the turn was to answer, and its agents c
   expect((await stage.events('d')).at(-1)).toMatchObject({ id: 'd:bo:2:end', kind: 'turn.done' });
   expect(times(shown(model.requests.at(-1)), 'second')).toBe(1);
   expect(await stage.check('d')).toEqual([]);
-  // Before its first input there is nothing.
+  // Nothing precedes its first input.
   const empty = await fork(stage, { turn: 'c:bo:1' as TurnId });
   expect((await stage.events(forkedAs(empty))).map(({ kind }) => kind)).toEqual(['command']);
 });
@@ -191,7 +191,7 @@ test('what was under way or waited for is ended in the fork, and goes on where i
   bo.open();
   await stage.quiet();
   expect((await stage.events('c')).at(-1)).toMatchObject({ kind: 'turn.done' });
-  // It may be asked for again.
+  // The failed turn may be retried in the copy.
   await stage.troupe.command({ command: 'retry', turn: 'd:bo:1' as TurnId }, ANA);
   await stage.quiet();
   expect((await stage.events('d')).at(-1)).toMatchObject({ id: 'd:bo:2:end', kind: 'turn.done' });

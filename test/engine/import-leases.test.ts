@@ -46,7 +46,7 @@ test('nothing is imported into a conversation where a killed process has left a 
   await killed.say('c', 'go', ['bo']);
   await hung.reached();
   first.kill();
-  // Without a sweep, so that nobody takes the turn up first; and after the dead lease is over.
+  // Disables the sweep, so that nobody resumes the turn first, and starts after the dead lease has expired.
   const unswept = tapDriver(inner, (op) => {
     if (op === 'due') throw storeAway('for the sweeper');
   });

@@ -5,9 +5,9 @@ import { openStage, turns } from '../support/engine-stage.ts';
 
 const RUNS = 500;
 
-/** Where in the life of the first turn the second message comes: rounds of the event loop and time in between. */
+/** Position of the second message in the life of the first turn: rounds of the event loop, and time in between. */
 const play = fc.record({
-  // The moment before the pin is short: a third of the runs aim at it, so that both outcomes are always seen.
+  // The time before the pin is short; a third of the runs aim at it, so that both outcomes always occur.
   rounds: fc.oneof(fc.constant(0), fc.nat(4), fc.nat(30)),
   apartMs: fc.constantFrom(0, 1, 3, 3, 3, 8),
   thinksMs: fc.nat(6),

@@ -17,12 +17,12 @@ const KILLS = 50;
 const MOST_ROUNDS = 150;
 
 interface Life {
-  /** Turns that the process found pinned: what the kill before it hit. */
+  /** Turns that the process found pinned: those that the previous kill interrupted. */
   pinned: number;
   acked: string[];
 }
 
-/** One process from start to end; killed `afterMs` after it said that it is ready, or left to finish. */
+/** Runs one process. Kills it `afterMs` after it reports ready, or lets it finish. */
 async function live(program: string, args: string[], afterMs: number | null): Promise<Life> {
   const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   const life: Life = { pinned: 0, acked: [] };
@@ -53,7 +53,7 @@ async function readAll(dir: string): Promise<{ events: Event[]; actors: ActorRec
   return { events, actors };
 }
 
-/** What the tool's own book says, held against what the log says. */
+/** Compares the tool's own ledger with the log. */
 function ledgerProblems(ledger: string, events: readonly Event[]): { problems: string[]; lost: number } {
   const written = readFileSync(ledger, 'utf8').trim().split('\n');
   const problems = written

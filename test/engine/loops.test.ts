@@ -5,12 +5,12 @@ import { asks, breaks, inOrder, modelOf, says, shown, type TestModel } from '../
 import { openStage, type Stage, type StageAgent } from '../support/engine-stage.ts';
 import { allLogs } from '../support/killed-play.ts';
 
-/** Small, so that what goes round is seen to stop. */
+/** Small limits, so that a loop ends soon. */
 const LIMITS = { maxHops: 5, maxDepth: 3, maxAgentTurns: 6, maxSteps: 5 };
 
 type Stop = EventOf<'guard.stopped'>;
 
-/** Goes on for ever, unless a person says that it is enough. */
+/** Never stops, unless a person says that it is enough. */
 function tireless(answer: () => ModelEvent[]): TestModel {
   return modelOf(async function* (request) {
     yield* lastWords(request).includes('enough') ? says('as you wish') : answer();
@@ -25,7 +25,7 @@ function passes(id: string, to: string): StageAgent {
   return { id, tools: ['handoff'], model: tireless(() => asks(['handoff', { to, goal: 'go on' }])) };
 }
 
-/** Gives a new task whenever it is asked, and answers with nothing else. */
+/** Opens a new task at every request, and answers with nothing else. */
 function gives(id: string, to: string, more: object = {}): StageAgent {
   let count = 0;
   const model = tireless(() => asks(['delegate', { to, task: `part ${(count += 1)}`, ...more }]));
@@ -44,7 +44,7 @@ async function all<K extends Event['kind']>(stage: Stage, kind: K): Promise<Even
   return events.filter((event) => event.kind === kind) as EventOf<K>[];
 }
 
-/** The turns that guards stopped, and by which: each is told of once in a turn. */
+/** The guards that stopped turns; each is reported once per turn. */
 async function stopsOf(stage: Stage): Promise<Guard[]> {
   const stops: Stop[] = await all(stage, 'guard.stopped');
   for (const { author, body } of stops) {
@@ -57,7 +57,7 @@ async function stopsOf(stage: Stage): Promise<Guard[]> {
   return stops.map(({ body }) => body.guard);
 }
 
-/** The next message of a person is answered like any other. */
+/** Checks that the next message of a person is answered normally. */
 async function goesOn(stage: Stage, conversation: string, agent: string): Promise<void> {
   const stops = await stopsOf(stage);
   await stage.say(conversation, 'enough', [agent]);

@@ -75,7 +75,7 @@ describe('an agent that is blocked', () => {
 
   test('comes back by a message that was on its way while it was blocked', async () => {
     const { stage } = await opened();
-    // As another process appends it, which has not seen the block.
+    // Appended as by another process that has not seen the block.
     await stage.deps.log.append(logOf('c'), [
       {
         id: 'b1' as Event['id'],
@@ -168,7 +168,7 @@ test('a retired agent keeps what it knows, and a person who addresses it calls i
   await stage.say('c', 'we need you', ['bo']);
   await stage.quiet();
   expect((await stage.actor('c', 'bo')).parked).toBeNull();
-  // What it had missed may already have had a turn of its own.
+  // The missed messages may already have had a turn of their own.
   const sent = shown(bo.requests.at(-1));
   expect([sent.includes('one'), sent.includes('are you there?'), sent.includes('we need you')]).toEqual([
     true,

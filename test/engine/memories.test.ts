@@ -20,7 +20,7 @@ const TOPICS = [
 ];
 const PADDING = 'The wind was mild, the water calm, and nothing else worth a note had happened. ';
 
-/** A long dialogue: each topic at its beginning, some days apart, and then nothing happens for long. */
+/** A long dialogue: each topic at its start, some days apart, followed by a long pause. */
 const HISTORY = Array.from({ length: 40 }, (_, day) => {
   const topic = day % 3 === 0 ? TOPICS[day / 3] : undefined;
   const [asked, answered] = topic ?? [`Day ${day} began.`, `Day ${day} ended.`];
@@ -40,13 +40,13 @@ interface Options {
   context?: TroupeInput['context'];
   embedding?: (request: FakeRequest) => FakeReply;
   data?: string;
-  /** Of @q. */
+  /** Context window of @q. */
   window?: number;
-  /** What else was said before all. */
+  /** Messages before the history. */
   before?: readonly object[];
 }
 
-/** @p, whose window is too small for what was said, and @q, whose is not; the vendor records what they are sent. */
+/** @p, whose window is too small for the history, and @q, whose window is not. The vendor records its requests. */
 async function room({
   context = {},
   embedding = () => ({}),
@@ -98,13 +98,13 @@ async function room({
     warnings,
     vendor,
     ask,
-    /** Imports what was said and has the agent make room for its first answer. */
+    /** Imports the history and has the agent make room for its first answer. */
     compacted: async () => {
       const text = JSON.stringify({ messages: [...before, ...HISTORY] });
       await troupe.import(chunksOf(text), { agent: 'p', conversation: ROOM, format: 'openai' });
       await ask('good morning');
     },
-    /** The last message that a model was sent. */
+    /** The last message sent to a model. */
     last: (agent = 'p') => sentTo(agent).at(-1)?.messages?.at(-1)?.content ?? '',
     turns: async (agent = 'p') => {
       const { events } = await troupe.events(ROOM, { limit: 1_000 });
@@ -257,7 +257,7 @@ test('memories of old turns are taken out when room is needed, and are found aga
   const all = await turns();
   const last = all.length;
   const old = all.slice(0, -2).filter(({ body }) => body.live['memories'] !== undefined);
-  // Those that a summary has covered meanwhile are gone anyway; the others go all at once.
+  // Memories that a summary covers are gone anyway; the others are pruned all at once.
   const cleared = prune?.memories ?? [];
   expect(cleared.length).toBeGreaterThan(2);
   expect(cleared).toEqual(old.slice(-cleared.length).map(({ turn }) => turn));
@@ -272,14 +272,14 @@ test('memories of old turns are taken out when room is needed, and are found aga
 
 describe('an embedder', () => {
   test('finds by meaning what no word says', async () => {
-    // A model for which every question is about the harbour master.
+    // A model that maps every question to the harbour master.
     const means = (text: string) => (text.endsWith('?') ? (HISTORY[HARBOUR_SEQ - 1]?.content ?? '') : text);
     const { compacted, ask, last } = await room({
       context: { embedder: EMBEDDER },
       embedding: ({ body }) => ({ raw: { status: 200, headers: JSON_TYPE, body: vectors(body, means) } }),
     });
     await compacted();
-    // The vectors are made beside the first turns.
+    // Embedding runs in the background of the first turns.
     for (let tries = 0; tries < 20 && !last().includes('Ines Carvalho'); tries++)
       await ask('quis custodiet?');
     expect(memoriesIn(last()).join()).toContain('Ines Carvalho');
@@ -316,7 +316,7 @@ function vectors(body: unknown, means: (text: string) => string): string {
   return JSON.stringify({ object: 'list', data });
 }
 
-/** Questions are embedded alone, what was said in batches. */
+/** Questions are embedded alone, messages in batches. */
 function isQuestion({ body }: FakeRequest): boolean {
   return (body as { input: string[] }).input.length === 1;
 }

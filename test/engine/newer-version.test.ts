@@ -43,10 +43,10 @@ test('a record of a newer version is neither changed nor set aside, and is answe
   expect(model.requests).toHaveLength(1);
   expect(old.warnings.map(({ error }) => (error as { code?: string }).code)).toContain('actor_newer');
   expect((await old.events('c')).filter(({ kind }) => kind === 'error')).toEqual([]);
-  // The wake was kept for whoever can read the record.
+  // The wake is kept for a process that can read the record.
   expect((await old.deps.router.depth()).delayed).toBeGreaterThan(0);
 
-  // A newer process has been at it, and left a record that both can read.
+  // A newer process leaves a record that both versions can read.
   await driver.compareAndSet(KEY, { fence: left.fence }, { data: older.data });
   await old.quiet();
   expect(model.requests).toHaveLength(2);

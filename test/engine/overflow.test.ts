@@ -15,13 +15,13 @@ const UMA: Author = { kind: 'user', id: 'u1', name: 'Uma' };
 const FILLER = 'the harbour office keeps its books in the second drawer, where nobody looks for them; ';
 const SAID = Array.from({ length: 12 }, (_, n) => `w${n}z ${FILLER.repeat(36)}`);
 
-/** What two wire formats have in common. */
+/** Common part of two wire formats. */
 interface Wire {
   name: string;
   provider: 'openai-compatible' | 'anthropic';
   start: (handler: FakeHandler) => Promise<FakeServer>;
   refusal: string;
-  /** The window that the refusal names. */
+  /** The window named in the refusal. */
   window: number;
 }
 
@@ -51,7 +51,7 @@ interface Sent {
   tokens: number;
 }
 
-/** What was sent, whatever the format. */
+/** The sent request, independent of the format. */
 function sentIn({ body }: FakeRequest): Sent {
   const { system, messages, tools } = body as {
     system?: unknown;
@@ -76,7 +76,7 @@ function textOf(content: unknown): string {
   return (content as { text?: string }[]).map(({ text = '' }) => text).join('');
 }
 
-/** A model that takes so many tokens and refuses the rest. */
+/** A model that accepts at most so many tokens and refuses larger requests. */
 function takes(most: number, message: string, summary: FakeReply = { text: SUMMARY }): FakeHandler {
   return (request) => {
     const { tokens, isForSummary } = sentIn(request);
@@ -250,7 +250,7 @@ test('a provider that counts five times as much as we do is believed', async () 
   for (const content of SAID.slice(0, 6)) await troupe.send('c', { author: UMA, content });
   const events = await askAll(troupe, 'Where are the books?');
   expect(sentIn(server.requests[0] as FakeRequest).tokens).toBeLessThan(most);
-  // So little room is left by that count that no summary is asked for.
+  // By that count so little room is left that no summary is requested.
   expect(server.requests.map((request) => sentIn(request).isForSummary)).toEqual([false, false]);
   expect(sentIn(server.requests[1] as FakeRequest).tokens * 5).toBeLessThan(most);
   expect(events.at(-1)?.kind).toBe('turn.done');
@@ -284,7 +284,7 @@ test('a request for a summary that would itself be over the named window is shor
   expect(events.at(-1)?.kind).toBe('turn.done');
 });
 
-/** Refuses its first request, and answers from then on. */
+/** Refuses its first request, and answers all later ones. */
 function refusesOnce(more: Parameters<typeof mind>[0] = {}) {
   let refused = false;
   return mind({
@@ -379,7 +379,7 @@ test('a crash between the shared compaction and its adoption: it is taken over, 
 test('a prompt that nothing could be done about is refused after all: both are told, and the turn ends in order', async () => {
   const bo = refusesOnce();
   const stage = await openStage({ agents: [small('bo', bo)] });
-  // Over the trigger and under the limit, and all of it to be answered.
+  // Above the trigger and below the limit, and all of it still needs an answer.
   await ask(stage, 'harbour '.repeat(2_800));
   expect(await kinds(stage, 'compaction.started', 'compaction.failed', 'error', 'turn.failed')).toEqual([
     'compaction.started',

@@ -17,7 +17,7 @@ test.each(['acquire', 'compareAndSet'] as const)(
     const stage = await openStage({ driver, agents: [{ id: 'bo', model }], limits: { soleOwner: true } });
     await stage.say('c', 'hello', ['bo']);
     await turns(200);
-    // Long enough for the next try, much shorter than the lease.
+    // Long enough for the next try, but much shorter than the lease.
     await stage.clock.advance(2_000);
     await turns(200);
     expect(stage.deps.limits.leaseMs).toBeGreaterThan(10_000);

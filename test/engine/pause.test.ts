@@ -3,7 +3,7 @@ import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import type { AgentId, ConversationId } from '../../src/events/index.ts';
 import { mortal, storeAway, tapDriver } from '../support/engine-driver.ts';
 import { gated, inOrder, modelOf, says, shown, times } from '../support/engine-models.ts';
-import { ANA, openStage, type Stage, turns } from '../support/engine-stage.ts';
+import { ANA, openStage, type Stage, turns, until } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 
 function order(stage: Stage, command: 'pause' | 'resume'): Promise<unknown> {
@@ -128,7 +128,7 @@ test('an agent that was paused as another process ended its turn goes on with th
   const thaw = Promise.withResolvers<void>();
   frozen = thaw.promise;
 
-  // Everything that the log has so far is what the first process remembers of it.
+  // The first process's copy of the log is current.
   let isDiverted = false;
   const other = gated(says('the first answer'), 1);
   const second = await openStage({
@@ -141,7 +141,11 @@ test('an agent that was paused as another process ended its turn goes on with th
       wake: (address, options) => (isDiverted ? first.deps.router : router).wake(address, options),
     }),
   });
-  await clock.advance(10 * limits.leaseMs);
+  // In small steps: a renewal takes several rounds of the event loop, and one long leap would let it lose its lease.
+  await until('the second process asks its model', async () => {
+    await clock.advance(20);
+    return other.requests.length > 0;
+  });
   await other.reached();
   await order(second, 'pause');
   other.open();

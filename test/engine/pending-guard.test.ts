@@ -5,7 +5,7 @@ import { createPendingGuard } from '../../src/facade/send-message.ts';
 import type { ConversationKey } from '../../src/store/store.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
-/** A guard of three that wait at most, over a queue that has as many as `waits` says. */
+/** A guard that allows three waiting messages, over a queue with the given number. */
 function stage(waits: (tenant: TenantId) => Promise<number>) {
   const asked: string[] = [];
   const stored = new Set<string>();

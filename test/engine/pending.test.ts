@@ -29,7 +29,7 @@ test('a tenant with too much waiting is refused more of it, while others are ser
     policy: 'retry',
     data: { limit: 3, retryAfterMs: expect.any(Number) },
   });
-  // The same again is no more work, words for nobody wake nobody, and another tenant has a count of its own.
+  // A repeated message adds no work, a message without an addressee wakes nobody, and each tenant has its own count.
   expect(await say(acme, 'c0', 'first')).toMatchObject({ kind: 'exists' });
   await acme.send('c0', { author: ANA, replyTo: 'first' as never, content: 'for nobody' });
   expect(await say(troupe.forTenant('zeta'), 'c1')).toMatchObject({ kind: 'appended' });

@@ -94,7 +94,7 @@ test('what came of the phase that ended opens the next for all, once, and the sa
   const opening = history.filter(({ content }) => content.includes('began the phase build'));
   expect(opening).toHaveLength(1);
   expect(opening[0]?.content).toMatch(/<handoff-[0-9a-f]{8}>\nGoal: choose/);
-  // Nobody has said anything in it but these: with nothing said there is nothing to sum up.
+  // Only these messages exist in it: an empty phase has nothing to summarise.
   await enter(room, 'rest', { summarise: false });
   const empty = await enter(room, 'ship');
   expect(empty.body).toEqual({ phase: 'ship', instructions: '', from: 'rest' });

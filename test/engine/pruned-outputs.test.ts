@@ -20,7 +20,7 @@ const look = defineTool({
   run: ({ day }) => report(day),
 });
 
-/** A model looks at the day it is asked about, and reads an output when it is told to, of this turn or an earlier one. */
+/** A model that looks up the day in question, and reads an output of this or an earlier turn on request. */
 function answer({ body }: FakeRequest): FakeReply {
   const { messages } = body as { messages: WireMessage[] };
   const last = messages.at(-1);
@@ -75,7 +75,7 @@ async function room(data?: string) {
       messages().flatMap(({ role, content }) =>
         role === 'tool' ? [...(/@artifact\/([^\]\s]+)/.exec(content ?? '')?.slice(1, 2) ?? [])] : [],
       ),
-    /** What a reading gave: the result that the last prompt ends in. */
+    /** The outcome of a read: the result at the end of the last prompt. */
     reads: async (id: string, agent = 'p') => {
       await ask(`read ${id}`, agent);
       return messages().at(-1)?.content ?? '';

@@ -25,7 +25,7 @@ function answer(
   return troupe.command({ command: 'answer', conversation, question, content } as Command, by);
 }
 
-/** A conversation in which @bo has asked the people something. */
+/** A conversation in which @bo has asked the people a question. */
 async function asked(args: object = {}) {
   const bo = inOrder(asks(['ask', { question: 'Which colour?', ...args }]), says('so it is'), says('later'));
   const stage = await openStage({ agents: [{ id: 'bo', model: bo, tools: ['ask'] }] });

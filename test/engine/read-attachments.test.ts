@@ -4,7 +4,7 @@ import { PICTURES } from '../support/pictures.ts';
 
 const { png, jpeg, losslessWebp, webp, extendedWebp, gif } = PICTURES;
 
-/** What one file is taken for: the kind of attachment, and its type. */
+/** The detected kind of attachment, and its type. */
 function taken(mediaType: string, data: string | Buffer): [string, string] {
   const [attachment] = readAttachments([{ mediaType, data }]).attachments;
   return [attachment?.type ?? '', attachment?.mediaType ?? ''];
@@ -50,7 +50,7 @@ test('a lossless WebP without its mark is none', () => {
 
 test('the size of a JPEG is read behind its tables', () => {
   const bytes = Buffer.from(jpeg.data, 'base64');
-  // A table whose bytes would be a size beyond what vendors take.
+  // These bytes look like an image header whose size exceeds vendor limits, but they belong to a table.
   const table = Buffer.from('ffc40009ffffffffffffff', 'hex');
   const behind = Buffer.concat([bytes.subarray(0, 2), table, bytes.subarray(2)]);
   expect(taken('image/jpeg', behind)).toEqual(['image', 'image/jpeg']);

@@ -17,7 +17,7 @@ import {
 import { ANA, openStage, turns, until } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 
-/** A tool that counts, and never ends where `stuck` says so. */
+/** A tool that counts its runs, and never ends while `stuck` says so. */
 function counter({
   idempotent = false,
   stuck = () => false,
@@ -37,7 +37,7 @@ function counter({
   return { tool, runs };
 }
 
-/** Starts an engine, lets it work until `holds`, and kills it as kill -9 would. Returns the store it leaves. */
+/** Starts an engine, lets it work until `holds`, and kills it as kill -9 does. Returns the store it leaves. */
 async function killedWhen(model: TestModel, tool: ReturnType<typeof counter>['tool'], holds: () => boolean) {
   const driver = await openDriver();
   const first = mortal(driver);
@@ -152,13 +152,13 @@ test('an actor whose log ends every process that reads it is set aside visibly, 
   for (let life = 1; life <= 4; life++) {
     const reached = Promise.withResolvers<void>();
     const process = mortal(driver);
-    // It dies over the log of this conversation, once it holds the lease.
+    // The process crashes on the log of this conversation, once it holds the lease.
     let isHeld = false;
     const dying = tapDriver(process.driver, (op, phase, [key]) => {
       const { conversation } = key as { conversation?: string };
       if (conversation !== 'c') return undefined;
       if (op === 'acquire' && phase === 'after') isHeld = true;
-      // Whoever was there when it was said need not read it, and dies before it has pinned anything.
+      // A process that was present when the message was posted need not read it, and crashes before it pins anything.
       const isReading = op === (life === 1 ? 'compareAndSet' : 'readEvents');
       if (!isReading || phase !== 'before' || !isHeld) return undefined;
       process.kill();

@@ -15,7 +15,7 @@ function order(stage: Stage, command: object): Promise<Event> {
   return stage.troupe.command({ conversation: 'c', ...command } as Command, ANA);
 }
 
-/** @bo tries this, with @cy to give it to; then says what it makes of the answer. */
+/** @bo makes this call, with @cy as the possible delegate, and then comments on the result. */
 async function tries(args: object, before?: (stage: Stage) => Promise<unknown>) {
   const bo = inOrder(says('hello'), asks(['delegate', args]), says('then I do it myself'));
   const cy = inOrder(says('never asked'));
@@ -34,7 +34,7 @@ async function tries(args: object, before?: (stage: Stage) => Promise<unknown>) 
   return { stage, cy, told, read: shown(bo.requests[2]) };
 }
 
-/** Nothing of it is anywhere: no task, no thread, no timer, nobody woken. */
+/** Checks that it leaves no trace: no task, no thread, no timer, no wake. */
 async function leavesNothing(stage: Stage): Promise<void> {
   expect(await all(stage, 'delegation.opened')).toEqual([]);
   expect([...(await allLogs(stage)).keys()]).toEqual(['c']);

@@ -66,7 +66,7 @@ describe('a compaction by the model', () => {
     const result = /HEAD x+[^]*?TAIL/.exec(text)?.[0] ?? '';
     expect(result.length).toBeGreaterThan(1_000);
     expect(result.length).toBeLessThan(2_200);
-    // What is asked, what is offered and how the turn goes on are no part of it.
+    // The request omits the open question, the offered tools and the rest of the turn.
     expect(text).not.toContain('and now?');
     expect(request?.trace).toMatchObject({ agent: 'bo', purpose: 'compaction' });
   });
@@ -186,7 +186,7 @@ describe('a compaction by the model', () => {
     expect(two?.body.number).toBe(2);
     expect(two?.body.upTo).toBeGreaterThan(one?.body.upTo ?? Infinity);
     for (const { seq } of one?.body.quotes ?? []) expect(text).toContain(`#${seq}\n`);
-    // Every event between the two is in the request, not only what is still in the view.
+    // The request holds every event between the two, not only those that are still in the view.
     for (const event of await of(stage, 'message')) {
       const isBetween = event.seq > (one?.body.upTo ?? 0) && event.seq <= (two?.body.upTo ?? 0);
       if (isBetween) expect(text).toContain(`#${event.seq} `);
@@ -331,7 +331,7 @@ test('three compactions that hardly help break the circuit: that is said, and no
   const context = { retrieval: { enabled: false } };
   const stage = await openStage({ agents: [small('bo', bo)], context });
   await fill(stage, 8);
-  // What is to be answered alone is more than a compaction may leave.
+  // The messages that need an answer alone exceed what a compaction may leave.
   for (let n = 101; n <= 104; n++) await ask(stage, prose(n, 15_000));
   expect(bo.asked()).toHaveLength(4);
   expect(bo.summaries()).toHaveLength(3);
@@ -346,7 +346,7 @@ test('three compactions that hardly help break the circuit: that is said, and no
     message: expect.stringContaining('the last 3 compactions'),
   });
   expect(bo.summaries()).toHaveLength(3);
-  // What stood in the way is history now, and a compaction is sure to help.
+  // The large messages are history now, so a compaction is sure to help.
   await ask(stage, 'are you still there?');
   expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
   expect(bo.summaries()).toHaveLength(4);

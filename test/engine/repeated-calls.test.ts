@@ -14,7 +14,7 @@ const adds = defineTool({
   run: ({ a, b }) => String(a + b),
 });
 
-/** Says something else each time. */
+/** Returns something different each time. */
 function clockTool() {
   let time = 0;
   return defineTool({
@@ -52,7 +52,7 @@ test('an agent that makes the same call for ever is told so, and then its turn e
   );
   const events = await stage.events('c');
   const results = await resultsOf(stage);
-  // The first is new, two in a row are told of, and with the fourth that brought nothing the turn ends.
+  // The first result is new, the next two repeats carry a warning, and the turn ends with the fourth useless step.
   expect(results.map((text) => text.includes('[Troupe: '))).toEqual([false, false, true, true, false]);
   expect(results[2]).toMatch(/^2\n\n\[Troupe: the last 2 steps brought nothing .* after 4 such steps/);
   const [stop, ...more] = of(events, 'guard.stopped');

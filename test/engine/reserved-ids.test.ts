@@ -35,7 +35,7 @@ test('F2 our own reply, echoed back by a gateway, stays one event', async () => 
   });
   expect(echo.kind).toBe('exists');
   expect(await troupe.events('room')).toEqual(before);
-  // Whatever else comes under that id is no echo.
+  // Other content under that id is no echo.
   const p = { kind: 'agent', id: 'p', name: 'p' } as const;
   const text = { mediaType: 'text/plain', data: Buffer.from('x') };
   for (const other of [

@@ -51,7 +51,7 @@ test('a turn that failed is taken again: one event, one turn, and its prompt end
   expect(last?.content).toMatch(
     /^<reminder-\w+>\nYour last turn failed \(provider_refused\) and is asked for again: answer now what it was given \(event \d+\)\./,
   );
-  // What was sent is never changed: the failed request is the beginning of this one, and this one of the next.
+  // Sent prompts never change: each request begins with the one before it.
   await stage.say('c', 'and now?', ['bo']);
   await stage.quiet();
   const next = model.requests.at(-1);
@@ -73,7 +73,7 @@ test('a retry of a retry has an event of its own, and names what was asked in th
   expect([first.id, second.id]).toEqual(['c:bo:1:retry', 'c:bo:2:retry']);
   expect(second.body).toMatchObject({ inputs: [1], code: 'provider_auth' });
   expect(await kinds(stage, 'message')).toHaveLength(2);
-  // Whoever asks for the first one again, late, gets the event that did it.
+  // A late repetition of the first retry returns the event that performed it.
   expect(await retry(stage, 'c:bo:1', BEN)).toEqual(first);
   await stage.quiet();
   expect(model.requests).toHaveLength(3);
@@ -235,7 +235,7 @@ test('a retry waits for the turn that a message has begun meanwhile, whatever th
   expect(await kinds(stage, 'turn.aborted', 'turn.steered')).toEqual([]);
 });
 
-/** Answers as a function of what it is shown, so that every process answers alike. */
+/** Answers are a function of the request, so that every process answers alike. */
 const PLAY: Play = {
   options: {
     agents: [
@@ -256,7 +256,7 @@ const PLAY: Play = {
 };
 
 test('a process that dies anywhere in it changes nothing that is told', async () => {
-  // Repeated calls of a model are told with the attempt that made them.
+  // Repeated calls of a model are listed with the attempt that made them.
   const told = async (stage: Stage) =>
     ((await allLogs(stage)).get('c') ?? [])
       .filter(({ kind }) => kind !== 'error')

@@ -8,7 +8,7 @@ import type { WireMessage } from '../support/compact.ts';
 import { openTroupe } from '../support/mode.ts';
 
 const TURNS = 6;
-/** Of a turn: room is made before its second model call, too. */
+/** Model calls of a turn: room is made before the second one, too. */
 const CALLS = 2;
 const OUTPUT = 'all quiet on this day, and nothing to tell of it. '.repeat(80);
 
@@ -20,7 +20,7 @@ test('of a turn that makes room no prompt is said, while it runs, to begin with 
     description: 'The report of a day.',
     schema: z.object({ day: z.number() }),
     run: async () => {
-      // Now the log does not have yet what this turn has pruned.
+      // At this point the log lacks what this turn has pruned.
       seen.push(await troupe.promptOf(`${ROOM}:p:${turn}`));
       return OUTPUT;
     },
@@ -55,14 +55,14 @@ test('of a turn that makes room no prompt is said, while it runs, to begin with 
     await troupe.idle();
   }
   expect(seen).toHaveLength(TURNS * CALLS);
-  // Room was made on the way: a prompt was smaller than the one before it.
+  // Room was made on the way: some prompt was smaller than its predecessor.
   const totals = seen.map(({ tokens }) => tokens.total);
   expect(totals.some((total, index) => total < (totals[index - 1] ?? 0))).toBe(true);
   expect(seen.some(({ verified }) => !verified)).toBe(true);
   for (const { cached, tokens, verified, turn: id, step } of seen) {
     expect(cached.tokens, id ?? '').toBeLessThanOrEqual(tokens.total);
     if (!verified) expect(cached, id ?? '').toEqual({ messages: 0, tokens: 0 });
-    // Once it is over, all of it is known.
+    // After the end of the turn, all of it is known.
     const after = await troupe.promptOf(id ?? '', step);
     expect(after.verified).toBe(true);
     expect(after.cached.tokens).toBeLessThanOrEqual(after.tokens.total);

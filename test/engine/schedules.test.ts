@@ -27,7 +27,7 @@ function schedules(...more: object[]) {
   );
 }
 
-/** A look of one process. */
+/** One check of the schedules by one process. */
 async function look({ deps }: Stage, ...more: object[]): Promise<void> {
   await fireSchedules(deps, schedules(...more), createParticipantsCache(deps.log));
 }
@@ -131,7 +131,7 @@ test.each([
   [{ cron: '0 0 30 2 *' }, 'schedules[0].cron: "0 0 30 2 *" never comes'],
   [{ cron: '* * *' }, 'schedules[0].cron:'],
   [{ cron: '* * * * * *' }, 'schedules[0].cron:'],
-  [{ timezone: 'Mars/Olympus' }, 'schedules[0].timezone: "Mars/Olympus" is no time zone'],
+  [{ timezone: 'Mars/Olympus' }, 'schedules[0].timezone: "Mars/Olympus" is not a time zone'],
   [{ to: 'nobody' }, 'schedules[0].to: there is no agent "nobody"'],
   [{ name: 'a b' }, 'schedules[0].name:'],
 ])('%j is refused with its path', (wrong, problem) => {

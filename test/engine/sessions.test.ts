@@ -39,7 +39,7 @@ async function ask(stage: Stage, content: string): Promise<void> {
   await stage.quiet();
 }
 
-/** Kinds and reasons of what the log says of sessions. */
+/** Kinds and reasons of the session events in the log. */
 async function told(stage: Stage): Promise<string[]> {
   const notes = (await stage.events('c')).filter(({ kind }) => kind.startsWith('session.'));
   return notes.map(({ kind, body }) => [kind, (body as { reason?: string }).reason ?? ''].join(' ').trim());

@@ -51,7 +51,7 @@ test.each(DAMAGES)(
     await stage.quiet();
     const { data } = await row(driver);
     await damage(driver, break_(data));
-    // A process that has nothing in memory.
+    // Continues in a process without anything in memory.
     await stage.engine.stop();
     const later = await openStage({
       driver,

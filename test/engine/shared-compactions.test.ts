@@ -86,7 +86,7 @@ describe('one compaction for the company', () => {
     expect(await stage.check('c')).toEqual([]);
   });
 
-  /** As if @cy had begun to write the first compaction, and died. */
+  /** Simulates that @cy had begun to write the first compaction and crashed. */
   async function begunByCy(stage: Stage, forMs: number) {
     const now = stage.clock.now();
     const lock = JSON.stringify({ agent: 'cy', until: now + forMs });

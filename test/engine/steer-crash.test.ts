@@ -12,7 +12,7 @@ function said(id: string, whileBusy: 'queue' | 'steer' | 'interrupt'): EventDraf
   return { id: id as EventId, author: ANA, to: ['bo' as AgentId], kind: 'message', body, whileBusy };
 }
 
-/** Somebody outside speaks while a tool runs; processes die one after the other, each at its so manieth use of the store. */
+/** A person posts while a tool runs. Processes crash one after the other, each at the given store operation. */
 async function playUntil(deaths: readonly number[], drafts: readonly EventDraft[]) {
   const driver = await openDriver();
   const outside = createStore(driver);
@@ -28,7 +28,7 @@ async function playUntil(deaths: readonly number[], drafts: readonly EventDraft[
   await stage.quiet();
   return { died, stage, model, events: await stage.events('c') };
 
-  /** Whether it came so far. */
+  /** Whether the process reached this operation. */
   async function liveUntil(at: number): Promise<boolean> {
     let count = 0;
     let dead = false;

@@ -117,7 +117,7 @@ describe('an agent that takes nothing while it is at work', () => {
       data: { agent: 'bo', turn: 'c:bo:1' },
     });
     expect(await stage.events('c')).toHaveLength(head);
-    // What is stored already is no new message, and one that asks to wait may.
+    // A message that is stored already is not new, and a message that asks to wait is accepted.
     expect(await post(stage, 'begin', ['bo'], { id: 'first' })).toMatchObject({ seq: 1 });
     await post(stage, 'in time', ['bo'], { whileBusy: 'queue' });
     model.open();

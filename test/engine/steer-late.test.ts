@@ -42,7 +42,7 @@ test('a holder that stood still answers without what its successor has taken in:
     if (trace.step > 1) await late.promise;
     yield* trace.step === 1 ? asks(['look', {}]) : asks(['burn', {}]);
   });
-  // It neither renews its lease nor hears that it is lost.
+  // The process neither renews its lease nor learns that it is lost.
   let isStill = false;
   const still = tapDriver(driver, (op) =>
     isStill && op === 'compareAndSet' ? new Promise<never>(() => undefined) : undefined,

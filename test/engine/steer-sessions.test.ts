@@ -4,7 +4,7 @@ import { asks, modelOf, says } from '../support/engine-models.ts';
 import { openStage, type Stage } from '../support/engine-stage.ts';
 import { answered, meanwhile, post, sound } from '../support/steer-stage.ts';
 
-/** A turn of two steps with something said in between, after a turn of one. */
+/** A turn of one step, then a turn of two steps with a message in between. */
 async function play(rewind: boolean) {
   const memory = newSessionMemory();
   const model = createFakeSessions({

@@ -8,7 +8,7 @@ import { answered, endings, meanwhile, only, post, sound } from '../support/stee
 
 const LOOK = ['look', {}] as [string, object];
 
-/** Bo calls a tool, during whose call something is said, and then answers. */
+/** Bo calls a tool; a message arrives during the call; then bo answers. */
 async function play(
   during: (stage: Stage) => Promise<unknown>,
   agent: Partial<StageAgent> = {},
@@ -145,7 +145,7 @@ describe('a message to an agent at work', () => {
     expect(times(shown(model.requests.at(-1)), 'left')).toBe(1);
     await sound(stage, ['c:bo:1']);
 
-    /** Says nothing at one step of the first turn. */
+    /** Stays silent at one step of the first turn. */
     function slowAt(step: number): typeof model.stream {
       return (request, options) => {
         const answer = model.stream(request, options);

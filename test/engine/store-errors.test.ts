@@ -47,7 +47,7 @@ test('what another process appended is seen, though this process remembers the t
   expect(await stage.check('c')).toEqual([]);
 });
 
-/** Every operation that a turn asks of the store, failing once, before or after it was done. */
+/** Fails every store operation of a turn once, before or after it takes effect. */
 async function failingOnce(op: StoreOp, phase: 'before' | 'after', nth: number): Promise<boolean> {
   const driver = await openDriver();
   let seen = 0;

@@ -21,10 +21,10 @@ const STEPS = [
   says('all is well now'),
 ];
 
-/** The step that has the effect which may be lost. */
+/** The step with the effect that may be lost. */
 const CALL_STEP = 4;
 
-/** The same answer to the same step, whoever asks. */
+/** Gives the same answer to the same step, in every process. */
 function model(): TestModel {
   return modelOf(async function* ({ trace }) {
     yield* STEPS[trace.step - 1] ?? [];
@@ -48,7 +48,7 @@ function open(driver: StoreDriver, asked: TestModel, runs: string[]): Promise<St
   return openStage({ driver, tools: [worker(runs)], agents: [agent] });
 }
 
-/** What the log says, but for what is written by whoever happens to hold the turn. */
+/** The log without the parts that depend on which process holds the turn. */
 function story(events: readonly Event[]): string[] {
   return events.map(({ id, kind, body }) =>
     JSON.stringify([id, kind, body]).replaceAll(/call-\d+|"upTo":\d+/g, ''),
@@ -93,7 +93,8 @@ test('a turn with corrections goes on after a crash at any store operation, and 
       for (let step = 1; step <= STEPS.length; step++)
         expect(await second.troupe.promptOf('c:bo:1', step)).toMatchObject({ step, verified: true });
       const events = await second.events('c');
-      // Nobody knows then whether the call was made: the model is told so, and that is another story from there on.
+      // In that case nobody knows whether the call was made. The model is told so, and the story differs from there
+      // on.
       isLost = events.some(({ kind, body }) => kind === 'tool.result' && body.outcome === 'lost');
       if (!isLost) expect([at, story(events)]).toEqual([at, expected]);
       await second.troupe.close();
@@ -111,7 +112,7 @@ test('a turn with corrections goes on after a crash at any store operation, and 
   expect(crashes).toBeGreaterThan(20);
 });
 
-/** Ids of calls are minted anew by each attempt at an answer, and the journal keeps the first. */
+/** Each attempt at an answer mints new call ids, and the journal keeps the first. */
 function stable(request: Parameters<typeof bytes>[0]): string {
   return bytes(request)
     .replaceAll(/call-\d+/g, 'call')
@@ -176,7 +177,7 @@ test.each([true, false])(
     const noted = second.filter(({ sent }) => shown({ messages: sent } as never).includes('cannot end yet'));
     expect(noted.map(({ trace }) => trace.step)).toEqual([3, 4, 6]);
     for (const { sent } of noted) expect(sent.at(-1)?.content).toContain('cannot end yet');
-    // What it said before the correction is in what the session holds, once.
+    // The session holds the text before the correction exactly once.
     expect(noted.map(({ transcript }) => transcript.join('\n').split('I think so').length)).toEqual([
       2, 2, 2,
     ]);

@@ -27,7 +27,7 @@ function keeper(
   return company(['p'], { answers: { p: answers }, agents: { p: own }, ...more });
 }
 
-/** What the reminders of a request say, the newest last, each item as a line. */
+/** The reminders of a request, the newest last, each item as a line. */
 function told(room: Company, n?: number): string[] {
   return room.raw('p', n).flatMap((message) => (message.role === 'user' ? reminders(message) : []));
 }

@@ -149,7 +149,7 @@ describe('L2 an answer without words', () => {
     await using company = await room(['no_response'], [{ text: '  ' }, 'here I am']);
     await company.say(UMA, 'p', 'hello?');
     expect(noteIn(company, 2)).toMatch(/no words.*no_response/);
-    // Nothing was said, so nothing is shown as said.
+    // An empty answer leaves nothing in the prompt.
     expect(company.sent('p', 2).slice(0, -1)).toEqual(company.sent('p', 1));
     expect(await only(company, 'message')).toHaveLength(2);
     expect(await only(company, 'step')).toEqual([]);
@@ -229,7 +229,7 @@ describe('L3 a correction', () => {
       const kept = noteIn(company, n) === null ? before : before.slice(0, -1);
       expect(company.raw('p', n + 1).slice(0, kept.length)).toEqual(kept);
     }
-    // What it had said stands as its own words, as a plain message.
+    // Its earlier text stands as a plain message of its own.
     expect(company.raw('p', 4)[3]).toEqual({ role: 'assistant', content: 'I think so' });
   });
 

@@ -7,7 +7,7 @@ import { openDriver } from '../support/mode.ts';
 
 const EVE = { kind: 'user', id: 'eve', name: 'Eve' } as const;
 
-/** What a client of an earlier version could store under an id of the runtime, behind the back of today's door. */
+/** An event that a client of an earlier version could store under an id of the runtime. Today's API refuses it. */
 function squat(id: string): EventDraft {
   return { id: id as EventId, author: EVE, to: [], kind: 'message', body: { content: 'mine' } };
 }
@@ -17,7 +17,7 @@ async function take(stage: Stage, conversation: string, ids: readonly string[]):
   await stage.store.append(logOf(conversation), entries);
 }
 
-/** Those that an earlier version let clients take. */
+/** Ids that an earlier version let clients use. */
 function couldBeTaken(id: string): boolean {
   return /^compaction:|:(?:completed:|relief:|session:|compaction\.)/.test(id);
 }
@@ -79,7 +79,7 @@ test('the plays mint every sort of id', async () => {
   expect([...sorts].toSorted()).toEqual(expect.arrayContaining(SORTS));
 });
 
-/** Of an id its words, without names and numbers. */
+/** The words of an id, without names and numbers. */
 function sortOf(id: string): string {
   return id
     .replace(/^c[^:]*:[a-z]+:\d+:/, 'TURN:')
@@ -124,7 +124,7 @@ test('an agent that an earlier version has set aside for such an id goes on when
   await first.quiet();
   await first.engine.stop();
 
-  // As the earlier version left it: an event is committed, its id is taken, and the agent is set aside.
+  // The state that the earlier version left: an event is committed, its id is taken, and the agent has failed.
   const record = await first.actor('c', 'bo');
   const outbox: EventDraft[] = [
     {

@@ -34,11 +34,11 @@ async function append(store: Store, ...ids: string[]): Promise<void> {
   );
 }
 
-/** A turn that wants tasks, and what becomes of it; a process that dies is followed by another that begins the turn anew. */
+/** A turn that opens tasks, and its outcome. After a crash another process begins the turn anew. */
 const turn = fc.record({
   tasks: fc.integer({ min: 1, max: 4 }),
   outcome: fc.constantFrom('commits' as const, 'commits' as const, 'fails' as const, 'dies once' as const),
-  /** How many of those that it has opened it sees end, before its next turn. */
+  /** Number of its own tasks whose end it sees before its next turn. */
   ends: fc.nat(4),
   isTold: fc.boolean(),
 });
@@ -75,7 +75,7 @@ test('three processes, crashes and store faults: of one tree no more tasks are m
         const processes = Array.from({ length: 3 }, () => {
           const documents = createMemoryDocuments({ data, gate });
           const store = createStore(createDocumentDriver(documents, { random: () => 0.5, sleep }));
-          // Never the same time twice, so that it always looks who has ended.
+          // Time always advances, so that each check looks for ended tasks.
           const clock = { ...setClock(), sleep, monotonic: () => (now += 10_000) };
           return { store, trees: createTaskTrees({ store, clock, random: () => 0.5, limits }) };
         });
@@ -137,7 +137,7 @@ test('three processes, crashes and store faults: of one tree no more tasks are m
     ),
     { numRuns: 150 },
   );
-  // Else the limits were never met.
+  // Ensures that the runs reach the limits.
   expect(taken).toBeGreaterThan(300);
   expect(refused.made).toBeGreaterThan(50);
   expect(refused.open).toBeGreaterThan(50);
@@ -174,7 +174,7 @@ test('nobody gives a place back: the logs say who has ended, and who never began
   await take('d-1', '1');
   await take('d-2', '2');
   const full = { ok: false, of: 'open', made: 2, open: 2 };
-  // Neither turn has ended: they may open them yet.
+  // Neither turn has ended, so they may still open their tasks.
   expect(await take('d-3', '3')).toEqual(full);
   await append(store, 'c:a:1:opened:0.0', 'c:a:1:end');
   expect(await take('d-3', '3')).toEqual(full);

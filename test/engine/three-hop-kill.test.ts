@@ -8,7 +8,7 @@ import { modelOf, says, shown } from '../support/engine-models.ts';
 import { ANA, type Stage } from '../support/engine-stage.ts';
 import { allLogs, type Play, type Played, playKilledAt } from '../support/killed-play.ts';
 
-/** The same call for the same request, whoever asks. */
+/** Makes the same call for the same request, in every process. */
 function calls(request: ModelRequest, ...wanted: [name: string, args: object][]): ModelEvent[] {
   const { turn, step } = request.trace;
   return [
@@ -24,7 +24,7 @@ function calls(request: ModelRequest, ...wanted: [name: string, args: object][])
 
 type Says = (said: string, request: ModelRequest) => ModelEvent[];
 
-/** Answers as a function of what it is shown, so that every process answers alike. */
+/** Answers are a function of the request, so that every process answers alike. */
 function talks(answer: Says) {
   return modelOf(async function* (request) {
     yield* answer(shown(request), request);
@@ -55,7 +55,7 @@ async function begin(stage: Stage): Promise<void> {
 
 const LOG = { tenant: 'default' as Event['tenant'], conversation: 'c' as Event['conversation'] };
 
-/** What is left of the logs without what depends on the clock. */
+/** The logs without the parts that depend on the clock. */
 async function told(stage: Stage): Promise<Record<string, unknown[]>> {
   const logs = await allLogs(stage);
   return Object.fromEntries([...logs].map(([id, events]) => [id, events.map(timeless)]));
@@ -71,7 +71,7 @@ async function problems(stage: Stage): Promise<unknown[]> {
   return (await Promise.all(ids.map((id) => stage.check(id)))).flat();
 }
 
-/** Whatever an undisturbed play asks of the store, one after the other, before and after it is done. */
+/** Kills the process before and after each store operation of an undisturbed play. */
 async function killEverywhere(
   play: Play,
   check: (played: Played, where: string) => Promise<void>,
@@ -99,7 +99,9 @@ test('a process that dies anywhere in a chain of three changes nothing that is t
   });
 }, 300_000);
 
-/** @bo asks a person, has a call approved, and gives two tasks of which the first result is enough: @di never has one. */
+/**
+ * @bo asks a person, has a call approved, and opens two tasks of which the first result is enough: @di never has one.
+ */
 function dealing(launched: Set<string>): Play {
   const launch = defineTool({
     name: 'launch',
@@ -148,7 +150,7 @@ function first(to: string): [string, object] {
   return ['delegate', { to, task: 'count', until: 'first' }];
 }
 
-/** Never says anything; who asked can only give up. */
+/** Never produces anything; the caller can only give up. */
 async function* silence(): AsyncGenerator<ModelEvent> {
   yield { type: 'start' };
   await forever();
@@ -160,7 +162,7 @@ test('nor does one that dies while a person is asked, a call is approved, or the
   const calm = await playKilledAt(0, play);
   const expected = await told(calm.stage);
   expect(expected['c']?.filter((event) => (event as Event).kind === 'message')).toHaveLength(2);
-  // Where @di was when it was called off is anybody's guess.
+  // The position of @di at its cancellation may vary.
   const thread =
     (await calm.stage.troupe.tasks('c')).tasks.find(({ assignee }) => assignee === 'di')?.thread ?? '';
   expect(expected[thread]).toBeDefined();

@@ -45,7 +45,7 @@ test('who goes on though it was told so ends its turn, whatever its steps', asyn
   });
   await stage.say('c', 'begin', ['bo']);
   await stage.quiet();
-  // Two tasks; woken, it asks, is told, asks again, and is stopped.
+  // Two tasks: after its wake the model asks, is refused, asks again, and is stopped.
   expect(model.requests).toHaveLength(3);
   const failed = (await stage.events('c')).filter(({ kind }) => kind === 'turn.failed');
   expect(failed).toMatchObject([{ body: { code: 'guard_stopped' } }]);

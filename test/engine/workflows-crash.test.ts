@@ -17,7 +17,7 @@ const WORKFLOWS = [
   },
 ];
 
-/** The process dies at its `at`th look at or write into the store; the person gives the command again. */
+/** The process crashes at its `at`th store operation; the person repeats the command. */
 async function playUntil(at: number) {
   const driver = await openDriver();
   const model = modelOf(async function* ({ trace }) {

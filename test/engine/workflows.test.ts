@@ -35,7 +35,7 @@ function begin(stage: Stage, more: Partial<Run> = {}): Promise<Event> {
   return stage.troupe.command(command, ANA);
 }
 
-/** What the log says of a run: its steps with their ends. */
+/** The course of a run in the log: its steps with their ends. */
 async function course(stage: Stage): Promise<string[]> {
   return only(await stage.events('c'), 'run.directive').map(
     ({ body }) => `${body.step?.number}.${body.step?.attempt} ${body.status}`,
@@ -76,7 +76,7 @@ test('a run asks one agent after the other, each once, and goes back to the mode
   expect([bo.requests.length, cy.requests.length]).toEqual([2, 1]);
   expect(await state(stage)).toMatchObject({ state: 'open.chat', mode: 'chat' });
   expect(await stage.check('c')).toEqual([]);
-  // The same command again, with its answer lost: nothing happens twice.
+  // Repeats the command whose answer was lost: nothing happens twice.
   expect(await begin(stage)).toEqual(begun);
   await stage.quiet();
   expect(await course(stage)).toHaveLength(4);

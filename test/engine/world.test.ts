@@ -4,7 +4,7 @@ import { LEASE_MS, openWorld, SWEEP_MS, type World, type WorldOptions } from '..
 
 const SEED = suiteSeed();
 const ACTIONS = 40;
-/** What is left to do when the faults stop, with its backoffs, beside a lease that runs out and two sweeps. */
+/** Remaining work with its backoffs after the faults stop, beside an expiring lease and two sweeps. */
 const WORK_MS = 10_000;
 
 type Plan = Omit<WorldOptions, 'random'>;

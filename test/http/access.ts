@@ -2,7 +2,7 @@ import type { NewKey } from '../../src/access/index.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { type Answer, type Harness, startApi } from './harness.ts';
 
-/** What a caller with one credential asks of an API. */
+/** The requests that a caller with one credential makes. */
 export interface Asker {
   secret: string;
   id: string;
@@ -12,7 +12,7 @@ export interface Asker {
   delete(path: string): Promise<Answer>;
 }
 
-/** An API that answers nobody without a credential. */
+/** An API that requires a credential for every request. */
 export function startGuarded(options: Parameters<typeof startApi>[0] = {}): Promise<Harness> {
   let opened: Troupe | undefined;
   return startApi({
@@ -35,7 +35,7 @@ export function asker(api: Pick<Harness, 'get' | 'post'>, secret: string): Asker
   };
 }
 
-/** Somebody with a new key of this tenant. */
+/** A caller with a new key of this tenant. */
 export async function withKey(
   api: Harness,
   key: Partial<NewKey> = {},

@@ -144,7 +144,7 @@ test.each<[string, number, string, string, object[]]>([
   }
 });
 
-/** Of what is kept beside the log, where it is as long as an image. */
+/** Values stored beside the log that are as long as an image. */
 function storedLengths(data: string): unknown[] {
   const database = new DatabaseSync(path.join(data, 'troupe.db'));
   const rows = database.prepare('SELECT length(data) AS length FROM registers WHERE length(data) > 80').all();

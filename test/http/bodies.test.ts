@@ -5,7 +5,7 @@ import { ANA } from './harness.ts';
 const PATH = '/api/conversations/c1/events';
 const PIECE = new Uint8Array(1_048_576).fill(120);
 
-/** Messages that stop before their end: each holds what came of it. */
+/** Starts messages that stop before their end; each resolves with its outcome. */
 function halfSent(
   api: { app: { request: (path: string, init: RequestInit) => unknown } },
   authorization: string,

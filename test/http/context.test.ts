@@ -132,7 +132,7 @@ test.each([3_000, 6_000, 128_000])(
       const known = new Set<string>();
       for (const [index, { cuts }] of sent.entries()) {
         const news = cuts.filter(({ event }) => !known.has(event));
-        // The very first prompt has none before it that could break.
+        // The very first prompt has no predecessor that could break.
         expect(report.rows[index]?.broke !== null).toBe(index > 0 && news.length > 0);
         for (const { event } of news) known.add(event);
       }

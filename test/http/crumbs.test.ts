@@ -14,12 +14,12 @@ function chunked(text: string, size: number): string {
   return pieces.map((piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`).join('');
 }
 
-/** The status of what was sent over a socket of its own. */
+/** Sends over a separate socket and returns the status. */
 async function answered(port: number, sent: string): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   let answer = '';
   socket.on('data', (bytes) => (answer += String(bytes)));
-  // Who is refused in the middle may find the connection closed while it still sends.
+  // A caller that is refused halfway may find the connection closed while it still sends.
   socket.on('error', () => {});
   const closed = once(socket, 'close');
   socket.write(HEAD + sent);
@@ -32,7 +32,7 @@ test('a body in chunks of one byte is refused soon, and one in small chunks is t
   const server = await serveHttp(api.app, { port: 0 });
   try {
     const body = (length: number) => JSON.stringify({ author: ANA, to: [], content: 'x'.repeat(length) });
-    // Without its end: it is refused before that.
+    // The body has no end: it is refused before that.
     const crumbs = await answered(server.port, chunked(body(2_000), 1));
     expect(crumbs).toMatch(/^HTTP\/1\.1 413 /);
     expect(crumbs).toContain('too many tiny chunks');
@@ -53,7 +53,7 @@ test('what comes in pieces is kept in their order, and in no list of pieces', ()
     const piece = Uint8Array.from({ length: n % 7 }, (_, at) => (n + at) % 256);
     buffer.append(piece);
     wanted.push(...piece);
-    // Whoever gave it may write over it.
+    // The sender may overwrite its buffer.
     piece.fill(0);
   }
   expect(buffer.bytes()).toEqual(Uint8Array.from(wanted));

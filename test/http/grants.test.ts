@@ -79,7 +79,7 @@ test('a turn is compared with one that was granted, in neither order with anothe
   const guest = await withKey(api, { scopes: ['read'], conversations: ['hall'] });
   expect((await guest.get(`/api/turns/${own}/diff/${own}`)).status).toBe(200);
   expect((await guest.get(`/api/turns/${own}/diff/next`)).status).toBe(200);
-  // To the letter what is said of a turn that nobody has.
+  // The answer is identical to that for a turn that does not exist.
   for (const query of ['', '?step=7']) {
     const nobodys = await house.get(`/api/turns/nobody:echo:1/prompt${query}`);
     const { status, body } = await guest.get(`/api/turns/${foreign}/prompt${query}`);
@@ -90,7 +90,7 @@ test('a turn is compared with one that was granted, in neither order with anothe
     [foreign, 200],
     [`${foreign}/prompt`, 200],
     [`${foreign}/diff/next`, 200],
-    // No two of one conversation: that they are there is told to who may know of both.
+    // Refuses two turns of one conversation; only a caller who may read both learns that they exist.
     [`${own}/diff/${foreign}`, 400],
     [`${foreign}/diff/${own}`, 400],
   ] as const) {
@@ -223,7 +223,7 @@ test('what is imported stays within the grant, with all that the file may hold',
     (await api.get(`/api/import${query}`, { method: 'POST', body, headers: guest.headers })).status;
   expect(await into('')).toBe(404);
   expect(await into('?conversation=secret')).toBe(404);
-  // Of a file with several it would be the beginning of their names.
+  // For a file with several conversations the target would be the beginning of their names.
   expect(await into('?conversation=hall')).toBe(404);
   expect(await api.troupe.conversations()).toEqual([]);
   expect(await into('?conversation=team-a')).toBe(201);
@@ -238,10 +238,10 @@ test('of a file with several conversations each stays within the grant, whatever
       .status;
   };
   const ids = async () => (await api.troupe.conversations()).map(({ id }) => id).toSorted();
-  // With their numbers the names would have no room: they are cut, and begin otherwise.
+  // There is no room for numbers behind these names: the names are shortened, and begin differently.
   const long = 'x'.repeat(128);
   expect(await into(long, line + line, [`${long}*`])).toBe(404);
-  // A thread is granted with its root alone.
+  // A thread is granted only together with its root.
   expect(await into('hall.d-000000000000', line, ['hall.d-*'])).toBe(404);
   expect(await ids()).toEqual([]);
   expect(await into('team-a', line + line, ['team-*'])).toBe(201);
@@ -250,7 +250,7 @@ test('of a file with several conversations each stays within the grant, whatever
   expect(events.filter(({ kind }) => kind === 'message')).toHaveLength(2);
 });
 
-/** Of a task of `echo` for `echo`, as an export has it. */
+/** A task of `echo` for `echo`, as in an export. */
 function opened(places: { home: string; thread: string; root: string }): string {
   const task = { delegation: 'd-000000000000', how: 'delegate', delegator: 'echo', assignee: 'echo' };
   const body = { ...task, ...places, task: 'x', group: 'g', join: 'all', chain: ['echo'] };
@@ -259,11 +259,11 @@ function opened(places: { home: string; thread: string; root: string }): string 
 }
 
 test.each([
-  // Exported with its threads, or deleted, it would be with what is in `secret`.
+  // An export or deletion with threads would include it with the content of `secret`.
   { home: 'team-a', thread: 'secret', root: 'team-a' },
-  // What is answered in it would be told in `secret`, to an agent that goes on there.
+  // Its answer would be reported to an agent in `secret`, which would then continue there.
   { home: 'secret', thread: 'team-a', root: 'team-a' },
-  // What it costs would be paid by `secret`.
+  // Its costs would be charged to `secret`.
   { home: 'team-a', thread: 'team-a', root: 'secret' },
 ])('what is imported leads nowhere beyond the grant: %o', async (places) => {
   await using api = await startGuarded();

@@ -67,7 +67,7 @@ test('a body that is too large is refused over a real connection while it is bei
       readText(response).then((body) => resolve([response.statusCode, body]), reject);
     });
   });
-  // Never ended: the answer must come before the end of the request.
+  // The request never ends: the answer must come before its end.
   for (let n = 0; n < 20; n++) call.write(' '.repeat(65_536));
   const [status, body] = await answered;
   expect(status).toBe(413);

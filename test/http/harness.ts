@@ -35,7 +35,7 @@ export interface Answer {
 export async function startApi(
   options: AppOptions & {
     agents?: AgentInput[];
-    /** More than agents; in their stead. */
+    /** The whole input of the troupe, instead of only its agents. */
     company?: TroupeInput;
     troupe?: TroupeOptions;
     wrap?: (troupe: Troupe) => Troupe;
@@ -76,7 +76,7 @@ export interface StreamFrame {
   data: Record<string, unknown>;
 }
 
-/** Reads server-sent events until `enough` says so, then lets go of the stream. */
+/** Reads server-sent events until `enough` returns true, then cancels the stream. */
 export async function readStream(
   response: Response,
   enough: (frames: StreamFrame[]) => boolean,

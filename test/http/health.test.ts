@@ -5,7 +5,7 @@ import { startApi } from './harness.ts';
 
 const WELL: Health = { store: 'ok', queue: 'ok' };
 
-/** A troupe that is as well as `health` says; `asked` counts. */
+/** A troupe with the given health; `asked` counts the checks. */
 function withHealth(health: () => Promise<Health>) {
   const asked = { times: 0 };
   const wrap = (troupe: Troupe): Troupe => ({

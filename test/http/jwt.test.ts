@@ -187,7 +187,7 @@ test('keys of the issuer are fetched once, and again for one that is new', async
     expect([await statusOf(api, token), await statusOf(api, token), fetched]).toEqual([200, 200, 1]);
     const stray = await sign(CLAIMS, { alg: 'RS256', key: RSA.privateKey, kid: 'two' });
     expect(await statusOf(api, stray)).toBe(401);
-    // However many ask with keys that nobody knows, the issuer is asked now and then.
+    // The issuer is asked only now and then, however many callers use unknown keys.
     expect(fetched).toBeLessThanOrEqual(2);
     isUp = false;
     await using next = await start({ jwks: `http://127.0.0.1:${port}/keys` });

@@ -63,7 +63,7 @@ test('a key is made, told who it is, rotated and revoked; its secret is in one a
   expect([again.status, again.body]).toMatchObject([404, { error: { code: 'key_unknown' } }]);
   const list = await admin.get('/api/keys');
   for (const text of [secret, next.secret]) {
-    // Not by its "_": a secret may have some itself.
+    // Does not split at "_": a secret may contain one.
     const words = text.slice(`trp_${bot.id}_`.length);
     expect(words).toHaveLength(43);
     expect(JSON.stringify([list.body, removed.body, again.body, api.errors])).not.toContain(words);

@@ -12,7 +12,7 @@ const SEQS = Array.from({ length: EVENTS }, (_, index) => index + 1);
 
 /** A conversation of so many messages of a million characters each. */
 async function stage(): Promise<Harness> {
-  // A search stops after two seconds: here they never pass, however slow the machine is.
+  // A search stops after two seconds; this clock stands still, so slow machines do not time out.
   const api = await startApi({ clock: { ...systemClock, now: () => 0 } });
   for (const seq of SEQS) {
     const word = seq === 3 ? ' needle ' : '';
@@ -29,7 +29,7 @@ test('a page of large events is short, and whoever asks on is given all', async 
     expect([status, body['head']]).toEqual([200, EVENTS]);
     const events = body['events'] as Event[];
     const bytes = Buffer.byteLength(JSON.stringify(events));
-    // The last one of a page brings it to 4 MiB.
+    // The last event of a page brings it to 4 MiB.
     expect(bytes).toBeLessThan(4 * MIB + 1.1 * MILLION);
     read.push(...events.map(({ seq }) => seq));
     after = read.at(-1) ?? EVENTS;

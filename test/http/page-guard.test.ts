@@ -6,7 +6,7 @@ const MESSAGE = { author: ANA, content: 'x' };
 const OWN = { host: '127.0.0.1:4600', origin: 'http://127.0.0.1:4600' };
 const HTML = { accept: 'text/html' };
 
-/** What the page would send, read from the document as the page reads it. */
+/** The token of the page, read from the document as the page reads it. */
 async function tokenOf(app: { request(path: string, init: RequestInit): Response | Promise<Response> }) {
   const html = await (await app.request('/', { headers: HTML })).text();
   return /<meta name="troupe-token" content="([^"]*)"/.exec(html)?.[1] ?? '';

@@ -13,7 +13,7 @@ const INDEX = `<!doctype html><html><head><base href="/" /><meta name="troupe-to
 <meta name="troupe-mode" content="write" /><meta name="troupe-version" content="" /></head>
 <body><script type="module" src="./assets/page-1a2b.js"></script></body></html>`;
 
-/** A folder as `npm run build:web` leaves it. */
+/** A folder like the output of `npm run build:web`. */
 function builtPage(): { folder: string } & Disposable {
   const root = mkdtempSync(path.join(tmpdir(), 'troupe-page-'));
   const folder = path.join(root, 'web');
@@ -30,7 +30,7 @@ function builtPage(): { folder: string } & Disposable {
   return { folder, [Symbol.dispose]: () => rmSync(root, { recursive: true }) };
 }
 
-/** What the document says to the page, by the name of its tag. */
+/** The settings in the document, by tag name. */
 function saidTo(html: string): Record<string, string | undefined> {
   const meta = (name: string) => new RegExp(`<meta name="troupe-${name}" content="([^"]*)"`).exec(html)?.[1];
   return {

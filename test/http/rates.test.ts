@@ -59,7 +59,7 @@ test('a caller has so many streams open, and one that ended makes room', async (
   const open = (headers: { authorization: string }, method = 'GET') =>
     api.app.request('/api/events', { headers, method });
   const first = await open(one.headers);
-  // Nobody reads the body of this, so it must hold no place.
+  // Nobody reads the body of a HEAD request, so it must not occupy a place.
   for (let n = 0; n < 5; n++) expect((await open(one.headers, 'HEAD')).status).toBe(200);
   expect((await open(one.headers)).status).toBe(200);
   expect((await open(one.headers)).status).toBe(429);

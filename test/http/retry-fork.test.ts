@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { ANA, ECHO, type Harness, scripted, startApi } from './harness.ts';
 
 const BEN = { kind: 'user', id: 'u2', name: 'Ben' } as const;
-/** Fails at what says so, until it is asked for again. */
+/** Refuses every request, except one that contains "asked for again". */
 const FRAIL = scripted('frail', [
   { when: { contains: 'asked for again' }, reply: 'here' },
   { fail: { code: 'provider_refused' } },

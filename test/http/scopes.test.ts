@@ -8,7 +8,7 @@ import { PUBLIC_ROUTES, ROUTE_SCOPES } from '../../src/http/routes/index.ts';
 import { startGuarded, withKey } from './access.ts';
 import { ANA, startApi } from './harness.ts';
 
-/** Written out, so that a route whose scope is changed by mistake is not held against its own mistake. */
+/** Written out, so that a scope changed by mistake is not compared with itself. */
 const SCOPES: Readonly<Record<string, readonly Scope[]>> = {
   'GET /api/conversations': ['read'],
   'GET /api/overview': ['read'],
@@ -50,7 +50,7 @@ const SCOPES: Readonly<Record<string, readonly Scope[]>> = {
   'GET /metrics': ['admin'],
 };
 
-/** What the app answers, as `METHOD /path/{name}`. */
+/** The routes of the app, as `METHOD /path/{name}`. */
 async function routesOf(): Promise<string[]> {
   await using api = await startApi();
   return api.app.routes

@@ -8,7 +8,7 @@ const pathsOf = (frames: StreamFrame[]) =>
   STATES(frames).map(({ data }) => `${String(data['event'])} ${String(data['state'])}`);
 const isAt = (state: string) => (frames: StreamFrame[]) => STATES(frames).at(-1)?.data['state'] === state;
 
-/** Ends when it is told to. */
+/** A generator that ends on demand. */
 function gate() {
   const { promise, resolve } = Promise.withResolvers<void>();
   const tool: Tool = {

@@ -37,14 +37,14 @@ test('events that come while the stored ones are read, doubled, late or not anno
     ...troupe,
     watch(next) {
       watcher = next;
-      // Nothing is announced but what this test announces.
+      // Announces only the events of this test.
       return () => {};
     },
     async events(conversation, range) {
       reads += 1;
       const page = await troupe.events(conversation, range);
       if (reads > 1) return page;
-      // Between the read and its answer two more arrive; the first is announced twice, the second is not.
+      // Two more events arrive between the read and its answer; the first is announced twice, the second is not.
       const { event } = await troupe.send('c1', { author: ANA, content: '4' });
       watcher({ type: 'event', event });
       watcher({ type: 'event', event });
@@ -66,7 +66,7 @@ test('a reader slower than 1,000 events misses none', async () => {
   await using api = await startApi();
   const response = await api.app.request('/api/events?conversation=c1');
   const reader = response.body?.getReader();
-  // The head of the stream is out and the watch is on; nobody reads on while the events come.
+  // The head of the stream is sent and the watch is active; nobody reads while the events arrive.
   await reader?.read();
   const started = reader?.read();
   const send = () => api.troupe.send('c1', { author: ANA, content: 'x' });
@@ -107,7 +107,7 @@ test('without a conversation the events of all are followed, and cannot be resum
   await api.troupe.send('old', { author: ANA, content: 'x' });
   const response = await api.app.request('/api/events');
   const reading = readStream(response, (frames) => frames.length >= 2);
-  // The watch begins with the first read, which the line above has asked for.
+  // The watch begins with the first read, which the line above requested.
   await api.troupe.send('a', { author: ANA, content: 'x' });
   await api.troupe.send('b', { author: ANA, content: 'x' });
   const frames = await reading;
@@ -132,7 +132,7 @@ test('a quiet stream says every 15 seconds that it is there', async () => {
   const next = reader?.read();
   let isAnswered = false;
   void next?.then(() => (isAnswered = true));
-  // It looks at the log for itself in between, which takes as long as the store takes.
+  // The stream polls the log in between, which takes as long as the store takes.
   for (let passed = 0; passed < 15_000; passed += 1_000) {
     expect(isAnswered).toBe(false);
     while (clock.sleeping() === 0) await new Promise((done) => setImmediate(done));

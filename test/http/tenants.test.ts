@@ -6,7 +6,7 @@ import { ANA, type Answer, readStream, scripted } from './harness.ts';
 const MESSAGE = { author: ANA, to: ['echo'], content: 'a secret of acme' };
 const NOBODYS = 'nobodys';
 
-/** What was answered, with the ids that were asked for taken out. */
+/** The answer without the requested ids. */
 function shape({ status, headers, body }: Answer, ids: string[]): unknown {
   let text = JSON.stringify(body);
   for (const id of ids) text = text.replaceAll(id, 'ID');
@@ -113,7 +113,7 @@ test('two tenants have conversations, events and pages of one name, each its own
     expect(status).toBe(201);
   }
   await api.troupe.idle();
-  // The projections of a conversation are remembered: never for another tenant.
+  // Projections of a conversation are cached, but never across tenants.
   for (const path of ['snapshot', 'rows', 'events', 'export', 'export?format=html']) {
     const read = async ({ headers }: Asker) =>
       (await api.app.request(`/api/conversations/c1/${path}`, { headers })).text();

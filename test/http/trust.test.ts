@@ -90,10 +90,10 @@ test('an answer to a question counts from trusted people only', async () => {
   expect(question).toBeDefined();
   const answer = { content: 'the evil one', replyTo: question?.id };
   await api.troupe.send('c1', { author: MAL, ...answer });
-  // In the name of one who is trusted, over a way that is not.
+  // Sent in the name of a trusted author, over an untrusted path.
   await api.troupe.send('c1', { author: ANA, ...answer, untrusted: true });
   await api.troupe.idle();
-  // Answered, the agent would ask again: of a question that is open alone nothing is told.
+  // An answer would make the agent ask again; a single open question triggers no report.
   const answered = async () => {
     const { events: now } = await api.troupe.events('c1');
     return now.filter(({ kind }) => kind === 'question.answered').map(({ author }) => author.id);

@@ -11,7 +11,7 @@ import { ANA } from './harness.ts';
 const LOOK_MS = 2_500;
 const FOLLOW = '/api/events?conversation=c1&after=0';
 
-/** A stream that nobody reads, and that has far more to send than a connection holds. */
+/** A stream that nobody reads, with far more data than a connection buffers. */
 async function unread(server: Server, authorization: string): Promise<Socket> {
   const { port } = server.address() as AddressInfo;
   const socket = connect(port, '127.0.0.1');
@@ -22,7 +22,7 @@ async function unread(server: Server, authorization: string): Promise<Socket> {
   return socket;
 }
 
-/** Once the connection takes nothing more: seen some times in a row, as it takes a few megabytes by itself. */
+/** Waits until the connection is full. Several checks in a row, since it buffers a few megabytes. */
 async function untilStuck(responses: readonly ServerResponse[]): Promise<void> {
   let [seen, looks] = [-1, 0];
   await untilHolds(() => {

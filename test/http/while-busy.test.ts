@@ -4,7 +4,7 @@ import { ANA, scripted, startApi } from './harness.ts';
 
 const PATH = '/api/conversations/c1/events';
 
-/** Resolves when an agent is in the middle of its words. */
+/** Resolves when an agent is in the middle of its answer. */
 function speaking(api: Awaited<ReturnType<typeof startApi>>): Promise<void> {
   return new Promise((resolve) => {
     const off = api.troupe.watch((note) => {
@@ -48,7 +48,7 @@ test('who takes nothing while at work answers 409 with the name, and stores noth
     status: 409,
     body: { error: { code: 'agent_busy', data: { agent: 'slow', turn: 'c1:slow:1' } } },
   });
-  // The turn itself may still be on its way into the log.
+  // The turn itself may not be in the log yet.
   const { events } = (await api.get(PATH)).body as { events: { id: string }[] };
   expect(events.map(({ id }) => id)).not.toContain('m2');
   expect((await api.post(PATH, first)).status).toBe(200);

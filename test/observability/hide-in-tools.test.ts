@@ -36,9 +36,9 @@ const COMPANY = parseTroupe({
   },
 });
 
-const { nostr } = await loadNostr();
+const nostrPackage = await loadNostr();
 /** The definition with the integrations that `createTroupe` makes of it. */
-const SETTINGS = { ...COMPANY, integrations: [nostr(COMPANY.nostr ?? {})] };
+const SETTINGS = { ...COMPANY, integrations: [nostrPackage.nostr(COMPANY.nostr ?? {})] };
 
 function answering(run: () => string) {
   const tool = defineTool({ name: 'look', description: 'l', schema: z.object({}), run });

@@ -172,7 +172,7 @@ test.each([
   ['a date', z.object({ when: z.date() }), /Date cannot be represented/],
   ['an unknown type', { type: 'nonsense' }, /Unsupported type: nonsense/],
   ['a remote reference', { $ref: 'https://example.com/s' }, /only local refs/],
-  ['a text', 'object', /a reply is a zod schema or a JSON schema/],
+  ['a text', 'object', /reply must be a zod schema or a JSON schema/],
 ])('%s is no reply schema: it is refused at the start with its path', async (_, reply, why) => {
   const agent = { id: 'j', provider: 'scripted', script: { rules: [{ reply: 'x' }] }, reply };
   const opening = openTroupe({ agents: [agent as never] });

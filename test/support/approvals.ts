@@ -6,10 +6,10 @@ import type { Troupe } from '../../src/troupe.ts';
 import { invalidities } from './check-prompt.ts';
 import { ANA, type Stage } from './engine-stage.ts';
 
-/** What tests of approvals share: a mail that people have to agree to, and people who do. */
+/** Shared setup of the approval tests: a mail tool that needs approval, and the people who approve. */
 export const BEN: Author = { kind: 'user', id: 'u2', name: 'Ben' };
 
-/** A tool that writes down each run of it. */
+/** A tool that records each of its runs. */
 export function mailer(needsApproval: Approval = true): { sent: string[]; mail: Tool } {
   const sent: string[] = [];
   const mail = defineTool({
@@ -29,7 +29,7 @@ export function only<K extends Event['kind']>(events: readonly Event[], kind: K)
   return events.filter((event) => event.kind === kind) as EventOf<K>[];
 }
 
-/** What is asked for first of what is open. */
+/** Id of the first open request for approval. */
 export async function requestIn(troupe: Pick<Troupe, 'tasks'>): Promise<string> {
   const { tasks } = await troupe.tasks('c', { open: true });
   return tasks[0]?.id ?? '';
@@ -47,7 +47,7 @@ export function decide(
   );
 }
 
-/** Every request could be sent to a vendor, and the log is legal. */
+/** Checks that a vendor would accept every request, and that the log is legal. */
 export async function wellFormed(
   stage: Stage,
   requests: readonly { messages: Parameters<typeof invalidities>[0] }[],

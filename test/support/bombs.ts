@@ -4,7 +4,7 @@ import type { Stage } from './engine-stage.ts';
 
 export const ENOUGH = 'that is enough';
 
-/** Gives so many tasks to an agent of its own kind whenever it is asked, until a person says that it is enough. */
+/** Delegates `fanOut` tasks to an agent of its own kind at every request, until a person says that it is enough. */
 export function bomb(fanOut: number, to = 'bo'): TestModel {
   let count = 0;
   return modelOf(async function* ({ messages }) {
@@ -26,14 +26,14 @@ export async function everything({ store }: Stage): Promise<Event[]> {
   return logs.flat();
 }
 
-/** Tasks that were given, each in the log of its owner. */
+/** The tasks that were opened, each in the log of its owner. */
 export function given(events: readonly Event[]): EventOf<'delegation.opened'>[] {
   return events.filter(
     (event) => event.kind === 'delegation.opened' && event.body.home === event.conversation,
   ) as EventOf<'delegation.opened'>[];
 }
 
-/** Those of them that have no end there. */
+/** The tasks that have no end in that log. */
 export function stillOpen(events: readonly Event[]): string[] {
   const ended = new Set(
     events.flatMap((event) =>
@@ -47,7 +47,7 @@ export function stillOpen(events: readonly Event[]): string[] {
   );
 }
 
-/** Most tasks that were open at once, as this process heard of it. */
+/** The largest number of simultaneously open tasks, as seen by this process. */
 export function countOpen(stage: Stage): { most: number; made: number } {
   const counted = { most: 0, made: 0 };
   const open = new Set<string>();

@@ -1,6 +1,6 @@
 import { type Event, type PromptMessage, isAbout } from '../../src/events/index.ts';
 
-/** What makes a provider refuse a request, as lines; empty for a valid one. */
+/** Lists the reasons for which a provider would refuse a request; empty for a valid one. */
 export function invalidities(messages: readonly PromptMessage[]): string[] {
   const problems: string[] = [];
   const calls = new Set<string>();
@@ -35,7 +35,7 @@ export function invalidities(messages: readonly PromptMessage[]): string[] {
   return problems;
 }
 
-/** The seqs that are not in the messages exactly as often as they should be. */
+/** The seqs that do not occur in the messages exactly as often as expected. */
 export function misplaced(messages: readonly PromptMessage[], expected: Iterable<number>): string[] {
   const counts = new Map<number, number>();
   for (const { seqs } of messages) for (const seq of seqs) counts.set(seq, (counts.get(seq) ?? 0) + 1);
@@ -49,7 +49,7 @@ export function misplaced(messages: readonly PromptMessage[], expected: Iterable
   return problems;
 }
 
-/** Written from the rules in docs/design.md, not from the code: what a prompt of the agent must hold of a log. */
+/** The events that a prompt of the agent must hold. Written from the rules in docs/design.md, not from the code. */
 export function visibleSeqs(log: readonly Event[], agent: string): number[] {
   const answered = new Set<string>();
   const made = new Set<string>();
@@ -79,7 +79,7 @@ export function visibleSeqs(log: readonly Event[], agent: string): number[] {
   return log.filter(visible).map(({ seq }) => seq);
 }
 
-/** What goes over the wire of a message. */
+/** The bytes of each message that go over the wire. */
 export function bytes(messages: readonly PromptMessage[]): string[] {
   return messages.map((message) => {
     const { seqs: _, ...sent } = message;
@@ -87,7 +87,7 @@ export function bytes(messages: readonly PromptMessage[]): string[] {
   });
 }
 
-/** How often a text is in what is sent. */
+/** Counts how often a text occurs in the messages that are sent. */
 export function occurrences(messages: readonly PromptMessage[], text: string): number {
   return bytes(messages).join('\n').split(JSON.stringify(text).slice(1, -1)).length - 1;
 }

@@ -14,7 +14,7 @@ export const VIK: Author = { kind: 'user', id: 'v1', name: 'Vik' };
 /** The human of imported transcripts. */
 export const USER: Author = { kind: 'user', id: 'user', name: 'User' };
 
-/** What an agent answers: by number of its request, or by what it is asked. */
+/** Answers of an agent: by the number of its request, or as a function of the request. */
 type Answers = readonly (string | FakeReply)[] | ((request: FakeRequest) => FakeReply | Promise<FakeReply>);
 
 export interface CompanyOptions extends TroupeOptions {
@@ -26,14 +26,19 @@ export interface CompanyOptions extends TroupeOptions {
 
 export interface Company extends AsyncDisposable {
   troupe: Troupe;
-  /** Says something and waits until all is quiet. `to` may be left out. */
+  /** Posts a message and waits until all is quiet. Without `to`, the message addresses nobody in particular. */
   say(author: Author, to: string | string[] | null, content: string, more?: Said): Promise<void>;
   /** The same without waiting. */
   post(author: Author, to: string | string[] | null, content: string, more?: Said): Promise<unknown>;
-  /** Appends what an assistant and its users said, with calls and results in any order, as OpenAI chat messages. */
+  /**
+   * Appends messages of an assistant and its users, given as OpenAI chat messages, with calls and results in any
+   * order.
+   */
   transcript(agent: string, messages: readonly unknown[]): Promise<void>;
   requests(agent: string): FakeRequest[];
-  /** What was sent to an agent's model, without the system message: the last request, or number `n` from 1. */
+  /**
+   * The messages sent to an agent's model, without the system message: of the last request, or of number `n`, from 1.
+   */
   raw(agent: string, n?: number): WireMessage[];
   /** The same as compact lines, without reminders. */
   sent(agent: string, n?: number): string[];
@@ -48,7 +53,7 @@ interface Said {
 /** The one conversation of a company. */
 export const ROOM = 'room';
 
-/** A troupe on a fake vendor that records what is sent; an agent's model is named after the agent. */
+/** A troupe on a fake vendor that records every request. The model of an agent has the agent's name. */
 export async function company(ids: readonly string[], options: CompanyOptions = {}): Promise<Company> {
   const { answers = {}, agents = {}, tools = [], fallback, ...runtime } = options;
   const counts = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** The CPU time that something takes, in ms. What passes on the wall meanwhile is also the time of others here. */
+/** The CPU time of a function, in ms. Wall time would include other processes of the machine. */
 export async function cpuMsOf(run: () => unknown): Promise<number> {
   const before = process.cpuUsage();
   await run();

@@ -8,8 +8,8 @@ import { defineTool } from '../../src/tools/tool.ts';
 import { hashOf, randomOf } from './engine-random.ts';
 
 /**
- * A troupe that its parent kills. Arguments: data directory, ledger file, seed, round, `work` or `finish`.
- * Tells on stdout, a JSON line each: `{pinned}` turns found pinned at the start, `{ready}`, and `{acked}` per post.
+ * A troupe that its parent kills. Arguments: data directory, ledger file, seed, round, `work` or `finish`. Writes
+ * JSON lines to stdout: `{pinned}` with the turns found pinned at the start, `{ready}`, and `{acked}` per post.
  */
 const [dir = '', ledger = '', seed = '0', round = '0', mode = 'work'] = process.argv.slice(2);
 const CONVERSATIONS = 24;
@@ -72,7 +72,7 @@ const script = {
   ],
 };
 
-/** The message of an id is always the same: a post that is repeated has the payload of the first. */
+/** The message is a function of its id, so that a repeated post has the same payload. */
 function messageOf(id: string) {
   const dice = hashOf(id);
   const to = AGENTS.filter((_, index) => ((dice >> index) & 1) === 1);
@@ -99,7 +99,7 @@ async function post(conversation: number, number: number): Promise<void> {
 
 if (mode === 'work') {
   const random = randomOf(Number(seed));
-  // New posts, and those of earlier rounds again: a client cannot know which of them were stored.
+  // Posts new messages and repeats those of earlier rounds: a client cannot know which of them were stored.
   for (;;) {
     const number = Math.max(0, Number(round) - Math.floor(random() ** 2 * 3));
     await post(Math.floor(random() * CONVERSATIONS), number);

@@ -4,7 +4,7 @@ import type { StoreDriver } from '../../src/store/driver.ts';
 export type StoreOp = Exclude<keyof StoreDriver, 'close'>;
 export type Phase = 'before' | 'after';
 
-/** Looks at every store operation, before and after it is done; what it throws is what the caller sees. */
+/** Called before and after every store operation; an error that it throws reaches the caller. */
 export type Tap = (op: StoreOp, phase: Phase, args: readonly unknown[]) => Promise<void> | void;
 
 const OPS: readonly StoreOp[] = [
@@ -49,12 +49,12 @@ export function storeAway(why: string): TroupeError {
   return new TroupeError('store_unavailable', `scripted: ${why}`);
 }
 
-/** Never settles: what a killed process sees of its last operation. */
+/** Never settles. The last operation of a killed process ends like this. */
 export function forever(): Promise<never> {
   return new Promise(() => undefined);
 }
 
-/** A store that one process dies on: from `kill` on, nothing it asks for is done or answered. */
+/** A store for a process that dies: after `kill`, no operation is executed or answered. */
 export function mortal(driver: StoreDriver): { driver: StoreDriver; kill(): void } {
   let dead = false;
   const tapped = tapDriver(driver, () => (dead ? forever() : undefined));

@@ -1,9 +1,9 @@
-/** Snapshots that machines can come to, found by trying every event in every one of them. */
+/** Finds every reachable snapshot of a machine by sending every event to each of them. */
 export interface Play<S, E> {
   start: S;
   next: (snapshot: S, event: E) => S;
   alphabet: readonly E[];
-  /** Counters grow for ever; what is beyond this is not visited. */
+  /** Bounds the search, since counters grow forever; snapshots outside are not visited. */
   within: (snapshot: S) => boolean;
 }
 
@@ -13,7 +13,7 @@ export interface Visit<S, E> {
   steps: { event: E; next: S }[];
 }
 
-/** Breadth first; snapshots with equal value and context are visited once. */
+/** Searches breadth first; snapshots with equal value and context are visited once. */
 export function explore<S extends { value: unknown; context: unknown }, E>(play: Play<S, E>): Visit<S, E>[] {
   const found = new Map<string, Visit<S, E>>();
   const queue = [play.start];
@@ -28,7 +28,7 @@ export function explore<S extends { value: unknown; context: unknown }, E>(play:
   return [...found.values()];
 }
 
-/** `{working: 'streaming'}` as `working.streaming`. */
+/** Writes `{working: 'streaming'}` as `working.streaming`. */
 export function pathOf(value: unknown): string {
   if (typeof value === 'string') return value;
   return Object.entries(value as Record<string, unknown>)

@@ -7,7 +7,7 @@ import {
 } from '../../src/providers/provider.ts';
 import { NO_USAGE } from '../../src/events/index.ts';
 
-/** A model made of what a test wants to hear, which remembers what it was asked. */
+/** A model with scripted answers that records its requests. */
 export interface TestModel extends Provider {
   requests: ModelRequest[];
 }
@@ -27,7 +27,7 @@ export function modelOf(answer: Answer): TestModel {
   };
 }
 
-/** Ends with `aborted` when the signal does, as the port asks of every provider. */
+/** Ends with `aborted` when the signal aborts, as the port requires of every provider. */
 async function* legal(events: AsyncIterable<ModelEvent>, signal: AbortSignal): AsyncGenerator<ModelEvent> {
   const gone = new Promise<null>((resolve) => signal.addEventListener('abort', () => resolve(null)));
   const source = events[Symbol.asyncIterator]();
@@ -39,7 +39,7 @@ async function* legal(events: AsyncIterable<ModelEvent>, signal: AbortSignal): A
   }
 }
 
-/** Answers with these events, one list a call; the last list again and again. */
+/** Answers with one list of events per call, and repeats the last list. */
 export function inOrder(...answers: ModelEvent[][]): TestModel {
   let call = 0;
   return modelOf(async function* () {
@@ -47,7 +47,7 @@ export function inOrder(...answers: ModelEvent[][]): TestModel {
   });
 }
 
-/** Answers each step of every turn with the list of that step; the last again and again. */
+/** Answers each step of every turn with the list of that step, and repeats the last list. */
 export function byStep(...answers: ModelEvent[][]): TestModel {
   return modelOf(async function* ({ trace }) {
     yield* answers[Math.min(trace.step, answers.length) - 1] ?? [];
@@ -61,7 +61,7 @@ export function says(...chunks: string[]): ModelEvent[] {
 
 let minted = 0;
 
-/** Calls of one step: `[name, args]`. Args that are a text are sent as written. */
+/** The calls of one step: `[name, args]`. String args are sent as written. */
 export function asks(...calls: [name: string, args: unknown][]): ModelEvent[] {
   return [
     { type: 'start' },
@@ -84,7 +84,7 @@ export function breaks(code: ModelFailure['code'], ...said: string[]): ModelEven
 }
 
 export interface Gated extends TestModel {
-  /** Resolves when the model is about to give the event that it holds back. */
+  /** Resolves when the model has reached the event that it holds back. */
   reached(): Promise<void>;
   /** Lets everything through from now on. */
   open(): void;
@@ -107,7 +107,10 @@ export function gated(events: ModelEvent[], stop: number): Gated {
   return Object.assign(model, { reached: () => reached.promise, open: () => opened.resolve() });
 }
 
-/** What of a request is sent: all but the seqs, which are filled in when an agent's own words reach the log. */
+/**
+ * The sent part of a request: everything except the seqs, which are filled in when an agent's own words reach the
+ * log.
+ */
 export function bytes(request: ModelRequest | undefined): string {
   const { messages = [], tools, breakpoints, model } = request ?? {};
   return JSON.stringify({
@@ -118,7 +121,7 @@ export function bytes(request: ModelRequest | undefined): string {
   });
 }
 
-/** Text of everything a request shows, in order. */
+/** The text of a whole request, in order. */
 export function shown(request: ModelRequest | undefined): string {
   return (request?.messages ?? []).map(({ content }) => content).join('\n');
 }

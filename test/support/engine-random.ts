@@ -1,6 +1,6 @@
 export type Random = () => number;
 
-/** Mulberry32: 0 <= n < 1, the same for the same seed. */
+/** Mulberry32: returns numbers 0 <= n < 1, the same sequence for the same seed. */
 export function randomOf(seed: number): Random {
   let state = seed >>> 0;
   return () => {

@@ -39,7 +39,7 @@ import type { Tool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { openDriver } from './mode.ts';
 
-/** One engine with its facade, composed as `runtime.ts` does it, over injected parts. */
+/** One engine with its facade, composed as in `runtime.ts`, over injected parts. */
 export interface Stage {
   troupe: Troupe;
   engine: Engine;
@@ -52,7 +52,7 @@ export interface Stage {
   say(conversation: string, content: string, to: readonly string[], id?: string): Promise<void>;
   events(conversation: string): Promise<Event[]>;
   actor(conversation: string, agent: string): Promise<ActorRecord>;
-  /** Moves the clock until no wake is waiting or running. */
+  /** Advances the clock until no wake is waiting or running. */
   quiet(): Promise<void>;
   check(conversation: string, options?: CheckOptions): Promise<Violation[]>;
 }
@@ -64,7 +64,7 @@ export interface StageAgent {
   join?: 'full' | 'summary' | 'fresh';
   whileBusy?: BusyPolicy;
   retry?: { patienceMs: number };
-  /** Window and longest answer, in tokens; by default large enough for everything. */
+  /** Context window and maximum output, in tokens; by default large enough for everything. */
   contextWindow?: number;
   maxOutputTokens?: number;
 }
@@ -72,14 +72,14 @@ export interface StageAgent {
 export interface StageOptions {
   agents: StageAgent[];
   tools?: Tool[];
-  /** What the engine writes to; a new one in memory by default. */
+  /** Store of the engine; by default a new one in memory. */
   driver?: StoreDriver;
   clock?: FakeClock;
   limits?: Partial<EngineLimits>;
   router?: (router: Router) => Router;
   random?: () => number;
   concurrency?: number;
-  /** Respond to what addresses nobody. */
+  /** Agent that answers messages without an addressee. */
   fallback?: string;
   context?: TroupeInput['context'];
   pending?: EngineDeps['pending'];
@@ -91,7 +91,7 @@ export interface StageOptions {
 export const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
 
 const TENANT = DEFAULT_TENANT;
-/** Words, so that counting costs nothing; the numbers are no part of these tests. */
+/** Counts words, which is cheap; these tests do not depend on the numbers. */
 const countTokens = (text: string) => Math.ceil(text.length / 4);
 let engines = 0;
 
@@ -206,7 +206,7 @@ function definitionOf({ agents, tools = [], context, workflows }: StageOptions):
   });
 }
 
-/** What is not given is left to the defaults. */
+/** Missing values get their defaults. */
 function sizesOf({ contextWindow, maxOutputTokens }: Partial<StageAgent>): Partial<StageAgent> {
   return {
     ...(contextWindow !== undefined && { contextWindow }),
@@ -232,7 +232,7 @@ export async function checkStore(
   return checkLog(await allEvents(store, conversation), readable, options);
 }
 
-/** Rounds of the event loop in which nothing was waiting, before all counts as quiet. */
+/** Idle rounds of the event loop after which the engine counts as quiet. */
 const QUIET_ROUNDS = 4;
 const STEP_MS = 20;
 const PATIENCE = 20_000;
@@ -247,7 +247,7 @@ async function quiet(router: Router, clock: FakeClock): Promise<void> {
   }
 }
 
-/** Lets the event loop turn, so that store operations and handlers go on; time stands still. */
+/** Turns the event loop, so that store operations and handlers progress while the clock stands still. */
 export async function turns(count = 1): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve));
 }

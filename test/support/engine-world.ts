@@ -15,29 +15,29 @@ import { openDriver } from './mode.ts';
 import { coverProblems, unverified } from './steer-stage.ts';
 
 /**
- * A small world to break things in: one store, some processes that may be killed, paused for longer than a lease, or
- * see store operations fail before or after they were done; clients that repeat what was not acknowledged; people who
- * stop and pause. Everything random comes from one seed.
+ * A small world for fault injection: one store, and processes that may be killed, paused for longer than a lease, or
+ * see store operations fail before or after they took effect. Clients repeat unacknowledged posts; people stop turns
+ * and pause agents. All randomness comes from one seed.
  */
 export interface WorldOptions {
   random: Random;
   processes: number;
-  /** Share of store operations that fail, half of them after they were done. */
+  /** Share of store operations that fail, half of them after they took effect. */
   failures: number;
   kills: boolean;
   pauses: boolean;
-  /** One agent's provider remembers; with or without the means to take a session back. */
+  /** One agent's provider keeps sessions; with or without the ability to rewind them. */
   sessions?: { rewind: boolean };
-  /** Agents keep lists, and sometimes say nothing: their turns are sent back. */
+  /** Agents keep lists, and sometimes give an empty answer, which is rejected. */
   supervised?: boolean;
-  /** Some of what is said steers or interrupts who is at work. */
+  /** Some messages steer or interrupt a busy agent. */
   steers?: boolean;
 }
 
 export interface World {
-  /** One random thing happens. */
+  /** Performs one random action. */
   act(): Promise<void>;
-  /** Faults stop; time goes on until nothing is left to do. Returns how long that took, ms. */
+  /** Stops the faults and advances time until nothing is left to do. Returns the elapsed time, ms. */
   settle(): Promise<number>;
   violations(): Promise<string[]>;
   stats: Record<
@@ -49,10 +49,10 @@ export interface World {
 export const LEASE_MS = 2_000;
 export const SWEEP_MS = 3_000;
 const AGENTS = ['bo', 'cy', 'di'];
-/** Whose provider remembers, where one does. */
+/** The agent whose provider keeps sessions, in worlds that have one. */
 const REMEMBERS = 'cy';
 const CONVERSATIONS = ['c1', 'c2'];
-/** Longest that a world may take to settle: a lease that must run out, two sweeps, and the work itself. */
+/** Longest time that a world may take to settle: a lease that expires, two sweeps, and the work itself. */
 const PATIENCE_MS = 120_000;
 
 interface Process {
@@ -86,7 +86,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   const clients = new Set<Promise<unknown>>();
   let faults = true;
   let elapsed = 0;
-  // Of each machine: what its provider keeps outlives the processes there.
+  // One per machine: the sessions of a provider outlive the processes of its machine.
   const memories = Array.from({ length: options.processes }, newSessionMemory);
   const processes: Process[] = [];
   for (let i = 0; i < options.processes; i++) processes.push(await boot(i));
@@ -164,7 +164,9 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     return processes[Math.floor(random() * processes.length)] as Process;
   }
 
-  /** Posts until somebody says that it is stored; what dies or fails in between is posted again, with the same id. */
+  /**
+   * Posts until the message is acknowledged as stored; after a crash or failure it is posted again with the same id.
+   */
   async function post(id: string, conversation: string, to: string[]): Promise<void> {
     for (;;) {
       const { stage, died } = alive();
@@ -198,7 +200,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
         stats.aborts++;
         cancelled.push(turn);
       },
-      () => undefined, // refused or unknown: then nothing was promised
+      () => undefined, // refused or unknown: nothing was acknowledged
     );
     client(Promise.race([done, died.promise]));
   }
@@ -278,7 +280,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
         await turns();
         await pass(5);
       }
-      // What a killed process had handed to the store still lands.
+      // Writes that a killed process had handed to the store still take effect.
       await turns(5);
       for (const conversation of CONVERSATIONS) {
         for (const agent of AGENTS) await unpark(driver, conversation, agent);
@@ -337,7 +339,7 @@ async function isQuiet(driver: StoreDriver, processes: readonly Process[], clock
   return depths.every(({ waiting, active, delayed }) => waiting + active + delayed === 0);
 }
 
-/** What a model answers is a function of what it was asked, so that every process answers alike. */
+/** The answer is a function of the request, so that every process answers alike. */
 function answer(clock: FakeClock): Parameters<typeof modelOf>[0] {
   return async function* ({ messages, trace }) {
     const key = `${trace.turn}/${trace.step}/${messages.length}`;
@@ -357,7 +359,7 @@ function answer(clock: FakeClock): Parameters<typeof modelOf>[0] {
   };
 }
 
-/** Said of the id, so that who repeats it says the same. */
+/** The policy is a function of the id, so that a repeated post has the same one. */
 function busyOf(id: string, { steers }: WorldOptions): { whileBusy?: BusyPolicy } {
   const whileBusy = BUSY[hashOf(id) % 5];
   return steers && whileBusy ? { whileBusy } : {};
@@ -365,7 +367,7 @@ function busyOf(id: string, { steers }: WorldOptions): { whileBusy?: BusyPolicy 
 
 const BUSY: readonly BusyPolicy[] = ['steer', 'steer', 'interrupt'];
 
-/** One that writes lists, forgets them, and falls silent. */
+/** A model that writes todo lists, forgets them, and gives empty answers. */
 function unruly(tame: Parameters<typeof modelOf>[0]): Parameters<typeof modelOf>[0] {
   return async function* (request, signal) {
     const { trace, messages } = request;

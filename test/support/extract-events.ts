@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { AgentId, ConversationId, Event, EventDraft, EventId, EventOf } from '../../src/events/index.ts';
 import { logged } from './log-player.ts';
 
-/** Events to extract from, short to write: `at` gives them their places. */
+/** Short event literals for extraction; `at` assigns their positions. */
 const CODER = { kind: 'agent', id: 'coder', name: 'Coder' } as const;
 const ANA = { kind: 'user', id: 'ana', name: 'Ana' } as const;
 
@@ -12,7 +12,7 @@ function event(body: Body, to: readonly string[] = []): Event {
   return logged({ id: 'x' as EventId, to: to as AgentId[], ...body } as EventDraft, 1);
 }
 
-/** The events as a log would have them, from `first` on. */
+/** The events as a log returns them, numbered from `first`. */
 export function at(events: readonly Event[], first = 1): Event[] {
   return events.map((one, index) => ({ ...one, id: `e${first + index}` as EventId, seq: first + index }));
 }
@@ -78,7 +78,7 @@ const text = fc
   .array(fc.constantFrom(...PHRASES), { minLength: 1, maxLength: 4 })
   .map((parts) => parts.join('\n'));
 
-/** A conversation of a person and an agent that calls tools; results may be missing or long. */
+/** A conversation of a person and an agent that calls tools. Results may be missing or long. */
 export const someEvents: fc.Arbitrary<Event[]> = fc
   .array(
     fc.oneof(

@@ -17,7 +17,7 @@ export function forkedAs(event: Event): string {
   return event.kind === 'command' ? (event.body.fork?.conversation ?? '') : '';
 }
 
-/** Who finds an agent's record held waits a moment, of which the test has to tell. */
+/** An agent whose record is leased waits a moment before it retries; the test advances the clock for it. */
 export async function given(stage: Stage, asked: Promise<Event>[]): Promise<Event[]> {
   let isDone = false;
   const all = Promise.all(asked).finally(() => (isDone = true));

@@ -1,11 +1,11 @@
-/** An MCP server over stdio that wishes nobody well, as a process of its own. Argument: what it does. */
+/** A malicious MCP server over stdio, in a process of its own. The argument selects its behaviour. */
 import { createInterface } from 'node:readline';
 
 const [manner = ''] = process.argv.slice(2);
 const ANY = { type: 'object' };
 const tool = (name: string, more: object = {}) => ({ name, inputSchema: ANY, ...more });
 
-/** Stands for levels that no writer of JSON gets through. */
+/** Placeholder for a nesting depth that JSON.stringify cannot write. */
 const DEEP = '@deep@';
 const LEVELS = 20_000;
 const deepened = (json: string) =>

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 
 export type Vendor = 'openai-compatible' | 'openai' | 'anthropic';
 
-/** What each API calls the parts of an answer, as frames of a stream. */
+/** The parts of an answer as stream frames of one API. */
 export interface Frames {
   head: string;
   text: (text: string) => string;
@@ -57,11 +57,11 @@ export const FRAMES: Readonly<Record<Vendor, Frames>> = {
 
 export interface HostileVendor extends AsyncDisposable {
   url: string;
-  /** What became of each request so far: bytes that were sent, and whether the other side went away before all were. */
+  /** Outcome of each request: bytes sent, and whether the client disconnected before all were sent. */
   answers: { sent: number; isCut: boolean }[];
 }
 
-/** Answers every request with what `pour` gives, for as long as somebody takes it, up to so many bytes. */
+/** Answers every request with the output of `pour`, until the client disconnects or a byte limit is reached. */
 export async function startHostileVendor(
   pour: (request: { number: number; path: string; body: string }) => Iterable<string | Buffer>,
   mostBytes: number,

@@ -7,7 +7,7 @@ import { asks, inOrder, says } from './engine-models.ts';
 import { ANA, openStage, type Stage, type StageOptions } from './engine-stage.ts';
 import { ask, fill, mind, small } from './relief-stage.ts';
 
-/** Short plays that between them have the runtime mint every sort of id, always the same ones. */
+/** Short plays that together make the runtime mint every sort of id, always the same ones. */
 export interface IdPlay {
   name: string;
   open(options?: Partial<StageOptions>): Promise<Stage>;
@@ -150,7 +150,7 @@ export const ID_PLAYS: IdPlay[] = [
   },
 ];
 
-/** Everything that was written, by conversation. */
+/** All stored events, by conversation. */
 export async function logsOf(stage: Stage): Promise<Map<string, Event[]>> {
   const logs = new Map<string, Event[]>();
   for (const { id } of await stage.troupe.conversations()) logs.set(id, await stage.events(id));

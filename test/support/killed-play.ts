@@ -5,7 +5,7 @@ import { forever, type Phase, type StoreOp, tapDriver } from './engine-driver.ts
 import { allEvents, openStage, type Stage, type StageOptions, turns } from './engine-stage.ts';
 import { IS_DISTRIBUTED, openDriver } from './mode.ts';
 
-/** One look at or write into the store, by what was asked. */
+/** One read or write of the store. */
 export interface Point {
   op: StoreOp;
   phase: Phase;
@@ -14,26 +14,29 @@ export interface Point {
 export interface Played {
   stage: Stage;
   driver: StoreDriver;
-  /** What the first process asked of the store, as far as it came. */
+  /** Store operations of the first process until its death. */
   points: Point[];
   died: boolean;
 }
 
 export interface Play {
   options: Omit<StageOptions, 'driver' | 'clock'>;
-  /** What clients and people do, again in every round until all is quiet: whoever has no answer asks again. */
+  /**
+   * Actions of clients and people. Every round repeats them until all is quiet: a caller without an answer asks
+   * again.
+   */
   act: (stage: Stage) => Promise<unknown>;
 }
 
-/** In one directory the dead process's leases are known to be dead; on servers they have to run out. */
+/** In one directory the leases of the dead process are known to be void; on servers they have to expire. */
 const LIMITS = IS_DISTRIBUTED ? { soleOwner: false, leaseMs: 2_000, sweepMs: 3_000 } : { soleOwner: true };
 const STEP_MS = 20;
 const QUIET_ROUNDS = 4;
 const PATIENCE = 4_000;
 
 /**
- * Plays with a process that dies at its `at`th operation, before or after it was done, and goes on with another until
- * all is quiet. With 0 nobody dies.
+ * Runs a play whose process dies at its `at`th operation, before or after the operation took effect; another process
+ * continues until all is quiet. With 0 no process dies.
  */
 export async function playKilledAt(at: number, { options, act }: Play): Promise<Played> {
   const driver = await openDriver();
@@ -56,20 +59,20 @@ export async function playKilledAt(at: number, { options, act }: Play): Promise<
   const first = await open(mortal);
   await drive(first, act, () => dead);
   if (!dead) return { stage: first, driver, points: [...points], died: false };
-  // What it had handed to the store still lands.
+  // Writes that the process had handed to the store still take effect.
   await turns(5);
   const next = await open(driver, first.clock.now());
   await drive(next, act, () => false);
   return { stage: next, driver, points, died: true };
 }
 
-/** Until nothing is waiting or running and nobody acts any more, or the process is dead. */
+/** Runs until nothing is waiting or running and nobody acts any more, or the process is dead. */
 async function drive(stage: Stage, act: Play['act'], isDead: () => boolean): Promise<void> {
   const { clock, deps } = stage;
   const { limits, router, store } = deps;
   for (let round = 0, still = 0; !isDead(); round++) {
     if (round > PATIENCE) throw new Error(`never quiet: ${JSON.stringify(await router.depth())}`);
-    // Of a process that is dead nobody waits for an answer.
+    // Nobody waits for an answer of a dead process.
     let isActing = true;
     void act(stage).finally(() => (isActing = false));
     for (let turn = 0; isActing && !isDead() && turn < 200; turn++) await clock.advance(1);

@@ -6,9 +6,9 @@ const answer = (status: number, error: object) => ({
   body: JSON.stringify({ error }),
 });
 
-/** Answers of llama.cpp's server (build 0c1e570 with `--jinja`, Qwen2.5-Coder-1.5B), as recorded. */
+/** Recorded answers of llama.cpp's server (build 0c1e570 with `--jinja`, Qwen2.5-Coder-1.5B). */
 export const LLAMA_CPP = {
-  /** While it loads its model. */
+  /** Sent while it loads its model. */
   loading: answer(503, { message: 'Loading model', type: 'unavailable_error', code: 503 }),
   contextSize: answer(400, {
     code: 400,
@@ -17,11 +17,11 @@ export const LLAMA_CPP = {
     n_prompt_tokens: 9030,
     n_ctx: 8192,
   }),
-  /** An item of `/v1/responses` that does not say what it is. */
+  /** Sent for an item of `/v1/responses` without a type. */
   itemType: refusal("Cannot determine type of 'item'"),
 };
 
-/** Schemas of a property `x`, of tools and replies alike, and why each was refused. */
+/** Refused schemas of a property `x`, for tools and replies alike, with the reason of each refusal. */
 export const REFUSED_SCHEMAS: Record<string, [schema: unknown, why: string]> = {
   'a tuple with nothing after it': [
     { type: 'array', prefixItems: [{ type: 'string' }, { type: 'number' }], items: false },
@@ -56,7 +56,10 @@ function refusal(message: string) {
 
 type Schema = Record<string, unknown>;
 
-/** Refuses what llama.cpp refuses, in its words: items without a type, and what its grammars lack. */
+/**
+ * Refuses what llama.cpp refuses, with its messages: items without a type, and schemas that its grammars do not
+ * support.
+ */
 export const likeLlamaCpp: FakeHandler = ({ body }) => {
   const { input, tools, response_format, text } = body as {
     input?: { type?: string }[];

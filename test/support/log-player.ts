@@ -31,7 +31,7 @@ import { compactView } from './relieve-view.ts';
 export const SECRET = 'secret';
 const T0 = Date.UTC(2026, 0, 1);
 
-/** An event as the log would give it back. */
+/** The event as the log would return it. */
 export function logged(draft: EventDraft, seq: number, at = T0 + seq * 20_000): Event {
   const envelope = { tenant: 'default' as TenantId, conversation: 'c' as ConversationId, seq, at };
   return { ...draft, ...envelope, tokens: countTokens(eventText(draft)) };
@@ -72,19 +72,19 @@ export function viewOf(agent: string, log: readonly Event[]): View {
   return view;
 }
 
-/** One request as it was sent, and what is needed to send it again. */
+/** A sent request, with everything needed to rebuild it. */
 export interface Sent {
   agent: string;
   prompt: PromptRecord;
   turn: TurnInput;
-  /** The log when the turn was pinned, and what the turn had produced by then. */
+  /** The log at the pin, and the output of the turn by then. */
   log: readonly Event[];
   outputs: readonly EventDraft[];
-  /** What was in the log by then, whoever made it. */
+  /** The compactions in the log by then, of any agent. */
   compactions: readonly Event[];
 }
 
-/** The same request from nothing but the log and what the turn has produced. */
+/** Rebuilds the same request from only the log and the output of the turn. */
 export function rebuilt({ agent, prompt, turn, log, outputs, compactions }: Sent): PromptRecord {
   const view = viewOf(agent, log);
   for (const event of compactions)
@@ -94,7 +94,9 @@ export function rebuilt({ agent, prompt, turn, log, outputs, compactions }: Sent
   return promptOf(view, prompt.step);
 }
 
-/** A conversation whose agents take turns as the engine makes them: pinned, begun, stepped, committed; views kept warm. */
+/**
+ * A conversation whose agents take turns as in the engine: pinned, begun, stepped, committed. Views are kept warm.
+ */
 export class LogPlayer {
   readonly log: Event[] = [];
   readonly sent: Sent[] = [];
@@ -117,7 +119,7 @@ export class LogPlayer {
     return view;
   }
 
-  /** Pins a turn if the agent has been addressed; `meanwhile` is appended before the log hears of it. */
+  /** Pins a turn if the agent has been addressed; `meanwhile` appends to the log before the pin. */
   pin(agent: string, meanwhile: () => void = () => undefined): OpenTurn | null {
     const view = this.view(agent);
     const settled = this.#settled.get(agent) ?? 0;
@@ -143,7 +145,7 @@ export class LogPlayer {
     return { agent, turn, log, outputs: [] };
   }
 
-  /** What is sent for the next step. A crash before it loses the view. */
+  /** The request of the next step. A crash before it loses the view. */
   request(
     open: OpenTurn,
     {
@@ -154,7 +156,7 @@ export class LogPlayer {
     const { agent, turn, log } = open;
     if (crashed) {
       const view = viewOf(agent, log);
-      // What a resumed turn reads for the rewrites it replays.
+      // The compactions that a resumed turn replays.
       for (const event of this.log)
         if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
       this.views.set(agent, view);

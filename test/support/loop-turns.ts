@@ -1,4 +1,4 @@
-/** Watches the event loop while something runs: how often it turned, and the longest that one turn held the processor. */
+/** Watches the event loop during a run: its number of turns, and the longest time that one turn blocked it. */
 export async function watchLoop<T>(
   run: () => Promise<T>,
 ): Promise<{ turns: number; longestMs: number; result: T }> {

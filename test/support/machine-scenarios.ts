@@ -27,7 +27,7 @@ const report = defineTool({
   run: async ({ n }) => prose(n, 3_000),
 });
 
-/** A model that calls `report` once a turn while `n` lasts. */
+/** A model that calls `report` once a turn, at most `most` times. */
 function reporter(most: number) {
   let step = 0;
   return mind({
@@ -36,7 +36,7 @@ function reporter(most: number) {
   });
 }
 
-/** Bo makes an early compaction in a small window, and much is said after it. */
+/** Bo makes an early compaction in a small window, and many messages follow it. */
 async function earlyCompaction(cy: StageAgent, more: number, context?: object): Promise<Stage> {
   const stage = await openStage({ agents: [small('bo', mind()), cy], ...(context && { context }) });
   await fill(stage, 14);
@@ -76,7 +76,7 @@ async function endRun(stage: Stage): Promise<void> {
   await stage.troupe.command({ ...over, conversation: c }, ANA);
 }
 
-/** Behaviour that other tests do not show, by what it shows. */
+/** Scenarios for behaviour that other tests do not cover, by description. */
 export const SCENARIOS: Record<string, () => Promise<void>> = {
   async 'a paused agent can be retired'() {
     const stage = await openStage({ agents: [{ id: 'bo', model: inOrder(says('here')) }] });

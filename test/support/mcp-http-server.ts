@@ -7,10 +7,10 @@ import { createMcpServer } from './mcp-tools.ts';
 
 export interface McpHttpServer extends AsyncDisposable {
   url: string;
-  /** Calls, cancellations, and sessions as they begin and end. */
+  /** Calls, cancellations, and the beginnings and ends of sessions. */
   trace: string[];
   headers: IncomingHttpHeaders[];
-  /** Knows no session any more, as after a restart. */
+  /** Drops all sessions, as a restart does. */
   forget(): void;
 }
 

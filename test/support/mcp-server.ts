@@ -1,4 +1,4 @@
-/** An MCP server over stdio, as a process of its own. Arguments: the file it writes its trace to, and how it misbehaves. */
+/** An MCP server over stdio, in a process of its own. Arguments: the trace file, and the kind of misbehaviour. */
 import { appendFileSync } from 'node:fs';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { createMcpServer, TOOLS } from './mcp-tools.ts';
@@ -18,7 +18,7 @@ trace(`start ${process.pid}`);
 if (manner === 'broken') die();
 if (manner === 'stubborn') process.on('SIGTERM', () => trace('SIGTERM'));
 if (manner === 'stubborn' || manner === 'mute') setInterval(() => undefined, 60_000);
-// Some servers log where they should not.
+// Some servers log to stdout, which breaks the protocol.
 console.log('listening on stdio');
 const tools =
   manner === 'colliding'

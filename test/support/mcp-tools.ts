@@ -8,7 +8,7 @@ import {
 
 const ANY = { type: 'object' } as const;
 
-/** More than one page of them. */
+/** More tools than fit on one page. */
 export const TOOLS: Tool[] = [
   {
     name: 'add',
@@ -36,13 +36,13 @@ export const TOOLS: Tool[] = [
 const PAGE = 4;
 
 export interface McpToolsOptions {
-  /** Told of every call, and of its cancellation. */
+  /** Receives every call and its cancellation. */
   trace: (line: string) => void;
   tools?: readonly Tool[];
   die?: () => void;
 }
 
-/** A server with tools that do what servers do, well and badly. */
+/** A server whose tools behave well and badly. */
 export function createMcpServer({ trace, tools = TOOLS, die }: McpToolsOptions): Server {
   const server = new Server(
     { name: 'fake', version: '1' },

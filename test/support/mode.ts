@@ -14,9 +14,9 @@ import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import type { Troupe } from '../../src/troupe.ts';
 
 /**
- * The same behaviour in both modes: `vitest.config.ts` runs these suites once embedded and once distributed. What goes
- * through the public door then works on the real servers; what injects a clock or faults works on the document driver,
- * which is all of the MongoDB adapter but the wire.
+ * Runs the same suites in both modes: `vitest.config.ts` runs them once embedded and once distributed. Tests through
+ * the public API then use the real servers. Tests that inject a clock or faults use the document driver, which is the
+ * MongoDB adapter without the wire.
  */
 export const IS_DISTRIBUTED = process.env['TROUPE_TEST_MODE'] === 'distributed';
 
@@ -34,13 +34,13 @@ export async function openTroupe(input: TroupeInput, options: TroupeOptions = {}
   return createTroupe(input, { ...rest, mongodb: mongoUrl(database), redis: redisUrl(), prefix: database });
 }
 
-/** The same directory is the same data. */
+/** The same directory always gives the same database. */
 function databaseOf(data: string | undefined): string {
   const name = data === undefined || data === ':memory:' ? `${(opened += 1)}` : shortHash(data);
   return `${RUN}_${name}`;
 }
 
-/** Writes nonsense into a stored event, as a hand or a disk might. */
+/** Corrupts a stored event, as a manual edit or a disk error might. */
 export async function damageEvent(
   data: string,
   { conversation, id }: { conversation: string; id: string },
@@ -61,7 +61,7 @@ export async function damageEvent(
   if (matchedCount !== 1) throw new Error(`there is no event ${id} to damage`);
 }
 
-/** A store driver for tests that own the clock. */
+/** A store driver for tests with their own clock. */
 export async function openDriver(): Promise<StoreDriver> {
   if (!IS_DISTRIBUTED) return openSqliteDriver({ path: ':memory:' });
   return createDocumentDriver(createMemoryDocuments(), {
@@ -76,7 +76,7 @@ export function mongoUrl(database: string): string {
   return patient(url.href);
 }
 
-/** A URL whose timeouts leave a busy test machine time: only a server that hangs runs into them. */
+/** A URL with generous timeouts for a busy test machine: only a hanging server exceeds them. */
 export function patient(mongodb: string): string {
   const url = new URL(mongodb);
   for (const name of ['socketTimeoutMS', 'serverSelectionTimeoutMS', 'waitQueueTimeoutMS'])
@@ -88,7 +88,7 @@ export function redisUrl(): string {
   return process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379';
 }
 
-/** Leaves nothing behind on servers that are not ours. */
+/** Cleans up on servers that the tests did not start. */
 export async function dropDatabases(names: ReadonlySet<string>): Promise<void> {
   if (names.size === 0) return;
   const client = new MongoClient(mongoUrl('test'));

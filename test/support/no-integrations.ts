@@ -4,7 +4,7 @@ import { NO_METRICS } from '../../src/metrics.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
 import { createIntegrations, type Integrations } from '../../src/runtime/integrations.ts';
 
-/** For engines that stand alone: webhooks and keys that are gone with the process, and nothing is delivered. */
+/** For engines that stand alone: webhooks and keys live in memory, and nothing is delivered. */
 export function noIntegrations(): Integrations {
   const notes = memoryKeyValue();
   return createIntegrations({

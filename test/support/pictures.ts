@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-/** Small pictures as an image library wrote them, each of a size of its own. */
+/** Small pictures as written by an image library, each of a different size. */
 export const PICTURES = {
   png: {
     mediaType: 'image/png',
@@ -28,7 +28,7 @@ export const PICTURES = {
   },
 } as const;
 
-/** A PNG like no other: what follows the picture is passed over. */
+/** A unique PNG: decoders ignore the bytes behind the picture. */
 export function pngNumber(n: number, bytes = 100): Buffer {
   const png = Buffer.from(PICTURES.png.data, 'base64');
   return Buffer.concat([png, Buffer.from(`${n} `.padEnd(bytes - png.length, '-'))]);

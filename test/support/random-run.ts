@@ -6,7 +6,7 @@ import { LogPlayer, own, type OpenTurn } from './log-player.ts';
 export const AGENTS = ['ada', 'bob', 'cyd'] as const;
 type Agent = (typeof AGENTS)[number];
 
-/** What may happen in a conversation, as data: fast-check can shrink it. */
+/** Possible events of a conversation, as data that fast-check can shrink. */
 export type Move =
   | { do: 'human'; who: number; to: Agent[]; text: string }
   | { do: 'system'; to: Agent[]; text: string }
@@ -20,11 +20,11 @@ export type Move =
 
 interface Turn {
   before: Move[];
-  /** Without calls: an answer that was sent back, with a note to the next step. */
+  /** A step without calls is a rejected answer, with a note to the next step. */
   steps: { calls: number; text: string; late: Move[]; crashed: boolean }[];
   ending: 'reply' | 'silent' | 'failed' | 'aborted' | 'never';
   text: string;
-  /** Between the request and the commit. */
+  /** Moves between the request and the commit. */
   during: Move[];
 }
 
@@ -85,7 +85,7 @@ export const moves: fc.Arbitrary<Move[]> = fc.array(
 
 type Relief = { policy: CompactionPolicy; room: Room };
 
-/** Plays the moves. Every text holds a word of its own, `w<n>z`, so that it can be found. */
+/** Plays the moves. Every text holds a unique word, `w<n>z`, so that tests can find it. */
 export class RandomRun {
   readonly player = new LogPlayer();
   readonly #filler: string;
@@ -94,7 +94,7 @@ export class RandomRun {
   #words = 0;
   #callIds = 0;
 
-  /** `relief` is asked before every request; texts are lengthened by `filler`. */
+  /** `relief` is called before every request; `filler` lengthens the texts. */
   constructor(options: { filler?: string; relief?: (request: number) => Relief | null } = {}) {
     this.#filler = options.filler ?? '';
     this.#relief = options.relief ?? (() => null);
@@ -188,7 +188,7 @@ export class RandomRun {
       player.request(open, { crashed: step.crashed, relief: this.#relief(player.sent.length) });
     }
     this.play(during);
-    // A turn that never ends leaves its start in the log and its outputs nowhere: the next one finds them missing.
+    // A turn that never ends leaves its start in the log but no outputs: the next turn finds them missing.
     if (ending !== 'never') player.commit(open, this.#ending(open, ending, text));
     else player.views.delete(name);
   }

@@ -9,7 +9,9 @@ export const DATA = fileURLToPath(new URL('../../../shared/data', import.meta.ur
 export const HAS_DATA = existsSync(DATA);
 export const ASSISTANT = 'assistant';
 
-/** The conversations of a file of `../shared/data`, as logs in which `assistant` speaks for the transcript's. */
+/**
+ * The conversations of a file of `../shared/data`, as logs. Agent `assistant` stands for the transcript's assistant.
+ */
 export async function realLogs(file: string): Promise<Event[][]> {
   const logs = new Map<string, Event[]>();
   const source = createReadStream(path.join(DATA, file));
@@ -24,7 +26,7 @@ export async function realLogs(file: string): Promise<Event[][]> {
   return [...logs.values()];
 }
 
-/** The assistant's words dealt out among agents, turn by turn, so that a call and its results stay together. */
+/** Distributes the assistant's turns among agents; a call and its results stay together. */
 export function dealt(
   log: readonly Event[],
   agents: readonly string[],

@@ -10,11 +10,11 @@ export interface Arrow {
   /** Position among the alternatives of the same event. */
   index: number;
   guard: string | null;
-  /** State path it leads to; null for a transition that stays. */
+  /** Target state path; null for a transition that stays. */
   to: string | null;
 }
 
-/** An event that the engine sent to a machine, with the state it found. */
+/** An event sent to a machine, with the state that it met. */
 export interface Sent {
   machine: AnyStateMachine;
   value: unknown;
@@ -27,7 +27,7 @@ export interface Recording {
   stop(): void;
 }
 
-/** Records, once each, every event that is sent to one of the machines: `transition` is what `transition()` and actors both call. */
+/** Records every distinct event sent to one of the machines. Both `transition()` and actors call `transition`. */
 export function recordMachines(machines: readonly AnyStateMachine[]): Recording {
   const sent: Sent[] = [];
   const known = new Set<string>();
@@ -87,7 +87,7 @@ export function takenBy({ machine, value, context, event }: Sent): string[] {
   });
 }
 
-/** A copy of a machine that lacks one arrow. */
+/** A copy of a machine without one arrow. */
 export function without(machine: AnyStateMachine, { from, event, index }: Arrow): AnyStateMachine {
   const config = structuredClone(machine.config) as Config;
   let node = config;
@@ -98,7 +98,7 @@ export function without(machine: AnyStateMachine, { from, event, index }: Arrow)
   return createMachine(config as never, machine.implementations as never);
 }
 
-/** Where an event leads: state and context, as JSON; null if it is not accepted. */
+/** Result of an event: state and context, as JSON; null if the machine does not accept it. */
 export function outcomeIn(machine: AnyStateMachine, { value, context, event }: Sent): string | null {
   const snapshot = machine.resolveState({ value: value as never, context });
   if (!snapshot.can(event as never)) return null;

@@ -3,12 +3,12 @@ import type { ModelEvent, ModelRequest } from '../../src/providers/provider.ts';
 import { modelOf, says, type TestModel } from './engine-models.ts';
 import { type Stage, type StageAgent, turns } from './engine-stage.ts';
 
-/** A window in which a dozen of `prose(n)` are too much. */
+/** A window that a dozen of `prose(n)` overflow. */
 export const SMALL = { contextWindow: 8_000, maxOutputTokens: 1_000 };
 
 const FILLER = 'as was agreed before, the harbour office keeps its books in the second drawer; ';
 
-/** About 400 tokens by the stage's count, with a word of its own: `w<n>z`. */
+/** About 400 tokens by the stage's count, with a unique word: `w<n>z`. */
 export function prose(n: number, characters = 1_600): string {
   return `w${n}z ${FILLER.repeat(Math.ceil(characters / FILLER.length))}`.slice(0, characters);
 }
@@ -21,14 +21,14 @@ The books stay in the second drawer, as Ana said.
 @bo answers what is asked next.`;
 
 export interface Mind extends TestModel {
-  /** What was asked for a turn, and what for a summary. */
+  /** The requests for turns, and those for summaries. */
   asked(): ModelRequest[];
   summaries(): ModelRequest[];
 }
 
 type Hears = (request: ModelRequest, signal: AbortSignal) => AsyncIterable<ModelEvent> | Iterable<ModelEvent>;
 
-/** A model that answers `ok` and writes a good summary, unless told otherwise. */
+/** A model that by default answers `ok` and writes a good summary. */
 export function mind({ turn, summary }: { turn?: Hears; summary?: Hears } = {}): Mind {
   const model = modelOf(async function* (request, signal) {
     if (isForSummary(request)) yield* summary?.(request, signal) ?? says(SUMMARY);
@@ -48,7 +48,7 @@ export function small(id: string, model: TestModel, more: Partial<StageAgent> = 
   return { id, model, ...SMALL, ...more };
 }
 
-/** Ana says so much prose to nobody: it waits for whoever is addressed next. */
+/** Ana posts so much prose to nobody in particular; the next addressed agent gets it. */
 export async function fill(stage: Stage, messages: number, from = 1): Promise<void> {
   for (let n = from; n < from + messages; n++) await stage.say('c', prose(n), []);
 }
@@ -58,7 +58,7 @@ export async function ask(stage: Stage, content: string, to = ['bo']): Promise<v
   await stage.quiet();
 }
 
-/** Lets time pass in steps, so that leases are renewed on the way. */
+/** Advances the clock in steps, so that leases are renewed on the way. */
 export async function pass(stage: Stage, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 1_000) {
     await stage.clock.advance(1_000);
@@ -81,7 +81,7 @@ export async function kinds(stage: Stage, ...wanted: string[]): Promise<string[]
   return events.map(({ kind }) => kind).filter((kind) => wanted.length === 0 || wanted.includes(kind));
 }
 
-/** What a prompt begins with behind the system message. */
+/** The first message after the system message. */
 export function opening(request: ModelRequest | undefined): string {
   return request?.messages[1]?.content ?? '';
 }

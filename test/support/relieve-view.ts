@@ -35,7 +35,7 @@ export interface Compacting {
   /** The whole log; compactions are appended to it through `append`. */
   log: readonly Event[];
   append: (draft: EventDraft) => Event;
-  /** What the running turn has produced so far; the rewrite is pushed to it. */
+  /** Output of the running turn so far; the compaction is pushed to it. */
   outputs: EventDraft[];
   policy: CompactionPolicy;
   room: Room;
@@ -43,7 +43,10 @@ export interface Compacting {
   baseline: BaselineBody;
 }
 
-/** The ladder as the engine climbs it where no model writes summaries. Returns the rewrite, or null if there was nothing to do. */
+/**
+ * Compacts a view as the engine does when no model writes summaries. Returns the compaction, or null if nothing
+ * needed one.
+ */
 export function compactView(given: Compacting): EventDraft | null {
   const { view, policy, room, outputs, reason = 'over_budget' } = given;
   const run = startRun(view, { reason, policy, room });

@@ -12,7 +12,7 @@ import { readReceipts } from '../../src/inspect/prompts.ts';
 import { defineTool, type Tool } from '../../src/tools/tool.ts';
 import { ANA, type Stage } from './engine-stage.ts';
 
-/** A tool during whose first call, and no other, something is said. */
+/** A tool that runs `say` during its first call only. */
 export function meanwhile(say: () => Promise<unknown>): Tool {
   let said = false;
   return defineTool({
@@ -53,7 +53,7 @@ export function endings(events: readonly Event[], agent = 'bo'): Ending[] {
   ) as Ending[];
 }
 
-/** Of each ending of an agent: how, and the words that it covers. */
+/** Each turn ending of an agent: its kind, and the messages that it covers. */
 export function answered(events: readonly Event[], agent = 'bo'): [kind: string, covered: string[]][] {
   return endings(events, agent).map(({ kind, body }) => [
     kind.slice('turn.'.length),
@@ -64,7 +64,7 @@ export function answered(events: readonly Event[], agent = 'bo'): [kind: string,
   ]);
 }
 
-/** F9: a turn covers what it was started with, and what it has taken in. */
+/** F9: a turn covers the messages that started it and those that it took in. */
 export function coverProblems(events: readonly Event[]): string[] {
   const inputs = new Map<string, number[]>();
   const problems: string[] = [];
@@ -79,7 +79,7 @@ export function coverProblems(events: readonly Event[]): string[] {
   return problems;
 }
 
-/** Prompts that the log does not give again to the byte. */
+/** Prompts that cannot be rebuilt from the log byte for byte. */
 export async function unverified(stage: Stage, conversation = 'c'): Promise<string[]> {
   const found: string[] = [];
   for (const { turn } of only(await stage.events(conversation), 'turn.started')) {
@@ -92,7 +92,7 @@ export async function unverified(stage: Stage, conversation = 'c'): Promise<stri
   return found;
 }
 
-/** Nothing is wrong with the log, and every prompt is what it gives. */
+/** Checks that the log is legal and that every prompt can be rebuilt from it. */
 export async function sound(stage: Stage, cancelled: string[] = []): Promise<void> {
   expect(await stage.check('c', { cancelled })).toEqual([]);
   expect(coverProblems(await stage.events('c'))).toEqual([]);

@@ -9,7 +9,7 @@ import { reminders } from './compact.ts';
 
 type Item = `${TodoItem['status']} ${string}`;
 
-/** A call of `todo`, with what is said beside it. */
+/** A call of `todo`, with the text beside it. */
 export function lists(items: readonly Item[], more: object = {}, text = ''): FakeReply {
   const body = items.map((item) => ({
     status: item.split(' ')[0],
@@ -37,7 +37,7 @@ const fails = defineTool({
   },
 });
 
-/** Agent `p` with these tools, which answers so, and `d`, which only talks. */
+/** Agent `p` with these tools and answers, and `d`, which only talks. */
 export function room(
   tools: string[],
   answers: readonly (string | FakeReply)[],

@@ -1,10 +1,10 @@
 import { vi } from 'vitest';
 
-/** Ends a test that waits for what never comes; far beyond what a slow machine takes for what does. */
+/** Fails a test that waits in vain; far above the normal wait on a slow machine. */
 const PATIENCE_MS = 30_000;
 const LOOK_EVERY_MS = 10;
 
-/** Asks again and again until it no longer throws, for what comes by itself; gives what it gave. */
+/** Retries a check until it no longer throws, and returns its result. */
 export function untilHolds<T>(check: () => T | Promise<T>): Promise<T> {
   return vi.waitFor(check, { timeout: PATIENCE_MS, interval: LOOK_EVERY_MS });
 }

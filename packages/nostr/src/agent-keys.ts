@@ -20,15 +20,15 @@ export interface KeyRingParts extends AgentKeysParts {
 
 const Entry = z.strictObject({ ncryptsec: z.string(), pubkey: z.string(), createdAt: z.int() });
 type Entry = z.infer<typeof Entry>;
-/** By agent: one note, so that a listing and a change see all of it. */
+/** By agent. One entry holds all keys, so that a listing and a change see all of them. */
 const Ring = z.record(z.string(), Entry);
 type Ring = z.infer<typeof Ring>;
 
 const RING = 'nostr/keys';
-/** Before the id of an agent, which has no ':'. */
+/** Prefix of client keys. Agent ids contain no ':'. */
 const CLIENT = 'client:';
 const LOG_N = 16;
-/** The key was never known to be handled insecurely; nor do we know that it was not. See NIP-49. */
+/** NIP-49: the client does not track whether the key was handled insecurely. */
 const UNTRACKED = 0x02;
 
 export function createAgentKeys({ keyValue, clock, env, logN = LOG_N }: KeyRingParts): AgentKeys {
@@ -129,7 +129,7 @@ function isAgents([id]: [string, Entry]): boolean {
   return !id.startsWith(CLIENT);
 }
 
-/** An agent may be called `constructor`. */
+/** Own properties only: an agent may be called `constructor`. */
 function entryIn(keys: Ring, id: string): Entry | undefined {
   return Object.hasOwn(keys, id) ? keys[id] : undefined;
 }
@@ -138,7 +138,7 @@ function tryUnlock(ncryptsec: string, passphrase: string): Uint8Array | null {
   try {
     return decrypt(ncryptsec, passphrase);
   } catch {
-    // Of a wrong passphrase it says "invalid tag", which tells nobody anything.
+    // The message for a wrong passphrase, "invalid tag", helps nobody.
     return null;
   }
 }
@@ -168,7 +168,7 @@ const HEX = /^[0-9a-f]{64}$/i;
 
 /**
  * The bytes of a secret key, written as `nsec1…` or 64 hex digits. Throws `config_invalid`, which names `where` the text
- * came from and never the text: parsers put it in their messages, so nothing of theirs is passed on.
+ * came from and never contains the text. Messages of parsers contain it, so they are not passed on.
  */
 export function readSecretKey(text: string, where: string): Uint8Array {
   const key = bytesOf(text.trim());
@@ -184,12 +184,12 @@ function bytesOf(text: string): Uint8Array | null {
     const { type, data } = decode(text);
     return type === 'nsec' ? data : null;
   } catch {
-    // Its message holds the text.
+    // The message of the error contains the text.
     return null;
   }
 }
 
-/** Null where the bytes are none of a key: zero, or beyond the order of the curve. */
+/** Null if the bytes are not a key: zero, or beyond the order of the curve. */
 function pubkeyOf(key: Uint8Array): string | null {
   try {
     return getPublicKey(key);

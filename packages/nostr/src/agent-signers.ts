@@ -3,13 +3,13 @@ import { createLocalSigner, type Signer } from './signer.ts';
 import { createRemoteSigner } from './remote-signer.ts';
 import { readSecretKey } from './agent-keys.ts';
 
-/** Where an agent's key is: encrypted in the store, in a variable, or with the remote signer whose URL is in one. */
+/** Source of an agent's key: the encrypted store, a variable, or a remote signer whose URL is in a variable. */
 export type KeySource = 'stored' | { env: string } | { bunkerEnv: string };
 
 export interface SignersParts {
-  /** `pubkey`: as the agents file says. */
+  /** `pubkey`: from the agents file. */
   agents: readonly { id: string; pubkey: string | null }[];
-  /** By agent; `stored` for those that are not named. */
+  /** By agent. Default: `stored`. */
   sources: Readonly<Record<string, KeySource>>;
   keys: Pick<AgentKeys, 'open' | 'openClient'>;
   env: Readonly<Record<string, string | undefined>>;
@@ -17,7 +17,7 @@ export interface SignersParts {
   onWarning?: ((error: unknown, where: string) => void) | undefined;
 }
 
-/** Those agents that can sign, by id. Closing forgets all keys. */
+/** The signers of the agents that have a key. `close` erases all keys. */
 export interface AgentSigners {
   of(agent: string): Signer | null;
   /** Pubkeys by agent. */
@@ -26,8 +26,8 @@ export interface AgentSigners {
 }
 
 /**
- * Opens the keys of all agents that have one. Throws `config_invalid`, naming the agent: a key that is not what the
- * agents file says, a pubkey without a key, one key for two, a passphrase that is wrong.
+ * Opens the keys of all agents that have one. Throws `config_invalid`, which names the agent, if a key does not match the
+ * agents file, a pubkey has no key, two agents share a key, or the passphrase is wrong.
  */
 export async function signersFor(parts: SignersParts): Promise<AgentSigners> {
   const stray = Object.keys(parts.sources).find((name) => parts.agents.every(({ id }) => id !== name));

@@ -4,18 +4,18 @@ import type { Place } from './place.ts';
 import type { EventTemplate } from './signer.ts';
 import { type Event, eventOf, type IntegrationTroupe } from './troupe.ts';
 
-/** What an agent says, and where in its thread. All of it comes from fields that code has checked, none of it from text. */
+/** An agent's reply and its place in the thread. Every field was checked by code; none is read from text. */
 export interface Reply {
   content: string;
-  /** When it was said, ms. */
+  /** Time of the message, ms. */
   at: number;
   /** Pubkey of the agent. */
   self: string;
   parent: Place;
-  /** Id of the event that the conversation began with, if it began with one, and its place where that is known. */
+  /** Id of the event that began the conversation, if an event did, and its place if that is known. */
   rootId: string | null;
   root: Place | null;
-  /** Pubkeys of those that it is addressed to. */
+  /** Pubkeys of the addressees. */
   to: readonly string[];
   /** Pubkeys of all our agents. */
   ours: ReadonlySet<string>;
@@ -23,15 +23,15 @@ export interface Reply {
 
 const NOTE = 1;
 const COMMENT = 1111;
-/** Of one reply: a thread of thousands is not told of every word. */
+/** People named by one reply. A thread of thousands is not notified of every message. */
 const MAX_PEOPLE = 50;
 
 /**
- * The event that says it, not signed yet. The same reply gives the same event, so its id stays when it is signed again.
+ * The unsigned event of a reply. The same reply gives the same event, so its id stays when it is signed again.
  *  C1  Notes (kind 1) are answered by notes, NIP-10; everything else by comments (kind 1111), NIP-22.
- *  C2  Named (`p`) are the author of what is answered and those named there, and whom the reply is addressed to. Never
- *      the agent itself, and of our other agents only those that it is addressed to: or two would answer for ever.
- *  C3  Words that look like a mention name nobody.
+ *  C2  `p` tags name the author of the answered event, the people it names, and the addressees of the reply. They never
+ *      name the agent itself, and another of our agents only if it is addressed: else two agents would answer for ever.
+ *  C3  Text that looks like a mention names nobody.
  */
 export function composeReply(reply: Reply): EventTemplate {
   const { at, content, parent } = reply;
@@ -73,7 +73,7 @@ function rootTags(root: Place): string[][] {
   ];
 }
 
-/** A comment on a comment has the root of that one. */
+/** A comment on a comment takes over its root. */
 function inherited(parent: Place, rootId: string | null, root: Place | null): string[][] {
   const tags = ['E', 'A', 'I', 'K', 'P'].flatMap((name) => {
     const found = parent.tags.find((tag) => tag[0] === name && (tag[1] ?? '') !== '');
@@ -95,25 +95,25 @@ function peopleOf({ parent, self, to, ours }: Reply): string[] {
   return [...new Set(people)].slice(0, MAX_PEOPLE);
 }
 
-/** Where it can be read. An address with more than a host and a path may hold a secret, and is told nobody. */
+/** Relay hint. An address with more than a host and a path may hold a secret and is not published. */
 function hintOf({ relay }: Place): string {
   const url = URL.canParse(relay) ? new URL(relay) : null;
   const isPlain = url && /^wss?:$/.test(url.protocol) && url.username === '' && url.search === '';
   return isPlain ? `${url.protocol}//${url.host}${url.pathname}` : '';
 }
 
-/** Events read at once, going back. */
+/** Events read at once, backwards. */
 const PAGE = 200;
-/** How far back a person is looked for whose words an agent may have meant. */
+/** Events searched backwards for the message that an agent may have answered. */
 const MAX_BACK = 1_000;
-/** Turns that follow from each other: of a hand-over of a hand-over. */
+/** Turns followed through chained delegations. */
 const MAX_TURNS = 16;
 
 export type LogReader = Pick<IntegrationTroupe, 'events'>;
 
 /**
- * Messages that an agent's words may be an answer to, the likeliest first: what they say they reply to, what their turn
- * was about, newest first, and what people said last. What led to the turn of another agent leads to that one's inputs.
+ * Messages that an agent may have answered, likeliest first: the one it replies to, the inputs of its turn, newest first,
+ * and the last message of a person. An input that came from another agent's turn leads to the inputs of that turn.
  */
 export async function* answered(log: LogReader, said: Event): AsyncGenerator<Event, void> {
   yield* repliedTo(log, said);
@@ -133,7 +133,7 @@ async function* repliedTo(log: LogReader, event: Event): AsyncGenerator<Event, v
   if (found) yield found;
 }
 
-/** What the turn that an event is of was about. */
+/** The inputs of the turn that produced an event. */
 async function* behind(log: LogReader, event: Event, depth: number): AsyncGenerator<Event, void> {
   const { turn, conversation } = event;
   if (turn === undefined || depth >= MAX_TURNS) return;
@@ -144,13 +144,13 @@ async function* behind(log: LogReader, event: Event, depth: number): AsyncGenera
     const [input] = events;
     if (input?.kind === 'message') {
       yield input;
-      // What an operator has passed on stands behind it.
+      // An operator may have passed on another message.
       yield* repliedTo(log, input);
     } else if (input) yield* behind(log, await openingOf(log, input), depth + 1);
   }
 }
 
-/** The end of a task leads to where it was opened. */
+/** The event that opened the delegation which this event ends; any other event itself. */
 async function openingOf(log: LogReader, event: Event): Promise<Event> {
   if (event.kind !== 'delegation.completed' && event.kind !== 'delegation.aborted') return event;
   const { delegation } = event.body;
@@ -170,7 +170,7 @@ async function lastBefore(
   for (let upTo = seq - 1; upTo > 0 && seq - upTo < MAX_BACK; upTo -= PAGE) {
     const after = Math.max(0, upTo - PAGE);
     let found: Event | undefined;
-    // Of large events a page has few.
+    // A page of large events is short.
     for (let at = after; at < upTo;) {
       const { events } = await log.events(conversation, { after: at, limit: upTo - at });
       found = events.findLast(isIt) ?? found;

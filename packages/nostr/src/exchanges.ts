@@ -1,6 +1,6 @@
 import type { Clock } from './troupe.ts';
 
-/** A bounded map: the one set or read least recently is forgotten first. */
+/** A bounded map. The key set or read least recently is dropped first. */
 export class RecentKeys<V> {
   readonly #values = new Map<string, V>();
   readonly #max: number;
@@ -24,18 +24,18 @@ export class RecentKeys<V> {
   }
 }
 
-/** A longer pause ends an exchange. Models take seconds to answer, people who think take longer. */
+/** A longer pause ends an exchange. Models answer within seconds; people take longer. */
 export const PAUSE_MS = 60_000;
 const MAX_CONVERSATIONS = 10_000;
-/** In one conversation; beyond it counting begins anew. */
+/** Authors counted in one conversation. Beyond this number counting starts again. */
 const MAX_AUTHORS = 100;
 
 export interface Answer {
   conversation: string;
   pubkey: string;
-  /** Of the event; one that is tried again counts once. */
+  /** Id of the event. An event that is tried again counts once. */
   id: string;
-  /** Whether it answers words of ours. */
+  /** True if it answers a message of one of our agents. */
   isToUs: boolean;
 }
 
@@ -46,10 +46,10 @@ interface Exchange {
 }
 
 /**
- * How often somebody outside and our agents have answered each other without a pause. Every event from outside comes as a
- * person's, so that hops say nothing of it: two installations would go on for ever.
- *  E1  Who speaks again after a pause, or not to us, begins anew, and everybody else in the conversation with them.
- *  E2  Counted is in the time of arrival, by this process: what an event says of its time is its author's affair.
+ * Counts how often an author and our agents answered each other without a pause. Each incoming event counts as a person's,
+ * so the limit on hops does not apply: two installations would answer each other for ever.
+ *  E1  An author who speaks after a pause, or does not answer us, resets the counts of the whole conversation.
+ *  E2  Pauses are measured by arrival in this process: an author can put any time into an event.
  */
 export class Exchanges {
   readonly #most: number;
@@ -61,7 +61,7 @@ export class Exchanges {
     this.#clock = clock;
   }
 
-  /** How many there were, this one with them, where that is too many; else null. */
+  /** The number of answers, this one included, if it exceeds the limit; else null. */
   tooMany({ conversation, pubkey, id, isToUs }: Answer): number | null {
     const at = this.#clock.monotonic();
     const authors = this.#conversations.get(conversation) ?? new Map<string, Exchange>();

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 import { type KeyValue, updateEntry } from './troupe.ts';
 
-/** Short, and the same wherever it is made: names of notes, claims and followers hang on it. */
+/** A short, stable name of a relay. Names of entries, claims and followers contain it. */
 export function hashOfUrl(url: string): string {
   return createHash('sha256').update(url).digest('hex').slice(0, 16);
 }
 
 /**
- * Up to when, in seconds since the epoch, all that a relay had for us is in the log.
- *  H1  It never goes back, and is never ahead of our own clock: an event from the future does not move it beyond now.
- *  H2  It stays before everything that is still being dealt with.
+ * The time, in seconds since the epoch, up to which everything a relay had for us is in the log.
+ *  H1  It never moves back and is never ahead of our own clock: an event from the future does not move it beyond now.
+ *  H2  It stays before every event that is still being handled.
  */
 export class HighWater {
   readonly #keyValue: Pick<KeyValue, 'get' | 'compareAndSet'>;
@@ -23,20 +23,20 @@ export class HighWater {
     this.#key = `nostr/mark/${hashOfUrl(url)}`;
   }
 
-  /** Seconds: when this relay was first set up, whichever process it was. Until there is a mark it is owed from then on. */
+  /** Time at which any process first set up this relay, seconds. Without a mark, events since then are requested. */
   async firstSetUp(nowSeconds: number): Promise<number> {
     const since = await this.#keyValue.compareAndSet(`${this.#key}/since`, null, String(nowSeconds));
     return parseMark(since) ?? nowSeconds;
   }
 
-  /** Null where nothing was ever handled. */
+  /** Null if no event was ever handled. */
   async load(): Promise<number | null> {
     this.#saved = parseMark(await this.#keyValue.get(this.#key));
     this.#handled = Math.max(this.#saved ?? 0, this.#handled ?? 0) || null;
     return this.#handled;
   }
 
-  /** `createdAt` is being dealt with until the function that is returned is called. */
+  /** An event of `createdAt` is pending until the returned function is called. */
   begin(createdAt: number): () => void {
     this.#pending.set(createdAt, (this.#pending.get(createdAt) ?? 0) + 1);
     return () => {
@@ -46,7 +46,7 @@ export class HighWater {
     };
   }
 
-  /** All that came before `seconds` has been handled or is pending. */
+  /** Everything before `seconds` has been handled or is pending. */
   reach(seconds: number, nowSeconds: number): void {
     this.#handled = Math.max(this.#handled ?? 0, Math.min(seconds, nowSeconds));
   }

@@ -50,7 +50,7 @@ function variablesOf({ keys }: NostrSettings): string[] {
   return Object.values(keys).flatMap((source) => (typeof source === 'string' ? [] : Object.values(source)));
 }
 
-/** Loads the cryptography when it is called. */
+/** Loads the cryptography on the first call. */
 export async function openAgentKeys(parts: AgentKeysParts): Promise<AgentKeys> {
   return (await import('./agent-keys.ts')).createAgentKeys(parts);
 }

@@ -14,19 +14,19 @@ export interface IntakeParts {
   receiver: Receiver;
   agents: OurAgents;
   settings: Pick<NostrSettings, 'kinds' | 'strangers' | 'limits'>;
-  /** How many relays share the verifications. */
+  /** Number of relays that share the limit on verifications. */
   relays: number;
   verify: Verify;
   mark: Pick<HighWater, 'begin'>;
-  /** Told of each event that was dealt with. */
+  /** Called after each event that was handled. */
   handled: (event: SignedEvent) => void;
   clock: Clock;
   signal: AbortSignal;
 }
 
-/** Of one author what may come at once, in seconds of what they may say. */
+/** Burst of one author, in seconds of their rate. */
 const AUTHOR_BURST_S = 10;
-/** Events that wait because their authors said too much at once. */
+/** Events of all authors that wait for their rate limit. */
 const MAX_PUT_OFF = 1_000;
 
 interface PutOff {
@@ -38,12 +38,12 @@ const MAX_EARLIER = 200;
 const EARLIER_MS = 5_000;
 
 /**
- * What one relay sends, from what was parsed to the log.
- * 1. What is cheap to refuse is refused first: shape, kind, known id, time, for nobody of ours, a stranger. Ids are hashed
- *    and signatures verified last, no more of them in a second than the settings say; who brings more waits.
- * 2. One event at a time, and between two the rest of the process has its turn.
- * 3. An author who says too much at once holds up nobody else: their events wait beside, in order, and so many of them in
- *    all. Of those who wait the first comes whose time has come.
+ * Takes the parsed events of one relay to the log.
+ * 1. Cheap checks come first: shape, kind, known id, time, addressees, stranger. Ids are hashed and signatures verified
+ *    last, at the rate of the settings; a relay that sends more waits.
+ * 2. Events are handled one at a time, and the event loop runs between two of them.
+ * 3. An author over their rate holds up nobody else: their events wait aside, in order, up to `MAX_PUT_OFF` in all. The
+ *    first author whose rate allows it goes next.
  */
 export class Intake {
   readonly #parts: IntakeParts;
@@ -63,7 +63,7 @@ export class Intake {
     this.#authors = new KeyedBuckets({ perSecond: perAuthorPerSecond, burst, clock });
   }
 
-  /** Resolves when the next may come. */
+  /** Resolves when the next event may be taken. */
   async take(raw: unknown): Promise<void> {
     const event = this.#read(raw);
     if (!event) return;
@@ -119,7 +119,7 @@ export class Intake {
     this.#catchingUp = null;
   }
 
-  /** The first whose time has come; where there is none, how long until there is. */
+  /** The first author whose rate allows an event; if there is none, the time until one does. */
   #nextAuthor(): { own: PutOff[]; waitMs: number } {
     let least = Infinity;
     for (const [pubkey, own] of this.#putOff) {
@@ -134,7 +134,7 @@ export class Intake {
     const { receiver, link, handled } = this.#parts;
     if (receiver.isKnown(event.id)) return done();
     if (!(await this.#isValid(event))) {
-      // Stopped before it was looked at: it stays pending, and the mark before it.
+      // Not verified before the stop: it stays pending, so the mark stays before it.
       if (!this.#parts.signal.aborted) done();
       return;
     }
@@ -159,7 +159,7 @@ export class Intake {
     return refused === null;
   }
 
-  /** The thread as this relay has it. What cannot be had is not waited for: the event counts for more than what it answers. */
+  /** The thread as this relay has it. Missing parts are not waited for: the event matters more than its context. */
   async #earlier(thread: Thread): Promise<SignedEvent[]> {
     const { link, settings, clock } = this.#parts;
     const { rootEvent, filter } = thread;
@@ -185,7 +185,7 @@ interface InflowParts {
   socket: WebSocket;
   clock: Clock;
   bucket: TokenBucket;
-  /** The next message is handed over when this has resolved. */
+  /** The next message is handled when this has resolved. */
   handle(bytes: Buffer): void | Promise<void>;
   throttled(ms: number): void;
 }
@@ -193,9 +193,9 @@ interface InflowParts {
 const THROTTLE_MS = 50;
 
 /**
- * The messages of one connection, one at a time and in order. While one is being dealt with, or too many came, the
- * socket is not read: what its sender has beyond that stays in the buffers of the kernel, and then in its own. Without
- * compression, what was read already is no more than one chunk of the socket.
+ * The messages of one connection, one at a time and in order. While one is handled, or after too many, the socket is not
+ * read: further messages stay in the buffers of the kernel, then in those of the sender. Without compression, at most one
+ * chunk of the socket has been read ahead.
  */
 export class Inflow {
   readonly #parts: InflowParts;
@@ -207,7 +207,7 @@ export class Inflow {
     this.#parts = parts;
   }
 
-  /** Whether the socket may be left unread at the moment: its silence means nothing then. */
+  /** True while the socket may be unread: its silence then means nothing. */
   get isBusy(): boolean {
     return this.#isBusy;
   }
@@ -217,7 +217,7 @@ export class Inflow {
     if (!this.#isBusy) void this.#drain();
   }
 
-  /** What was not handed over yet is dropped. */
+  /** Drops the messages that were not handled yet. */
   end(): void {
     this.#queue = [];
     this.#ended.abort();

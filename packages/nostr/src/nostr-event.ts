@@ -2,7 +2,7 @@
 export interface SignedEvent {
   readonly id: string;
   readonly pubkey: string;
-  /** Seconds since the epoch, as its author says. */
+  /** Seconds since the epoch, as stated by the author. */
   readonly created_at: number;
   readonly kind: number;
   readonly tags: readonly (readonly string[])[];
@@ -10,7 +10,7 @@ export interface SignedEvent {
   readonly sig: string;
 }
 
-/** What a relay is asked for (NIP-01). */
+/** Filter of a request to a relay (NIP-01). */
 export interface Filter {
   ids?: readonly string[];
   kinds?: readonly number[];

@@ -14,14 +14,14 @@ export interface InboundParts {
   keyValue: KeyValue;
   clock: Clock;
   random: () => number;
-  /** Of this process. */
+  /** Id of this process. */
   owner: string;
   onWarning: (error: unknown, where: string) => void;
-  /** Those that are read; whoever opened them closes them. */
+  /** The links to read. The caller closes them. */
   links: readonly RelayLink[];
-  /** Which event of the log was published under an id of Nostr. */
+  /** The event of the log that was published under a Nostr id. */
   publishedAs: Published['publishedAs'];
-  /** Pubkeys by agent, beside those of the agents file. */
+  /** Pubkeys by agent. They take precedence over the agents file. */
   pubkeys?: ReadonlyMap<string, string> | undefined;
   /** Default 30 s. */
   claimMs?: number | undefined;
@@ -29,14 +29,14 @@ export interface InboundParts {
 
 export interface Inbound {
   status(): (RelayStatus & { inbound: ReturnType<Subscription['status']> })[];
-  /** Resolves when all that the relays had for us is in the log. A relay that cannot be reached is waited for. */
+  /** Resolves when everything the relays had for us is in the log. Waits for a relay that cannot be reached. */
   caughtUp(): Promise<void>;
   close(): Promise<void>;
 }
 
 const CLAIM_MS = 30_000;
 
-/** Lets in what relays have for our agents. Throws `config_invalid` where no agent has a pubkey. */
+/** Receives events for our agents from relays. Throws `config_invalid` if no agent has a pubkey. */
 export async function openInbound(parts: InboundParts): Promise<Inbound> {
   const { troupe, settings, keyValue, clock, links } = parts;
   const agents = new Map(
@@ -100,7 +100,7 @@ function pubkeyOf(person: string): string {
     const decoded = decode(person);
     if (decoded.type === 'npub') return decoded.data;
   } catch {
-    // Told below.
+    // The error below says why.
   }
   throw new TroupeError('config_invalid', `nostr.people: "${person}" is no npub: a letter of it is wrong`, {
     path: 'nostr.people',

@@ -17,37 +17,37 @@ import type { NostrSettings } from './settings.ts';
 import type { Signer } from './signer.ts';
 
 export interface NostrParts {
-  /** Of one tenant, as are the notes. */
+  /** The troupe and the entries belong to one tenant. */
   troupe: IntegrationTroupe;
   settings: NostrSettings;
-  /** `pubkey`: as the agents file says. */
+  /** `pubkey`: from the agents file. */
   agents: readonly { id: string; pubkey: string | null }[];
   keyValue: KeyValue;
   clock: Clock;
   random: () => number;
   env: Readonly<Record<string, string | undefined>>;
-  /** This process. */
+  /** Id of this process. */
   owner: string;
   onWarning: (error: unknown, where: string) => void;
-  /** What became of each try to publish an event, for metrics. */
+  /** Outcome of each attempt to publish an event, for metrics. */
   counted?: OutboxParts['counted'];
-  /** Each event that a relay sends; and again, with the reason, what is not taken. */
+  /** Called with null for each received event, and with the reason for each refused event or frame. */
   heard?: RelayLinkOptions['counted'];
-  /** Of connections; the defaults are for relays on the internet. */
+  /** Timing of connections. The defaults suit relays on the internet. */
   timing?: RelayLinkOptions['timing'];
 }
 
-/** A troupe on Nostr: what relays have for its agents comes in, and what these answer goes out. */
+/** Connects a troupe with relays: receives events for its agents and publishes their answers. */
 export interface Nostr {
   status(): NostrStatus;
-  /** Resolves when all that the relays had is in the log. */
+  /** Resolves when everything the relays had is in the log. */
   caughtUp(): Promise<void>;
-  /** Resolves when this process knows of nothing to publish. */
+  /** Resolves when this process has nothing left to publish. */
   idle(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Throws `config_invalid` where no agent has a key, and for keys that are not what the settings say. */
+/** Throws `config_invalid` if no agent has a key, or if the keys do not match the settings. */
 export async function openNostr(parts: NostrParts): Promise<Nostr> {
   const { troupe, settings, keyValue, clock, random, env, owner, onWarning } = parts;
   const opened = new AsyncDisposableStack();
@@ -150,7 +150,7 @@ function firstOf(signers: AgentSigners): Signer {
   throw new TroupeError('config_invalid', message);
 }
 
-/** To a relay that asks, a troupe is its first agent (NIP-42). */
+/** Logs in to relays as the first agent that has a key (NIP-42). */
 function authenticateAs(signer: Signer, clock: Clock): Authenticate {
   return (challenge, url) =>
     signer.sign({ ...makeAuthEvent(url, challenge), created_at: Math.floor(clock.now() / 1_000) });

@@ -20,22 +20,22 @@ export interface OutboxParts extends FollowParts {
   counted?: ((outcome: 'published' | 'refused' | 'failed') => void) | undefined;
 }
 
-/** NIP-01. What a relay says for these may be otherwise later; for anything else it has decided. */
+/** NIP-01 reasons that may pass. Any other reason is final. */
 const LATER: readonly string[] = ['rate-limited', 'error', 'auth-required'];
 const DECIDED: readonly string[] = ['blocked', 'invalid', 'pow', 'restricted', 'mute'];
 
-/** Tries of one event about which a relay said nothing, while it answered otherwise; then it will not have it. */
+/** Attempts for an event that a relay leaves unanswered while it answers others. Then it counts as refused. */
 const MAX_UNANSWERED = 5;
 const MAX_COUNTED = 100;
 
 /**
- * What agents say, to one relay.
- *  O1  Each event is sent at least once and in the order of its conversation, however long the relay is away. It is the
- *      same event each time, so a relay has it once.
- *  O2  What a relay refuses for good is counted and left; the first refusal of each sort is told. To be silent about one
- *      event again and again is to refuse it: relays do that with what is too long. To be away never is.
- *  O3  One relay holds up no other.
- *  O4  What was said before this relay was first set up is not sent to it.
+ * Publishes what agents say to one relay.
+ *  O1  Each event is sent at least once, in the order of its conversation, however long the relay is away. The event is
+ *      the same each time, so a relay stores it once.
+ *  O2  A final refusal is counted and the event skipped; the first refusal of each kind is reported. Repeated silence about
+ *      one event is a refusal: relays do that with long events. Being away is not.
+ *  O3  A relay does not hold up another.
+ *  O4  Events from before the first setup of this relay are not sent to it.
  */
 export async function openOutbox(parts: OutboxParts): Promise<Outbox> {
   const { link, publisher, keyValue, clock, onWarning, counted = () => {} } = parts;
@@ -88,7 +88,7 @@ export async function openOutbox(parts: OutboxParts): Promise<Outbox> {
   };
 }
 
-/** When this relay was first set up, whichever process it was. */
+/** Time at which any process first set up this relay, ms. */
 async function sinceOf(keyValue: KeyValue, name: string, now: number): Promise<number> {
   return Number(await keyValue.compareAndSet(`${name}/since`, null, String(now)));
 }

@@ -3,25 +3,25 @@ import type { KeyValue } from './troupe.ts';
 import type { SignedEvent } from './nostr-event.ts';
 
 /**
- * What a reply must know of the event that it answers. Whoever lets an event in notes its place before the message is
- * sent on, see `notePlace`: an event without one did not come from Nostr, and no reply to it is published.
+ * The data of an event that a reply to it needs. The receiver saves it before the message is sent on, see `savePlace`: a
+ * message without a place did not come from Nostr, and no reply to it is published.
  */
 export const Place = z.strictObject({
   id: z.string(),
   pubkey: z.string(),
   kind: z.int().nonnegative(),
-  /** Where it was seen first, as a hint for others; '' if nowhere yet. */
+  /** The relay that brought it first, as a hint for others; '' if none did yet. */
   relay: z.string(),
-  /** Its tags that place it in a thread and name people; nothing else of it. */
+  /** Only the tags that place it in a thread and name people. */
   tags: z.array(z.array(z.string())),
-  /** Its message was in the log. Where that is gone it was deleted, and is not brought back. */
+  /** Its message was in the log. A message that is gone was deleted, and is not stored again. */
   stored: z.literal(true).optional(),
 });
 export type Place = z.infer<typeof Place>;
 
-/** NIP-10, NIP-22. Of addressable events the `d`. */
+/** Tags of NIP-10 and NIP-22, and the `d` of addressable events. */
 const PLACING: ReadonlySet<string> = new Set(['e', 'a', 'k', 'p', 'E', 'A', 'I', 'K', 'P', 'd']);
-/** Of one event, so that a note stays small. */
+/** Limits of one event, so that its entry stays small. */
 const MAX_TAGS = 300;
 const MAX_TAG_LENGTH = 1_000;
 
@@ -38,13 +38,13 @@ export function placeOf(event: Pick<SignedEvent, 'id' | 'pubkey' | 'kind' | 'tag
   };
 }
 
-/** Once written it stays: of two relays the first is the hint. Returns what counts. */
-export async function notePlace(keyValue: Pick<KeyValue, 'compareAndSet'>, place: Place): Promise<Place> {
+/** Keeps the first version: its relay is the hint. Returns the stored place. */
+export async function savePlace(keyValue: Pick<KeyValue, 'compareAndSet'>, place: Place): Promise<Place> {
   return Place.parse(JSON.parse(await keyValue.compareAndSet(keyOf(place.id), null, JSON.stringify(place))));
 }
 
-/** After the message is in the log, never before. `place`: as `notePlace` returned it. */
-export async function noteStored(keyValue: Pick<KeyValue, 'compareAndSet'>, place: Place): Promise<void> {
+/** Call after the message is in the log, never before. `place`: as `savePlace` returned it. */
+export async function markStored(keyValue: Pick<KeyValue, 'compareAndSet'>, place: Place): Promise<void> {
   await keyValue.compareAndSet(
     keyOf(place.id),
     JSON.stringify(place),
@@ -52,7 +52,7 @@ export async function noteStored(keyValue: Pick<KeyValue, 'compareAndSet'>, plac
   );
 }
 
-export async function recallPlace(keyValue: Pick<KeyValue, 'get'>, id: string): Promise<Place | null> {
+export async function readPlace(keyValue: Pick<KeyValue, 'get'>, id: string): Promise<Place | null> {
   const text = await keyValue.get(keyOf(id));
   return text === null ? null : Place.parse(JSON.parse(text));
 }
@@ -62,8 +62,8 @@ function keyOf(id: string): string {
 }
 
 /**
- * What a conversation from Nostr is named after: the id of the first event of its thread, or a hash of what that is about.
- * Null for any other conversation, threads of tasks and forks among them: what is said there stays there.
+ * The root in the name of a conversation from Nostr: the id of the thread's first event, or a hash of the thread's subject.
+ * Null for any other conversation, also for threads of tasks and forks: nothing of them is published.
  */
 export function rootOf(conversation: string, prefix: string): string | null {
   if (!conversation.startsWith(prefix)) return null;

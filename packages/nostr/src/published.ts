@@ -10,13 +10,13 @@ export interface LogPlace {
   event: EventId;
 }
 
-/** With its time: where a conversation is deleted and begun anew, the ids of what agents say begin anew too. */
+/** The time is part of the key: in a conversation that was deleted and created again, event ids repeat. */
 export interface Said extends LogPlace {
   /** Ms. */
   at: number;
 }
 
-/** What of a signed event does not stand in the log. */
+/** The fields of a signed event that the log does not hold. */
 const Signed = z.strictObject({
   id: z.string(),
   pubkey: z.string(),
@@ -29,19 +29,19 @@ type Signed = z.infer<typeof Signed>;
 const LogPlaceNote = z.strictObject({ conversation: z.string(), event: z.string() });
 
 /**
- * Which of our words went out as which Nostr events.
- *  P1  An event is noted before it is published, both ways; so what comes back, or is answered, is known for ours.
- *  P2  What was noted first stays: every relay is given the very same event, however often it is tried.
- *  P3  What is recalled was signed over these very words: a note of other ones gives way.
+ * Maps events of the log to the Nostr events they were published as.
+ *  P1  An event is saved before it is published, in both directions, so that an echo or an answer is recognised.
+ *  P2  The first version stays: every relay gets the same event at every attempt.
+ *  P3  A stored signature is used only for the content it was made over; for other content it is replaced.
  */
 export interface Published {
   /** Null for an event that is not ours. */
   publishedAs(nostrId: string): Promise<LogPlace | null>;
-  /** The event as it was signed first; null if these words never were. */
+  /** The event as it was signed first; null if this content was never signed. */
   get(said: Said, content: string): Promise<SignedEvent | null>;
-  /** Returns what counts: the given event, or one that was noted before. */
+  /** Returns the stored event: the given one, or one that was saved before. */
   note(said: Said, signed: SignedEvent): Promise<SignedEvent>;
-  /** Where one of our events stands in its thread. `relay`: as a hint. */
+  /** The place of one of our events in its thread. `relay`: the hint. */
   place(said: Said, relay: string): Promise<Place | null>;
 }
 
@@ -66,7 +66,7 @@ export function createPublished(keyValue: Pick<KeyValue, 'get' | 'compareAndSet'
     async get(said, content) {
       const signed = await read(said);
       if (!signed || !isOf(signed, content)) return null;
-      // A crash may have come between the two notes.
+      // A crash may have come between the two writes.
       await point(signed.id, said);
       return { ...signed, content };
     },
@@ -97,7 +97,7 @@ function saidKey({ conversation, event, at }: Said): string {
   return `nostr/said/${conversation}/${event}/${at}`;
 }
 
-/** As it was written before times were a part of it. */
+/** The key of earlier versions, without a time. */
 function untimedKey({ conversation, event }: LogPlace): string {
   return `nostr/said/${conversation}/${event}`;
 }

@@ -1,7 +1,7 @@
 import { type AgentId, type Event, type KeyValue, parseTurnId } from './troupe.ts';
 import { answered, composeReply, type LogReader } from './compose-reply.ts';
 import type { AgentSigners } from './agent-signers.ts';
-import { type Place, recallPlace, rootOf } from './place.ts';
+import { type Place, readPlace, rootOf } from './place.ts';
 import { isHex32, type SignedEvent } from './nostr-event.ts';
 import type { Published, Said } from './published.ts';
 
@@ -10,18 +10,18 @@ export interface PublisherParts {
   keyValue: Pick<KeyValue, 'get'>;
   published: Published;
   signers: Pick<AgentSigners, 'of' | 'pubkeys'>;
-  /** Before the root of a thread: the conversation. */
+  /** Prefix of conversations, before the root of the thread. */
   prefix: string;
-  /** Where our own events can be read, as a hint. */
+  /** A relay that has our own events, as a hint. */
   relay: string;
 }
 
-/** Turns what agents say into signed events, each once, however many relays and tries there are. */
+/** Turns what agents say into signed events. Each is signed once, for all relays and attempts. */
 export interface Publisher {
   wants(conversation: string): boolean;
-  /** Whether there is something of it to publish, as far as the event itself tells. */
+  /** False if the event alone shows that there is nothing to publish. */
   cares(event: Event): boolean;
-  /** Null where there is nothing to answer on Nostr. Rejects where a key or the store cannot be reached: try again. */
+  /** Null if the event answers nothing on Nostr. Rejects if a key or the store cannot be reached; the caller tries again. */
   eventOf(event: Event): Promise<SignedEvent | null>;
 }
 
@@ -32,7 +32,7 @@ export function createPublisher(parts: PublisherParts): Publisher {
 
   const wants = (conversation: string) => rootOf(conversation, prefix) !== null;
 
-  /** Null of a thread about something that is no event. */
+  /** Null for a thread whose subject is not an event. */
   function rootIdOf({ conversation }: Event): string | null {
     const root = rootOf(conversation, prefix);
     return isHex32(root ?? undefined) ? root : null;
@@ -46,11 +46,11 @@ export function createPublisher(parts: PublisherParts): Publisher {
     return root;
   }
 
-  /** Of a message that came from Nostr, or went there. */
+  /** The place of a message that came from Nostr or was published there; else null. */
   async function placeIn(event: Event): Promise<Place | null> {
     if (event.author.kind === 'agent') return published.place(whereIs(event), relay);
-    const place = await recallPlace(keyValue, event.id);
-    // Somebody else may have brought words under the id of an event.
+    const place = await readPlace(keyValue, event.id);
+    // Another author may have stored a message under the id of the event.
     return place?.pubkey === event.author.id ? place : null;
   }
 
@@ -63,7 +63,7 @@ export function createPublisher(parts: PublisherParts): Publisher {
     const before = await published.get(said, content);
     if (before) return before;
     const rootId = rootIdOf(event);
-    const root = rootId === null ? null : await recallPlace(keyValue, rootId);
+    const root = rootId === null ? null : await readPlace(keyValue, rootId);
     const parent = await parentOf(event, root);
     if (!parent) return null;
     const template = composeReply({
@@ -99,9 +99,9 @@ function whereIs({ conversation, id, at }: Event): Said {
 }
 
 /**
- * What an agent says to everybody with an event: a message, or a question to people. Null for all other events.
- * Only what a turn of that agent in this conversation has said counts: a client may bring words as those of an agent, and
- * nothing is signed for it.
+ * The public content of an agent's event: a message, or a question to people. Null for all other events. The event must
+ * come from a turn of that agent in this conversation: a client may post a message in the name of an agent, and nothing is
+ * signed for it.
  */
 function wordsOf(event: Event): { agent: AgentId; content: string } | null {
   const { author, turn, conversation } = event;

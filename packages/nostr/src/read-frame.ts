@@ -1,6 +1,6 @@
 import type { Refused } from './relay-faults.ts';
 
-/** What relays say (NIP-01, NIP-42), with nothing checked beyond the frame. */
+/** Frames of relays (NIP-01, NIP-42). Only the frame is checked, not its content. */
 export type Frame =
   | { type: 'EVENT'; sub: string; event: unknown }
   | { type: 'EOSE'; sub: string }
@@ -8,16 +8,16 @@ export type Frame =
   | { type: 'OK'; id: string; accepted: boolean; reason: string }
   | { type: 'NOTICE'; text: string }
   | { type: 'AUTH'; challenge: string }
-  /** Not taken; nothing of it was kept. */
+  /** Refused. Its content was dropped. */
   | { type: 'refused'; reason: Refused };
 
-/** `["EVENT",sub,{"tags":[[` is the deepest there is. */
+/** The deepest valid frame is `["EVENT",sub,{"tags":[[`. */
 const MAX_DEPTH = 4;
-/** Of a frame, beside its event. */
+/** Bytes of a frame beside its event. */
 const ENVELOPE_BYTES = 512;
 const MAX_TEXT = 500;
 
-/** A frame of the bytes of a message. Size and depth are looked at before anything is parsed. */
+/** Reads a message as a frame. Size and depth are checked before anything is parsed. */
 export function readFrame(bytes: Buffer, maxEventBytes: number): Frame {
   if (bytes.byteLength > maxEventBytes + ENVELOPE_BYTES) return { type: 'refused', reason: 'size' };
   if (isTooDeep(bytes)) return { type: 'refused', reason: 'depth' };

@@ -8,7 +8,7 @@ import {
 } from './troupe.ts';
 import { Exchanges, RecentKeys } from './exchanges.ts';
 import type { SignedEvent } from './nostr-event.ts';
-import { notePlace, noteStored, placeOf, recallPlace } from './place.ts';
+import { savePlace, markStored, placeOf, readPlace } from './place.ts';
 import type { Published } from './published.ts';
 import { readReferences, shortNpub } from './references.ts';
 import type { Refused } from './relay-faults.ts';
@@ -21,11 +21,11 @@ export interface ReceiverParts {
   keyValue: KeyValue;
   settings: Pick<NostrSettings, 'strangers' | 'conversationPrefix'> & { limits: { answersInARow: number } };
   agents: OurAgents;
-  /** Pubkeys whose words wake agents. */
+  /** Pubkeys of people who may wake agents. */
   people: ReadonlySet<string>;
-  /** Which event of the log was published under an id of Nostr. */
+  /** The event of the log that was published under a Nostr id. */
   publishedAs: Published['publishedAs'];
-  /** Seconds: what is older is not on its way to us by itself. */
+  /** Relays are not asked for events before this time, seconds. */
   horizon: number;
   clock: Clock;
   random: () => number;
@@ -33,14 +33,14 @@ export interface ReceiverParts {
   onWarning: (error: unknown, where: string) => void;
 }
 
-/** Finds what was said in a thread before an event, verified, oldest first. Never rejects. */
+/** Finds the earlier events of a thread, verified, oldest first. Never rejects. */
 export type FindEarlier = (thread: Thread) => Promise<SignedEvent[]>;
 
 export interface Receiver {
-  /** Whether it was taken in by this process. */
+  /** True if this process has stored the event. */
   isKnown(id: string): boolean;
   isHeard(pubkey: string): boolean;
-  /** A verified event. Resolves when it is in the log, or never will be; null: we were stopped before. */
+  /** Stores a verified event. Resolves when it is in the log or refused for good; null: stopped before. */
   receive(event: SignedEvent, relay: string, earlier: FindEarlier): Promise<'stored' | Refused | null>;
 }
 
@@ -52,28 +52,28 @@ interface Answered {
 const NOTHING: Answered = { replyTo: null, isOurs: false };
 const FIRST_PAUSE_MS = 250;
 const MOST_PAUSE_MS = 30_000;
-/** What fails so often for a reason that does not pass by itself is given up. */
+/** Attempts for errors that do not pass by themselves. */
 const MAX_TRIES = 10;
 const MAX_KNOWN = 50_000;
 
 /**
- * Puts verified events into conversations. The id of an event is its id in the log: what several relays bring is one
- * event, in whatever order. Its payload may differ between two times (what it answers was not there yet the first time):
- * as the id is the hash of what was signed, the first one counts. What was said before in a thread is asked for once, when
- * somebody who is heard first speaks there; note `nostr/thread/<root>`.
+ * Puts verified events into conversations. The id of an event is its id in the log, so an event from several relays is
+ * stored once. Its message may differ between two attempts, if the event it answers arrived in between. The id is the hash of
+ * what was signed, so the first message stays. Earlier events of a thread are requested once, when somebody who may wake
+ * agents first speaks there; entry `nostr/thread/<root>`.
  */
 export function createReceiver(parts: ReceiverParts): Receiver {
   const { troupe, keyValue, settings, agents, people, clock, signal } = parts;
-  /** Events by id, with their conversation. */
+  /** Conversations by id of the event. */
   const stored = new RecentKeys<string>(MAX_KNOWN);
-  /** Roots of threads whose beginning was asked for. */
+  /** Threads whose earlier events were requested. */
   const begun = new RecentKeys<true>(MAX_KNOWN);
   const exchanges = new Exchanges(settings.limits.answersInARow, clock);
 
   const isHeard = (pubkey: string) => settings.strangers === 'dispatch' || people.has(pubkey);
   const isKept = (pubkey: string) => settings.strangers !== 'ignore' || people.has(pubkey);
 
-  /** What an event answers in its conversation, and whether an agent of ours said it. */
+  /** The message that an event answers in its conversation, and whether one of our agents wrote it. */
   async function answered(parent: string | null, conversation: string): Promise<Answered> {
     if (parent === null) return NOTHING;
     if (stored.get(parent) === conversation) return { replyTo: parent, isOurs: false };
@@ -81,12 +81,12 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     if (published) {
       return published.conversation === conversation ? { replyTo: published.event, isOurs: true } : NOTHING;
     }
-    const place = await recallPlace(keyValue, parent);
+    const place = await readPlace(keyValue, parent);
     const isHere = place && settings.conversationPrefix + threadOf(place).root === conversation;
     return isHere ? { replyTo: parent, isOurs: false } : NOTHING;
   }
 
-  /** Whose words wake whom they name: those who are heard, as long as they do not answer each other like machines. */
+  /** True if the author may wake agents and has not exceeded `answersInARow`. */
   function mayWake({ id, pubkey }: SignedEvent, conversation: string, isToUs: boolean): boolean {
     if (!isHeard(pubkey)) return false;
     const count = exchanges.tooMany({ conversation, pubkey, id, isToUs });
@@ -101,14 +101,14 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   async function put(event: SignedEvent, thread: Thread, relay: string, to: string[]): Promise<void> {
     const conversation = settings.conversationPrefix + thread.root;
     const { id, pubkey } = event;
-    // First, so that whoever answers it finds where it came from.
-    const place = await notePlace(
+    // Saved first, so that an answer finds its parent.
+    const place = await savePlace(
       keyValue,
       placeOf({ ...event, tags: event.tags.map((tag) => [...tag]) }, relay),
     );
     if (place.stored) return stored.set(id, conversation);
     const { replyTo, isOurs } = await answered(thread.parent, conversation);
-    // Who names nobody of ours must not wake whoever answers what is addressed to nobody.
+    // An event that names none of our agents must not wake the agent for unaddressed messages.
     const wakes = to.length > 0 && mayWake(event, conversation, isOurs);
     const nameOf = (key: string) => agents.get(key)?.name ?? null;
     await troupe
@@ -123,24 +123,24 @@ export function createReceiver(parts: ReceiverParts): Receiver {
       .catch((error: unknown) => {
         if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
       });
-    await noteStored(keyValue, place);
+    await markStored(keyValue, place);
     stored.set(id, conversation);
   }
 
-  /** False where we were stopped before. */
+  /** Returns false if stopped before. */
   async function putEarlier(event: SignedEvent, thread: Thread, relay: string, earlier: FindEarlier) {
     const key = `nostr/thread/${thread.root}`;
     if (begun.get(key) || (await keyValue.get(key)) !== null) return true;
     const found = thread.root === event.id ? [] : await earlier(thread);
-    // What was found may be a part of it.
+    // After a stop the search may be incomplete.
     if (signal.aborted) return false;
     for (const each of found) {
       if (each.id === event.id || agents.has(each.pubkey) || !isKept(each.pubkey)) continue;
-      // What is newer will come by itself, and wake whom it names: the first to bring it decides, so it must be the same.
+      // Newer events also arrive live. The first version is stored, so both must have the same addressees.
       const to = each.created_at < parts.horizon ? [] : addressedBy(each, agents);
       await put(each, threadOf(each), relay, to);
     }
-    // After all of it, so that a crash in between repeats it.
+    // Written last, so that a crash in between repeats the work.
     await keyValue.compareAndSet(key, null, 'begun');
     begun.set(key, true);
     return true;
@@ -148,7 +148,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
 
   async function receive(event: SignedEvent, relay: string, earlier: FindEarlier): Promise<boolean> {
     const thread = threadOf(event);
-    // Words that wake nobody need nothing before them: else one word of a stranger would cost a whole thread.
+    // Only authors who may wake agents get the thread fetched: one event of a stranger must not cost a whole thread.
     if (isHeard(event.pubkey) && !(await putEarlier(event, thread, relay, earlier))) return false;
     await put(event, thread, relay, addressedBy(event, agents));
     return true;
@@ -182,8 +182,8 @@ export function createReceiver(parts: ReceiverParts): Receiver {
 export type OurAgents = ReadonlyMap<string, { id: string; name: string }>;
 
 /**
- * Ids of our agents that an event names, each once. What one of them has signed addresses none: it is our own word,
- * brought back. Nothing but `p` tags counts, whatever the text says.
+ * Ids of our agents that an event names, each once. An event signed by one of them is an echo and addresses none. Only `p`
+ * tags count, whatever the text says.
  */
 export function addressedBy(event: Pick<SignedEvent, 'pubkey' | 'tags'>, agents: OurAgents): string[] {
   if (agents.has(event.pubkey)) return [];

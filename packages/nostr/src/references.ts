@@ -6,8 +6,8 @@ const ID_CHARS = 8;
 const MAX_NAME = 100;
 
 /**
- * References in a text (NIP-19, NIP-27) as people read them: the name of an agent, or a short id. What cannot be read
- * stays as it is, and so does everything after the first hundred.
+ * Replaces references in a text (NIP-19, NIP-27) with readable ones: the name of an agent, or a short id. Invalid
+ * references and those after the first hundred stay as they are.
  */
 export function readReferences(text: string, nameOf: (pubkey: string) => string | null): string {
   let found = 0;
@@ -42,7 +42,7 @@ function wordsFor(code: string, nameOf: (pubkey: string) => string | null): stri
   }
 }
 
-/** `npub1abcd…wxyz`: for people to tell apart, not for code. */
+/** `npub1abcd…wxyz`, for display only. */
 export function shortNpub(pubkey: string): string {
   const npub = npubEncode(pubkey);
   return `${npub.slice(0, 9)}…${npub.slice(-4)}`;

@@ -16,8 +16,8 @@ export interface FollowHandlers {
   /** The next event is read when this has resolved. */
   event(raw: unknown, bytes: number): void | Promise<void>;
   /**
-   * All that the relay had is handed over; again after each connection. `received`: how much that was. What comes live is
-   * read when this has resolved.
+   * Called after each connection, when all stored events were passed on. `received`: their number. Live events are read
+   * when this has resolved.
    */
   caughtUp(received: number): void | Promise<void>;
 }
@@ -34,9 +34,9 @@ export interface ChannelParts {
   received(): void;
   refused(reason: Refused): void;
   throttled(ms: number): void;
-  /** Nothing was said for too long. */
+  /** The relay was silent for too long. */
   stalled(): void;
-  /** It keeps its word: something that it was asked for came to its end. */
+  /** The relay completed a request. */
   answered(): void;
 }
 
@@ -45,12 +45,12 @@ interface Subscription {
   event(raw: unknown, bytes: number): void | Promise<void>;
   ended(received: number): void | Promise<void>;
   closed(reason: string): void;
-  /** Of the present REQ. */
+  /** Number of the current REQ. */
   asked: number;
   left: number;
   received: number;
   isCaughtUp: boolean;
-  /** By the relay. */
+  /** The relay has ended it. */
   isClosed: boolean;
   heardAt: number;
   ids: Set<string>;
@@ -58,20 +58,20 @@ interface Subscription {
 
 type Answer = { type: 'all'; events: unknown[] } | { type: 'closed'; reason: string } | { type: 'silent' };
 
-/** After so long without an event or an end of them, a relay has stalled. */
+/** A relay has stalled after this long without an event or EOSE. */
 const EOSE_MS = 30_000;
-/** Before a subscription that the relay has ended is asked for again. */
+/** Pause before a subscription that the relay has ended is requested again. */
 const REASK_MS = 10_000;
-/** Of a subscription: the newest ids are known to have been sent. */
+/** Newest ids kept per subscription, to recognise repeated events. */
 const MAX_IDS = 5_000;
 const MAX_ENDED = 100;
-/** Of a subscription that we have ended a busy relay may send so many before it hears of it. */
+/** Events that a busy relay may still send for a subscription we have closed. */
 const MAX_LATE = 200;
 const AUTH_REQUIRED = 'auth-required:';
 
 /**
- * Subscriptions, queries and publishing over one connection at a time. Whatever is under way when the connection is lost
- * is asked for or sent again over the next one, until its time is over: all of it may be repeated.
+ * Subscriptions, queries and publishing over one connection at a time. Whatever is under way when the connection is lost is
+ * sent again over the next one, until its time is over. Anything may therefore happen twice.
  */
 export class RelayChannel {
   readonly #parts: ChannelParts;
@@ -79,7 +79,7 @@ export class RelayChannel {
   readonly #login: RelayLogin;
   readonly #closing = new AbortController();
   readonly #subscriptions = new Map<string, Subscription>();
-  /** How many events of these may still be on their way. */
+  /** Closed subscriptions, with the number of late events they may still get. */
   readonly #ended = new RecentKeys<number>(MAX_ENDED);
   readonly #publishes: RelayPublishes;
   #asked = 0;
@@ -312,7 +312,7 @@ export class RelayChannel {
     if (!this.#publishes.answered(id, { accepted, reason }, canAuthenticate)) this.#parts.refused('unasked');
   }
 
-  /** What was refused for want of it is asked for again once the relay knows us. */
+  /** True if a login may help. Refused requests are sent again after it. */
   #canAuthenticate(reason: string): boolean {
     return reason.startsWith(AUTH_REQUIRED) && this.#login.isPossible;
   }

@@ -1,15 +1,15 @@
 import { type Clock, TokenBucket } from './troupe.ts';
 
 export interface FaultLimits {
-  /** So many lies in a minute are one too many. Default 20. */
+  /** Lies tolerated in a minute. Default 20. */
   liesPerMinute: number;
-  /** Over so many useless frames a second, for ten seconds, it is a flood. Default 200. */
+  /** More useless frames a second than this, for ten seconds, are a flood. Default 200. */
   noisePerSecond: number;
-  /** So long in a minute the socket may be left unread because too much comes. Default 30 s. */
+  /** Time in a minute for which the socket may be throttled. Default 30 s. */
   throttledMsPerMinute: number;
-  /** So many connections in a row may fall silent. Default 3. */
+  /** This many stalled connections in a row are a fault. Default 3. */
   stalls: number;
-  /** How long a relay is left alone: four times as long each time, up to the most. */
+  /** Length of an isolation: four times as long each time, up to `most`. */
   isolationMs: { first: number; most: number };
 }
 
@@ -21,12 +21,12 @@ export const DEFAULT_FAULT_LIMITS: FaultLimits = {
   isolationMs: { first: 60_000, most: 3_600_000 },
 };
 
-/** Why a relay is left alone. */
+/** Why a relay is isolated. */
 export type Fault = 'lies' | 'floods' | 'stalls';
 
 const MINUTE_S = 60;
 
-/** What a relay has done wrong lately, and for how long it is left alone for it. */
+/** Counts the recent faults of a relay and decides how long it is isolated. */
 export class RelayFaults {
   readonly #limits: FaultLimits;
   readonly #clock: Clock;
@@ -43,7 +43,7 @@ export class RelayFaults {
     [this.#lies, this.#noise, this.#throttled] = this.#buckets();
   }
 
-  /** What is wrong with a relay by now, null while it can be borne. */
+  /** The fault that a refusal adds up to; null while it is tolerated. */
   refused(reason: Refused): Fault | null {
     const weight = REFUSED[reason];
     if (weight === 'lie' && this.#lies.take() > 0) return 'lies';
@@ -64,7 +64,7 @@ export class RelayFaults {
     this.#stalls = 0;
   }
 
-  /** How long it is left alone now. A relay that then behaves for as long again begins anew. */
+  /** Returns the length of the isolation, ms. A relay that then behaves for that long starts again with the first length. */
   isolate(): number {
     const { first, most } = this.#limits.isolationMs;
     const now = this.#clock.monotonic();
@@ -90,24 +90,24 @@ export class RelayFaults {
 }
 
 /**
- * Why something that a relay sent is not taken, and what it says of the relay. A closed list.
- *   lie    No relay that checks what it passes on sends this: a few in a minute, and it is isolated.
- *   noise  Nothing was gained by it: a great many of them are a flood.
+ * Why an event or frame is refused, and what that says about the relay. A closed list.
+ *   lie    No relay that checks its events sends this. A few in a minute isolate it.
+ *   noise  Useless. A great many are a flood.
  *   none   Anybody can make an honest relay send this.
  */
 const REFUSED = {
-  /** Not JSON, nested too deeply, or no frame of NIP-01. */
+  /** Not JSON, nested too deeply, or not a frame of NIP-01. */
   json: 'lie',
   depth: 'lie',
   frame: 'lie',
-  /** Not the seven fields as NIP-01 has them. */
+  /** Not the seven fields of NIP-01. */
   shape: 'lie',
   /** The id is not the hash of the event. */
   id: 'lie',
   signature: 'lie',
   /**
-   * Nobody asked for it: of no subscription, of another kind, more than the limit, or for no agent of ours. Notices,
-   * answers to nothing and challenges beyond a few too.
+   * Not requested: no subscription, another kind, beyond the limit, or for none of our agents. Also notices, answers to
+   * nothing, and challenges beyond a few.
    */
   unasked: 'noise',
   /** This relay has sent it before. */
@@ -117,13 +117,13 @@ const REFUSED = {
   tags: 'none',
   /** Dated too far ahead. */
   future: 'none',
-  /** Its author says too much at once. */
+  /** Its author exceeds their rate. */
   rate: 'none',
-  /** Signed by one of our agents: our own word, brought back. */
+  /** Our own event: signed by one of our agents. */
   echo: 'none',
-  /** Words of somebody whom the settings say to ignore. */
+  /** Its author is ignored by the settings. */
   stranger: 'none',
-  /** The troupe does not take it: too long, say, or its conversation is archived. */
+  /** Refused by the troupe: too long, for example, or its conversation is archived. */
   troupe: 'none',
 } as const;
 export type Refused = keyof typeof REFUSED;

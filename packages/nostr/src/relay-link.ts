@@ -15,29 +15,29 @@ export type { Authenticate, FollowHandlers, Published };
 
 export interface RelayStatus {
   url: string;
-  /** `waiting`: for its next try to connect. `isolated`: left alone for what it did. */
+  /** `waiting`: for the next attempt to connect. `isolated`: not connected for a time, because of its faults. */
   state: 'connecting' | 'open' | 'waiting' | 'isolated' | 'closed';
-  /** Ms since the epoch, of the last connection. */
+  /** Time of the last connection, ms. */
   connectedAt: number | null;
-  /** Events, in this process. */
+  /** Events received by this process. */
   received: number;
-  /** What of them and of other frames was not taken, by reason. */
+  /** Refused events and other frames, by reason. */
   rejected: Partial<Record<Refused, number>>;
   isolations: number;
   lastError: string | null;
 }
 
-/** One relay. Everything works across lost connections, and may then happen twice. */
+/** One relay. Operations survive lost connections, and may then happen twice. */
 export interface RelayLink {
   readonly url: string;
   status(): RelayStatus;
-  /** Stays subscribed until the function that is returned is called. `filters` is asked at each connection. */
+  /** Subscribes until the returned function is called. `filters` is called for each connection. */
   follow(filters: () => Filter[], handlers: FollowHandlers): () => void;
-  /** What the relay has, as it sent it. Rejects where it cannot be asked or does not answer. */
+  /** The stored events of the relay, unchecked. Rejects if it cannot be reached or does not answer. */
   query(filter: Filter, options?: { timeoutMs?: number; limit?: number }): Promise<unknown[]>;
-  /** Never rejects: not being able to is a refusal whose reason begins with `error: ` or `unanswered: `. */
+  /** Never rejects: a failure is a refusal whose reason starts with `error: ` or `unanswered: `. */
   publish(event: SignedEvent, options?: { timeoutMs?: number }): Promise<Published>;
-  /** Counts what whoever read it could not take. A relay of which that is too much is isolated. */
+  /** Counts an event that its reader refused. Too many isolate the relay. */
   refuse(reason: Refused): void;
   close(): Promise<void>;
 }
@@ -49,7 +49,7 @@ export interface RelayLinkOptions {
   authenticate?: Authenticate | undefined;
   /** Longer events are not parsed. Default 128 KiB. */
   maxEventBytes?: number | undefined;
-  /** Each event that came; and again, with the reason, what is not taken. */
+  /** Called with null for each received event, and with the reason for each refused event or frame. */
   counted?: ((refused: Refused | null) => void) | undefined;
   timing?: Partial<SocketTiming> | undefined;
   faults?: Partial<FaultLimits> | undefined;
@@ -58,16 +58,16 @@ export interface RelayLinkOptions {
 const MAX_EVENT_BYTES = 131_072;
 const ANSWER_MS = 10_000;
 const QUERY_LIMIT = 500;
-/** Connections in a row that could not be made before it is reported. */
+/** Failed connections in a row before a warning. */
 const WORTH_A_WARNING = 3;
 
 /**
- * A relay over `ws`. Not over the relay of nostr-tools: that one parses whatever comes, keeps all of it in a queue, drops
- * what it takes for invalid without telling which, and its verdicts stick to objects. Here a relay is not trusted:
- * 1. Nothing is parsed before its size and depth are known; nothing is verified here at all.
- * 2. What is followed has a connection of its own, which is read no faster than its events are dealt with. Queries and
- *    publishing have another, so that a flood delays neither.
- * 3. A relay that lies, floods or stalls is isolated: no connection for a time that grows, which is told once each time.
+ * A relay over `ws`. The relay of nostr-tools does not fit: it parses everything, queues without a bound, drops invalid
+ * events silently, and stores its verdicts on the objects. Here a relay is not trusted:
+ * 1. Size and depth of a message are checked before it is parsed. Signatures are not verified here.
+ * 2. Subscriptions have a connection of their own, which is read no faster than events are handled. Queries and publishing
+ *    have another, so that a flood delays neither.
+ * 3. A relay that lies, floods or stalls is isolated: no connection for a growing time, with one warning each time.
  */
 export function openRelayLink(url: string, options: RelayLinkOptions): RelayLink {
   const { clock, onWarning } = options;

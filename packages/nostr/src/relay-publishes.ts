@@ -4,13 +4,13 @@ import type { SignedEvent } from './nostr-event.ts';
 export interface Published {
   accepted: boolean;
   /**
-   * As the relay gave it, cut. What it did not say itself begins with `error: `, or with `unanswered: ` where it had this
-   * event alone to answer, said nothing of it, and answers otherwise.
+   * The relay's reason, shortened. Our own reasons start with `error: `, or with `unanswered: ` if the relay answers other
+   * requests and left only this event unanswered.
    */
   reason: string;
 }
 
-/** What a relay says that is asked for one event. `silent`: nothing. */
+/** Answer of a relay that was asked for one event. `silent`: none. */
 export type Found = 'yes' | 'no' | 'silent';
 
 export interface PublishesParts {
@@ -18,7 +18,7 @@ export interface PublishesParts {
   closing: AbortSignal;
   login: RelayLogin;
   isOpen(): boolean;
-  /** False where there is no connection. */
+  /** Returns false without a connection. */
   send(frame: unknown[]): boolean;
   find(id: string, timeoutMs: number): Promise<Found>;
   answered(): void;
@@ -27,17 +27,17 @@ export interface PublishesParts {
 interface Publish {
   event: SignedEvent;
   answer(published: Published): void;
-  /** Over the present connection; null where it was not. */
+  /** Time of sending over the current connection; null if it was not sent over it. */
   sentAt: number | null;
   wasAuthenticated: boolean;
-  /** No other was under way at any time: what happens is about this one. */
+  /** No other event was under way meanwhile: a notice or a lost connection concerns this one. */
   isAlone: boolean;
   notice: string;
   /** Ends the wait. */
   cut: AbortController;
 }
 
-/** The limits of relays on messages begin here: a connection that breaks over less than that has other reasons. */
+/** Relays limit messages to no less than this. A connection that breaks over a shorter event has another reason. */
 const LONG_CHARS = 16_384;
 /** Timers may wake some milliseconds early. */
 const MOST_OF_IT = 0.9;
@@ -45,7 +45,7 @@ const NOT_CONNECTED: Published = { accepted: false, reason: 'error: not connecte
 const NO_ANSWER: Published = { accepted: false, reason: 'error: no answer' };
 const TOO_LONG: Published = { accepted: false, reason: 'unanswered: the message is too long for the relay' };
 
-/** Events on their way to a relay, each until it is answered or its time is over. */
+/** Events under way to a relay, each until it is answered or times out. */
 export class RelayPublishes {
   readonly #parts: PublishesParts;
   readonly #underWay = new Map<string, Publish>();
@@ -76,12 +76,12 @@ export class RelayPublishes {
     return published;
   }
 
-  /** Over a new connection, or after a login. */
+  /** Sends all events again, over a new connection or after a login. */
   sendAll(): void {
     for (const publish of this.#underWay.values()) this.#send(publish);
   }
 
-  /** False for an answer to nothing. `canAuthenticate`: it may be let through after a login. */
+  /** Returns false for an answer to nothing. `canAuthenticate`: a login may help. */
   answered(id: string, { accepted, reason }: Published, canAuthenticate: boolean): boolean {
     const publish = this.#underWay.get(id);
     if (!publish) return false;
@@ -95,12 +95,12 @@ export class RelayPublishes {
     return true;
   }
 
-  /** Relays say so what they do not say with an answer. */
+  /** Some relays explain a missing answer with a notice. */
   noticed(text: string): void {
     for (const publish of this.#underWay.values()) if (publish.sentAt !== null) publish.notice = text;
   }
 
-  /** The connection. `isTooLong`: the relay has ended it over the length of a message. */
+  /** The connection was lost. `isTooLong`: the relay closed it because a message was too long. */
   lost(isTooLong: boolean): void {
     for (const publish of this.#underWay.values()) {
       if (publish.sentAt === null) continue;
@@ -114,7 +114,7 @@ export class RelayPublishes {
     if (this.#parts.send(['EVENT', publish.event])) publish.sentAt = this.#parts.clock.monotonic();
   }
 
-  /** Silence about an event is told from silence altogether, or an event would be given up for a relay that is away. */
+  /** Distinguishes silence about one event from a silent relay: no event is given up because a relay is away. */
   async #unanswered(publish: Publish, timeoutMs: number, done: AbortSignal): Promise<Published> {
     const { clock, closing } = this.#parts;
     await clock.sleep(timeoutMs, AbortSignal.any([done, closing, publish.cut.signal]));
@@ -130,7 +130,7 @@ export class RelayPublishes {
   }
 }
 
-/** Signs who we are (NIP-42); null for nobody. */
+/** Signs a login (NIP-42). Null: no login. */
 export type Authenticate = (challenge: string, url: string) => Promise<SignedEvent | null>;
 
 interface LoginParts {
@@ -141,21 +141,21 @@ interface LoginParts {
   failed(error: unknown): void;
 }
 
-/** Challenges of one connection: an honest relay needs one. */
+/** Challenges accepted at once on one connection. An honest relay needs one. */
 const BURST = 3;
-/** One more a minute: a signer may have been away when they came. */
+/** One more challenge a minute: a signer may have been away. */
 const PER_SECOND = 1 / 60;
 
 /**
- * Tells a relay who we are. A challenge costs the relay nothing and us a signature, maybe of a remote signer:
- *  L1  One is signed at a time, and after it only the newest that came meanwhile.
- *  L2  Of one connection only a few are taken.
- *  L3  What was signed for an earlier connection is not sent on this one.
+ * Logs in to a relay. A challenge costs the relay nothing and us a signature, maybe by a remote signer:
+ *  L1  One challenge is signed at a time, then only the newest that came meanwhile.
+ *  L2  Only a few challenges of a connection are accepted.
+ *  L3  A login signed for an earlier connection is not sent over this one.
  */
 export class RelayLogin {
   readonly #parts: LoginParts;
   #budget: TokenBucket;
-  /** The newest of this connection; null where one is to be signed even if it is the same again. */
+  /** The newest challenge of this connection. Null: the next is signed even if it is the same again. */
   #challenge: string | null = null;
   #isSigning = false;
   #sentId: string | null = null;
@@ -166,7 +166,7 @@ export class RelayLogin {
     this.#budget = this.#fullBudget();
   }
 
-  /** Whether what is refused for want of a login may be let through after it. */
+  /** True if a login may help with a request that was refused without one. */
   get isPossible(): boolean {
     return !this.#isKnown && this.#parts.authenticate !== null;
   }
@@ -182,17 +182,17 @@ export class RelayLogin {
     this.#isKnown = false;
   }
 
-  /** False for one too many. */
+  /** Returns false for one challenge too many. */
   challenged(challenge: string): boolean {
     if (challenge === this.#challenge || this.#budget.take() > 0) return false;
     this.#challenge = challenge;
     const { authenticate } = this.#parts;
-    // Not waited for: a remote signer may take its time, and may be asked over this relay.
+    // Not awaited: a remote signer may be slow, and may be reached over this relay.
     if (authenticate && !this.#isSigning) void this.#sign(authenticate);
     return true;
   }
 
-  /** Whether the answer is to a login. */
+  /** True if the answer belongs to a login. */
   answered(id: string, accepted: boolean): boolean {
     if (id !== this.#sentId) return false;
     this.#sentId = null;

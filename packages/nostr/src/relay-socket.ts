@@ -5,11 +5,11 @@ import { Inflow } from './intake.ts';
 
 export interface SocketTiming {
   handshakeMs: number;
-  /** Pause between pings. A connection on which nothing is heard from one to the next is cut. */
+  /** Pause between pings. A connection that is silent from one ping to the next is cut. */
   quietMs: number;
-  /** Pause after a lost connection: doubles from `first` to `most`, and is jittered. */
+  /** Pause after a lost connection: doubles from `first` to `most`, with jitter. */
   retryMs: { first: number; most: number };
-  /** Over so many frames a second the socket is not read; the burst is ten times that. */
+  /** Frames read a second; the burst is ten times that. */
   framesPerSecond: number;
 }
 
@@ -29,27 +29,27 @@ export interface SocketParts {
   opened(): void;
   /** The next frame is read when this has resolved. */
   frame(frame: Frame, bytes: number): void | Promise<void>;
-  /** `isTooLong`: the relay says that a message of ours was. */
+  /** `isTooLong`: the relay closed it because our message was too long. */
   lost(why: string, how: { wasStalled: boolean; isTooLong: boolean }): void;
-  /** For so long the socket was not read, because too much came. */
+  /** The socket was not read for `ms`, because too much came. */
   throttled(ms: number): void;
 }
 
-/** A connection that has lasted so long has not failed: the next pause is the first again. */
+/** A connection that lasted this long has not failed: the next pause is the first again. */
 const SETTLED_MS = 30_000;
-/** RFC 6455: the code with which a connection is closed over the length of a message. */
+/** RFC 6455: close code for a message that is too long. */
 const TOO_LONG = 1009;
 /**
- * Longer messages end the connection before they are read, and a relay would send them on the next one too. So it is far
- * beyond what relays store, or anybody could stop one with a long event; what is longer than an event may be is refused
- * by itself, unparsed. One such message is in memory at a time.
+ * A longer message ends the connection, and the relay would send it again over the next one. The limit is therefore far
+ * above what relays store: else anybody could block a relay with one long event. Messages longer than an event may be are
+ * refused unparsed. At most one such message is in memory.
  */
 const MAX_PAYLOAD_BYTES = 16_777_216;
 
 /**
- * A connection to a relay that is made again when it is lost.
- * 1. Frames are handed over one at a time, in order; what a relay sends beyond that is not read (see Inflow).
- * 2. A relay that is not read is not taken for a stalled one.
+ * A connection to a relay that reconnects when it is lost.
+ * 1. Frames are handled one at a time, in order; further frames are not read (see Inflow).
+ * 2. A relay whose socket is not being read does not count as stalled.
  */
 export class RelaySocket {
   readonly #parts: SocketParts;
@@ -75,14 +75,14 @@ export class RelaySocket {
     return this.#socket?.readyState === WebSocket.OPEN;
   }
 
-  /** False where there is no connection: nothing is kept. */
+  /** Returns false without a connection; the frame is then dropped. */
   send(frame: unknown[]): boolean {
     if (!this.isOpen) return false;
     this.#socket?.send(JSON.stringify(frame), () => {});
     return true;
   }
 
-  /** Ends the present connection; the next one follows. */
+  /** Ends the current connection. A new one follows. */
   cut(): void {
     this.#socket?.terminate();
   }
@@ -147,7 +147,7 @@ export class RelaySocket {
         this.#socket = null;
         const said = reason.toString().slice(0, 200);
         const told = why || (isStalled ? 'it says nothing' : said || `closed with code ${code}`);
-        // With an error of our own the code is ours, sent back.
+        // After an error on our side the code is our own, echoed.
         const isTooLong = code === TOO_LONG && why === '';
         if (!this.#closing.signal.aborted) this.#parts.lost(told, { wasStalled: isStalled, isTooLong });
         resolve();
@@ -155,7 +155,7 @@ export class RelaySocket {
     });
   }
 
-  /** Resolves with whether the relay has fallen silent. */
+  /** Resolves with true if the relay has fallen silent. */
   async #watch(socket: WebSocket, inflow: Inflow, signal: AbortSignal): Promise<boolean> {
     const { clock, timing } = this.#parts;
     let askedAt: number | null = null;

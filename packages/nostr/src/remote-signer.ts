@@ -10,9 +10,9 @@ export interface RemoteSignerOptions {
   /** For errors: `@agent`, and where the URL came from. The URL is never shown, since it holds a secret. */
   agent: string;
   variable: string;
-  /** The agent's, where it is known: the signer is then first asked when there is something to sign. */
+  /** The agent's pubkey, if known: the signer is then not contacted before the first signature. */
   pubkey: string | null;
-  /** By which the signer knows whom it has let in: the same in every process, or it is new to the signer each time. Taken over. */
+  /** Identifies this client to the signer. A new key may need approval again. The signer owns and erases it. */
   clientKey: Uint8Array;
   clock: Clock;
   onWarning?: ((error: unknown, where: string) => void) | undefined;
@@ -23,13 +23,11 @@ const TIMEOUT_MS = 15_000;
 const PUBKEY = /^[0-9a-f]{64}$/;
 
 /**
- * Signs with a key on another machine, over a relay (NIP-46).
- *
- * Owns the connection.
- *  R1  Whatever does not answer in time is an error, and the next request connects anew.
- *  R2  What comes back is taken only if it is the very event that was asked for, by the agent's key.
- *  R3  No error holds the URL or what the signer said: both may hold secrets.
- * Throws `config_invalid` for a URL that is none, and where the pubkey must be asked for and nobody answers.
+ * Signs with a key on another machine, over a relay (NIP-46). Owns the connection.
+ *  R1  A request without an answer in time is an error, and the next request connects anew.
+ *  R2  A signature is accepted only for exactly the requested event, under the agent's key.
+ *  R3  No error contains the URL or a message of the signer: both may hold secrets.
+ * Throws `config_invalid` if the URL is invalid, or if the pubkey is not known and the signer does not answer.
  */
 export async function createRemoteSigner(options: RemoteSignerOptions): Promise<Signer> {
   const { agent, variable, clientKey, clock, timeoutMs = TIMEOUT_MS } = options;
@@ -38,7 +36,7 @@ export async function createRemoteSigner(options: RemoteSignerOptions): Promise<
   const pointer = await readPointer(options);
   const pool = new SimplePool();
   const subscribe = pool.subscribe.bind(pool);
-  // What it makes of an answer that cannot be read is a rejection that nobody would handle, which ends a process.
+  // An unreadable answer makes its handler reject; unhandled, that would end the process.
   pool.subscribe = (relays, filter, params) =>
     subscribe(relays, filter, { ...params, onevent: (event) => void readSafely(params.onevent, event) });
   let bunker: BunkerSigner | null = null;
@@ -60,7 +58,7 @@ export async function createRemoteSigner(options: RemoteSignerOptions): Promise<
       throw new Error(`the remote signer of @${agent} refused or cannot be reached (${what})`);
     } finally {
       over.abort();
-      asked.catch(() => undefined); // it may still fail when nobody waits any more
+      asked.catch(() => undefined); // it may fail after the timeout
     }
   }
 
@@ -130,20 +128,20 @@ async function readSafely<T>(read: ((event: T) => unknown) | undefined, event: T
   try {
     await read?.(event);
   } catch {
-    // An answer that cannot be read is none: the request runs out of time.
+    // An unreadable answer is ignored: the request times out.
   }
 }
 
 async function readPointer({ url, agent, variable }: RemoteSignerOptions): Promise<BunkerPointer> {
   const { parseBunkerInput, BUNKER_REGEX } = await import('nostr-tools/nip46');
-  // Anything else would be looked up as a name, at a host of its own choice.
+  // Any other text would be looked up as a name, at a host of its choice.
   const pointer = BUNKER_REGEX.test(url.trim()) ? await parseBunkerInput(url.trim()) : null;
   if (pointer && pointer.relays.length > 0) return pointer;
   const message = `${variable} is no bunker URL: it must be bunker://<pubkey>?relay=<wss://…>, with &secret=… if the signer shows one`;
   throw new TroupeError('config_invalid', message, { agent, variable });
 }
 
-/** The signature was checked by the caller of the relay; here that it is under what was asked for. */
+/** Checks that the signer signed exactly the requested event. The relay pool has verified the signature. */
 function sameEvent(template: EventTemplate, pubkey: string, signed: SignedEvent, agent: string): SignedEvent {
   const { kind, created_at, tags, content } = template;
   const asked = { kind, created_at, tags, content, pubkey };

@@ -9,12 +9,12 @@ const MAX_TAG_CHARS = 65_536;
 const MAX_NAMED = 256;
 /** The end of the year 9999. */
 const MAX_CREATED_AT = 253_402_300_799;
-/** How far clocks may be apart. */
+/** Tolerated difference between clocks. */
 const MAX_AHEAD_S = 900;
 
-/** Halves of characters hash like others: with them, one signature would do for several texts. */
+/** Lone surrogates all hash alike: with them, one signature would fit several texts. */
 const Text = z.string().refine((text) => text.isWellFormed());
-/** Fields beyond these are signed by nobody: they are not read. */
+/** Other fields are not signed and are not read. */
 const Fields = z.object({
   id: z.string().regex(/^[0-9a-f]{64}$/),
   pubkey: z.string().regex(/^[0-9a-f]{64}$/),
@@ -26,8 +26,8 @@ const Fields = z.object({
 });
 
 /**
- * What was parsed from the wire, as an event that claims to be signed; or why it is none. The object is a new one: no
- * verdict that sticks to what came (nostr-tools keeps one in a symbol, which copies carry along) is on it.
+ * Reads a parsed value as an event whose signature is still to be verified, or returns why it is not one. The result is a
+ * new object: nostr-tools stores verdicts in a symbol, which copies would carry along.
  */
 export function readEvent(raw: unknown): SignedEvent | Refused {
   if (typeof raw !== 'object' || raw === null) return 'shape';
@@ -42,12 +42,12 @@ export function readEvent(raw: unknown): SignedEvent | Refused {
   return event;
 }
 
-/** The pubkeys that it names, each once, in its order. */
+/** The pubkeys in `p` tags, each once, in order. */
 export function namedBy({ tags }: Pick<SignedEvent, 'tags'>): string[] {
   return [...new Set(tags.flatMap(([name, value]) => (name === 'p' && value !== undefined ? [value] : [])))];
 }
 
-/** The past is fine: what is behind is only late. */
+/** True if the event is dated too far in the future. Late events are accepted. */
 export function isAhead({ created_at }: Pick<SignedEvent, 'created_at'>, nowMs: number): boolean {
   return created_at > nowMs / 1_000 + MAX_AHEAD_S;
 }
@@ -62,7 +62,7 @@ export function verify({ id, pubkey, created_at, kind, tags, content, sig }: Sig
 /** Null if the id is the event's and the signature is its author's. */
 export type Verify = (event: SignedEvent) => Refused | null;
 
-/** What libsecp256k1 says of an event that it could look at, in the words of `nostr-wasm`. */
+/** Error messages of `nostr-wasm` for events that it has checked. */
 const VERDICTS: Readonly<Record<string, Refused>> = {
   'id is invalid': 'id',
   'pubkey is invalid': 'signature',
@@ -70,8 +70,8 @@ const VERDICTS: Readonly<Record<string, Refused>> = {
 };
 
 /**
- * `verify` by libsecp256k1 in WebAssembly, which takes a third of the time. An event that it cannot look at (its memory is
- * bounded) is for `verify`, and so are all where there is no WebAssembly.
+ * Verifies by libsecp256k1 in WebAssembly, which takes a third of the time of `verify`. Its memory is bounded: events that
+ * do not fit go to `verify`, as do all events without WebAssembly.
  */
 export async function openVerifier(): Promise<Verify> {
   const nostr = await open();

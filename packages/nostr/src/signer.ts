@@ -1,7 +1,7 @@
 import type { SignedEvent } from './nostr-event.ts';
 import { finalizeEvent, getPublicKey } from 'nostr-tools/pure';
 
-/** What is asked to be signed; the signer adds whose it is. */
+/** An event to sign. The signer adds its pubkey. */
 export interface EventTemplate {
   kind: number;
   /** Seconds. */
@@ -10,17 +10,17 @@ export interface EventTemplate {
   content: string;
 }
 
-/** Signs in the name of one agent. The key is its own affair: here, encrypted, or on another machine. */
+/** Signs as one agent. Its key is in this process or on another machine. */
 export interface Signer {
   /** Lower-case hex. */
   readonly pubkey: string;
-  /** The event has exactly the fields of the template. Rejects where the key cannot be reached; it may be asked again. */
+  /** Returns an event with exactly the fields of the template. Rejects if the key cannot be reached; a later call may succeed. */
   sign(template: EventTemplate): Promise<SignedEvent>;
-  /** Forgets the key. It signs nothing afterwards. */
+  /** Erases the key. The signer signs nothing afterwards. */
   close(): Promise<void>;
 }
 
-/** Signs with a key in this process. It takes the bytes over and overwrites them when it is closed. */
+/** Signs with a key in this process. Owns the bytes and overwrites them on `close`. */
 export function createLocalSigner(key: Uint8Array): Signer {
   const pubkey = getPublicKey(key);
   let isClosed = false;

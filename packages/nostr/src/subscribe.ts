@@ -10,49 +10,49 @@ export interface SubscriptionParts extends Omit<
   'link' | 'mark' | 'handled' | 'signal' | 'settings'
 > {
   link: RelayLink;
-  /** Loaded. */
+  /** Already loaded. */
   mark: HighWater;
-  /** Seconds, of the first process that had this relay: where nothing was ever handled, what is older is not asked for. */
+  /** Time of the relay's first setup, seconds. Without a mark, older events are not requested. */
   startedAt: number;
   settings: IntakeParts['settings'] & Pick<NostrSettings, 'overlapMs'>;
   keyValue: KeyValue;
   owner: string;
-  /** One process holds a relay for so long, then whoever is first. */
+  /** Length of a claim: one process reads the relay for this long. */
   claimMs: number;
   random: () => number;
   onWarning: (error: unknown, where: string) => void;
 }
 
 export interface Subscription {
-  /** `waiting`: another process holds the relay. */
+  /** `waiting`: another process reads the relay. */
   status(): { state: 'waiting' | 'catching up' | 'live'; mark: number | null };
-  /** Resolves when all that the relay had is in the log. */
+  /** Resolves when everything the relay had is in the log. */
   caughtUp(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What is asked for at once. */
+/** Events requested at once. */
 const PAGE = 200;
-/** Beside the stream the relay is asked so often for what is newest: it may forget to pass something on. */
+/** Interval of queries for the newest events, beside the subscription: a relay may fail to pass an event on. */
 const LOOK_MS = 60_000;
 const SAVE_MS = 5_000;
 const RETRY_MS = 5_000;
 
 /**
- * One relay, followed by one process at a time, from where the log ends.
- * 1. After each connection the relay is asked for everything since the mark, less the overlap: page by page, whatever it
- *    gives at most, and only when it has begun to pass on what is new, so that nothing falls between the two. All of that
- *    is brought in oldest first; meanwhile what comes live is not read.
- * 2. The mark moves when all of that is in the log, and then with each event. What is asked for twice is known by its id.
- * 3. A process that cannot claim the relay any more lets go of the connection; what it was at, it does to the end: the
- *    same event by two processes is one event. One that is closed leaves the rest of its claim to another.
+ * Follows one relay, in one process at a time, from the mark on.
+ * 1. After each connection the relay is asked for everything since the mark, less the overlap, page by page. The queries
+ *    start after the live subscription, so that no event falls between the two. The found events are taken oldest first;
+ *    live events are not read meanwhile.
+ * 2. The mark moves when all of them are in the log, and then with each event. Repeated events are recognised by id.
+ * 3. A process that loses its claim disconnects. It finishes the events under way: an event taken by two processes is
+ *    stored once. A process that closes leaves the rest of its claim to another.
  */
 export function subscribe(parts: SubscriptionParts): Subscription {
   const { link, mark, keyValue, clock, agents, settings, startedAt } = parts;
   const task = `nostr/relay/${hashOfUrl(link.url)}`;
   const closing = new AbortController();
   const { signal } = closing;
-  /** Until when the relay is ours, ms. */
+  /** End of our claim, ms. */
   let heldUntil = 0;
   const intake = new Intake({ ...parts, mark, signal, handled });
   const caughtUp = Promise.withResolvers<void>();
@@ -63,7 +63,7 @@ export function subscribe(parts: SubscriptionParts): Subscription {
   let stop: (() => void) | null = null;
   let savedAt = clock.monotonic();
   let lookedAt = savedAt;
-  /** Of the present connection; what belongs to an earlier one has no more to say. */
+  /** Number of the current connection. Work for an earlier one is abandoned. */
   let round = 0;
   let backlog = new Backlog();
 
@@ -146,7 +146,7 @@ export function subscribe(parts: SubscriptionParts): Subscription {
     return heldUntil > 0;
   }
 
-  /** All that was dealt with is written down: another need not wait for the end of the claim. */
+  /** Everything handled is saved by now: another process need not wait for the end of the claim. */
   async function leave(): Promise<void> {
     if (heldUntil <= clock.now()) return;
     await leavePeriod(keyValue, task, heldUntil).catch((error: unknown) => parts.onWarning(error, 'nostr'));
@@ -156,7 +156,7 @@ export function subscribe(parts: SubscriptionParts): Subscription {
     while (!signal.aborted) {
       const isOurs = await claim().catch((error: unknown) => {
         if (toTroupeError(error).policy !== 'retry') parts.onWarning(error, 'nostr');
-        // Not to know is no reason to stop: two that follow do no harm.
+        // An unknown claim is no reason to stop: two readers do no harm.
         return stop !== null;
       });
       if (isOurs && !stop) await mark.load().catch(() => null);
@@ -164,7 +164,7 @@ export function subscribe(parts: SubscriptionParts): Subscription {
       if (isOurs) follow();
       else letGo();
       if (isSettled && clock.monotonic() - lookedAt >= LOOK_MS) void lookAgain();
-      // Who holds it asks again as soon as it is free, before the others.
+      // The holder claims again as soon as its claim ends, before the others.
       const pauseMs =
         isOurs && heldUntil > clock.now()
           ? heldUntil - clock.now() + 1
@@ -190,7 +190,7 @@ export function subscribe(parts: SubscriptionParts): Subscription {
     async close() {
       closing.abort();
       letGo();
-      caughtUp.reject(new TroupeError('shutting_down', 'the relay is not followed any more'));
+      caughtUp.reject(new TroupeError('shutting_down', 'the relay is no longer followed'));
       await held;
       await intake.idle();
       await save();
@@ -199,7 +199,7 @@ export function subscribe(parts: SubscriptionParts): Subscription {
   };
 }
 
-/** Seconds: from when on a relay is asked. */
+/** Events since this time are requested, seconds. */
 export function sinceOf(
   mark: Pick<HighWater, 'value'>,
   startedAt: number,
@@ -216,11 +216,11 @@ const MAX_SIZE = 2_000;
 const MAX_CHARS = 16_777_216;
 
 /**
- * What a relay had before we asked, newest first as relays give it, until it is brought in oldest first. Nothing of it is
- * verified: an id or a time that is not true changes the order, and what is asked for next, and no more.
+ * The stored events of a relay: collected newest first, taken oldest first. They are not verified yet. A false id or time
+ * only changes the order and the next request.
  */
 class Backlog {
-  /** Everything after it is live. */
+  /** Further events are live. */
   isOver = false;
   #waiting: { raw: unknown; at: number }[] = [];
   readonly #ids = new Set<string>();
@@ -228,12 +228,12 @@ class Backlog {
   #isBarren = false;
   #oldest = Infinity;
 
-  /** What is to be asked for next: the newest, then what is as old as the oldest that was found. */
+  /** Bound of the next request: none at first, then the time of the oldest event found. */
   before(): { until?: number } {
     return this.#oldest === Infinity ? {} : { until: this.#oldest };
   }
 
-  /** No more should wait. */
+  /** True if the waiting events should be taken before more are requested. */
   get isFull(): boolean {
     return this.#waiting.length >= MAX_SIZE || this.#chars >= MAX_CHARS;
   }
@@ -242,7 +242,7 @@ class Backlog {
     this.#add(raw);
   }
 
-  /** A page of what is older; whether there may be more, and how many of it are of another time than was asked for. */
+  /** Adds a page. Returns whether there may be more, and the number of events outside the requested time. */
   addPage(page: readonly unknown[], since: number): { isMore: boolean; strays: number } {
     const until = this.#oldest;
     const inside = page.filter((raw) => {
@@ -253,13 +253,13 @@ class Backlog {
     for (const raw of inside) this.#oldest = Math.min(this.#oldest, timeOf(raw) ?? Infinity);
     const wasBarren = this.#isBarren;
     this.#isBarren = added === 0;
-    // A page of one second that is known: what that second has beyond it cannot be asked for. So on with the one before.
+    // A page without new events: further events of this second cannot be requested, so the second before is next.
     if (this.#isBarren) this.#oldest -= 1;
     const isMore = added > 0 || (page.length > 1 && !wasBarren);
     return { isMore: isMore && this.#oldest >= since, strays: page.length - inside.length };
   }
 
-  /** All that waits, oldest first. */
+  /** Removes and returns the waiting events, oldest first. */
   take(): unknown[] {
     const taken = this.#waiting.toSorted((a, b) => a.at - b.at);
     this.#waiting = [];

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import { type Filter, isHex32, type SignedEvent } from './nostr-event.ts';
 
 export interface Thread {
-  /** Without the prefix: the id of the thread's first event, or a hash of what it is about. */
+  /** Conversation id without the prefix: the id of the thread's first event, or a hash of the thread's subject. */
   root: string;
-  /** The event that began it, where it was an event. */
+  /** The event that began the thread; null if its subject is not an event. */
   rootEvent: string | null;
-  /** Id of the event that this one answers; null for one that answers none. */
+  /** Id of the answered event; null if there is none. */
   parent: string | null;
-  /** What finds the events of the thread. */
+  /** Finds the events of the thread. */
   filter: Filter;
 }
 
@@ -17,8 +17,8 @@ const COMMENT = 1_111;
 type Placed = Pick<SignedEvent, 'id' | 'pubkey' | 'kind' | 'tags'>;
 
 /**
- * Where an event belongs: comments by NIP-22, all others by NIP-10. An event that answers nothing begins a thread. One that
- * has an address begins the thread of the comments on it, and what it mentions is not its thread.
+ * The thread of an event: by NIP-22 for comments, by NIP-10 for all others. An event that answers nothing begins a thread.
+ * An event with an address begins the thread of its comments, whatever events it mentions.
  */
 export function threadOf(event: Placed): Thread {
   const address = addressOf(event);
@@ -26,7 +26,7 @@ export function threadOf(event: Placed): Thread {
   return (event.kind === COMMENT && commentThread(event)) || noteThread(event);
 }
 
-/** Of an article, or of something outside Nostr. */
+/** The thread about an article, or about something outside Nostr. */
 function threadAbout(name: 'A' | 'I', value: string, parent: string | null): Thread {
   const root = createHash('sha256').update(`${name}:${value}`).digest('hex').slice(0, 32);
   return { root, rootEvent: null, parent, filter: { [`#${name}`]: [value] } };
@@ -36,7 +36,7 @@ function noteThread({ id, tags }: Placed): Thread {
   const events = tags.filter(([name, value]) => name === 'e' && isHex32(value));
   const marked = (marker: string) => events.find((tag) => tag[3] === marker)?.[1];
   const [markedRoot, markedReply] = [marked('root'), marked('reply')];
-  // Where nothing is marked the first is the root and the last what is answered; what lies between is mentioned only.
+  // Without markers the first is the root, the last is answered, and those between are mentioned only.
   const isMarked = markedRoot !== undefined || markedReply !== undefined;
   const plain = isMarked ? [] : events.filter((tag) => tag[3] !== 'mention');
   const root = markedRoot ?? markedReply ?? plain[0]?.[1] ?? id;
@@ -48,7 +48,7 @@ function commentThread({ id, tags }: Placed): Thread | null {
   const valueOf = (wanted: string) => tags.find(([name]) => name === wanted)?.[1];
   const answered = tags.findLast(([name, value]) => name === 'e' && isHex32(value))?.[1] ?? null;
   const parent = answered === id ? null : answered;
-  // Of an article, both its address and one of its versions may be named: the address is what stays.
+  // An article may be named by address and by version. The address is stable.
   for (const name of ['A', 'I'] as const) {
     const value = valueOf(name);
     if (value === undefined || value === '' || value.length > MAX_ADDRESS_LENGTH) continue;
@@ -58,10 +58,10 @@ function commentThread({ id, tags }: Placed): Thread | null {
   return isHex32(root) ? { root, rootEvent: root, parent, filter: { '#E': [root] } } : null;
 }
 
-/** Longer ones are not kept with a message. */
+/** Longer addresses are not stored with a message. */
 const MAX_ADDRESS_LENGTH = 1_000;
 
-/** Of events that are replaced by newer ones: by what they are found, whatever their version. */
+/** The address of a replaceable event, the same for all its versions. Null for other events. */
 export function addressOf({
   kind,
   pubkey,

@@ -1,2 +1,2 @@
-/** The one file that names the core. In the published package it imports `troupe/integrations`: see `build.ts`. */
+/** The only file that imports the core. In the published package it imports `troupe/integrations`: see `build.ts`. */
 export * from '../../../src/integrations/index.ts';

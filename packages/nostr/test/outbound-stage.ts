@@ -5,7 +5,7 @@ import { type AgentSigners, type KeySource, signersFor } from '../src/agent-sign
 import { createAgentKeys } from '../src/agent-keys.ts';
 import type { SignedEvent } from '../src/nostr-event.ts';
 import { openOutbox, type Outbox } from '../src/outbox.ts';
-import { notePlace, placeOf } from '../src/place.ts';
+import { savePlace, placeOf } from '../src/place.ts';
 import { createPublished, type Published } from '../src/published.ts';
 import { createPublisher } from '../src/publisher.ts';
 import { openRelayLink, type RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
@@ -115,7 +115,7 @@ export async function openOutbound(
     warnings,
     async ask(event, to) {
       const root = event.tags.find((tag) => tag[3] === 'root')?.[1] ?? event.id;
-      await notePlace(keyValue, placeOf(event, relays[0]?.url ?? ''));
+      await savePlace(keyValue, placeOf(event, relays[0]?.url ?? ''));
       await troupe.send(`nostr:${root}`, {
         id: event.id as EventId,
         author: { kind: 'user', id: event.pubkey, name: 'Ana' },

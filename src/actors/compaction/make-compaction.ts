@@ -56,33 +56,45 @@ export async function makeCompaction(
   // Another agent, or this one before a crash, may have written it since this turn began.
   const there = await made(run, number);
   if (there) return { kind: 'made', compaction: there };
-  const events = await readRange(work, previous?.upTo ?? 0, run.turn.upTo);
-  const upTo = pairSafe(events, cut.upTo);
-  if (upTo <= (previous?.upTo ?? 0)) return not('SKIPPED');
-  const range = events.filter(({ seq }) => seq <= upTo);
-  const base = {
-    number,
-    upTo,
-    reason: work.reason,
-    by: run.live.address.agent,
-    before: cut.before,
-    budget: cut.budget,
-    events: range,
-    previous,
-    policy: work.policy,
-    secret: run.live.view.secret,
-    people: run.live.view.people,
-    count: run.deps.countTokens,
-    trusted: run.deps.trust ?? null,
-  };
+  const base = await baseOf(work, cut, previous);
+  if (!base) return not('SKIPPED');
   const { clock } = run.deps;
   if (strategy === 'extraction') return log(work, number, await inSlices(clock, extractionSteps(base)));
   if (!(await takeLock(run, number))) return not('LOCKED');
-  await noteCompaction(work, 'compaction.summarising', { strategy, range: { from: 1, upTo } });
+  const range = { from: 1, upTo: base.upTo };
+  await noteCompaction(work, 'compaction.summarising', { strategy, range });
   const written = await summarise(work, base);
   if (written.kind === 'not') return written;
   const body = await inSlices(clock, summarySteps({ ...base, ...written }));
   return body ? log(work, number, body) : failed(work, 'the summary does not fit into the room there is');
+}
+
+/** What the next compaction is made from; null if nothing would be new in it. */
+async function baseOf(
+  work: TurnCompaction,
+  cut: ProposedCut,
+  previous: CompactionBody | null,
+): Promise<CompactionBase | null> {
+  const { live, turn, deps } = work.run;
+  const after = previous?.upTo ?? 0;
+  const events = await readRange(work, after, turn.upTo);
+  const upTo = pairSafe(events, cut.upTo);
+  if (upTo <= after) return null;
+  return {
+    number: (previous?.number ?? 0) + 1,
+    upTo,
+    reason: work.reason,
+    by: live.address.agent,
+    before: cut.before,
+    budget: cut.budget,
+    events: events.filter(({ seq }) => seq <= upTo),
+    previous,
+    policy: work.policy,
+    secret: live.view.secret,
+    people: live.view.people,
+    count: deps.countTokens,
+    trusted: deps.trust ?? null,
+  };
 }
 
 /**

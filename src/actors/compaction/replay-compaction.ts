@@ -3,8 +3,7 @@ import {
   EventDraft as EventDraftSchema,
   type CompactionReason,
 } from '../../events/index.ts';
-import type { FrozenBaseline } from '../engine/agent-runtime.ts';
-import { type MutableTurnRun, type TurnRun } from '../turn/turn-run.ts';
+import { changed, type TurnRun } from '../turn/turn-run.ts';
 
 /**
  * Journals a compaction before the prompt that follows from it is sent, so a process that resumes the turn sends the same
@@ -19,35 +18,36 @@ export async function journalCompaction(run: TurnRun, draft: EventDraft): Promis
 }
 
 /** Applies again what was decided for this step before a crash. */
-export async function replayCompaction(run: MutableTurnRun): Promise<void> {
-  if (!run.resumed || run.compaction.replayed === run.step) return;
-  beginStep(run);
-  run.compaction.replayed = run.step;
-  const { deps, live } = run;
+export async function replayCompaction(before: TurnRun): Promise<TurnRun> {
+  if (!before.resumed || before.compaction.replayed === before.step) return before;
+  const { deps, live, step } = before;
+  let run = beginStep(before);
+  run = changed(run, { compaction: { ...run.compaction, replayed: step } });
   for (;;) {
-    const stored = await deps.store.readJournal(
-      live.address.tenant,
-      compactionKey(run, run.compaction.count),
-    );
-    if (stored === null) return;
+    const key = compactionKey(run, run.compaction.count);
+    const stored = await deps.store.readJournal(live.address.tenant, key);
+    if (stored === null) return run;
     const draft = EventDraftSchema.parse(JSON.parse(stored));
-    await applyCompaction(run, draft);
+    run = await applyCompaction(run, draft);
     // A refused prompt is shortened once per step, crash or not.
-    if (reasonOf(draft) === 'overflow') run.compaction.overflowed = true;
+    if (reasonOf(draft) === 'overflow')
+      run = changed(run, { compaction: { ...run.compaction, overflowed: true } });
   }
 }
 
 /** Adds the compaction to the turn's outputs, so the log has it between the steps before and after it. */
-export async function applyCompaction(run: MutableTurnRun, draft: EventDraft): Promise<void> {
+export async function applyCompaction(run: TurnRun, draft: EventDraft): Promise<TurnRun> {
   const { deps, live } = run;
   const id = draft.kind === 'baseline' ? draft.body.adopts?.compaction : null;
   if (id && !live.view.compactions.has(id)) {
     const event = await deps.store.readById(live.address, id);
     if (event?.kind === 'compaction') live.view.compactions.set(id, event.body);
   }
-  if (draft.kind === 'baseline') useBaseline(run, { ...run.baseline, id: draft.id, body: draft.body });
-  run.outputs = [...run.outputs, draft];
-  run.compaction.count += 1;
+  const compaction = { ...run.compaction, count: run.compaction.count + 1 };
+  if (draft.kind !== 'baseline') return changed(run, { compaction }, { outputs: [draft] });
+  const baseline = { ...run.baseline, id: draft.id, body: draft.body };
+  live.baseline = baseline;
+  return changed(run, { compaction, baseline }, { outputs: [draft] });
 }
 
 function reasonOf(draft: EventDraft): CompactionReason | undefined {
@@ -56,14 +56,10 @@ function reasonOf(draft: EventDraft): CompactionReason | undefined {
 }
 
 /** Resets what is counted per step. */
-export function beginStep(run: MutableTurnRun): void {
-  if (run.compaction.step === run.step) return;
-  run.compaction = { ...run.compaction, step: run.step, count: 0, tried: false, overflowed: false };
-}
-
-function useBaseline(run: MutableTurnRun, baseline: FrozenBaseline): void {
-  run.baseline = baseline;
-  run.live.baseline = baseline;
+export function beginStep(run: TurnRun): TurnRun {
+  const { compaction, step } = run;
+  if (compaction.step === step) return run;
+  return changed(run, { compaction: { ...compaction, step, count: 0, tried: false, overflowed: false } });
 }
 
 function compactionKey({ turn, step }: TurnRun, count: number): string {

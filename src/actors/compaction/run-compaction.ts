@@ -1,9 +1,8 @@
 import { createActor } from 'xstate';
 import { adoptionOf, isEmptyPlan, isPruneOnly, presentIn } from '../../context/index.ts';
 import { type EventDraft, runtimeId } from '../../events/index.ts';
-import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
 import { compaction, type CompactionEffect } from '../../machines/compaction.ts';
-import { ownDraft, type MutableTurnRun, type TurnRun } from '../turn/turn-run.ts';
+import { changed, type Outcome, ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { nameLargest, noteCompaction, startCompaction, type TurnCompaction } from './turn-compaction.ts';
 import { journalCompaction, applyCompaction } from './replay-compaction.ts';
 import { STRATEGIES } from './strategies.ts';
@@ -15,17 +14,16 @@ const DOUBT = 1.1;
  * Compacts the agent's view. The machine chooses the next strategy, the strategies gather a plan, and the plan is applied
  * as one event, journalled before a prompt that follows from it is sent.
  */
-export async function runCompaction(run: MutableTurnRun): Promise<AgentEvent> {
-  const reason = run.compaction.reason ?? 'over_budget';
+export async function runCompaction(before: TurnRun): Promise<Outcome> {
+  const reason = before.compaction.reason ?? 'over_budget';
+  const run = changed(before, { compaction: { ...before.compaction, tried: true, reason: null } });
   const work = startCompaction(run, reason);
-  run.compaction.tried = true;
-  run.compaction.reason = null;
   await noteCompaction(work, 'compaction.started');
   if ((await runStrategies(work)) === 'aborted') return aborted(run);
   // A plan that does not make the prompt fit is dropped: nothing is left out for a prompt that fails anyway.
   if (isEmptyPlan(work.plan) || work.after > work.room.available * DOUBT) return stuck(work);
   const draft = await journalCompaction(run, draftOf(work));
-  await applyCompaction(run, draft);
+  const compacted = await applyCompaction(run, draft);
   const strategy = work.used.at(-1);
   const done = draft.kind === 'prune' ? 'compaction.pruned' : 'compaction.done';
   await noteCompaction(work, done, {
@@ -34,33 +32,32 @@ export async function runCompaction(run: MutableTurnRun): Promise<AgentEvent> {
   });
   run.live.compactionStuckAt = work.after > work.room.trigger ? work.after : null;
   // Clears the failure of a refusal that led here.
-  run.ending = { kind: 'done' };
-  return { type: 'COMPACTED' };
+  return { event: { type: 'COMPACTED' }, run: changed(compacted, { ending: { kind: 'done' } }) };
 }
 
 /** A stopping process leaves the turn pinned: its successor compacts. */
-function aborted({ lease, deps }: TurnRun): AgentEvent {
-  if (!lease.signal.aborted) throw deps.stopping.reason;
-  return { type: 'ABORTED' };
+function aborted(run: TurnRun): Outcome {
+  if (!run.lease.signal.aborted) throw run.deps.stopping.reason;
+  return { event: { type: 'ABORTED' }, run };
 }
 
-async function stuck(work: TurnCompaction): Promise<AgentEvent> {
+async function stuck(work: TurnCompaction): Promise<Outcome> {
   const { run, reason, before, room, plan } = work;
   run.live.compactionStuckAt = before <= room.available ? before : null;
   const message = isEmptyPlan(plan)
     ? 'nothing more can be left out'
     : 'what can be left out does not make enough room';
   await noteCompaction(work, 'compaction.failed', { message });
-  if (reason !== 'overflow' || run.ending.kind !== 'failed' || !run.prompt) return { type: 'COMPACTED' };
+  if (reason !== 'overflow' || run.ending.kind !== 'failed' || !run.prompt)
+    return { event: { type: 'COMPACTED' }, run };
   // The same request would be refused again.
   const why = `${run.ending.message}. ${nameLargest(run, run.prompt)}`;
-  run.ending = { ...run.ending, message: why };
-  return { type: 'REFUSED' };
+  return { event: { type: 'REFUSED' }, run: changed(run, { ending: { ...run.ending, message: why } }) };
 }
 
 async function runStrategies(work: TurnCompaction): Promise<'ended' | 'aborted'> {
   const machine = createActor(compaction);
-  machine.subscribe({ error: () => undefined }); // told by the snapshot below
+  machine.subscribe({ error: () => undefined }); // reported by the snapshot below
   machine.start();
   machine.send({ type: 'START', reason: work.reason });
   for (;;) {

@@ -28,8 +28,8 @@ export const STRATEGIES: Record<
   CompactionEffect,
   (work: TurnCompaction) => CompactionEvent | Promise<CompactionEvent>
 > = {
-  adopt: (work) => told(adoptStrategy(work)),
-  prune: (work) => told(pruneStrategy(work)),
+  adopt: (work) => eventFor(adoptStrategy(work)),
+  prune: (work) => eventFor(pruneStrategy(work)),
   summarise: (work) => compactBy(work, 'summary'),
   awaitOther,
   extract: (work) => compactBy(work, 'extraction'),
@@ -41,8 +41,8 @@ async function trim(work: TurnCompaction): Promise<CompactionEvent> {
   const { outputs, deps } = work.run;
   const outcome = await inSlices(deps.clock, trimStrategy(work, outputs, deps.countTokens));
   const isSplit = work.plan.turn !== null && work.plan.turn.steps !== steps;
-  if (isSplit && !(await retellSteps(work))) return { type: 'ABORTED' };
-  return told(outcome);
+  if (isSplit && !(await summariseSteps(work))) return { type: 'ABORTED' };
+  return eventFor(outcome);
 }
 
 async function compactBy(work: TurnCompaction, strategy: 'summary' | 'extraction'): Promise<CompactionEvent> {
@@ -53,13 +53,13 @@ async function compactBy(work: TurnCompaction, strategy: 'summary' | 'extraction
     return { type: 'SKIPPED' };
   }
   const made = await makeCompaction(work, cut, strategy);
-  return made.kind === 'made' ? told(takeCompaction(work, made.compaction, strategy)) : made.event;
+  return made.kind === 'made' ? eventFor(takeCompaction(work, made.compaction, strategy)) : made.event;
 }
 
-const TOLD = { fits: 'FITS', gained: 'NOT_ENOUGH', nothing: 'SKIPPED' } as const;
+const EVENTS = { fits: 'FITS', gained: 'NOT_ENOUGH', nothing: 'SKIPPED' } as const;
 
-function told(outcome: StrategyOutcome): CompactionEvent {
-  return { type: TOLD[outcome] };
+function eventFor(outcome: StrategyOutcome): CompactionEvent {
+  return { type: EVENTS[outcome] };
 }
 
 /** Between two looks for the other agent's compaction, ms. */
@@ -91,7 +91,7 @@ async function awaitOther({ run }: TurnCompaction): Promise<CompactionEvent> {
  * Asks a model to summarise the early steps of a turn that has become too long. If it fails, the extract made without a
  * model stays. Returns false if the turn is to stop.
  */
-async function retellSteps(work: TurnCompaction): Promise<boolean> {
+async function summariseSteps(work: TurnCompaction): Promise<boolean> {
   const { run, plan, policy } = work;
   const { view } = run.live;
   if (!plan.turn || !run.runtime.summarises) return true;

@@ -9,19 +9,19 @@ import {
 } from '../../context/index.ts';
 import { TroupeError } from '../../errors.ts';
 import type { CompactionNote, CompactionReason, EventKind, PromptRecord } from '../../events/index.ts';
-import { type MutableTurnRun, ownDraft, type TurnRun } from '../turn/turn-run.ts';
+import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { availableIn, windowFor } from './compaction-policy.ts';
 import type { Metrics } from '../../metrics.ts';
 import { hasStalled, STALLED_AFTER } from '../../context/compaction/strategies.ts';
 
 /** The compaction that a running turn makes. */
 export interface TurnCompaction extends CompactionRun {
-  readonly run: MutableTurnRun;
+  readonly run: TurnRun;
   /** Counts within the step, from 1. */
   readonly attempt: number;
 }
 
-export function startCompaction(run: MutableTurnRun, reason: CompactionReason): TurnCompaction {
+export function startCompaction(run: TurnRun, reason: CompactionReason): TurnCompaction {
   const { prompt, policy, live } = run;
   if (!prompt) throw new TroupeError('internal', 'a compaction needs an assembled prompt');
   const { estimate, total } = prompt.tokens;

@@ -13,7 +13,7 @@ import {
 import type { ConversationKey } from '../../store/store.ts';
 import { resolveAgent } from './address-message.ts';
 import { changeAvailability } from '../engine/change-availability.ts';
-import { tellParked } from '../turn/transition.ts';
+import { publishAvailability } from '../turn/transition.ts';
 import { appendTrusted, appendLast, type ConversationDeps, joinPolicyOf } from './conversation-deps.ts';
 import type { Participants } from '../../machines/participants.ts';
 import { requirePerson } from './trust.ts';
@@ -101,7 +101,7 @@ async function retire(
   });
   const address = { ...addressOf(log), agent };
   const { state } = await changeAvailability(deps, address, { type: 'RETIRE' });
-  tellParked(deps, address, 'RETIRE', state);
+  publishAvailability(deps, address, 'RETIRE', state);
   return event;
 }
 

@@ -12,7 +12,7 @@ import type { LiveActor } from './registry.ts';
 import { runTurn } from '../turn/run-turn.ts';
 import { importOwner } from './settle-imported.ts';
 import { sendOutgoing } from '../tasks/task-events.ts';
-import { tellParked } from '../turn/transition.ts';
+import { publishAvailability } from '../turn/transition.ts';
 
 /** Before an actor whose lease was lost here is looked at again. */
 const LOST_PAUSE_MS = 1_000;
@@ -83,9 +83,9 @@ async function work(deps: EngineDeps, lease: Lease, runtime: AgentRuntime): Prom
       const resumed = lease.record.turn !== null;
       const turn = resumed
         ? await resumeTurn(deps, lease, live)
-        : await pinTurn(deps, lease, runtime, live, published);
+        : await pinTurn({ deps, lease, runtime, live }, published);
       if (!turn) return;
-      await runTurn(deps, lease, runtime, live, turn, { resumed });
+      await runTurn({ deps, lease, runtime, live, turn, resumed });
     }
   } finally {
     deps.registry.leave(live, lease.record.lastTurn, deps.clock.now());
@@ -248,5 +248,5 @@ export async function park(
   deps.metrics.count('actors_failed', { tenant: address.tenant, code: error.code });
   // After the notice: an actor that is set aside in silence is found by nobody.
   const { state } = await changeAvailability(deps, address, { type: 'BREAK' });
-  tellParked(deps, address, 'BREAK', state);
+  publishAvailability(deps, address, 'BREAK', state);
 }

@@ -7,23 +7,23 @@ import type { AgentId, TenantId } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
 
 /**
- * What is known of a tenant's models: how they count, and windows that providers named when they refused a request.
- * Kept in memory and, so that no process has to learn it again, as notes in the store.
- *  B1  Nothing depends on it: what cannot be read is as if it had never been learnt, and a failure is a warning.
- *  B2  No turn waits for a write, and a model's note is written at most every 20 s, or when a window was learnt.
- *  B3  Of two processes that learn at once neither is lost: who comes second adds its own reports to the other's note.
+ * Facts learnt about a tenant's models: how they count tokens, and context windows that providers named in a refusal.
+ * Kept in memory, and in the store as one note a model, so that other processes need not learn them again.
+ *  B1  Nothing depends on it: an unreadable note counts as none, and a failure is only a warning.
+ *  B2  No turn waits for a write. A model's note is written at most every 20 s, and whenever a window is learnt.
+ *  B3  Two processes that learn at once lose nothing: the second adds its own reports to the note of the first.
  */
 export interface CalibrationBook {
-  /** Waits for the store the first time, and once a minute for what others have learnt. */
+  /** Waits for the store on the first call, and once a minute to learn from other processes. */
   get(tenant: TenantId, name: ModelName): Promise<ModelFacts>;
   observe(tenant: TenantId, name: ModelName, report: UsageAnchor): ModelFacts;
   learnWindow(tenant: TenantId, name: ModelName, window: number): ModelFacts;
   /**
-   * What an agent's model says of its usage is not believed, and why; null: it says nothing of it. Told once for each
-   * agent, however often it is so.
+   * Warns that the usage an agent's model reports is not trusted, and why; null means that it reports none. Warns once
+   * for each agent.
    */
   doubt(tenant: TenantId, agent: AgentId, why: string | null): void;
-  /** Writes what is not written yet; for an orderly end. Never rejects. */
+  /** Writes all news, for an orderly shutdown. Never rejects. */
   flush(): Promise<void>;
 }
 
@@ -34,18 +34,18 @@ export interface ModelName {
 
 const READ_EVERY_MS = 60_000;
 const WRITE_EVERY_MS = 20_000;
-/** Reports that wait for a write; in a store that is away for long, older ones are forgotten. */
+/** Most reports that wait for a write. While the store is unavailable, older ones are dropped. */
 const MAX_WAITING = 64;
-/** Pages in memory; the one that was made first goes first. */
+/** Most pages in memory. The oldest is dropped first. */
 const MAX_PAGES = 1_000;
-/** Of agents whose usage is doubted; beyond so many of them nothing is told. */
+/** Most agents whose usage is doubted. Further ones get no warning. */
 const MAX_DOUBTED = 1_000;
-/** Bounds a loop in which every round another process was faster. */
+/** Most attempts of a write that loses to another process each time. */
 const MAX_ROUNDS = 5;
 
 const Note = z.object({ calibration: Calibration, window: z.int().positive().nullable() });
 
-/** What this process has learnt and not yet written. */
+/** Facts that this process has learnt and not written yet. */
 interface News {
   reports: readonly UsageAnchor[];
   window: number | null;
@@ -55,9 +55,9 @@ const NO_NEWS: News = { reports: [], window: null };
 interface Page {
   tenant: TenantId;
   key: string;
-  /** The note with the news on top. */
+  /** The note's facts with the news added. */
   facts: ModelFacts;
-  /** The note as it was last seen, and what it says; null if there is none. */
+  /** The note as last read; null if there is none. */
   note: string | null;
   news: News;
   readAt: number;
@@ -66,18 +66,69 @@ interface Page {
   writing: Promise<void> | null;
 }
 
-export function createCalibrationBook({
-  store,
-  clock,
-  onWarning,
-}: {
+interface BookDeps {
   store: Pick<Store, 'get' | 'compareAndSet'>;
   clock: Clock;
   onWarning: (error: unknown, where: string) => void;
-}): CalibrationBook {
-  const pages = new Map<string, Page>();
+}
+
+export function createCalibrationBook(deps: BookDeps): CalibrationBook {
+  const { clock, onWarning } = deps;
+  const pages = createPages();
+  const { read, write } = createPageStorage(deps);
   const doubted = new Set<string>();
-  let isFailing = false;
+
+  function isDue(at: number, every: number): boolean {
+    return clock.monotonic() - at >= every;
+  }
+
+  return {
+    async get(tenant, name) {
+      const page = pages.of(tenant, name);
+      if (isDue(page.readAt, READ_EVERY_MS)) page.reading ??= read(page);
+      await page.reading;
+      return page.facts;
+    },
+    observe(tenant, name, report) {
+      const page = pages.of(tenant, name);
+      page.facts = { ...page.facts, calibration: observe(page.facts.calibration, report) };
+      // A copy, because `without` tells written reports from new ones by identity.
+      page.news = { ...page.news, reports: [...page.news.reports, { ...report }].slice(-MAX_WAITING) };
+      if (isDue(page.writtenAt, WRITE_EVERY_MS)) void write(page);
+      return page.facts;
+    },
+    learnWindow(tenant, name, window) {
+      const page = pages.of(tenant, name);
+      page.facts = { ...page.facts, window };
+      page.news = { ...page.news, window };
+      // A write under way may have copied its news already.
+      void (page.writing ?? Promise.resolve()).then(() => write(page));
+      return page.facts;
+    },
+    doubt(tenant, agent, why) {
+      const who = `${tenant}/${agent}`;
+      if (doubted.has(who) || doubted.size >= MAX_DOUBTED) return;
+      doubted.add(who);
+      const message =
+        why === null
+          ? 'its server tells no usage with the answers: tokens are counted here, which calibrates nothing, and what came from a cache is not known'
+          : `its model's usage is not believed, and what was counted here is taken instead: ${why}`;
+      onWarning(new TroupeError('provider_invalid_reply', message, { tenant, agent }), `usage of @${agent}`);
+    },
+    async flush() {
+      await Promise.all(
+        pages.all().map(async (page) => {
+          await page.writing;
+          if (page.news !== NO_NEWS) await write(page);
+        }),
+      );
+    },
+  };
+}
+
+/** The pages in memory, at most `MAX_PAGES` unless more have news. */
+function createPages() {
+  const pages = new Map<string, Page>();
 
   function pageOf(tenant: TenantId, { provider, model }: ModelName): Page {
     const key = `model ${JSON.stringify([provider, model])}`;
@@ -100,9 +151,12 @@ export function createCalibrationBook({
     }
   }
 
-  function isDue(at: number, every: number): boolean {
-    return clock.monotonic() - at >= every;
-  }
+  return { of: pageOf, all: () => [...pages.values()] };
+}
+
+/** Reads and writes the notes of pages. A failure is a warning. */
+function createPageStorage({ store, clock, onWarning }: BookDeps) {
+  let isFailing = false;
 
   async function read(page: Page): Promise<void> {
     page.readAt = clock.monotonic();
@@ -115,7 +169,7 @@ export function createCalibrationBook({
     page.facts = withNews(factsIn(note), page.news);
   }
 
-  /** In the background. What is learnt meanwhile waits for the next one. */
+  /** Runs in the background. Facts learnt during a write wait for the next one. */
   function write(page: Page): Promise<void> {
     page.writing ??= (async () => {
       page.writtenAt = clock.monotonic();
@@ -139,7 +193,7 @@ export function createCalibrationBook({
     throw new Error(`the note of ${page.key} changes faster than it can be written`);
   }
 
-  /** One warning for a row of failures. */
+  /** Warns once for a series of failures. */
   async function attempt(work: () => Promise<void>): Promise<boolean> {
     try {
       await work();
@@ -152,51 +206,10 @@ export function createCalibrationBook({
     }
   }
 
-  return {
-    async get(tenant, name) {
-      const page = pageOf(tenant, name);
-      if (isDue(page.readAt, READ_EVERY_MS)) page.reading ??= read(page);
-      await page.reading;
-      return page.facts;
-    },
-    observe(tenant, name, report) {
-      const page = pageOf(tenant, name);
-      page.facts = { ...page.facts, calibration: observe(page.facts.calibration, report) };
-      // A copy, since what was written is told from what was not by identity.
-      page.news = { ...page.news, reports: [...page.news.reports, { ...report }].slice(-MAX_WAITING) };
-      if (isDue(page.writtenAt, WRITE_EVERY_MS)) void write(page);
-      return page.facts;
-    },
-    learnWindow(tenant, name, window) {
-      const page = pageOf(tenant, name);
-      page.facts = { ...page.facts, window };
-      page.news = { ...page.news, window };
-      // A write under way may be too far to take it along.
-      void (page.writing ?? Promise.resolve()).then(() => write(page));
-      return page.facts;
-    },
-    doubt(tenant, agent, why) {
-      const who = `${tenant}/${agent}`;
-      if (doubted.has(who) || doubted.size >= MAX_DOUBTED) return;
-      doubted.add(who);
-      const message =
-        why === null
-          ? 'its server tells no usage with the answers: tokens are counted here, which calibrates nothing, and what came from a cache is not known'
-          : `its model's usage is not believed, and what was counted here is taken instead: ${why}`;
-      onWarning(new TroupeError('provider_invalid_reply', message, { tenant, agent }), `usage of @${agent}`);
-    },
-    async flush() {
-      await Promise.all(
-        [...pages.values()].map(async (page) => {
-          await page.writing;
-          if (page.news !== NO_NEWS) await write(page);
-        }),
-      );
-    },
-  };
+  return { read, write };
 }
 
-/** A note that makes no sense is as good as none. */
+/** An unreadable note counts as none. */
 function factsIn(note: string | null): ModelFacts {
   try {
     return Note.parse(JSON.parse(note ?? 'null'));

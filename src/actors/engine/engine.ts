@@ -13,36 +13,94 @@ import { activate, park } from './activate.ts';
 import { type EngineDeps, KEPT_MS } from './engine-deps.ts';
 import { turnToInterrupt } from '../steering/busy-policy.ts';
 import { stopBelow } from '../tasks/called-off.ts';
-import { tellParked } from '../turn/transition.ts';
+import { publishAvailability } from '../turn/transition.ts';
 import { createEndQuiet, fireSchedules } from '../conversations/upkeep.ts';
 import { createParticipantsCache } from '../conversations/participants-cache.ts';
 
-/** The turn engine of one process: serves wakes, sweeps, and carries out what people ask of actors. */
+/** The turn engine of one process: serves wakes, sweeps, and carries out commands on actors. */
 export interface Engine {
   start(options: { concurrency: number }): void;
   /** Asks a running turn to stop; once acknowledged, no reply of that turn follows. False if it is not running. */
   abort(tenant: TenantId, turn: TurnId): Promise<boolean>;
   pause(address: ActorAddress): Promise<void>;
-  /** `as` is what its machine calls it. */
+  /** `as` is the event of the actor's machine. */
   resume(address: ActorAddress, as?: 'RESUME' | 'RETRY' | 'REINSTATE'): Promise<void>;
   /**
-   * Finishes the steps under way, gives the leases back, and resolves when all is quiet. What still runs after
-   * `STOP_GRACE_MS` is broken off; its turns stay pinned for whoever takes them next.
+   * Finishes the steps under way, gives the leases back, and resolves when nothing runs any more. Work that lasts longer
+   * than `STOP_GRACE_MS` is interrupted; its turns stay pinned for the next process.
    */
   stop(): Promise<void>;
 }
 
-/** Before an actor whose store was away is looked at again. */
+/** Pause before an actor is tried again after the store was unavailable. */
 const STORE_PAUSE_MS = 1_000;
-/** Before an actor that is still at work in this very process is looked at again. */
+/** Pause before an actor is tried again that is still active in this process. */
 const AT_WORK_PAUSE_MS = 1_000;
-/** Before a newer process, which can read it, may have taken an actor that this one cannot read. */
+/** Pause that lets a newer process take an actor whose record this one cannot read. */
 const NEWER_PAUSE_MS = 5_000;
 const STOP_GRACE_MS = 7_000;
 
 export function createEngine(deps: EngineDeps, stopping: AbortController): Engine {
   let sweeper: Sweeper | null = null;
-  const atWork = new Set<string>();
+  const stops = createStops(deps);
+  const serve = createServe(deps);
+  return {
+    start({ concurrency }) {
+      deps.router.start(serve, {
+        concurrency,
+        onError: (error, address) => deps.onWarning(error, `wake of @${address.agent}`),
+        onLost: () => sweeper?.lookAtAll(),
+      });
+      sweeper = startSweeper(deps, stopping.signal);
+    },
+    async abort(tenant, turn) {
+      const parts = parseTurnId(turn);
+      if (!parts) return false;
+      const address = { tenant, conversation: parts.conversation, agent: parts.agent };
+      if (!(await stops.stopTurn(address, turn))) return false;
+      // Without a holder, the next one must find the request. The sweeper makes up for a lost wake.
+      await deps.router.wake(address).catch((error: unknown) => deps.onWarning(error, 'wake'));
+      return true;
+    },
+    async pause(address) {
+      const { kind, state } = await changeAvailability(deps, address, { type: 'PAUSE' });
+      if (kind === 'refused' && state !== 'paused') throw notAccepted(address, 'pause', state);
+      if (kind === 'changed') publishAvailability(deps, address, 'PAUSE', state);
+    },
+    async resume(address, as = 'RESUME') {
+      const { kind, state } = await changeAvailability(deps, address, { type: as });
+      if (kind === 'refused' && state !== 'available') throw notAccepted(address, 'resume', state);
+      const live = deps.registry.find(address);
+      publishAvailability(deps, address, as, live ? pathOf(live.state.value) : 'idle');
+      // An active agent needs no fresh machine, and its turn would lose the one it has.
+      if (!deps.registry.find(address)?.lease) deps.registry.drop(address);
+      await deps.router.wake(address).catch((error: unknown) => deps.onWarning(error, 'wake'));
+    },
+    async stop() {
+      const reason = new TroupeError('shutting_down', 'the process is ending');
+      stopping.abort(reason);
+      stops.close();
+      deps.log.close();
+      const quiet = new AbortController();
+      void deps.clock.sleep(STOP_GRACE_MS, quiet.signal).then(() => {
+        if (quiet.signal.aborted) return;
+        for (const { lease } of deps.registry.working()) lease?.interrupt(reason);
+      });
+      await deps.router.close();
+      await sweeper?.ended;
+      quiet.abort();
+    },
+  };
+}
+
+/** Requests to stop, from this process and from others. */
+interface Stops {
+  /** False if the turn is not running. Its holder is notified at once, or finds the request in the record. */
+  stopTurn(address: ActorAddress, turn: TurnId): Promise<boolean>;
+  close(): void;
+}
+
+function createStops(deps: EngineDeps): Stops {
   const unsubscribe = deps.broadcast.subscribe((notice) => {
     if (notice.type === 'stop') void heedStop(notice.address, notice.turn);
     if (notice.type === 'called off') void heedCallOff(notice.tenant, notice.task);
@@ -58,7 +116,6 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
     if (turn) await stopTurn(address, turn);
   });
 
-  /** False if it is not running. Whoever holds it hears at once, or finds it in the record. */
   async function stopTurn(address: ActorAddress, turn: TurnId): Promise<boolean> {
     if (!(await deps.store.requestCancel(address, turn))) return false;
     deps.registry.find(address)?.lease?.abort(turn);
@@ -66,7 +123,7 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
     return true;
   }
 
-  /** Anybody who can reach the channel may say so: what counts is the record, which the next renewal reads anyway. */
+  /** Checks the record: anyone who can reach the channel can send the notice. The next renewal reads the record anyway. */
   async function heedStop(address: ActorAddress, turn: TurnId): Promise<void> {
     const lease = deps.registry.find(address)?.lease;
     if (!lease) return;
@@ -78,16 +135,29 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
     }
   }
 
-  /** Who does not hear looks before it asks its model again. */
+  /** An agent that misses the notice checks its task before its next model call. */
   async function heedCallOff(tenant: TenantId, task: string): Promise<void> {
     await stopBelow(deps, tenant, task).catch((error: unknown) =>
       deps.onWarning(error, `call-off of ${task}`),
     );
   }
 
+  return {
+    stopTurn,
+    close() {
+      unsubscribe();
+      unhear();
+    },
+  };
+}
+
+/** Serves wakes. */
+function createServe(deps: EngineDeps) {
+  const atWork = new Set<string>();
+
   /**
-   * One activation of an actor at a time. A queue may hand it out again while a holder here, whose lease ran out while
-   * the process stood still, has not noticed yet: the two would share one machine and one view.
+   * Runs one activation of an actor at a time. After a standstill of the process, a queue may hand out an actor again
+   * before its holder here notices that its lease ran out. The two would share one machine and one view.
    */
   async function serve(address: ActorAddress) {
     const key = addressKey(address);
@@ -119,54 +189,7 @@ export function createEngine(deps: EngineDeps, stopping: AbortController): Engin
     }
   }
 
-  return {
-    start({ concurrency }) {
-      deps.router.start(serve, {
-        concurrency,
-        onError: (error, address) => deps.onWarning(error, `wake of @${address.agent}`),
-        onLost: () => sweeper?.lookAtAll(),
-      });
-      sweeper = startSweeper(deps, stopping.signal);
-    },
-    async abort(tenant, turn) {
-      const parts = parseTurnId(turn);
-      if (!parts) return false;
-      const address = { tenant, conversation: parts.conversation, agent: parts.agent };
-      if (!(await stopTurn(address, turn))) return false;
-      // Nobody may be holding it: then the next holder must find it. A wake that is lost is the sweeper's.
-      await deps.router.wake(address).catch((error: unknown) => deps.onWarning(error, 'wake'));
-      return true;
-    },
-    async pause(address) {
-      const { kind, state } = await changeAvailability(deps, address, { type: 'PAUSE' });
-      if (kind === 'refused' && state !== 'paused') throw notAccepted(address, 'pause', state);
-      if (kind === 'changed') tellParked(deps, address, 'PAUSE', state);
-    },
-    async resume(address, as = 'RESUME') {
-      const { kind, state } = await changeAvailability(deps, address, { type: as });
-      if (kind === 'refused' && state !== 'available') throw notAccepted(address, 'resume', state);
-      const live = deps.registry.find(address);
-      tellParked(deps, address, as, live ? pathOf(live.state.value) : 'idle');
-      // At work it needs no fresh start, and stopping its machine would leave the turn without one.
-      if (!deps.registry.find(address)?.lease) deps.registry.drop(address);
-      await deps.router.wake(address).catch((error: unknown) => deps.onWarning(error, 'wake'));
-    },
-    async stop() {
-      const reason = new TroupeError('shutting_down', 'the process is ending');
-      stopping.abort(reason);
-      unsubscribe();
-      unhear();
-      deps.log.close();
-      const quiet = new AbortController();
-      void deps.clock.sleep(STOP_GRACE_MS, quiet.signal).then(() => {
-        if (quiet.signal.aborted) return;
-        for (const { lease } of deps.registry.working()) lease?.interrupt(reason);
-      });
-      await deps.router.close();
-      await sweeper?.ended;
-      quiet.abort();
-    },
-  };
+  return serve;
 }
 
 function notAccepted({ agent }: ActorAddress, command: 'pause' | 'resume', state: Availability): TroupeError {
@@ -174,18 +197,18 @@ function notAccepted({ agent }: ActorAddress, command: 'pause' | 'resume', state
   return new TroupeError('command_refused', `@${agent} cannot ${command}: it ${why}`, { agent, state });
 }
 
-/** Actors found at once; the rest is found by the next round. */
+/** Most actors that one round finds; the next round finds the rest. */
 const BATCH = 1_000;
-/** How often what no turn needs any more is removed. */
+/** Interval at which expired records are removed. */
 const EXPIRE_EVERY_MS = 3_600_000;
 
 /**
- * Finds work that no wake is left for: a crash between append and wake, a wiped queue, a pinned turn or an outbox of
- * a process that is gone. It only wakes; being wrong costs one look.
- *  P1  Of all processes one sweeps per round, whoever claims it; none holds the task, so none can hold it up.
- *  P2  Every round looks at the events of the window. Older ones are looked at by the first round, after a full batch,
- *      and again as long as such a look finds something: a wake that it made may be lost too.
- *  P3  Who lost the wakes of all (`lookAtAll`) looks at everything at once, whoever has claimed the round.
+ * Finds work whose wake is lost: after a crash between append and wake, in a wiped queue, or a pinned turn or an outbox of
+ * a dead process. It only wakes, so a wrong guess costs one read.
+ *  P1  One process sweeps per round: the one that claims it. A claim is for one round, so no process can block the task.
+ *  P2  Every round checks the events of the window. Older events are checked in the first round, after a full batch, and
+ *      again as long as such a check finds something, because its wakes can be lost too.
+ *  P3  A process that lost all wakes (`lookAtAll`) checks everything at once, whichever process claimed the round.
  */
 interface Sweeper {
   lookAtAll(): void;
@@ -224,7 +247,7 @@ async function runSweeper(deps: EngineDeps, stopped: AbortSignal, call: Call): P
       if ((await claimed(deps, 'sweep', limits.sweepMs * 0.7)) || isCalled) {
         const isFull = isCalled || now >= lookAtAll;
         const found = await sweep(deps, isFull ? 0 : now - limits.sweepWindowMs);
-        // What a full page has left out may be older than the window by the next round.
+        // Actors beyond a full batch may be older than the window by the next round.
         if (isFull || found >= BATCH) lookAtAll = nextFullLook(found, now, limits.sweepWindowMs);
         await fireSchedules(deps, schedules, participantsCache);
         await endQuiet();
@@ -260,7 +283,7 @@ async function claimed(deps: EngineDeps, task: string, forMs: number): Promise<b
 /** One round; returns how many actors were woken. */
 async function sweep(deps: EngineDeps, since: number): Promise<number> {
   const { store, router, clock, limits } = deps;
-  // With one owner a live lease is either ours, and then the wake is merged, or that of a dead process.
+  // With one owner a live lease is ours, and the wake is merged, or a dead process left it.
   const now = limits.soleOwner ? Number.MAX_SAFE_INTEGER : clock.now();
   const due = await store.due({ now, clock: clock.now(), since, limit: BATCH });
   for (const address of due) await router.wake(address);

@@ -10,54 +10,50 @@ import type { Redaction } from '../log/redaction.ts';
  * Owns the latest record and the renewal. Does not own what is written.
  *  L1  Every write names the fence under which the lease was taken; a lost fence throws `lease_lost` and aborts `signal`.
  *  L2  Writes are one at a time, so a renewal never races a commit of the same holder.
- *  L3  If no renewal succeeded by the end of the lease on the monotonic clock, the holder stops by itself, whether the
+ *  L3  If no renewal succeeds before the lease ends on the monotonic clock, the holder stops by itself, whether the
  *      store refused or never answered.
- *  L4  A request to stop is for one turn: `signal` aborts for that turn, however early it is heard, and is fresh for the
- *      next turn under the same lease.
+ *  L4  A request to stop concerns one turn: `signal` aborts for that turn, however early the request arrives, and is
+ *      fresh for the next turn under the same lease.
  */
 export interface Lease {
   readonly record: ActorRecord;
   readonly signal: AbortSignal;
-  /** Another process has it, or may have: `signal` can say only what came first. */
+  /** Another process has the lease, or may have it. `signal` has only the first reason to abort. */
   readonly isLost: boolean;
   /** Throws `lease_lost`. */
   write(patch: ActorPatch): Promise<ActorRecord>;
-  /** As `write`, but null if the pinned turn was asked to stop meanwhile. */
+  /** As `write`, but null if the pinned turn has been asked to stop. */
   writeUnlessCancelled(patch: ActorPatch): Promise<ActorRecord | null>;
-  /** Stops the work on this turn, if it is the one at work or the next one pinned. */
+  /** Stops this turn if it is running now or is the next one pinned. */
   abort(turn: TurnId): void;
-  /** Breaks off whatever is at work, with this reason; the record may still be written, to give it back. */
+  /** Interrupts the running work with this reason. The record can still be written, to give the lease back. */
   interrupt(reason: TroupeError): void;
   stop(): void;
 }
 
-/** Without a reason of its own, an abort makes a DOMException with a stack: 20 us a turn. */
+/** An abort without a reason creates a DOMException with a stack, which costs 20 us a turn. */
 const STOPPED = 'stopped';
 
 export interface LeaseDeps {
   store: Store;
   clock: Clock;
   limits: { leaseMs: number };
-  /** Of what the record has for the log. */
+  /** Applied to the drafts that the record keeps for the log. */
   redaction?: Redaction | undefined;
   onWarning: (error: unknown, where: string) => void;
 }
 
 export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
-  const { store, clock, limits, redaction } = deps;
+  const { store, redaction } = deps;
   let working = new AbortController();
   let gone = false;
   let asked: TurnId | null = null;
   const stopped = new AbortController();
   let record = acquired;
   let queue: Promise<unknown> = Promise.resolve();
-  let expires = clock.monotonic() + limits.leaseMs;
 
   function lost(): TroupeError {
-    const error = new TroupeError('lease_lost', `another process took over @${record.agent}`, {
-      agent: record.agent,
-      conversation: record.conversation,
-    });
+    const error = takenOver(record);
     gone = true;
     working.abort(error);
     return error;
@@ -89,7 +85,7 @@ export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
   }
 
   function enqueue(patch: ActorPatch, notCancelled: boolean): Promise<ActorRecord | null> {
-    // Not behind a write that is never answered.
+    // Rejected at once: a write before it may never be answered.
     if (gone) return Promise.reject(lost());
     const result = queue.then(() => attempt(patch, notCancelled));
     queue = result.catch(() => undefined); // the caller sees the error; the queue goes on
@@ -102,36 +98,8 @@ export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
     return next;
   }
 
-  async function renew(): Promise<void> {
-    const started = clock.monotonic();
-    const answered = new AbortController();
-    const renewal = write({ until: clock.now() + limits.leaseMs });
-    // A process that stood still may find the lease over and nobody else at work: it may still ask.
-    const late = clock.sleep(Math.max(expires - started, limits.leaseMs / 3), answered.signal);
-    const answer = await Promise.race([renewal, late]).finally(() => answered.abort(STOPPED));
-    if (!answer)
-      throw new TroupeError('store_unavailable', 'the store did not answer before the lease ended');
-    expires = started + limits.leaseMs;
-  }
-
-  async function renewLoop(): Promise<void> {
-    for (;;) {
-      await clock.sleep(limits.leaseMs / 3, stopped.signal);
-      if (stopped.signal.aborted) return;
-      try {
-        if (record.owner === '') return; // given back while this waited
-        await renew();
-      } catch (error) {
-        deps.onWarning(error, 'lease renewal');
-        if (gone) return;
-        if (clock.monotonic() >= expires) return void lost();
-      }
-    }
-  }
-
   accept(acquired);
-  void renewLoop();
-  return {
+  const lease: Lease = {
     get record() {
       return record;
     },
@@ -150,4 +118,44 @@ export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
     interrupt: (reason) => working.abort(reason),
     stop: () => stopped.abort(STOPPED),
   };
+  void keepRenewed(deps, lease, { stopped: stopped.signal, onExpired: () => void lost() });
+  return lease;
+}
+
+function takenOver({ agent, conversation }: ActorRecord): TroupeError {
+  return new TroupeError('lease_lost', `another process took over @${agent}`, { agent, conversation });
+}
+
+/** Renews the lease three times in its length, until it is stopped, given back or lost. */
+async function keepRenewed(
+  { clock, limits, onWarning }: LeaseDeps,
+  lease: Lease,
+  { stopped, onExpired }: { stopped: AbortSignal; onExpired: () => void },
+): Promise<void> {
+  let expires = clock.monotonic() + limits.leaseMs;
+
+  async function renew(): Promise<void> {
+    const started = clock.monotonic();
+    const answered = new AbortController();
+    const renewal = lease.write({ until: clock.now() + limits.leaseMs });
+    // After a standstill the lease may be over although nobody else took it: renewing is still worth an attempt.
+    const late = clock.sleep(Math.max(expires - started, limits.leaseMs / 3), answered.signal);
+    const answer = await Promise.race([renewal, late]).finally(() => answered.abort(STOPPED));
+    if (!answer)
+      throw new TroupeError('store_unavailable', 'the store did not answer before the lease ended');
+    expires = started + limits.leaseMs;
+  }
+
+  for (;;) {
+    await clock.sleep(limits.leaseMs / 3, stopped);
+    if (stopped.aborted) return;
+    try {
+      if (lease.record.owner === '') return; // given back during the sleep
+      await renew();
+    } catch (error) {
+      onWarning(error, 'lease renewal');
+      if (lease.isLost) return;
+      if (clock.monotonic() >= expires) return onExpired();
+    }
+  }
 }

@@ -19,36 +19,36 @@ import { slicesOf } from '../../slices.ts';
 import { createRemoteEvents } from './remote-events.ts';
 
 /**
- * The one way into the log: redact, count tokens, append, tell watchers, wake the addressed agents. In this order: a wake
- * before its event would be looked at too early and lost.
+ * The only way into the log: redact, count tokens, append, notify listeners, wake the addressed agents. The order
+ * matters: an agent that is woken before its event is stored finds nothing, and the wake is lost.
  */
 export interface ConversationLog {
   /** Appends in order and wakes whoever is addressed. Safe to repeat with the same drafts. */
   append(log: ConversationKey, drafts: readonly EventDraft[], options?: AppendOptions): Promise<Appended[]>;
-  /** Oldest first, at most `limit`; the newest come from memory, without a look into the store. */
+  /** Oldest first, at most `limit`. The newest events come from memory, without reading the store. */
   read(
     log: ConversationKey,
     range: { after: number; upTo?: number; limit: number },
   ): Promise<readonly Event[]>;
-  /** As the store's: a page for whoever folds all of it. */
+  /** As the store's `readPage`, for callers that fold the whole log. */
   readPage(
     log: ConversationKey,
     range: { after: number; upTo?: number },
   ): Promise<{ events: readonly Event[]; isLast: boolean }>;
   onAppended(listener: AppendListener): () => void;
-  /** Hears of every agent that this process has appended something to, before it is woken: one may have to stop first. */
+  /** Called for every agent that an event of this process addresses, before it is woken: it may have to stop first. */
   onAddressed(listener: AddressListener): () => void;
   /** Forgets the recent events of conversations that have been quiet since `before` (ms). */
   trim(before: number): void;
   /** Forgets the recent events of a conversation that is deleted. */
   forget(log: ConversationKey): void;
-  /** Hears no more of other processes. */
+  /** Ends the subscription to other processes. */
   close(): void;
 }
 
-/** Taken from memory at once; of more a page is read, and the loop given back. */
+/** Most events that a page takes from memory. Beyond it the store is read, which frees the event loop. */
 const MOST_RECENT = 500;
-/** From here on a text takes milliseconds to count and to write, and waits for its turn beside other long work. */
+/** Characters from which a text takes milliseconds to count and write, and so takes turns with other long work. */
 const LONG_TEXT = 32_768;
 
 export type AppendListener = (tenant: TenantId, event: Event) => void;
@@ -56,15 +56,15 @@ export type AppendListener = (tenant: TenantId, event: Event) => void;
 export type AddressListener = (address: ActorAddress, event: Event) => Promise<void>;
 
 export interface AppendOptions {
-  /** When it happened, ms; now by default. */
+  /** Time of each event, ms. Default: now. */
   at?: (index: number) => number;
   /** Whether addressed agents are woken. Default true; imports do not wake. */
   wake?: boolean;
-  /** Whether the runtime writes under a spare where its id is somebody else's. Default true; copies keep their ids. */
+  /** Whether an event of the runtime takes a spare id where its own is taken. Default true; copies keep their ids. */
   spares?: boolean;
 }
 
-export function createConversationLog(deps: {
+interface LogDeps {
   store: Store;
   router: Router;
   broadcast: Broadcast;
@@ -73,10 +73,14 @@ export function createConversationLog(deps: {
   metrics: Metrics;
   redaction?: Redaction | undefined;
   onWarning: (error: unknown, where: string) => void;
-}): ConversationLog {
-  const { store, router, broadcast, clock, countTokens, metrics, redaction, onWarning } = deps;
+}
+
+export function createConversationLog(deps: LogDeps): ConversationLog {
+  const { store, broadcast, clock, metrics, onWarning } = deps;
   const listeners = new Set<AppendListener>();
   const addressed = new Set<AddressListener>();
+  const appendOwn = createOwnAppend(deps);
+  const wakeAddressed = createWaking(deps, addressed);
   const recent = createRecentEvents();
   const remote = createRemoteEvents({ store, tell, isWatched: () => listeners.size > 0, onWarning });
   const unsubscribe = broadcast.subscribe((notice) => {
@@ -93,8 +97,82 @@ export function createConversationLog(deps: {
     }
   }
 
-  /** Clients bring no ids of the runtime, so what is under one and not the runtime's is from elsewhere: it is passed over. */
-  async function appendOwn(
+  function announce({ tenant, conversation }: ConversationKey, appended: readonly Appended[]): void {
+    const seqs = appended.flatMap(({ kind, event }) => (kind === 'appended' ? [event.seq] : []));
+    const [first] = seqs;
+    const head = seqs.at(-1);
+    if (first === undefined || head === undefined) return;
+    metrics.count('events_appended', { tenant }, seqs.length);
+    broadcast.publish({ type: 'appended', tenant, conversation, after: first - 1, head });
+  }
+
+  return {
+    async append(log, drafts, { at = () => clock.now(), wake = true, spares = true } = {}) {
+      const entries = await entriesOf(deps, drafts, at);
+      const appended = await appendOwn(log, entries, spares);
+      for (const { kind, event } of appended) {
+        if (kind === 'appended') {
+          recent.add(log, event, clock.now());
+          remote.own(log, event);
+          tell(log, event);
+        }
+      }
+      announce(log, appended);
+      // Only after all are published: an append during a wait here would be published before the rest of these.
+      for (const { event } of appended) if (wake && event.to.length > 0) await wakeAddressed(log, event);
+      return appended;
+    },
+    async read(log, range) {
+      const known = range.upTo === undefined ? recent.after(log, range.after) : null;
+      // An empty result proves nothing: memory lacks events of other processes and appends whose answer was lost.
+      if (known === null || known.length === 0) return store.read(log, range);
+      return known.length > range.limit ? known.slice(0, range.limit) : known;
+    },
+    async readPage(log, range) {
+      const known = range.upTo === undefined ? recent.after(log, range.after) : null;
+      if (known === null || known.length === 0 || known.length > MOST_RECENT)
+        return store.readPage(log, range);
+      return { events: known, isLast: true };
+    },
+    trim: (before) => recent.trim(before),
+    forget: (log) => recent.forget(log),
+    onAppended(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    onAddressed(listener) {
+      addressed.add(listener);
+      return () => addressed.delete(listener);
+    },
+    close: unsubscribe,
+  };
+}
+
+/** Redacts the drafts and counts their tokens. Gives way to other work before each long text and after many short ones. */
+async function entriesOf(
+  { clock, countTokens, redaction }: LogDeps,
+  drafts: readonly EventDraft[],
+  at: (index: number) => number,
+): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  let chars = 0;
+  for (const [index, given] of drafts.entries()) {
+    const { length } = eventText(given);
+    if (length > LONG_TEXT) await slicesOf(clock).next();
+    chars += length;
+    const draft = redaction?.draft(given) ?? given;
+    entries.push({ draft, at: at(index), tokens: countTokens(eventText(draft)) });
+  }
+  if (chars > LONG_TEXT) await slicesOf(clock).next();
+  return entries;
+}
+
+/**
+ * Appends under a spare id where an id of the runtime is taken by an event that is not the runtime's. Such an event was
+ * written elsewhere, since clients cannot choose ids of the runtime.
+ */
+function createOwnAppend({ store, onWarning }: LogDeps) {
+  return async function appendOwn(
     log: ConversationKey,
     entries: readonly Entry[],
     spares: boolean,
@@ -116,80 +194,23 @@ export function createConversationLog(deps: {
         spares,
       );
     }
-  }
+  };
+}
 
-  function announce({ tenant, conversation }: ConversationKey, appended: readonly Appended[]): void {
-    const seqs = appended.flatMap(({ kind, event }) => (kind === 'appended' ? [event.seq] : []));
-    const [first] = seqs;
-    const head = seqs.at(-1);
-    if (first === undefined || head === undefined) return;
-    metrics.count('events_appended', { tenant }, seqs.length);
-    broadcast.publish({ type: 'appended', tenant, conversation, after: first - 1, head });
-  }
-
-  async function wakeAddressed(log: ConversationKey, event: Event): Promise<void> {
+function createWaking({ router, metrics, onWarning }: LogDeps, addressed: ReadonlySet<AddressListener>) {
+  return async function wakeAddressed(log: ConversationKey, event: Event): Promise<void> {
     for (const agent of event.to) {
       const address: ActorAddress = { tenant: log.tenant, conversation: log.conversation, agent };
       for (const listener of addressed) {
         await listener(address, event).catch((error: unknown) => onWarning(error, 'address listener'));
       }
-      // A wake that is lost here is found by the sweeper.
+      // The sweeper makes up for a wake that is lost here.
       await router.wake(address).catch((error: unknown) => {
         const { code } = toTroupeError(error);
         metrics.count('queue_errors', { code });
-        // The connection tells once that it is away; not every event has to.
+        // The connection warns once when it is lost; a warning for every event would add nothing.
         if (code !== 'queue_unavailable') onWarning(error, 'wake');
       });
     }
-  }
-
-  return {
-    async append(log, drafts, { at = () => clock.now(), wake = true, spares = true } = {}) {
-      const entries: Entry[] = [];
-      let chars = 0;
-      for (const [index, given] of drafts.entries()) {
-        const { length } = eventText(given);
-        if (length > LONG_TEXT) await slicesOf(clock).next();
-        chars += length;
-        const draft = redaction?.draft(given) ?? given;
-        entries.push({ draft, at: at(index), tokens: countTokens(eventText(draft)) });
-      }
-      if (chars > LONG_TEXT) await slicesOf(clock).next();
-      const appended = await appendOwn(log, entries, spares);
-      for (const { kind, event } of appended) {
-        if (kind === 'appended') {
-          recent.add(log, event, clock.now());
-          remote.own(log, event);
-          tell(log, event);
-        }
-      }
-      announce(log, appended);
-      // Only now: whoever appends while this waits would be heard before the rest of what was appended here.
-      for (const { event } of appended) if (wake && event.to.length > 0) await wakeAddressed(log, event);
-      return appended;
-    },
-    async read(log, range) {
-      const known = range.upTo === undefined ? recent.after(log, range.after) : null;
-      // "Nothing new" is never taken from memory: others append too, and so did we where the answer was lost.
-      if (known === null || known.length === 0) return store.read(log, range);
-      return known.length > range.limit ? known.slice(0, range.limit) : known;
-    },
-    async readPage(log, range) {
-      const known = range.upTo === undefined ? recent.after(log, range.after) : null;
-      if (known === null || known.length === 0 || known.length > MOST_RECENT)
-        return store.readPage(log, range);
-      return { events: known, isLast: true };
-    },
-    trim: (before) => recent.trim(before),
-    forget: (log) => recent.forget(log),
-    onAppended(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    onAddressed(listener) {
-      addressed.add(listener);
-      return () => addressed.delete(listener);
-    },
-    close: unsubscribe,
   };
 }

@@ -32,6 +32,8 @@ interface Kept<T> {
  */
 export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): LogFolds<T> {
   const { begin, fold, kept: most, weigh } = options;
+  const weightOf = (state: T): number => weigh?.of(state) ?? 0;
+  const heaviest = weigh?.most ?? 0;
   const known = new Map<string, Kept<T>>();
   const lines = new Map<string, Promise<unknown>>();
 
@@ -59,13 +61,13 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
   }
 
   function keep(key: string, kept: Kept<T>): void {
-    if ((weigh?.of(kept.state) ?? 0) > (weigh?.most ?? 0)) return;
+    if (weightOf(kept.state) > heaviest) return;
     known.set(key, kept);
     let weight = 0;
-    for (const { state } of known.values()) weight += weigh?.of(state) ?? 0;
+    for (const { state } of known.values()) weight += weightOf(state);
     for (const [oldest, { state }] of known) {
-      if (known.size <= most && weight <= (weigh?.most ?? 0)) return;
-      weight -= weigh?.of(state) ?? 0;
+      if (known.size <= most && weight <= heaviest) return;
+      weight -= weightOf(state);
       known.delete(oldest);
     }
   }

@@ -184,16 +184,6 @@ function createMemoryVectors({
     return found;
   }
 
-  function forget(): void {
-    let total = 0;
-    for (const { seen } of conversations.values()) total += seen.size;
-    for (const [key, { seen }] of conversations) {
-      if (total <= maxEvents || conversations.size === 1) return;
-      total -= seen.size;
-      conversations.delete(key);
-    }
-  }
-
   async function workOff(): Promise<void> {
     while (watch.isReady() && !closing.signal.aborted) {
       // The conversation that was used last has a turn going on.
@@ -232,7 +222,7 @@ function createMemoryVectors({
         noted.seen.add(event.seq);
         noted.waiting.set(event.seq, text.slice(0, MAX_CHARS));
       }
-      forget();
+      forgetOldest(conversations, maxEvents);
     },
     of: (address) => conversations.get(keyOf(address))?.vectors,
     upTo: (address) => conversations.get(keyOf(address))?.upTo ?? 0,
@@ -244,4 +234,15 @@ function createMemoryVectors({
       await working;
     },
   };
+}
+
+/** Keeps at most `maxEvents` events; the last conversation stays, however large. Expects the oldest first. */
+function forgetOldest(conversations: Map<string, Conversation>, maxEvents: number): void {
+  let total = 0;
+  for (const { seen } of conversations.values()) total += seen.size;
+  for (const [key, { seen }] of conversations) {
+    if (total <= maxEvents || conversations.size === 1) return;
+    total -= seen.size;
+    conversations.delete(key);
+  }
 }

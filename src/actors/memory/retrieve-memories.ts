@@ -21,10 +21,12 @@ const WINDOW_SHARE = 0.05;
  */
 export async function retrieveMemories(
   deps: EngineDeps,
-  address: ActorAddress,
-  runtime: AgentRuntime,
-  view: View,
-  trigger: Event,
+  {
+    address,
+    runtime,
+    view,
+    trigger,
+  }: { address: ActorAddress; runtime: AgentRuntime; view: View; trigger: Event },
 ): Promise<Memories> {
   const { floor } = view;
   const query = matterOf(trigger);

@@ -11,7 +11,8 @@ import type { ModelEvent } from '../../providers/provider.ts';
  * prompt. Decided for each try, because a failure closes the turn in the provider.
  */
 export function askSession(run: TurnRun): Sending {
-  const { prompt, runtime, session, live, turn } = run;
+  const { prompt, runtime, live, turn } = run;
+  const { session } = run.meanwhile;
   if (!prompt) throw new Error('a model is called only with an assembled prompt');
   if (!runtime.provider.capabilities.sessionResumption) return { prompt };
   const place = placeOf(live.view, turn.id);
@@ -35,7 +36,8 @@ function seen({ lease }: TurnRun, delta: PromptRecord): PromptRecord {
 }
 
 function dismissMismatch(run: TurnRun): void {
-  const { session, runtime, live, baseline } = run;
+  const { runtime, live, baseline } = run;
+  const { session } = run.meanwhile;
   if (!session.base) return;
   const isBroken = mayBeTouched(run);
   const found: Session = isBroken ? { ...session.base, state: 'unknown' } : session.base;
@@ -50,7 +52,7 @@ export function hearSession(
   run: TurnRun,
   event: Extract<ModelEvent, { type: 'session' | 'compacted' }>,
 ): void {
-  const { session } = run;
+  const { session } = run.meanwhile;
   if (event.type === 'compacted') {
     session.compacted = true;
     return noteSession(run, 'session.compacted', session.base?.id ?? '');
@@ -64,11 +66,11 @@ export function hearSession(
 
 /** The session's part of a journalled answer. From here on the turn is open or settled in the provider. */
 export function answerSession(
-  run: TurnRun,
+  { meanwhile: { session }, runtime }: TurnRun,
+  sending: Sending,
   { stop, session: mark }: Extract<ModelEvent, { type: 'done' }>,
 ): { session?: AnswerSession } {
-  const { sending, session, runtime } = run;
-  if (!sending?.session) return {};
+  if (!sending.session) return {};
   session.open = stop === 'calls' ? sending.session.place : null;
   return {
     session: {
@@ -81,14 +83,16 @@ export function answerSession(
 
 /** The provider does not know the session: a new session is sent everything again. */
 export function loseSession(run: TurnRun, message: string): void {
-  const { session, deps, live } = run;
+  const { deps, live } = run;
+  const { session } = run.meanwhile;
   noteSession(run, 'session.lost', session.base?.id ?? '', 'lost');
   Object.assign(session, { base: null, reason: 'lost' });
   deps.onWarning(new Error(message), `session of @${live.address.agent}`);
 }
 
 function noteSession(run: TurnRun, kind: SessionKind, id: string, reason?: SessionReason): void {
-  const { deps, live, lease, runtime, session } = run;
+  const { deps, live, lease, runtime } = run;
+  const { session } = run.meanwhile;
   session.notes += 1;
   const draft: EventDraft = {
     ...ownDraft(run, `session:${lease.record.fence}.${session.notes}`),

@@ -10,13 +10,14 @@ export function cacheKeyOf({ live }: Pick<TurnRun, 'live'>): string {
 
 /** Leaves an open turn: the provider would wait for ever. */
 export function leaveSession(run: TurnRun): void {
-  if (!run.session.open) return;
-  run.session.open = null;
+  const { session } = run.meanwhile;
+  if (!session.open) return;
+  session.open = null;
   run.runtime.provider.leave?.(cacheKeyOf(run));
 }
 
 /** Whether this attempt or an earlier one sent a request that was not answered to the end. */
-export function mayBeTouched({ session, resumed }: TurnRun): boolean {
+export function mayBeTouched({ meanwhile: { session }, resumed }: TurnRun): boolean {
   return session.touched || resumed;
 }
 
@@ -25,7 +26,8 @@ export function mayBeTouched({ session, resumed }: TurnRun): boolean {
  * the next one rewinds it.
  */
 export function sessionPatch(run: TurnRun): Pick<NonNullable<ActorPatch['state']>, 'session' | 'cursor'> {
-  const { session, answer, turn, live, lease, runtime, ending } = run;
+  const { answer, turn, live, lease, runtime, ending } = run;
+  const { session } = run.meanwhile;
   const mark = ending.kind === 'done' ? answer?.session?.mark : null;
   if (mark) {
     const { profile } = runtime;

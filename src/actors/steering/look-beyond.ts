@@ -23,17 +23,20 @@ const BEGINS_A_TURN: readonly Event['kind'][] = ['handoff', 'delegation.opened',
  * Finds events beyond a running turn that must not wait for the next one. Nothing is folded, so the next turn finds what is
  * not taken. Costs one read of the head if nothing is new.
  */
-export async function lookBeyond(run: TurnRun): Promise<Beyond> {
-  const { deps, live, turn, runtime, steer } = run;
-  const { agent } = live.address;
+export async function lookBeyond(run: TurnRun): Promise<{ seen: number; found: Beyond }> {
+  const { deps, live, steer } = run;
   const head = await deps.store.head(live.address);
-  if (head <= steer.seen) return NOTHING;
+  if (head <= steer.seen) return { seen: steer.seen, found: NOTHING };
+  return { seen: head, found: await findBeyond(run, head) };
+}
+
+async function findBeyond(run: TurnRun, head: number): Promise<Beyond> {
+  const { live, turn, runtime, steer } = run;
+  const { agent } = live.address;
   const fresh = await readUpTo(run, steer.seen, head);
-  const before = steer.seen;
-  steer.seen = head;
   if (!fresh.some((event) => isFor(agent, event) && cannotWait(event, runtime))) return NOTHING;
   const reach = reachOf(turn);
-  const waiting = waitingAfter(run, before === reach ? fresh : await readUpTo(run, reach, head));
+  const waiting = waitingAfter(run, steer.seen === reach ? fresh : await readUpTo(run, reach, head));
   if (waiting.some((event) => busyPolicyOf(event, runtime) === 'interrupt')) return { kind: 'interrupt' };
   const barrier = waiting.findIndex(({ kind }) => BEGINS_A_TURN.includes(kind));
   const open = barrier === -1 ? waiting : waiting.slice(0, barrier);

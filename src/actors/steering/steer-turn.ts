@@ -1,41 +1,40 @@
-import type { EventDraft, PinnedTurn, TurnSteeredBody } from '../../events/index.ts';
+import type { Event, EventDraft, PinnedTurn, TurnSteeredBody } from '../../events/index.ts';
 import { catchUp } from '../log/read-view.ts';
 import { CALLED_OFF, isOfPeople, isTurnCalledOff } from '../tasks/called-off.ts';
-import { ownDraft, type MutableTurnRun, type TurnRun } from '../turn/turn-run.ts';
+import { changed, ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { isInterrupted, lookBeyond } from './look-beyond.ts';
 import { reachOf } from './reach.ts';
 import { closeStep, openStep } from './step-journal.ts';
 
 /**
- * Between two steps of a turn: what came meanwhile and is to steer it becomes an input of the turn, or ends it.
- *  T1  What is taken in is in the pinned turn, by one compare-and-set, before anything is rendered from it: after a crash
- *      it is rendered again at the same step, and nobody is given it twice.
- *  T2  All that waits is taken in up to the last event that steers, oldest first: what a turn covers rises.
+ * Takes events into a running turn, between two of its steps, or ends the turn if one of them interrupts it.
+ *  T1  What is taken in is written to the pinned turn, by one compare-and-set, before anything is rendered from it. After a
+ *      crash it is rendered again at the same step, and never twice.
+ *  T2  All waiting events up to the last one that steers are taken in, oldest first, so what a turn covers only grows.
  *  T3  A step takes in once, and never after it was sent or answered.
  */
-export async function steerTurn(run: MutableTurnRun): Promise<'goes on' | 'ends'> {
-  await showSteered(run);
-  const { steer, step, turn } = run;
-  if (step === 0 || steer.step === step) return 'goes on';
-  steer.step = step;
-  if (run.resumed && (await openStep(run))) return 'goes on';
-  if (turn.steered?.some((each) => each.step >= step)) return 'goes on';
-  const beyond = await lookBeyond(run);
-  if (beyond.kind === 'nothing') return 'goes on';
-  if (beyond.kind === 'interrupt') {
-    run.ending = { kind: 'aborted', by: 'interrupted' };
-    return 'ends';
-  }
-  const { inputs } = beyond;
-  if (run.resumed && (await isSent(run))) {
-    steer.seen = reachOf(turn);
-    return 'goes on';
-  }
-  if (run.resumed && !(await closeStep(run))) {
-    // Answered meanwhile by a holder that is one no more: the next step looks at the same again.
-    steer.seen = reachOf(turn);
-    return 'goes on';
-  }
+export async function steerTurn(before: TurnRun): Promise<TurnRun> {
+  const shown = await showSteered(before);
+  const { step, turn } = shown;
+  if (step === 0 || shown.steer.step === step) return shown;
+  const run = changed(shown, { steer: { ...shown.steer, step } });
+  if (run.resumed && (await openStep(run))) return run;
+  if (turn.steered?.some((each) => each.step >= step)) return run;
+  const { seen, found } = await lookBeyond(run);
+  const looked = changed(run, { steer: { step, seen } });
+  if (found.kind === 'nothing') return looked;
+  if (found.kind === 'interrupt') return changed(looked, { ending: { kind: 'aborted', by: 'interrupted' } });
+  if (run.resumed && !(await mayTakeIn(run))) return changed(run, { steer: { step, seen: reachOf(turn) } });
+  return takeIn(looked, found.inputs);
+}
+
+/** A step that was sent or answered takes nothing in. The next step looks at the same events again. */
+async function mayTakeIn(run: TurnRun): Promise<boolean> {
+  return !(await isSent(run)) && (await closeStep(run));
+}
+
+async function takeIn(run: TurnRun, inputs: readonly Event[]): Promise<TurnRun> {
+  const { step, turn } = run;
   const last = inputs.at(-1)?.seq ?? 0;
   const taken = { step, upTo: Math.max(last, reachOf(turn)), inputs: inputs.map(({ seq }) => seq) };
   const next: PinnedTurn = {
@@ -45,35 +44,37 @@ export async function steerTurn(run: MutableTurnRun): Promise<'goes on' | 'ends'
     ...(run.live.tasks.thread !== null && inputs.some(isOfPeople) && { byPerson: true }),
   };
   await run.lease.write({ state: { turn: next } });
-  run.turn = next;
-  await showSteered(run);
-  return 'goes on';
+  run.meanwhile.pinned = next;
+  return showSteered(changed(run, { turn: next }));
 }
 
-/** Whether the prompt of this step is known to have been sent: who asks again asks the same. */
+/** Whether the prompt of this step is known to have been sent. A retry must send the same. */
 async function isSent({ deps, live, turn, step }: TurnRun): Promise<boolean> {
   return (await deps.store.readReceipt(live.address.tenant, turn.id, step + 1)) !== null;
 }
 
-/** What was taken in for the present step becomes an output of the turn, and the view reaches it. */
-export async function showSteered(run: MutableTurnRun): Promise<void> {
+/** Makes what the present step took in an output of the turn, and catches the view up with it. */
+export async function showSteered(run: TurnRun): Promise<TurnRun> {
   const { deps, live } = run;
-  for (const taken of missing(run)) {
-    if (taken.step !== run.step) continue;
-    await catchUp(deps.log, live.address, live, taken.upTo);
-    run.outputs = [...run.outputs, draftOf(run, taken)];
-  }
+  const shown = missing(run).filter(({ step }) => step === run.step);
+  for (const { upTo } of shown) await catchUp(deps.log, live.address, live, upTo);
+  return withSteered(run, shown);
 }
 
-/** A turn that ends without coming to some of its steps again has been given what they took in all the same. */
-export async function tellSteered(run: MutableTurnRun): Promise<void> {
+/** The same for all steps: a turn may end before it comes again to a step that took something in. */
+export async function showAllSteered(run: TurnRun): Promise<TurnRun> {
   const { deps, live, turn } = run;
-  if (!turn.steered) return;
+  if (!turn.steered) return run;
   await catchUp(deps.log, live.address, live, reachOf(turn));
-  for (const taken of missing(run)) run.outputs = [...run.outputs, draftOf(run, taken)];
+  return withSteered(run, missing(run));
 }
 
-/** Who ends a turn that was asked to stop: somebody by a command, what came for its agent, or the end of what it is for. */
+function withSteered(run: TurnRun, taken: readonly TurnSteeredBody[]): TurnRun {
+  if (taken.length === 0) return run;
+  return changed(run, {}, { outputs: taken.map((each) => draftOf(run, each)) });
+}
+
+/** The cause of a stop: a command, an interrupting event, or the cancellation of the turn's task. */
 export async function stoppedBy(run: TurnRun): Promise<string> {
   const { ending } = run;
   if (ending.kind === 'aborted' && (ending.by === 'interrupted' || ending.by === CALLED_OFF))
@@ -85,8 +86,8 @@ export async function stoppedBy(run: TurnRun): Promise<string> {
 function missing(run: TurnRun): TurnSteeredBody[] {
   const { steered } = run.turn;
   if (!steered) return [];
-  const told = new Set<string>(run.outputs.map(({ id }) => id));
-  return steered.filter((taken) => !told.has(draftOf(run, taken).id));
+  const shown = new Set<string>(run.outputs.map(({ id }) => id));
+  return steered.filter((taken) => !shown.has(draftOf(run, taken).id));
 }
 
 function draftOf(run: TurnRun, taken: TurnSteeredBody): EventDraft {

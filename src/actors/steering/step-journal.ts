@@ -34,14 +34,14 @@ export async function readStep(
 
 /** The same for the present step of a resumed turn; the first call in a step chooses the key. */
 export async function openStep(run: TurnRun): Promise<JournalEntry | null> {
-  const { deps, live, turn, step, steer } = run;
+  const { deps, live, turn, step, meanwhile } = run;
   const { tenant } = live.address;
-  if (steer.key?.step === step) {
-    const kept = parse(await deps.store.readJournal(tenant, keyOf(turn.id, step, steer.key.index)));
+  if (meanwhile.key?.step === step) {
+    const kept = parse(await deps.store.readJournal(tenant, keyOf(turn.id, step, meanwhile.key.index)));
     return kept === null ? null : stillOpen(run, kept);
   }
   const { index, entry } = await findKey(deps.store, tenant, turn.id, step);
-  steer.key = { step, index };
+  meanwhile.key = { step, index };
   return entry;
 }
 
@@ -52,10 +52,10 @@ export async function journalStep(run: TurnRun, entry: JournalEntry): Promise<Jo
 
 /** Before a resumed turn takes something in; false if the step was answered without it. */
 export async function closeStep(run: TurnRun): Promise<boolean> {
-  const { steer, step } = run;
+  const { meanwhile, step } = run;
   const kept = await write(run, { closed: true });
   if (!('closed' in kept)) return false;
-  steer.key = { step, index: indexOf(run) + 1 };
+  meanwhile.key = { step, index: indexOf(run) + 1 };
   return true;
 }
 
@@ -73,8 +73,8 @@ function redacted({ deps, runtime }: TurnRun, entry: Kept): Kept {
 }
 
 /** A turn that was never resumed has no rival. */
-function indexOf({ steer, step }: TurnRun): number {
-  return steer.key?.step === step ? steer.key.index : 0;
+function indexOf({ meanwhile: { key }, step }: TurnRun): number {
+  return key?.step === step ? key.index : 0;
 }
 
 function stillOpen({ turn, step }: TurnRun, kept: Kept): JournalEntry {

@@ -1,6 +1,6 @@
 import { judge } from './judge.ts';
 import { stopDraft } from '../tasks/call-effects.ts';
-import { ownDraft, type Outcome, type TurnRun } from '../turn/turn-run.ts';
+import { changed, ownDraft, type Outcome, type TurnRun } from '../turn/turn-run.ts';
 import { type Event, type EventDraft, eventOf } from '../../events/index.ts';
 
 /** Checks how a turn is about to end: it ends, or takes one more step. */
@@ -9,7 +9,7 @@ export function superviseTurn(run: TurnRun): Promise<Outcome> {
   if (verdict.kind === 'corrected') return Promise.resolve(correct(run, verdict.text));
   // The only guard event in a step without calls.
   const outputs = verdict.kind === 'given up' ? [stopDraft(run, verdict.stop)] : [];
-  return Promise.resolve({ event: { type: 'ACCEPTED' }, added: { outputs } });
+  return Promise.resolve({ event: { type: 'ACCEPTED' }, run: changed(run, {}, { outputs }) });
 }
 
 /** Sends an answer back: its words become a step of their own, and only the next step is told why the turn goes on. */
@@ -29,7 +29,7 @@ export function correct(run: TurnRun, content: string): Outcome {
     kind: 'injection',
     body: { content, oneStep: true },
   });
-  return { event: { type: 'CORRECTED' }, changes: { step: index + 1, answer: null }, added: { outputs } };
+  return { event: { type: 'CORRECTED' }, run: changed(run, { step: index + 1, answer: null }, { outputs }) };
 }
 
 /** Index of the step that this event answers, from 0: a step event, or the correction of an empty answer. */

@@ -1,31 +1,33 @@
 import { beginTurnSteps, buildPrompt, foldAhead, MAX_REQUEST_BYTES } from '../../context/index.ts';
 import type { PromptRecord } from '../../events/index.ts';
-import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
 import { inSlices } from '../engine/in-slices.ts';
 import { nameLargest } from '../compaction/turn-compaction.ts';
 import { beginStep, replayCompaction } from '../compaction/replay-compaction.ts';
 import { compactionReason } from '../compaction/compaction-policy.ts';
 import { reachAt } from '../steering/reach.ts';
 import { steerTurn } from '../steering/steer-turn.ts';
-import type { MutableTurnRun, TurnRun } from './turn-run.ts';
+import { changed, type Outcome, type TurnRun } from './turn-run.ts';
 
 /** Builds the prompt of the present step from the warm view, and asks for a compaction where it is too long. */
-export async function assemble(run: MutableTurnRun): Promise<AgentEvent> {
-  await beginTurnOnce(run);
-  beginStep(run);
-  if ((await steerTurn(run)) === 'ends') return { type: 'ABORTED' };
-  await replayCompaction(run);
-  const prompt = build(run);
-  run.prompt = prompt;
+export async function assemble(before: TurnRun): Promise<Outcome> {
+  await beginTurnOnce(before);
+  const steered = await steerTurn(beginStep(before));
+  if (steered.ending.kind === 'aborted') return { event: { type: 'ABORTED' }, run: steered };
+  const replayed = await replayCompaction(steered);
+  const prompt = build(replayed);
+  const run = changed(replayed, { prompt });
   const reason = compactionReason(run, prompt);
   if (reason) {
-    run.compaction.reason = reason;
-    return { type: 'OVER_BUDGET' };
+    const compaction = { ...run.compaction, reason };
+    return { event: { type: 'OVER_BUDGET' }, run: changed(run, { compaction }) };
   }
   const fits = prompt.tokens.free >= 0 && run.live.view.bytes <= MAX_REQUEST_BYTES;
-  if (fits) return { type: 'PROMPT_READY' };
-  run.ending = { kind: 'failed', code: 'context_overflow', message: nameLargest(run, prompt) };
-  return { type: 'REFUSED' };
+  if (fits) return { event: { type: 'PROMPT_READY' }, run };
+  const message = nameLargest(run, prompt);
+  return {
+    event: { type: 'REFUSED' },
+    run: changed(run, { ending: { kind: 'failed', code: 'context_overflow', message } }),
+  };
 }
 
 function build(run: TurnRun): PromptRecord {

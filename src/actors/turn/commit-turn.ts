@@ -13,16 +13,9 @@ import { advanceRuns } from '../workflows/advance-runs.ts';
 import { sessionPatch } from '../sessions/settle-session.ts';
 import { hasMore } from '../steering/look-beyond.ts';
 import { coversOf, reachOf } from '../steering/reach.ts';
-import { showSteered, stoppedBy, tellSteered } from '../steering/steer-turn.ts';
+import { showAllSteered, showSteered, stoppedBy } from '../steering/steer-turn.ts';
 import { taskEnds } from '../tasks/complete-task.ts';
-import {
-  applyOutcome,
-  type ModelAnswer,
-  type MutableTurnRun,
-  ownDraft,
-  type TurnRun,
-  written,
-} from './turn-run.ts';
+import { changed, type ModelAnswer, type Outcome, ownDraft, type TurnRun, written } from './turn-run.ts';
 import { replayCompaction } from '../compaction/replay-compaction.ts';
 import { runCalls } from './run-calls.ts';
 import { correct } from '../supervision/supervise-turn.ts';
@@ -34,24 +27,28 @@ import { journalStep, openStep } from '../steering/step-journal.ts';
  * published before it, and nothing at all if the fence is lost. A turn that was asked to stop is refused by the same
  * write and ends as aborted instead: after an acknowledged stop there is no reply.
  */
-export async function commitTurn(run: MutableTurnRun): Promise<AgentEvent> {
-  const { lease } = run;
-  await written(run);
-  run.isAddressedAgain = await isAddressedAgain(run);
-  if (run.resumed && run.ending.kind !== 'done') await sealTurn(run);
-  await tellSteered(run);
+export async function commitTurn(before: TurnRun): Promise<Outcome> {
+  const { lease } = before;
+  await written(before);
+  const run = await withLastWords(before);
   const cancelled = lease.record.cancel === run.turn.id;
   if (run.ending.kind !== 'aborted' && !cancelled) {
     const committed = await lease.writeUnlessCancelled(await patchOf(run));
     if (committed) return ended(run);
   }
-  run.ending = { kind: 'aborted', by: await stoppedBy(run) };
-  if (run.resumed) await sealTurn(run);
-  await lease.write(await patchOf(run));
-  return ended(run);
+  const stopped = changed(run, { ending: { kind: 'aborted', by: await stoppedBy(run) } });
+  const aborted = run.resumed ? await sealTurn(stopped) : stopped;
+  await lease.write(await patchOf(aborted));
+  return ended(aborted);
 }
 
-function ended(run: TurnRun): AgentEvent {
+/** Adds what the log must have of this turn before its end. */
+async function withLastWords(before: TurnRun): Promise<TurnRun> {
+  const run = changed(before, { isAddressedAgain: await isAddressedAgain(before) });
+  return showAllSteered(run.resumed && run.ending.kind !== 'done' ? await sealTurn(run) : run);
+}
+
+function ended(run: TurnRun): Outcome {
   const { deps, ending, runtime, live } = run;
   const { usage } = run.meanwhile;
   const { tenant } = live.address;
@@ -63,7 +60,7 @@ function ended(run: TurnRun): AgentEvent {
   metrics.count('tokens', { tenant, provider, kind: 'cache_read' }, usage.cacheRead);
   metrics.count('tokens', { tenant, provider, kind: 'cache_write' }, usage.cacheWrite);
   metrics.count('tokens', { tenant, provider, kind: 'reasoning' }, usage.reasoning);
-  return commitEvent(run);
+  return { event: commitEvent(run), run };
 }
 
 function commitEvent(run: TurnRun): AgentEvent {
@@ -171,25 +168,24 @@ function dataOf(answer: ModelAnswer | null): { data?: unknown } {
  * outputs with what is known of their calls. Behind the last one the ending itself is journalled, once. A former holder
  * that gets there finds the ending and makes no call that the log would not show.
  */
-async function sealTurn(run: MutableTurnRun): Promise<void> {
-  const { ending } = run;
-  run.givenUp = true;
+async function sealTurn(before: TurnRun): Promise<TurnRun> {
+  const { ending } = before;
+  let run = changed(before, { givenUp: true });
   for (;;) {
-    await showSteered(run);
-    await replayCompaction(run);
+    run = await replayCompaction(await showSteered(run));
     const entry = (await openStep(run)) ?? (await journalStep(run, { sealed: ending }));
     if ('sealed' in entry) break;
-    run.answer = entry;
+    run = changed(run, { answer: entry });
     if (entry.calls.length > 0) {
-      applyOutcome(run, await runCalls(run));
+      ({ run } = await runCalls(run));
       continue;
     }
     // An answer that was sent back is followed by more steps.
     const verdict = judge(run);
     if (verdict.kind !== 'corrected') break;
-    applyOutcome(run, correct(run, verdict.text));
+    ({ run } = correct(run, verdict.text));
     run.meanwhile.partial = '';
   }
   // The calls may have changed the ending; the turn ends as it was about to.
-  run.ending = ending;
+  return changed(run, { ending });
 }

@@ -34,7 +34,10 @@ export async function freezeBaseline(
   } = live.view;
   await storeBodies(deps, address, textsInMode(runtime.baseline, mode));
   const warm = live.baseline;
-  const { baseline, reason } = await baselineFor(deps.store, address, runtime, frozen, { mode, warm });
+  const { baseline, reason } = await baselineFor({ store: deps.store, address, runtime }, frozen, {
+    mode,
+    warm,
+  });
   live.baseline = baseline;
   if (reason === null) return baseline;
 
@@ -50,9 +53,7 @@ export async function freezeBaseline(
 
 /** The baseline to use: `frozen` with its texts if it is unchanged (`reason` is null), else the next one. */
 export async function baselineFor(
-  store: Store,
-  address: ActorAddress,
-  runtime: AgentRuntime,
+  { store, address, runtime }: { store: Store; address: ActorAddress; runtime: AgentRuntime },
   frozen: { id: EventId; body: BaselineBody } | null,
   { mode = null, warm = null }: { mode?: Mode | null; warm?: FrozenBaseline | null } = {},
 ): Promise<{ baseline: FrozenBaseline; reason: string | null }> {

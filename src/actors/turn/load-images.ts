@@ -42,11 +42,11 @@ export async function withImages(run: TurnRun, request: ModelRequest): Promise<M
 }
 
 /** Images that a turn has read: its later steps show them again. */
-const read = new WeakMap<TurnRun, Map<string, string | null>>();
+const read = new WeakMap<TurnRun['meanwhile'], Map<string, string | null>>();
 
 async function readImage(run: TurnRun, { hash }: ImageRef): Promise<string | null> {
-  const known = read.get(run) ?? new Map<string, string | null>();
-  read.set(run, known);
+  const known = read.get(run.meanwhile) ?? new Map<string, string | null>();
+  read.set(run.meanwhile, known);
   const before = known.get(hash);
   if (before !== undefined) return before;
   const data = await run.deps.store.readBody(run.live.address.tenant, hash);

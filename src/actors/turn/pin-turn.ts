@@ -26,10 +26,10 @@ import { haltOf, isCalledOff, isOfPeople } from '../tasks/called-off.ts';
 import { taskOf } from '../tasks/task-items.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { freezeBaseline } from './freeze-baseline.ts';
-import type { Lease } from '../engine/lease.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import { catchUp, type Folded } from '../log/read-view.ts';
 import type { LiveActor } from '../engine/registry.ts';
+import type { ActiveActor } from './turn-run.ts';
 import { contextOf, NO_FACTS, readFacts, type TurnFacts } from './turn-facts.ts';
 
 /**
@@ -37,15 +37,9 @@ import { contextOf, NO_FACTS, readFacts, type TurnFacts } from './turn-facts.ts'
  * outbox, which the log has by now, up to seq `published`. With nothing to do, it settles the log up to the head and
  * releases the lease.
  */
-export async function pinTurn(
-  deps: EngineDeps,
-  lease: Lease,
-  runtime: AgentRuntime,
-  live: LiveActor,
-  published: number,
-): Promise<PinnedTurn | null> {
-  const address = live.address;
-  const { processed, turnNo, lastTurn } = lease.record;
+export async function pinTurn(actor: ActiveActor, published: number): Promise<PinnedTurn | null> {
+  const { deps, lease, live } = actor;
+  const { processed, lastTurn } = lease.record;
   const head = await catchUpBeyond(deps, live, { least: Math.max(processed, published), lastTurn });
   if (processed > head) throw beyondHead(lease.record, head);
   const inputs = triggersIn(live, processed);
@@ -57,16 +51,27 @@ export async function pinTurn(
     await lease.write({ processed: Math.max(processed, head), owner: '', until: 0, ...outbox });
     return null;
   }
+  const turn = await nextTurn(actor, { inputs, last, head });
+  // Written with the version: a process that does not know this rendering leaves the turn alone.
+  await lease.write({ state: { turn, machineVersion: ACTOR_VERSION, lost: 0, outbox: [], posts: [] } });
+  return turn;
+}
+
+async function nextTurn(
+  { deps, lease, runtime, live }: ActiveActor,
+  { inputs, last, head }: { inputs: readonly Event[]; last: Event; head: number },
+): Promise<PinnedTurn> {
+  const { address } = live;
   const baseline = await freezeBaseline(deps, address, runtime, live);
-  const facts = await readFacts(deps, address, runtime, live, last);
+  const facts = await readFacts(deps, { address, runtime }, live, last);
   const halt = haltOf(deps, live.tasks, inputs, await isCalledOff(deps.store, address.tenant, live.tasks));
   const approved = halt ? [] : approvedCalls(live.tasks, inputs);
-  const turn: PinnedTurn = {
-    id: turnId(address, turnNo + 1),
+  return {
+    id: turnId(address, lease.record.turnNo + 1),
     upTo: head,
     inputs: inputs.map((event) => event.seq),
     attempt: 1,
-    live: liveItems(last, live, runtime, baseline, facts),
+    live: liveItems(last, live, { runtime, baseline }, facts),
     join: live.tasks.joined.get(address.agent) ?? runtime.profile.join,
     baseline: baseline.id,
     hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
@@ -77,9 +82,6 @@ export async function pinTurn(
     ...(halt && { halt }),
     ...(live.tasks.thread !== null && inputs.some(isOfPeople) && { byPerson: true }),
   };
-  // Written with the version: a process that does not know this rendering leaves the turn alone.
-  await lease.write({ state: { turn, machineVersion: ACTOR_VERSION, lost: 0, outbox: [], posts: [] } });
-  return turn;
 }
 
 /**
@@ -123,8 +125,7 @@ export function triggersIn(
 export function liveItems(
   trigger: Event,
   { view, tasks }: Folded,
-  runtime: AgentRuntime,
-  baseline: FrozenBaseline,
+  { runtime, baseline }: { runtime: AgentRuntime; baseline: FrozenBaseline },
   { directive, fragments, memories, dealings }: TurnFacts = NO_FACTS,
 ): LiveItems {
   const told = toldUnder(view.told, baseline.id);

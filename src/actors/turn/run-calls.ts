@@ -4,11 +4,11 @@ import { preview } from '../../tools/preview.ts';
 import { runTool } from '../../tools/run-tool.ts';
 import type { ToolContext } from '../../tools/tool.ts';
 import { redactCall } from './redact-turn.ts';
-import { afterStep, type RepeatedCalls, staleNote, staleStop } from './repeated-calls.ts';
+import { afterStep, staleNote, staleStop } from './repeated-calls.ts';
 import { type CallEffects, type CallPlace, stopDraft } from '../tasks/call-effects.ts';
 import { applyToolRequest } from '../tasks/apply-tool-request.ts';
 import { mustWait, requestApproval } from '../tasks/ask-people.ts';
-import { type Outcome, ownDraft, type TurnRun } from './turn-run.ts';
+import { changed, type Outcome, ownDraft, type TurnRun } from './turn-run.ts';
 
 /**
  * Runs the calls of one step through the effects ledger. The row is inserted before the tool is called, and only the
@@ -44,42 +44,39 @@ export async function runCalls(run: TurnRun): Promise<Outcome> {
   const effects = settled.flatMap((end) => end.effects ?? []);
   const outputs = [step, ...results, ...onceEach(effects.flatMap(({ events }) => events))];
   const silent = run.silent || effects.some((effect) => effect.silent === true);
-  const changes = { repeated, silent, step: run.step + 1, answer: null };
-  const end = endAfter(run, effects, repeated);
-  return {
-    event: end.event,
-    changes: { ...changes, ...end.changes },
-    added: {
-      outputs: [...outputs, ...(end.added?.outputs ?? [])],
+  const next = changed(
+    run,
+    { repeated, silent, step: run.step + 1, answer: null },
+    {
+      outputs,
       posts: effects.flatMap(({ posts }) => posts),
       timers: effects.flatMap(({ timers }) => timers),
     },
-  };
+  );
+  return endAfter(next, effects);
 }
 
 /** Whether the turn goes on after the calls of a step. */
-function endAfter(run: TurnRun, effects: readonly CallEffects[], repeated: RepeatedCalls): Outcome {
-  const { deps, lease, live } = run;
-  if (lease.signal.aborted) return { event: { type: 'ABORTED' } };
+function endAfter(run: TurnRun, effects: readonly CallEffects[]): Outcome {
+  const { deps, lease, live, step } = run;
+  if (lease.signal.aborted) return { event: { type: 'ABORTED' }, run };
   const [stop] = effects.flatMap(({ stops }) => stops ?? []);
-  if (stop) return refused('guard_stopped', stop.message);
-  if (effects.some(({ ends }) => ends)) return { event: { type: 'CALLS_ENDED_TURN' } };
-  const at = { step: run.step + 1, index: 0 };
-  const repeats = staleStop(repeated, live.address.agent, deps.limits.maxRepeats);
-  if (repeats) return refused('guard_stopped', repeats.message, [stopDraft(run, repeats, at)]);
-  if (at.step >= deps.limits.maxSteps) {
-    const message = `the turn took ${at.step} steps; limits.maxSteps is ${deps.limits.maxSteps}`;
+  if (stop) return refused(run, 'guard_stopped', stop.message);
+  if (effects.some(({ ends }) => ends)) return { event: { type: 'CALLS_ENDED_TURN' }, run };
+  const repeats = staleStop(run.repeated, live.address.agent, deps.limits.maxRepeats);
+  if (repeats) return refused(run, 'guard_stopped', repeats.message, [stopDraft(run, repeats)]);
+  if (step >= deps.limits.maxSteps) {
+    const message = `the turn took ${step} steps; limits.maxSteps is ${deps.limits.maxSteps}`;
     const goOn = 'ask again to go on from here, or raise limits.maxSteps in the agents file';
-    return refused('step_limit', message, [stopDraft(run, { guard: 'steps', message, goOn }, at)]);
+    return refused(run, 'step_limit', message, [stopDraft(run, { guard: 'steps', message, goOn })]);
   }
-  return { event: { type: 'CALLS_DONE' } };
+  return { event: { type: 'CALLS_DONE' }, run };
 }
 
-function refused(code: string, message: string, outputs: EventDraft[] = []): Outcome {
+function refused(run: TurnRun, code: string, message: string, outputs: EventDraft[] = []): Outcome {
   return {
     event: { type: 'REFUSED' },
-    changes: { ending: { kind: 'failed', code, message } },
-    added: { outputs },
+    run: changed(run, { ending: { kind: 'failed', code, message } }, { outputs }),
   };
 }
 

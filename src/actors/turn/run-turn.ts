@@ -7,14 +7,13 @@ import {
   runtimeId,
 } from '../../events/index.ts';
 import { TroupeError } from '../../errors.ts';
-import type { AgentEvent, EffectName } from '../../machines/agent-lifecycle.ts';
+import type { EffectName } from '../../machines/agent-lifecycle.ts';
 import { assemble } from './assemble.ts';
 import { backOff } from './back-off.ts';
 import { callModel } from './call-model.ts';
 import { commitTurn } from './commit-turn.ts';
 import { type EngineDeps, KEPT_MS } from '../engine/engine-deps.ts';
 import { readBaseline } from './freeze-baseline.ts';
-import type { Lease } from '../engine/lease.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import { policyFor } from '../compaction/compaction-policy.ts';
@@ -28,20 +27,20 @@ import { superviseTurn } from '../supervision/supervise-turn.ts';
 import { stopDraft } from '../tasks/call-effects.ts';
 import { CALLED_OFF, isTurnCalledOff } from '../tasks/called-off.ts';
 import { advance } from './transition.ts';
-import { applyOutcome, type MutableTurnRun, type TurnRun, writeMeanwhile } from './turn-run.ts';
+import { type ActiveActor, changed, type Outcome, type TurnRun, writeMeanwhile } from './turn-run.ts';
 import { watchTurn } from './watch-turn.ts';
 
 /** Allowance for clocks that differ between the process that removes records and the one that resumes. */
 const FORGET_MARGIN_MS = 3_600_000;
 
 /** The effects that the machine's tags name. */
-const EFFECTS: Record<EffectName, (run: MutableTurnRun) => Promise<AgentEvent>> = {
+const EFFECTS: Record<EffectName, (run: TurnRun) => Promise<Outcome>> = {
   assemble,
   callModel,
-  runCalls: async (run) => applyOutcome(run, await runCalls(run)),
-  backOff: async (run) => applyOutcome(run, await backOff(run)),
+  runCalls,
+  backOff,
   compact: runCompaction,
-  supervise: async (run) => applyOutcome(run, await superviseTurn(run)),
+  supervise: superviseTurn,
   commit: commitTurn,
 };
 
@@ -49,26 +48,20 @@ const EFFECTS: Record<EffectName, (run: MutableTurnRun) => Promise<AgentEvent>> 
  * Drives one pinned turn to its commit: the machine says which effect comes next, the effect says what happened.
  * A turn that was started too often, or whose effect throws, ends as `turn.failed` by the same commit.
  */
-export async function runTurn(
-  deps: EngineDeps,
-  lease: Lease,
-  runtime: AgentRuntime,
-  live: LiveActor,
-  turn: PinnedTurn,
-  { resumed }: { resumed: boolean },
-): Promise<void> {
-  const run = await startRun(deps, lease, runtime, live, turn, resumed);
+export async function runTurn(start: TurnStart): Promise<void> {
+  const { live } = start;
+  let run = await startRun(start);
   advance(run, { type: 'PINNED' });
-  if (resumed && (await isForgotten(deps, live, turn))) {
-    advance(run, refuse(run, forgotten()));
-  } else if (turn.attempt > deps.limits.maxAttempts) {
-    advance(run, refuse(run, poison(deps, turn)));
-  } else if (turn.halt) {
-    advance(run, halted(run, turn.halt));
-  }
   try {
-    for (let effect = effectOf(live); effect; effect = effectOf(live)) {
-      advance(run, await perform(run, effect));
+    let outcome = await refusalOf(run);
+    for (;;) {
+      if (outcome) {
+        ({ run } = outcome);
+        advance(run, outcome.event);
+      }
+      const effect = effectOf(live);
+      if (!effect) return;
+      outcome = await perform(run, effect);
     }
   } finally {
     leaveSession(run);
@@ -76,22 +69,32 @@ export async function runTurn(
   }
 }
 
-async function perform(run: MutableTurnRun, effect: EffectName): Promise<AgentEvent> {
+/** Ends a turn before any work; null if it may be worked on. */
+async function refusalOf(run: TurnRun): Promise<Outcome | null> {
+  const { deps, live, turn, resumed } = run;
+  if (resumed && (await isForgotten(deps, live, turn))) return refuse(run, forgotten());
+  if (turn.attempt > deps.limits.maxAttempts) return refuse(run, poison(deps, turn));
+  return turn.halt ? halted(run, turn.halt) : null;
+}
+
+async function perform(run: TurnRun, effect: EffectName): Promise<Outcome> {
   const { lease, deps } = run;
   if (effect !== 'commit' && lease.signal.aborted) return breakOff(run);
   if (effect !== 'commit' && deps.stopping.aborted) throw deps.stopping.reason;
   try {
-    if (mayAskAgain(run, effect) && (await isTurnCalledOff(run))) {
-      run.ending = { kind: 'aborted', by: CALLED_OFF };
-      return { type: 'ABORTED' };
-    }
-    const event = await run.watch.effect(effect, () => EFFECTS[effect](run));
-    return event.type === 'ABORTED' ? breakOff(run) : event;
+    if (mayAskAgain(run, effect) && (await isTurnCalledOff(run)))
+      return {
+        event: { type: 'ABORTED' },
+        run: changed(run, { ending: { kind: 'aborted', by: CALLED_OFF } }),
+      };
+    const outcome = await run.watch.effect(effect, () => EFFECTS[effect](run));
+    return outcome.event.type === 'ABORTED' ? breakOff(outcome.run) : outcome;
   } catch (error) {
     // A commit that fails, and a lease or store that is gone, leave the turn pinned for whoever takes it next.
     if (effect === 'commit' || (error instanceof TroupeError && error.code !== 'internal')) throw error;
     deps.onWarning(error, `${effect} of ${run.turn.id}`);
-    return refuse(run, new TroupeError('internal', error instanceof Error ? error.message : String(error)));
+    const reason = new TroupeError('internal', error instanceof Error ? error.message : String(error));
+    return refuse(changed(run, { turn: run.meanwhile.pinned }), reason);
   }
 }
 
@@ -106,28 +109,23 @@ function effectOf({ state }: LiveActor): EffectName | undefined {
 }
 
 /** Asked to stop: the turn ends as aborted. Lost lease or shutdown: nothing ends here, the turn stays pinned. */
-function breakOff(run: MutableTurnRun): AgentEvent {
-  if (run.ending.kind === 'aborted') return { type: 'ABORTED' };
+function breakOff(run: TurnRun): Outcome {
+  if (run.ending.kind === 'aborted') return { event: { type: 'ABORTED' }, run };
   const reason: unknown = run.lease.signal.reason;
   if (!(reason instanceof TroupeError) || reason.code !== 'aborted') throw reason;
-  run.ending = { kind: 'aborted', by: 'command' };
-  return { type: 'ABORTED' };
+  return { event: { type: 'ABORTED' }, run: changed(run, { ending: { kind: 'aborted', by: 'command' } }) };
 }
 
-function refuse(run: MutableTurnRun, error: TroupeError): AgentEvent {
-  run.ending = { kind: 'failed', code: error.code, message: error.message };
-  return { type: 'REFUSED' };
+function refuse(run: TurnRun, { code, message }: TroupeError): Outcome {
+  return { event: { type: 'REFUSED' }, run: changed(run, { ending: { kind: 'failed', code, message } }) };
 }
 
 /** Ends a turn without a model: a guard's stop is logged; a turn that nobody waits for ends in silence. */
-function halted(run: MutableTurnRun, halt: Halt): AgentEvent {
-  if (halt.kind === 'guard') {
-    const { guard, message, goOn } = halt;
-    run.outputs = [...run.outputs, stopDraft(run, { guard, message, goOn })];
-    return refuse(run, new TroupeError('guard_stopped', message, { guard }));
-  }
-  run.silent = true;
-  return { type: 'REFUSED' };
+function halted(run: TurnRun, halt: Halt): Outcome {
+  if (halt.kind !== 'guard') return { event: { type: 'REFUSED' }, run: changed(run, { silent: true }) };
+  const { guard, message, goOn } = halt;
+  const outputs = [stopDraft(run, { guard, message, goOn })];
+  return refuse(changed(run, {}, { outputs }), new TroupeError('guard_stopped', message, { guard }));
 }
 
 function poison(deps: EngineDeps, turn: PinnedTurn): TroupeError {
@@ -154,20 +152,20 @@ function forgotten(): TroupeError {
   );
 }
 
-async function startRun(
-  deps: EngineDeps,
-  lease: Lease,
-  runtime: AgentRuntime,
-  live: LiveActor,
-  turn: PinnedTurn,
-  resumed: boolean,
-): Promise<MutableTurnRun> {
+interface TurnStart extends ActiveActor {
+  readonly turn: PinnedTurn;
+  /** True if the turn was begun before. */
+  readonly resumed: boolean;
+}
+
+async function startRun(start: TurnStart): Promise<TurnRun> {
+  const { deps, lease, runtime, live, turn, resumed } = start;
   // As pinned: a retry after a change of configuration still sends what the first attempt sent.
   if (live.baseline?.id !== turn.baseline) {
     live.baseline = await readBaseline(deps.store, live.address, runtime, turn.baseline);
   }
   const model = await deps.models.get(live.address.tenant, runtime.profile);
-  const run: MutableTurnRun = {
+  const run: TurnRun = {
     deps,
     lease,
     runtime,
@@ -176,17 +174,22 @@ async function startRun(
     baseline: live.baseline,
     model,
     policy: policyFor(runtime, model),
-    session: sessionRun(lease.record),
-    steer: { step: 0, seen: reachOf(turn), key: null },
+    steer: { step: 0, seen: reachOf(turn) },
     compaction: { step: -1, count: 0, tried: false, reason: null, replayed: -1, overflowed: false },
-    watch: watchTurn(deps, runtime, live, turn, resumed),
+    watch: watchTurn(start),
     resumed,
-    meanwhile: { writing: [], partial: '', usage: NO_USAGE },
+    meanwhile: {
+      writing: [],
+      recorded: null,
+      pinned: turn,
+      key: null,
+      session: sessionRun(lease.record),
+      partial: '',
+      usage: NO_USAGE,
+    },
     givenUp: false,
     step: 0,
     prompt: null,
-    sending: null,
-    recorded: null,
     last: null,
     answer: null,
     failure: null,

@@ -1,12 +1,12 @@
-import type { ActorAddress, TurnId } from '../../events/index.ts';
+import type { ActorAddress } from '../../events/index.ts';
 import { type AgentEvent, nextAgent, pathOf } from '../../machines/agent-lifecycle.ts';
 import type { AvailabilityEvent } from '../../machines/availability-fold.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { TurnRun } from './turn-run.ts';
 
-type Teller = Pick<EngineDeps, 'clock' | 'registry' | 'onState' | 'onWarning'>;
+type Publisher = Pick<EngineDeps, 'clock' | 'registry' | 'onState' | 'onWarning'>;
 
-/** Drives the machine of a turn and tells where it went. Nobody is waited for, and what a watcher throws stops nothing. */
+/** Drives the machine of a turn and publishes its new state. Watchers are not awaited, and their errors are only logged. */
 export function advance(run: TurnRun, event: AgentEvent): void {
   const { deps, lease, live, turn, answer } = run;
   live.state = nextAgent(live.state, event);
@@ -14,32 +14,34 @@ export function advance(run: TurnRun, event: AgentEvent): void {
   live.last = { event: event.type, at };
   if (!deps.onState) return;
   const path = pathOf(live.state.value);
-  // Asked to rest while it was at work, it rests from here on.
+  // An agent that was paused or retired during its turn is so from its commit on.
   const state = event.type === 'COMMITTED' ? (lease.record.parked ?? path) : path;
   const doing = state === 'working.acting' ? (answer?.calls.map(({ name }) => name) ?? []) : [];
   const note = { address: live.address, turn: turn.id, state, event: event.type, at, doing };
   const { failure } = run;
-  if (state !== 'backoff' || !failure?.wait) return tell(deps, note);
+  if (state !== 'backoff' || !failure?.wait) return publish(deps, note);
   const { code, since, wait } = failure;
-  tell(deps, { ...note, waits: { code, since, next: wait.next } });
+  publish(deps, { ...note, waits: { code, since, next: wait.next } });
 }
 
-/** What happens to an agent beside its turns: its availability has changed. */
-export function tellParked(
-  deps: Teller,
-  address: ActorAddress,
+/** Publishes a change of an agent's availability. */
+export function publishAvailability(
+  deps: Publisher,
+  { tenant, conversation, agent }: ActorAddress,
   event: AvailabilityEvent['type'],
   state: string,
-  turn: TurnId | null = null,
 ): void {
+  const address = { tenant, conversation, agent };
   const at = deps.clock.now();
   const live = deps.registry.find(address);
   if (live) live.last = { event, at };
-  const { tenant, conversation, agent } = address;
-  tell(deps, { address: { tenant, conversation, agent }, turn, state, event, at, doing: [] });
+  publish(deps, { address, turn: null, state, event, at, doing: [] });
 }
 
-function tell({ onState, onWarning }: Teller, note: Parameters<NonNullable<EngineDeps['onState']>>[0]): void {
+function publish(
+  { onState, onWarning }: Publisher,
+  note: Parameters<NonNullable<EngineDeps['onState']>>[0],
+): void {
   try {
     onState?.(note);
   } catch (error) {

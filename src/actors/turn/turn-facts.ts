@@ -36,8 +36,7 @@ export const NO_FACTS: TurnFacts = {
 
 export async function readFacts(
   deps: EngineDeps,
-  address: ActorAddress,
-  runtime: AgentRuntime,
+  { address, runtime }: { address: ActorAddress; runtime: AgentRuntime },
   { view, tasks }: Folded,
   trigger: Event,
 ): Promise<TurnFacts> {
@@ -46,7 +45,7 @@ export async function readFacts(
   const directive = directiveOf(view.directions, view.directives);
   const [fragments, memories, dealings] = await Promise.all([
     readFragments(deps, runtime, about),
-    retrieveMemories(deps, address, runtime, view, trigger),
+    retrieveMemories(deps, { address, runtime, view, trigger }),
     openWorkItems(deps, address, tasks),
   ]);
   return { directive, fragments, memories, dealings };

@@ -20,7 +20,7 @@ import type { Lease } from '../engine/lease.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import type { RepeatedCalls } from './repeated-calls.ts';
-import type { AnswerSession, Sending, SessionRun } from '../sessions/session-run.ts';
+import type { AnswerSession, SessionRun } from '../sessions/session-run.ts';
 import type { TurnWatch } from './watch-turn.ts';
 
 /** The last failed try of one model call, and when the next one is due. */
@@ -47,22 +47,22 @@ export interface RetryWait {
 
 /**
  * One attempt at one pinned turn. It is lost with the process; the journal gives it back.
- *  R1  `TurnRun` is what effects and their helpers read. The compiler refuses to assign to it.
- *  R2  An effect returns an `Outcome`: the event for the machine and what has changed. The driver applies it.
+ *  R1  A run is never assigned to. `changed` makes the next one.
+ *  R2  An effect takes a run and returns an `Outcome`: the event for the machine, and the next run.
  *  R3  `meanwhile` is the exception: facts that must survive an effect that throws or is aborted.
- *  R4  `MutableTurnRun` is for the driver, for the sealing of a turn, and for the effects that are not yet split: assemble,
- *      callModel, compact and commit.
  */
 export type TurnRun = TurnInputs & Readonly<StepState> & Readonly<TurnOutputs>;
 
-export type MutableTurnRun = TurnInputs & StepState & TurnOutputs;
-
-/** Fixed when the attempt begins. */
-export interface TurnInputs {
+/** An agent at work under its lease. */
+export interface ActiveActor {
   readonly deps: EngineDeps;
   readonly lease: Lease;
   readonly runtime: AgentRuntime;
   readonly live: LiveActor;
+}
+
+/** Fixed when the attempt begins. */
+export interface TurnInputs extends ActiveActor {
   readonly watch: TurnWatch;
   /** True if the turn was begun before. Only then can it have a journal. */
   readonly resumed: boolean;
@@ -80,17 +80,12 @@ export interface StepState {
   /** Scaled to the window. */
   policy: CompactionPolicy;
   compaction: CompactionState;
-  session: SessionRun;
   steer: SteerState;
   /** The turn is being ended: what was done is recorded, and nothing more is done. */
   givenUp: boolean;
   /** Index of the present step, from 0. */
   step: number;
   prompt: PromptRecord | null;
-  /** The part of the prompt that is sent: all of it, or what a session has not seen. */
-  sending: Sending | null;
-  /** The prompt whose receipt is written. */
-  recorded: PromptRecord | null;
   answer: ModelAnswer | null;
   failure: FailedCall | null;
   /** The results that the calls of this turn have given. */
@@ -120,51 +115,63 @@ export interface Meanwhile {
    * call does not wait for them; an answer and the end of the turn do.
    */
   writing: Promise<unknown>[];
+  /** The prompt whose receipt is written or on its way. */
+  recorded: PromptRecord | null;
+  /** The turn as last pinned. What has steered it counts even if the effect that pinned it throws afterwards. */
+  pinned: PinnedTurn;
+  /** The journal key chosen for a step; see `step-journal.ts`. */
+  key: { step: number; index: number } | null;
+  session: SessionRun;
   /** Text of a model call that broke off. */
   partial: string;
   usage: Usage;
 }
 
-/** What an effect has done. */
+/** What an effect returns. */
 export interface Outcome {
+  /** The event for the machine. */
   event: AgentEvent;
-  /** Fields with a new value. */
-  changes?: Partial<StepState & Omit<TurnOutputs, 'outputs' | 'posts' | 'timers'>>;
-  /** Appended to what the turn has so far. */
-  added?: Partial<Pick<TurnOutputs, 'outputs' | 'posts' | 'timers'>>;
+  run: TurnRun;
 }
 
-/** Applies what an effect has done, and returns the event for the machine. */
-export function applyOutcome(run: MutableTurnRun, { event, changes, added }: Outcome): AgentEvent {
-  Object.assign(run, changes);
-  if (added?.outputs) run.outputs = [...run.outputs, ...added.outputs];
-  if (added?.posts) run.posts = [...run.posts, ...added.posts];
-  if (added?.timers) run.timers = [...run.timers, ...added.timers];
-  return event;
+type Appended = 'outputs' | 'posts' | 'timers';
+
+/** The run with new values. `added` is appended to what the turn has so far. */
+export function changed(
+  run: TurnRun,
+  values: Partial<StepState & Omit<TurnOutputs, Appended>>,
+  added: Partial<Pick<TurnOutputs, Appended>> = {},
+): TurnRun {
+  const { outputs = [], posts = [], timers = [] } = added;
+  return {
+    ...run,
+    ...values,
+    outputs: [...run.outputs, ...outputs],
+    posts: [...run.posts, ...posts],
+    timers: [...run.timers, ...timers],
+  };
 }
 
 /** How far the log beyond the turn was read. */
 export interface SteerState {
   /** The last step before which the log was read. */
-  step: number;
-  seen: number;
-  /** The journal key of the present step. */
-  key: { step: number; index: number } | null;
+  readonly step: number;
+  readonly seen: number;
 }
 
 /** Compactions in the present step. */
 export interface CompactionState {
-  step: number;
+  readonly step: number;
   /** Compactions applied. */
-  count: number;
+  readonly count: number;
   /** Whether one was tried, with or without success. */
-  tried: boolean;
+  readonly tried: boolean;
   /** The reason for the compaction that is due. */
-  reason: CompactionReason | null;
+  readonly reason: CompactionReason | null;
   /** The last step whose journalled compactions were applied again after a crash. */
-  replayed: number;
+  readonly replayed: number;
   /** Whether the provider has refused this step's prompt as too long. */
-  overflowed: boolean;
+  readonly overflowed: boolean;
 }
 
 export type Ending =

@@ -7,7 +7,7 @@ import {
   type Usage,
 } from '../../events/index.ts';
 import type { LogIds } from '../../logger.ts';
-import type { AgentEvent, EffectName } from '../../machines/agent-lifecycle.ts';
+import type { EffectName } from '../../machines/agent-lifecycle.ts';
 import type { TurnPart } from '../../metrics.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
@@ -30,7 +30,7 @@ import type { Span } from '../../tracing.ts';
  * only reads clocks and adds numbers.
  */
 export interface TurnWatch {
-  effect(name: EffectName, work: () => Promise<AgentEvent>): Promise<AgentEvent>;
+  effect<T>(name: EffectName, work: () => Promise<T>): Promise<T>;
   call(facts: CallFacts): CallWatch;
   tool(call: ToolCall): ToolWatch;
   /** Called once, however the turn ended in this process. */
@@ -62,14 +62,16 @@ const SPAN_OF: Partial<Record<EffectName, string>> = {
   commit: 'commit',
 };
 
-export function watchTurn(
-  deps: EngineDeps,
-  runtime: AgentRuntime,
-  { address }: Pick<LiveActor, 'address'>,
-  turn: PinnedTurn,
-  resumed: boolean,
-): TurnWatch {
-  const { clock, metrics, tracer, logger } = deps;
+interface WatchedParts {
+  deps: EngineDeps;
+  runtime: AgentRuntime;
+  live: Pick<LiveActor, 'address'>;
+  turn: PinnedTurn;
+  resumed: boolean;
+}
+
+export function watchTurn({ deps, runtime, live: { address }, turn, resumed }: WatchedParts): TurnWatch {
+  const { clock, tracer, logger } = deps;
   const { profile } = runtime;
   const began = clock.monotonic();
   const parts = new Map<TurnPart, number>();
@@ -84,12 +86,9 @@ export function watchTurn(
     attributes: turnAttributes(profile, place, turn),
   });
   const watched: WatchedTurn = { deps, ids, place, author: agentAuthor(profile), span, add };
+  const counted = { attempt: turn.attempt, ...(waitMs !== undefined && { waitMs }) };
   let isCommitted = false;
-  if (logger?.isOn('debug'))
-    logger.write('debug', 'turn_started', ids, {
-      attempt: turn.attempt,
-      ...(waitMs !== undefined && { waitMs }),
-    });
+  if (logger?.isOn('debug')) logger.write('debug', 'turn_started', ids, counted);
 
   function add(part: TurnPart, ms: number): void {
     parts.set(part, (parts.get(part) ?? 0) + ms);
@@ -108,14 +107,14 @@ export function watchTurn(
         title === undefined
           ? undefined
           : tracer?.span(title, { kind: 'internal', attributes: {}, parent: span });
-      const event = await within(own, work);
+      const outcome = await within(own, work);
       own?.end();
       isCommitted ||= name === 'commit';
       const ms = clock.monotonic() - start;
       const part = PART_OF[name];
       if (part) add(part, ms);
       if (name === 'callModel') add('admission', Math.max(0, ms - (calledMs() - called)));
-      return event;
+      return outcome;
     },
     call: (facts) =>
       watchCall(
@@ -124,34 +123,46 @@ export function watchTurn(
         facts,
       ),
     tool: (call) => watchTool(watched, call),
-    end({ ending, usage, step, answer }) {
-      const ms = clock.monotonic() - began;
-      const steps = step + (answer ? 1 : 0);
-      const outcome = isCommitted ? ending.kind : 'left';
-      const failure = !isCommitted ? 'left' : ending.kind === 'failed' ? ending.code : undefined;
-      if (outcome !== 'left') {
-        for (const [part, spent] of parts) metrics.time('turn_part', { part }, spent);
-        metrics.time('turn', { outcome }, ms);
-      }
-      if (span) {
-        span.set({ 'troupe.steps': steps, 'troupe.outcome': outcome });
-        span.set(endAttributes({ kind: 'answered', usage }, false));
-        span.end(failure);
-      }
-      const level = failure === undefined ? 'info' : 'warn';
-      if (!logger?.isOn(level)) return;
-      logger.write(level, `turn_${outcome}`, ids, {
-        ms: Math.round(ms),
-        ...(waitMs !== undefined && { waitMs }),
-        attempt: turn.attempt,
-        steps,
-        inputTokens: usage.input,
-        outputTokens: usage.output,
-        cacheReadTokens: usage.cacheRead,
-        ...(isCommitted && failure !== undefined && { error: failure }),
-      });
-    },
+    end: (ended) => reportEnd(watched, ended, { isCommitted, ms: clock.monotonic() - began, parts, counted }),
   };
+}
+
+/** A turn that left this process without its commit has the outcome `left`, and no times. */
+function reportEnd(
+  { deps: { metrics, logger }, ids, span }: WatchedTurn,
+  { ending, usage, step, answer }: TurnEnded,
+  { isCommitted, ms, parts, counted }: TurnTimes,
+): void {
+  const steps = step + (answer ? 1 : 0);
+  const outcome = isCommitted ? ending.kind : 'left';
+  const failure = !isCommitted ? 'left' : ending.kind === 'failed' ? ending.code : undefined;
+  if (outcome !== 'left') {
+    for (const [part, spent] of parts) metrics.time('turn_part', { part }, spent);
+    metrics.time('turn', { outcome }, ms);
+  }
+  if (span) {
+    span.set({ 'troupe.steps': steps, 'troupe.outcome': outcome });
+    span.set(endAttributes({ kind: 'answered', usage }, false));
+    span.end(failure);
+  }
+  const level = failure === undefined ? 'info' : 'warn';
+  if (!logger?.isOn(level)) return;
+  logger.write(level, `turn_${outcome}`, ids, {
+    ms: Math.round(ms),
+    ...counted,
+    steps,
+    inputTokens: usage.input,
+    outputTokens: usage.output,
+    cacheReadTokens: usage.cacheRead,
+    ...(isCommitted && failure !== undefined && { error: failure }),
+  });
+}
+
+interface TurnTimes {
+  isCommitted: boolean;
+  ms: number;
+  parts: ReadonlyMap<TurnPart, number>;
+  counted: { attempt: number; waitMs?: number };
 }
 
 /** The turn that a call belongs to. */

@@ -1,7 +1,7 @@
 import { type Event, type EventOf, isAbout, type KindAbout } from '../../events/index.ts';
 import type { Frame } from '../client/client.ts';
 import { paint, print, printable } from './output.ts';
-import { tellEvent } from '../../projection/summarise-event.ts';
+import { eventInWords } from '../../projection/summarise-event.ts';
 
 /** Prints replies: on a terminal while they are written, elsewhere when they are complete. */
 export interface ReplyPrinter {
@@ -93,7 +93,7 @@ function heading(name: string): string {
 
 /** An event in one line. */
 export function describeEvent(event: Event): string {
-  const told = tellEvent(event);
+  const told = eventInWords(event);
   if (told) return `${told.head}${told.text}`;
   const to = event.to.length > 0 ? ` → ${event.to.map((agent) => `@${agent}`).join(' ')}` : '';
   return `${event.author.name}${to}: ${JSON.stringify(event.body)}`;

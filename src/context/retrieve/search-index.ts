@@ -256,9 +256,9 @@ function dateWords(at: number): string {
  */
 export function answersFirst<H extends { seq: number }>(
   hits: readonly H[],
-  { answerTo }: Pick<SearchIndex, 'answerTo'>,
+  index: Pick<SearchIndex, 'answerTo'>,
 ): { seq: number }[] {
-  const ranked = hits.flatMap(({ seq }) => [answerTo(seq) ?? seq, seq]);
+  const ranked = hits.flatMap(({ seq }) => [index.answerTo(seq) ?? seq, seq]);
   return [...new Set(ranked)].map((seq) => ({ seq }));
 }
 

@@ -72,8 +72,8 @@ interface Waiting {
 }
 
 export function createAppendQueue(events: EventDocuments, options: AppendQueueOptions) {
-  const { random, sleep, monotonic } = options;
-  const heads = new Map<string, Head>();
+  const { sleep, monotonic } = options;
+  const heads = createHeads(events, options);
   const queues = new Map<string, Waiting[]>();
   const stats: AppendStats = {
     appends: 0,
@@ -85,6 +85,57 @@ export function createAppendQueue(events: EventDocuments, options: AppendQueueOp
     mostClashes: 0,
   };
 
+  async function drain(log: LogKey, queue: Waiting[]): Promise<void> {
+    while (queue.length > 0) {
+      const batch = takeBatch(queue);
+      try {
+        const outcomes = await appendRows(
+          { events, heads, stats, options },
+          log,
+          batch.flatMap(({ rows }) => rows),
+        );
+        let from = 0;
+        for (const { rows, resolve } of batch) resolve(outcomes.slice(from, (from += rows.length)));
+      } catch (error) {
+        heads.forget();
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    queues.delete(nameOf(log));
+  }
+
+  return {
+    stats,
+    now: heads.now,
+    seen: heads.seen,
+    readLast: heads.readLast,
+    /** Until whoever trusts what he saw before now has found out. */
+    untilDistrusted: async () => void (monotonic && (await sleep(LOOK_AGAIN_MS))),
+    forget: heads.forget,
+    forgetLog: heads.forgetLog,
+
+    append(rows: readonly NewEventRow[]): Promise<AppendOutcome[]> {
+      const [first] = rows;
+      if (!first) return Promise.resolve([]);
+      const { tenant, conversation } = first;
+      const log = { tenant, conversation };
+      stats.appends += 1;
+      stats.rows += rows.length;
+      return new Promise((resolve, reject) => {
+        const waiting = { rows, resolve, reject };
+        const running = queues.get(nameOf(log));
+        if (running) return void running.push(waiting);
+        const queue = [waiting];
+        queues.set(nameOf(log), queue);
+        void drain(log, queue);
+      });
+    },
+  };
+}
+
+/** Ends of logs that this process has seen. At most `MAX_HEADS` are kept. */
+function createHeads(events: EventDocuments, { monotonic }: AppendQueueOptions) {
+  const heads = new Map<string, Head>();
   const now = () => monotonic?.() ?? 0;
   const isPast = (at: number, otherwise: boolean) => (monotonic ? now() - at >= TRUST_MS : otherwise);
 
@@ -108,136 +159,127 @@ export function createAppendQueue(events: EventDocuments, options: AppendQueueOp
     return last;
   }
 
-  /** A5: how many of the rows that were inserted after `head`, which existed at `at`, may stay. */
-  async function countParticipants(log: LogKey, rows: readonly NewEventRow[], head: number, at: number) {
-    if (!isPast(at, true) || (head === 0 && rows.length === 1)) return rows.length;
-    const found = await events.keys(log, { after: Math.max(0, head - 1), upTo: head + rows.length });
-    const ids = new Map(found.map(({ seq, id }) => [seq, id]));
-    const isHeadGone = head > 0 && !ids.has(head);
-    const lost = isHeadGone ? 0 : rows.findIndex(({ id }, index) => ids.get(head + 1 + index) !== id);
-    if (lost < 0) return rows.length;
-    heads.delete(nameOf(log));
-    // Where another's event has come into the place of ours, there is no hole.
-    if (isHeadGone || !ids.has(head + 1 + lost))
-      while ((await events.removeNewest(log, { after: head + lost, limit: MAX_ROWS })) === MAX_ROWS);
-    return lost;
-  }
-
-  async function appendRows(log: LogKey, rows: readonly NewEventRow[]): Promise<AppendOutcome[]> {
-    const outcomes: AppendOutcome[] = [];
-    const stored = new Map<string, Stored>();
-    let clashes = 0;
-    let isOld = false;
-
-    while (outcomes.length < rows.length) {
-      const row = rows[outcomes.length]!;
-      const twin = stored.get(row.id);
-      if (twin) {
-        settle(row, 'duplicate', twin, 0);
-        continue;
-      }
-      const known = isOld ? undefined : heads.get(nameOf(log));
-      const remembered = known && !isPast(known.at, false) ? known : undefined;
-      if (!remembered) stats.lasts += 1;
-      const begun = now();
-      const head = remembered?.seq ?? (await readLast(log));
-      const sent = now();
-      isOld = false;
-      const group = rowsUpToRepeat(rows, outcomes.length, stored);
-      stats.inserts += 1;
-      const inserted = await events.insert(
-        group.map((each, at): EventRow => ({ ...each, seq: head + 1 + at })),
-      );
-      const ours = group.slice(0, inserted);
-      const participants =
-        inserted === 0 ? 0 : await countParticipants(log, ours, head, remembered?.at ?? begun);
-      for (const [at, each] of ours.slice(0, participants).entries())
-        settle(each, 'appended', { seq: head + 1 + at, hash: each.hash }, sent);
-      if (participants < inserted) {
-        clashed(ours[participants] ?? row);
-        continue;
-      }
-      const refused = group[inserted];
-      if (refused) await resolveTaken(refused, remembered !== undefined, sent);
-    }
-    return outcomes;
-
-    function settle(
-      { id }: NewEventRow,
-      kind: AppendOutcome['kind'],
-      { seq, hash }: Stored,
-      at: number,
-    ): void {
-      outcomes.push(kind === 'appended' ? { kind, seq } : { kind, seq, hash });
-      if (kind === 'duplicate') stats.duplicates += 1;
-      stored.set(id, { seq, hash });
-      seen(log, seq, at);
-      clashes = 0;
-    }
-
-    function clashed({ id }: NewEventRow): void {
-      isOld = true;
-      clashes += 1;
-      stats.clashes += 1;
-      stats.mostClashes = Math.max(stats.mostClashes, clashes);
-      if (clashes > MAX_CLASHES) throw crowded(log, id);
-    }
-
-    /** Finds out which of the row's keys was taken (A2). A seq from memory may just be old: then there is no crowd to wait for. */
-    async function resolveTaken(row: NewEventRow, wasRemembered: boolean, at: number): Promise<void> {
-      const twin = await events.find(log, row.id);
-      if (twin) return settle(row, 'duplicate', twin, at);
-      clashed(row);
-      if (wasRemembered) return;
-      await sleep(random() * Math.min(FIRST_BACK_OFF_MS * 2 ** (clashes - 1), MAX_BACK_OFF_MS));
-    }
-  }
-
-  async function drain(log: LogKey, queue: Waiting[]): Promise<void> {
-    while (queue.length > 0) {
-      const batch = takeBatch(queue);
-      try {
-        const outcomes = await appendRows(
-          log,
-          batch.flatMap(({ rows }) => rows),
-        );
-        let from = 0;
-        for (const { rows, resolve } of batch) resolve(outcomes.slice(from, (from += rows.length)));
-      } catch (error) {
-        heads.clear();
-        for (const { reject } of batch) reject(error);
-      }
-    }
-    queues.delete(nameOf(log));
-  }
-
   return {
-    stats,
     now,
+    isPast,
     seen,
     readLast,
-    /** Until whoever trusts what he saw before now has found out. */
-    untilDistrusted: async () => void (monotonic && (await sleep(LOOK_AGAIN_MS))),
+    known: (log: LogKey) => heads.get(nameOf(log)),
     forget: () => heads.clear(),
     forgetLog: (log: LogKey) => void heads.delete(nameOf(log)),
-
-    append(rows: readonly NewEventRow[]): Promise<AppendOutcome[]> {
-      const [first] = rows;
-      if (!first) return Promise.resolve([]);
-      const { tenant, conversation } = first;
-      const log = { tenant, conversation };
-      stats.appends += 1;
-      stats.rows += rows.length;
-      return new Promise((resolve, reject) => {
-        const waiting = { rows, resolve, reject };
-        const running = queues.get(nameOf(log));
-        if (running) return void running.push(waiting);
-        const queue = [waiting];
-        queues.set(nameOf(log), queue);
-        void drain(log, queue);
-      });
-    },
   };
+}
+
+interface Appending {
+  events: EventDocuments;
+  heads: ReturnType<typeof createHeads>;
+  stats: AppendStats;
+  options: AppendQueueOptions;
+}
+
+async function appendRows(
+  appending: Appending,
+  log: LogKey,
+  rows: readonly NewEventRow[],
+): Promise<AppendOutcome[]> {
+  const { events, heads, stats } = appending;
+  const { now, readLast } = heads;
+  const progress = createAppendProgress(appending, log);
+  const { outcomes, stored, settle, clashed } = progress;
+
+  while (outcomes.length < rows.length) {
+    const row = rows[outcomes.length]!;
+    const twin = stored.get(row.id);
+    if (twin) {
+      settle(row, 'duplicate', twin, 0);
+      continue;
+    }
+    const remembered = progress.trustedHead();
+    const begun = now();
+    const head = remembered?.seq ?? (await readLast(log));
+    const sent = now();
+    const group = rowsUpToRepeat(rows, outcomes.length, stored);
+    stats.inserts += 1;
+    const inserted = await events.insert(
+      group.map((each, at): EventRow => ({ ...each, seq: head + 1 + at })),
+    );
+    const ours = group.slice(0, inserted);
+    const before = { seq: head, at: remembered?.at ?? begun };
+    const kept = inserted === 0 ? 0 : await countKept(appending, log, ours, before);
+    for (const [at, each] of ours.slice(0, kept).entries())
+      settle(each, 'appended', { seq: head + 1 + at, hash: each.hash }, sent);
+    if (kept < inserted) {
+      clashed(ours[kept] ?? row);
+      continue;
+    }
+    const refused = group[inserted];
+    if (refused) await progress.resolveTaken(refused, remembered !== undefined, sent);
+  }
+  return outcomes;
+}
+
+/** Outcomes of one group of rows, and the clashes in a row on the way to them. */
+function createAppendProgress({ events, heads, stats, options }: Appending, log: LogKey) {
+  const outcomes: AppendOutcome[] = [];
+  const stored = new Map<string, Stored>();
+  let clashes = 0;
+  let isOld = false;
+
+  /** Undefined after a clash, and when the last look is too long ago: the end of the log must be read. */
+  function trustedHead(): Head | undefined {
+    const known = isOld ? undefined : heads.known(log);
+    const trusted = known && !heads.isPast(known.at, false) ? known : undefined;
+    if (!trusted) stats.lasts += 1;
+    isOld = false;
+    return trusted;
+  }
+
+  function settle({ id }: NewEventRow, kind: AppendOutcome['kind'], { seq, hash }: Stored, at: number): void {
+    outcomes.push(kind === 'appended' ? { kind, seq } : { kind, seq, hash });
+    if (kind === 'duplicate') stats.duplicates += 1;
+    stored.set(id, { seq, hash });
+    heads.seen(log, seq, at);
+    clashes = 0;
+  }
+
+  function clashed({ id }: NewEventRow): void {
+    isOld = true;
+    clashes += 1;
+    stats.clashes += 1;
+    stats.mostClashes = Math.max(stats.mostClashes, clashes);
+    if (clashes > MAX_CLASHES) throw crowded(log, id);
+  }
+
+  /** Finds out which of the row's keys was taken (A2). A seq from memory may just be old: then there is no crowd to wait for. */
+  async function resolveTaken(row: NewEventRow, wasRemembered: boolean, at: number): Promise<void> {
+    const twin = await events.find(log, row.id);
+    if (twin) return settle(row, 'duplicate', twin, at);
+    clashed(row);
+    if (wasRemembered) return;
+    await options.sleep(options.random() * Math.min(FIRST_BACK_OFF_MS * 2 ** (clashes - 1), MAX_BACK_OFF_MS));
+  }
+
+  return { outcomes, stored, trustedHead, settle, clashed, resolveTaken };
+}
+
+/** A5: how many of the rows that were inserted after `head`, which existed at `at`, may stay. */
+async function countKept(
+  { events, heads }: Appending,
+  log: LogKey,
+  rows: readonly NewEventRow[],
+  { seq: head, at }: Head,
+): Promise<number> {
+  if (!heads.isPast(at, true) || (head === 0 && rows.length === 1)) return rows.length;
+  const found = await events.keys(log, { after: Math.max(0, head - 1), upTo: head + rows.length });
+  const ids = new Map(found.map(({ seq, id }) => [seq, id]));
+  const isHeadGone = head > 0 && !ids.has(head);
+  const lost = isHeadGone ? 0 : rows.findIndex(({ id }, index) => ids.get(head + 1 + index) !== id);
+  if (lost < 0) return rows.length;
+  heads.forgetLog(log);
+  // Where another's event has come into the place of ours, there is no hole.
+  if (isHeadGone || !ids.has(head + 1 + lost))
+    while ((await events.removeNewest(log, { after: head + lost, limit: MAX_ROWS })) === MAX_ROWS);
+  return lost;
 }
 
 function nameOf({ tenant, conversation }: LogKey): string {

@@ -1,9 +1,9 @@
 import { TroupeError } from '../../errors.ts';
 import { newActorRow } from '../actor-row.ts';
-import { deleteInOrder } from '../create-store.ts';
+import { deleteInOrder } from '../delete-conversation.ts';
 import type { AcquireOutcome, ActorKey, EntryKey, StoreDriver } from '../driver.ts';
 import { type AppendQueueOptions, type AppendStats, createAppendQueue } from './append-queue.ts';
-import type { ActorCondition, Addressee, Documents } from './documents.ts';
+import type { ActorCondition, ActorDocuments, Addressee, Documents, RegisterDocuments } from './documents.ts';
 
 export interface DocumentDriver extends StoreDriver {
   /** Counted since the driver was made. */
@@ -26,70 +26,8 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
   const { events, actors, registers } = documents;
   const queue = createAppendQueue(events, options);
   documents.onLost?.(queue.forget);
-  const underWay = new Set<Promise<unknown>>();
-  let isClosed = false;
-
-  function begun<A extends unknown[], T>(work: (...args: A) => Promise<T>) {
-    return (...args: A): Promise<T> => {
-      if (isClosed) return Promise.reject(new TroupeError('store_unavailable', 'the store is closed'));
-      const running = work(...args);
-      underWay.add(running);
-      const done = () => void underWay.delete(running);
-      running.then(done, done);
-      return running;
-    };
-  }
-
-  async function acquire(
-    key: ActorKey,
-    { owner, now, until }: { owner: string; now: number; until: number },
-  ): Promise<AcquireOutcome> {
-    for (let round = 1; ; round += 1) {
-      const row = await actors.update(key, { freeAt: now }, { owner, until, raiseFence: true });
-      if (row) return { kind: 'acquired', row };
-      // Most often it is held, and a read is cheaper than an insert that fails.
-      const held = await actors.find(key);
-      if (held && (held.until >= now || round >= MAX_ROUNDS)) return { kind: 'busy', until: held.until };
-      const fresh = { ...newActorRow(key), fence: 1, owner, until };
-      if (!held && (await actors.insert(fresh))) return { kind: 'acquired', row: fresh };
-    }
-  }
-
-  async function park(key: ActorKey, parked: string | null, expected?: string | null): Promise<boolean> {
-    const condition = expected === undefined ? {} : { parked: expected };
-    for (;;) {
-      if (await parkExisting(key, condition, parked)) return true;
-      if ((expected ?? null) === null && (await actors.insert({ ...newActorRow(key), parked }))) return true;
-      if (expected !== undefined && ((await actors.find(key))?.parked ?? null) !== expected) return false;
-    }
-  }
-
-  /** Works on a record that cannot be read as well: putting it aside is all that can be done about it. */
-  async function parkExisting(
-    key: ActorKey,
-    condition: ActorCondition,
-    parked: string | null,
-  ): Promise<boolean> {
-    try {
-      return (await actors.update(key, condition, { parked })) !== null;
-    } catch (error) {
-      if (error instanceof TroupeError && error.code === 'actor_corrupt') return true;
-      throw error;
-    }
-  }
-
-  async function putOnce(key: EntryKey, data: string, at: number) {
-    for (let round = 1; round <= MAX_ROUNDS; round += 1) {
-      if (await registers.insert(key, data, at)) return { inserted: true, data };
-      const winner = await registers.find(key);
-      // Null: it expired in between.
-      if (winner !== null) return { inserted: false, data: winner };
-    }
-    throw new TroupeError('store_unavailable', `${key.shelf} ${key.key} comes and goes; try again`, {
-      ...key,
-    });
-  }
-
+  const work = createWorkTracker();
+  const { begun } = work;
   return {
     stats: queue.stats,
     append: begun((rows) => queue.append(rows)),
@@ -105,17 +43,17 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     addressed: begun(({ after, upTo, ...key }) => events.addressed(key, { after, upTo })),
     conversations: begun((query) => events.conversations(query)),
 
-    acquire: begun(acquire),
+    acquire: begun((key, lease) => acquire(actors, key, lease)),
     compareAndSet: begun((key, expect, change) => actors.update(key, expect, change)),
     requestCancel: begun(
       async (key, turn) => (await actors.update(key, { turn }, { cancel: turn })) !== null,
     ),
-    park: begun(park),
+    park: begun((key, parked, expected) => park(actors, key, { parked, expected })),
     readActor: begun((key) => actors.find(key)),
     listActors: begun((log) => actors.list(log)),
     due: begun((query) => findDue(documents, query)),
 
-    putOnce: begun(putOnce),
+    putOnce: begun((key, data, at) => putOnce(registers, key, data, at)),
     readEntry: begun((key) => registers.find(key)),
     swap: begun((key, from, to) => registers.replace(key, from, to)),
     expire: begun(async (shelf, before) => {
@@ -144,11 +82,90 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     // Its servers tell by what they answer.
     check: () => Promise.resolve(),
     async close() {
-      isClosed = true;
-      await Promise.allSettled(underWay);
+      await work.close();
       await documents.close();
     },
   };
+}
+
+/** Counts the work that has begun, so that `close` can wait for it (G2). */
+function createWorkTracker() {
+  const underWay = new Set<Promise<unknown>>();
+  let isClosed = false;
+
+  function begun<A extends unknown[], T>(work: (...args: A) => Promise<T>) {
+    return (...args: A): Promise<T> => {
+      if (isClosed) return Promise.reject(new TroupeError('store_unavailable', 'the store is closed'));
+      const running = work(...args);
+      underWay.add(running);
+      const done = () => void underWay.delete(running);
+      running.then(done, done);
+      return running;
+    };
+  }
+
+  async function close(): Promise<void> {
+    isClosed = true;
+    await Promise.allSettled(underWay);
+  }
+
+  return { begun, close };
+}
+
+async function acquire(
+  actors: ActorDocuments,
+  key: ActorKey,
+  { owner, now, until }: { owner: string; now: number; until: number },
+): Promise<AcquireOutcome> {
+  for (let round = 1; ; round += 1) {
+    const row = await actors.update(key, { freeAt: now }, { owner, until, raiseFence: true });
+    if (row) return { kind: 'acquired', row };
+    // Most often it is held, and a read is cheaper than an insert that fails.
+    const held = await actors.find(key);
+    if (held && (held.until >= now || round >= MAX_ROUNDS)) return { kind: 'busy', until: held.until };
+    const fresh = { ...newActorRow(key), fence: 1, owner, until };
+    if (!held && (await actors.insert(fresh))) return { kind: 'acquired', row: fresh };
+  }
+}
+
+async function park(
+  actors: ActorDocuments,
+  key: ActorKey,
+  { parked, expected }: { parked: string | null; expected: string | null | undefined },
+): Promise<boolean> {
+  const condition = expected === undefined ? {} : { parked: expected };
+  for (;;) {
+    if (await parkExisting(actors, key, condition, parked)) return true;
+    if ((expected ?? null) === null && (await actors.insert({ ...newActorRow(key), parked }))) return true;
+    if (expected !== undefined && ((await actors.find(key))?.parked ?? null) !== expected) return false;
+  }
+}
+
+/** Works on a record that cannot be read as well: putting it aside is all that can be done about it. */
+async function parkExisting(
+  actors: ActorDocuments,
+  key: ActorKey,
+  condition: ActorCondition,
+  parked: string | null,
+): Promise<boolean> {
+  try {
+    return (await actors.update(key, condition, { parked })) !== null;
+  } catch (error) {
+    if (error instanceof TroupeError && error.code === 'actor_corrupt') return true;
+    throw error;
+  }
+}
+
+async function putOnce(registers: RegisterDocuments, key: EntryKey, data: string, at: number) {
+  for (let round = 1; round <= MAX_ROUNDS; round += 1) {
+    if (await registers.insert(key, data, at)) return { inserted: true, data };
+    const winner = await registers.find(key);
+    // Null: it expired in between.
+    if (winner !== null) return { inserted: false, data: winner };
+  }
+  throw new TroupeError('store_unavailable', `${key.shelf} ${key.key} comes and goes; try again`, {
+    ...key,
+  });
 }
 
 interface Due extends ActorKey {

@@ -63,111 +63,124 @@ export function createMemoryDocuments(options: MemoryDocumentsOptions = {}): Doc
   const { logs, actors, registers } = data;
 
   return {
-    events: {
-      async insert(rows) {
-        for (const [index, row] of rows.entries()) {
-          const inserted = await gate('events.insert', () => insertEvent(logs, row));
-          if (!inserted) return index;
-        }
-        return rows.length;
-      },
-      find: (log, id) => gate('events.find', () => logs.get(logKey(log))?.byId.get(id) ?? null),
-      keys: (log, range) =>
-        gate('events.keys', () =>
-          rangeOf(logs.get(logKey(log)), { ...range, limit: Number.MAX_SAFE_INTEGER }),
-        ),
-      last: (log) => gate('events.last', () => logs.get(logKey(log))?.last ?? 0),
-      range: (log, range) => gate('events.range', () => rangeOf(logs.get(logKey(log)), range)),
-      addressed: (key, { after, upTo }) =>
-        gate('events.addressed', () => {
-          const rows = logs.get(logKey(key))?.addressed.get(key.agent) ?? [];
-          return rows.map(({ seq }) => seq).filter((seq) => seq > after && seq <= upTo);
-        }),
-      addressees: (since) => gate('events.addressees', () => [...addresseesOf(logs, since)]),
-      unaddress: (log) => gate('events.unaddress', () => unaddress(logs.get(logKey(log)))),
-      removeNewest: async (log, { after, limit }) => {
-        let removed = 0;
-        while (removed < limit && (await gate('events.removeNewest', () => removeNewest(logs, log, after))))
-          removed += 1;
-        return removed;
-      },
-      conversations: (query) => gate('events.conversations', () => listed(logs, query)),
-    },
-    actors: {
-      insert: (row) =>
-        gate('actors.insert', () => {
-          const key = actorKey(row);
-          if (actors.has(key)) return false;
-          actors.set(key, { ...row });
-          return true;
-        }),
-      find: (key) => gate('actors.find', () => actors.get(actorKey(key)) ?? null),
-      findMany: (keys) =>
-        gate('actors.findMany', () =>
-          keys.flatMap((key) => {
-            const row = actors.get(actorKey(key));
-            return row ? [withoutData(row)] : [];
-          }),
-        ),
-      list: (log) => gate('actors.list', () => crewOf(actors, log)),
-      update: (key, condition, change) =>
-        gate('actors.update', () => {
-          const row = actors.get(actorKey(key));
-          if (!row || !holds(row, condition)) return null;
-          const next = changed(row, change);
-          actors.set(actorKey(key), next);
-          return next;
-        }),
-      unfinished: (query) => gate('actors.unfinished', () => unfinishedOf(actors, query)),
-      remove: async (log) => {
-        let removed = 0;
-        for (const row of await gate('actors.list', () => crewOf(actors, log)))
-          if (await gate('actors.remove', () => actors.delete(actorKey(row)))) removed += 1;
-        return removed;
-      },
-    },
-    registers: {
-      insert: ({ tenant, shelf, key }, text, at) =>
-        gate('registers.insert', () => {
-          const name = budgetKey(tenant, shelf, key);
-          if (registers.has(name)) return false;
-          registers.set(name, { shelf, data: text, at });
-          return true;
-        }),
-      find: ({ tenant, shelf, key }) =>
-        gate('registers.find', () => registers.get(budgetKey(tenant, shelf, key))?.data ?? null),
-      replace: ({ tenant, shelf, key }, from, to) =>
-        gate('registers.replace', () => {
-          const name = budgetKey(tenant, shelf, key);
-          const stored = registers.get(name);
-          if (!stored || stored.data !== from) return false;
-          registers.set(name, { ...stored, data: to });
-          return true;
-        }),
-      removeBefore: (shelf, before, limit) =>
-        gate('registers.removeBefore', () => {
-          let removed = 0;
-          for (const [name, stored] of registers) {
-            if (removed >= limit) break;
-            if (stored.shelf === shelf && stored.at < before && registers.delete(name)) removed += 1;
-          }
-          return removed;
-        }),
-      keysBetween: ({ tenant, shelf, after, before, limit }) =>
-        gate('registers.keysBetween', () => {
-          const prefix = budgetKey(tenant, shelf, '');
-          return [...registers.keys()]
-            .flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []))
-            .filter((key) => key > after && key < before)
-            .sort()
-            .slice(0, limit);
-        }),
-      async remove(keys) {
-        for (const { tenant, shelf, key } of keys)
-          await gate('registers.remove', () => registers.delete(budgetKey(tenant, shelf, key)));
-      },
-    },
+    events: createMemoryEvents(logs, gate),
+    actors: createMemoryActors(actors, gate),
+    registers: createMemoryRegisters(registers, gate),
     close: () => Promise.resolve(),
+  };
+}
+
+function createMemoryEvents(logs: MemoryData['logs'], gate: DocumentGate): Documents['events'] {
+  return {
+    async insert(rows) {
+      for (const [index, row] of rows.entries()) {
+        const inserted = await gate('events.insert', () => insertEvent(logs, row));
+        if (!inserted) return index;
+      }
+      return rows.length;
+    },
+    find: (log, id) => gate('events.find', () => logs.get(logKey(log))?.byId.get(id) ?? null),
+    keys: (log, range) =>
+      gate('events.keys', () => rangeOf(logs.get(logKey(log)), { ...range, limit: Number.MAX_SAFE_INTEGER })),
+    last: (log) => gate('events.last', () => logs.get(logKey(log))?.last ?? 0),
+    range: (log, range) => gate('events.range', () => rangeOf(logs.get(logKey(log)), range)),
+    addressed: (key, { after, upTo }) =>
+      gate('events.addressed', () => {
+        const rows = logs.get(logKey(key))?.addressed.get(key.agent) ?? [];
+        return rows.map(({ seq }) => seq).filter((seq) => seq > after && seq <= upTo);
+      }),
+    addressees: (since) => gate('events.addressees', () => [...addresseesOf(logs, since)]),
+    unaddress: (log) => gate('events.unaddress', () => unaddress(logs.get(logKey(log)))),
+    removeNewest: async (log, { after, limit }) => {
+      let removed = 0;
+      while (removed < limit && (await gate('events.removeNewest', () => removeNewest(logs, log, after))))
+        removed += 1;
+      return removed;
+    },
+    conversations: (query) => gate('events.conversations', () => listed(logs, query)),
+  };
+}
+
+function createMemoryActors(actors: MemoryData['actors'], gate: DocumentGate): Documents['actors'] {
+  return {
+    insert: (row) =>
+      gate('actors.insert', () => {
+        const key = actorKey(row);
+        if (actors.has(key)) return false;
+        actors.set(key, { ...row });
+        return true;
+      }),
+    find: (key) => gate('actors.find', () => actors.get(actorKey(key)) ?? null),
+    findMany: (keys) =>
+      gate('actors.findMany', () =>
+        keys.flatMap((key) => {
+          const row = actors.get(actorKey(key));
+          return row ? [withoutData(row)] : [];
+        }),
+      ),
+    list: (log) => gate('actors.list', () => crewOf(actors, log)),
+    update: (key, condition, change) =>
+      gate('actors.update', () => {
+        const row = actors.get(actorKey(key));
+        if (!row || !holds(row, condition)) return null;
+        const next = changed(row, change);
+        actors.set(actorKey(key), next);
+        return next;
+      }),
+    unfinished: (query) => gate('actors.unfinished', () => unfinishedOf(actors, query)),
+    remove: async (log) => {
+      let removed = 0;
+      for (const row of await gate('actors.list', () => crewOf(actors, log)))
+        if (await gate('actors.remove', () => actors.delete(actorKey(row)))) removed += 1;
+      return removed;
+    },
+  };
+}
+
+function createMemoryRegisters(
+  registers: MemoryData['registers'],
+  gate: DocumentGate,
+): Documents['registers'] {
+  return {
+    insert: ({ tenant, shelf, key }, text, at) =>
+      gate('registers.insert', () => {
+        const name = entryName(tenant, shelf, key);
+        if (registers.has(name)) return false;
+        registers.set(name, { shelf, data: text, at });
+        return true;
+      }),
+    find: ({ tenant, shelf, key }) =>
+      gate('registers.find', () => registers.get(entryName(tenant, shelf, key))?.data ?? null),
+    replace: ({ tenant, shelf, key }, from, to) =>
+      gate('registers.replace', () => {
+        const name = entryName(tenant, shelf, key);
+        const stored = registers.get(name);
+        if (!stored || stored.data !== from) return false;
+        registers.set(name, { ...stored, data: to });
+        return true;
+      }),
+    removeBefore: (shelf, before, limit) =>
+      gate('registers.removeBefore', () => {
+        let removed = 0;
+        for (const [name, stored] of registers) {
+          if (removed >= limit) break;
+          if (stored.shelf === shelf && stored.at < before && registers.delete(name)) removed += 1;
+        }
+        return removed;
+      }),
+    keysBetween: ({ tenant, shelf, after, before, limit }) =>
+      gate('registers.keysBetween', () => {
+        const prefix = entryName(tenant, shelf, '');
+        return [...registers.keys()]
+          .flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []))
+          .filter((key) => key > after && key < before)
+          .sort()
+          .slice(0, limit);
+      }),
+    async remove(keys) {
+      for (const { tenant, shelf, key } of keys)
+        await gate('registers.remove', () => registers.delete(entryName(tenant, shelf, key)));
+    },
   };
 }
 
@@ -180,7 +193,7 @@ function actorKey({ tenant, conversation, agent }: ActorKey): string {
   return `${tenant}/${conversation}/${agent}`;
 }
 
-function budgetKey(tenant: string, shelf: string, key: string): string {
+function entryName(tenant: string, shelf: string, key: string): string {
   return `${tenant}/${shelf}/${key}`;
 }
 

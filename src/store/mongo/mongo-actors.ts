@@ -17,83 +17,33 @@ const MAX_READS = 5;
 const TYPE_MISMATCH = 14;
 
 export function createActorDocuments(collection: Collection<ActorDoc>, blobs: Blobs): ActorDocuments {
-  async function find(key: ActorKey): Promise<ActorRow | null> {
-    const _id = idOf(key);
-    for (let round = 1; ; round += 1) {
-      const doc = await collection.findOne({ _id });
-      if (!doc) return null;
-      const damage = damageOf(doc);
-      if (damage !== null) throw corrupt(key, damage);
-      const data = await blobs.read(doc);
-      if (data !== null) return { ...columnsOf(key, doc), data };
-      // A large text is removed when the record points to another: then the record has changed (B3).
-      if (round >= MAX_READS) throw corrupt(key, 'its data is missing');
-    }
-  }
+  return {
+    ...createActorReads(collection, blobs),
+    ...createActorWrites(collection, blobs),
+  };
+}
 
-  /**
-   * Asks for the document as it was: what the change makes of it is known, its data need not come back, and a text
-   * that it no longer points to can be removed.
-   */
-  async function update(key: ActorKey, condition: ActorCondition, change: Change): Promise<ActorRow | null> {
-    const held =
-      change.data === undefined ? null : await blobs.hold(change.data, { in: 'actors', id: idOf(key) });
-    const before = await changeIf(key, condition, change, held);
-    if (held && before) blobs.keep(held);
-    if (held) blobs.drop(before ?? held);
-    if (!before) return null;
-    const damage = damageOf({ ...before, ...updateOf(change, held).$set });
-    if (damage !== null) throw corrupt(key, damage);
-    const data = change.data ?? (await blobs.read(before));
-    if (data === null) throw await lostText(key);
-    return { ...changed(columnsOf(key, before), change), data };
-  }
+type ActorReads = Pick<ActorDocuments, 'find' | 'findMany' | 'list' | 'unfinished'>;
 
-  /**
-   * The text was replaced after our change, by somebody who may hold a newer fence: what is there now is not ours to
-   * return, so the caller must look again.
-   */
-  async function lostText(key: ActorKey): Promise<TroupeError> {
-    await find(key);
-    const message = `the state of ${key.agent} in conversation ${key.conversation} was changed meanwhile; look again`;
-    return new TroupeError('store_unavailable', message, { ...key });
-  }
+function createActorReads(collection: Collection<ActorDoc>, blobs: Blobs): ActorReads {
+  const find = (key: ActorKey) => findActor(collection, blobs, key);
 
-  async function changeIf(
-    key: ActorKey,
-    condition: ActorCondition,
-    change: Change,
-    held: Held | null,
-  ): Promise<ActorDoc | null> {
-    const filter = filterOf(key, condition);
-    const update: UpdateFilter<ActorDoc> = updateOf(change, held);
-    const projection = held ? { data: 0 } : {};
-    if (Object.keys(update).length === 0) return collection.findOne(filter, { projection });
+  /** A record that is damaged does not hide the others: its data is then the reason, which nothing can decode. */
+  async function readable(key: ActorKey, doc: ActorDoc): Promise<ActorRow | null> {
+    const damage = damageOf(doc);
+    if (damage !== null) return { ...columnsOf(key, doc), data: damage };
+    const data = await blobs.read(doc);
+    if (data !== null) return { ...columnsOf(key, doc), data };
     try {
-      return await collection.findOneAndUpdate(filter, update, { returnDocument: 'before', projection });
+      return await find(key);
     } catch (error) {
-      if ((error as { code?: unknown }).code === TYPE_MISMATCH)
-        throw corrupt(key, 'its fence is not a number', error);
-      throw error;
+      if (!(error instanceof TroupeError) || error.code !== 'actor_corrupt') throw error;
+      return { ...columnsOf(key, doc), data: String(error.data['reason']) };
     }
   }
 
   return {
     find,
-    update,
-
-    async insert(row) {
-      const held = await blobs.hold(row.data, { in: 'actors', id: idOf(row) });
-      try {
-        await collection.insertOne(docOf(row, held));
-      } catch (error) {
-        if (!isDuplicateKey(error)) throw error;
-        blobs.drop(held);
-        return false;
-      }
-      blobs.keep(held);
-      return true;
-    },
 
     async findMany(keys) {
       const rows: Omit<ActorRow, 'data'>[] = [];
@@ -139,6 +89,74 @@ export function createActorDocuments(collection: Collection<ActorDoc>, blobs: Bl
         .toArray();
       return docs.flatMap(({ _id }) => keyFromId(_id) ?? []);
     },
+  };
+}
+
+type ActorWrites = Pick<ActorDocuments, 'insert' | 'update' | 'remove'>;
+
+function createActorWrites(collection: Collection<ActorDoc>, blobs: Blobs): ActorWrites {
+  /**
+   * Asks for the document as it was: what the change makes of it is known, its data need not come back, and a text
+   * that it no longer points to can be removed.
+   */
+  async function update(key: ActorKey, condition: ActorCondition, change: Change): Promise<ActorRow | null> {
+    const held =
+      change.data === undefined ? null : await blobs.hold(change.data, { in: 'actors', id: idOf(key) });
+    const before = await changeIf(key, condition, change, held);
+    if (held && before) blobs.keep(held);
+    if (held) blobs.drop(before ?? held);
+    if (!before) return null;
+    const damage = damageOf({ ...before, ...updateOf(change, held).$set });
+    if (damage !== null) throw corrupt(key, damage);
+    const data = change.data ?? (await blobs.read(before));
+    if (data === null) throw await lostText(key);
+    return { ...changed(columnsOf(key, before), change), data };
+  }
+
+  /**
+   * The text was replaced after our change, by somebody who may hold a newer fence: what is there now is not ours to
+   * return, so the caller must look again.
+   */
+  async function lostText(key: ActorKey): Promise<TroupeError> {
+    await findActor(collection, blobs, key);
+    const message = `the state of ${key.agent} in conversation ${key.conversation} was changed meanwhile; look again`;
+    return new TroupeError('store_unavailable', message, { ...key });
+  }
+
+  async function changeIf(
+    key: ActorKey,
+    condition: ActorCondition,
+    change: Change,
+    held: Held | null,
+  ): Promise<ActorDoc | null> {
+    const filter = filterOf(key, condition);
+    const update: UpdateFilter<ActorDoc> = updateOf(change, held);
+    const projection = held ? { data: 0 } : {};
+    if (Object.keys(update).length === 0) return collection.findOne(filter, { projection });
+    try {
+      return await collection.findOneAndUpdate(filter, update, { returnDocument: 'before', projection });
+    } catch (error) {
+      if ((error as { code?: unknown }).code === TYPE_MISMATCH)
+        throw corrupt(key, 'its fence is not a number', error);
+      throw error;
+    }
+  }
+
+  return {
+    update,
+
+    async insert(row) {
+      const held = await blobs.hold(row.data, { in: 'actors', id: idOf(row) });
+      try {
+        await collection.insertOne(docOf(row, held));
+      } catch (error) {
+        if (!isDuplicateKey(error)) throw error;
+        blobs.drop(held);
+        return false;
+      }
+      blobs.keep(held);
+      return true;
+    },
 
     async remove(log) {
       const _id = rangeOf(log);
@@ -151,19 +169,23 @@ export function createActorDocuments(collection: Collection<ActorDoc>, blobs: Bl
       return deletedCount;
     },
   };
+}
 
-  /** A record that is damaged does not hide the others: its data is then the reason, which nothing can decode. */
-  async function readable(key: ActorKey, doc: ActorDoc): Promise<ActorRow | null> {
+async function findActor(
+  collection: Collection<ActorDoc>,
+  blobs: Blobs,
+  key: ActorKey,
+): Promise<ActorRow | null> {
+  const _id = idOf(key);
+  for (let round = 1; ; round += 1) {
+    const doc = await collection.findOne({ _id });
+    if (!doc) return null;
     const damage = damageOf(doc);
-    if (damage !== null) return { ...columnsOf(key, doc), data: damage };
+    if (damage !== null) throw corrupt(key, damage);
     const data = await blobs.read(doc);
     if (data !== null) return { ...columnsOf(key, doc), data };
-    try {
-      return await find(key);
-    } catch (error) {
-      if (!(error instanceof TroupeError) || error.code !== 'actor_corrupt') throw error;
-      return { ...columnsOf(key, doc), data: String(error.data['reason']) };
-    }
+    // A large text is removed when the record points to another: then the record has changed (B3).
+    if (round >= MAX_READS) throw corrupt(key, 'its data is missing');
   }
 }
 

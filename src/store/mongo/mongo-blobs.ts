@@ -65,9 +65,59 @@ export function createBlobs(
   isPointedTo: (owner: Owner, ref: string) => Promise<boolean>,
   { clock, background }: { clock: Clock; background: Background },
 ): Blobs {
+  const parts = createChunkedTexts(chunks);
   let collected = Number.NEGATIVE_INFINITY;
 
-  async function write(text: string, owner: Owner, expires: Date | undefined): Promise<BlobRef> {
+  async function collect(): Promise<void> {
+    const before = new Date(clock.now() - PENDING_MS);
+    const old = await chunks
+      .find({ pending: { $lt: before } }, { projection: { of: 1, chunks: 1 } })
+      .limit(COLLECT_AT_ONCE)
+      .toArray();
+    for (const { _id, of, chunks: count } of old) {
+      const ref = _id.slice(0, _id.lastIndexOf(':'));
+      if (of && (await isPointedTo(of, ref))) await chunks.updateOne({ _id }, { $unset: { pending: '' } });
+      else await parts.remove({ ref, chunks: count ?? 1 });
+    }
+  }
+
+  function collectSometimes(): void {
+    const now = clock.monotonic();
+    if (now - collected < COLLECT_EVERY_MS) return;
+    collected = now;
+    background.run('removing large texts that nothing points to', collect);
+  }
+
+  return {
+    async hold(text, owner, expires) {
+      if (text.length <= MAX_INLINE_UNITS) return { data: toStored(text) };
+      collectSometimes();
+      return { blob: await parts.write(text, { owner, expires, now: clock.now() }) };
+    },
+    filter: (text) =>
+      text.length <= MAX_INLINE_UNITS ? { data: toStored(text) } : { 'blob.hash': hashOf(text) },
+    async read({ data, blob }) {
+      return isBlobRef(blob) ? parts.read(blob) : fromStored(data);
+    },
+    keep(held) {
+      if (!held.blob) return;
+      const _id = idsOf(held.blob)[0]!;
+      background.run('marking a large text as kept', () =>
+        chunks.updateOne({ _id }, { $unset: { pending: '' } }),
+      );
+    },
+    drop({ blob }) {
+      if (isBlobRef(blob)) background.run('removing a large text', () => parts.remove(blob));
+    },
+  };
+}
+
+/** Writes, reads and removes the chunks of one text. */
+function createChunkedTexts(chunks: Collection<BlobDoc>) {
+  async function write(
+    text: string,
+    { owner, expires, now }: { owner: Owner; expires: Date | undefined; now: number },
+  ): Promise<BlobRef> {
     const encoding = text.isWellFormed() ? 'utf8' : 'utf16le';
     const bytes = Buffer.from(text, encoding);
     const blob: BlobRef = {
@@ -76,7 +126,7 @@ export function createBlobs(
       encoding,
       hash: hashOf(text),
     };
-    const pending = new Date(clock.now());
+    const pending = new Date(now);
     for (const [index, _id] of idsOf(blob).entries()) {
       const data = new Binary(bytes.subarray(index * CHUNK_BYTES, (index + 1) * CHUNK_BYTES));
       const first = index === 0 ? { of: owner, chunks: blob.chunks, pending } : {};
@@ -94,7 +144,7 @@ export function createBlobs(
     }
   }
 
-  async function readBlob(blob: BlobRef): Promise<string | null> {
+  async function read(blob: BlobRef): Promise<string | null> {
     const parts: Buffer[] = [];
     for (const _id of idsOf(blob)) {
       const data: unknown = (await chunks.findOne({ _id }, { projection: { data: 1 } }))?.data;
@@ -108,48 +158,7 @@ export function createBlobs(
     await chunks.deleteMany({ _id: { $in: idsOf(blob) } });
   }
 
-  async function collect(): Promise<void> {
-    const before = new Date(clock.now() - PENDING_MS);
-    const old = await chunks
-      .find({ pending: { $lt: before } }, { projection: { of: 1, chunks: 1 } })
-      .limit(COLLECT_AT_ONCE)
-      .toArray();
-    for (const { _id, of, chunks: count } of old) {
-      const ref = _id.slice(0, _id.lastIndexOf(':'));
-      if (of && (await isPointedTo(of, ref))) await chunks.updateOne({ _id }, { $unset: { pending: '' } });
-      else await remove({ ref, chunks: count ?? 1 });
-    }
-  }
-
-  function collectSometimes(): void {
-    const now = clock.monotonic();
-    if (now - collected < COLLECT_EVERY_MS) return;
-    collected = now;
-    background.run('removing large texts that nothing points to', collect);
-  }
-
-  return {
-    async hold(text, owner, expires) {
-      if (text.length <= MAX_INLINE_UNITS) return { data: toStored(text) };
-      collectSometimes();
-      return { blob: await write(text, owner, expires) };
-    },
-    filter: (text) =>
-      text.length <= MAX_INLINE_UNITS ? { data: toStored(text) } : { 'blob.hash': hashOf(text) },
-    async read({ data, blob }) {
-      return isBlobRef(blob) ? readBlob(blob) : fromStored(data);
-    },
-    keep(held) {
-      if (!held.blob) return;
-      const _id = idsOf(held.blob)[0]!;
-      background.run('marking a large text as kept', () =>
-        chunks.updateOne({ _id }, { $unset: { pending: '' } }),
-      );
-    },
-    drop({ blob }) {
-      if (isBlobRef(blob)) background.run('removing a large text', () => remove(blob));
-    },
-  };
+  return { write, read, remove };
 }
 
 function idsOf({ ref, chunks }: Pick<BlobRef, 'ref' | 'chunks'>): string[] {

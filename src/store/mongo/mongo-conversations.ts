@@ -64,7 +64,7 @@ export function createConversations(
     const batch = [...waiting.values()];
     waiting = new Map();
     try {
-      await write(batch);
+      await writeNewest(collection, batch);
     } catch (error) {
       // A later flush tries again; C2 makes that harmless.
       for (const newest of batch) if (!waiting.has(idOf(newest.log))) waiting.set(idOf(newest.log), newest);
@@ -72,47 +72,11 @@ export function createConversations(
     }
   }
 
-  async function write(batch: readonly Newest[]): Promise<void> {
-    const updates = batch.map(({ log, head, at }) => ({
-      updateOne: {
-        filter: { _id: idOf(log), head: { $lt: head } },
-        update: { $set: { head, at }, $setOnInsert: { tenant: log.tenant } },
-        upsert: true,
-      },
-    }));
-    try {
-      await collection.bulkWrite(updates, { ordered: false });
-    } catch (error) {
-      // The document is there with a later head, so it was not matched and cannot be inserted.
-      if (!isDuplicateKey(error)) throw error;
-    }
-  }
-
   return {
     note,
-    noteAtOnce: (newest) => write([newest]),
+    noteAtOnce: (newest) => writeNewest(collection, [newest]),
     flush,
-    async list({ tenant, limit, before, ranges }) {
-      if (ranges?.length === 0) return [];
-      const own = (id: string) => `${tenant}/${id}`;
-      const isBehind = before && {
-        // Where the index is entered: without it all that is newer would be passed over.
-        at: { $lte: before.at },
-        $or: [{ at: { $lt: before.at } }, { _id: { $lt: own(before.id) } }],
-      };
-      const isIn = ranges && {
-        $or: ranges.map(({ from, to }) => ({ _id: { $gte: own(from), $lt: own(to) } })),
-      };
-      const docs = await collection
-        .find(
-          { $and: [{ tenant }, ...(isBehind ? [isBehind] : []), ...(isIn ? [isIn] : [])] },
-          { projection: { _id: 1, at: 1 } },
-        )
-        .sort({ at: -1, _id: -1 })
-        .limit(limit)
-        .toArray();
-      return docs.map(({ _id, at }) => ({ id: String(_id).slice(tenant.length + 1), at }));
-    },
+    list: (query) => listNewest(collection, query),
     async remove(log) {
       waiting.delete(idOf(log));
       await collection.deleteOne({ _id: idOf(log) });
@@ -122,6 +86,47 @@ export function createConversations(
       await flush();
     },
   };
+}
+
+async function writeNewest(collection: Collection<ConversationDoc>, batch: readonly Newest[]): Promise<void> {
+  const updates = batch.map(({ log, head, at }) => ({
+    updateOne: {
+      filter: { _id: idOf(log), head: { $lt: head } },
+      update: { $set: { head, at }, $setOnInsert: { tenant: log.tenant } },
+      upsert: true,
+    },
+  }));
+  try {
+    await collection.bulkWrite(updates, { ordered: false });
+  } catch (error) {
+    // The document is there with a later head, so it was not matched and cannot be inserted.
+    if (!isDuplicateKey(error)) throw error;
+  }
+}
+
+async function listNewest(
+  collection: Collection<ConversationDoc>,
+  { tenant, limit, before, ranges }: ConversationsQuery,
+): Promise<ConversationPlace[]> {
+  if (ranges?.length === 0) return [];
+  const own = (id: string) => `${tenant}/${id}`;
+  const isBehind = before && {
+    // Where the index is entered: without it all that is newer would be passed over.
+    at: { $lte: before.at },
+    $or: [{ at: { $lt: before.at } }, { _id: { $lt: own(before.id) } }],
+  };
+  const isIn = ranges && {
+    $or: ranges.map(({ from, to }) => ({ _id: { $gte: own(from), $lt: own(to) } })),
+  };
+  const docs = await collection
+    .find(
+      { $and: [{ tenant }, ...(isBehind ? [isBehind] : []), ...(isIn ? [isIn] : [])] },
+      { projection: { _id: 1, at: 1 } },
+    )
+    .sort({ at: -1, _id: -1 })
+    .limit(limit)
+    .toArray();
+  return docs.map(({ _id, at }) => ({ id: String(_id).slice(tenant.length + 1), at }));
 }
 
 function idOf({ tenant, conversation }: LogKey): string {

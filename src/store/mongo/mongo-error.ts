@@ -46,7 +46,7 @@ const NEEDED = 'MongoDB 4.4 or later, or a server that speaks its protocol';
 /** Anything the driver threw, by what the operator or the caller can do about it. */
 export function mongoError(thrown: unknown, { hosts, database }: MongoPlace): TroupeError {
   if (thrown instanceof TroupeError) return thrown;
-  const detail = thrown instanceof Error ? thrown.message : String(thrown);
+  const detail = detailOf(thrown);
   const data = { hosts, database, ...(thrown instanceof MongoServerError ? { errcode: thrown.code } : {}) };
   const become = (code: ErrorCode, text: string) =>
     new TroupeError(code, `MongoDB at ${hosts}: ${text}`, data, { cause: thrown });
@@ -68,13 +68,20 @@ export function mongoError(thrown: unknown, { hosts, database }: MongoPlace): Tr
   }
   if (thrown instanceof BSON.BSONError || thrown instanceof RangeError)
     return become('event_too_large', `the document cannot be stored (${detail})`);
-  // Of what the driver says by itself, only a closed connection is no mistake of ours.
-  if (thrown instanceof MongoAPIError && !/closed|not connected/i.test(detail))
-    return become('internal', detail);
-  if (thrown instanceof MongoError) return become('store_unavailable', `${detail}; try again`);
-  // A socket that broke while it was written to comes as it is.
-  if (isSystemError(thrown)) return become('store_unavailable', `${detail}; try again`);
-  return become('internal', detail);
+  return isTransient(thrown)
+    ? become('store_unavailable', `${detail}; try again`)
+    : become('internal', detail);
+}
+
+function detailOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+function isTransient(thrown: unknown): boolean {
+  // The driver's own API errors are mistakes of ours, except for a closed connection.
+  if (thrown instanceof MongoAPIError) return /closed|not connected/i.test(detailOf(thrown));
+  // A socket that breaks during a write throws a plain system error.
+  return thrown instanceof MongoError || isSystemError(thrown);
 }
 
 function isSystemError(thrown: unknown): boolean {

@@ -1,7 +1,13 @@
 import type { Collection } from 'mongodb';
 import { MongoBulkWriteError, MongoServerError } from 'mongodb';
 import { TroupeError } from '../../errors.ts';
-import { byPlace, type ConversationRow, type EventRow } from '../driver.ts';
+import {
+  byPlace,
+  type ConversationPage,
+  type ConversationRow,
+  type ConversationsQuery,
+  type EventRow,
+} from '../driver.ts';
 import type { Addressee, EventDocuments, LogKey } from '../documents/documents.ts';
 import type { BlobRef, Blobs, StoredText } from './mongo-blobs.ts';
 import type { Conversations } from './mongo-conversations.ts';
@@ -39,6 +45,20 @@ export function createEventDocuments(
   blobs: Blobs,
   conversations: Conversations,
 ): EventDocuments {
+  return {
+    ...createEventInsert(collection, blobs, conversations),
+    ...createEventReads(collection, blobs, conversations),
+    ...createAddresseeReads(collection),
+    ...createEventRemoval(collection, blobs, conversations),
+    conversations: (query) => listConversations(collection, conversations, query),
+  };
+}
+
+function createEventInsert(
+  collection: Collection<EventDoc>,
+  blobs: Blobs,
+  conversations: Conversations,
+): Pick<EventDocuments, 'insert'> {
   async function insert(rows: readonly EventRow[]): Promise<number> {
     const docs: EventDoc[] = [];
     for (const row of rows) {
@@ -75,20 +95,19 @@ export function createEventDocuments(
     if (row?.seq === 1) await conversations.noteAtOnce({ log: row, head: 1, at: row.at });
   }
 
+  return { insert };
+}
+
+function createEventReads(
+  collection: Collection<EventDoc>,
+  blobs: Blobs,
+  conversations: Conversations,
+): Pick<EventDocuments, 'find' | 'range' | 'keys' | 'last'> {
   async function find(log: LogKey, id: string): Promise<EventRow | null> {
     const doc = await collection.findOne({ _id: `${logOf(log)}/${id}` });
     // Perhaps a repeated first event, of which the listing was not told.
     if (doc?.seq === 1) conversations.note({ log, head: 1, at: doc.at });
     return doc && rowOf(log, doc);
-  }
-
-  async function newest(log: LogKey, from = 1): Promise<{ head: number; at: number } | null> {
-    const doc = await collection.findOne(
-      // Of all types only numbers are compared with one.
-      { log: logOf(log), seq: { $gte: from } },
-      { projection: { _id: 0, seq: 1, at: 1 }, sort: { seq: -1 } },
-    );
-    return doc && { head: doc.seq, at: numberOr(doc.at, 0) };
   }
 
   async function range(
@@ -132,7 +151,6 @@ export function createEventDocuments(
   }
 
   return {
-    insert,
     find,
     range,
     async keys(log, { after, upTo }) {
@@ -143,12 +161,22 @@ export function createEventDocuments(
       return (await docs.toArray()).map(({ seq, _id }) => ({ seq, id: idOf(log, _id) }));
     },
     async last(log, known = 0) {
-      const head = ((known > 0 ? await newest(log, known) : null) ?? (await newest(log)))?.head ?? 0;
+      const head =
+        (
+          (known > 0 ? await newestEvent(collection, log, known) : null) ??
+          (await newestEvent(collection, log))
+        )?.head ?? 0;
       if (Number.isSafeInteger(head)) return head;
       const message = `conversation ${log.conversation} has an event ${head}; seqs are whole numbers, take it out`;
       throw new TroupeError('store_corrupt', message, { ...log, seq: head });
     },
+  };
+}
 
+function createAddresseeReads(
+  collection: Collection<EventDoc>,
+): Pick<EventDocuments, 'addressed' | 'addressees'> {
+  return {
     /** Not by an index of its own: what is asked for is what the agent has not looked at, a short end of the log. */
     async addressed({ agent, ...log }, { after, upTo }) {
       const cursor = collection
@@ -180,7 +208,15 @@ export function createEventDocuments(
       }
       return [...found.values()];
     },
+  };
+}
 
+function createEventRemoval(
+  collection: Collection<EventDoc>,
+  blobs: Blobs,
+  conversations: Conversations,
+): Pick<EventDocuments, 'unaddress' | 'removeNewest'> {
+  return {
     async unaddress(log) {
       const addressed = { log: logOf(log), addressedAt: { $exists: true } };
       for (let after = 0; ;) {
@@ -205,23 +241,42 @@ export function createEventDocuments(
       if (after === 0 && docs.length < limit) await conversations.remove(log);
       return docs.length;
     },
-
-    async conversations(query) {
-      const { tenant, limit } = query;
-      if (limit <= 0) return { rows: [], next: null, looked: 0 };
-      await conversations.flush();
-      const places = await conversations.list(query);
-      const rows: ConversationRow[] = [];
-      for (let from = 0; from < places.length; from += HEADS_AT_ONCE) {
-        const some = places.slice(from, from + HEADS_AT_ONCE);
-        const read = await Promise.all(some.map(({ id }) => newest({ tenant, conversation: id })));
-        for (const [index, found] of read.entries()) if (found) rows.push({ id: some[index]!.id, ...found });
-      }
-      // By what is noted, which may be behind: what is listed twice then is better than what is left out.
-      const next = places.length < limit ? null : places.at(-1)!;
-      return { rows: rows.sort(byPlace), next, looked: places.length };
-    },
   };
+}
+
+async function listConversations(
+  collection: Collection<EventDoc>,
+  conversations: Conversations,
+  query: ConversationsQuery,
+): Promise<ConversationPage> {
+  const { tenant, limit } = query;
+  if (limit <= 0) return { rows: [], next: null, looked: 0 };
+  await conversations.flush();
+  const places = await conversations.list(query);
+  const rows: ConversationRow[] = [];
+  for (let from = 0; from < places.length; from += HEADS_AT_ONCE) {
+    const some = places.slice(from, from + HEADS_AT_ONCE);
+    const read = await Promise.all(
+      some.map(({ id }) => newestEvent(collection, { tenant, conversation: id })),
+    );
+    for (const [index, found] of read.entries()) if (found) rows.push({ id: some[index]!.id, ...found });
+  }
+  // By what is noted, which may be behind: what is listed twice then is better than what is left out.
+  const next = places.length < limit ? null : places.at(-1)!;
+  return { rows: rows.sort(byPlace), next, looked: places.length };
+}
+
+async function newestEvent(
+  collection: Collection<EventDoc>,
+  log: LogKey,
+  from = 1,
+): Promise<{ head: number; at: number } | null> {
+  const doc = await collection.findOne(
+    // Of all types only numbers are compared with one.
+    { log: logOf(log), seq: { $gte: from } },
+    { projection: { _id: 0, seq: 1, at: 1 }, sort: { seq: -1 } },
+  );
+  return doc && { head: doc.seq, at: numberOr(doc.at, 0) };
 }
 
 function docOf({ tenant, conversation, id, seq, at, kind, to, hash, tokens, turn }: EventRow): EventDoc {

@@ -1,6 +1,7 @@
 import type { Collection } from 'mongodb';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
+import type { KeyRange } from '../conversation-keys.ts';
 import type { EntryKey, Namespace } from '../driver.ts';
 import type { RegisterDocuments } from '../documents/documents.ts';
 import { type BlobRef, type Blobs, type StoredText, toStored } from './mongo-blobs.ts';
@@ -43,6 +44,9 @@ export function createRegisterDocuments(
     blobs.hold(text, { in: 'registers', id: _id }, expiryOf(shelf, BLOB_MARGIN_MS));
 
   return {
+    find: (key) => findText(collection, blobs, key),
+    keysBetween: (range) => keysBetween(collection, range),
+
     async insert(key, data, at) {
       const { shelf } = key;
       const _id = idOf(key);
@@ -57,16 +61,6 @@ export function createRegisterDocuments(
       }
       blobs.keep(held);
       return true;
-    },
-
-    async find(key) {
-      for (let round = 1; ; round += 1) {
-        const doc = await collection.findOne({ _id: idOf(key) }, { projection: { data: 1, blob: 1 } });
-        if (!doc) return null;
-        const text = await blobs.read(doc);
-        if (text !== null) return text;
-        if (round >= MAX_READS) throw corrupt(key);
-      }
     },
 
     async replace(key, from, to) {
@@ -94,16 +88,6 @@ export function createRegisterDocuments(
       return deletedCount;
     },
 
-    async keysBetween({ tenant, shelf, after, before, limit }) {
-      const idAt = (key: string) => idOf({ tenant, shelf, key });
-      const docs = await collection
-        .find({ _id: { $gt: idAt(after), $lt: idAt(before) } }, { projection: { _id: 1 } })
-        .sort({ _id: 1 })
-        .limit(limit)
-        .toArray();
-      return docs.map(({ _id }) => String(_id).slice(`${tenant}/${shelf}/`.length));
-    },
-
     async remove(keys) {
       const _id = { $in: keys.map(idOf) };
       const large = await collection
@@ -113,6 +97,33 @@ export function createRegisterDocuments(
       for (const doc of large) blobs.drop(doc);
     },
   };
+}
+
+async function findText(
+  collection: Collection<RegisterDoc>,
+  blobs: Blobs,
+  key: EntryKey,
+): Promise<string | null> {
+  for (let round = 1; ; round += 1) {
+    const doc = await collection.findOne({ _id: idOf(key) }, { projection: { data: 1, blob: 1 } });
+    if (!doc) return null;
+    const text = await blobs.read(doc);
+    if (text !== null) return text;
+    if (round >= MAX_READS) throw corrupt(key);
+  }
+}
+
+async function keysBetween(
+  collection: Collection<RegisterDoc>,
+  { tenant, shelf, after, before, limit }: KeyRange,
+): Promise<string[]> {
+  const idAt = (key: string) => idOf({ tenant, shelf, key });
+  const docs = await collection
+    .find({ _id: { $gt: idAt(after), $lt: idAt(before) } }, { projection: { _id: 1 } })
+    .sort({ _id: 1 })
+    .limit(limit)
+    .toArray();
+  return docs.map(({ _id }) => String(_id).slice(`${tenant}/${shelf}/`.length));
 }
 
 function idOf({ tenant, shelf, key }: EntryKey): StoredText {

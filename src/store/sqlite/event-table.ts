@@ -37,35 +37,21 @@ const MAX_HEADS = 20_000;
 
 const COLUMNS = 'seq, id, at, kind, recipients, hash, tokens, turn, data';
 
+/** The rows of events. `heads` keeps the last seqs; `forget` drops them (W5). */
 export function createEventTable(database: Database, logs: LogNumbers) {
-  const insert = database.prepare(
-    `INSERT INTO events (log, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (log, id) DO NOTHING`,
-  );
-  const insertAddressed = database.prepare(
-    'INSERT OR IGNORE INTO addressed (log, agent, seq) VALUES (?, ?, ?)',
-  );
-  const insertPending = database.prepare(
-    `INSERT INTO pending (log, agent, seq, at) VALUES (?, ?, ?, ?)
-     ON CONFLICT (log, agent) DO UPDATE SET seq = excluded.seq, at = max(at, excluded.at)`,
-  );
-  const selectDuplicate = database.prepare('SELECT seq, hash FROM events WHERE log = ? AND id = ?');
-  const selectRange = database.prepare(
-    `SELECT ${COLUMNS} FROM events WHERE log = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
-  );
-  const selectById = database.prepare(`SELECT ${COLUMNS} FROM events WHERE log = ? AND id = ?`);
+  const heads = createHeads(database);
+  return {
+    ...createEventAppends(database, logs, heads),
+    ...createEventReads(database, logs, heads),
+    ...createEventRemoval(database, logs, heads),
+    forget: heads.forget,
+  };
+}
+
+type Heads = ReturnType<typeof createHeads>;
+
+function createHeads(database: Database) {
   const selectHead = database.prepare('SELECT coalesce(max(seq), 0) AS head FROM events WHERE log = ?');
-  const selectAddressed = database.prepare(
-    'SELECT seq FROM addressed WHERE log = ? AND agent = ? AND seq > ? AND seq <= ? ORDER BY seq',
-  );
-  const updateLog = database.prepare('UPDATE logs SET lastSeq = ?, lastAt = ? WHERE num = ?');
-  const selectLast = database.prepare(
-    'SELECT seq AS head, at FROM events WHERE log = ? ORDER BY seq DESC LIMIT 1',
-  );
-
-  const removeAddressed = database.prepare('DELETE FROM addressed WHERE log = ?');
-  const removePending = database.prepare('DELETE FROM pending WHERE log = ?');
-  const removeAfter = database.prepare('DELETE FROM events WHERE log = ? AND seq > ?');
-
   /** Last seqs. The file has one owner, so they serve reads as well (W4, W5). */
   const heads = new Map<number, number>();
 
@@ -78,6 +64,28 @@ export function createEventTable(database: Database, logs: LogNumbers) {
     heads.set(log, head);
     return head;
   }
+
+  return {
+    headOf,
+    setHead,
+    drop: (log: number) => void heads.delete(log),
+    forget: () => heads.clear(),
+  };
+}
+
+function createEventAppends(database: Database, logs: LogNumbers, { headOf, setHead }: Heads) {
+  const insert = database.prepare(
+    `INSERT INTO events (log, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (log, id) DO NOTHING`,
+  );
+  const insertAddressed = database.prepare(
+    'INSERT OR IGNORE INTO addressed (log, agent, seq) VALUES (?, ?, ?)',
+  );
+  const insertPending = database.prepare(
+    `INSERT INTO pending (log, agent, seq, at) VALUES (?, ?, ?, ?)
+     ON CONFLICT (log, agent) DO UPDATE SET seq = excluded.seq, at = max(at, excluded.at)`,
+  );
+  const selectDuplicate = database.prepare('SELECT seq, hash FROM events WHERE log = ? AND id = ?');
+  const updateLog = database.prepare('UPDATE logs SET lastSeq = ?, lastAt = ? WHERE num = ?');
 
   /** Inside a write only. */
   function append(rows: readonly NewEventRow[], onInserted: (num: number) => void): AppendOutcome[] {
@@ -108,6 +116,18 @@ export function createEventTable(database: Database, logs: LogNumbers) {
     }
     return { kind: 'appended', seq };
   }
+
+  return { append };
+}
+
+function createEventReads(database: Database, logs: LogNumbers, { headOf }: Heads) {
+  const selectRange = database.prepare(
+    `SELECT ${COLUMNS} FROM events WHERE log = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
+  );
+  const selectById = database.prepare(`SELECT ${COLUMNS} FROM events WHERE log = ? AND id = ?`);
+  const selectAddressed = database.prepare(
+    'SELECT seq FROM addressed WHERE log = ? AND agent = ? AND seq > ? AND seq <= ? ORDER BY seq',
+  );
 
   function readEvents(query: Query<'readEvents'>): EventRow[] {
     const { tenant, conversation, after, upTo = Number.MAX_SAFE_INTEGER, limit, maxBytes } = query;
@@ -143,6 +163,18 @@ export function createEventTable(database: Database, logs: LogNumbers) {
     return allRows<{ seq: number }>(selectAddressed, log, agent, after, upTo).map(({ seq }) => seq);
   }
 
+  return { readEvents, readEvent, head, addressed };
+}
+
+function createEventRemoval(database: Database, logs: LogNumbers, heads: Heads) {
+  const selectLast = database.prepare(
+    'SELECT seq AS head, at FROM events WHERE log = ? ORDER BY seq DESC LIMIT 1',
+  );
+  const updateLog = database.prepare('UPDATE logs SET lastSeq = ?, lastAt = ? WHERE num = ?');
+  const removeAddressed = database.prepare('DELETE FROM addressed WHERE log = ?');
+  const removePending = database.prepare('DELETE FROM pending WHERE log = ?');
+  const removeAfter = database.prepare('DELETE FROM events WHERE log = ? AND seq > ?');
+
   /** Inside a write only: its events wake nobody any more. */
   function unaddress({ tenant, conversation }: Query<'deleteConversation'>): void {
     const log = logs.find(tenant, conversation);
@@ -155,17 +187,15 @@ export function createEventTable(database: Database, logs: LogNumbers) {
   function removeNewest({ tenant, conversation }: Query<'deleteConversation'>, limit: number): number {
     const log = logs.find(tenant, conversation);
     if (log === null) return 0;
-    const last = headOf(log);
-    heads.delete(log);
+    const last = heads.headOf(log);
+    heads.drop(log);
     const removed = runStatement(removeAfter, log, Math.max(0, last - limit));
     const end = getRow<{ head: number; at: number }>(selectLast, log) ?? { head: 0, at: 0 };
     runStatement(updateLog, end.head, end.at, log);
     return removed;
   }
 
-  const forget = () => heads.clear();
-  const reads = { readEvents, readEvent, head, addressed };
-  return { append, ...reads, unaddress, removeNewest, forget };
+  return { unaddress, removeNewest };
 }
 
 function eventRow(

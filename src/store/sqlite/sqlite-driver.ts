@@ -1,8 +1,8 @@
 import { makePrivateFile } from '../../private-files.ts';
-import { deleteInOrder } from '../create-store.ts';
+import { deleteInOrder, type DeletionSteps } from '../delete-conversation.ts';
 import type { AppendOutcome, StoreDriver } from '../driver.ts';
 import { createActorRows, createActorTable, createDueQuery } from './actor-rows.ts';
-import { closedError, createCheckpoints, createWriteQueue } from './write-queue.ts';
+import { closedError, createCheckpoints, createWriteQueue, type WriteQueue } from './write-queue.ts';
 import { createConversationList, createEventTable, createLogNumbers } from './event-table.ts';
 import { type Database, openDatabase, runStatement } from './database.ts';
 import { checkFiles } from './check-files.ts';
@@ -67,15 +67,35 @@ function prepareFile(path: string): void {
   }
 }
 
-function createDriver(database: Database, { path, onWarning = () => {} }: SqliteDriverOptions): StoreDriver {
+function createDriver(database: Database, options: SqliteDriverOptions): StoreDriver {
+  const parts = openParts(database, options);
+  const { mark, trouble, checkpoints, queue, tryWrite } = parts;
+  return {
+    ...createEventMethods(parts),
+    ...createActorMethods(parts),
+    ...createEntryMethods(parts),
+    deleteConversation: (log) => mark.whileRemoving(() => deleteInOrder(log, removalSteps(parts, log))),
+    check: () => trouble.check(tryWrite),
+
+    async close() {
+      queue.close();
+      mark.close();
+      await checkpoints.close();
+      if (database.isOpen) database.close();
+    },
+  };
+}
+
+type Parts = ReturnType<typeof openParts>;
+
+/** The tables of one database, and its single queue of writes. */
+function openParts(database: Database, { path, onWarning = () => {} }: SqliteDriverOptions) {
   const mark = openLogMark(database, path);
   const trouble = createStoreTrouble(onWarning);
   const logs = createLogNumbers(database);
   const events = createEventTable(database, logs);
   const rows = createActorRows(database, logs);
   const actors = createActorTable(database, rows);
-  const listConversations = createConversationList(database);
-  const due = createDueQuery(database);
   const registers = createRegisterTable(database);
   const forget = () => {
     logs.forget();
@@ -90,10 +110,6 @@ function createDriver(database: Database, { path, onWarning = () => {} }: Sqlite
       checkpoints.wrote(writes * WRITE_BYTES);
     },
   });
-  const insertTrial = database.prepare(
-    `INSERT INTO registers (tenant, shelf, key, at, data) VALUES ('', -1, 'trial', 0, zeroblob(${TRIAL_BYTES}))`,
-  );
-  const removeTrial = database.prepare(`DELETE FROM registers WHERE tenant = '' AND shelf = -1`);
 
   /** Reads run at once, on committed rows (W4). */
   async function read<T>(work: () => T): Promise<T> {
@@ -107,6 +123,40 @@ function createDriver(database: Database, { path, onWarning = () => {} }: Sqlite
     }
   }
 
+  const listConversations = createConversationList(database);
+  const due = createDueQuery(database);
+  const tryWrite = createTrial(database, queue);
+  const tables = { events, rows, actors, registers, listConversations, due };
+  return { ...tables, mark, trouble, checkpoints, queue, read, tryWrite };
+}
+
+/** A write that changes nothing. It takes pages of its own, so that it fails while the disk is full. */
+function createTrial(database: Database, queue: WriteQueue): () => Promise<void> {
+  const insertTrial = database.prepare(
+    `INSERT INTO registers (tenant, shelf, key, at, data) VALUES ('', -1, 'trial', 0, zeroblob(${TRIAL_BYTES}))`,
+  );
+  const removeTrial = database.prepare(`DELETE FROM registers WHERE tenant = '' AND shelf = -1`);
+
+  return () =>
+    queue.write(() => {
+      runStatement(insertTrial);
+      runStatement(removeTrial);
+    }, 'synced');
+}
+
+type EventMethods = Pick<
+  StoreDriver,
+  'append' | 'readEvents' | 'readEvent' | 'head' | 'addressed' | 'conversations'
+>;
+
+function createEventMethods({
+  events,
+  listConversations,
+  queue,
+  mark,
+  checkpoints,
+  read,
+}: Parts): EventMethods {
   async function append(news: Parameters<StoreDriver['append']>[0]): Promise<AppendOutcome[]> {
     const { outcomes, last } = await queue.write(() => {
       let newest = 0;
@@ -118,14 +168,6 @@ function createDriver(database: Database, { path, onWarning = () => {} }: Sqlite
     return outcomes;
   }
 
-  /** Takes pages of its own, so that it fails while there are none. */
-  async function tryWrite(): Promise<void> {
-    await queue.write(() => {
-      runStatement(insertTrial);
-      runStatement(removeTrial);
-    }, 'synced');
-  }
-
   return {
     append,
     readEvents: (query) => read(() => events.readEvents(query)),
@@ -133,7 +175,16 @@ function createDriver(database: Database, { path, onWarning = () => {} }: Sqlite
     head: (query) => read(() => events.head(query)),
     addressed: (query) => read(() => events.addressed(query)),
     conversations: (query) => listConversations(query, read),
+  };
+}
 
+type ActorMethods = Pick<
+  StoreDriver,
+  'acquire' | 'compareAndSet' | 'requestCancel' | 'park' | 'readActor' | 'listActors' | 'due'
+>;
+
+function createActorMethods({ actors, rows, due, queue, read }: Parts): ActorMethods {
+  return {
     acquire: (key, lease) => queue.write(() => actors.acquire(key, lease), 'ordered'),
     compareAndSet: (key, expect, change) =>
       queue.write(() => actors.compareAndSet(key, expect, change), 'ordered'),
@@ -142,7 +193,13 @@ function createDriver(database: Database, { path, onWarning = () => {} }: Sqlite
     readActor: (key) => read(() => rows.read(key)),
     listActors: (query) => read(() => rows.list(query)),
     due: (query) => read(() => due(query)),
+  };
+}
 
+type EntryMethods = Pick<StoreDriver, 'putOnce' | 'readEntry' | 'swap' | 'expire'>;
+
+function createEntryMethods({ registers, queue, read }: Parts): EntryMethods {
+  return {
     putOnce: (key, data, at) =>
       queue.write(() => registers.putOnce(key, data, at), PROMISED.has(key.shelf) ? 'synced' : 'ordered'),
     readEntry: (key) => read(() => registers.readEntry(key)),
@@ -155,24 +212,19 @@ function createDriver(database: Database, { path, onWarning = () => {} }: Sqlite
         if (step < STEP) return removed;
       }
     },
-    deleteConversation: (log) =>
-      mark.whileRemoving(() =>
-        deleteInOrder(log, {
-          step: STEP,
-          unaddress: () => queue.write(() => events.unaddress(log), 'ordered'),
-          actors: () => queue.write(() => rows.remove(log), 'ordered'),
-          keys: (range) => read(() => registers.keysBetween(range)),
-          registers: (keys) => queue.write(() => keys.forEach(registers.remove), 'ordered'),
-          events: () => queue.write(() => events.removeNewest(log, STEP), 'synced'),
-        }),
-      ),
-    check: () => trouble.check(tryWrite),
+  };
+}
 
-    async close() {
-      queue.close();
-      mark.close();
-      await checkpoints.close();
-      if (database.isOpen) database.close();
-    },
+function removalSteps(
+  { events, rows, registers, queue, read }: Parts,
+  log: Parameters<StoreDriver['deleteConversation']>[0],
+): DeletionSteps {
+  return {
+    step: STEP,
+    unaddress: () => queue.write(() => events.unaddress(log), 'ordered'),
+    actors: () => queue.write(() => rows.remove(log), 'ordered'),
+    keys: (range) => read(() => registers.keysBetween(range)),
+    registers: (keys) => queue.write(() => keys.forEach(registers.remove), 'ordered'),
+    events: () => queue.write(() => events.removeNewest(log, STEP), 'synced'),
   };
 }

@@ -41,51 +41,21 @@ export function createWriteQueue(
   database: Database,
   path: string,
   forget: () => void,
-  told: CommitListener,
+  listener: CommitListener,
 ): WriteQueue {
-  const begin = database.prepare('BEGIN IMMEDIATE');
-  const commit = database.prepare('COMMIT');
-  const readVersion = database.prepare('PRAGMA data_version');
-  let version = versionNow();
+  const transaction = createTransaction(database, forget);
   let queue: Write[] = [];
-  let syncing: Durability = 'synced';
-
-  /** A sync makes the whole log of writes before it durable, so what is merely ordered never survives what came before it. */
-  function setSync(batch: readonly Write[]): void {
-    const needed = batch.some(({ durability }) => durability === 'synced') ? 'synced' : 'ordered';
-    if (needed === syncing) return;
-    database.exec(`PRAGMA synchronous = ${needed === 'synced' ? 'FULL' : 'NORMAL'}`);
-    syncing = needed;
-  }
   let isClosed = false;
-
-  /** Changes with every commit of another connection, and with none of ours. */
-  function versionNow(): number {
-    return getRow<{ data_version: number }>(readVersion)!.data_version;
-  }
-
-  function start(): void {
-    begin.run();
-    const now = versionNow();
-    if (now !== version) forget();
-    version = now;
-  }
-
-  function undo(): void {
-    rollback(database);
-    forget();
-  }
 
   function rejectAll(batch: readonly Write[], thrown: unknown): void {
     const error = sqliteError(thrown, path);
-    told.failed(error);
+    listener.failed(error);
     for (const write of batch) write.reject(error);
   }
 
   function runBatch(batch: readonly Write[]): void {
     try {
-      setSync(batch);
-      start();
+      transaction.begin(batch.some(({ durability }) => durability === 'synced') ? 'synced' : 'ordered');
     } catch (error) {
       rollback(database);
       return rejectAll(batch, error);
@@ -94,18 +64,18 @@ export function createWriteQueue(
     try {
       for (const write of batch) results.push(write.work());
     } catch (error) {
-      undo();
+      transaction.undo();
       if (batch.length === 1) return rejectAll(batch, error);
       for (const write of batch) runBatch([write]);
       return;
     }
     try {
-      commit.run();
+      transaction.commit();
     } catch (error) {
-      undo();
+      transaction.undo();
       return rejectAll(batch, error);
     }
-    told.wrote(batch.length);
+    listener.wrote(batch.length);
     for (const [index, write] of batch.entries()) write.resolve(results[index]);
   }
 
@@ -129,6 +99,42 @@ export function createWriteQueue(
       while (queue.length > 0) flush();
     },
   };
+}
+
+/** The only transaction of the database. */
+function createTransaction(database: Database, forget: () => void) {
+  const beginning = database.prepare('BEGIN IMMEDIATE');
+  const commit = database.prepare('COMMIT');
+  const readVersion = database.prepare('PRAGMA data_version');
+  let version = versionNow();
+  let syncing: Durability = 'synced';
+
+  /** A sync also makes all earlier writes durable, so a write that is only ordered never outlives those before it. */
+  function setSync(needed: Durability): void {
+    if (needed === syncing) return;
+    database.exec(`PRAGMA synchronous = ${needed === 'synced' ? 'FULL' : 'NORMAL'}`);
+    syncing = needed;
+  }
+
+  /** Changes with every commit of another connection, and with none of ours. */
+  function versionNow(): number {
+    return getRow<{ data_version: number }>(readVersion)!.data_version;
+  }
+
+  function begin(durability: Durability): void {
+    setSync(durability);
+    beginning.run();
+    const now = versionNow();
+    if (now !== version) forget();
+    version = now;
+  }
+
+  function undo(): void {
+    rollback(database);
+    forget();
+  }
+
+  return { begin, commit: () => void commit.run(), undo };
 }
 
 export function closedError(path: string): TroupeError {

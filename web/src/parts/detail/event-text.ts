@@ -1,6 +1,6 @@
 import type { Event } from '../../../../src/events/index.ts';
 import { handoffText, messageText } from '../../../../src/projection/words.ts';
-import { summariseEvent, tellEvent } from '../../../../src/projection/summarise-event.ts';
+import { summariseEvent, eventInWords } from '../../../../src/projection/summarise-event.ts';
 import { prettyJson } from './tool-uses.ts';
 
 /** All text of an event; for a kind unknown to this version, its content. */
@@ -19,7 +19,7 @@ function wordsOf(event: Event): string {
   if (event.kind === 'message') return messageText(event.body);
   if (event.kind === 'handoff') return handoffText(event.body.summary);
   if (event.kind === 'tool.result') return event.body.content;
-  if (event.kind !== 'step') return tellEvent(event)?.text ?? summariseEvent(event);
+  if (event.kind !== 'step') return eventInWords(event)?.text ?? summariseEvent(event);
   const calls = event.body.calls.map(({ name, args }) => `→ ${name} ${prettyJson(args)}`);
   return [event.body.content, ...calls].join('\n').trim();
 }

@@ -2,7 +2,7 @@ import { createView, foldAhead, foldEvent, beginTurn } from '../src/context/inde
 import type { Event, PromptRecord } from '../src/events/index.ts';
 import { bytes, invalidities, misplaced, visibleSeqs } from '../test/support/check-prompt.ts';
 import { SECRET } from '../test/support/log-player.ts';
-import { Relief, windowFor } from './relieve-call.ts';
+import { Compactor, windowFor } from './compactor.ts';
 import { type ModelCall, promptFor, Replay, withAssistant } from './replay.ts';
 
 export interface CompactedCount {
@@ -31,12 +31,12 @@ export function checkCompacted(
   for (const share of WINDOW_SHARES) {
     const window = Math.max(LEAST_WINDOW, Math.floor(tokens * share));
     const replay = new Replay((n) => agents[(n * 7 + (n % 5)) % agents.length] ?? '');
-    const relief = new Relief(windowFor({ window, fixed: 50 }));
+    const compactor = new Compactor(windowFor({ window, fixed: 50 }));
     /** By turn, what it was to answer. */
     const inputs = new Map<string, readonly number[]>();
     for (const call of replay.play(withAssistant(log))) {
       inputs.set(call.turn.id, call.turn.inputs);
-      const draft = relief.beforeCall(replay, call);
+      const draft = compactor.beforeCall(replay, call);
       if (draft?.kind === 'prune') count.prunes += 1;
       else if (draft) count.compactions += 1;
       count.requests += 1;

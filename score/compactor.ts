@@ -44,7 +44,7 @@ const WORTH_A_REWRITE_SHARE = 0.4;
 const GROWTH = 1.05;
 
 /** Relieves the views of a replayed conversation when the engine would, before a request is sent. */
-export class Relief {
+export class Compactor {
   readonly window: Window;
   readonly #stuckAt = new Map<string, number>();
 

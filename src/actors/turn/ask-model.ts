@@ -1,0 +1,208 @@
+import { addUsage, type Reasoning, type ToolCall } from '../../events/index.ts';
+import { receiptOf } from '../../context/index.ts';
+import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
+import type { CallEnd } from '../budget/call-amount.ts';
+import { budgetPartsOf, countCost, paidCall, type PaidCall, placeOf } from '../budget/paid-call.ts';
+import type { BudgetRefusal } from '../budget/ledger.ts';
+import type { CallEnded } from '../engine/span-facts.ts';
+import { answerSession, askSession, hearSession, loseSession } from '../sessions/ask-session.ts';
+import type { Sending } from '../sessions/session-run.ts';
+import { cacheKeyOf } from '../sessions/settle-session.ts';
+import { checkReply } from './check-reply.ts';
+import { withImages } from './load-images.ts';
+import { type ModelAnswer, type TurnRun, writeMeanwhile } from './turn-run.ts';
+import type { CallWatch } from './watch-turn.ts';
+
+export type Asked =
+  | { kind: 'answered'; answer: ModelAnswer }
+  /** `sending` is the prompt that was refused or not answered. */
+  | { kind: 'failed'; failure: ModelFailure; sending: Sending }
+  | { kind: 'refused'; refusal: BudgetRefusal }
+  | { kind: 'aborted' };
+
+/**
+ * Sends the prompt of the present step once, if the budget allows it. A lost session is not a failed try: the request goes
+ * to another session, in the end to a new one.
+ */
+export async function askModel(run: TurnRun): Promise<Asked> {
+  const { session } = run.meanwhile;
+  for (let round = 1; ; round += 1) {
+    const sending = askSession(run);
+    const asked = sending.session?.request.kind ?? 'start';
+    const paid = await paidCall(budgetPartsOf(run), callOf(run, round), () => {
+      session.open = null;
+      session.touched ||= asked !== 'start';
+      return measured(run, sending);
+    });
+    if (paid.kind === 'aborted' && !run.lease.signal.aborted) throw run.deps.stopping.reason;
+    if (paid.kind !== 'made') return paid;
+    countCost(run.deps.metrics, run.runtime, paid.spent, run.live.address.tenant);
+    const { outcome } = paid;
+    if (outcome.kind !== 'failed') return outcome;
+    const isLost = outcome.failure.code === 'provider_session_lost';
+    if (!isLost || asked === 'start') return { ...outcome, sending };
+    if (asked === 'resume') loseSession(run, outcome.failure.message);
+  }
+}
+
+/** The fence is part of the id: a try that is repeated after a crash may be paid for twice. */
+function callOf(run: TurnRun, round: number): PaidCall {
+  const { turn, step, lease, failure, runtime, prompt } = run;
+  const { maxOutputTokens } = runtime.profile;
+  return {
+    id: `${turn.id}/${step}/${lease.record.fence}.${(failure?.tries ?? 0) + 1}.${round}`,
+    place: placeOf(run),
+    asked: { input: prompt?.tokens.estimate ?? 0, maxOutputTokens },
+    price: runtime.price,
+  };
+}
+
+type StreamOutcome =
+  | { kind: 'answered'; answer: ModelAnswer; response?: ResponseName }
+  | { kind: 'failed'; failure: ModelFailure }
+  | { kind: 'aborted' };
+
+async function measured(run: TurnRun, sending: Sending): Promise<{ outcome: StreamOutcome; end: CallEnd }> {
+  const { metrics, clock } = run.deps;
+  const { provider } = run.runtime.profile;
+  const began = clock.monotonic();
+  const call = run.watch.call({
+    purpose: 'turn',
+    step: run.step + 1,
+    tries: (run.failure?.tries ?? 0) + 1,
+    messages: sending.prompt.messages,
+    server: run.runtime.provider.server,
+  });
+  const heard = await call.within(() => stream(run, sending, call));
+  const outcome = heard.kind === 'answered' ? await checkReply(run.runtime.reply, heard) : heard;
+  // The answer is discarded; its tokens still count as spent.
+  if (heard.kind === 'answered' && outcome.kind === 'failed')
+    run.meanwhile.usage = addUsage(run.meanwhile.usage, heard.answer.usage);
+  metrics.time('model_call', { provider }, clock.monotonic() - began);
+  const ended = outcome.kind === 'failed' ? outcome.failure.code : outcome.kind;
+  metrics.count('model_calls', { tenant: run.live.address.tenant, provider, outcome: ended });
+  call.end(reportOf(outcome));
+  return { outcome, end: endOf(run, heard) };
+}
+
+function reportOf(outcome: StreamOutcome): CallEnded {
+  if (outcome.kind === 'answered') {
+    const { answer, response } = outcome;
+    return { kind: 'answered', ...answer, ...(response && { response }) };
+  }
+  return outcome.kind === 'failed' ? { kind: 'failed', code: outcome.failure.code } : outcome;
+}
+
+/** Built before the reply is checked: a discarded reply was paid for too. */
+function endOf({ deps, runtime, meanwhile }: TurnRun, heard: StreamOutcome): CallEnd {
+  const words = deps.countTokens(meanwhile.partial);
+  if (heard.kind === 'aborted') return { kind: 'aborted', heard: words };
+  if (heard.kind === 'failed') return { kind: 'failed', code: heard.failure.code, heard: words };
+  const { usage } = heard.answer;
+  return {
+    kind: 'answered',
+    usage,
+    heard: words,
+    tellsLater: runtime.provider.capabilities.sessionResumption && heard.answer.doubt === undefined,
+  };
+}
+
+async function stream(run: TurnRun, sending: Sending, watch: CallWatch): Promise<StreamOutcome> {
+  const { deps, live, turn, lease, runtime } = run;
+  let text = '';
+  let index = 0;
+  let reasoning: Reasoning | undefined;
+  const calls: ToolCall[] = [];
+  const publish = (delta: string) => {
+    const at = { turn: turn.id, attempt: turn.attempt, step: run.step + 1, index: index++ };
+    try {
+      deps.onDelta({ address: live.address, ...at, text: delta });
+    } catch (error) {
+      deps.onWarning(error, 'stream watcher');
+    }
+  };
+  const request = await withImages(run, requestOf(run, sending));
+  for await (const event of runtime.provider.stream(request, { signal: lease.signal })) {
+    switch (event.type) {
+      case 'start':
+        index = 0;
+        break;
+      case 'text':
+        recordPrompt(run, sending);
+        watch.heard();
+        text += event.delta;
+        publish(event.delta);
+        break;
+      case 'reasoning':
+        watch.heard();
+        reasoning = event.reasoning;
+        break;
+      case 'call':
+        watch.heard();
+        calls.push(event.call);
+        break;
+      case 'session':
+      case 'compacted':
+        hearSession(run, event);
+        break;
+      case 'done':
+      case 'failed':
+      case 'aborted':
+        // A prompt that is refused as too long may be sent again shorter; `failCall` records the others.
+        if (event.type !== 'failed') recordPrompt(run, sending);
+        run.meanwhile.partial = text;
+        return finished(run, sending, event, { text, calls, reasoning });
+    }
+  }
+  run.meanwhile.partial = text;
+  return {
+    kind: 'failed',
+    failure: { code: 'provider_truncated', message: 'the provider ended without a result' },
+  };
+}
+
+function finished(
+  run: TurnRun,
+  sending: Sending,
+  event: Extract<ModelEvent, { type: 'done' | 'failed' | 'aborted' }>,
+  said: Pick<ModelAnswer, 'text' | 'calls' | 'reasoning'>,
+): StreamOutcome {
+  if (event.type === 'aborted') return { kind: 'aborted' };
+  if (event.type === 'failed') return { kind: 'failed', failure: event.error };
+  return {
+    kind: 'answered',
+    answer: {
+      ...said,
+      stop: event.stop,
+      usage: event.usage,
+      ...(event.doubt !== undefined && { doubt: event.doubt }),
+      ...answerSession(run, sending, event),
+    },
+    ...(event.response && { response: event.response }),
+  };
+}
+
+function requestOf(run: TurnRun, { prompt, session }: Sending): ModelRequest {
+  const { runtime, live, turn } = run;
+  const { conversation, agent } = live.address;
+  return {
+    model: runtime.profile.model,
+    messages: prompt.messages,
+    tools: prompt.tools,
+    breakpoints: prompt.breakpoints,
+    maxOutputTokens: runtime.profile.maxOutputTokens,
+    cacheKey: cacheKeyOf(run),
+    ...(session && { session: session.request }),
+    ...(runtime.reply && { replySchema: runtime.reply.schema }),
+    trace: { conversation, agent, turn: turn.id, step: run.step + 1, call: (run.failure?.tries ?? 0) + 1 },
+  };
+}
+
+/** Records one prompt per step: the accepted one, or the last refused one. */
+export function recordPrompt(run: TurnRun, { prompt }: Sending): void {
+  const { deps, live, meanwhile } = run;
+  if (prompt === meanwhile.recorded) return;
+  meanwhile.recorded = prompt;
+  const now = deps.clock.now();
+  writeMeanwhile(run, deps.store.putReceipt(live.address.tenant, receiptOf(prompt), now));
+}
