@@ -52,7 +52,7 @@ const CALLS: Readonly<Record<string, { outcome: string; says: string; most?: num
   'some garbage': { outcome: 'done', says: 'still here' },
   parts: { outcome: 'done', says: 'p' },
   'deep result': { outcome: 'failed', says: 'evil__go failed' },
-  mute: { outcome: 'failed', says: 'longer than 500 ms' },
+  mute: { outcome: 'failed', says: 'longer than 4000 ms' },
   dies: { outcome: 'failed', says: 'it ended with code 9' },
   changes: { outcome: 'done', says: 'changed' },
 };
@@ -66,7 +66,8 @@ attack(38, 'an MCP server that says too much, nothing, or nonsense', async (refu
   const files = stage.server();
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...Object.keys(CALLS)), async (manner) => {
-      const evil = hostile(manner, manner === 'mute' ? 500 : 30_000);
+      // The limit holds for the start too, which takes a busy machine more than a moment.
+      const evil = hostile(manner, manner === 'mute' ? 4_000 : 30_000);
       await using room = await mcpRoom({ agents, mcpServers: { evil, files } });
       const wanted = CALLS[manner];
       const result = await room.call('ana', 'go');
