@@ -79,8 +79,10 @@ const LEVELS: { [K in EventKind]: Level | ((event: EventOf<K>) => Level) } = {
 
 /** Of a kind that this version does not know, `work`. */
 function levelOf(event: Event): Level {
-  const level = LEVELS[event.kind] as Level | ((event: Event) => Level) | undefined;
-  return typeof level === 'function' ? level(event) : (level ?? 'work');
+  // Own properties only: a kind of a newer version may be called like a member of every object.
+  if (!Object.hasOwn(LEVELS, event.kind)) return 'work';
+  const level = LEVELS[event.kind] as Level | ((event: Event) => Level);
+  return typeof level === 'function' ? level(event) : level;
 }
 
 const ABOUT = /^(?:failed|joined|baseline):([^:]+)/;

@@ -132,30 +132,33 @@ describe('folding', () => {
     );
   });
 
-  test('counts an event of a kind that it does not know, which becomes a raw row', () => {
-    const event = {
-      ...logged(
-        {
-          id: 'e',
-          author: { kind: 'user', id: 'u', name: 'Uma' },
-          to: [],
-          kind: 'message',
-          body: { content: '' },
-        } as never,
-        1,
-      ),
-      kind: 'vote.cast',
-      body: { for: 'tea' },
-    } as unknown as Event;
-    const after = folded([event]);
-    expect(after).toMatchObject({ seq: 1, totals: { events: 1 } });
-    expect(rowOf(event)).toMatchObject({
-      kind: 'vote.cast',
-      level: 'work',
-      author: 'Uma',
-      summary: 'vote.cast {"for":"tea"}',
-    });
-  });
+  test.each(['vote.cast', 'constructor', 'toString'])(
+    'counts an event of the unknown kind %s, which becomes a raw row',
+    (kind) => {
+      const event = {
+        ...logged(
+          {
+            id: 'e',
+            author: { kind: 'user', id: 'u', name: 'Uma' },
+            to: [],
+            kind: 'message',
+            body: { content: '' },
+          } as never,
+          1,
+        ),
+        kind,
+        body: { for: 'tea' },
+      } as unknown as Event;
+      const after = folded([event]);
+      expect(after).toMatchObject({ seq: 1, totals: { events: 1 } });
+      expect(rowOf(event)).toMatchObject({
+        kind,
+        level: 'work',
+        author: 'Uma',
+        summary: `${kind} {"for":"tea"}`,
+      });
+    },
+  );
 
   test('leaves what an event is not about the same object', () => {
     fc.assert(
