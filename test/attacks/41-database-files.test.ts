@@ -142,6 +142,13 @@ attack(41, 'flipped bits are refused at the start, or end readiness when they ar
     minLength: 1,
     maxLength: 2_000,
   });
+  // A column of another name: no page is damaged, and no statement fits.
+  const renamed = copyOf(data);
+  const schema = readFileSync(path.join(renamed, DATABASE));
+  const column = schema.indexOf('num INTEGER PRIMARY KEY', schema.indexOf('CREATE TABLE events'));
+  schema[column] = 'm'.charCodeAt(0);
+  writeFileSync(path.join(renamed, DATABASE), schema);
+  expect(await refusalOf(renamed)).toBe('store_corrupt');
   let met = 0;
   await fc.assert(
     fc.asyncProperty(flips, async (flipped) => {

@@ -2,6 +2,8 @@ import { type ErrorCode, TroupeError } from '../../errors.ts';
 
 /** Primary result codes of SQLite (https://sqlite.org/rescode.html) and what they mean for us. */
 const MEANINGS: Record<number, { code: ErrorCode; text: string }> = {
+  // Our statements are fixed: one that does not fit the tables means a damaged schema.
+  1: { code: 'store_corrupt', text: 'its tables are not as Troupe made them; restore it from a backup' },
   5: { code: 'store_unavailable', text: 'another program holds the database; try again' },
   6: { code: 'store_unavailable', text: 'another program holds the database; try again' },
   7: { code: 'store_unavailable', text: 'out of memory' },
