@@ -23,7 +23,7 @@ function copyWith(changes: Record<string, (text: string) => string>): string {
   return dir;
 }
 
-/** The files that a tool complains about; empty if it has no complaint. */
+/** The files that a tool complains about; empty if it has no complaint. Its output must be plain: CI turns colours on. */
 async function complaints(dir: string, tool: string, args: string[]): Promise<string[]> {
   const output = await new Promise<string>((resolve) => {
     const bin = path.join(ROOT, 'node_modules/.bin', tool);
@@ -34,8 +34,9 @@ async function complaints(dir: string, tool: string, args: string[]): Promise<st
   return [...new Set(output.match(/src\/[\w/.-]+\.ts(?=[(:])/g))].toSorted();
 }
 
-const compile = (dir: string) => complaints(dir, 'tsc', ['--noEmit', '-p', 'tsconfig.json']);
-const lint = (dir: string) => complaints(dir, 'oxlint', ['--type-aware', 'src']);
+const compile = (dir: string) =>
+  complaints(dir, 'tsc', ['--noEmit', '--pretty', 'false', '-p', 'tsconfig.json']);
+const lint = (dir: string) => complaints(dir, 'oxlint', ['--type-aware', '--format', 'unix', 'src']);
 
 const withKind = (text: string) =>
   text.replace('  message: MessageBody,', "  message: MessageBody,\n  'fixture.kind': MessageBody,");
