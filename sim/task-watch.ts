@@ -1,7 +1,7 @@
 import type { Event, EventKind } from '../src/events/index.ts';
 import { foldTask, newTaskBook, type Task, type TaskBook } from '../src/machines/task-book.ts';
 import type { EventRow } from '../src/store/driver.ts';
-import type { MemoryData } from '../src/store/memory/memory-documents.ts';
+import type { MemoryData } from './memory-documents.ts';
 
 /** What opens and ends tasks; the rest is skipped unread. */
 const OF_TASKS: readonly EventKind[] = [
