@@ -59,7 +59,7 @@ function compacted({ data, figures }: World): PromptReceipt[] {
       if (kind === 'turn.steered') steered.add(turn);
     }
   }
-    const receipts = [...data.registers.values()]
+  const receipts = [...data.registers.values()]
     .filter(({ shelf }) => shelf === 'prompt')
     .map(({ data: text }) => JSON.parse(text) as PromptReceipt)
     .filter(({ turn, cuts }) => (cuts.length > 0 || steered.has(turn)) && ended.has(turn));

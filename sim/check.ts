@@ -76,7 +76,7 @@ function checkCalls({ ledger, figures }: World, byKey: ReadonlyMap<string, Event
     const [step, index] = at.split('.');
     const asked = eventAt(byKey, `${conversation}/${turn}:step:${step}`, 'step')?.body.calls[Number(index)];
     const result = eventAt(byKey, `${conversation}/${turn}:result:${at}`, 'tool.result')?.body;
-    if (!asked || !result)  {
+    if (!asked || !result) {
       // Results of an agent that was paused after a crash are logged when it is resumed. Other unfinished turns are
       // found by I7.
       if (!byKey.has(`${conversation}/${turn}:end`)) continue;
@@ -101,9 +101,7 @@ function checkCalls({ ledger, figures }: World, byKey: ReadonlyMap<string, Event
 
 /** Every task ends, and each approval is used once, for the call that it approved. */
 function checkTasks({ tasks, ledger, figures }: World, events: readonly Event[]): string[] {
-  const found = tasks
-    .open()
-    .map(({ conversation, task }) => `D4 ${conversation}: ${task.id} never ended`);
+  const found = tasks.open().map(({ conversation, task }) => `D4 ${conversation}: ${task.id} never ended`);
   for (const { task } of tasks.all()) {
     figures.tasks += 1;
     if (task.end?.outcome === 'expired') figures.expired += 1;

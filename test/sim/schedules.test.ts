@@ -25,15 +25,18 @@ describe('the simulation', () => {
     120_000,
   );
 
-  test.each<Mode>(['full', 'light'])('runs a seed in the same order each time, with %s faults', async (mode) => {
-    const [first, second] = await Promise.all([
-      runSchedule({ seed: SEED, mode }),
-      runSchedule({ seed: SEED, mode }),
-    ]);
-    expect(second.trace).toBe(first.trace);
-    expect(second.figures).toEqual(first.figures);
-    expect((await runSchedule({ seed: SEED + 1, mode })).trace).not.toBe(first.trace);
-  });
+  test.each<Mode>(['full', 'light'])(
+    'runs a seed in the same order each time, with %s faults',
+    async (mode) => {
+      const [first, second] = await Promise.all([
+        runSchedule({ seed: SEED, mode }),
+        runSchedule({ seed: SEED, mode }),
+      ]);
+      expect(second.trace).toBe(first.trace);
+      expect(second.figures).toEqual(first.figures);
+      expect((await runSchedule({ seed: SEED + 1, mode })).trace).not.toBe(first.trace);
+    },
+  );
 
   test('replays a list of random faults exactly', async () => {
     const chance = await runSchedule({ seed: SEED, mode: 'full' });
