@@ -11,7 +11,7 @@ import {
 import { budgetOf } from '../src/context/budget/token-budget.ts';
 import { isWithin, sizeIn } from '../src/context/compaction/policy.ts';
 import type { EventDraft, CompactionReason } from '../src/events/index.ts';
-import { compactView } from '../test/support/relieve-view.ts';
+import { compactView } from '../test/support/compact-view.ts';
 import { BASELINE, type ModelCall, type Replay } from './replay.ts';
 
 /** A model's window and its compaction policy. */
