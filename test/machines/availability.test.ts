@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { type Availability, type AvailabilityEvent } from '../../src/machines/availability-fold.ts';
+import { Event } from '../../src/events/index.ts';
+import {
+  type Availability,
+  type AvailabilityEvent,
+  availabilityNoteOf,
+  foldAvailability,
+} from '../../src/machines/availability-fold.ts';
 import { nextAvailability } from '../../src/machines/availability.ts';
 
 const EVENTS: AvailabilityEvent['type'][] = ['PAUSE', 'RESUME', 'BREAK', 'RETRY', 'RETIRE', 'REINSTATE'];
@@ -11,4 +17,14 @@ test.each<[Availability, Partial<Record<AvailabilityEvent['type'], Availability>
   ['retired', { REINSTATE: 'available' }],
 ])('an agent that is %s accepts what is listed, and nothing else', (from, accepted) => {
   for (const type of EVENTS) expect(nextAvailability(from, { type }), type).toBe(accepted[type] ?? null);
+});
+
+test.each(['recall', 'reinstate'])('a log with the command %s makes a retired agent available', (command) => {
+  const by = { author: { kind: 'user', id: 'ana', name: 'Ana' }, to: [], at: 1, tokens: 0 };
+  const event = Event.parse({
+    ...{ ...by, id: 'e1', tenant: 'default', conversation: 'c', seq: 1 },
+    ...{ kind: 'command', body: { command, agent: 'bo' } },
+  });
+  const note = availabilityNoteOf(event);
+  expect(note && foldAvailability('retired', note)).toBe('available');
 });

@@ -37,6 +37,7 @@ export async function executeConversationCommand(
       return letGo(conversations, { log, by, participants }, command);
     case 'retire':
       return retire(conversations, { log, by, participants }, command.agent);
+    case 'reinstate':
     case 'recall':
       return reinstate(conversations, { log, by, participants }, command.agent);
     case 'spawn':
@@ -59,7 +60,8 @@ const ACTIONS: Record<ConversationCommand['command'], string> = {
   block: 'block agents',
   unblock: 'unblock agents',
   retire: 'retire agents',
-  recall: 'recall agents',
+  reinstate: 'reinstate agents',
+  recall: 'reinstate agents',
   spawn: 'spawn agents',
   dispatch: 'pass on messages',
   archive: 'archive a conversation',
