@@ -20,11 +20,10 @@ test.each<[Availability, Partial<Record<AvailabilityEvent['type'], Availability>
 });
 
 test.each(['recall', 'reinstate'])('a log with the command %s makes a retired agent available', (command) => {
-  const by = { author: { kind: 'user', id: 'ana', name: 'Ana' }, to: [], at: 1, tokens: 0 };
-  const event = Event.parse({
-    ...{ ...by, id: 'e1', tenant: 'default', conversation: 'c', seq: 1 },
-    ...{ kind: 'command', body: { command, agent: 'bo' } },
-  });
+  const place = { tenant: 'default', conversation: 'c', seq: 1, at: 1, tokens: 0 };
+  const author = { kind: 'user', id: 'ana', name: 'Ana' };
+  const body = { command, agent: 'bo' };
+  const event = Event.parse({ ...place, id: 'e1', author, to: [], kind: 'command', body });
   const note = availabilityNoteOf(event);
   expect(note && foldAvailability('retired', note)).toBe('available');
 });
