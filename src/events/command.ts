@@ -16,7 +16,9 @@ export const CONVERSATION_COMMANDS = [
   z.strictObject({ command: z.literal('unblock'), ...AboutAgent }),
   /** Kept, with all that it knows, until somebody has work for it. */
   z.strictObject({ command: z.literal('retire'), ...AboutAgent }),
-  z.strictObject({ command: z.literal('recall'), ...AboutAgent }),
+  z.strictObject({ command: z.literal('reinstate'), ...AboutAgent }),
+  /** The former name of `reinstate`, accepted for one version. */
+  z.strictObject({ command: z.literal('recall'), ...AboutAgent }).meta({ deprecated: true }),
   /** Lets in the next agent of a template. */
   z.strictObject({ command: z.literal('spawn'), ...About, template: AgentId }),
   /** Passes on what somebody said who may not address agents. */
@@ -38,6 +40,7 @@ export const CONVERSATION_COMMAND_NAMES = [
   'block',
   'unblock',
   'retire',
+  'reinstate',
   'recall',
   'spawn',
   'dispatch',
@@ -161,8 +164,19 @@ export const COMMANDS = [
 
 /** `retry` is addressed to its agent, which it wakes; nothing else here addresses anybody. */
 export const CommandBody = z.strictObject({
-  /** `cancelTask`: all that came of what was said before. */
-  command: z.enum(['pause', 'resume', 'abort', 'retry', 'fork', 'steer', 'retire', 'recall', 'cancelTask']),
+  /** `recall`: the stored name of `reinstate`. `cancelTask`: all that came of what was said before. */
+  command: z.enum([
+    'pause',
+    'resume',
+    'abort',
+    'retry',
+    'fork',
+    'steer',
+    'retire',
+    'recall',
+    'reinstate',
+    'cancelTask',
+  ]),
   agent: AgentId.optional(),
   turn: TurnId.optional(),
   /** Of a retry: what its turn failed with, absent where it was stopped, and the seqs of what that was to answer. */
