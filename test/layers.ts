@@ -154,7 +154,7 @@ const ENTRY_POINT = 'cli.ts';
 /** Only these import concrete adapters. */
 const COMPOSERS: readonly string[] = ['runtime.ts', 'runtime', 'cli.ts', 'cli', 'testing'];
 const ADAPTER =
-  /^(?:store\/(?:[^/]+\/|sqlite|mongo|memory)|queue\/(?!(?:router|broadcast|admission)\.ts$)|providers\/(?:[^/]+\/|scripted))/;
+  /^(?:store\/(?:[^/]+\/|sqlite|mongo)|queue\/(?!(?:router|broadcast|admission)\.ts$)|providers\/(?:[^/]+\/|scripted))/;
 
 const IMPURE: readonly RegExp[] = [
   /\bDate\.now\b/,

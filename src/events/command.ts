@@ -22,9 +22,11 @@ export const CONVERSATION_COMMANDS = [
   z.strictObject({ command: z.literal('leave'), ...AboutAgent, reason: Reason }),
   z.strictObject({ command: z.literal('block'), ...AboutAgent, reason: Reason }),
   z.strictObject({ command: z.literal('unblock'), ...AboutAgent }),
-  /** Takes an agent out of service. It keeps its state and can be reinstated with `recall`. */
+  /** Takes an agent out of service. It keeps its state and can be reinstated. */
   z.strictObject({ command: z.literal('retire'), ...AboutAgent }),
-  z.strictObject({ command: z.literal('recall'), ...AboutAgent }),
+  z.strictObject({ command: z.literal('reinstate'), ...AboutAgent }),
+  /** The former name of `reinstate`, accepted for one version. */
+  z.strictObject({ command: z.literal('recall'), ...AboutAgent }).meta({ deprecated: true }),
   /** Adds the next agent of a template. */
   z.strictObject({ command: z.literal('spawn'), ...About, template: AgentId }),
   /** Passes a held message on to the agents it names: its author may not address agents. */
@@ -46,6 +48,7 @@ export const CONVERSATION_COMMAND_NAMES = [
   'block',
   'unblock',
   'retire',
+  'reinstate',
   'recall',
   'spawn',
   'dispatch',
@@ -171,8 +174,19 @@ export const COMMANDS = [
 
 /** An accepted command in the log. Only `retry` addresses its agent, and so wakes it. */
 export const CommandBody = z.strictObject({
-  /** `cancelTask` here cancels everything that earlier messages of the conversation started. */
-  command: z.enum(['pause', 'resume', 'abort', 'retry', 'fork', 'steer', 'retire', 'recall', 'cancelTask']),
+  /** `recall`: the stored name of `reinstate`. `cancelTask`: everything that earlier messages started. */
+  command: z.enum([
+    'pause',
+    'resume',
+    'abort',
+    'retry',
+    'fork',
+    'steer',
+    'retire',
+    'recall',
+    'reinstate',
+    'cancelTask',
+  ]),
   agent: AgentId.optional(),
   turn: TurnId.optional(),
   /** Of a retry: the error code of the repeated turn. Absent if that turn was stopped. */

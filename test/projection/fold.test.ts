@@ -41,7 +41,7 @@ const illegal = fc.record({
         content: fc.string(),
         usage: fc.record({ input: fc.nat(), output: fc.nat(), cacheRead: fc.nat(), cacheWrite: fc.nat() }),
         tokens: fc.record({ before: fc.nat(), after: fc.option(fc.nat()) }),
-        command: fc.constantFrom('pause', 'resume', 'retire', 'recall', 'retry', 'fork'),
+        command: fc.constantFrom('pause', 'resume', 'retire', 'recall', 'reinstate', 'retry', 'fork'),
         delegation: ids,
         question: ids,
         request: ids,
