@@ -10,6 +10,7 @@ export * from './import-rule.ts';
 export * from './live-notes.ts';
 export * from './message.ts';
 export * from './message-text.ts';
+export * from './model-table.ts';
 export * from './parse.ts';
 export * from './prompt.ts';
 export * from './session.ts';

@@ -141,6 +141,15 @@ export const STATELESS: ProviderCapabilities = {
   reportsUsage: true,
 };
 
+/** Capabilities of a command-line program that keeps its sessions itself. */
+export const WITH_SESSIONS: ProviderCapabilities = {
+  ...STATELESS,
+  sessionResumption: true,
+  rewind: true,
+  fork: true,
+  images: true,
+};
+
 export interface Provider {
   readonly name: string;
   readonly capabilities: ProviderCapabilities;

@@ -76,11 +76,6 @@ function endDeaf(): void {
   process.kill(process.pid, 'SIGTERM');
 }
 
-export function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
-}
-
 export function agentNames({ agents }: TroupeInput): string {
   return agents.map(({ id }) => `@${id}`).join(' ');
 }

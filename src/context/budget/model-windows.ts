@@ -1,3 +1,5 @@
+import { modelTable } from '../../events/index.ts';
+
 /**
  * What is known of models by name, as of November 2026, from the vendors' pages. A configured window comes before this
  * table, and what an overflow error says comes before both.
@@ -97,16 +99,10 @@ const MODELS: readonly (readonly [name: string, window: number, maxOutput: numbe
   ['qwen', 32_768, 8_192],
 ];
 
-/** A name begins the id or follows a prefix: `openai/`, `us.anthropic.`, `ft:`, `@cf/`. */
-const PATTERNS = MODELS.map(
-  ([name, window, maxOutput]) => [new RegExp(`(?:^|[/.:@])(?:${name})`), { window, maxOutput }] as const,
-);
-
 /** Null for a model that is not in the table. */
-export function windowOf(model: string): ModelWindow | null {
-  const id = model.trim().toLowerCase();
-  return PATTERNS.find(([pattern]) => pattern.test(id))?.[1] ?? null;
-}
+export const windowOf: (model: string) => ModelWindow | null = modelTable(
+  MODELS.map(([name, window, maxOutput]) => [name, { window, maxOutput }]),
+);
 
 /**
  * Providers name the limit when they refuse a request as too long. The wording is no contract, so each pattern
