@@ -120,6 +120,7 @@ const LAYERS: Record<string, Layer> = {
   projection: {
     may: [
       'events/aspects.ts',
+      'events/message-text.ts',
       'machines/availability-fold.ts',
       'machines/directions.ts',
       'machines/membership.ts',

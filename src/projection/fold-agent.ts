@@ -1,4 +1,5 @@
 import { isAbout, isTaskEnd } from '../events/aspects.ts';
+import { messageText } from '../events/message-text.ts';
 import { awayChanges } from '../machines/membership.ts';
 import {
   availabilityNoteOf,
@@ -9,7 +10,6 @@ import {
 import type { Event, EventOf } from '../events/index.ts';
 import { type AgentCondition, type AgentView, MAX_PENDING, type TaskView } from './model.ts';
 import { agentOf, changeAgent, type Draft, meetAgent } from './draft.ts';
-import { messageText } from './words.ts';
 
 /** Folds what is known of agents: membership, events that wait for them, and their availability. */
 export function foldAgents(draft: Draft, event: Event): void {

@@ -2,7 +2,8 @@ import { type ByKind, type KindAbout, forKind } from '../events/aspects.ts';
 import type { AgentId, Event, EventOf } from '../events/index.ts';
 import { MAX_ARROWS, MAX_FORKS, MAX_TALK, MAX_TRIGGER, type Talk, type TurnView } from './model.ts';
 import { agentOf, changeAgent, type Draft, keepNewest, own } from './draft.ts';
-import { messageText, oneLine } from './words.ts';
+import { messageText } from '../events/message-text.ts';
+import { oneLine } from './words.ts';
 import { foldDirections, NO_DIRECTIONS } from '../machines/directions.ts';
 
 /** Remembers what was said or given, as far as turns to come may have it for an input or see it late. */

@@ -1,6 +1,6 @@
 import { type ByKind, type KindAbout, forKind } from '../events/aspects.ts';
 import type { Event, EventKind } from '../events/index.ts';
-import { handoffText, messageText } from './words.ts';
+import { handoffText, messageText } from '../events/message-text.ts';
 import type { AgentView, Projection, TurnView } from './model.ts';
 import { needOrder } from './needs.ts';
 import { rowOf } from './row.ts';

@@ -1,6 +1,7 @@
 import { type ByKind, type KindAbout, forKind } from '../events/aspects.ts';
 import type { Event, EventKind, EventOf } from '../events/index.ts';
-import { messageText, oneLine, ranges } from './words.ts';
+import { messageText } from '../events/message-text.ts';
+import { oneLine, ranges } from './words.ts';
 
 /** `head` says who speaks to whom. Lists that have a column for it show `text` alone. */
 export interface EventText {

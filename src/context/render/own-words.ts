@@ -3,13 +3,14 @@ import {
   type EventDraft,
   type EventId,
   isAbout,
+  messageText,
   type PromptMessage,
   type StepBody,
   type ToolResultBody,
   type TurnId,
 } from '../../events/index.ts';
 import { estimateFraming, estimateTokens, FRAME_TOKENS } from '../tokens.ts';
-import { eventText, messageText } from '../event-text.ts';
+import { eventText } from '../event-text.ts';
 import { escapeFences, escapeMarks, fence } from '../fence.ts';
 import { fenceKey } from '../hash.ts';
 import { pushSlot, type View } from '../view.ts';

@@ -2,12 +2,13 @@ import {
   type Aspect,
   type Event,
   type EventDraft,
+  handoffText,
   isAbout,
   type KindAbout,
   type StepBody,
   type ToolResultBody,
 } from '../../events/index.ts';
-import { eventText, handoffText } from '../event-text.ts';
+import { eventText } from '../event-text.ts';
 import { escapeMarks, fence } from '../fence.ts';
 import { isPerson, isUntrusted, type People, type Trusted } from '../people.ts';
 import { RENDERING } from '../render/rendering.ts';
