@@ -8,7 +8,7 @@ import { createProjectionBooks } from './access/projection-books.ts';
 import { guard, type GuardOptions, trustedCaller } from './guard.ts';
 import type { ProcessMetrics } from './metrics.ts';
 import { type DocumentOptions, writeDocument } from './openapi.ts';
-import { addPageRoutes, type PageOptions } from './page.ts';
+import { addPageRoutes, type PageOptions } from './page/page.ts';
 import { createReadiness } from './readiness.ts';
 import { countedRefusal, errorResponse, Refusal } from './refusal.ts';
 import { addRoutes, type Route, type RouteServer } from './route.ts';
@@ -48,7 +48,7 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   return app;
 }
 
-export interface StatusAppOptions extends GuardOptions {
+interface StatusAppOptions extends GuardOptions {
   metrics: ProcessMetrics;
   signal: AbortSignal;
   clock?: Clock | undefined;

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { parseTurnId, type PromptMessage } from '../events/index.ts';
 
 /** Answers from one or several recordings. Counts their uses, because a request may be asked many times. */
-export interface Replay {
+interface Replay {
   /** The provider of an agent as it was recorded; `name` is used for an agent that was not. */
   provider(agent: string, name: string): Provider;
 }

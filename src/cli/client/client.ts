@@ -23,7 +23,7 @@ import type {
 } from '../../troupe.ts';
 
 /** A piece of a reply while it is written; `index` 0 starts it anew. */
-export interface Delta {
+interface Delta {
   agent: string;
   turn: string;
   index: number;

@@ -97,6 +97,6 @@ function directWebhooks(root: Troupe): ClientWebhooks {
 
 /** Loads the page's code only when it is used. */
 async function* exportedAsHtml(troupe: Troupe, conversation: string): AsyncGenerator<string> {
-  const { exportHtml } = await import('../../http/export-html.ts');
+  const { exportHtml } = await import('../../http/page/export-html.ts');
   yield* exportHtml(troupe, conversation);
 }

@@ -21,7 +21,7 @@ export interface ProcessParts {
   signal: AbortSignal;
 }
 
-export interface ProcessOptions extends UrlOptions, OperatorFlags {
+interface ProcessOptions extends UrlOptions, OperatorFlags {
   /** Turns at once; null takes none. */
   concurrency: number | null;
   record?: string;

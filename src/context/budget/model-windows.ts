@@ -11,7 +11,7 @@ import { modelTable } from '../../events/index.ts';
  *  - Open weights are served with any window up to their own; these are the ones that most hosts give.
  *  - A window that must be asked for (`[1m]`, a beta header) counts only if the name asks for it.
  */
-export interface ModelWindow {
+interface ModelWindow {
   window: number;
   maxOutput: number;
 }
@@ -108,7 +108,7 @@ export const windowOf: (model: string) => ModelWindow | null = modelTable(
  * Providers name the limit when they refuse a request as too long. The wording is no contract, so each pattern
  * requires the words around the number. A text that no pattern matches is ignored.
  */
-export interface Limit {
+interface Limit {
   window: number;
   /** Tokens of the request; null if the message does not name them. */
   asked: number | null;

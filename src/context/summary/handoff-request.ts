@@ -16,7 +16,7 @@ import { transcriptSteps } from './render-transcript.ts';
 import { peopleOf } from './speakers.ts';
 import * as z from 'zod';
 
-export interface HandoffInput {
+interface HandoffInput {
   from: AgentId;
   to: AgentId;
   /** The end of the conversation and the agent's work since, oldest first. */

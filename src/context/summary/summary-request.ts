@@ -20,7 +20,7 @@ import { conversationInstructions, turnInstructions } from './instructions.ts';
 import { block, transcriptSteps } from './render-transcript.ts';
 import { header, NOT_TRUSTED, peopleOf } from './speakers.ts';
 
-export interface SummaryInput {
+interface SummaryInput {
   /** The compaction of earlier events. A summary updates it and never starts over. */
   previous: CompactionBody | null;
   /** Everything after `previous.upTo` that the new compaction replaces. */
@@ -106,7 +106,7 @@ function quoteBlock({ seq, speaker, text, untrusted }: Quote, options: QuoteOpti
 }
 
 /** A turn that outgrows its window is split: its early steps are summarised while it runs. */
-export interface TurnPrefixInput {
+interface TurnPrefixInput {
   turn: TurnId;
   /** The words that the turn answers. */
   trigger: string;

@@ -7,7 +7,7 @@ import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '..
 import { replyLimits, type ReplyLimitSettings } from '../reply-limits.ts';
 import type { AnthropicFields } from '../settings.ts';
 
-export interface AnthropicOptions extends AnthropicFields {
+interface AnthropicOptions extends AnthropicFields {
   /** Default https://api.anthropic.com. A trailing /v1 is dropped, because the SDK adds it. */
   baseUrl?: string;
   apiKey: string;

@@ -25,7 +25,7 @@ export interface CliProcess {
   stop(): Promise<void>;
 }
 
-export interface ProcessOptions {
+interface ProcessOptions {
   sdk: AgentSdk;
   tools: ToolServer;
   options: Record<string, unknown>;

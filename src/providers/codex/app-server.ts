@@ -38,7 +38,7 @@ export interface AppServer {
   kill(): void;
 }
 
-export interface AppServerOptions {
+interface AppServerOptions {
   codex: Codex;
   env: Readonly<Record<string, string>>;
   cwd: string;

@@ -15,7 +15,7 @@ import { type ChatQuirks, quirksOf } from './quirks.ts';
 import { NO_USAGE, type ToolCall, type Usage } from '../../events/index.ts';
 import { mintCallId, parseArgs } from '../call-text.ts';
 
-export interface OpenAiCompatibleOptions {
+interface OpenAiCompatibleOptions {
   name?: string;
   baseUrl: string;
   apiKey: string;

@@ -6,7 +6,7 @@ import { openAiClient } from './client.ts';
 import type { Embedder } from '../embedder.ts';
 import { replyLimits } from '../reply-limits.ts';
 
-export interface OpenAiEmbedderOptions {
+interface OpenAiEmbedderOptions {
   name?: string;
   baseUrl: string;
   apiKey: string;

@@ -6,7 +6,7 @@ import { readResponseEvents, responsesBody } from './responses.ts';
 import { openAiClient } from './client.ts';
 import { quirksOf } from './quirks.ts';
 
-export interface OpenAiOptions {
+interface OpenAiOptions {
   /** Default https://api.openai.com/v1. */
   baseUrl?: string;
   apiKey: string;

@@ -18,7 +18,7 @@ const STDERR_CHARACTERS = 2_048;
 const END_GRACE_MS = 500;
 const TERM_GRACE_MS = 1_500;
 
-export interface StdioProcess {
+interface StdioProcess {
   command: string;
   args: readonly string[];
   cwd: string | undefined;
@@ -28,7 +28,7 @@ export interface StdioProcess {
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
-export interface StdioTransport extends Transport {
+interface StdioTransport extends Transport {
   /** How the process ended; null while it runs. */
   ending(): string | null;
   /** The last line of stderr, or ''. */
