@@ -38,7 +38,7 @@ export interface ActorStatus {
   problem?: string;
 }
 
-export type ActorCommand = 'abort' | 'pause' | 'resume' | 'retry' | 'retire' | 'recall';
+export type ActorCommand = 'abort' | 'pause' | 'resume' | 'retry' | 'retire' | 'reinstate';
 
 export async function actorStatuses(deps: EngineDeps, log: ConversationKey): Promise<ActorStatus[]> {
   const records = await deps.store.listActors(log);
@@ -78,7 +78,7 @@ const AVAILABILITY_COMMANDS = {
   PAUSE: 'pause',
   RESUME: 'resume',
   RETIRE: 'retire',
-  REINSTATE: 'recall',
+  REINSTATE: 'reinstate',
 } as const;
 
 /** Commands about the availability of an agent. An agent in a turn is not offered `retire`. */

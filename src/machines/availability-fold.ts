@@ -34,9 +34,10 @@ const FAILED_NOTICE = /^failed:([^:]+):/;
 
 const COMMANDS: Partial<Record<string, readonly AvailabilityEvent['type'][]>> = {
   pause: ['PAUSE'],
-  // Earlier versions logged either word for an agent that comes back.
+  // Earlier versions logged `resume` or `recall` for a paused or a retired agent alike.
   resume: ['RESUME', 'REINSTATE'],
   recall: ['REINSTATE', 'RESUME'],
+  reinstate: ['REINSTATE', 'RESUME'],
   retry: ['RETRY'],
   retire: ['RETIRE'],
 };

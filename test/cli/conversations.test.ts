@@ -14,6 +14,11 @@ test('who takes part, and whether a conversation goes on, is said on the command
   expect([back.err, back.out]).toEqual(['', expect.stringMatching(/^@worker takes part in c1, seq \d+\n$/)]);
   const wrong = await place.run(['agent', 'unblock', 'c1', 'worker', '--json']);
   expect(wrong).toMatchObject({ code: 1, json: { error: { code: 'command_refused' } } });
+  for (const reinstate of [['agent', 'reinstate'], ['reinstate'], ['agent', 'recall'], ['recall']]) {
+    await place.run(['retire', 'c1', 'worker']);
+    const again = await place.run([...reinstate, 'c1', 'worker']);
+    expect([again.err, again.out]).toEqual(['', expect.stringMatching(/^reinstate of @worker in c1/)]);
+  }
   expect((await place.run(['archive', 'c1', '--reason', 'done'])).out).toMatch(/^archived in c1/);
   expect((await place.run(['reopen', 'c1'])).out).toMatch(/^reopened in c1/);
 });

@@ -145,7 +145,7 @@ describe('what is not taken again, and why', () => {
   test.each<[Plain, string]>([
     ['leave', '@bo has left'],
     ['block', '@bo is blocked: unblock it first'],
-    ['retire', '@bo is retired: recall it first'],
+    ['retire', '@bo is retired: reinstate it first'],
     ['pause', '@bo is paused: resume it first'],
     ['archive', 'c is archived: reopen it first'],
   ])('after %s: %s', async (command, why) => {

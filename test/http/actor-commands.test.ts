@@ -43,7 +43,7 @@ test.each([
   }
 });
 
-test('who rests is resumed or retired, who is retired recalled, and nothing else', async () => {
+test('who rests is resumed or retired, who is retired is reinstated, and nothing else', async () => {
   await using api = await startApi({ company: COMPANY });
   await say(api, 'broken');
   await order(api, 'pause', 'broken', null);
@@ -53,7 +53,7 @@ test('who rests is resumed or retired, who is retired recalled, and nothing else
   });
   await order(api, 'retire', 'broken', null);
   const retired = await statusOf(api, 'broken');
-  expect(retired).toMatchObject({ can: ['recall'], last: { event: 'RETIRE' } });
+  expect(retired).toMatchObject({ can: ['reinstate'], last: { event: 'RETIRE' } });
   expect(retired.legal).toEqual([{ event: 'REINSTATE', guard: null, target: 'available' }]);
   expect((await order(api, 'retry', 'broken', retired.lastTurn)).status).toBe(409);
   expect((await order(api, 'retire', 'broken', null)).status).toBe(409);

@@ -84,7 +84,7 @@ test('what people do to an agent between turns is told too, and an agent asked t
   await api.post('/api/commands', { command: 'pause', ...about });
   open();
   await rested.promise;
-  for (const command of ['resume', 'retire', 'recall'])
+  for (const command of ['resume', 'retire', 'reinstate'])
     await api.post('/api/commands', { command, ...about });
   const told = pathsOf(await reading);
   expect(told.slice(told.indexOf('MODEL_CALLED working.acting') + 1)).toEqual([

@@ -2,12 +2,12 @@ import { expect } from 'vitest';
 import { detail, eventually, pageTest, shared, useBrowser } from './browser.ts';
 import { playFailed } from './fixtures.ts';
 import { OFFICE } from './office.ts';
-import { openStageWithSetAside, SET_ASIDE } from './set-aside.ts';
+import { openStageWithFailedAgent, FAILED_AGENT } from './failed-agent.ts';
 import { ANA } from './stage.ts';
 
 const browsing = useBrowser();
 const stage = shared(async () => {
-  const made = await openStageWithSetAside(OFFICE);
+  const made = await openStageWithFailedAgent(OFFICE);
   await playFailed(made, 'failed');
   return made;
 });
@@ -15,7 +15,7 @@ const stage = shared(async () => {
 pageTest(
   'of an agent that was set aside the reason stands first, with Resume and nothing to retry',
   async () => {
-    const page = await browsing.open(`${stage().url}c/${SET_ASIDE}?agent=critic`);
+    const page = await browsing.open(`${stage().url}c/${FAILED_AGENT}?agent=critic`);
     const card = detail(page).getByRole('region', { name: 'Why it is set aside' });
     await card.getByRole('button', { name: 'Resume' }).waitFor();
     expect(await card.innerText()).toMatch(/actor_corrupt[^]*@critic is set aside/);

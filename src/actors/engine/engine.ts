@@ -193,7 +193,7 @@ function createServe(deps: EngineDeps) {
 }
 
 function notAccepted({ agent }: ActorAddress, command: 'pause' | 'resume', state: Availability): TroupeError {
-  const why = state === 'retired' ? 'is retired: recall it first' : `is ${state}: resume it first`;
+  const why = state === 'retired' ? 'is retired: reinstate it first' : `is ${state}: resume it first`;
   return new TroupeError('command_refused', `@${agent} cannot ${command}: it ${why}`, { agent, state });
 }
 

@@ -6,7 +6,7 @@ import { chosen } from './chosen.ts';
 import { EventLink } from './event-link.tsx';
 
 /** Why an agent starts no more turns, and what a person can do. */
-export function SetAside() {
+export function FailedAgent() {
   const { agent, actor } = chosen.value;
   const { at, conversation } = route.value;
   if (agent?.parked !== 'failed' || !agent.problem) return null;
