@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { expect, test } from 'vitest';
 import { CLI, workplace } from './harness.ts';
 
-test('queues shows what waits and how long it waited, as the API tells it', async () => {
+test('queues shows waiting work and its waiting times, as the API reports them', async () => {
   using place = workplace();
   await using dev = await place.dev();
   const before = await place.run(['queues', '--json']);
@@ -21,7 +21,7 @@ test('queues shows what waits and how long it waited, as the API tells it', asyn
   );
 });
 
-test('queues --watch goes on until Ctrl-C', async () => {
+test('queues --watch runs until Ctrl-C', async () => {
   using place = workplace();
   await using dev = await place.dev();
   const child = spawn(process.execPath, [CLI, 'queues', '--watch', '--json', '--url', dev.url], {

@@ -16,7 +16,7 @@ function direct(room: ScriptedRoom, status: 'active' | 'completed', brief?: stri
   );
 }
 
-test('a mode is an event of who asked for it; the log goes on and the banner says what is active', async () => {
+test('a mode is an event of its requester; the log continues and the banner names the mode', async () => {
   await using room = await scriptedRoom({ agents: [scripted('a')] });
   await room.say('a', 'one');
   const event = await setMode(room, 'chat');
@@ -55,7 +55,7 @@ test('chat leaves the persona out and agent mode brings it back, each as a basel
   ]);
 });
 
-test('in run mode the directive and the brief are told while the step is active, then the directive alone', async () => {
+test('in run mode the prompt has directive and brief while the step is active, then only the directive', async () => {
   await using room = await scriptedRoom({ agents: [scripted('a')] });
   await room.say('a', 'zero');
   await direct(room, 'active', 'write the notes');
@@ -85,7 +85,7 @@ test('in run mode the directive and the brief are told while the step is active,
   });
 });
 
-test('a conversation that is not there has no mode to change', async () => {
+test('an unknown conversation has no mode to change', async () => {
   await using room = await scriptedRoom({ agents: [scripted('a')] });
   await expect(setMode(room, 'chat')).rejects.toMatchObject({ code: 'conversation_unknown' });
   await expect(direct(room, 'active')).rejects.toMatchObject({ code: 'conversation_unknown' });

@@ -8,7 +8,7 @@ import { openTroupe } from '../support/mode.ts';
 type AgentInput = TroupeInput['agents'][number];
 type Script = Extract<AgentInput, { provider: 'scripted' }>['script'];
 
-/** An agent on a scripted model that answers `ok`, unless `rules` say otherwise. */
+/** An agent on a scripted model that answers `ok`, unless `rules` differ. */
 export function scripted(id: string, more: Partial<AgentInput> = {}, rules: object[] = []): AgentInput {
   const script = { rules: [...rules, { reply: 'ok' }] } as Script;
   return { id, provider: 'scripted', model: 'm', script, ...more } as AgentInput;
@@ -17,14 +17,14 @@ export function scripted(id: string, more: Partial<AgentInput> = {}, rules: obje
 export interface ScriptedRoom extends AsyncDisposable {
   troupe: Troupe;
   say(to: string, content: string): Promise<void>;
-  /** What the reminder of an agent's turn says, line by line. */
+  /** The lines of the reminder of an agent's turn. */
   told(agent: string, turn: number): Promise<string[]>;
   /** The system message of an agent's turn. */
   system(agent: string, turn: number): Promise<string>;
   events<K extends Event['kind']>(kind: K): Promise<Extract<Event, { kind: K }>[]>;
 }
 
-/** One conversation of a company whose models are scripted; prompts are read as they were sent, and verified. */
+/** One conversation of a company with scripted models; prompts are read as they were sent, and verified. */
 export async function scriptedRoom(
   definition: TroupeInput,
   options: TroupeOptions = {},
