@@ -143,13 +143,13 @@ test('a long difference is shortened, and complete as JSON', async () => {
 test("the cost of an agent's prompts is listed by call and in total, as by a server", async () => {
   using place = workplace();
   await talk(place, ['one '.repeat(900), 'two '.repeat(900), 'three '.repeat(900)]);
-  const told = await place.call(['context', 'c1', 'planner', '--cost']);
-  expect(told).toMatchObject({ code: 0, err: '' });
-  expect(told.out).toMatch(/^@planner in c1: prompts in the cache of anthropic \(test\)$/m);
-  expect(told.out).toMatch(/^turn\.step +input +read +written +fresh +cost +reported read\/written$/m);
-  expect(told.out).toMatch(/^3\.1 +[\d,]+ +[1-9][\d,]* +[1-9][\d,]* +0 +[\d,]+ +-$/m);
-  expect(told.out).toMatch(/^total +[\d,]+ input tokens in 3 calls: [\d,]+ read \(\d+\.\d %\)/m);
-  expect(told.out).toMatch(/without a cache/);
+  const ran = await place.call(['context', 'c1', 'planner', '--cost']);
+  expect(ran).toMatchObject({ code: 0, err: '' });
+  expect(ran.out).toMatch(/^@planner in c1: prompts in the cache of anthropic \(test\)$/m);
+  expect(ran.out).toMatch(/^turn\.step +input +read +written +fresh +cost +reported read\/written$/m);
+  expect(ran.out).toMatch(/^3\.1 +[\d,]+ +[1-9][\d,]* +[1-9][\d,]* +0 +[\d,]+ +-$/m);
+  expect(ran.out).toMatch(/^total +[\d,]+ input tokens in 3 calls: [\d,]+ read \(\d+\.\d %\)/m);
+  expect(ran.out).toMatch(/without a cache/);
   const direct = await place.call(['context', 'c1', 'planner', '--vendor', 'openai', '--json']);
   expect(direct.json).toMatchObject({
     vendor: 'openai',

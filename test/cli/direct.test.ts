@@ -70,10 +70,10 @@ test('foreign text cannot control the terminal', async () => {
 
 test('a failed turn makes send fail with the reason', async () => {
   using place = workplace();
-  const told = await place.run(['send', 'c1', 'x', '--to', 'broken', '--json']);
-  expect(told.code).toBe(1);
-  expect(JSON.parse(told.out)).toMatchObject({ event: { seq: 1 }, replies: [] });
-  expect(told.json).toMatchObject({ error: { code: 'provider_auth', data: { agent: 'broken' } } });
+  const ran = await place.run(['send', 'c1', 'x', '--to', 'broken', '--json']);
+  expect(ran.code).toBe(1);
+  expect(JSON.parse(ran.out)).toMatchObject({ event: { seq: 1 }, replies: [] });
+  expect(ran.json).toMatchObject({ error: { code: 'provider_auth', data: { agent: 'broken' } } });
 });
 
 test('an import reports repairs, and its export imports as the same conversation', async () => {
@@ -95,10 +95,10 @@ test('an import reports repairs, and its export imports as the same conversation
     conversations: ['old'],
     repaired: [{ kind: 'missing_result', count: 1 }],
   });
-  const told = await place.run(['import', '-', '--conversation', 'old2'], {
+  const ran = await place.run(['import', '-', '--conversation', 'old2'], {
     input: readFileSync(file, 'utf8'),
   });
-  expect(told.out).toMatch(
+  expect(ran.out).toMatch(
     /^4 records read as openai: \d+ events in conversation old2\nrepaired:\n {2}missing result +1/,
   );
   const plain = await place.call(['export', 'old']);

@@ -5,6 +5,6 @@ import { ERROR_CODES } from '../../src/errors.ts';
 test('the documentation contains each error code', () => {
   const pages = readdirSync('docs').filter((name) => name.endsWith('.md'));
   const files = ['README.md', ...pages.map((name) => `docs/${name}`)];
-  const told = files.map((file) => readFileSync(file, 'utf8')).join('\n');
-  expect(ERROR_CODES.filter((code) => !told.includes(`\`${code}\``))).toEqual([]);
+  const text = files.map((file) => readFileSync(file, 'utf8')).join('\n');
+  expect(ERROR_CODES.filter((code) => !text.includes(`\`${code}\``))).toEqual([]);
 });

@@ -144,12 +144,12 @@ function closed(child: ChildProcess): Promise<number | null> {
 function readLines(child: ChildProcess): Pick<Running, 'lines' | 'nextLine'> {
   if (!child.stdout) throw new Error('no stdout');
   const lines: unknown[] = [];
-  let tell = () => {};
+  let notify = () => {};
   createInterface({ input: child.stdout }).on('line', (line) => {
     lines.push(JSON.parse(line));
-    tell();
+    notify();
   });
-  return { lines, nextLine: () => new Promise((resolve) => (tell = resolve)) };
+  return { lines, nextLine: () => new Promise((resolve) => (notify = resolve)) };
 }
 
 async function early(exited: Promise<number | null>, err: () => string): Promise<never> {

@@ -65,8 +65,8 @@ test('a key created in a data directory is valid for the next server there', asy
     scopes: ['read', 'write'],
     author: { id: 'ana', name: 'Ana' },
   });
-  const told = await place.run(['ls', '--url', url, '--json'], { env: { TROUPE_KEY: secret } });
-  expect(told.json).toEqual({ conversations: [] });
+  const ran = await place.run(['ls', '--url', url, '--json'], { env: { TROUPE_KEY: secret } });
+  expect(ran.json).toEqual({ conversations: [] });
   // Without `--as`, the author is the one that the key is bound to.
   const sent = await place.run(['send', 'c', 'Hello', '--url', url, '--json'], {
     env: { TROUPE_KEY: secret },
@@ -121,12 +121,12 @@ test('a revocation lists the keys and webhooks that the key created and that sta
   const { webhook } = await asked('/api/webhooks', { url: 'https://example.org/', on: ['*'] });
   expect(child).toMatchObject({ createdBy: `key:${key.id}` });
   const { key: elsewhere } = await asked('/api/keys', { name: 'x', scopes: ['read'], tenant: 'acme' });
-  const told = await keys('revoke', key.id, '--url', dev.url);
-  expect(told).toContain(`keys it created are still active: ${child.id}`);
-  expect(told).toContain(`webhooks it created are still active: ${webhook.id}`);
+  const output = await keys('revoke', key.id, '--url', dev.url);
+  expect(output).toContain(`keys it created are still active: ${child.id}`);
+  expect(output).toContain(`webhooks it created are still active: ${webhook.id}`);
   // Other tenants are not searched; the output says so and where to look.
-  expect(told).toMatch(/in every tenant; only default was checked/);
-  expect(told).toContain(`"createdBy":"key:${key.id}" with "troupe keys ls --tenant ID --json"`);
+  expect(output).toMatch(/in every tenant; only default was checked/);
+  expect(output).toContain(`"createdBy":"key:${key.id}" with "troupe keys ls --tenant ID --json"`);
   const inAcme = await keys('ls', '--url', dev.url, '--tenant', 'acme', '--json');
   expect(JSON.parse(inAcme)).toMatchObject({
     keys: [{ id: elsewhere.id, createdBy: `key:${key.id}`, revokedAt: null }],

@@ -11,9 +11,9 @@ test('queues shows waiting work and its waiting times, as the API reports them',
   expect(before.json).toEqual({ waiting: 0, active: 0, delayed: 0, failed: 0, wait: null });
   await place.run(['send', 'c1', 'Hello', '--to', 'worker', '--wait']);
   const after = await place.run(['queues', '--json']);
-  const told = await (await fetch(`${dev.url}/api/queues`)).json();
-  expect(after.json).toEqual(told);
-  expect(told).toMatchObject({ wait: { count: expect.any(Number) } });
+  const reported = await (await fetch(`${dev.url}/api/queues`)).json();
+  expect(after.json).toEqual(reported);
+  expect(reported).toMatchObject({ wait: { count: expect.any(Number) } });
   const { code, out } = await place.run(['queues']);
   expect(code).toBe(0);
   expect(out).toMatch(

@@ -12,16 +12,16 @@ test.each<[string, string[], string, RegExp]>([
   ['an unknown turn', ['trace', 'nope'], 'turn_unknown', /nope/],
   ['a file that is not there', ['import', 'nope.jsonl'], 'import_invalid', /no such file/],
   ['a directory for a file', ['import', '.'], 'import_invalid', /directory/],
-  ['a file that is nothing we know', ['import', 'agents.json'], 'import_invalid', /format/],
-  ['a server that is not there', ['ls', '--url', 'http://127.0.0.1:9'], 'store_unavailable', /is it running/],
-  ['a URL that is none', ['ls', '--url', 'nonsense'], 'config_invalid', /not a URL/],
-  ['data that are not there', ['ls', '--data', 'elsewhere'], 'config_invalid', /elsewhere/],
-  ['keys of agents nowhere', ['nostr', 'keys', 'ls', '--data', 'elsewhere'], 'config_invalid', /elsewhere/],
-])('%s is an error with code 1', async (_, args, code, told) => {
+  ['a file of an unknown format', ['import', 'agents.json'], 'import_invalid', /format/],
+  ['a missing server', ['ls', '--url', 'http://127.0.0.1:9'], 'store_unavailable', /is it running/],
+  ['an invalid URL', ['ls', '--url', 'nonsense'], 'config_invalid', /not a URL/],
+  ['missing data', ['ls', '--data', 'elsewhere'], 'config_invalid', /elsewhere/],
+  ['keys in missing data', ['nostr', 'keys', 'ls', '--data', 'elsewhere'], 'config_invalid', /elsewhere/],
+])('%s is an error with code 1', async (_, args, code, message) => {
   using place = workplace();
   mkdirSync(path.join(place.dir, '.troupe'));
   const { code: exit, json } = await place.call([...args, '--json']);
-  expect([exit, json]).toMatchObject([1, { error: { code, message: expect.stringMatching(told) } }]);
+  expect([exit, json]).toMatchObject([1, { error: { code, message: expect.stringMatching(message) } }]);
   expect(existsSync(path.join(place.dir, 'elsewhere'))).toBe(false);
 });
 
@@ -101,7 +101,7 @@ test.each([
   ['other.ts', 'export const company = 1;', /other\.ts: it exports neither "troupe" nor a default/],
   ['torn.ts', 'const a = 1;\nexport const troupe = {\n agents: [', /torn\.ts:3: /],
   ['absent.ts', null, /absent\.ts: there is no such file$/],
-])('an agents file that cannot be loaded is told with what is wrong: %s', async (name, text, why) => {
+])('an agents file that cannot be loaded is reported with the problem: %s', async (name, text, why) => {
   using place = workplace({ agents: null });
   if (text !== null) place.write(name, text);
   const { code, err } = await place.run(['dev', name]);

@@ -62,8 +62,8 @@ describe('without what it needs', () => {
   });
 
   test.each([
-    ['a port where nobody listens', 'mongodb://ana:canary@127.0.0.1:1/x'],
-    ['a host that nobody knows', 'mongodb://ana:canary@mongodb.invalid/x'],
+    ['a port without a server', 'mongodb://ana:canary@127.0.0.1:1/x'],
+    ['an unknown host', 'mongodb://ana:canary@mongodb.invalid/x'],
   ])('MongoDB at %s is a named error within 5 s, without the password', async (_, url) => {
     using place = workplace();
     const started = performance.now();

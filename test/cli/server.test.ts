@@ -96,8 +96,8 @@ test('Ctrl-C twice ends at once', async () => {
 test('without an agents file a demo company runs, and later commands use it, too', async () => {
   using place = workplace({ agents: null });
   const dev = await place.dev();
-  const told = await place.run(['send', 'hello', 'Plan a release', '--wait', '--json']);
-  const replies = told.json['replies'] as { author: { id: string } }[];
+  const sent = await place.run(['send', 'hello', 'Plan a release', '--wait', '--json']);
+  const replies = sent.json['replies'] as { author: { id: string } }[];
   expect(replies.map(({ author }) => author.id)).toEqual(['reviewer']);
   dev.child.kill('SIGTERM');
   expect(await dev.exited).toBe(0);

@@ -32,7 +32,7 @@ const NOTICE = eventAt(3, {
 });
 
 /** The messages about @worker, with `status` before and after the message. */
-async function told(
+async function reported(
   status: (isSent: boolean) => ActorStatus['status'],
   frames: () => AsyncGenerator<Frame, void>,
 ) {
@@ -59,7 +59,7 @@ test('an agent that the message makes fail is reported with the reason, however 
     await new Promise((resolve) => setTimeout(resolve, 1_300));
     yield { type: 'event', event: NOTICE };
   };
-  expect(await told((isSent) => (isSent ? 'failed' : 'idle'), late)).toContain('"actor_corrupt"');
+  expect(await reported((isSent) => (isSent ? 'failed' : 'idle'), late)).toContain('"actor_corrupt"');
 });
 
 test('an agent that had failed before is not awaited', async () => {
@@ -67,5 +67,5 @@ test('an agent that had failed before is not awaited', async () => {
     yield { type: 'event', event: SENT };
     await new Promise(() => {});
   };
-  expect(await told(() => 'paused', never)).toContain('"command_refused"');
+  expect(await reported(() => 'paused', never)).toContain('"command_refused"');
 });

@@ -71,28 +71,28 @@ test('watch prints only the requested kinds', async () => {
   await say(dev.url, 'c1', 'worker');
   await say(dev.url, 'c1', 'broken');
   const failed = (all: Line[]) => all.some(({ event }) => event?.kind === 'turn.failed');
-  const told = async (args: string[]) => {
+  const printed = async (args: string[]) => {
     await using watch = await watching(place, ['c1', '--after', '0', '--url', dev.url, ...args]);
     return [...(await watch.until(failed))];
   };
   const kinds = (lines: Line[]) => new Set(lines.map(({ event }) => event?.kind));
-  const ofAgent = await told(['--agent', '@broken']);
+  const ofAgent = await printed(['--agent', '@broken']);
   expect(kinds(ofAgent)).toContain('message');
   expect(ofAgent.some(({ event }) => event?.author.id === 'worker')).toBe(false);
-  const ofKind = await told(['--kind', 'turn.done,turn.failed']);
+  const ofKind = await printed(['--kind', 'turn.done,turn.failed']);
   expect(ofKind.every(({ type }) => type === 'event')).toBe(true);
   expect(kinds(ofKind)).toEqual(new Set(['turn.done', 'turn.failed']));
-  const problems = await told(['--problems']);
+  const problems = await printed(['--problems']);
   expect(problems.every(({ event }) => event?.author.id === 'broken')).toBe(true);
 });
 
 test('without a name watch follows all conversations, from now on', async () => {
   using place = workplace();
   await using dev = await place.dev();
-  let isTold = false;
-  const started = watching(place, ['--url', dev.url, '--kind', 'message']).finally(() => (isTold = true));
+  let isPrinted = false;
+  const started = watching(place, ['--url', dev.url, '--kind', 'message']).finally(() => (isPrinted = true));
   // The watch prints nothing before the first event, so events are sent until it does.
-  for (let n = 0; !isTold; n++) await say(dev.url, `c${n}`, 'worker');
+  for (let n = 0; !isPrinted; n++) await say(dev.url, `c${n}`, 'worker');
   await using watch = await started;
   await say(dev.url, 'other', 'worker');
   const lines = await watch.until((all) => all.some(({ event }) => event?.conversation === 'other'));
@@ -185,6 +185,6 @@ test('an unknown name is refused with a suggestion', async () => {
     1,
     { error: { code: 'event_invalid', message: expect.stringContaining('did you mean "turn.failed"?') } },
   ]);
-  const nobody = await place.run(['watch', '--url', 'http://127.0.0.1:9', '--json']);
-  expect([nobody.code, nobody.json]).toMatchObject([1, { error: { code: 'store_unavailable' } }]);
+  const away = await place.run(['watch', '--url', 'http://127.0.0.1:9', '--json']);
+  expect([away.code, away.json]).toMatchObject([1, { error: { code: 'store_unavailable' } }]);
 });

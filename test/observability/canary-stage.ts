@@ -26,7 +26,7 @@ export function createCanaries(): Canaries {
     },
     see(where, what) {
       const text = textOf(what);
-      if (text === '') throw new Error(`nothing was seen of ${where}`);
+      if (text === '') throw new Error(`no output of ${where}`);
       seen.set(where, `${seen.get(where) ?? ''}\n${text}`);
     },
     leaks() {

@@ -98,12 +98,14 @@ test('a compaction is counted by strategy and reason, with the tokens saved', as
     await stage.quiet();
   }
   const page = await metrics.text(stage.troupe);
-  const told = (await stage.events('c1')).flatMap((event) =>
+  const compactions = (await stage.events('c1')).flatMap((event) =>
     event.kind === 'compaction.done' || event.kind === 'compaction.pruned' ? [event.body] : [],
   );
-  expect(told.length).toBeGreaterThan(0);
+  expect(compactions.length).toBeGreaterThan(0);
   const series = '{strategy="summary",reason="over_budget"}';
-  const summaries = told.filter(({ strategy, reason }) => strategy === 'summary' && reason === 'over_budget');
+  const summaries = compactions.filter(
+    ({ strategy, reason }) => strategy === 'summary' && reason === 'over_budget',
+  );
   expect(valueOf(page, `troupe_compactions_total${series}`)).toBe(summaries.length);
   const saved = summaries.reduce((sum, { tokens }) => sum + tokens.before - (tokens.after ?? 0), 0);
   expect(saved).toBeGreaterThan(0);

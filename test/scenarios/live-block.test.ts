@@ -31,11 +31,11 @@ test('K2 unchanged parts are not repeated, changed ones are', async () => {
   await room.say(UMA, 'p', 'two');
   now += 60_000;
   await room.say(UMA, 'p', 'three');
-  const told = room
+  const blocks = room
     .raw('p')
     .filter(({ role }) => role === 'user')
     .map(reminders);
-  expect(told).toEqual([
+  expect(blocks).toEqual([
     ['time: 2026-01-01T12:00Z; task: answer the last message'],
     [],
     ['time: 2026-01-01T12:01Z'],

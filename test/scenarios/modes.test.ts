@@ -24,8 +24,8 @@ test('a mode is an event of its requester; the log continues and the banner name
   await room.say('a', 'two');
   await room.say('a', 'three');
   const banner = 'mode: MODE active: chat; the history may include other modes';
-  expect(await room.told('a', 2)).toContain(banner);
-  expect(await room.told('a', 3)).not.toContain(banner);
+  expect(await room.reminders('a', 2)).toContain(banner);
+  expect(await room.reminders('a', 3)).not.toContain(banner);
   const { messages } = await room.troupe.promptOf(`${ROOM}:a:3`);
   expect(messages.map(({ content }) => content).join('\n')).toContain('one');
   expect(await room.troupe.conversation(ROOM)).toMatchObject({ state: 'open.chat' });
@@ -65,13 +65,13 @@ test('in run mode the prompt has directive and brief while the step is active, t
   await room.say('a', 'two');
   await direct(room, 'completed');
   await room.say('a', 'three');
-  expect((await room.told('a', 2)).join('\n')).not.toContain('ship it');
-  expect((await room.told('a', 3)).slice(-2)).toEqual([
+  expect((await room.reminders('a', 2)).join('\n')).not.toContain('ship it');
+  expect((await room.reminders('a', 3)).slice(-2)).toEqual([
     'run: r1: ship it',
     'the present step: write the notes',
   ]);
-  expect((await room.told('a', 4)).join('\n')).not.toContain('ship it');
-  expect((await room.told('a', 5)).at(-1)).toBe('run: r1: ship it (the step is completed)');
+  expect((await room.reminders('a', 4)).join('\n')).not.toContain('ship it');
+  expect((await room.reminders('a', 5)).at(-1)).toBe('run: r1: ship it (the step is completed)');
   expect((await room.events('turn.started')).map(({ context }) => [context?.mode, context?.run])).toEqual([
     [undefined, undefined],
     [undefined, undefined],

@@ -18,7 +18,7 @@ export interface ScriptedRoom extends AsyncDisposable {
   troupe: Troupe;
   say(to: string, content: string): Promise<void>;
   /** The lines of the reminder of an agent's turn. */
-  told(agent: string, turn: number): Promise<string[]>;
+  reminders(agent: string, turn: number): Promise<string[]>;
   /** The system message of an agent's turn. */
   system(agent: string, turn: number): Promise<string>;
   events<K extends Event['kind']>(kind: K): Promise<Extract<Event, { kind: K }>[]>;
@@ -41,7 +41,7 @@ export async function scriptedRoom(
       await troupe.send(ROOM, { author: UMA, to: [to], content });
       await troupe.idle();
     },
-    async told(agent, turn) {
+    async reminders(agent, turn) {
       const last = (await sent(agent, turn)).findLast(({ role }) => role === 'user');
       const [, lines = ''] =
         /\n<reminder-[0-9a-f]{8}>\n([^]*)\n<\/reminder-[0-9a-f]{8}>$/.exec(last?.content ?? '') ?? [];

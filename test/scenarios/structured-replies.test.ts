@@ -112,9 +112,9 @@ test('a reply that stays invalid fails the turn with its text', async () => {
   await using room = await judge(Array.from({ length: MAX_TRIES }, () => wrong));
   await room.say(UMA, 'j', 'Is it good?');
   expect(room.requests('j')).toHaveLength(MAX_TRIES);
-  const told = await failures(room);
-  expect(told).toHaveLength(MAX_TRIES + 1);
-  expect(told.at(-1)).toMatch(
+  const errors = await failures(room);
+  expect(errors).toHaveLength(MAX_TRIES + 1);
+  expect(errors.at(-1)).toMatch(
     /^turn\.failed provider_invalid_reply: .*verdict: Invalid option: .*; why: Invalid input: .*; score: Invalid input: .* \[\{"verdict":"maybe","score":"high"\}\]$/,
   );
   expect(await messages(room)).toEqual([]);
