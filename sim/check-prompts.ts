@@ -3,7 +3,7 @@ import { createRegistry } from '../src/actors/engine/registry.ts';
 import { DEFAULT_TENANT, type PromptReceipt } from '../src/events/index.ts';
 import { createStore } from '../src/store/create-store.ts';
 import { createDocumentDriver } from '../src/store/documents/document-driver.ts';
-import { createMemoryDocuments } from '../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments } from './memory-documents.ts';
 import { newSessionMemory } from '../src/testing/fake-sessions.ts';
 import { companyOf } from './company.ts';
 import { SECRET } from './process.ts';
@@ -59,8 +59,8 @@ function compacted({ data, figures }: World): PromptReceipt[] {
       if (kind === 'turn.steered') steered.add(turn);
     }
   }
-  const receipts = [...data.registers.values()]
-    .filter(({ shelf }) => shelf === 'prompt')
+  const receipts = [...data.entries.values()]
+    .filter(({ namespace }) => namespace === 'prompt')
     .map(({ data: text }) => JSON.parse(text) as PromptReceipt)
     .filter(({ turn, cuts }) => (cuts.length > 0 || steered.has(turn)) && ended.has(turn));
   figures.compacted += receipts.length;

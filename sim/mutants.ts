@@ -30,7 +30,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/documents/append-queue.ts',
-        find: 'const head = remembered?.seq ?? (await readLast(log));',
+        find: 'const head = trusted?.seq ?? (await readLast(log));',
         replace: `await readLast(log);
           const size = rowsUpToRepeat(rows, outcomes.length, stored).length;
           const head = globalThis.simCounters.get(nameOf(log)) ?? 0;

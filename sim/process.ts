@@ -14,7 +14,7 @@ import { createOpenAdmission } from '../src/queue/in-process-admission.ts';
 import type { Router } from '../src/queue/router.ts';
 import { createStore } from '../src/store/create-store.ts';
 import { createDocumentDriver } from '../src/store/documents/document-driver.ts';
-import { createMemoryDocuments } from '../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments } from './memory-documents.ts';
 import type { Store } from '../src/store/store.ts';
 import { newSessionMemory } from '../src/testing/fake-sessions.ts';
 import { companyOf, countTokens } from './company.ts';

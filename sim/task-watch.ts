@@ -1,7 +1,7 @@
 import type { Event, EventKind } from '../src/events/index.ts';
 import { foldTask, newTaskBook, type Task, type TaskBook } from '../src/machines/task-book.ts';
 import type { EventRow } from '../src/store/driver.ts';
-import type { MemoryData } from '../src/store/memory/memory-documents.ts';
+import type { MemoryData } from './memory-documents.ts';
 
 /** Events that open or end tasks; all others are skipped unread. */
 const OF_TASKS: readonly EventKind[] = [

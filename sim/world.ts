@@ -2,7 +2,7 @@ import type { EngineLimits } from '../src/actors/engine/engine-deps.ts';
 import { TroupeError } from '../src/errors.ts';
 import type { ActorAddress } from '../src/events/index.ts';
 import type { Notice } from '../src/queue/broadcast.ts';
-import { newMemoryData, type MemoryData } from '../src/store/memory/memory-documents.ts';
+import { newMemoryData, type MemoryData } from './memory-documents.ts';
 import { newSessionMemory, type SessionMemory } from '../src/testing/fake-sessions.ts';
 import type { ToolLedger } from './company.ts';
 import { createFaultPlan, type Fault, type FaultKind, type FaultPlan, JUMPING, type Mode } from './faults.ts';
