@@ -1,16 +1,15 @@
 import { MAX_SUMMARY } from './model.ts';
 
-/** How much of a text is looked at for a line of it: what is only blanks up to there is not worth more. */
-const LOOK_AHEAD = 4;
-
 /** The beginning of a text as one line. */
 export function oneLine(text: string, length: number = MAX_SUMMARY): string {
-  const isLong = text.length > length * LOOK_AHEAD;
-  const head = isLong ? text.slice(0, length * LOOK_AHEAD) : text;
+  const head = text.slice(0, length * LOOK_AHEAD);
   const line = head.replace(/\s+/g, ' ').trim();
-  if (line.length <= length) return isLong ? `${line.slice(0, length - 1).toWellFormed()}…` : line;
+  if (line.length <= length && head.length === text.length) return line;
   return `${line.slice(0, length - 1).toWellFormed()}…`;
 }
+
+/** Multiple of the line length that is read, so that a very long text costs little. */
+const LOOK_AHEAD = 4;
 
 /** 1, 2, 3, 7 as `1–3, 7`. */
 export function ranges(seqs: readonly number[]): string {
